@@ -8,8 +8,8 @@
 //!    sends.
 //!
 //! The executor knows no time but the `now` that it is given, and never waits: the loop in
-//! [`run`](crate::run) lets time pass, asks again after each timeout, and judges when things happened. What a
-//! script wants and the executor lacks it answers with [`Stop::Needs`], never by doing nothing.
+//! [`run`](crate::run) lets time pass, asks again after each timeout, and judges when things happened. It
+//! answers with [`Stop::Needs`] if a script wants what it lacks, and never passes that over.
 
 use anabranch_transport::time::Time;
 

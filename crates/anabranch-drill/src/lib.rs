@@ -1,5 +1,6 @@
-//! Conformance by scripts in packetdrill's language, run in virtual time against the endpoints of
-//! `anabranch-transport`: no clock, no socket.
+//! Conformance by scripts in packetdrill's language, run in virtual time, without clock and socket: scripts
+//! about TCP and Multipath TCP against endpoints of `anabranch-transport`, those about SCTP against a host of
+//! `anabranch-live`.
 //!
 //! A script is read by [`parser`] into the statements of [`script`], and run statement by statement. What a
 //! statement means for a protocol, its executor knows: `executor.rs` tells how one is added. Shell commands

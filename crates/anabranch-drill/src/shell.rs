@@ -1,4 +1,5 @@
-//! Shell commands in back quotes: of a shell's language what scripts use to set things, a command a line.
+//! Shell commands in back quotes: the part of a shell's language with which scripts set things, a command a
+//! line.
 
 use crate::verdict::{Step, Stop};
 

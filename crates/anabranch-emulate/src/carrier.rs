@@ -17,10 +17,10 @@ use crate::flows;
 use crate::kernel::{Sockets, Watched};
 use crate::lateness::Lateness;
 
-/// What the loop is asked to do, and when: packets that were due by then have been written.
+/// What the loop is asked to do between two rounds, when all packets that were due have been written.
 pub(crate) type Order = Box<dyn FnOnce(&mut Carrier) + Send>;
 
-/// So many packets are read from a device before it is looked at the clock again.
+/// How many packets are read from a device before the clock is read again.
 const BATCH: usize = 64;
 
 /// The longest sleep.
@@ -35,13 +35,13 @@ pub(crate) struct Carrier {
     pub(crate) ports: Ports,
     /// Where the kernel runs the flows, their sockets.
     pub(crate) sockets: Option<Sockets>,
-    /// What is told to end.
+    /// Whether the loop has been told to end.
     pub(crate) is_over: bool,
 }
 
 /// What there is to read or to write.
 struct Ready {
-    /// Of the devices, by path and side.
+    /// Whether each device can be read, by path and side.
     devices: Vec<bool>,
     sockets: Vec<(Watched, PollFlags)>,
 }

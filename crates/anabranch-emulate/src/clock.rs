@@ -26,7 +26,7 @@ impl Clock {
         Self { start: Instant::now(), day, spin }
     }
 
-    /// So long before something is due one looks at the clock instead of sleeping.
+    /// How long before something is due the loop watches the clock instead of sleeping.
     pub(crate) fn spin(&self) -> Span {
         self.spin
     }

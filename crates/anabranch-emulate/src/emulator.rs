@@ -23,7 +23,7 @@ use crate::space::{self, Processes, Space};
 /// A scenario in real time. Ends when it is dropped, with all programs that run in it.
 pub struct Emulator {
     plan: Plan,
-    /// Of each node.
+    /// The namespaces of each node.
     spaces: Vec<Space>,
     processes: Processes,
     orders: Sender<Order>,

@@ -1,4 +1,4 @@
-//! Who wants to be woken when.
+//! Which connection of a host wants to be woken when.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A host on sockets: one thread, however many associations there are.
+//! A host on sockets: one thread, however many connections there are.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use crate::stack::Stack;
 use crate::tun::{Tun, TunDevice};
 use crate::udp::{Buffers, Udp};
 
-/// So many batches are read from a socket before anything else is looked at.
+/// How many batches are read from a socket before anything else has its turn.
 const MOST_BATCHES: usize = 8;
 /// Pairs of addresses whose device is noted, at most.
 const MOST_NOTED: usize = 4096;
@@ -165,7 +165,7 @@ impl<H: Stack> Driver<H> {
         let failure = Arc::new(OnceLock::new());
         let told = Arc::clone(&failure);
         let work = move || {
-            // What the thread worked with is not looked at again.
+            // Nothing that the thread worked with is used after a panic.
             let end = catch_unwind(AssertUnwindSafe(|| driver.run()));
             let why = match end {
                 Ok(Ok(())) => return,
@@ -182,7 +182,7 @@ impl<H: Stack> Driver<H> {
     }
 }
 
-/// What somebody said who panicked.
+/// The message of a panic.
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
@@ -505,7 +505,7 @@ fn note_device(devices: &mut BTreeMap<(IpAddr, IpAddr), usize>, route: Route, in
     if devices.get(&key) == Some(&index) {
         return;
     }
-    // Whoever makes up addresses costs no more than this.
+    // A stranger who makes up addresses can cost no more than this.
     if devices.len() >= MOST_NOTED {
         devices.clear();
     }

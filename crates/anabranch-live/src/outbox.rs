@@ -9,8 +9,8 @@ use crate::route::Route;
 /// Several packets of one length are sent together only as long as they fit into one of IP.
 const MOST_BYTES_TOGETHER: usize = u16::MAX as usize - 64;
 
-/// So much waits for a device that has no room at most, in bytes; packets that come then are as if the
-/// network had lost them.
+/// At most this many bytes wait for a device that has no room. Packets that come then are as if the network
+/// had lost them.
 const MOST_WAITING: usize = 16 << 20;
 
 /// Datagrams to be sent, all to the same place.

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use anabranch_transport::endpoint::Endpoint;
 use anabranch_transport::ground::Payload;
 
-/// So much is forgotten only with what comes after, in bytes: looking for it costs time.
+/// At least this many bytes are kept before a search for those that are no longer needed, since it costs
+/// time.
 const LEAST_SWEPT: usize = 256 * 1024;
 /// What is written to a stream is kept in pieces of so many bytes at most, each of which is forgotten as a
 /// whole.
@@ -18,7 +19,7 @@ pub(crate) struct Outgoing {
     messages: VecDeque<Kept>,
     /// Bytes of them.
     bytes: usize,
-    /// So many bytes are kept before it is asked what of them is still needed.
+    /// With this many bytes kept, those that are no longer needed are looked for.
     sweep_at: usize,
     /// Where the next message begins.
     next: u64,

@@ -52,7 +52,7 @@ mod linux {
     use crate::route::Route;
     use crate::udp::Buffers;
 
-    /// So many packets are read in a batch.
+    /// How many packets are read in a batch.
     const BATCH: usize = 32;
 
     /// A device that is open.

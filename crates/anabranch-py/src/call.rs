@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use crate::ScenarioError;
 
-/// So many frames may arrive before this end has begun.
+/// How many frames may arrive before this end has begun.
 const MOST_EARLY: u64 = 1_000;
 
 /// A call in both directions as its end A, this one, knows it. The first frame of either end is made at time
@@ -51,7 +51,7 @@ impl LiveCall {
         let payload_bytes =
             config.codec.data().payload_bytes(config.packetisation).expect("it has been checked");
         let mut commands = Commands::default();
-        // It opens the association, which is open.
+        // The call's first command opens the association, which is open already: it is dropped.
         call.handle_wakeup(Time::ZERO, &mut commands);
         call.handle_event(Time::ZERO, Side::A, &Event::Connected, &mut commands);
         Ok(Self { call, payload_bytes, period: config.packetisation, made: 0, early: BTreeMap::new() })

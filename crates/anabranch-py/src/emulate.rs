@@ -16,10 +16,10 @@ use crate::{LiveError, ScenarioError};
 
 type Sets = Vec<(String, String)>;
 
-/// Of an interface: path, device, node at the other end, own addresses, those at the other end.
+/// An interface: path, device, node at the other end, own addresses, those at the other end.
 type InterfaceRow = (String, String, String, Vec<String>, Vec<String>);
 
-/// Of a direction of a link: its name, the direction, the rate in bit/s, packets in it, packets and bytes
+/// A direction of a link: its name, the direction, the rate in bit/s, packets in it, packets and bytes
 /// delivered, packets dropped by cause.
 type LinkRow = (String, &'static str, Option<u64>, u64, u64, u64, Vec<(&'static str, u64)>);
 

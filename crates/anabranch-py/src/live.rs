@@ -218,7 +218,7 @@ impl LiveHost {
             .map_err(LiveError::new_err)
     }
 
-    /// So many messages of an association have been read, with so many bytes. Does not wait.
+    /// Python has read this many messages of an association, with `count` bytes. Does not wait.
     fn has_read(&self, py: Python<'_>, number: u64, messages: u64, count: u64) {
         py.detach(|| {
             if let Some(driver) = lock(&self.driver).as_ref() {

@@ -35,10 +35,10 @@ pub trait Transport {
     fn build(&self, site: &Site<'_>) -> Result<Self::Endpoint, String>;
 }
 
-/// Where an endpoint is to be.
+/// What an endpoint has to know of the place where it is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// The end of the connection that it is.
+    /// Which end of the connection it is.
     pub side: Side,
     /// The largest IP packet that each of its paths carries, in bytes.
     pub mtus: &'a [u32],

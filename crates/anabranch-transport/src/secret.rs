@@ -1,4 +1,4 @@
-//! What nobody but an end may know, and numbers that nobody can guess from those that they have seen.
+//! The secrets of an end, and numbers drawn from them: nobody can guess one from others that they have seen.
 //!
 //! A simulation draws verification tags, initial sequence numbers and nonces from the run's
 //! [streams](crate::rng). An end that talks to strangers draws them from a [secret](Secret) instead (RFC 9260

@@ -1,7 +1,7 @@
 //! Anabranch: a laboratory for transport over several paths at once.
 //!
-//! Multi-homed SCTP over lossy, bursty, loaded links: a deterministic simulator, and the measures of what
-//! a user would experience.
+//! SCTP, Multipath TCP, TCP and UDP over lossy, bursty, loaded links and radios: a deterministic simulator,
+//! and the measures of what a user would experience.
 //!
 //! A scenario says what there is; a [`sim::Simulation`] of it runs once and gives a row of scalars:
 //!

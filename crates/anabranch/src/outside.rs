@@ -67,7 +67,7 @@ impl Endpoint for Outside {
         self.service
     }
 
-    /// None: the packets of such an end are somebody else's, too.
+    /// Never: the packets of such an end go to whoever runs it.
     fn owns(&self, _packet: &Packet) -> bool {
         false
     }

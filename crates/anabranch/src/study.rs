@@ -228,7 +228,7 @@ impl Scenario {
     }
 }
 
-/// Of a scenario, the axes over it and what else the sweep says about cells.
+/// A hash of a scenario, of the axes over it and of what else the sweep says about cells.
 fn hash(scenario: &Scenario, axes: &Value, more: Option<&Value>) -> u64 {
     let mut scenario = json!(scenario);
     scenario["name"] = Value::String(String::new());

@@ -10,7 +10,6 @@ use anabranch_transport::report::Report;
 use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
-use anabranch_transport::{mptcp, sctp, tcp, udp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +17,8 @@ use crate::outside::Outside;
 
 macro_rules! transports {
     ($($(#[$doc:meta])* $name:ident: $module:ident,)*) => {
+        use anabranch_transport::{$($module),*};
+
         /// The transport protocol and its settings.
         #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]

@@ -1,5 +1,5 @@
-//! The layers of each crate: which module imports which, read from the sources without their tests. That
-//! `anabranch-transport` knows nothing of `anabranch` the compiler sees to.
+//! The layers of each crate: which module imports which, read from the sources without their tests. The
+//! compiler sees to it that `anabranch-transport` knows nothing of `anabranch`.
 //!
 //! Each module may import those that its line names, and all of these stand above it, so there is no circle.
 //! A new arrow is written down here or, better, not drawn.

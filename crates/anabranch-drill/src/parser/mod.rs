@@ -118,7 +118,7 @@ fn statement(cursor: &mut Cursor<'_>) -> Parsed<Statement> {
     let when = if cursor.rest().starts_with('`') { When::Now } else { when(cursor)? };
     cursor.skip_space();
     let action = if cursor.eat("`") {
-        // One that nobody ends, as some suites have, ends with its line.
+        // A command without a closing quote, as some suites have it, ends with its line.
         let end = if cursor.rest().contains('`') { "`" } else { "\n" };
         Action::Command(cursor.until(end)?.into())
     } else if cursor.eat("%{") {

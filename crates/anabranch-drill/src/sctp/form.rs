@@ -4,7 +4,7 @@
 /// A part of a chunk, of a parameter or of an error cause.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
-    /// So many bytes, whatever they are; zeros where they are written.
+    /// This many bytes, whatever they are. Zeros are written.
     Any(usize),
     /// The bytes of the field of this name.
     Bytes(&'static str, Vec<u8>),

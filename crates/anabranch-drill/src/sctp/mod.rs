@@ -72,7 +72,7 @@ enum Role {
 struct Known {
     /// What has arrived and has not been read.
     messages: VecDeque<Inbound>,
-    /// So many bytes of the first of them have been read.
+    /// How many bytes of the first of them have been read.
     read: usize,
     /// Tells of itself once (`SO_ERROR`).
     error: Option<&'static str>,

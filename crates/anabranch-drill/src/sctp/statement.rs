@@ -268,7 +268,7 @@ fn other_chunk(term: &Term) -> Step<Item> {
 fn flags(fields: &mut Fields<'_>) -> Step<Option<u64>> {
     match fields.value("flgs") {
         Some(Term::Any) => Ok(None),
-        // It has none.
+        // A FORWARD TSN has no flags.
         None if fields.of == "FORWARD_TSN" => Ok(Some(0)),
         Some(Term::Number(number)) => Ok(Some(*number as u64)),
         Some(Term::Word(letters)) => {

@@ -58,7 +58,7 @@ pub(super) struct Connection {
     pub(super) closed: Option<CloseReason>,
     /// An error that no call has been told yet.
     pub(super) error: Option<&'static str>,
-    /// The application has closed the socket.
+    /// Whether the application has closed the socket.
     pub(super) is_orphan: bool,
     pub(super) has_shut_down: bool,
     pub(super) has_shut_reading: bool,

@@ -2,8 +2,8 @@
 //!
 //! Numbers of the connection are relative in scripts, and count from 1; the endpoint's positions count from
 //! 0. Keys are variables: a packet that comes in may give one a value (`key[ckey=2]`), one that is sent gives
-//! the endpoint's key its name (`key[skey]`). Here there is one path: what scripts say of further addresses
-//! is needed.
+//! the endpoint's key its name (`key[skey]`). There is one path here: a script that names further addresses
+//! stops with `Stop::Needs`.
 
 use std::collections::BTreeMap;
 
@@ -71,8 +71,8 @@ pub(super) fn options(
 fn capable(variables: &mut Variables, name: &str, terms: &[Term], options: &mut Options) -> Step<()> {
     let mut keys = Vec::new();
     let mut has_length = false;
-    // Of another version, with a flag that stands for an extension, or without a code that is known, it is as
-    // if it had not come (RFC 8684 section 3.1).
+    // If it is of another version, has a flag that stands for an extension, or has no code that is known, it
+    // is as if it had not come (RFC 8684 section 3.1).
     let mut is_known = true;
     let mut terms_left = terms.iter();
     while let Some(term) = terms_left.next() {

@@ -1,5 +1,5 @@
-//! Settings of Linux, and the settings of a profile that they are here. What is not in these tables is needed
-//! and not there; it is never passed over.
+//! Settings of Linux, and the settings of a profile that they are here. A script that
+//! sets what is not in these tables stops with `Stop::Needs`.
 
 use anabranch_transport::cc;
 use anabranch_transport::cc::slow_start::SlowStart;

@@ -28,7 +28,7 @@ pub(super) struct Limits {
 pub(super) struct Manner {
     /// More follows (`MSG_MORE`).
     pub(super) more: bool,
-    /// It ends a record (`MSG_EOR`).
+    /// Whether it ends a record (`MSG_EOR`).
     pub(super) is_record: bool,
 }
 

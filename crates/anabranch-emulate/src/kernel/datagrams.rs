@@ -19,7 +19,7 @@ use super::system;
 /// Bytes of an RTP header without lists or extensions (RFC 3550 section 5.1).
 const RTP_HEADER: usize = 12;
 
-/// So many datagrams are read before it is looked at others again.
+/// How many datagrams are read from a socket before the others have their turn.
 const BATCH: usize = 64;
 
 /// Tells an application what happens at one of its ends.

@@ -65,14 +65,14 @@ impl Known {
 }
 
 impl TcpInfo {
-    /// Of a socket of TCP.
+    /// That of a socket of TCP.
     pub(crate) fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let mut info = Self([0; LENGTH]);
         system::option(socket, TCP, libc::TCP_INFO, &mut info.0)?;
         Ok(info)
     }
 
-    /// Of each subflow of a socket of Multipath TCP, with its addresses here and there.
+    /// That of each subflow of a socket of Multipath TCP, with the addresses of its two ends, this one first.
     pub(crate) fn of_subflows(socket: BorrowedFd<'_>) -> io::Result<Vec<([IpAddr; 2], Self)>> {
         let infos = subflow_data(socket, MPTCP_TCPINFO, LENGTH)?;
         let addresses = subflow_data(socket, MPTCP_SUBFLOW_ADDRS, 2 * STORAGE)?;

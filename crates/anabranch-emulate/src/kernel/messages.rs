@@ -27,7 +27,7 @@ use super::place::{Home, bind_or_any, release};
 use super::settings::MessageOptions;
 use super::system::{self, SCTP};
 
-/// So often it is read from a socket before it is looked at others again.
+/// How often a socket is read before the others have their turn.
 const BATCH: usize = 16;
 
 /// The port of the flow's end `to`.
@@ -440,7 +440,7 @@ fn make(options: &MessageOptions, address: IpAddr) -> Result<Socket, String> {
     };
     let set = |name: i32, value: &[u8]| system::set_option(socket.as_fd(), SCTP, name, value);
     let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_reuse_address(true));
-    // Of changes of addresses, and of messages that were given up.
+    // Events of two kinds: changes of addresses, and messages that were given up.
     let prepared = prepared.and_then(|()| set(EVENTS, &[0, 0, 1, 1]));
     prepared.map_err(|error| format!("{key}: a socket cannot be prepared: {error}"))?;
     if options.is_nodelay {

@@ -58,7 +58,7 @@ impl Pattern {
     }
 }
 
-/// So many bytes of a message have its place.
+/// How many bytes of a message say its place in the stream.
 const TAG: usize = 8;
 
 /// The number with these low bits that is nearest to `near`.

@@ -29,7 +29,7 @@ pub(crate) struct StreamOptions {
     pub(crate) mss: Option<u32>,
     pub(crate) is_nodelay: bool,
     pub(crate) send_buffer: Option<u64>,
-    /// Of a buffer that does not follow what is read.
+    /// The size of a receive buffer that does not follow what is read.
     pub(crate) receive_buffer: Option<u64>,
     pub(crate) syn_retries: Option<u32>,
     pub(crate) is_paced: bool,

@@ -31,7 +31,7 @@ pub(crate) struct Flows {
     all: Vec<(String, FlowConfig, [EndOptions; 2])>,
     /// By node.
     sysctls: BTreeMap<String, BTreeMap<&'static str, Wish>>,
-    /// Of each node with flows of Multipath TCP to it: the key of one of them, and its paths behind the
+    /// For each node with flows of Multipath TCP to it: the key of one of them, and its paths behind the
     /// first, with whether they stand by.
     announced: BTreeMap<String, (String, Vec<(String, bool)>)>,
     /// The nodes that open connections of Multipath TCP.
@@ -166,7 +166,7 @@ impl Flows {
             _ => None,
         };
         if let Some(key) = self.all.iter().find_map(|(_, _, ends)| is_sctp(ends)) {
-            // Its sysctls are there once it is used.
+            // The sysctls of SCTP are there once it has been used.
             Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::SCTP))
                 .map_err(|error| messages::absent(&key, &error))?;
         }

@@ -20,7 +20,7 @@ use super::place::{Home, bind_or_any, release};
 use super::settings::StreamOptions;
 use super::system::{self, TCP};
 
-/// So often it is read from a socket before it is looked at others again.
+/// How often a socket is read before the others have their turn.
 const BATCH: usize = 16;
 
 /// The port of the flow's end `to` where the scenario names none, that of iperf.
@@ -52,18 +52,18 @@ pub(crate) struct Stream {
 struct End {
     socket: Option<Socket>,
     is_connecting: bool,
-    /// The application waits for room.
+    /// Whether the application waits for room.
     is_blocked: bool,
     is_paused: bool,
-    /// The application has nothing more to send.
+    /// Whether the application has nothing more to send.
     is_finished: bool,
-    /// The peer has nothing more to send.
+    /// Whether the peer has nothing more to send.
     has_read_all: bool,
     /// What has been read of the present connection, in bytes.
     read: u64,
     connections: u64,
     delivered: u64,
-    /// Of TCP, or of each path's subflow.
+    /// The counters of the connection of TCP, or of each path's subflow.
     counts: Vec<Counts>,
 }
 
@@ -235,7 +235,7 @@ impl Stream {
         if socket.set_nonblocking(true).is_err() {
             return;
         }
-        // Of the last connection only the acknowledgement of its end can be missing.
+        // All that can be missing of the last connection is the acknowledgement of its end.
         if self.ends[Side::B.index()].socket.is_some() {
             self.close(Side::B, CloseReason::Shutdown, tell);
         }

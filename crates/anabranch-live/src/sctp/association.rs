@@ -360,7 +360,7 @@ impl Live {
             Event::StreamResetByPeer(stream) => tell(HostEvent::StreamResetByPeer { stream }),
             Event::StreamResetRefused(stream) => tell(HostEvent::StreamResetRefused { stream }),
             Event::Writable => tell(HostEvent::Writable),
-            // Of transports with streams of bytes.
+            // The other events are those of transports with streams of bytes.
             _ => {}
         }
     }

@@ -29,7 +29,7 @@ use crate::stack::Stack;
 
 /// As many addresses of a peer are used at most.
 pub(super) const MOST_ADDRESSES: usize = 16;
-/// The first of the ports that nobody is given (RFC 6335 section 6).
+/// The first of the dynamic ports, which are assigned to nobody (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 /// A key vector with a list of all chunk types is no longer than that, in bytes.
 const MOST_KEY_BYTES: usize = 512;
@@ -725,7 +725,7 @@ impl Stack for Host {
             return;
         };
         let Reading { staged, new, .. } = reading;
-        // That of an INIT or INIT ACK is in it, that of a cookie was.
+        // INIT and INIT ACK have the key vector in them; a cookie has kept that of the INIT.
         let mut key_vector = key_vector(datagram).unwrap_or(parsed.key_vector);
         key_vector.truncate(MOST_KEY_BYTES);
         let size = version(route.remote).header_bytes() + datagram.len() as u32;

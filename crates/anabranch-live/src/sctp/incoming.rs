@@ -9,7 +9,8 @@ use anabranch_transport::ground::Payload;
 use anabranch_transport::sctp::Association;
 use anabranch_transport::wire::bytes::Piece;
 
-/// So much is kept, in bytes with what each piece costs, before it is asked what of it is still needed.
+/// At least this many bytes are kept, with what each piece costs, before those that are no longer needed are
+/// looked for.
 const LEAST_SWEPT: usize = 256 * 1024;
 /// What a piece costs besides its bytes, roughly.
 const PIECE_COST: usize = 128;

@@ -44,9 +44,9 @@ pub(super) struct Live<E> {
     pub(super) timeout: Time,
     /// A peer has opened it, and nobody has been told.
     pub(super) is_unheard: bool,
-    /// So many bytes of what was handed over last were refused.
+    /// How many bytes of what was handed over last were refused.
     pub(super) refused: u32,
-    /// The application has been told that it is over.
+    /// Whether the application has been told that it is over.
     pub(super) has_ended: bool,
 }
 
@@ -316,7 +316,7 @@ impl<E: StreamEnd> Live<E> {
             },
             Event::Refused(payload) => self.refused = payload.length,
             Event::Writable => tell(HostEvent::Writable),
-            // Of transports with messages.
+            // The other events are those of transports with messages.
             _ => {}
         }
     }

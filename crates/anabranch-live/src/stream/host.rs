@@ -28,7 +28,7 @@ use crate::outbox::{Outbox, Transmit};
 use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Stack;
 
-/// The first of the ports that nobody is given (RFC 6335 section 6).
+/// The first of the dynamic ports, which are assigned to nobody (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
 /// A connection has so many paths at most.
@@ -349,8 +349,8 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// Of connections that are being opened the oldest gives way where there are as many as are allowed (RFC
-    /// 4987 section 3.4): its peer has had the most time to answer.
+    /// If there are as many connections as are allowed, the oldest of those that are being opened gives way
+    /// (RFC 4987 section 3.4): its peer has had the most time to answer.
     fn make_room(&mut self) {
         if self.accepted.len() >= self.settings.most_accepted
             && let Some(&oldest) = self.half_open.first()

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::ground::Payload;
 
-/// So many pieces are kept at most. An endpoint takes fewer, so that what is left out here was not taken
-/// there.
+/// At most this many pieces are kept. An endpoint takes fewer, so that it has not taken what is left out
+/// here.
 const MOST_PIECES: usize = 1 << 15;
 
 /// Bytes by their position in the stream, from the first one that has not been delivered.

@@ -10,9 +10,9 @@ use std::net::IpAddr;
 use anabranch_transport::mptcp::Connection;
 use anabranch_transport::wire::{Body, Packet, mptcp};
 
-/// So many mappings of a path are kept at most: more than full segments fit into any window.
+/// At most this many mappings of a path are kept: more than full segments fit into any window.
 const MOST_MAPPINGS: usize = 1 << 14;
-/// So many addresses of a peer are known at most.
+/// At most this many addresses of a peer are known.
 const MOST_ADDRESSES: usize = 8;
 
 /// The mappings of all paths of a connection, and the addresses that its ends know each other by.
@@ -22,7 +22,7 @@ pub(super) struct Mappings {
     paths: BTreeMap<u8, BTreeMap<u64, (u64, u32)>>,
     /// What the peer has announced: identifiers, addresses and ports.
     pub(super) heard: Vec<(u8, IpAddr, Option<u16>)>,
-    /// What of that nobody has looked at.
+    /// Those of them that have not been taken yet.
     pub(super) fresh: VecDeque<(u8, IpAddr, Option<u16>)>,
 }
 

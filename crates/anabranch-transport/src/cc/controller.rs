@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::window::Windowed;
 use super::{
     AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent,
-    LostEvent, ProbeEvent, RecoveryEndEvent, RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent, bbr,
-    bbr3, bic, coupled, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat, reno, scalable, sctp, vegas,
-    veno, westwood, yeah,
+    LostEvent, ProbeEvent, RecoveryEndEvent, RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent,
+    coupled, sctp,
 };
 
 macro_rules! controls {
     ($($(#[$doc:meta])* $name:ident: $module:ident => $control:ty,)*) => {
+        use super::{$($module),*};
+
         /// Which congestion control, and its settings.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]

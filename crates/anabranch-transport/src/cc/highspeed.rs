@@ -71,7 +71,7 @@ fn increase(window: f64) -> f64 {
 /// HighSpeed TCP.
 #[derive(Debug)]
 pub struct Highspeed {
-    /// Of [`WINDOWS`].
+    /// The row of [`WINDOWS`] that the window has come to.
     row: usize,
     /// The part of the window below one segment, in the RFC's form.
     fraction: f64,

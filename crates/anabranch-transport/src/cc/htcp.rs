@@ -1,4 +1,4 @@
-//! H-TCP: grows the faster the longer the last loss is ago, and shrinks by the ratio of the round-trip
+//! H-TCP: grows faster the longer ago the last loss was, and shrinks by the ratio of the round-trip
 //! times with an empty and with a full queue.
 //!
 //! R. Shorten and D. Leith, "H-TCP: TCP for high-speed and long-distance networks", 2004, as in Linux's

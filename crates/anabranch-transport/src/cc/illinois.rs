@@ -96,7 +96,7 @@ pub struct Illinois {
     beta: u64,
     base_rtt: u64,
     max_rtt: u64,
-    /// Of the round's delays, and how many.
+    /// The sum of the round's delays, and how many there are.
     sum: u64,
     count: u64,
     round: Round,

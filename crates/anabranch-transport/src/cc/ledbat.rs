@@ -3,9 +3,9 @@
 //! RFC 6817; draft-irtf-iccrg-ledbat-plus-plus-01, which counts round-trip times, shrinks multiplicatively,
 //! starts slowly and slows down from time to time to see the path without its own queue.
 //!
-//! Known deviations: LEDBAT's queueing delay too is the one of the round trip, for the acknowledgements
-//! carry no one-way delays; delay on the way back counts as its own. Base delays are kept per minute of the
-//! simulation's time. Under all rules alike.
+//! Known deviations: LEDBAT's queueing delay is that of the round trip, as LEDBAT++'s is, since
+//! acknowledgements carry no one-way delays; delay on the way back counts as its own. Base delays are kept
+//! per minute of the endpoint's time. It is the same under all rules.
 
 use std::collections::VecDeque;
 

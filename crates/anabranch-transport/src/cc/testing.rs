@@ -1,8 +1,8 @@
 //! For tests of congestion controls: events in a row, and a sender over one bottleneck.
 //!
 //! The sender numbers its packets as QUIC does: a lost one is not sent again, its data goes with the next
-//! one. A packet is lost once one that was sent three later has arrived. That leaves the controls alone
-//! with the path.
+//! one. A packet is lost once one that was sent three later has arrived. So results
+//! depend on the control and the path alone.
 
 use std::collections::VecDeque;
 

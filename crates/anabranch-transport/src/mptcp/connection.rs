@@ -53,9 +53,9 @@ pub struct Connection {
     /// Where keys and nonces come from, if not from `rng`.
     pub(super) secret_numbers: Option<SecretNumbers>,
     pub(super) state: State,
-    /// This end has opened it, and so opens further subflows.
+    /// Whether this end has opened it, and so opens further subflows.
     pub(super) is_opener: bool,
-    /// The peer is known to have our key, so that it accepts further subflows (RFC 8684 section 3.1).
+    /// Whether the peer is known to have our key, so that it accepts further subflows (RFC 8684 section 3.1).
     pub(super) is_fully_established: bool,
     /// Whether [`Event::Closed`] has been told of this connection, or nothing is to be told.
     pub(super) has_closed: bool,
@@ -73,14 +73,14 @@ pub struct Connection {
     pub(super) receiver: Receiver,
     /// Addresses of this end that belong to no path and that the peer is being told of.
     pub(super) announcements: Vec<Announcement>,
-    /// Mappings have checksums, since one of the ends wants them (RFC 8684 section 3.1).
+    /// Whether mappings have checksums, since one of the ends wants them (RFC 8684 section 3.1).
     pub(super) has_checksums: bool,
     /// Paths whose addresses have gone while no subflow could tell the peer.
     pub(super) removed: Vec<u8>,
-    /// When a connection that has no subflow, or waits for no more than the acknowledgement of our
-    /// `DATA_FIN`, is over.
+    /// When the connection is given up, if it has no subflow or waits only for the acknowledgement of our
+    /// `DATA_FIN`.
     pub(super) close_at: Time,
-    /// Data acknowledgements have the length of the mappings that they answer: of 8 bytes, once there was one
+    /// Whether the peer has sent a mapping. From then on data acknowledgements have 8 bytes, as mappings do
     /// (Linux: `use_64bit_ack`).
     pub(super) answers_at_length: bool,
     pub(super) outputs: VecDeque<Output>,
@@ -88,7 +88,7 @@ pub struct Connection {
     pub(super) last_now: Time,
 }
 
-/// Where the subflows are, those too that are added later.
+/// What subflows are built from, now and when paths are added later.
 #[derive(Debug)]
 pub(super) struct SubflowSite {
     side: Side,
@@ -250,7 +250,7 @@ impl Connection {
             self.subflows[path].is_dirty = true;
             return;
         }
-        // What a stranger says is the subflow's business.
+        // A segment that is not near the window may be a stranger's: the subflow alone deals with it.
         let is_near = flags.has(Flags::SYN) || self.subflows[path].tcp.is_near(segment);
         let is_third = self.state == State::Opening && !self.is_opener && flags.has(Flags::ACK) && is_near;
         if is_third && !flags.has(Flags::RST) && options == Options::default() {
@@ -264,7 +264,8 @@ impl Connection {
             return self.hand_down(now, path, packet);
         }
         if !is_near {
-            // Nothing may be in the subflow's stream that has no mapping.
+            // Its mapping counts for nothing, and data without a mapping must not get into the subflow's
+            // stream.
             return;
         }
         if flags.has(Flags::SYN) {
@@ -308,7 +309,8 @@ impl Connection {
                 self.acknowledge_on(now, path);
             }
         }
-        // What is acknowledged below has the peer's key behind it.
+        // This comes first: what follows may send an acknowledgement, for which the peer's key has to be
+        // known.
         self.note_progress(now, path, &options);
         // RFC 8684 section 3: a duplicate acknowledgement with a signal is no sign of congestion.
         let is_for_us = options.signal.is_some()
@@ -344,7 +346,7 @@ impl Connection {
         subflow.is_dirty = true;
     }
 
-    /// The same on every subflow, since nobody knows which ones work.
+    /// Sends an acknowledgement on every subflow, since it is not known which ones work.
     pub(super) fn acknowledge_on_all(&mut self, now: Time) {
         for path in 0..self.subflows.len() {
             if self.subflows[path].is_established() || self.subflows[path].tcp.is_half_closed() {
@@ -363,7 +365,7 @@ impl Connection {
                     self.outputs.push_back(Output::Event(event));
                 }
                 Output::Event(Event::Closed(reason)) => self.subflows[path].ended = reason,
-                // Before the data that comes with it.
+                // The connection has to know of this before it gets the data that comes with it.
                 Output::Event(Event::Connected) => self.note_phase(now, path),
                 Output::Event(Event::Received(received)) => {
                     self.on_subflow_data(path, received.payload.length);
@@ -391,7 +393,7 @@ impl Connection {
         }
     }
 
-    /// After an input: what may be sent is, and what is over ends.
+    /// After an input: sends what may be sent, and ends what is over.
     pub(super) fn follow_up(&mut self, now: Time) {
         self.drain_all(now);
         self.push(now);
@@ -499,7 +501,7 @@ impl Endpoint for Connection {
         joins || self.subflows.iter().any(|subflow| subflow.tcp.owns_segment(segment))
     }
 
-    /// Keys and nonces are these numbers; each subflow has a sequence of its own.
+    /// Keys and nonces are drawn from these numbers, and each subflow draws from a sequence of its own.
     fn draw_from(&mut self, mut numbers: SecretNumbers) {
         for subflow in &mut self.subflows {
             subflow.tcp.draw_from(numbers.split_off());
@@ -540,7 +542,7 @@ impl Endpoint for Connection {
         match (input, self.state) {
             (Input::Packet(packet), _) => self.on_packet(now, packet),
             (Input::Command(command), State::Fallback(path)) if !self.has_closed => {
-                // It holds for the next connection too.
+                // A pause in reading also holds for the next connection.
                 match command {
                     Command::PauseReading => self.receiver.is_paused = true,
                     Command::ResumeReading => self.receiver.is_paused = false,

@@ -1,4 +1,5 @@
-//! What somebody between the ends has changed: the checksum of its mapping is wrong (RFC 8684 section 3.7).
+//! Data that somebody between the ends has changed, so that the checksum of its mapping is wrong (RFC 8684
+//! section 3.7).
 
 use super::connection::{Connection, State};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Input};

@@ -1,5 +1,5 @@
-//! What a connection says of itself, as [`tcp::Info`]: that of its best subflow, with what concerns the
-//! connection.
+//! What a connection says of itself, in the form of [`tcp::Info`]: the values of its best subflow, and in
+//! their place those that concern the whole connection.
 
 use super::connection::{Connection, State};
 use crate::tcp;

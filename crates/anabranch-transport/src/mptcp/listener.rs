@@ -1,5 +1,5 @@
-//! What waits for connections of MPTCP: RFC 8684 section 3.1. A subflow that joins is its connection's, which
-//! [owns](crate::endpoint::Endpoint::owns) it by its token.
+//! What waits for connections of MPTCP: RFC 8684 section 3.1. A subflow that joins belongs to its
+//! connection, which [owns](crate::endpoint::Endpoint::owns) it by its token.
 
 use super::config::Config;
 use super::connection::Connection;

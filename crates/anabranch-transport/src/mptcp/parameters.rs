@@ -14,7 +14,7 @@ use crate::units::Bytes;
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// Of a subflow, the connection's buffers included.
+    /// Those of a subflow, the connection's buffers included.
     pub(super) tcp: tcp::Parameters,
     pub(super) scheduler: scheduler::Config,
     pub(super) coupling: coupled::Config,

@@ -24,7 +24,7 @@ pub(super) struct Receiver {
     pub(super) waiting: u64,
     /// Where the peer's stream ends, once that is known.
     pub(super) fin: Option<u64>,
-    /// The application reads nothing for the time being.
+    /// Whether the application reads nothing for the time being.
     pub(super) is_paused: bool,
     /// Bytes in order that the application has not read.
     unread: u64,

@@ -51,12 +51,12 @@ pub(super) struct Sender {
     edge: u64,
     /// The largest window that was ever offered.
     max_window: u64,
-    /// The application writes no more: `DATA_FIN` follows.
+    /// Whether the application writes no more: `DATA_FIN` follows.
     pub(super) is_finished: bool,
     pub(super) has_sent_fin: bool,
     /// A segment has told of it since it was last due.
     pub(super) fin_has_left: bool,
-    /// The application waits for room.
+    /// Whether the application waits for room.
     pub(super) has_refused: bool,
     /// What was sent and is not acknowledged, in order.
     chunks: VecDeque<Chunk>,
@@ -74,7 +74,7 @@ pub(super) struct Sender {
     pub(super) interval: Duration,
     /// The timer is to start again, since more has been acknowledged.
     pub(super) has_progress: bool,
-    /// The application has written since data was handed out.
+    /// Whether the application has written since data was handed out.
     pub(super) has_new: bool,
     /// Since when the peer's window has held data back, and how long it did before, in earlier connections
     /// too.
@@ -108,7 +108,7 @@ impl Sender {
         }
     }
 
-    /// That of the next connection.
+    /// The sender of the next connection, which goes on counting for how long this one was blocked.
     pub(super) fn renewed(&self, now: Time) -> Self {
         Self { blocked: self.blocked_until(now), ..Self::new() }
     }
@@ -456,7 +456,8 @@ impl Connection {
         let sender = &mut self.sender;
         let is_listed = sender.again.remove(&chunk.start);
         if length < chunk.length {
-            // That path's segments are shorter.
+            // The segments of the chosen path are shorter than the chunk: the rest of it waits for another
+            // one.
             let start = chunk.start + u64::from(length);
             let rest = Chunk { start, length: chunk.length - length, carriers: chunk.carriers.clone() };
             sender.chunks.insert(index + 1, rest);

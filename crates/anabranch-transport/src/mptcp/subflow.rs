@@ -10,8 +10,8 @@ use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::Signal;
 
-/// So many mappings wait for their data at most: more than full segments fit into any window, and what a peer
-/// that maps single bytes may cost.
+/// At most this many mappings wait for their data. That is more than full segments fit into any window, and
+/// bounds what a peer that maps single bytes may cost.
 const MOST_MAPPINGS: usize = 1 << 16;
 
 /// A run of a subflow's stream and its place on the connection level (RFC 8684 section 3.3.1).
@@ -43,31 +43,31 @@ pub(super) struct Subflow {
     /// path, unless something else has been said.
     pub(super) own_address: u8,
     pub(super) peer_address: u8,
-    /// It begins with `MP_JOIN`, not with `MP_CAPABLE`.
+    /// Whether it begins with `MP_JOIN`, not with `MP_CAPABLE`.
     pub(super) joins: bool,
     /// The nonces of an `MP_JOIN`: our own and the peer's.
     pub(super) nonces: [u32; 2],
-    /// This end has opened it.
+    /// Whether this end has opened it.
     pub(super) initiates: bool,
-    /// The peer has shown that it knows our part of the handshake.
+    /// Whether the peer has shown that it knows our part of the handshake.
     pub(super) is_confirmed: bool,
     /// Whether this end has an address here.
     pub(super) is_present: bool,
-    /// This end sends here only while nothing else is usable.
+    /// Whether this end sends here only while nothing else is usable.
     pub(super) is_backup: bool,
     /// What this end asks of the peer, what it has told it of that, and what the peer asks of this end.
     pub(super) asks_backup: bool,
     pub(super) told_backup: bool,
     pub(super) is_asked_backup: bool,
-    /// It has been silent for so long that no data is sent here.
+    /// Whether it has been silent for so long that no data is sent here.
     pub(super) has_failed: bool,
     /// Intervals of the connection's timer in which it has heard nothing though data was outstanding, and
     /// when it heard anything last (Linux: `stale_count`, `stale_rcv_tstamp`).
     pub(super) silent_intervals: u32,
     pub(super) silent_since: Time,
-    /// It has opened, and its end has not been noted yet.
+    /// Whether it has opened, and its end has not been noted yet.
     pub(super) is_up: bool,
-    /// There is output to be taken.
+    /// Whether there is output to be taken.
     pub(super) is_dirty: bool,
     /// What was sent and is not acknowledged on the subflow.
     sent: VecDeque<Mapping>,

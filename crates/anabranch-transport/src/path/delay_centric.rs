@@ -2,8 +2,8 @@
 //! study): at every update of a smoothed round-trip time, the active path with the smallest one becomes
 //! the primary path and takes new data. Failures are handled as by the standard.
 //!
-//! Hysteresis, both off by default as in the study: a margin that the other path must be better by,
-//! and a dwell time after a change.
+//! There are two kinds of hysteresis, both off by default as in the study: a margin by which the other path
+//! must be better, and a dwell time after a change.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 //! centric handover scheme for `VoIP`", WCNC 2008): the path on which a call would be rated highest by the
 //! E-model is the primary one. Failures are handled as by the standard.
 //!
-//! Of each path, the loss of data over a window, or of heartbeats where no data was sent, and half the
-//! smoothed round-trip time give the rating R. Paths without data are known by their heartbeats only
+//! The rating R of a path follows from half its smoothed round-trip time and from its loss: that of data over
+//! a window, or of heartbeats where no data was sent. Paths without data are known by their heartbeats only
 //! (`hb_interval`).
 
 use std::collections::VecDeque;

@@ -3,15 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ErrorLimits, PathEvent, PathSelector, PathStatus, Request, Retransmission, Selection, adaptive_primary,
-    delay_centric, echo, failover, heartbeat_pair, rtt_based, throughput_checkpoint,
-};
+use super::{ErrorLimits, PathEvent, PathSelector, PathStatus, Request, Retransmission, Selection};
 use crate::ground::PathId;
 use crate::time::Time;
 
 macro_rules! policies {
     ($($(#[$doc:meta])* $name:ident: $module:ident,)*) => {
+        use super::{$($module),*};
+
         /// Which path policy, and its settings.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]

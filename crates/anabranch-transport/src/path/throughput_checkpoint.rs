@@ -131,7 +131,7 @@ pub struct ThroughputCheckpoint {
     hold_until: Time,
     ignore_until: Time,
     is_below_ssthresh: bool,
-    /// It waits for the end of recovery.
+    /// A checkpoint that waits for the end of recovery.
     asked: Option<Checkpoint>,
     under_way: Option<Checkpoint>,
     probed_last: PathId,

@@ -15,8 +15,8 @@ pub struct Pacing {
     /// Bytes per second; 0: no pacing.
     rate: u64,
     sent: u64,
-    /// Of the packet that is being sent, which may have several segments: the earliest time at which it could
-    /// leave when it does, by how much it is late, and how long it takes so far.
+    /// What is known of the packet that is being sent, which may have several segments: the earliest time at
+    /// which it could leave when it left, by how much it was late, and how long it takes so far.
     packet: (Time, Duration, Duration),
     /// Runs while the pace alone holds data back: its owner starts it, and sends when it expires.
     pub timer: Time,

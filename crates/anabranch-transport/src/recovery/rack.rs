@@ -1,5 +1,5 @@
-//! What RACK and tail loss probes remember and conclude (RFC 8985; Linux's `tcp_recovery.c`). Which segments
-//! are out, and the timers, are their owner's.
+//! What RACK and tail loss probes remember and conclude (RFC 8985; Linux's `tcp_recovery.c`). Its owner
+//! keeps the segments that are outstanding, and the timers.
 
 use crate::time::{Duration, Time};
 
@@ -11,7 +11,7 @@ const MAX_STEPS: u32 = 255;
 /// The state of RACK-TLP.
 #[derive(Debug)]
 pub struct Rack {
-    /// Of the segment that was sent last among those that arrived, the number of its transmission, and its
+    /// The number of the transmission of the segment that was sent last among those that arrived, and its
     /// round-trip time (RFC 8985: `RACK.xmit_ts`, RACK.rtt). Two segments sent at the same time are told
     /// apart by their order; the RFC and Linux take the sequence number, which a retransmission has lower.
     order: u64,

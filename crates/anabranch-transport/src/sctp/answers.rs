@@ -1,6 +1,6 @@
-//! Answers to the packet at hand: they share a packet (RFC 9260 section 6.10), and are not so many that it
-//! would be a lever against somebody else. And answers to packets that belong to no association (section
-//! 8.4).
+//! Answers to the packet at hand. They share a packet (RFC 9260 section 6.10), and there are never so many
+//! that a stranger could turn them against somebody else. Here are also the answers to packets that belong to
+//! no association (section 8.4).
 
 use super::association::{Association, State};
 use crate::ground::PathId;
@@ -8,8 +8,9 @@ use crate::wire::sctp::SctpPacket;
 use crate::wire::sctp::chunk::{Abort, Chunk};
 use crate::wire::{Body, Packet};
 
-/// So many bytes more than its size, headers included, are answers to those chunks of a packet that may be in
-/// it any number of times: a packet with a source that is not its sender's is no lever against that source.
+/// The answers to those chunks that may be in a packet any number of times have, together, at most this many
+/// bytes more than the packet, headers included: so a packet with a forged source is no lever against that
+/// source.
 const MOST_ANSWERED_MORE: u32 = 64;
 
 /// The answers to the packet at hand.
@@ -24,9 +25,9 @@ pub(super) struct Answers {
 #[derive(Debug)]
 struct Gathered {
     packet: Box<Packet>,
-    /// Of the packet, in bytes.
+    /// The size of that packet so far, in bytes.
     size: u32,
-    /// Among the outputs, where the first answer was given.
+    /// Where the first answer was given among the outputs.
     position: usize,
 }
 

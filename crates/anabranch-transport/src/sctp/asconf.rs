@@ -5,9 +5,8 @@
 //! which paths there can be. An added path is verified by a heartbeat from both ends before it carries data:
 //! RFC 5061 section 5.3 F1 asks that of the receiver of the request, RFC 9260 section 5.4 of every new path.
 //!
-//! ASCONF and ASCONF-ACK are authenticated as RFC 4895 has it: an AUTH chunk comes before them. On the
-//! network the addresses are those of the routes of the paths, and its driver makes a path for each that is
-//! new.
+//! ASCONF and ASCONF-ACK are authenticated as RFC 4895 has it: an AUTH chunk comes before them. On a live
+//! host the addresses are those of the paths' routes, and the host makes a path for each new one.
 //!
 //! Known deviations: packets of an association from an address that is no part of it are discarded without
 //! an ABORT, which the other end would have to ignore (section 5.3.1); what is changed before the
@@ -60,7 +59,7 @@ pub(super) struct Reconfiguration {
     /// The serial number of the peer's last ASCONF, and the answer to it.
     peer_serial: u32,
     last_ack: Option<AsconfAck>,
-    /// The peer understands all this. Without that nothing is asked for.
+    /// Whether the peer understands all this. Without that nothing is asked for.
     is_understood: bool,
     /// What the peer wants chunks to be signed with.
     hmac: Hmac,

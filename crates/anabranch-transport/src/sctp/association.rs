@@ -39,9 +39,10 @@ use crate::wire::{Body, Packet};
 
 /// Ports of simulated associations: any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
-/// As many boxes of received packets are kept for packets to send.
+/// At most this many boxes of received packets are kept, to be used for packets to send.
 const SPARE_PACKETS: usize = 16;
-/// Stands for a chunk in packets to be filled in. Like DATA, which may stand there too, it owns nothing.
+/// Stands in for the first chunk of a packet that is to be filled in. Like DATA, which may stand there too,
+/// it owns no memory.
 const BLANK: Chunk = Chunk::CookieAck;
 
 /// A packet to be filled in.
@@ -107,18 +108,18 @@ pub struct Association {
     pub(super) selection: Selection,
     /// For policies that measure.
     pub(super) probing: Option<Box<Probing>>,
-    /// It has what few associations have: addresses that come and go, streams that begin anew, a policy that
-    /// measures, FORWARD TSNs that are bundled. Only then each of these is asked whether it has something to
-    /// do.
+    /// Whether it has something that few associations have: addresses that come and go, streams that begin
+    /// anew, a policy that measures, FORWARD TSNs that are bundled. Without them none of these is asked
+    /// whether it has something to do.
     pub(super) has_rare_parts: bool,
     pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
-    /// Addresses come and go (RFC 5061).
+    /// Only where addresses come and go (RFC 5061).
     pub(super) reconfiguration: Option<Box<Reconfiguration>>,
-    /// Streams may begin anew (RFC 6525).
+    /// Only where streams may begin anew (RFC 6525).
     pub(super) stream_reconfiguration: Option<Box<StreamReconfiguration>>,
 
-    /// Data leaves on several paths at the same time.
+    /// Only where data leaves on several paths at the same time.
     pub(super) load_sharing: Option<Box<LoadSharing>>,
     pub(super) queue: SendQueue,
     pub(super) outstanding: Outstanding,
@@ -128,7 +129,7 @@ pub struct Association {
     pub(super) next_mid: Vec<u32>,
     /// With interleaving, those of unordered messages.
     pub(super) next_unordered_mid: Vec<u32>,
-    /// User data travels in I-DATA chunks (RFC 8260).
+    /// Whether user data travels in I-DATA chunks (RFC 8260).
     pub(super) interleaves: bool,
     /// Header of a chunk with user data in bytes.
     pub(super) data_header: u32,
@@ -137,14 +138,15 @@ pub struct Association {
     /// As many Gap Ack Blocks and duplicates as fit into a packet with a SACK alone.
     pub(super) sack_entries: usize,
     pub(super) peer_takes_forward_tsn: bool,
-    /// Nagle's algorithm is not asked: nothing was outstanding when the first of these packets left.
+    /// Whether Nagle's algorithm is not asked, since nothing was outstanding when the first of these packets
+    /// left.
     pub(super) is_past_nagle: bool,
-    /// The application waits for room in the send buffer.
+    /// Whether a message was refused, so that the application waits for room in the send buffer.
     pub(super) has_refused: bool,
 
-    /// Bytes that the application has been given and has not read yet, where it says so.
+    /// Bytes that the application has been given and has not read yet, if it says what it reads.
     pub(super) unread: u64,
-    /// What the last SACK left of the receive buffer, in bytes.
+    /// The receive window that the last SACK advertised, in bytes.
     pub(super) advertised: u32,
     pub(super) received: ReceivedTsns,
     /// Streams that the peer may send on.
@@ -187,7 +189,7 @@ impl Association {
         Self::closed(parameters, ports, mtus, ip, numbers, heartbeat)
     }
 
-    /// One that is closed.
+    /// A closed end with these ports, which draws its numbers from these sources.
     pub(super) fn closed(
         parameters: Parameters,
         ports: [u16; 2],
@@ -343,20 +345,20 @@ impl Association {
         matches!(self.state, State::Closed | State::CookieEchoed | State::CookieWait | State::Established)
     }
 
-    /// Whether a message of so many bytes can be sent on this stream, now or later: it has something in it,
-    /// there is such a stream, and the send buffer is that large.
+    /// Whether a message of `length` bytes can be sent on this stream, now or later: it is not empty, it is
+    /// no larger than the send buffer, and the stream exists.
     pub fn can_take(&self, stream: u16, length: u64) -> bool {
         (1..=self.parameters.send_buffer).contains(&length) && usize::from(stream) < self.next_mid.len()
     }
 
-    /// Makes this end list so many addresses in its INIT or INIT ACK, one that has no path yet among them,
+    /// Makes this end list `count` addresses in its INIT or INIT ACK, those included that have no path yet,
     /// and keep the addresses that a peer's INIT lists in the State Cookie. Without that, its addresses are
     /// those of its paths, and it is taken for granted that the peer's are.
     pub const fn list_addresses(&mut self, count: u8) {
         self.listed_addresses = Some(count);
     }
 
-    /// The longest chunks that fit into a packet on every path.
+    /// Finds the longest chunks that fit into a packet on every path.
     pub(super) fn fit_chunks(&mut self) {
         let smallest_mtu = self.paths.iter().map(|path| path.mtu).min().unwrap_or_default();
         let room = smallest_mtu - self.headers_bytes;
@@ -383,7 +385,7 @@ impl Association {
                 self.tell_selector(now, PathEvent::PrimaryRequested(path));
             }
             Command::Shutdown => self.begin_shutdown(now),
-            // Among them PauseReading and ResumeReading: what arrives is delivered at once.
+            // PauseReading and ResumeReading are among them: what arrives is delivered at once.
             _ => self.outputs.push_back(Output::Event(Event::Unsupported(command.name()))),
         }
     }
@@ -458,7 +460,7 @@ impl Association {
         } else {
             self.out_of_the_blue(path, sctp);
         }
-        // It is used again for a packet of our own.
+        // The box is used again for a packet of our own.
         if self.spare.len() < SPARE_PACKETS {
             // DATA owns nothing either, and half of all packets begin with it.
             if !matches!(sctp.first, Chunk::Data(_)) {
@@ -509,7 +511,7 @@ impl Association {
             Chunk::Abort(_) => self.end(now, CloseReason::Aborted),
             Chunk::Asconf(asconf) => self.on_asconf(now, path, asconf),
             Chunk::AsconfAck(ack) => self.on_asconf_ack(now, ack),
-            // What it authenticates is genuine.
+            // The chunks behind it are genuine: that was checked when the packet was made of bytes.
             Chunk::Auth(_) => {}
             Chunk::Reconfig(reconfig) => self.on_reconfig(now, path, reconfig),
             Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, *cumulative_tsn),
@@ -597,7 +599,7 @@ impl Association {
         }
     }
 
-    /// What has a part of its own in what has just come.
+    /// Lets the rare parts do what follows from the input that has just been handled.
     #[cold]
     fn finish_input(&mut self, now: Time) {
         if self.stream_reconfiguration.is_some() {
@@ -643,7 +645,8 @@ impl Association {
         if let Body::Sctp(sctp) = &mut packet.body {
             [sctp.source_port, sctp.destination_port] = self.ports;
             sctp.verification_tag = tag;
-            // What is there owns nothing: without a destructor the chunk is written where it stays.
+            // The chunk that is there owns no memory. Without its destructor the compiler writes the new one
+            // directly into its place.
             std::mem::forget(std::mem::replace(&mut sctp.first, first));
         }
         packet

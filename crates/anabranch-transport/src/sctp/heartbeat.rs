@@ -75,7 +75,7 @@ impl Association {
         matches!(self.state, State::Ended | State::ShutdownAckSent | State::ShutdownSent)
     }
 
-    /// None is sent any more, and none that is on its way counts.
+    /// Stops all heartbeats: no more are sent, and those on their way no longer count.
     #[cold]
     pub(super) fn stop_heartbeats(&mut self) {
         self.heartbeat.timer = Time::NEVER;

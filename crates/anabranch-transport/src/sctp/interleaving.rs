@@ -29,7 +29,7 @@ pub(super) struct Interleaved {
 struct Incomplete {
     /// By Fragment Sequence Number.
     fragments: BTreeMap<u32, Payload>,
-    /// Of the first fragment.
+    /// The payload protocol identifier, which the first fragment has.
     ppid: u32,
     /// The number of the last one, once it is there.
     last: Option<u32>,

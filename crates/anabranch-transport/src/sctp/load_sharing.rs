@@ -451,7 +451,7 @@ impl Association {
 
     /// Chunk rescheduling (INET's `chunkReschedulingControl`): where a path has room, but too much of its
     /// share of a buffer holds chunks that arrived and wait for an earlier one, that one is sent again there.
-    /// Its own path takes it for a loss.
+    /// To the path on which it was sent before, that is a loss.
     pub(super) fn reschedule(&mut self, now: Time) {
         let Some(sharing) = &self.load_sharing else { return };
         let sides = sharing.config.chunk_rescheduling;

@@ -49,14 +49,14 @@ pub(super) struct Sent {
     /// Where it was last sent.
     pub(super) path: PathId,
     pub(super) missing_reports: u8,
-    /// It has been fast retransmitted and will not be again (RFC 9260 section 7.2.4).
+    /// Whether it has been fast retransmitted and will not be again (RFC 9260 section 7.2.4).
     pub(super) fast_retransmitted: bool,
-    /// It was marked for retransmission by a timeout, not by missing reports.
+    /// Whether it was marked for retransmission by a timeout, not by missing reports.
     pub(super) timed_out: bool,
-    /// It asks for a SACK at once (RFC 7053).
+    /// Whether it asks for a SACK at once (RFC 7053).
     pub(super) immediate: bool,
     pub(super) transmissions: u32,
-    /// It was sent on more than one path.
+    /// Whether it was sent on more than one path.
     pub(super) on_several_paths: bool,
 }
 

@@ -66,7 +66,7 @@ pub(super) struct Acked {
     pub(super) bytes: u32,
     /// Bytes that it acknowledges no longer.
     pub(super) reneged_bytes: u32,
-    /// It clears the error counter.
+    /// Whether it clears the error counter.
     pub(super) clears_errors: bool,
     /// Some of it was sent on this path alone.
     pub(super) is_sure: bool,

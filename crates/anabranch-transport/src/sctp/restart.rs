@@ -1,7 +1,7 @@
 //! A peer that has restarted opens the association again (RFC 9260 sections 5.2.2 and 5.2.4, case A).
 //!
 //! Nothing of the old association is kept but its settings and counters: what was not delivered is gone, and
-//! the application is told. Which addresses the peer has now, its driver knows
+//! the application is told. A live host knows which addresses the peer has now
 //! ([`Association::restart`]); without one they are those of the paths.
 //!
 //! Known deviation: the two Tie-Tags are one number that is drawn for them, so that a cookie does not show

@@ -1,6 +1,6 @@
 //! The retransmission timeout of one path (RFC 9260 section 6.3.1).
 //!
-//! In whole nanoseconds, with RTO.Alpha and RTO.Beta as fractions of 65536; or, with a clock
+//! It is computed in whole nanoseconds, with RTO.Alpha and RTO.Beta as fractions of 65536; or, with a clock
 //! granularity, in whole ticks with the truncation of Linux (`srtt - srtt/8 + rtt/8`). Other published
 //! rules are in [`RtoRule`].
 

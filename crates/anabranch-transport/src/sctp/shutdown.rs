@@ -16,7 +16,7 @@ pub(super) struct ShutdownTimers {
     pub(super) t5: Time,
     /// Where SHUTDOWN or SHUTDOWN ACK was sent last.
     path: PathId,
-    /// The application asked before the association was open.
+    /// Whether the application asked before the association was open.
     pub(super) is_wanted: bool,
 }
 

@@ -21,14 +21,14 @@ use crate::wire::sctp::reconfig::{Reconfig, Reconfiguration, outcome};
 
 /// A chunk with an Outgoing SSN Reset Request that names no stream, in bytes.
 const RESET_BYTES: u32 = 4 + 16;
-/// So many of the peer's last requests are answered when they come again, and so many may wait for data. One
-/// chunk has two at most (section 3.1), but pion asks for each stream by itself and waits for no answer.
+/// How many of the peer's last requests are answered when they come again, and how many may wait for data.
+/// One chunk has two at most (section 3.1), but pion asks for each stream by itself and waits for no answer.
 const MOST_REQUESTS: usize = 16;
 
 /// What an association knows of streams that begin anew.
 #[derive(Debug, Default)]
 pub(super) struct StreamReconfiguration {
-    /// The peer understands RE-CONFIG.
+    /// Whether the peer understands RE-CONFIG.
     is_understood: bool,
     /// Outgoing streams to be reset that are not asked for yet.
     wanted: BTreeSet<u16>,
@@ -56,7 +56,7 @@ struct Request {
     last_tsn: u32,
     streams: Box<[u16]>,
     path: PathId,
-    /// The peer has answered that it takes its time.
+    /// Whether the peer has answered that it takes its time.
     is_in_progress: bool,
 }
 
@@ -65,7 +65,7 @@ struct Request {
 struct Deferred {
     number: u32,
     last_tsn: u64,
-    /// None: all.
+    /// The streams that are reset; none stands for all.
     streams: Option<BTreeSet<u16>>,
     /// What these streams begin anew with, by TSN.
     held: Vec<Held>,

@@ -156,7 +156,7 @@ impl StreamScheduler {
         self.streams[chosen?].waiting.pop_front()
     }
 
-    /// So many bytes of this stream have left.
+    /// Notes that this many bytes of this stream have left.
     pub(super) fn charge(&mut self, stream: u16, bytes: u32) {
         self.last = Some(stream);
         match self.rule {

@@ -19,14 +19,15 @@ pub(super) struct Ack {
     pub(super) prior: u64,
     /// `TSecr`.
     pub(super) echo: Option<u32>,
-    /// SND.UNA advanced.
+    /// Whether SND.UNA advanced.
     pub(super) advanced: bool,
-    /// It is one from before an earlier one.
+    /// Whether an acknowledgement that was sent after it has come before it.
     pub(super) is_old: bool,
-    /// The segment carries data or FIN.
+    /// Whether the segment carries data or FIN.
     pub(super) has_data: bool,
     pub(super) window_changed: bool,
-    /// It has SACK blocks or flags besides ACK and PSH, or changes the window (Linux: `CA_ACK_SLOWPATH`).
+    /// Whether it has SACK blocks or flags besides ACK and PSH, or changes the window (Linux:
+    /// `CA_ACK_SLOWPATH`).
     is_special: bool,
     /// Segments that are acknowledged cumulatively, and whether there are any.
     segments: u32,
@@ -37,11 +38,11 @@ pub(super) struct Ack {
     pub(super) data_sacked: bool,
     /// Something is acknowledged that was sent once, before the recovery point.
     pub(super) original_acked: bool,
-    /// It reports a duplicate.
+    /// Whether it reports a duplicate.
     pub(super) reports_duplicate: bool,
     /// The duplicate is that of a tail loss probe.
     duplicate_of_probe: bool,
-    /// It echoes marks.
+    /// Whether it echoes marks.
     pub(super) is_marked: bool,
     /// A retransmission is found to be lost.
     pub(super) lost_retransmission: bool,
@@ -81,7 +82,8 @@ impl Connection {
     ) -> bool {
         let prior = self.sender.unacknowledged;
         let number = self.own_numbers.number(segment.acknowledgement, prior);
-        // RFC 5961 section 5: what lies more than a window behind is nobody's who sees the connection.
+        // RFC 5961 section 5: an acknowledgement of what lies more than a window behind comes from somebody
+        // who does not see the connection.
         let is_acceptable =
             |number: u64| number <= self.sender.next && number + self.sender.max_window >= prior;
         let Some(number) = number.filter(|number| is_acceptable(*number)) else { return false };

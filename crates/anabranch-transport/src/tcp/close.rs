@@ -63,7 +63,8 @@ impl Connection {
         }
     }
 
-    /// Both directions are closed; a FIN that comes again is acknowledged again for some time.
+    /// Begins TIME-WAIT: both directions are closed, and a FIN that comes again is acknowledged again for
+    /// some time.
     pub(super) fn start_time_wait(&mut self, now: Time) {
         self.state = State::TimeWait;
         self.timer.stop();

@@ -35,11 +35,11 @@ use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 use crate::wire::{self, Body, Packet};
 
-/// As many boxes of received packets are kept for packets to send.
+/// At most this many boxes of received packets are kept, to be used for packets to send.
 const SPARE_PACKETS: usize = 16;
 
-/// The states of a connection (RFC 9293 section 3.3.2). LISTEN is a [`Listener`](super::Listener); a closed
-/// end accepts too, so that two ends alone are a connection.
+/// The states of a connection (RFC 9293 section 3.3.2). LISTEN is a [`Listener`](super::Listener). A closed
+/// end accepts a connection too, so that the two ends of a simulated flow need no listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Closed,
@@ -100,9 +100,9 @@ pub struct Connection {
     pub(super) timestamp_offset: u32,
     /// The peer's latest timestamp (RFC 7323 section 4.3: TS.Recent).
     pub(super) recent_timestamp: u32,
-    /// When a segment without data from before was last answered.
+    /// When an old segment without data was last answered (RFC 7323 section 5.3 R1).
     pub(super) old_answered_at: Option<Time>,
-    /// When a segment was last answered with a challenge.
+    /// When a segment was last answered with a challenge ACK.
     pub(super) challenged_at: Option<Time>,
 
     pub(super) sender: Sender,
@@ -117,12 +117,13 @@ pub struct Connection {
     pub(super) pacing: Pacing,
     pub(super) ecn: Ecn,
     pub(super) cc: Controller,
-    /// A control that replaces the one of the settings.
+    /// Whether `cc` is a user's own control, which replaces the one of the settings.
     pub(super) has_own_cc: bool,
-    /// Whom the control joins, where this is a subflow, and what the connection above adds to segments
-    /// and limits.
+    /// Only of a subflow: the group that its control joins.
     pub(super) group: Option<Group>,
+    /// What options of the MPTCP connection above take in segments.
     pub(super) option_space: OptionSpace,
+    /// Whose receive window limits what is sent.
     pub(super) flow_control: FlowControl,
     /// Whether this end may go on sending after the peer's FIN.
     pub(super) half_close: bool,
@@ -243,7 +244,7 @@ impl Connection {
             Command::PauseReading => self.receiver.is_paused = true,
             Command::ResumeReading => self.resume_reading(now),
             Command::Send(message) => self.write(now, message),
-            // There is one path.
+            // TCP has one path.
             Command::AddAddress(_)
             | Command::DeleteAddress(_)
             | Command::SetPeerPrimary(_)
@@ -284,7 +285,7 @@ impl Connection {
         };
         self.stats.segments_received += 1;
         self.on_segment(now, segment, mark);
-        // It is used again for a packet of our own.
+        // The box is used again for a packet of our own.
         if self.spare.len() < SPARE_PACKETS {
             self.spare.push(packet);
         }
@@ -433,9 +434,9 @@ impl Endpoint for Connection {
         true
     }
 
-    /// The beginning of its timestamps is the first of these numbers, and the initial sequence number of each
-    /// connection is the next one and a clock of 4 microseconds (RFC 6528 section 3: where the numbers are a
-    /// secret function of addresses and ports).
+    /// Timestamps begin at the first of these numbers. The initial sequence number of each connection is the
+    /// next number plus a clock that ticks every 4 microseconds (RFC 6528 section 3, which has a secret
+    /// function of addresses and ports in the place of these numbers).
     fn draw_from(&mut self, mut numbers: SecretNumbers) {
         self.timestamp_offset = numbers.bits() as u32;
         self.secret_numbers = Some(numbers);

@@ -21,9 +21,9 @@ pub(super) struct DelayedAck {
     is_pending: bool,
     is_now: bool,
     out_of_order: bool,
-    /// So many acknowledgements are not delayed (Linux: `icsk_ack.quick`).
+    /// How many of the next acknowledgements are not delayed (Linux: `icsk_ack.quick`).
     quick: u32,
-    /// Data goes both ways: acknowledgements travel with it (Linux: pingpong mode).
+    /// Whether data goes both ways, so that acknowledgements travel with it (Linux: pingpong mode).
     is_interactive: bool,
     has_data: bool,
     last_data_at: Time,

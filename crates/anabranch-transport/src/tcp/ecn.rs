@@ -43,7 +43,7 @@ impl Ecn {
         Self { mode, is_l4s: false, echoes: false, cwr_waits: false, arrived, told, unacknowledged_marks: 0 }
     }
 
-    /// Both ends count marks.
+    /// What is agreed on where both ends count marks.
     fn accurate(own: EcnMode) -> Self {
         Self { is_l4s: own == EcnMode::L4s, ..Self::agreed(EcnMode::Accurate) }
     }
@@ -128,7 +128,7 @@ impl Ecn {
         self.cwr_waits = self.is_on();
     }
 
-    /// It has been restored.
+    /// The reduction of the window has been taken back.
     pub(super) fn note_undo(&mut self) {
         self.cwr_waits = false;
     }

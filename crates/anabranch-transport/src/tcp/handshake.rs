@@ -1,4 +1,4 @@
-//! Opening (RFC 9293 sections 3.5 and 3.10.7), and what belongs to no connection.
+//! Opening (RFC 9293 sections 3.5 and 3.10.7), and segments that belong to no connection.
 
 use super::config::RtoEstimator;
 use super::connection::{Connection, State};
@@ -348,7 +348,7 @@ impl Connection {
         true
     }
 
-    /// Both ends' SYN are acknowledged.
+    /// Opens the connection: the SYN of both ends are acknowledged.
     #[cold]
     fn establish(&mut self, now: Time) {
         let Handshake { sent_at, retransmissions, .. } = self.handshake;

@@ -43,7 +43,7 @@ pub struct Parameters {
     pub(super) rto_estimator: RtoEstimator,
     pub(super) clock: Clock,
     pub(super) syn_retries: u32,
-    /// So many of SYN's first timeouts do not back off (Linux: `tcp_syn_linear_timeouts`).
+    /// How many of SYN's first timeouts do not back off (Linux: `tcp_syn_linear_timeouts`).
     pub(super) syn_linear_timeouts: u32,
     pub(super) retries: u32,
     pub(super) loss_detection: LossDetection,
@@ -62,9 +62,9 @@ pub struct Parameters {
     pub(super) path: u8,
     /// Bytes of options without meaning in every segment.
     pub(super) padding: u8,
-    /// So many segments leave together at least, whatever the pace.
+    /// How many segments leave together at least, whatever the pace.
     pub(super) least_burst: u32,
-    /// Nothing waits for more when one of so many parts of the window is free (Linux:
+    /// A packet no longer waits for more segments when one of this many parts of the window is free (Linux:
     /// `net.ipv4.tcp_tso_win_divisor`).
     pub(super) window_divisor: u32,
     pub(super) procedures: Procedures,

@@ -18,8 +18,8 @@ const OLD_ANSWER_INTERVAL: Duration = Duration::from_millis(500);
 /// `tcp_send_challenge_ack` with `net.ipv4.tcp_invalid_ratelimit`).
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// So many runs wait above gaps at most: more than there are when every second segment of a window of 40 MB
-/// is lost, and what a peer that sends every second byte may cost.
+/// At most this many runs wait above gaps. That is more than there are when every second segment of a window
+/// of 40 MB is lost, and bounds what a peer that sends every second byte may cost.
 pub(crate) const MOST_RUNS: usize = 1 << 14;
 
 /// What has arrived. Numbers are those of [`super::sequence`].
@@ -40,9 +40,9 @@ pub(super) struct Receiver {
     duplicate: Option<(u64, u64)>,
     /// The number of the peer's FIN, once it is known.
     fin: Option<u64>,
-    /// The application reads nothing for the time being.
+    /// Whether the application reads nothing for the time being.
     pub(super) is_paused: bool,
-    /// It reads no more.
+    /// Whether it reads no more.
     pub(super) is_closed: bool,
     /// Bytes in order that the application has not read.
     pub(super) unread: u64,
@@ -276,8 +276,8 @@ impl Connection {
     /// A segment outside the window (RFC 9293 section 3.10.7.4): it is acknowledged and dropped.
     #[cold]
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
-        // The acknowledgement of one from before may be news all the same, as in Linux a probe of the window.
-        // What lies ahead of the window is nobody's who sees it.
+        // The acknowledgement of an old segment may still be news, such as that of a probe of the window, as
+        // in Linux. A segment ahead of the window comes from somebody who does not see the connection.
         if start < self.receiver.edge {
             self.on_acknowledgement(now, segment, start, end > start);
         }

@@ -38,7 +38,7 @@ pub(super) struct ReceiveBuffer {
     mss: u64,
     /// Its size in bytes of memory (Linux: `sk_rcvbuf`).
     memory: u64,
-    /// So many 256ths of it are data (Linux: `scaling_ratio`).
+    /// How many 256ths of it are data (Linux: `scaling_ratio`).
     ratio: u64,
     /// The window is no wider (Linux: `window_clamp`)...
     clamp: u64,

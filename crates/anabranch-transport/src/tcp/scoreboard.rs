@@ -19,13 +19,13 @@ pub(super) struct Sent {
     /// Bytes of payload.
     pub(super) length: u32,
     pub(super) fin: bool,
-    /// It has arrived, as a SACK says.
+    /// Whether it has arrived, as a SACK says.
     pub(super) sacked: bool,
-    /// It is taken for lost.
+    /// Whether it is taken for lost.
     pub(super) lost: bool,
     /// Its retransmission is on its way.
     pub(super) retransmitted: bool,
-    /// It was sent more than once.
+    /// Whether it was sent more than once.
     pub(super) ever_retransmitted: bool,
     /// When it was last sent.
     pub(super) departure: Time,
@@ -338,7 +338,7 @@ impl Scoreboard {
     }
 
     /// Marks as lost what lies `distance` segments or more below the highest selectively acknowledged one.
-    /// Those that are new.
+    /// Returns the segments that were not marked before.
     pub(super) fn mark_far_below_sacked(&mut self, distance: u32) -> Vec<u64> {
         let mut marked = Vec::new();
         // Behind the segment with the highest number that a SACK covers.

@@ -22,10 +22,10 @@ pub(super) struct Sender {
     pub(super) next: u64,
     /// Bytes that the application has written so far.
     pub(super) written: u64,
-    /// The application writes no more: FIN follows.
+    /// Whether the application writes no more: FIN follows.
     pub(super) is_finished: bool,
     pub(super) has_sent_fin: bool,
-    /// The application waits for room.
+    /// Whether the application waits for room.
     pub(super) has_refused: bool,
     /// SND.WND in bytes, and the largest that was ever offered.
     pub(super) window: u64,

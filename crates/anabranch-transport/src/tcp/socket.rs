@@ -24,7 +24,8 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// So many of these bytes from this number on that none is of another record.
+    /// How many of the `length` bytes from number `start` on may leave in one segment: none of them lies
+    /// behind the end of a record.
     #[inline]
     pub(super) fn limit(&self, start: u64, length: u64) -> u64 {
         if self.ends.is_empty() {

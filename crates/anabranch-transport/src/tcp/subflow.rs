@@ -90,7 +90,7 @@ impl Connection {
         self.half_close = half_close;
     }
 
-    /// It is to be opened to another port than the settings have.
+    /// Sets the peer's port, if it is another one than the settings have.
     pub(crate) const fn set_peer_port(&mut self, port: u16) {
         self.ports[1] = port;
     }

@@ -189,7 +189,7 @@ impl Connection {
             self.recovery.restores_window = true;
         }
         if self.recovery.is_calm() && self.board.sacked >= super::recovery::DUP_THRESHOLD {
-            // So many duplicate acknowledgements and a timeout: reordering was overestimated.
+            // A timeout in spite of so many duplicate acknowledgements: reordering was overestimated.
             self.recovery.reordering = super::recovery::DUP_THRESHOLD;
         }
         self.recovery.prr.end();

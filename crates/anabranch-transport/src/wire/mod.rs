@@ -33,7 +33,7 @@ pub struct Packet {
 /// The transport protocol's part of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// A packet of others, whose bytes are kept elsewhere.
+    /// A packet of a real program, whose bytes are kept elsewhere.
     Foreign(Foreign),
     /// A fragment of an IPv4 packet.
     Fragment(Fragment),
@@ -48,7 +48,20 @@ pub enum Body {
 }
 
 impl Body {
-    /// The packet of others, if it is one.
+    /// What it is in one word, and the number of its first data (TSN, sequence number) where it has one; for
+    /// traces.
+    pub fn describe(&self) -> (&'static str, Option<u32>) {
+        match self {
+            Self::Foreign(_) => ("foreign", None),
+            Self::Fragment(_) => ("fragment", None),
+            Self::Mptcp(segment) => segment.describe(),
+            Self::Sctp(packet) => packet.describe(),
+            Self::Tcp(segment) => segment.describe(),
+            Self::Udp(_) => ("datagram", None),
+        }
+    }
+
+    /// What is known of a packet of a real program, if it is one.
     pub const fn foreign(&self) -> Option<Foreign> {
         if let Self::Foreign(foreign) = *self { Some(foreign) } else { None }
     }
@@ -63,10 +76,11 @@ impl Body {
     }
 }
 
-/// What is known of a packet of others: real programs send it over the links of a scenario.
+/// What is known of a packet that a real program sends over the links of a scenario, in an emulation; called
+/// a packet of others elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// What whoever keeps its bytes calls it.
+    /// The number by which the one who keeps its bytes knows it.
     pub handle: u32,
     /// A hash of its addresses, protocol and ports, by which queue disciplines tell flows apart.
     pub flow: u32,

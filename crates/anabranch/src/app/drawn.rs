@@ -1,6 +1,6 @@
 //! Sizes and pauses that are drawn anew each time.
 //!
-//! Written as one value, `"10 kB"`, or as a distribution, `{ kind = "pareto", mean = "10 kB" }`.
+//! They are written as one value, `"10 kB"`, or as a distribution, `{ kind = "pareto", mean = "10 kB" }`.
 
 use std::borrow::Cow;
 use std::fmt;

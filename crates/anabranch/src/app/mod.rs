@@ -1,8 +1,8 @@
 //! Applications: what a flow's two ends send and what their users experience.
 //!
-//! To add one: a file with its config (a serde struct with `build`) and its [`App`], and a variant in
-//! [`AppConfig`] and [`AnyApp`] (`any.rs`). `writer` writes bytes where the transport may refuse some of
-//! them; `testing` is a connection for tests that does.
+//! To add one: a file with its config (a serde struct with `build`) and its [`App`], its name here, and a
+//! variant in [`AppConfig`] and [`AnyApp`] (`any.rs`). `writer` writes bytes where the transport may refuse
+//! some of them; `testing` is a connection for tests that does.
 
 mod any;
 pub mod bulk;

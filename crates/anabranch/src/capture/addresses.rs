@@ -16,7 +16,7 @@ use crate::scenario::{FlowConfig, PathConfig, Scenario};
 /// One end of a link: the link's number, and 0 or 1.
 type End = (u32, u32);
 
-/// Of each path, the addresses of sides A and B.
+/// The addresses of sides A and B on each path.
 pub(super) type OfFlow = Vec<[IpAddr; 2]>;
 
 /// The first address for those that have no room elsewhere.

@@ -1,7 +1,7 @@
 //! The packets in a FIFO queue and its server, without an event for each of them.
 //!
-//! Kept is the unfinished work at one time. Packets of one size, the bulk, which is that of the cross
-//! traffic, are not listed: their number follows from the work that is not of the listed ones. So a
+//! What is kept is the unfinished work at one time. Packets of one size, that of the cross traffic, are
+//! called the bulk and are not listed: their number follows from the work that is not of listed packets. So a
 //! thousand of them cost as much as one, and how many packets wait is computed when a discipline asks.
 
 use super::capacity::{Capacity, Departure, MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
@@ -152,7 +152,7 @@ impl Backlog {
         self.remove_served();
     }
 
-    /// What is left of so much work after taking off that of one packet of the bulk for each listed packet.
+    /// `units` less the work of one packet of the bulk for each listed packet.
     #[inline]
     pub(crate) fn units_beside_listed(&self, units: u64) -> u64 {
         units.saturating_sub((self.listed.len() as u64).saturating_mul(self.bulk.units))
@@ -200,7 +200,7 @@ impl Backlog {
         self.list_the_unlisted();
         self.remove_served();
         let head = self.tail.wrapping_sub(self.units);
-        // Of work that is all of the bulk, the packet in service has this much left.
+        // What is left of the packet in service, if all work is of the bulk.
         let left_of_bulk = |work: u64| (work - 1) % self.bulk.units + 1;
         let (in_service, listed_units) = match self.listed.front_mut() {
             None => (left_of_bulk(self.units), 0),

@@ -1,4 +1,4 @@
-//! The schema of a link, and what follows from what is said of it.
+//! The schema of a link, and what follows from its settings.
 
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::Duration;

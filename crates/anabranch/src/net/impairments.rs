@@ -26,7 +26,7 @@ pub(super) struct Impairments {
 }
 
 impl Impairments {
-    /// None if nothing of it ever happens.
+    /// What a link does of these; none if it never does any.
     pub(super) fn build(
         wire: Wire<'_>,
         key: &str,

@@ -49,7 +49,8 @@ impl Medium {
         }
     }
 
-    /// From `now` on a queue is served at the rate of its like; nothing happens to a radio.
+    /// From `now` on a queue is served at the rate of `other`, the same medium built anew. A radio stays as
+    /// it is.
     pub(crate) fn take_rate(&mut self, now: Time, other: Self, releases: &mut Vec<Release>) {
         if let (Self::Queue(server), Self::Queue(other)) = (self, other) {
             server.take_rate(now.as_nanos(), *other, releases);
@@ -61,7 +62,7 @@ impl Medium {
         if let Self::Queue(server) = self { Some(server.present_rate()) } else { None }
     }
 
-    /// When it wants to act.
+    /// When it acts next; [`Time::NEVER`] while it has nothing to do.
     pub(crate) fn next_event(&self) -> Time {
         match self {
             Self::Lte(bearer) => bearer.next_event(),
@@ -264,7 +265,7 @@ impl Media {
             .unwrap_or_default()
     }
 
-    /// The samples of a direction's radio, likewise.
+    /// The samples of a direction's radio; none if the link has none or is not traced.
     pub(crate) fn take_radio_samples(&mut self, link: u32, direction: Direction) -> Vec<RadioSample> {
         self.port(link, direction)
             .map(|(medium, port)| self.list[medium as usize].take_radio_samples(port))

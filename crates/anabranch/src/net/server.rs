@@ -1,10 +1,10 @@
 //! Queue and server of one direction of a link: the lazy one, and the choice between it and its evented
 //! twin.
 //!
-//! The lazy server knows the departure of a packet when it arrives: the work that it finds unfinished, and
-//! its own. Cross traffic is brought up to date when a packet of interest arrives. At equal times packets
-//! leave first, then the link's state changes, then cross traffic arrives in the order of its sources, then
-//! the packet of interest.
+//! The lazy server computes the departure of a packet when the packet arrives, from the unfinished work that
+//! it finds and its own. Cross traffic is brought up to date when a packet of interest arrives. At equal
+//! times packets leave first, then the link's state changes, then cross traffic arrives in the order of its
+//! sources, then the packet of interest.
 //!
 //! ```text
 //! unfinished work        cross traffic, entered when P comes, in one go where the queue surely takes it
@@ -103,8 +103,8 @@ impl Lone {
 struct LazyQueue {
     backlog: Backlog,
     discipline: Timeline<DropTail>,
-    /// Up to so much work, with a packet of cross traffic for each listed one, the next packet of cross
-    /// traffic is taken for certain.
+    /// As long as there is no more unfinished work than this, each packet that is not of the cross traffic
+    /// counted as one that is, the queue certainly takes the next packet of cross traffic.
     sure_units: u64,
     cross_counters: CrossCounters,
     /// With `down = "drop"`, when the link is up; nothing is taken while it is down.
@@ -134,7 +134,7 @@ impl LazyServer {
         Self { queue, sources, sure_rate, lone }
     }
 
-    /// Takes a packet, all decisions about it included.
+    /// Takes a packet, or not: makes all decisions about it.
     pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
         self.advance(now);
         let verdict = self.queue.accept(now, size);
@@ -145,7 +145,7 @@ impl LazyServer {
     }
 
     /// Takes a packet about which there is nothing to decide. Returns its departure, in nanoseconds, and the
-    /// unfinished work that it finds; none if it has not taken it.
+    /// unfinished work that it finds. If there is something to decide, it returns none and has not taken it.
     #[inline]
     pub(crate) fn accept_surely(&mut self, now: u64, size: u32) -> Option<(u64, u64)> {
         let units = u64::from(size) * UNITS_PER_BYTE;
@@ -176,14 +176,14 @@ impl LazyServer {
         Some((departure, found_units))
     }
 
-    /// The time that a packet's transmission takes at least where [`LazyServer::accept_surely`] takes packets
-    /// at all, in nanoseconds.
+    /// The time in nanoseconds that a packet's transmission takes at least; none where
+    /// [`LazyServer::accept_surely`] never takes a packet.
     #[inline]
     pub(crate) fn sure_service(&self, size: u32) -> Option<u64> {
         self.sure_rate.map(|rate| rate.time_for(u64::from(size) * UNITS_PER_BYTE))
     }
 
-    /// Enters the packet that last found the server idle.
+    /// Enters the packet that last found the server idle into the backlog.
     fn tell_backlog(&mut self) {
         if let Some((arrived, size)) = self.lone.as_mut().and_then(|lone| lone.untold.take()) {
             self.queue.backlog.restart(arrived, u64::from(size) * UNITS_PER_BYTE);
@@ -259,8 +259,8 @@ impl LazyQueue {
         }
     }
 
-    /// Enters arrivals that are taken for certain, up to `now` or to the first one that needs a look;
-    /// returns that one's time.
+    /// Enters arrivals that are taken for certain, up to `now` or to the first one about which there is
+    /// something to decide. Returns the time of that one.
     #[inline]
     fn enter_certain(&mut self, rate: u64, poisson: &mut Poisson, units: u64, now: u64) -> Option<u64> {
         let start = self.backlog.at();

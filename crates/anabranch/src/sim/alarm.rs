@@ -1,4 +1,4 @@
-//! Wake-ups in the event queue.
+//! Wake-ups in the event queue: one that is put off leaves its event where it is.
 
 use anabranch_transport::time::Time;
 

@@ -1,5 +1,5 @@
-//! A scenario's links and paths for packets of others: somebody outside hands them in, with the time, and
-//! gets them back when they have come to the other end.
+//! A scenario's links and paths for packets of real programs, packets of others below: somebody outside hands
+//! them in, with the time, and gets them back when they have come to the other end.
 //!
 //! Each path of the scenario is a pair of portals, one at each of its ends; flows of the scenario run beside
 //! that as load; in a [testbed](Emulation::build_testbed) somebody outside runs their ends, too, and what is
@@ -37,7 +37,7 @@ pub struct Emulation {
     scenario: Scenario,
     paths: Vec<EmulatedPath>,
     streams: Streams,
-    /// Of packets that links have copied, how many more of each are to come to their end.
+    /// For each packet that links have copied, how many more of it are to come to their end.
     copies: BTreeMap<u32, u32>,
     /// The first portal's number among the flows.
     first_portal: u32,
@@ -261,21 +261,22 @@ impl Emulation {
         &self.scenario
     }
 
-    /// When something happens next that nobody hands in; never if nothing does.
+    /// When something happens next by itself, without a packet that is handed in; [`Time::NEVER`] if nothing
+    /// does.
     pub fn next_event(&self) -> Time {
         self.simulation.network.queue.next_time().min(Time::ZERO + self.scenario.run.duration)
     }
 
-    /// Everything happens that happens by `now`, which never decreases. In a testbed it may stop before that,
-    /// when an application has ordered something: then it says true, and wants to be called again once that
-    /// has been [taken](Emulation::take_commands).
+    /// Does everything that is to happen by `now`, which never decreases. In a testbed it may stop before
+    /// that, when an application has ordered something: then it returns true, and is to be called again once
+    /// the orders have been [taken](Emulation::take_commands).
     pub fn advance(&mut self, now: Time, each: &mut impl FnMut(Delivery)) -> bool {
         // Nothing happens after the end of a run.
         let now = now.min(Time::ZERO + self.scenario.run.duration);
         loop {
             let next = self.simulation.network.queue.next_time();
             while self.next_cut <= now && self.next_cut <= next {
-                // What happens at that very time is not part of it.
+                // What happens at the very time of a cut belongs to the part behind it.
                 let before = Time::from_nanos(self.next_cut.as_nanos() - 1);
                 self.next_cut = self.cuts.push(self.simulation.row_so_far(self.next_cut, before));
             }

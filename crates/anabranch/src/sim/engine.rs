@@ -32,8 +32,8 @@ pub struct Simulation {
     flows: Vec<Flow>,
     /// Flows whose application is not done yet.
     unfinished: usize,
-    /// Whether there was one at the start. Background loads are always done: without anything else a run
-    /// takes its whole duration.
+    /// Whether there was one at the start. Background loads are always done, so a run of nothing else takes
+    /// its whole duration.
     ends_early: bool,
     /// Whether applications have ordered something of ends that are run outside.
     pub(super) has_orders: bool,
@@ -61,18 +61,19 @@ struct Form {
     others: Others,
 }
 
-/// What others have to do with a run.
+/// What somebody outside the engine has to do with a run: real programs in an emulation, the kernel in a
+/// testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
     /// Nothing.
     Absent,
-    /// It carries packets of theirs on its paths, beside those of its flows.
+    /// The run carries their packets on its paths, beside those of its flows.
     SendPackets,
     /// They run the ends of its flows, too.
     RunEnds,
 }
 
-/// Every hop has an event.
+/// Nothing is traced or captured, and every hop has an event.
 impl Default for Form {
     fn default() -> Self {
         Self { trace: false, fuse: false, sink: None, others: Others::Absent }
@@ -142,7 +143,7 @@ impl Simulation {
         Self::build_formed(scenario, replication, Form { trace, sink: Some(sink), ..Form::default() })
     }
 
-    /// A run that others have to do with; of flows there may be none.
+    /// A run that somebody outside has to do with. It may have no flows.
     pub(super) fn build_for_others(
         scenario: &Scenario,
         replication: u64,
@@ -298,7 +299,7 @@ impl Simulation {
             };
             let time = event.time;
             while time >= next_cut {
-                // What happens at that very time is not part of it.
+                // What happens at the very time of a cut belongs to the part behind it.
                 let before = Time::from_nanos(next_cut.as_nanos() - 1);
                 next_cut = cuts.push(self.row_so_far(next_cut, before));
             }
@@ -336,7 +337,7 @@ impl Simulation {
         self.ends_early = self.unfinished > 0;
     }
 
-    /// What an event is about happens, at the present time.
+    /// Does what an event is about, at the present time.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the loop of a run is this, and little else")]
     fn handle(&mut self, event: Scheduled) {
@@ -356,7 +357,7 @@ impl Simulation {
         self.start();
     }
 
-    /// Handles the next event, which there is.
+    /// Handles the next event. The caller knows that there is one.
     pub(super) fn handle_next(&mut self) {
         let Some(event) = self.network.queue.pop() else { return };
         self.network.now = event.time;
@@ -392,17 +393,18 @@ impl Simulation {
         }
     }
 
-    /// Whether every application is done, and there is one that ever can be.
+    /// Whether every application is done. Never so where all were done at the start, as background loads are.
     pub(super) fn is_done(&self) -> bool {
         self.unfinished == 0 && self.ends_early
     }
 
-    /// The number that portals are counted from, as flows.
+    /// The number of the first portal: portals are numbered behind the flows.
     pub(super) fn first_portal(&self) -> u32 {
         self.flows.len() as u32
     }
 
-    /// The wall-clock time that the run may take at most; its guard keeps it.
+    /// The wall-clock time that the run may take at most. The engine knows no such time: the guard that is
+    /// given to [`Simulation::run`] has to end the run.
     pub fn max_wall_time(&self) -> Duration {
         self.limits.max_wall_time
     }

@@ -1,8 +1,8 @@
 //! IPv4 fragmentation: a packet larger than a link's MTU goes on as fragments, each a packet of its own, and
 //! the destination host puts them together (RFC 791 section 3.2).
 //!
-//! No timer: nothing is made of a datagram that misses a piece, and reassembly takes no memory that matters.
-//! A datagram counts as dropped once no copy of one of its bytes can arrive any more.
+//! Reassembly has no timer: a datagram that misses a piece comes to nothing, and takes no memory that
+//! matters. A datagram counts as dropped once no copy of one of its bytes can arrive any more.
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ struct Piece {
     /// Copies in flight.
     in_flight: u32,
     has_arrived: bool,
-    /// Of the copies that were lost uncut, where the last one was.
+    /// Where the last of the copies that were lost uncut was lost.
     loss: Option<Loss>,
 }
 

@@ -98,7 +98,7 @@ impl Network {
         self.wind(medium);
     }
 
-    /// A medium serves its queue at the rate of its like from now on.
+    /// A medium serves its queue at the rate of `other` from now on: the same one, built anew.
     #[cold]
     pub(super) fn take_rate(&mut self, medium: u32, other: Medium) {
         let mut releases = std::mem::take(&mut self.releases);
@@ -107,7 +107,7 @@ impl Network {
         self.wind(medium);
     }
 
-    /// Sets the alarm of a medium that was called.
+    /// Sets the alarm of a medium after a call, which may have changed its next event.
     fn wind(&mut self, medium: u32) {
         let next = self.media.list[medium as usize].next_event();
         if let Some(time) = self.media_alarms[medium as usize].set(next) {

@@ -1,10 +1,11 @@
 //! Crossings that are left for later: the last hop of a route over a link that can be asked late
 //! ([`Turn::Late`](super::topology::Turn::Late)).
 //!
-//! When such a packet comes to its last hop is known, and so is the earliest time at which it can be behind
-//! it. Whether and when it really arrives depends on a process of loss that packets of both directions move,
-//! in the order of their times. So its event is put at the earliest arrival, and the hop is computed when
-//! somebody needs to know: that event, or a packet of the other direction that comes to the link.
+//! It is known when such a packet comes to its last hop, and when it can have crossed it at the earliest.
+//! Whether it crosses it, and when, also depends on a process of loss, which packets of both directions move
+//! on in the order of their times. So the packet's event is put at its earliest arrival, and the hop is
+//! computed when its result is needed: by that event, or by a packet of the other direction that comes to the
+//! link.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::time::Time;
@@ -57,7 +58,7 @@ impl Late {
 }
 
 impl Network {
-    /// A packet comes to the last hop of its route at `at`, which lies ahead.
+    /// A packet will come to the last hop of its route at `at`, which lies ahead.
     #[inline]
     pub(super) fn leave_for_later(
         &mut self,
@@ -96,7 +97,7 @@ impl Network {
         false
     }
 
-    /// Computes what comes to this link by `until`.
+    /// Computes the crossings of packets that come to this link by `until`.
     #[inline]
     pub(super) fn resolve_late(&mut self, link: u32, until: Time) {
         while let Some(&mut packet) = self.late.waiting[link as usize].front_mut()
@@ -127,7 +128,7 @@ impl Network {
         }
     }
 
-    /// Computes everything that has happened by `until`.
+    /// Computes all crossings that were left for later and begin by `until`.
     pub(super) fn catch_up(&mut self, until: Time) {
         for link in 0..self.links.len() as u32 {
             self.resolve_late(link, until);

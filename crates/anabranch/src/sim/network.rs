@@ -42,13 +42,13 @@ pub(super) struct Network {
     pub(super) links: Vec<DuplexLink>,
     pub(super) tally: Tally,
     pub(super) trace: Option<Box<Trace>>,
-    /// A capture of the packets; then every hop has an event.
+    /// A capture of the packets. Where there is one, every hop has an event.
     pub(super) capture: Option<Box<Capture>>,
     pub(super) packets: PacketSlab,
     pub(super) datagrams: Datagrams,
     pub(super) routes: Routes,
-    /// Events until the run's limits are looked at again, at least 1. What makes an event long brings that
-    /// nearer.
+    /// Events until the run's limits are checked again, at least 1. An event with much work counts as
+    /// several.
     pub(super) until_check: u64,
     /// When the run ends at the latest.
     pub(super) end: Time,
@@ -57,11 +57,11 @@ pub(super) struct Network {
     /// When each medium acts next.
     pub(super) media_alarms: Vec<Alarm>,
     pub(super) releases: Vec<Release>,
-    /// What has become of packets of others, in the order of time.
+    /// What has become of packets of real programs ([`Foreign`]), in the order of time.
     pub(super) exits: Vec<Exit>,
 }
 
-/// Something has become of a packet of others.
+/// Something has become of a packet of a real program ([`Foreign`]), which an emulation carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
     /// A link has made a copy of it.
@@ -119,8 +119,8 @@ impl Network {
         packets + self.queue.memory() + self.tally.memory() + trace + self.media.memory()
     }
 
-    /// The event of a packet at the end of its route: the packet, if it has arrived, the flow and the side
-    /// that it arrives at.
+    /// Handles the event of a packet at the end of its route. Returns the packet, the flow and the side that
+    /// it arrives at; none if it has not arrived yet, or if fragments of it are missing.
     #[inline]
     pub(super) fn take_delivered(&mut self, slot: u32) -> Option<(Box<Packet>, usize, Side)> {
         if self.packets.get_mut(slot).progress != Progress::ToEvent && !self.has_arrived(slot) {
@@ -137,7 +137,7 @@ impl Network {
         Some(self.deliver(packet, route, trace_row))
     }
 
-    /// A packet of others has come to the end of a path, now.
+    /// A packet of a real program has come to the end of its path, now.
     #[cold]
     pub(super) fn leave_by_portal(&mut self, portal: usize, side: Side, packet: &Packet) {
         if let Body::Foreign(Foreign { handle, .. }) = packet.body {
@@ -145,7 +145,8 @@ impl Network {
         }
     }
 
-    /// An IP packet has come to the end of its route: itself, the flow and the side that it arrives at.
+    /// An IP packet has come whole to the end of its route. Returns it, with the flow and the side that it
+    /// arrives at.
     #[inline]
     fn deliver(&mut self, packet: Box<Packet>, route: u32, trace_row: u32) -> (Box<Packet>, usize, Side) {
         self.tally.delivered += 1;
@@ -255,14 +256,16 @@ impl Network {
                 self.resolve_late(link, at);
                 true
             }
-            // What is sent in the other direction by the event at work comes before a packet that comes now.
+            // A packet that comes now gets an event instead: what the event at work sends in the other
+            // direction comes before it.
             Turn::Late if at > self.now => {
                 if at <= self.end {
                     self.leave_for_later(traveller, link, direction, at);
                 }
                 false
             }
-            // What its host sends comes now, in the order of the events that send it.
+            // At its first hop a packet comes now, in the order of the events that send packets: it needs no
+            // event of its own.
             Turn::Held if has_turn || hop == self.routes.first_hop(route) => {
                 self.hold(traveller, hop);
                 false
@@ -322,7 +325,7 @@ impl Network {
         None
     }
 
-    /// Takes a packet on from the link that it has just left.
+    /// A packet has just left this hop: it goes on to the next one, or arrives.
     pub(super) fn leave_hop(&mut self, traveller: Traveller, hop: u32, at: Time) {
         if self.routes.hops[hop as usize].is_last {
             self.arrive(traveller, at);
@@ -363,7 +366,7 @@ impl Network {
         self.lose(trace_row, fragment, Loss { at, link, cause });
     }
 
-    /// A packet is lost, or a fragment and perhaps its packet.
+    /// A packet is lost; or a fragment, and with it its packet, unless that was lost before.
     pub(super) fn lose(&mut self, trace_row: u32, fragment: Option<Fragment>, loss: Loss) {
         let Some(fragment) = fragment else { return self.note_drop(trace_row, loss) };
         let Some(Lost { trace_row, loss, corrects }) = self.datagrams.lose(fragment, loss) else { return };

@@ -34,13 +34,13 @@ pub(super) enum Turn {
     Waits,
 }
 
-/// What queue disciplines tell the packets of a route by.
+/// By what queue disciplines tell packets of different routes apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label {
     /// A hash of the names of the route's flow, sender and path: another flow changes nothing of it.
     pub(super) flow: u32,
-    /// The nodes at which the route begins and ends, numbered as flows name them; they are told apart up to
-    /// 256.
+    /// The nodes at which the route begins and ends, numbered in the order in which flows name them. The
+    /// numbers of more than 256 nodes begin again with 0.
     pub(super) hosts: [u8; 2],
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Routes {
     starts: Vec<u32>,
     /// The flow and the side where each route ends.
     receivers: Vec<(u32, Side)>,
-    /// What queue disciplines tell each route's packets by.
+    /// The label of each route.
     labels: Vec<Label>,
     /// The first route of each flow and side; its paths' routes follow.
     firsts: Vec<[u32; 2]>,
@@ -86,15 +86,15 @@ impl Routes {
         (flow as usize, side)
     }
 
-    /// What queue disciplines tell the packets of a route by.
+    /// By what queue disciplines tell the packets of a route apart from others.
     pub(super) fn label(&self, route: u32) -> Label {
         self.labels[route as usize]
     }
 
     /// Sets when each hop is computed. A crossing can be computed ahead of time where everything that
     /// enters the link's direction comes, in order, from one and the same place, and the link itself does
-    /// not depend on what else happens until then. Where it depends on the other direction alone, which is
-    /// fed at the present time, the last hop of a route can be computed late.
+    /// not depend on what else happens until then. Where it depends on the other direction alone, and hosts
+    /// alone feed that one, the last hop of a route can be computed late.
     /// `fuse = false` gives every hop an event: slower, and the same results.
     pub(super) fn set_turns(&mut self, links: &[DuplexLink], fuse: bool) {
         let mut feeders: Vec<[Vec<Feeder>; 2]> = links.iter().map(|_| Default::default()).collect();
@@ -292,8 +292,8 @@ const MAX_PATHS: usize = 255;
 enum Feeder {
     /// The hosts themselves: packets enter at the time they are sent, always in order.
     Hosts,
-    /// Another link, on one route; two routes through one link leave it in order, but each is computed
-    /// ahead on its own.
+    /// Another link, on one route. Two routes through one link are two feeders: their packets leave the link
+    /// in order, but each route is computed ahead by itself.
     Link { link: u32, direction: Direction, route: u32 },
 }
 
@@ -353,7 +353,7 @@ fn names<T>(section: &IndexMap<String, T>) -> String {
     }
 }
 
-/// What can be wrong with a path that no flow uses.
+/// Checks what can be wrong with a path even if no flow uses it.
 pub(super) fn check_path(scenario: &Scenario, name: &str, path: &PathConfig) -> Result<(), ScenarioError> {
     let error = |what: String| Err(ScenarioError::new(format!("paths.{name}.{what}")));
     if !(576..=65_535).contains(&path.mtu.0) {

@@ -2,7 +2,7 @@
 
 use anabranch_transport::ground::Side;
 use anabranch_transport::time::Time;
-use anabranch_transport::wire::{Body, Packet};
+use anabranch_transport::wire::Packet;
 
 use super::{Column, Table};
 
@@ -38,14 +38,7 @@ impl PacketTrace {
     /// A packet is sent; returns its row.
     #[cold]
     pub(crate) fn sent(&mut self, now: Time, flow: u32, side: Side, packet: &Packet) -> u32 {
-        let (kind, tsn) = match &packet.body {
-            Body::Foreign(_) => ("foreign", None),
-            Body::Fragment(_) => ("fragment", None),
-            Body::Mptcp(segment) => segment.describe(),
-            Body::Sctp(sctp) => sctp.describe(),
-            Body::Tcp(segment) => segment.describe(),
-            Body::Udp(_) => ("datagram", None),
-        };
+        let (kind, tsn) = packet.body.describe();
         let Packet { path, size, .. } = *packet;
         let (path, origin, fate) = (path.0, self.rows.len() as u32, Whereabouts::InFlight);
         self.rows.push(Row { sent: now, flow, side, path, size, kind, tsn, origin, made: now, fate });

@@ -1,9 +1,9 @@
-//! The path that would be done first with what it has at its pace (Linux: `mptcp_subflow_get_send`): of those
-//! with room the one with the least outstanding over its pacing rate, whose mean is kept over bursts; it then
-//! gets a burst of data.
+//! The path that would be the first to have sent what it has, at its pace (Linux: `mptcp_subflow_get_send`):
+//! of those with room the one with the least outstanding over its pacing rate, whose mean is kept over
+//! bursts; it then gets a burst of data.
 //!
-//! Known deviation: the kernel queues data on a subflow whose window is full, this end chooses among those
-//! with room.
+//! Known deviation: the kernel also queues data on a subflow whose window is full; this end chooses among
+//! those with room.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates};
 use crate::ground::PathId;

@@ -31,7 +31,7 @@ impl Scheduler for Weighted {
         if self.earned.len() < most {
             self.earned.resize(most, 0);
         }
-        // Of several that would have earned as much the first.
+        // The first of those that would have earned the most.
         let most_earned = |path: &&PathView| {
             let earned = self.earned[path.path.index()] + self.weight(path) * i64::from(data.bytes);
             (-earned, path.path)

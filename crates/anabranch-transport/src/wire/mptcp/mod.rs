@@ -141,7 +141,7 @@ pub enum Signal {
     AddAddress {
         /// Its identifier.
         address: u8,
-        /// The peer has heard of it.
+        /// Whether the peer has heard of it.
         is_echo: bool,
         /// The port there, if it is another one than that of the connection.
         port: Option<u16>,

@@ -195,7 +195,7 @@ impl Options {
         Some(())
     }
 
-    /// Of several signals the last one counts, but nothing takes the end of the connection back.
+    /// Notes a signal. The last of several counts, but nothing takes the end of the connection back.
     fn tell(&mut self, signal: Signal) {
         if self.signal != Some(Signal::FastClose) {
             self.signal = Some(signal);

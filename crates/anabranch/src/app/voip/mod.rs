@@ -187,7 +187,7 @@ impl Heard {
         }
     }
 
-    /// Of the network and up to the playout; NaN without a frame that was played.
+    /// The mean delays in the network and up to the playout; NaN if no frame was played.
     fn mean_delays_ms(&self) -> (f64, f64) {
         let mean = |sum: u64| if self.played == 0 { f64::NAN } else { sum as f64 / self.played as f64 / 1e6 };
         (mean(self.network_ns), mean(self.playout_ns))

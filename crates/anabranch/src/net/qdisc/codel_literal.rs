@@ -1,8 +1,8 @@
 //! An ablation of CoDel: every packet that has waited longer than the target is dropped.
 //!
-//! So the prose of Felix, Santos and Nogueira describes CoDel, whose RFC 8289 drops one packet per interval,
-//! and that only once the delay has lasted for an interval. For comparison with [`codel`](super::codel)
-//! alone.
+//! This is how the prose of Felix, Santos and Nogueira describes CoDel. RFC 8289 drops one packet per
+//! interval, and only once the delay has lasted for an interval. It is here only to be compared with
+//! [`codel`](super::codel).
 
 use anabranch_transport::time::Duration;
 use schemars::JsonSchema;

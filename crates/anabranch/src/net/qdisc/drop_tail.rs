@@ -106,7 +106,8 @@ impl DropTail {
         packets <= self.packets && units <= self.safe_units
     }
 
-    /// Up to so much work, a packet is taken for certain if all of them are of this much work.
+    /// As long as there is no more unfinished work than this, the queue certainly takes a packet, if all
+    /// packets are of `packet_units` work.
     pub(crate) fn sure_units(&self, packet_units: u64) -> u64 {
         self.packets.saturating_sub(1).saturating_mul(packet_units).min(self.safe_units)
     }

@@ -4,7 +4,7 @@
 //! what a transport sends on one path in one direction. Queues that were empty are served first, for a
 //! quantum; then they take turns with the others. When too many packets wait, the queue with the most bytes
 //! loses its oldest ones: up to `drop_batch` of them, up to half of its bytes (Linux, `fq_codel_drop`).
-//! Deviation: no limit of memory, as Linux has one of 32 MB.
+//! Deviation: there is no limit of memory, where Linux has one of 32 MB.
 
 use std::collections::VecDeque;
 

@@ -5,7 +5,7 @@
 //! waiting time; Gamma, what delta is above the last one; k, how many times in a row Gamma was positive,
 //! otherwise 0, and then mean and maximum of delta restart; theta, the maximum divided by the mean. The
 //! packet is dropped if CoDel finds the delay sustained and k is above theta. Where the text restarts at
-//! Gamma < 0 and equation 8 at Gamma <= 0, this is the equation.
+//! Gamma < 0 and equation 8 at Gamma <= 0, the equation counts here.
 
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;

@@ -124,7 +124,7 @@ impl QueueDisc for Sfq {
         }
         self.turns.push(number, packet, self.quantum());
         if self.turns.waiting.packets > self.config.packets.into() {
-            // Of queues of one packet each, it is the one whose turn is next (`sfq_drop`).
+            // If all queues have one packet, the one whose turn is next loses it (`sfq_drop`).
             let are_short = self.turns.waiting.packets == self.turns.active() as u64;
             let preferred = self.turns.next().filter(|_| are_short).unwrap_or(number);
             self.turns

@@ -15,7 +15,7 @@ use crate::scenario::{ScenarioError, edit};
 pub(super) struct Levels {
     pub(super) name: String,
     paths: Vec<String>,
-    /// Of an axis with paths; otherwise it has cases.
+    /// The values of an axis with paths; one without has cases.
     values: Vec<Value>,
     cases: IndexMap<String, IndexMap<String, Value>>,
 }

@@ -129,7 +129,7 @@ impl Sweep {
     }
 
     fn locate(&self, cell: u64) -> (usize, u64) {
-        // Of parts without cells, the last one that begins there has it.
+        // Parts without cells begin where the next one begins: the last one there has the cell.
         let part = self.starts.partition_point(|&start| start <= cell).max(1) - 1;
         (part, self.starts[part])
     }

@@ -85,7 +85,7 @@ impl Scale {
         Ok((0..=last as u64).map(|index| self.value(number(index))).collect())
     }
 
-    /// So many values, both ends among them.
+    /// This many values, both ends among them.
     ///
     /// # Errors
     /// Key and sentence.

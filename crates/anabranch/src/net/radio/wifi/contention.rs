@@ -2,8 +2,9 @@
 //! 10.3.4).
 //!
 //! A station's counter goes down by one in each idle slot after the idle time, and stands while the channel
-//! is busy. So kept is the number of idle slots so far, and for each station the number at which its counter
-//! is 0: nothing happens between transmissions. Whose counters reach 0 in the same slot collide. A station
+//! is busy. So what is kept is the number of idle slots so far and, for each station, the number at which its
+//! counter is 0: nothing happens between transmissions. Stations whose counters reach 0 in the same slot
+//! collide. A station
 //! that has sent waits for a new backoff in any case (post-backoff); one whose counter is 0 when a packet
 //! comes to an idle channel sends at once, at the next slot. After a collision all wait as long as after a
 //! frame without acknowledgement.
