@@ -28,23 +28,24 @@ reproduce: setup ## a study (PAPER=voip-sctp, tcp-wimax, sctp-handover or mptcp-
 
 test: test-rust test-stubs test-python ## all tests: Rust, doc tests, examples, Python, every scenario file
 
-# A commit's result does not depend on luck: `validate` is what looks at ever new cases.
+# A commit's result does not depend on luck: `validate` is what looks at ever new cases. Examples are run as
+# `cargo test` has built them: in another profile, the engine would be compiled once more for them.
 test-rust:
 	PROPTEST_RNG_SEED=1 cargo test --locked
 	@set -e; for example in crates/anabranch/examples/*.rs; do \
 		[ -e "$$example" ] || continue; \
 		echo "example $$example"; \
-		cargo run --locked --quiet --example "$$(basename "$$example" .rs)" > /dev/null; \
+		cargo run --locked --quiet --profile test --example "$$(basename "$$example" .rs)" > /dev/null; \
 	done
 
 test-stubs: setup
 	$(BIN)/python -m mypy.stubtest anabranch._engine --mypy-config-file pyproject.toml
 
 test-python: setup
-	$(BIN)/python -m pytest --hypothesis-seed=1 --numprocesses auto --dist loadscope
+	$(BIN)/python -m pytest --hypothesis-seed=1 --numprocesses auto --dist loadscope --no-loadscope-reorder
 
 bench: ## speed of the engine
-	cargo bench --locked
+	cargo bench --locked -p anabranch-bench
 
 lint: setup ## formatting, clippy, ruff, mypy, arrows between folders; changes nothing
 	cargo fmt --all --check

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,42 @@ from anabranch.errors import LiveError
 
 # A shell has its jobs in the background ignore SIGINT, and they have their children ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+LONGEST_FIRST = (
+    "test_store.py",
+    "interop/test_foreign_peers.py",
+    "test_virtual_kernel.py",
+    "test_mptcp_aqm.py",
+    "test_report.py",
+    "test_emulate.py",
+    "test_advise.py",
+    "test_smoke.py",
+    "test_sctp_live.py",
+    "test_tcp_wimax.py",
+    "interop/test_kernel_mptcp.py",
+    "interop/test_kernel_tcp.py",
+    "interop/test_foreign_tcp.py",
+    "interop/test_gvisor_tcp.py",
+    "interop/test_sctp.py",
+    "test_testbed.py",
+    "test_voip_sctp.py",
+    "test_sctp_handover.py",
+    "test_cluster.py",
+)
+"""Modules whose tests take or wait longest: a module is one worker's, and the last one that begins
+should not be the longest."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {ROOT / "tests" / name: number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """For `--numprocesses auto`: many tests wait for clocks and for other processes."""
+    cores = os.cpu_count() or 1
+    return min(2 * cores, cores + 4)
+
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))

@@ -1,7 +1,7 @@
 """What holds for the JSON and the page of every paper."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +55,27 @@ def schema(paper: str, key: str, profiles: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def check_page(folder: Path, figures: int) -> None:
-    """The page is whole, has so many figures, and needs nothing from elsewhere."""
+QUICK = ("svg",)
+"""What the tests of most papers draw beside the page: each format takes as long again. Those of
+voip-sctp and the smoke run draw all of them, as do the smoke runs of `make validate`."""
+
+
+def check_page(folder: Path, figures: int, formats: Sequence[str] = plots.FORMATS) -> None:
+    """The page is whole, has so many figures, and needs nothing from elsewhere.
+
+    Each figure has links to all formats; those that were drawn are there.
+    """
     text = (folder / "index.html").read_text(encoding="utf-8")
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
     assert targets <= set(ids)
-    for link in re.findall(r'<a href="([^"#]+)"', text):
-        assert (folder / link).is_file(), link
+    links = [Path(link) for link in re.findall(r'<a href="([^"#]+)"', text)]
+    for path in links:
+        is_drawn = path.suffix[1:] in formats or path.suffix[1:] not in plots.FORMATS
+        assert (folder / (path if is_drawn else path.with_suffix(f".{formats[0]}"))).is_file(), path
+    for suffix in plots.FORMATS:
+        assert sum(path.suffix == f".{suffix}" for path in links) >= figures
     assert not re.search(r'(src|href)="(https?:)?//', text.replace("http://www.w3.org", ""))
     assert text.count("<figure>") == figures
     # Wide ones once more for narrow screens, with panels stacked and heat maps in parts.

@@ -83,7 +83,7 @@ def kill_at_random(folder: Path, sweep: Path) -> None:
         if (code := ended(child)) == KILLED:
             kills += 1
             # However busy the machine becomes: one that got nowhere makes later ones longer.
-            longest *= 1.1 if found[-1] == before[-1] else 1
+            longest *= 1.5 if found[-1] == before[-1] else 1
             continue
         longest /= 1.1
         assert code == 0

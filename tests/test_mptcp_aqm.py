@@ -33,7 +33,7 @@ from anabranch.papers.mptcp_aqm.studies import EFFORTS
 from anabranch.papers.traces import path_rates
 from anabranch.papers.verdicts import Claim
 from anabranch.studies import result
-from papers_checks import check_page, schema
+from papers_checks import QUICK, check_page, schema
 
 PROFILES = [one.name for one in studies.profiles()]
 
@@ -313,10 +313,10 @@ def test_json_has_the_shape_that_every_paper_has(found: MptcpAqmOutcome) -> None
 
 
 def test_figures_and_page_are_whole(found: MptcpAqmOutcome, tmp_path: Path) -> None:
-    drawn = drawing.draw(figures.of(found), tmp_path / "figures")
+    drawn = drawing.draw(figures.of(found), tmp_path / "figures", QUICK)
     assert len(drawn) == 17
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
-    check_page(tmp_path, len(drawn))
+    check_page(tmp_path, len(drawn), QUICK)
 
 
 @pytest.mark.parametrize("width", [80, 140])

@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -24,24 +25,30 @@ def test_the_package_has_all_of_them() -> None:
     assert len(SCENARIOS) >= 5
 
 
+@cache
+def computed(scenario_file: Path, cell: int) -> dict[str, str]:
+    """The scalars of a run with all their digits: once for all tests that compare with it."""
+    summary = package.run(package.load(scenario_file), cell=cell).summary
+    return {name: repr(value) for name, value in summary.items()}
+
+
 def test_runs_twice_with_equal_results(scenario_file: Path) -> None:
     scenario = package.load(scenario_file)
     assert scenario.name == scenario_file.stem
     assert scenario.description
     for cell in {0, scenario.cell_count - 1}:
-        first, second = (package.run(scenario, cell=cell).summary for _ in range(2))
+        first, second = computed(scenario_file, cell), package.run(scenario, cell=cell).summary
         assert list(first) == list(second)
-        assert [repr(value) for value in first.values()] == [repr(v) for v in second.values()]
+        assert list(first.values()) == [repr(value) for value in second.values()]
         ends = (".played", ".received_bytes", ".rpm")
-        arrived = [value for name, value in first.items() if name.endswith(ends)]
+        arrived = [value for name, value in second.items() if name.endswith(ends)]
         assert arrived, "every scenario has an application that measures what arrives"
         assert min(arrived) > 0
 
 
 def test_tracing_changes_nothing(scenario_file: Path) -> None:
-    scenario = package.load(scenario_file)
-    plain, traced = (package.run(scenario, trace=trace).summary for trace in (False, True))
-    assert {k: repr(v) for k, v in plain.items()} == {k: repr(v) for k, v in traced.items()}
+    traced = package.run(package.load(scenario_file), trace=True).summary
+    assert computed(scenario_file, 0) == {name: repr(value) for name, value in traced.items()}
 
 
 def test_resolved_form_is_the_same_scenario(scenario_file: Path) -> None:
@@ -56,14 +63,23 @@ def test_each_cell_is_a_scenario_of_its_own(scenario_file: Path) -> None:
     cell = scenario.cell_count - 1
     alone = package.load(scenario.cell_toml(cell))
     assert alone.cell_count == 1
-    in_sweep, by_itself = package.run(scenario, cell=cell).summary, package.run(alone).summary
-    assert {k: repr(v) for k, v in in_sweep.items()} == {k: repr(v) for k, v in by_itself.items()}
+    by_itself = package.run(alone).summary
+    assert computed(scenario_file, cell) == {name: repr(v) for name, v in by_itself.items()}
 
 
-def test_conforms_to_the_schema(scenario_file: Path) -> None:
-    jsonschema.validate(
-        tomllib.loads(scenario_file.read_text("utf-8")), json.loads(_engine.schema())
-    )
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    """Of the schema of scenarios, which is checked itself once."""
+    schema = json.loads(_engine.schema())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_conforms_to_the_schema(
+    validator: jsonschema.Draft202012Validator, scenario_file: Path
+) -> None:
+    assert validator.META_SCHEMA["$id"] == validator.schema["$schema"]
+    validator.validate(tomllib.loads(scenario_file.read_text("utf-8")))
 
 
 def test_the_command_line_runs_it(anabranch: Command, scenario_file: Path) -> None:

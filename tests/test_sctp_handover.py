@@ -31,7 +31,7 @@ from anabranch.papers.sctp_handover.studies import EFFORTS, policies
 from anabranch.papers.sctp_handover.traced import checkpoints, handovers, rates, timeouts, trace
 from anabranch.papers.verdicts import Claim
 from anabranch.studies import result
-from papers_checks import check_page, schema
+from papers_checks import QUICK, check_page, schema
 
 EXPERIMENT_ARENAS = [studies.experiment(number) for number in EXPERIMENTS]
 
@@ -250,10 +250,10 @@ def test_json_has_the_shape_that_every_paper_has(found: SctpHandoverOutcome) -> 
 
 
 def test_figures_and_page_are_whole(found: SctpHandoverOutcome, tmp_path: Path) -> None:
-    drawn = drawing.draw(figures.of(found), tmp_path / "figures")
+    drawn = drawing.draw(figures.of(found), tmp_path / "figures", QUICK)
     assert len(drawn) == 4 + 4
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
-    check_page(tmp_path, len(drawn))
+    check_page(tmp_path, len(drawn), QUICK)
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "<h3>Experiment 2: TCP beside it" in text
     assert "<h3>A call whose Wi-Fi fades" in text

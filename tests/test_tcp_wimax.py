@@ -42,7 +42,7 @@ from anabranch.papers.tcp_wimax.outcome import Speed, TcpWimaxOutcome
 from anabranch.papers.tcp_wimax.samples import Runs, pair_shares, station_rows, tidy
 from anabranch.papers.tcp_wimax.studies import EFFORTS, FLOWS, STATIONS
 from anabranch.papers.verdicts import Claim
-from papers_checks import check_page, schema
+from papers_checks import QUICK, check_page, schema
 
 EFFORT = EFFORTS["quick"]
 
@@ -407,9 +407,9 @@ def test_figures_and_page_are_whole(found: TcpWimaxOutcome, tmp_path: Path) -> N
     assert len(to_draw) == 4 + 4 + 12 + 6
     one_link = re.compile(r"(heatmap|cwnd)-(?!nlos10)")
     few = {name: draw for name, draw in to_draw.items() if not one_link.match(name)}
-    drawn = drawing.draw(few, tmp_path / "figures")
+    drawn = drawing.draw(few, tmp_path / "figures", QUICK)
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
-    check_page(tmp_path, len(drawn))
+    check_page(tmp_path, len(drawn), QUICK)
     body = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert body.index("differ clearly: the best") < body.index("<table")
 

@@ -351,8 +351,8 @@ def example(name: str) -> Path:
         if not _is_fresh(target, sources):
             if shutil.which("cargo") is None:
                 raise MissingError("our own peer cannot be built: there is no `cargo`")
-            line = ["cargo", "build", "--locked", "--quiet", "-p", "anabranch-live"]
-            line += ["--example", name, *(["--release"] if IS_FULL else [])]
+            line = ["cargo", "build", "--locked", "--quiet", "--example", name]
+            line += ["--profile", "release" if IS_FULL else "test"]
             subprocess.run(line, cwd=ROOT, check=True, timeout=BUILD_S)
             # Cargo leaves a program alone that a change of the sources does not concern.
             target.touch()

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<(), String> {
-    let default = [concat!(env!("CARGO_MANIFEST_DIR"), "/benches/voip_call.toml").to_owned()];
+    let default = [concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/voip_call.toml").to_owned()];
     let (file, rest) = arguments.split_first().or_else(|| default.split_first()).expect("a default");
     let sets: Vec<(String, String)> = rest
         .iter()

@@ -113,9 +113,11 @@ def laid_out(figure: Figure) -> Iterator[None]:
         figure.set_layout_engine(engine)
 
 
-def save(
-    figure: Figure, path: str | Path, formats: Sequence[str] = ("png", "svg", "pdf")
-) -> list[Path]:
+FORMATS = ("png", "svg", "pdf")
+"""Those that a page has links to."""
+
+
+def save(figure: Figure, path: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Writes `path` plus a suffix for each format; the same figure gives the same bytes."""
     no_date = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     path = Path(path)

@@ -45,6 +45,7 @@ mod probing;
 pub mod procedures;
 #[cfg(test)]
 mod properties;
+mod queued_message;
 mod reassembly;
 mod receive;
 mod received_tsns;

@@ -41,7 +41,7 @@ pub(super) struct Sent {
     pub(super) length: u32,
     /// What it takes up of a congestion window while it is in flight, in bytes.
     pub(super) window_bytes: u32,
-    /// As in [`QueuedMessage`](super::send_queue::QueuedMessage).
+    /// As in [`QueuedMessage`](super::queued_message::QueuedMessage).
     pub(super) mid: u32,
     pub(super) beginning: bool,
     pub(super) ending: bool,

@@ -3,7 +3,7 @@
 
 use super::association::Association;
 use super::outstanding::{Sent, SentState};
-use super::send_queue::QueuedMessage;
+use super::queued_message::QueuedMessage;
 use super::tsn;
 use crate::endpoint::{Event, Output, Reliability};
 use crate::ground::Payload;

@@ -1,31 +1,11 @@
 //! Messages that wait for transmission: in the order in which they were handed over, or as a stream scheduler
 //! chooses.
 
+use super::queued_message::QueuedMessage;
 use super::short_queue::ShortQueue;
 use super::stream_scheduler::StreamScheduler;
 use crate::endpoint::{Message, Reliability};
 use crate::time::Time;
-
-/// A message, or the rest of one, that waits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct QueuedMessage {
-    pub(super) message: Message,
-    /// Tells the fragments of different messages apart.
-    pub(super) id: u32,
-    /// When it is given up (RFC 3758 section 4.1); [`Time::NEVER`] for any other reliability.
-    pub(super) expires: Time,
-    /// Bytes of it that have left as fragments.
-    pub(super) sent: u32,
-    /// Its number in its stream, once the first fragment has left: the Message Identifier, of which DATA has
-    /// the lower half as Stream Sequence Number.
-    pub(super) mid: u32,
-}
-
-impl QueuedMessage {
-    pub(super) const fn remaining(&self) -> u32 {
-        self.message.payload.length - self.sent
-    }
-}
 
 /// The queue.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::send_queue::QueuedMessage;
+use super::queued_message::QueuedMessage;
 
 /// Which stream sends next (RFC 8260 section 3).
 ///

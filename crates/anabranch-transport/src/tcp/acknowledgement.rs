@@ -1,9 +1,8 @@
 //! What an acknowledgement says: data that arrived, the window, round-trip times, delivery rates (RFC 9293
 //! section 3.10.7.4, RFC 2018, RFC 6298; Linux's `tcp_ack`).
 
-use super::alert::Resend;
 use super::connection::Connection;
-use super::recovery::CongestionState;
+use super::recovery::{CongestionState, Resend};
 use super::scoreboard::{Ranges, Sent};
 use crate::cc::{AckEvent, ArrivalEvent, CongestionControl as _, Cumulative, RateSample, RttEvent};
 use crate::recovery::prr::Progress;

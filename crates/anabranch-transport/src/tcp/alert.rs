@@ -4,19 +4,9 @@
 use super::acknowledgement::Ack;
 use super::config::LossDetection;
 use super::connection::Connection;
-use super::recovery::{CongestionState, DUP_THRESHOLD};
+use super::recovery::{CongestionState, DUP_THRESHOLD, Resend};
 use super::send::Push;
 use crate::time::Time;
-
-/// What is to be sent because of an acknowledgement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resend {
-    Nothing,
-    /// What is lost.
-    Lost,
-    /// New data, to see whether it arrives (RFC 5682 section 3.1 step 2b).
-    New,
-}
 
 impl Connection {
     /// Whether it is anything but ordinary progress (Linux: `tcp_ack_is_dubious`).

@@ -11,9 +11,8 @@
 //! `Fully_Coupled` has the threshold of the others instead of `cwnd - W / 2`.
 
 use super::acknowledgement::Ack;
-use super::alert::Resend;
 use super::connection::Connection;
-use super::recovery::{CongestionState, DUP_THRESHOLD};
+use super::recovery::{CongestionState, DUP_THRESHOLD, Resend};
 use crate::cc::{
     CongestionControl as _, CongestionEvent, CongestionKind, DuplicateEvent, RecoveryEndEvent, Rules,
 };

@@ -28,6 +28,16 @@ pub(super) enum CongestionState {
     Loss,
 }
 
+/// What is to be sent because of an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resend {
+    Nothing,
+    /// What is lost.
+    Lost,
+    /// New data, to see whether it arrives (RFC 5682 section 3.1 step 2b).
+    New,
+}
+
 /// The state, and what an undo needs to know.
 #[derive(Debug)]
 pub(super) struct Recovery {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::bytes::{Append as _, Malformed, Reader};
 use super::checksum::Sum;
-use super::ip::ICMPV6;
+use super::protocol::ICMPV6;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ const fn malformed(problem: &'static str) -> Malformed {
 
 impl Message {
     /// Appends its bytes, checksum included, as they are between these addresses, whose version says which
-    /// protocol it is: [`ICMP`](super::ip::ICMP) or [`ICMPV6`].
+    /// protocol it is: [`ICMP`](super::protocol::ICMP) or [`ICMPV6`].
     pub fn emit(&self, addresses: [IpAddr; 2], out: &mut Vec<u8>) {
         let start = out.len();
         let is_v6 = addresses[0].is_ipv6();

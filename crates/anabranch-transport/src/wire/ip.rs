@@ -6,20 +6,10 @@ use etherparse::{IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv6Header};
 
 use super::bytes::{Malformed, Reader, Receiving, Sending};
 use super::checksum::Sum;
+pub use super::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
 use super::{Body, Packet, mptcp, sctp, tcp, udp};
 use crate::ground::{Ecn, PathId};
 
-/// The protocol numbers.
-pub const SCTP: u8 = 132;
-/// See [`SCTP`].
-pub const TCP: u8 = 6;
-/// See [`SCTP`].
-pub const UDP: u8 = 17;
-
-/// See [`SCTP`].
-pub const ICMP: u8 = 1;
-/// See [`SCTP`].
-pub const ICMPV6: u8 = 58;
 /// The header of a fragment in IPv6 (RFC 8200 section 4.5).
 const IPV6_FRAGMENT: u8 = 44;
 

@@ -11,6 +11,7 @@ pub mod fragments;
 pub mod icmp;
 pub mod ip;
 pub mod mptcp;
+mod protocol;
 pub mod sctp;
 pub mod tcp;
 pub mod udp;

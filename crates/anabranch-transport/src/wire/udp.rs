@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::bytes::{Append as _, Malformed, Piece, Reader, Receiving, Sending};
 use super::checksum::Sum;
-use super::ip::UDP;
+use super::protocol::UDP;
 use crate::ground::{PathId, Payload};
 
 /// The UDP header, RFC 768, in bytes.

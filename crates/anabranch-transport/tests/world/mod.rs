@@ -1,4 +1,4 @@
-//! What packets need that become bytes, and bytes that become packets: for tests, benches and fuzz targets.
+//! What packets need that become bytes, and bytes that become packets: for tests and fuzz targets.
 
 #![allow(unreachable_pub, reason = "the fuzz targets take it from a library")]
 

@@ -6,7 +6,7 @@ use super::{Flags, HEADER_BYTES, Segment};
 use crate::ground::PathId;
 use crate::wire::bytes::{Append as _, Sending};
 use crate::wire::checksum::Sum;
-use crate::wire::ip::TCP;
+use crate::wire::protocol::TCP;
 
 /// Kinds of options.
 pub(crate) mod option {

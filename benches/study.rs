@@ -1,4 +1,5 @@
-//! Speed of the voip-sctp study, as `docs/performance.md` states it: `cargo bench --bench study`.
+//! Speed of the voip-sctp study, as `docs/performance.md` states it: `cargo bench -p anabranch-bench --bench
+//! study`.
 //!
 //! CPU time of the standard call (median of several rounds), the mean over a random sample of the
 //! study's 7,128 configurations, and what follows for its 712,800 calls.
@@ -21,7 +22,7 @@ const CALLS_OF_THE_STUDY: f64 = 712_800.0;
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let call = load(&root.join("benches/voip_call.toml"));
+    let call = load(&root.join("voip_call.toml"));
     let standard = call.cell(0).expect("the bench's scenario is valid");
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {
@@ -43,7 +44,7 @@ fn main() {
         slowest * 1e3
     );
 
-    let study = load(&root.join("../../python/anabranch/papers/voip_sctp/scenario.toml"));
+    let study = load(&root.join("../python/anabranch/papers/voip_sctp/scenario.toml"));
     let mut rng = Streams { seed: 1, replication: 0 }.stream("bench/study");
     let started = Instant::now();
     for replication in 0..SAMPLE {

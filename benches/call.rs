@@ -11,7 +11,7 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 
 /// The call that speed is stated for, with these settings changed.
 fn scenario(sets: &[(&str, &str)]) -> Scenario {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/voip_call.toml");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("voip_call.toml");
     let sets: Vec<(String, String)> =
         sets.iter().map(|&(path, value)| (path.to_owned(), value.to_owned())).collect();
     let study = Study::load(&file, &sets).expect("the scenario is in the repository");

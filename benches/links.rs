@@ -1,4 +1,4 @@
-//! Speed of the links alone, per packet of interest: `cargo bench --bench links`.
+//! Speed of the links alone, per packet of interest: `cargo bench -p anabranch-bench --bench links`.
 //!
 //! The three kinds of link of the standard call, one packet of 208 bytes every 20 ms: a plain one, one with
 //! cross traffic at 85 % of its rate, one with loss that packets of both directions move.
