@@ -363,8 +363,8 @@ pub(super) fn parameter<'a>(reader: &mut Reader<'a>) -> Option<(u16, Reader<'a>)
     Some((kind, Reader(value)))
 }
 
-/// RFC 9260 section 3.3.2.1: the length of such a parameter is fixed, 8 or 20 octets with its header. One that
-/// is longer is no address with something behind it, but nothing that can be believed.
+/// RFC 9260 section 3.3.2.1: the length of such a parameter is fixed, 8 or 20 octets with its header. One
+/// that is longer is no address with something behind it, but nothing that can be believed.
 fn address(kind: u16, value: Reader<'_>) -> Option<IpAddr> {
     match kind {
         parameter::IPV4_ADDRESS => {
