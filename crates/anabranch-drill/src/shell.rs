@@ -8,7 +8,17 @@ use crate::verdict::{Step, Stop};
 pub(crate) fn commands(text: &str) -> Step<Vec<Vec<String>>> {
     let text = text.replace("\\\n", " ");
     let mut commands = Vec::new();
-    for line in text.lines() {
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim_start().starts_with("if ") && only_computes(lines.clone()) {
+            let mut open = 1;
+            while open > 0
+                && let Some(line) = lines.next()
+            {
+                open += depth_of(line);
+            }
+            continue;
+        }
         if ["if ", "let ", "for ", "while "].iter().any(|word| line.trim_start().starts_with(word)) {
             return Err(Stop::needs(format!("a shell's \"{}\"", line.trim())));
         }
@@ -50,6 +60,41 @@ pub(crate) fn commands(text: &str) -> Step<Vec<Vec<String>>> {
         commands.push(words);
     }
     Ok(commands.into_iter().map(without_redirections).filter(|words| !words.is_empty()).collect())
+}
+
+/// By how much a line goes deeper into conditions.
+fn depth_of(line: &str) -> i32 {
+    match line.split_whitespace().next() {
+        Some("if") => 1,
+        Some("fi") => -1,
+        _ => 0,
+    }
+}
+
+/// Whether what follows a condition's first line does no more, up to its end, than give variables values or
+/// give up: such as the name of an address, which is a name here whatever it is. It sets nothing.
+fn only_computes(lines: std::str::Lines<'_>) -> bool {
+    let mut open = 1;
+    for line in lines {
+        let line = line.trim();
+        let first = line.split_whitespace().next().unwrap_or("");
+        let is_assignment = first.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
+        });
+        let words = ["", "if", "elif", "else", "then", "fi", "let", "echo", "exit"];
+        // Whatever else a line might do stands behind such a mark.
+        let is_harmless = (words.contains(&first) || is_assignment || first.starts_with('#'))
+            && !line.contains(['>', '`', '|', '&'])
+            && !line.replace("$(printf ", "").contains("$(");
+        if !is_harmless {
+            return false;
+        }
+        open += depth_of(line);
+        if open == 0 {
+            return true;
+        }
+    }
+    false
 }
 
 /// `2*3` as `6`.
@@ -98,6 +143,23 @@ pub(crate) fn settings(words: &[String]) -> Option<Vec<(String, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_only_computes_sets_nothing() {
+        let computes = "if [[ $A = \"b\" ]]; then\n  if [[ $C =~ ([0-9]+) ]]; then\n let n=${D[1]}+1\n h=\"x$n\"\n \
+                        else\n echo \"no\"\n exit 1\n fi\nelse # other\n h=5\nfi\nip mptcp endpoint add $h signal\n";
+        let commands = commands(computes).expect("it is passed over");
+        assert_eq!(commands, [["ip", "mptcp", "endpoint", "add", "$h", "signal"]]);
+        for acts in [
+            "if true; then\n ip link del x\nfi",
+            "if true; then\n a=1\n",
+            "if true; then\n echo 1 > /proc/sys/x\nfi",
+            "if true; then\n a=1\nfi && reboot",
+            "if true; then\n a=$(reboot)\nfi",
+        ] {
+            assert!(super::commands(acts).is_err(), "{acts}");
+        }
+    }
 
     #[test]
     fn commands_are_words() {

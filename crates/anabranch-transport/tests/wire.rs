@@ -717,6 +717,60 @@ fn the_padding_of_the_last_parameter_is_the_chunks() {
     assert_eq!(bytes.len(), 12 + usize::from(length) + 1);
 }
 
+/// RFC 9260 section 3.3.2.1: addresses and the Cookie Preservative have a fixed length. An INIT in which one
+/// has another breaks the protocol, and nothing of it is believed.
+#[test]
+fn a_parameter_of_fixed_length_has_no_other() {
+    let (v4, v6, preservative) = (5, 6, 9);
+    for (kind, length, is_right) in [
+        (v4, 7, false),
+        (v4, 8, true),
+        (v4, 9, false),
+        (v4, 12, false),
+        (v4, 20, false),
+        (v6, 8, false),
+        (v6, 19, false),
+        (v6, 20, true),
+        (v6, 24, false),
+        (preservative, 7, false),
+        (preservative, 8, true),
+        (preservative, 9, false),
+    ] {
+        let mut world = World::new(IpVersion::Ipv4);
+        let mut bytes = opening(&world, false);
+        // Before it another address, which is not believed either where this one is wrong.
+        bytes.truncate(12 + 4 + 16);
+        bytes.extend([0, v4, 0, 8, 192, 0, 2, 1]);
+        bytes.extend([0, kind, 0, length]);
+        bytes.resize(bytes.len() + usize::from(length) - 4, 7);
+        let chunk_length = bytes.len() - 12;
+        bytes[14..16].copy_from_slice(&(chunk_length as u16).to_be_bytes());
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes[8..12].fill(0);
+        let checksum = crc32c::crc32c(&bytes);
+        bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+        let parsed = SctpPacket::parse(&bytes, &mut world).expect("a packet");
+        let is_address = is_right && kind != preservative;
+        assert_eq!(
+            parsed.addresses.len(),
+            usize::from(is_right) + usize::from(is_address),
+            "{kind} {length}"
+        );
+        match parsed.packet.first {
+            Chunk::Init(init, _) => {
+                assert!(is_right, "{kind} {length}");
+                assert_eq!(init.cookie_preservative.is_some(), kind == preservative);
+            }
+            Chunk::Illegal(illegal) => {
+                assert!(!is_right, "{kind} {length}");
+                let told = format!("{:?}", illegal.cause);
+                assert!(told.contains("13"), "a protocol violation (section 3.3.10.13): {told}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// RFC 4895 section 6.1: both ends make the same key of their vectors, whichever they call their own.
 #[test]
 fn both_ends_have_the_same_key() {

@@ -32,7 +32,7 @@ impl TcpExecutor {
             found.ok_or_else(|| Stop::needs(format!("{} with other arguments", call.name)))
         };
         match call.name.as_str() {
-            "accept" => Ok(self.accept(call, whole(0)?)),
+            "accept" => Ok(self.accept(now, call, whole(0)?)),
             "bind" => Ok(self.known(whole(0)?)),
             "close" => Ok(self.close(now, whole(0)?)),
             "connect" => self.connect_socket(now, whole(0)?),
@@ -125,7 +125,7 @@ impl TcpExecutor {
         Ok(if is_nonblocking { Reply::Error("EINPROGRESS") } else { Reply::Blocks })
     }
 
-    fn accept(&mut self, call: &Call, descriptor: i64) -> Reply {
+    fn accept(&mut self, now: Time, call: &Call, descriptor: i64) -> Reply {
         let Some(listening) = self.descriptors.get(&descriptor) else { return Reply::Error("EBADF") };
         let (is_nonblocking, settings) = (listening.is_nonblocking, listening.settings.clone());
         let ready =
@@ -137,6 +137,7 @@ impl TcpExecutor {
             return Reply::Returns(0);
         };
         self.connections[index].waits_at = None;
+        self.connections[index].announce(now);
         let socket = Descriptor { role: Role::Connection(index), is_nonblocking: false, settings };
         self.descriptors.insert(accepted, socket);
         Reply::Returns(accepted)

@@ -1,7 +1,5 @@
-//! One connection with what belongs to its socket: what was sent and is to be compared, what arrived and is
-//! to be read, and the numbers of script and endpoint for the same byte.
-
-use std::collections::{BTreeMap, VecDeque};
+//! One connection with what belongs to its socket: its flows, what arrived and is to be read, and what its
+//! application has been told.
 
 use anabranch_transport::endpoint::{
     CloseReason, Command, Event, Input, LimitedBy, Message, Output, Reliability,
@@ -13,19 +11,10 @@ use anabranch_transport::wire::tcp::Segment;
 use anabranch_transport::wire::{self, Body, Packet};
 
 use super::end::End;
-use super::mptcp::{self, Variables};
-use super::settings::Settings;
+use super::flow::{Flow, Sent};
+use super::mptcp::{self, Told};
+use super::settings::{Endpoints, Settings};
 use super::writing::{Limits, Progress};
-
-/// A segment that was sent.
-#[derive(Clone, Debug)]
-pub(super) struct Sent {
-    pub(super) at: Time,
-    pub(super) segment: Segment,
-    pub(super) ecn: Ecn,
-    /// Options of MPTCP, and the bytes that they take with their padding.
-    pub(super) mptcp: Option<(Options, u32)>,
-}
 
 /// For how long something held the sender back (Linux: `tcp_chrono_start`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,17 +30,14 @@ pub(super) struct Chronometer {
 pub(super) struct Connection {
     pub(super) end: End,
     timeout: Time,
-    /// Our port and the peer's.
-    pub(super) ports: [u16; 2],
-    pub(super) sent: VecDeque<Sent>,
-    /// The number of our SYN, and what a script calls it.
-    pub(super) own_first: Option<u32>,
-    pub(super) script_first: u32,
-    /// The number of the peer's SYN.
-    pub(super) peer_first: Option<u32>,
-    /// Timestamps of ours by what the script calls them, and the first such pair.
-    pub(super) stamps: BTreeMap<u32, u32>,
-    pub(super) first_stamp: Option<(u32, u32)>,
+    /// By path; TCP has one.
+    pub(super) flows: Vec<Flow>,
+    /// The flow on which the last packet came in.
+    pub(super) current: usize,
+    /// The largest packet in bytes, on every path.
+    pub(super) mtu: u32,
+    /// What the system is set up with for MPTCP.
+    pub(super) endpoints: Endpoints,
     /// The listening socket that it came to, until it is accepted.
     pub(super) waits_at: Option<i64>,
     pub(super) is_connected: bool,
@@ -72,24 +58,21 @@ pub(super) struct Connection {
     pub(super) limits: Limits,
     pub(super) progress: Progress,
     pub(super) chronometer: Chronometer,
-    /// Keys and other values that scripts of MPTCP name.
-    pub(super) variables: Variables,
+    /// What scripts of MPTCP have named.
+    pub(super) told: Told,
     last_data_at: Time,
     last_now: Time,
 }
 
 impl Connection {
-    fn new(end: End, ports: [u16; 2], limits: Limits) -> Self {
+    fn new(end: End, flow: Flow, mtu: u32, settings: &Settings) -> Self {
         Self {
             end,
             timeout: Time::NEVER,
-            ports,
-            sent: VecDeque::new(),
-            own_first: None,
-            script_first: 0,
-            peer_first: None,
-            stamps: BTreeMap::new(),
-            first_stamp: None,
+            flows: vec![flow],
+            current: 0,
+            mtu: settings.mtu(mtu),
+            endpoints: settings.endpoints,
             waits_at: None,
             is_connected: false,
             closed: None,
@@ -101,34 +84,33 @@ impl Connection {
             refused: 0,
             readable: 0,
             waiting_write: None,
-            limits,
+            limits: settings.limits(),
             progress: Progress::default(),
             chronometer: Chronometer::default(),
-            variables: Variables::default(),
+            told: Told::default(),
             last_data_at: Time::ZERO,
             last_now: Time::ZERO,
         }
     }
 
     /// One that this end opens.
-    pub(super) fn open(now: Time, end: End, ports: [u16; 2], settings: &Settings) -> Self {
-        let mut connection = Self::new(end, ports, settings.limits());
+    pub(super) fn open(now: Time, end: End, ports: [u16; 2], mtu: u32, settings: &Settings) -> Self {
+        let mut connection = Self::new(end, Flow::new([None, None], ports), mtu, settings);
         connection.begin(now, settings);
         connection.command(now, Command::Connect);
         connection
     }
 
-    /// One that a listener has made of a SYN with this number.
+    /// One that a listener has made of a SYN.
     pub(super) fn accepted(
         now: Time,
         end: End,
-        ports: [u16; 2],
-        peer_first: u32,
+        flow: Flow,
+        mtu: u32,
         settings: &Settings,
         listener: i64,
     ) -> Self {
-        let mut connection = Self::new(end, ports, settings.limits());
-        connection.peer_first = Some(peer_first);
+        let mut connection = Self::new(end, flow, mtu, settings);
         connection.waits_at = Some(listener);
         connection.begin(now, settings);
         connection
@@ -153,13 +135,21 @@ impl Connection {
         self.input(now, Input::Command(command));
     }
 
-    /// A segment arrives.
-    pub(super) fn deliver(&mut self, now: Time, segment: Segment, ecn: Ecn, mptcp: Option<Options>) {
+    /// A segment arrives on this flow.
+    pub(super) fn deliver(
+        &mut self,
+        now: Time,
+        flow: usize,
+        segment: Segment,
+        ecn: Ecn,
+        mptcp: Option<Options>,
+    ) {
         if segment.payload.length > 0 {
             self.last_data_at = now;
         }
         let size = 20 + segment.wire_size();
-        let packet = Packet { path: PathId::default(), ecn, size, body: mptcp::body(segment, mptcp) };
+        let path = PathId(flow as u8);
+        let packet = Packet { path, ecn, size, body: mptcp::body(segment, mptcp) };
         self.input(now, Input::Packet(Box::new(packet)));
     }
 
@@ -179,15 +169,14 @@ impl Connection {
                     return;
                 }
                 Output::Transmit(packet) => {
-                    let Packet { ecn, body, .. } = *packet;
+                    let Packet { path, ecn, body, .. } = *packet;
+                    let flow = &mut self.flows[path.index()];
                     match body {
                         Body::Mptcp(wire::mptcp::Segment { tcp: segment, options, option_bytes }) => {
                             let mptcp = Some((options, option_bytes));
-                            self.sent.push_back(Sent { at: now, segment, ecn, mptcp });
+                            flow.keep(Sent { at: now, segment, ecn, mptcp });
                         }
-                        Body::Tcp(segment) => {
-                            self.sent.push_back(Sent { at: now, segment, ecn, mptcp: None });
-                        }
+                        Body::Tcp(segment) => flow.keep(Sent { at: now, segment, ecn, mptcp: None }),
                         _ => {}
                     }
                 }

@@ -41,6 +41,22 @@ impl End {
         matches!(self, Self::Mptcp(_))
     }
 
+    /// The connection, if it is one of MPTCP.
+    pub(super) fn multipath(&mut self) -> Option<&mut mptcp::Connection> {
+        match self {
+            Self::Mptcp(end) => Some(end),
+            Self::Tcp(_) => None,
+        }
+    }
+
+    /// The keys of a connection of MPTCP, our own first, 0 for what is not known.
+    pub(super) fn keys(&self) -> [u64; 2] {
+        match self {
+            Self::Mptcp(end) => end.keys().map(|key| key.unwrap_or(0)),
+            Self::Tcp(_) => [0; 2],
+        }
+    }
+
     fn endpoint(&self) -> &dyn Endpoint {
         match self {
             Self::Mptcp(end) => &**end,

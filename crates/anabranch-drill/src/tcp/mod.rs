@@ -7,10 +7,12 @@
 mod calls;
 mod connection;
 mod end;
+mod flow;
 mod info;
 mod mptcp;
 mod options;
 mod packets;
+mod paths;
 mod render;
 mod settings;
 mod writing;
@@ -24,6 +26,7 @@ use anabranch_transport::tcp;
 use anabranch_transport::time::Time;
 use connection::Connection;
 use end::{End, First, Listener};
+use flow::Flow;
 use settings::Settings;
 
 use crate::Options;
@@ -166,7 +169,7 @@ impl TcpExecutor {
         let mtus = [settings.mtu(self.mtu)];
         let end = End::build(config, settings.is_multipath, &self.site(Side::A, &mtus));
         let end = end.map_err(Stop::needs)?;
-        self.connections.push(Connection::open(now, end, [port, SERVER_PORT], settings));
+        self.connections.push(Connection::open(now, end, [port, SERVER_PORT], self.mtu, settings));
         Ok(self.connections.len() - 1)
     }
 
@@ -183,14 +186,18 @@ impl TcpExecutor {
             return Err(Stop::failed("nothing", "the socket that listened was closed"));
         };
         let ports = [tcp.ports.map_or(*port, |ports| ports[1]), remote];
+        let named = flow::names(&packet.addresses, true);
         // The keys that the peer names in its first packet are known from then on.
-        let mut variables = mptcp::Variables::default();
-        let options = mptcp::options(&mut variables, tcp, None)?;
+        let mut told = mptcp::Told::default();
+        let mut flow = Flow::new(named, ports);
+        flow.peer_first = Some(tcp.start);
+        let proof = mptcp::Proof { keys: [0; 2], nonces: flow.nonces };
+        let options = mptcp::options(&mut told, proof, tcp, None)?;
         let packet = packets::first(packet, tcp, ports, options)?;
         match listener.handle_packet(now, Box::new(packet)) {
             First::Accepted(end) => {
-                let mut connection = Connection::accepted(now, end, ports, tcp.start, settings, descriptor);
-                connection.variables = variables;
+                let mut connection = Connection::accepted(now, end, flow, self.mtu, settings, descriptor);
+                connection.told = told;
                 self.connections.push(connection);
                 self.under_test = UnderTest::Connection(self.connections.len() - 1);
             }

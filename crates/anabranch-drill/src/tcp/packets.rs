@@ -10,8 +10,9 @@ use anabranch_transport::wire::mptcp::Options;
 use anabranch_transport::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
 use anabranch_transport::wire::{self, Body as WireBody};
 
-use super::connection::{Connection, Sent};
-use super::mptcp;
+use super::connection::Connection;
+use super::flow::{self, Sent};
+use super::mptcp::{self, Proof, Told};
 use super::render::{self, Shown};
 use crate::script::{Body, EcnCheck, Packet, Tcp, TcpOption};
 use crate::verdict::{Step, Stop};
@@ -57,9 +58,6 @@ const fn ecn(check: Option<EcnCheck>) -> Ecn {
 fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
     if let Some(what) = packet.ip.first() {
         return Err(Stop::needs(format!("\"{what}\" in the IP header")));
-    }
-    if packet.addresses.iter().any(Option::is_some) {
-        return Err(Stop::needs("packets with addresses"));
     }
     let mut segment = Segment {
         source_port: peer,
@@ -119,8 +117,13 @@ pub(super) fn expect_reply(
         return Ok(None);
     }
     let (at, reply) = replies.remove(0);
-    let WireBody::Tcp(segment) = &reply.body else { return Ok(None) };
-    let shown = Shown::new(segment, reply.ecn, 0, 0);
+    let Some(segment) = reply.body.tcp() else { return Ok(None) };
+    let mut shown = Shown::new(segment, reply.ecn, 0, 0);
+    if let WireBody::Mptcp(multipath) = &reply.body {
+        let (told, bytes) = (&Told::default(), multipath.option_bytes);
+        let options = mptcp::shown(told, Proof::default(), &multipath.options, bytes, segment.payload);
+        shown.options.extend(options);
+    }
     match difference(packet, wanted, &shown)? {
         None => Ok(Some((at, shown.to_string()))),
         Some(reason) => Err(Stop::failed(shown.to_string(), reason)),
@@ -128,11 +131,6 @@ pub(super) fn expect_reply(
 }
 
 impl Connection {
-    /// What is added to our numbers to get the script's.
-    fn own_offset(&self) -> u32 {
-        self.own_first.map_or(0, |first| self.script_first.wrapping_sub(first))
-    }
-
     /// Hands a packet in.
     pub(super) fn inject(&mut self, now: Time, packet: &Packet, scales_echoes: bool) -> Step<()> {
         let tcp = match &packet.body {
@@ -141,40 +139,39 @@ impl Connection {
             Body::Other(name) => return Err(Stop::needs(format!("packets of {name}"))),
             Body::Sctp(_) => return Err(Stop::needs("SCTP")),
         };
-        let ports = tcp.ports.map_or(self.ports, |[from, to]| [to, from]);
+        let named = flow::names(&packet.addresses, true);
+        let joins = mptcp::asks_to_join(tcp);
+        if tcp.flags.contains('S') && tcp.flags.contains('.') {
+            self.turn_to_unanswered();
+        }
+        let place = if joins { self.place_for_join(named)? } else { self.place_of(&named)? };
+        self.current = place;
+        let flow = &mut self.flows[place];
+        let ports = tcp.ports.map_or(flow.ports, |[from, to]| [to, from]);
         let mut segment = segment(packet, tcp, ports)?;
-        if segment.flags.has(Flags::SYN) && self.peer_first.is_none() {
-            self.peer_first = Some(tcp.start);
+        if segment.flags.has(Flags::SYN) && flow.peer_first.is_none() {
+            flow.peer_first = Some(tcp.start);
         }
         if segment.flags.has(Flags::ACK) {
-            segment.acknowledgement = segment.acknowledgement.wrapping_sub(self.own_offset());
+            segment.acknowledgement = segment.acknowledgement.wrapping_sub(flow.own_offset());
         }
         for block in &mut segment.sack {
-            block.start = block.start.wrapping_sub(self.own_offset());
-            block.end = block.end.wrapping_sub(self.own_offset());
+            block.start = block.start.wrapping_sub(flow.own_offset());
+            block.end = block.end.wrapping_sub(flow.own_offset());
         }
-        let first = self.peer_first.unwrap_or(0).wrapping_add(1);
+        let first = flow.peer_first.unwrap_or(0).wrapping_add(1);
         let is_syn = u32::from(segment.flags.has(Flags::SYN));
         segment.payload.offset = u64::from(tcp.start.wrapping_add(is_syn).wrapping_sub(first));
         if segment.flags.has(Flags::ACK)
             && let Some(timestamps) = &mut segment.timestamps
         {
-            timestamps.echo = self.live_stamp(timestamps.echo, scales_echoes)?;
+            timestamps.echo = flow.live_stamp(timestamps.echo, scales_echoes)?;
         }
-        let options = mptcp::options(&mut self.variables, tcp, Some(segment.payload))?;
-        self.deliver(now, segment, ecn(packet.ecn), options);
+        let proof = Proof { keys: self.end.keys(), nonces: flow.nonces };
+        let options = mptcp::options(&mut self.told, proof, tcp, Some(segment.payload))?;
+        self.deliver(now, place, segment, ecn(packet.ecn), options);
+        self.join_announced(now);
         Ok(())
-    }
-
-    /// Our timestamp that a script calls this.
-    fn live_stamp(&self, echo: u32, scales: bool) -> Step<u32> {
-        match (self.stamps.get(&echo), self.first_stamp) {
-            (Some(stamp), _) => Ok(*stamp),
-            (None, Some((script, live))) if scales => Ok(echo.wrapping_sub(script).wrapping_add(live)),
-            _ => {
-                Err(Stop::failed("no such timestamp", format!("no segment was expected with TS val {echo}")))
-            }
-        }
     }
 
     /// Takes the segments of a statement from those that were sent.
@@ -184,33 +181,35 @@ impl Connection {
         wanted: &Tcp,
         check: &Check,
     ) -> Step<Option<(Time, String)>> {
-        if packet.addresses.iter().any(Option::is_some) {
-            return Err(Stop::needs("packets with addresses"));
+        let place = self.place_of(&flow::names(&packet.addresses, false))?;
+        let flow = &mut self.flows[place];
+        let Some(first) = flow.sent.front() else { return Ok(None) };
+        if first.segment.flags.has(Flags::SYN) && flow.own_first != Some(first.segment.sequence) {
+            flow.own_first = Some(first.segment.sequence);
+            flow.script_first = wanted.start;
         }
-        let Some(first) = self.sent.front() else { return Ok(None) };
-        if first.segment.flags.has(Flags::SYN) && self.own_first != Some(first.segment.sequence) {
-            self.own_first = Some(first.segment.sequence);
-            self.script_first = wanted.start;
-        }
-        let (own, peer) = (self.own_offset(), 0);
+        let (own, peer) = (flow.own_offset(), 0);
         let mut length = 0;
         let mut count = 0;
-        for sent in &self.sent {
+        for sent in &flow.sent {
             length += sent.segment.payload.length;
             count += 1;
             if length >= wanted.length || check.is_strict || sent.segment.payload.length == 0 {
                 break;
             }
         }
-        if length < wanted.length && !check.is_strict && self.sent[count - 1].segment.payload.length > 0 {
+        if length < wanted.length && !check.is_strict && flow.sent[count - 1].segment.payload.length > 0 {
             // More may follow.
             return Ok(None);
         }
-        let sent: Vec<Sent> = self.sent.drain(..count).collect();
+        let sent: Vec<Sent> = flow.sent.drain(..count).collect();
+        let proof = Proof { keys: self.end.keys(), nonces: flow.nonces };
+        self.told.learn(wanted, sent.iter().filter_map(|sent| sent.mptcp.as_ref()));
+        let told = &mut self.told;
         let show = |sent: &Sent| {
             let mut shown = Shown::new(&sent.segment, sent.ecn, own, peer);
             if let Some((options, bytes)) = &sent.mptcp {
-                shown.options.extend(mptcp::shown(options, *bytes, sent.segment.payload));
+                shown.options.extend(mptcp::shown(told, proof, options, *bytes, sent.segment.payload));
             }
             shown
         };
@@ -230,37 +229,15 @@ impl Connection {
             };
         }
         let at = sent[count - 1].at;
-        let resolved = mptcp::resolved(&mut self.variables, wanted, &shown.options)?;
+        let resolved = mptcp::resolved(told, wanted, &shown.options)?;
         let wanted = resolved.as_ref().unwrap_or(wanted);
-        if let Some(reason) = self.difference_of_stamps(wanted, &mut shown, check) {
+        if let Some(reason) = flow.difference_of_stamps(wanted, &mut shown, check) {
             return Err(Stop::failed(shown.to_string(), reason));
         }
         match difference(packet, wanted, &shown)? {
             None => Ok(Some((at, shown.to_string()))),
             Some(reason) => Err(Stop::failed(shown.to_string(), reason)),
         }
-    }
-
-    /// Timestamps get the script's numbers.
-    fn difference_of_stamps(&mut self, wanted: &Tcp, shown: &mut Shown, check: &Check) -> Option<String> {
-        let stamp = |options: &[TcpOption]| {
-            options.iter().find_map(|option| match option {
-                TcpOption::Timestamps { value, .. } => Some(*value),
-                _ => None,
-            })
-        };
-        let wanted = wanted.options.as_deref().and_then(stamp);
-        let (Some(wanted), Some(live)) = (wanted, stamp(&shown.options)) else { return None };
-        self.stamps.insert(wanted, live);
-        let (first_script, first_live) = *self.first_stamp.get_or_insert((wanted, live));
-        let mapped = first_script.wrapping_add(live.wrapping_sub(first_live));
-        for option in &mut shown.options {
-            if let TcpOption::Timestamps { value, .. } = option {
-                *value = mapped;
-            }
-        }
-        let off = u64::from((mapped.wrapping_sub(wanted) as i32).unsigned_abs()) * check.tick_micros;
-        (off > check.tolerance_micros).then(|| format!("TS val is {mapped}, not {wanted}"))
     }
 }
 

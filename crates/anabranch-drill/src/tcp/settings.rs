@@ -12,6 +12,18 @@ use super::end::End;
 use super::writing::Limits;
 use crate::verdict::{Step, Stop};
 
+/// Linux has so many (`MPTCP_PM_ADDR_MAX`).
+const MOST_ENDPOINTS: u8 = 8;
+
+/// What the system is set up with for MPTCP (`ip mptcp`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Endpoints {
+    /// So many other addresses are announced to peers.
+    pub(super) signalled: u8,
+    /// So many addresses of a peer are joined when it announces them.
+    pub(super) accepted: u8,
+}
+
 /// Settings of a socket, or of the system for new sockets.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
@@ -33,6 +45,7 @@ pub(super) struct Settings {
     pub(super) has_no_delay: bool,
     /// The socket is one of MPTCP.
     pub(super) is_multipath: bool,
+    pub(super) endpoints: Endpoints,
 }
 
 impl Default for Settings {
@@ -49,6 +62,7 @@ impl Default for Settings {
             system_unsent_limit: u64::from(u32::MAX),
             has_no_delay: false,
             is_multipath: false,
+            endpoints: Endpoints::default(),
         }
     }
 }
@@ -132,6 +146,17 @@ impl Settings {
             // What the kernel counts is not looked at. TCP makes packets of several segments in any case
             // (since Linux 4.17), and here they are seen cut.
             ["nstat"] | ["ethtool", "-K", "tun0", "gso" | "tso", "off", "gso" | "tso", "off"] => {}
+            // Addresses are names here, which the script gives them where they turn up.
+            ["ip", "addr", "add", _, "dev", _] => {}
+            ["ip", "mptcp", "endpoint", "flush"] => self.endpoints.signalled = 0,
+            ["ip", "mptcp", "endpoint", "add", _, "signal"] if self.endpoints.signalled < MOST_ENDPOINTS => {
+                self.endpoints.signalled += 1;
+            }
+            ["ip", "mptcp", "limits", "set", "add_addr_accepted", accepted, "subflows", subflows] => {
+                let needs = || Stop::needs(format!("the command \"{}\"", words.join(" ")));
+                let number = |text: &str| text.parse::<u8>().map_err(|_| needs());
+                self.endpoints.accepted = number(accepted)?.min(number(subflows)?);
+            }
             ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "pfifo"] => {
                 self.config.pacing = Some(false);
             }

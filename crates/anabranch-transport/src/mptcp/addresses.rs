@@ -340,7 +340,7 @@ impl Connection {
                 }
             }
             Signal::Fail { .. } => self.on_fail(now, path),
-            Signal::FastClose => self.on_fast_close(now, path),
+            Signal::FastClose => self.on_fast_close(now),
             Signal::Priority { is_backup } => self.subflows[path].is_asked_backup = is_backup,
         }
     }

@@ -1,7 +1,6 @@
 //! Closing: `DATA_FIN` and the end of the subflows, and giving up at once (RFC 8684 sections 3.3.3 and 3.5).
 
 use super::connection::{Connection, State};
-use super::damage;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Input};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
@@ -90,18 +89,14 @@ impl Connection {
         self.end(reason);
     }
 
-    /// The peer gives the connection up: where it says so with a reset, that subflow is over and the others
-    /// end without a word; where it says so with an acknowledgement, each is reset (RFC 8684 section 3.5).
-    pub(super) fn on_fast_close(&mut self, now: Time, path: usize) {
+    /// The peer gives the connection up, with an acknowledgement or with a reset: every subflow that there
+    /// still is is reset (RFC 8684 section 3.5).
+    pub(super) fn on_fast_close(&mut self, now: Time) {
         if self.state != State::Established {
             return;
         }
-        if self.subflows[path].phase == Phase::Closed {
-            return self.give_up(CloseReason::Aborted);
-        }
         for subflow in &mut self.subflows {
-            subflow.tcp.handle_input(now, Input::Command(Command::Abort));
-            subflow.is_dirty = true;
+            subflow.abort(now, Reset::UNSPECIFIED);
         }
         self.end(CloseReason::Aborted);
     }
@@ -128,7 +123,7 @@ impl Connection {
     pub(super) fn reset_options(&mut self, path: usize) -> (Options, u32) {
         let is_of_reset = |signal: &Signal| matches!(signal, Signal::Fail { .. } | Signal::FastClose);
         let signal = self.subflows[path].signal.take().filter(is_of_reset);
-        let reset = matches!(signal, Some(Signal::Fail { .. })).then_some(damage::RESET);
+        let reset = self.subflows[path].reset.take();
         let bytes = signal.map_or(0, |signal| signal.wire_bytes(self.ip)) + reset.map_or(0, |_| Reset::BYTES);
         (Options { signal, reset, ..Options::default() }, bytes)
     }

@@ -23,7 +23,7 @@ use crate::secret::SecretNumbers;
 use crate::tcp;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
-use crate::wire::mptcp::{Handshake, Join, Options};
+use crate::wire::mptcp::{Handshake, Join, Options, Reset};
 use crate::wire::tcp::Flags;
 use crate::wire::{Body, Packet};
 
@@ -246,8 +246,10 @@ impl Connection {
         let begins = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
         if begins && self.subflows[path].tcp.opens_anew(segment) && !self.accept(path, &options, segment) {
             // RFC 8684 section 3.2: a token that nobody knows is answered by a reset.
-            self.subflows[path].tcp.out_of_the_blue(segment);
-            self.subflows[path].is_dirty = true;
+            let subflow = &mut self.subflows[path];
+            subflow.reset = Some(Reset::MPTCP_ERROR);
+            subflow.tcp.out_of_the_blue(segment);
+            subflow.is_dirty = true;
             return;
         }
         // A segment that is not near the window may be a stranger's: the subflow alone deals with it.
@@ -273,8 +275,7 @@ impl Connection {
             let fits = !answers || self.take_answer(now, path, &options, segment);
             self.hand_down(now, path, packet);
             if !fits {
-                self.subflows[path].tcp.handle_input(now, Input::Command(Command::Abort));
-                self.subflows[path].is_dirty = true;
+                self.subflows[path].abort(now, Reset::MPTCP_ERROR);
             }
             return;
         }
@@ -300,9 +301,7 @@ impl Connection {
         if let Some(Handshake::Join(Join::Third { code })) = options.handshake {
             if subflow.joins && !subflow.initiates && !self.is_proven(path, &code) {
                 // RFC 8684 section 3.2: a peer that does not have the keys is reset.
-                self.subflows[path].tcp.handle_input(now, Input::Command(Command::Abort));
-                self.subflows[path].is_dirty = true;
-                return;
+                return self.subflows[path].abort(now, Reset::MPTCP_ERROR);
             }
             if subflow.phase == Phase::Open {
                 // The peer has not heard our answer to its third segment.
@@ -312,10 +311,11 @@ impl Connection {
         // This comes first: what follows may send an acknowledgement, for which the peer's key has to be
         // known.
         self.note_progress(now, path, &options);
+        // RFC 9293 section 3.10.7.4: nothing of a segment counts that lies before what was acknowledged.
+        let signal = options.signal.filter(|_| !self.subflows[path].tcp.lies_before(segment));
         // RFC 8684 section 3: a duplicate acknowledgement with a signal is no sign of congestion.
-        let is_for_us = options.signal.is_some()
-            && !flags.has(Flags::RST)
-            && self.subflows[path].tcp.is_duplicate_ack(segment);
+        let is_for_us =
+            signal.is_some() && !flags.has(Flags::RST) && self.subflows[path].tcp.is_duplicate_ack(segment);
         let fills_gap = self.prepare_receiver(path, &options);
         if !is_for_us {
             self.hand_down(now, path, packet);
@@ -323,7 +323,9 @@ impl Connection {
         if fills_gap {
             self.skip_stored(now);
         }
-        if let Some(signal) = options.signal {
+        // A reset that has ended nothing may be a stranger's (RFC 5961 section 3).
+        let is_believed = !flags.has(Flags::RST) || self.subflows[path].phase == Phase::Closed;
+        if let Some(signal) = signal.filter(|_| is_believed) {
             self.on_signal(now, path, signal);
         }
         if let Some(position) = options.data_fin {

@@ -7,9 +7,6 @@ use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::{Reset, Signal};
 
-/// Why a subflow is reset that brought damaged data: middlebox interference (section 3.6).
-pub(super) const RESET: Reset = Reset { reason: 6, is_transient: false };
-
 impl Connection {
     /// Data that maps to this position is damaged, and its subflow is not to be trusted any more: a reset
     /// with `MP_FAIL` ends it, and the peer sends the data again on another one. The only subflow cannot go
@@ -22,8 +19,7 @@ impl Connection {
         let position = position.unwrap_or(self.receiver.next);
         let subflow = &mut self.subflows[path];
         subflow.signal = Some(Signal::Fail { position });
-        subflow.tcp.handle_input(now, Input::Command(Command::Abort));
-        subflow.is_dirty = true;
+        subflow.abort(now, Reset::MIDDLEBOX);
     }
 
     /// What this end has sent on a subflow arrived damaged. Its peer has reset it, or wishes to go on with it

@@ -14,7 +14,7 @@ fn checked() -> Config {
 }
 
 /// Gives an end a segment like this one, with other options.
-fn give(pair: &mut Pair, side: Side, like: Logged, options: Options) {
+pub(super) fn give(pair: &mut Pair, side: Side, like: Logged, options: Options) {
     let Logged { tcp, size, path, .. } = like;
     let option_bytes = size - 20 - tcp.wire_size();
     let body = Body::Mptcp(Segment { tcp, options, option_bytes });

@@ -245,7 +245,9 @@ fn a_join_to_an_unknown_connection_is_reset() {
     pair.command(Side::B, Command::Abort);
     pair.run_for(Duration::from_secs(1));
     assert!(pair.kinds(Side::A, 1).contains(&"mp_join_syn"));
-    assert!(pair.kinds(Side::B, 1).contains(&"rst"), "{:?}", pair.kinds(Side::B, 1));
+    let is_reset = |it: &&Logged| it.from == Side::B && it.path == 1 && it.kind == "rst";
+    let reset = pair.log.iter().find(is_reset).expect("it is answered");
+    assert_eq!(reset.options.reset, Some(wire::mptcp::Reset::MPTCP_ERROR));
 }
 
 /// Section 3.7: without the option in the answer this is TCP, and so it is for an end that is asked without

@@ -9,7 +9,7 @@ use crate::listener::{Answer, Listen, Place};
 use crate::secret::SecretNumbers;
 use crate::tcp::listener::{opens, refuse};
 use crate::time::Time;
-use crate::wire::mptcp::Handshake;
+use crate::wire::mptcp::{Handshake, Options, Reset, Segment};
 use crate::wire::{Body, Packet};
 
 /// Waits for connections, of MPTCP and of TCP.
@@ -18,6 +18,19 @@ pub struct Listener {
     parameters: Parameters,
     place: Place,
     numbers: Option<SecretNumbers>,
+}
+
+impl Listener {
+    /// RFC 8684 section 3.2: a token of no connection is answered by a reset that says why.
+    fn refuse_join(&self, packet: &Packet) -> Answer<Connection> {
+        let Some(mut reply) = refuse(packet, self.place.ip) else { return Answer::Nothing };
+        if let Body::Tcp(tcp) = reply.body {
+            let options = Options { reset: Some(Reset::MPTCP_ERROR), ..Options::default() };
+            reply.body = Body::Mptcp(Segment { tcp, options, option_bytes: Reset::BYTES });
+            reply.size += Reset::BYTES;
+        }
+        Answer::Reply(reply)
+    }
 }
 
 impl crate::listener::Listener for Listener {
@@ -33,8 +46,10 @@ impl crate::listener::Listener for Listener {
             Body::Mptcp(segment) => matches!(segment.options.handshake, Some(Handshake::Join(_))),
             _ => false,
         };
-        // RFC 8684 section 3.2: a token of no connection is answered by a reset.
-        if joins || !opens(segment, self.parameters.tcp.ports(self.place.side)[0]) {
+        if joins {
+            return self.refuse_join(&packet);
+        }
+        if !opens(segment, self.parameters.tcp.ports(self.place.side)[0]) {
             return refuse(&packet, self.place.ip).map_or(Answer::Nothing, Answer::Reply);
         }
         let name = self.place.next_name();

@@ -19,6 +19,8 @@
 //! close when both `DATA_FIN` are acknowledged. `REMOVE_ADDR` is said once, and ends the subflow without the
 //! keep-alive that section 3.4.2 asks for, as in Linux.
 
+#[cfg(test)]
+mod abort_drills;
 mod addresses;
 mod close;
 pub mod config;

@@ -205,7 +205,10 @@ impl Connection {
             self.outputs.push_back(Output::Event(Event::PeerFinished));
         }
         let before = self.receiver.edge.saturating_sub(self.receiver.next);
-        let after = self.parameters.tcp.receive_buffer();
+        // Where windows are not scaled, no field says more than 65,535.
+        let scales = self.subflows.iter().filter(|subflow| subflow.is_open()).map(|it| it.tcp.own_scale());
+        let largest = u64::from(u16::MAX) << scales.max().unwrap_or(0);
+        let after = self.parameters.tcp.receive_buffer().min(largest);
         if !self.receiver.has_ended() && after >= 2 * before {
             self.stats.window_updates += 1;
             self.acknowledge_on_all(now);

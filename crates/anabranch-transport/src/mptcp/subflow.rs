@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use crate::endpoint::CloseReason;
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Input};
 use crate::ground::Payload;
 use crate::path::PathState;
 use crate::tcp;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
-use crate::wire::mptcp::Signal;
+use crate::wire::mptcp::{Reset, Signal};
 
 /// At most this many mappings wait for their data. That is more than full segments fit into any window, and
 /// bounds what a peer that maps single bytes may cost.
@@ -77,6 +77,8 @@ pub(super) struct Subflow {
     delivered: u64,
     /// What the next segment without data says.
     pub(super) signal: Option<Signal>,
+    /// What the next reset gives as its reason.
+    pub(super) reset: Option<Reset>,
     /// When its TCP connection wants to be woken.
     pub(super) timeout: Time,
     /// When the third segment of an `MP_JOIN` is sent again.
@@ -116,6 +118,7 @@ impl Subflow {
             received: VecDeque::new(),
             delivered: 0,
             signal: None,
+            reset: None,
             timeout: Time::NEVER,
             confirm_at: Time::NEVER,
             rejoin_at: Time::NEVER,
@@ -144,9 +147,16 @@ impl Subflow {
     pub(super) fn forget(&mut self) {
         self.sent.clear();
         self.received.clear();
-        self.signal = None;
+        (self.signal, self.reset) = (None, None);
         self.penalised_at = None;
         (self.confirm_at, self.rejoin_at) = (Time::NEVER, Time::NEVER);
+    }
+
+    /// It is reset, for this reason.
+    pub(super) fn abort(&mut self, now: Time, reason: Reset) {
+        self.reset = Some(reason);
+        self.tcp.handle_input(now, Input::Command(Command::Abort));
+        self.is_dirty = true;
     }
 
     pub(super) fn is_open(&self) -> bool {

@@ -220,6 +220,13 @@ impl Connection {
         self.state != State::Closed && [segment.destination_port, segment.source_port] == self.ports
     }
 
+    /// Whether a segment without data lies before what was acknowledged (Linux: `tcp_sequence`).
+    pub(crate) fn lies_before(&self, segment: &Segment) -> bool {
+        let start = self.peer_numbers.number(segment.sequence, self.receiver.next);
+        let end = start.map(|start| start + u64::from(segment.sequence_length()));
+        end.is_none_or(|end| end < self.delayed_ack.acknowledged)
+    }
+
     /// Whether a segment without data acknowledges nothing new.
     pub(crate) fn is_duplicate_ack(&self, segment: &Segment) -> bool {
         segment.sequence_length() == 0

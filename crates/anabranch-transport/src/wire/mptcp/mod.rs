@@ -53,6 +53,12 @@ pub struct Reset {
 }
 
 impl Reset {
+    /// Nothing particular: the connection has been given up.
+    pub const UNSPECIFIED: Self = Self { reason: 0, is_transient: false };
+    /// What MPTCP asks for was not fulfilled, such as a token or a code (section 3.2).
+    pub const MPTCP_ERROR: Self = Self { reason: 1, is_transient: false };
+    /// Somebody between the ends has changed data (section 3.7).
+    pub const MIDDLEBOX: Self = Self { reason: 6, is_transient: false };
     /// On the wire.
     pub const BYTES: u32 = 4;
 }

@@ -137,7 +137,10 @@ impl Options {
             subtype::REMOVE_ADDRESS => {
                 self.tell(Signal::RemoveAddress { addresses: value.0.iter().copied().collect() });
             }
-            subtype::PRIORITY => self.tell(Signal::Priority { is_backup: low & BACKUP != 0 }),
+            // Section 3.3.8: with an identifier behind it, it is one of version 0.
+            subtype::PRIORITY if value.is_empty() => {
+                self.tell(Signal::Priority { is_backup: low & BACKUP != 0 })
+            }
             subtype::FAIL => {
                 value.u8()?;
                 let position = value.u64()?.wrapping_sub(first_data_sequence(own_key));

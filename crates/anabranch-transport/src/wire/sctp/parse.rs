@@ -363,11 +363,15 @@ pub(super) fn parameter<'a>(reader: &mut Reader<'a>) -> Option<(u16, Reader<'a>)
     Some((kind, Reader(value)))
 }
 
-fn address(kind: u16, mut value: Reader<'_>) -> Option<IpAddr> {
+/// RFC 9260 section 3.3.2.1: the length of such a parameter is fixed, 8 or 20 octets with its header. One
+/// that is longer is no address with something behind it, but nothing that can be believed.
+fn address(kind: u16, value: Reader<'_>) -> Option<IpAddr> {
     match kind {
-        parameter::IPV4_ADDRESS => value.u32().map(|bits| Ipv4Addr::from_bits(bits).into()),
+        parameter::IPV4_ADDRESS => {
+            value.0.try_into().ok().map(|octets: [u8; 4]| Ipv4Addr::from(octets).into())
+        }
         parameter::IPV6_ADDRESS => {
-            value.take(16)?.try_into().ok().map(|octets: [u8; 16]| Ipv6Addr::from(octets).into())
+            value.0.try_into().ok().map(|octets: [u8; 16]| Ipv6Addr::from(octets).into())
         }
         _ => None,
     }
@@ -461,14 +465,17 @@ fn init<'a>(
         };
         match kind {
             parameter::IPV4_ADDRESS | parameter::IPV6_ADDRESS => {
-                addresses.push(address(kind, value).ok_or(SHORT)?);
+                let listed = address(kind, value).ok_or(malformed("an address has another length"))?;
+                addresses.push(listed);
                 if kind == parameter::IPV6_ADDRESS {
                     init.ip = IpVersion::Ipv6;
                 }
             }
             parameter::STATE_COOKIE => cookie = Some(value.0),
             parameter::COOKIE_PRESERVATIVE => {
-                let milliseconds = value.u32().ok_or(SHORT)?;
+                let milliseconds = value.u32().filter(|_| value.is_empty());
+                let milliseconds =
+                    milliseconds.ok_or(malformed("a Cookie Preservative has another length"))?;
                 init.cookie_preservative = Some(Duration::from_nanos(u64::from(milliseconds) * 1_000_000));
             }
             // RFC 3758 section 3.1: it has no value.
