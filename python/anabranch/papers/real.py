@@ -13,6 +13,7 @@ from rich.text import Text
 
 from anabranch._engine import Scenario
 from anabranch.figures.table import Cell, Shade, Table
+from anabranch.store import traces
 from anabranch.studies.workers import Workers
 from anabranch.support.wording import counted
 
@@ -20,7 +21,7 @@ from . import tables
 from .intervals import Interval, interval
 from .rows import ratios
 from .runs import Runs
-from .studies import Key, Place, Work, compute_all
+from .studies import Key, Place, Work, compute_all, folder_of, simulated
 from .verdicts import WORDS, Finding, Verdict, by_claim
 
 REAL = "real_stack"
@@ -69,14 +70,24 @@ class Bench:
 
     def real(self, works: Sequence[Work]) -> tuple[dict[str, pl.DataFrame], list[LeftOut]]:
         """The rows of the same studies on the stack, and the cells that it cannot do."""
-        place = Place(f"-{self.stack.name}", self.stack.workers)
         able, left_out = [], []
         for work in works:
             taken, lacking = self._able(work)
             able.append(taken)
             left_out += lacking
-        found = compute_all(able, self.out, self.jobs, f"{self.runs} on {self.stack.title}", place)
+        found = compute_all(
+            able, self.out, self.jobs, f"{self.runs} on {self.stack.title}", self._place
+        )
         return found, left_out
+
+    def traces(self, work: Work, table: str, *, is_real: bool) -> pl.LazyFrame:
+        """A table of the traces that a study has kept, on the stack or simulated."""
+        place = self._place if is_real else simulated(self.jobs)
+        return traces(folder_of(work, self.out, place), table, work.scenario)
+
+    @property
+    def _place(self) -> Place:
+        return Place(f"-{self.stack.name}", self.stack.workers)
 
     def _able(self, work: Work) -> tuple[Work, list[LeftOut]]:
         """A study without the cells that the stack cannot do."""

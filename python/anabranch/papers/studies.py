@@ -123,7 +123,7 @@ def compute(work: Work, out: Path, place: Place, advance: Callable[[int], None])
     cell, replication, the axes and the study's columns, sorted by cell and replication.
     """
     wanted = work.wanted()
-    folder = out / "studies" / f"{work.name}{place.suffix}"
+    folder = folder_of(work, out, place)
     before = 0
 
     def hear(status: progress.Status) -> None:
@@ -143,6 +143,11 @@ def compute(work: Work, out: Path, place: Place, advance: Callable[[int], None])
     return rows.filter(pl.col("replication") < pl.Series(wanted)[rows["cell"]]).select(
         "cell", "replication", *axes, *work.columns
     )
+
+
+def folder_of(work: Work, out: Path, place: Place) -> Path:
+    """Where the runs of a study are that were computed there."""
+    return out / "studies" / f"{work.name}{place.suffix}"
 
 
 def find_cell(loaded: Scenario, key: dict[str, Any]) -> int:
