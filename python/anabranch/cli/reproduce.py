@@ -71,11 +71,12 @@ def reproduce(
     folder = out or Path("results") / (
         f"{asked_for.name}-{mode}" if mode == "smoke" else asked_for.name
     )
-    stack = None if kernel is None else _stack(kernel, cores.threads(jobs))
+    stack = None if kernel is None else stack_of(kernel, cores.threads(jobs))
     return asked_for.reproduce(mode, jobs, folder, json_file, terminal.console(), stack=stack)
 
 
-def _stack(kernel: Literal["virtual", "host"], jobs: int) -> "Stack":
+def stack_of(kernel: Literal["virtual", "host"], jobs: int) -> "Stack":
+    """The stacks of a kernel; virtual ones run as many at a time as there are jobs."""
     from anabranch.emulate import testbed  # noqa: PLC0415 - slow to import
     from anabranch.papers.real import Stack  # noqa: PLC0415 - slow to import
 
