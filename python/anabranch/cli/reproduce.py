@@ -84,4 +84,6 @@ def stack_of(kernel: Literal["virtual", "host"], jobs: int) -> "Stack":
         become_root("a testbed")
         return Stack("host", f"Linux {testbed.release()}", testbed.Kernel, testbed.Lacking())
     title = f"Linux {testbed.virtual_release()} in virtual time"
-    return Stack("virtual", title, lambda scenario: testbed.VirtualKernel(scenario, jobs=jobs))
+    return Stack(
+        "virtual", title, lambda scenario: testbed.VirtualKernel.of_short_runs(scenario, jobs)
+    )
