@@ -385,7 +385,7 @@ def test_jobs_are_for_virtual_kernels(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @built
-def test_runs_may_share_a_kernel(tmp_path: Path) -> None:
+def test_runs_may_share_a_kernel() -> None:
     scenario = anabranch.load(BULK)
     runs = [(0, 0), (1, 0), (0, 1), (1, 1)]
     name = "bulk.goodput_kbit_per_s"
