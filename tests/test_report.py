@@ -452,7 +452,7 @@ def test_what_was_asked_of_some_cells_is_said(tmp_path: Path) -> None:
         replications=lambda key: 2 if key["pmr"] else 0,
         columns=("call.mos",),
     )
-    studies.compute(few, tmp_path, 2, lambda _: None)
+    studies.compute(few, tmp_path, studies.simulated(2), lambda _: None)
     report.write(tmp_path / "studies" / "few", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Asked for: 6 runs, 0 to 2 of each cell; the scenario itself asks for 36." in page

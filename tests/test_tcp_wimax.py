@@ -17,7 +17,7 @@ from rich.console import Console
 import tcp_wimax_world as world
 from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
-from anabranch.papers.studies import compute
+from anabranch.papers.studies import compute, simulated
 from anabranch.papers.tcp_wimax import (
     PAPER,
     claims,
@@ -93,7 +93,7 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFram
                 and key["buffer"] in {2048, 524_288}
             ),
         )
-        found[reading.name] = tidy(compute(few, out, 2, lambda _: None))
+        found[reading.name] = tidy(compute(few, out, simulated(2), lambda _: None))
     return found
 
 

@@ -20,7 +20,7 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
-from anabranch.papers.studies import Work, compute
+from anabranch.papers.studies import Work, compute, simulated
 from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, story, studies, traced
 from anabranch.papers.voip_sctp.outcome import FollowedAdvice, Setting, VoipSctpOutcome
 from anabranch.papers.voip_sctp.published import CLOCKS, PMR, RTO_MAX_S
@@ -156,13 +156,13 @@ def test_a_study_is_resumed_where_it_stopped(
     work = studies.potentially_failed(EFFORTS["quick"])
     fewer = Work(work.name, work.title, work.scenario, lambda _: 2, work.columns)
     progressed: list[int] = []
-    first = compute(fewer, tmp_path, 1, progressed.append)
+    first = compute(fewer, tmp_path, simulated(1), progressed.append)
     assert sum(progressed) == fewer.total == first.height == len(counted) == 64
     more = Work(work.name, work.title, work.scenario, lambda _: 3, work.columns)
-    second = compute(more, tmp_path, 1, progressed.append)
+    second = compute(more, tmp_path, simulated(1), progressed.append)
     assert len(counted) == 96
     assert second.height == 96
-    again = compute(fewer, tmp_path, 1, progressed.append)
+    again = compute(fewer, tmp_path, simulated(1), progressed.append)
     assert again.equals(first)
     assert len(counted) == 96
     assert set(tidy(first).columns) >= {"potentially_failed", "pmr", "rto_max_s", "mos"}

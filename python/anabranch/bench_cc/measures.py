@@ -13,6 +13,7 @@ from anabranch.stats import Interval, mean_interval
 from anabranch.stats.comparison import best_set
 from anabranch.store import FolderStore, free_of_other_engines
 from anabranch.studies import execution
+from anabranch.studies.workers import Threads
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def compute(
             about.scenario,
             store,
             wanted,
-            jobs=jobs,
+            workers=Threads(about.scenario, jobs, about.scenario.traces),
             progress=lambda status: progress(status.done),
         )
         rows = store.read(_scalars(about)).filter(pl.col("replication") < replications)

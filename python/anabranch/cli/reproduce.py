@@ -1,15 +1,19 @@
 """`anabranch reproduce`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from anabranch import papers
 from anabranch.errors import AnabranchError
-from anabranch.support import terminal
+from anabranch.support import cores, terminal
 
 from .app import Flag, Whole, app
+from .rooted import become_root
+
+if TYPE_CHECKING:
+    from anabranch.papers.real import Stack
 
 
 @app.command(
@@ -20,6 +24,7 @@ Examples:
   anabranch reproduce voip-sctp --full --jobs 8 --json verdicts.json
   anabranch reproduce sctp-handover --quick
   anabranch reproduce mptcp-aqm --full
+  anabranch reproduce tcp-wimax --quick --kernel virtual
   anabranch reproduce ./my-paper --smoke"""
 )
 def reproduce(
@@ -29,6 +34,7 @@ def reproduce(
     quick: Annotated[bool, Flag] = False,
     full: Annotated[bool, Flag] = False,
     smoke: Annotated[bool, Flag] = False,
+    kernel: Literal["virtual", "host"] | None = None,
     jobs: Whole | None = None,
     out: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -46,6 +52,9 @@ def reproduce(
         The whole study.
     smoke
         One run of each kind, to see that everything works: no number means anything.
+    kernel
+        Also run what can be run of the main study on a kernel's own stacks, over the same links: in
+        virtual time (`make kernel`), or on this machine's, in real time.
     jobs
         Threads; all cores if not given. Never changes a result.
     out
@@ -62,4 +71,16 @@ def reproduce(
     folder = out or Path("results") / (
         f"{asked_for.name}-{mode}" if mode == "smoke" else asked_for.name
     )
-    return asked_for.reproduce(mode, jobs, folder, json_file, terminal.console())
+    stack = None if kernel is None else _stack(kernel, cores.threads(jobs))
+    return asked_for.reproduce(mode, jobs, folder, json_file, terminal.console(), stack=stack)
+
+
+def _stack(kernel: Literal["virtual", "host"], jobs: int) -> "Stack":
+    from anabranch.emulate import testbed  # noqa: PLC0415 - slow to import
+    from anabranch.papers.real import Stack  # noqa: PLC0415 - slow to import
+
+    if kernel == "host":
+        become_root("a testbed")
+        return Stack("host", f"Linux {testbed.release()}", testbed.Kernel, testbed.Lacking())
+    title = f"Linux {testbed.virtual_release()} in virtual time"
+    return Stack("virtual", title, lambda scenario: testbed.VirtualKernel(scenario, jobs=jobs))

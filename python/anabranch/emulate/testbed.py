@@ -13,8 +13,10 @@ import os
 import sys
 import tempfile
 import time
+import tomllib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -216,6 +218,29 @@ def kernel_seed(seed: int, replication: int) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8])
 
 
+class Lacking:
+    """Says why a cell cannot run on this machine's kernel, in a sentence; None where it can.
+
+    Cells whose flows are equal are asked about once.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, str | None] = {}
+
+    def __call__(self, scenario: Scenario, cell: int) -> str | None:
+        """Opens the cell's sockets for a moment."""
+        flows = json.dumps(tomllib.loads(scenario.cell_toml(cell))["flows"])
+        if flows not in self._known:
+            try:
+                setup = (cell, scenario.seed, 0, False, INTERVALS_MS[0], None)
+                _engine.Testbed(scenario, *setup).finish()
+                self._known[flows] = None
+            except AnabranchError as error:
+                self._known[flows] = str(error)
+        return self._known[flows]
+
+
+@cache
 def virtual_release() -> str:
     """The release of the virtual kernel, `6.12.41`."""
     return run_in_kernel(["uname", "-r"], folder=tempfile.gettempdir()).stdout.decode().strip()

@@ -21,6 +21,7 @@ from anabranch.support.files import check_different, check_file, check_folder, w
 
 from . import page, tables
 from .outcome import Outcome
+from .real import Bench, RealStack, Stack
 
 Found = TypeVar("Found", bound=Outcome)
 Effort = TypeVar("Effort")
@@ -67,9 +68,18 @@ class Paper(Generic[Found, Effort]):
     """The lines of each section of the golden record."""
     template: str = "page.html.j2"
     """The file of the page's template."""
+    real: Callable[[str, Bench], RealStack] | None = None
+    """What real stacks do, by mode: those of the main study's cells that they can run."""
 
     def reproduce(
-        self, mode: str, jobs: int | None, out: Path, json_file: Path | None, console: Console
+        self,
+        mode: str,
+        jobs: int | None,
+        out: Path,
+        json_file: Path | None,
+        console: Console,
+        *,
+        stack: Stack | None = None,
     ) -> int:
         """Runs what the mode asks for, unless it is in `out` already, and writes and shows it.
 
@@ -85,6 +95,9 @@ class Paper(Generic[Found, Effort]):
             Also writes cells and claims with their verdicts there.
         console
             For the tables.
+        stack
+            Also runs what it can of the main study on this real stack, and shows it beside the
+            others.
 
         Returns
         -------
@@ -92,6 +105,8 @@ class Paper(Generic[Found, Effort]):
         """
         if mode not in self.efforts:
             raise AnabranchError(f"mode is `{mode}`; it is one of {', '.join(self.efforts)}")
+        if stack is not None and self.real is None:
+            raise AnabranchError(f"{self.name} does not say what of it runs on real stacks")
         threads = cores.threads(jobs)
         index = out / "index.html"
         try:
@@ -102,12 +117,15 @@ class Paper(Generic[Found, Effort]):
             if mode in LONG:
                 progress.announce(LONG[mode])
             outcome = self.compute(mode, self.efforts[mode], out, threads)
+            real = None if stack is None else self.on_stack(mode, threads, out, stack)
             figures = self.figures(outcome)
             if outcome.is_smoke:
                 figures = {name: partial(page.watermarked, make) for name, make in figures.items()}
             drawn = drawing.draw(figures, out / "figures")
-            write_atomically(index, self.page(outcome, drawn).encode())
+            write_atomically(index, self.page(outcome, drawn, real).encode())
             content = outcome.as_json(self.name)
+            if real is not None:
+                content["real_stack"] = real.as_json()
             text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
             for path in (out / f"{self.name}.json", json_file):
                 if path is not None:
@@ -121,7 +139,7 @@ class Paper(Generic[Found, Effort]):
             raise AnabranchError(
                 f"cannot write {error.filename or out}: {error.strerror or error}"
             ) from error
-        self.show(outcome, console)
+        self.show(outcome, console, real)
         console.print()
         written = f"{len(drawn)}, each as PNG, SVG and PDF"
         console.print(
@@ -129,8 +147,13 @@ class Paper(Generic[Found, Effort]):
         )
         return 0
 
-    def show(self, outcome: Found, console: Console) -> None:
-        """The finding, the paper's tables, its claims, and why some are not reproduced."""
+    def on_stack(self, mode: str, jobs: int, out: Path, stack: Stack) -> RealStack:
+        """What this real stack does, as far as it is not in `out` already."""
+        assert self.real is not None
+        return self.real(mode, Bench(stack, out, jobs, self.runs))
+
+    def show(self, outcome: Found, console: Console, real: RealStack | None = None) -> None:
+        """The finding, the paper's tables, its claims, why some are not reproduced, real stacks."""
         mark = f"{SMOKE}: " if outcome.is_smoke else ""
         console.print()
         console.print(Text(mark + self.headline(outcome), style="bold"))
@@ -144,11 +167,17 @@ class Paper(Generic[Found, Effort]):
         for finding in outcome.claims:
             if finding.verdict != "reproduced" and finding.profile == outcome.claims[0].profile:
                 console.print(Text(f"{finding.id}: {mark}{finding.evidence}"))
+        for shown in () if real is None else real.shown():
+            console.print()
+            if outcome.is_smoke:
+                console.print(Text(mark, style="bold"))
+            console.print(shown)
 
-    def page(self, outcome: Found, drawn: Mapping[str, str]) -> str:
+    def page(self, outcome: Found, drawn: Mapping[str, str], real: RealStack | None = None) -> str:
         """The page as text, with the figures of `drawing.draw`."""
         lead = {
             "headline": self.headline(outcome),
+            "real": real,
             "runs": self.runs,
             "sentences": self.sentences(outcome),
         }

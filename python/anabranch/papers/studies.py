@@ -13,6 +13,7 @@ from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
 from anabranch.store import FolderStore, free_of_other_engines
 from anabranch.studies import execution
+from anabranch.studies.workers import Threads, Workers
 from anabranch.support import progress
 from anabranch.support.toml_text import inline
 
@@ -46,16 +47,28 @@ class Work:
         return sum(self.wanted())
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the runs of studies are computed."""
+
+    suffix: str
+    """Of its studies' folders, which stand beside those of other places."""
+    workers: Callable[[Scenario], Workers]
+
+
+def simulated(jobs: int) -> Place:
+    """Threads of this process, as many as there are jobs."""
+    return Place("", lambda scenario: Threads(scenario, jobs, scenario.traces))
+
+
 def file_text(package: str, name: str) -> str:
     """A file of a paper's package."""
     return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def efforts(package: str, kind: type[Effort]) -> dict[str, Effort]:
-    """How much each mode runs, from a paper's `efforts.toml`: a table for each mode."""
-    return {
-        mode: kind(**row) for mode, row in tomllib.loads(file_text(package, "efforts.toml")).items()
-    }
+def efforts(package: str, kind: type[Effort], name: str = "efforts.toml") -> dict[str, Effort]:
+    """How much each mode runs, from a file of a paper's package: a table for each mode."""
+    return {mode: kind(**row) for mode, row in tomllib.loads(file_text(package, name)).items()}
 
 
 def as_sets(settings: Mapping[str, Any]) -> Sets:
@@ -70,11 +83,14 @@ def with_sweep(scenario: str, sweep: str, sets: Sets = ()) -> Scenario:
     return Scenario.parse(f"{network}\n{sweep}", sets)
 
 
-def compute_all(works: Sequence[Work], out: Path, jobs: int, what: str) -> dict[str, pl.DataFrame]:
+def compute_all(
+    works: Sequence[Work], out: Path, jobs: int, what: str, place: Place | None = None
+) -> dict[str, pl.DataFrame]:
     """Computes what the folders of all studies lack, and shows how far it is.
 
     Gives each study's rows by its name; see `compute`.
     """
+    place = place or simulated(jobs)
     total = sum(work.total for work in works)
     done = 0
     with progress.shown(what, kept=True) as shown:
@@ -84,20 +100,20 @@ def compute_all(works: Sequence[Work], out: Path, jobs: int, what: str) -> dict[
             done += runs
             shown(progress.Status(done, total))
 
-        return {work.name: compute(work, out, jobs, advance) for work in works}
+        return {work.name: compute(work, out, place, advance) for work in works}
 
 
-def compute(work: Work, out: Path, jobs: int, advance: Callable[[int], None]) -> pl.DataFrame:
+def compute(work: Work, out: Path, place: Place, advance: Callable[[int], None]) -> pl.DataFrame:
     """Computes the runs of a study that its folder lacks, and reads what it needs of all of them.
 
     Parameters
     ----------
     work
-        The study; its folder is `out`/studies/name.
+        The study; its folder is `out`/studies/name, followed by that of the place.
     out
         Where the paper's results are.
-    jobs
-        Threads.
+    place
+        Who computes them.
     advance
         Called with the number of runs finished since the last call, those found in the folder
         included.
@@ -107,7 +123,7 @@ def compute(work: Work, out: Path, jobs: int, advance: Callable[[int], None]) ->
     cell, replication, the axes and the study's columns, sorted by cell and replication.
     """
     wanted = work.wanted()
-    folder = out / "studies" / work.name
+    folder = folder_of(work, out, place)
     before = 0
 
     def hear(status: progress.Status) -> None:
@@ -116,9 +132,10 @@ def compute(work: Work, out: Path, jobs: int, advance: Callable[[int], None]) ->
         before = status.done
 
     try:
-        free_of_other_engines(folder)
-        with FolderStore(folder, work.scenario, asked=wanted) as store:
-            execution.compute_fixed(work.scenario, store, wanted, jobs=jobs, progress=hear)
+        workers = place.workers(work.scenario)
+        free_of_other_engines(folder, workers.engine)
+        with FolderStore(folder, work.scenario, asked=wanted, engine=workers.engine) as store:
+            execution.compute_fixed(work.scenario, store, wanted, workers=workers, progress=hear)
             rows = store.read(work.columns)
     except OSError as error:
         raise AnabranchError(f"cannot write to {folder}: {error.strerror or error}") from error
@@ -126,6 +143,11 @@ def compute(work: Work, out: Path, jobs: int, advance: Callable[[int], None]) ->
     return rows.filter(pl.col("replication") < pl.Series(wanted)[rows["cell"]]).select(
         "cell", "replication", *axes, *work.columns
     )
+
+
+def folder_of(work: Work, out: Path, place: Place) -> Path:
+    """Where the runs of a study are that were computed there."""
+    return out / "studies" / f"{work.name}{place.suffix}"
 
 
 def find_cell(loaded: Scenario, key: dict[str, Any]) -> int:

@@ -190,10 +190,17 @@ class FolderStore:
                 _log.warning(message, self._folder)
 
 
-def free_of_other_engines(folder: Path) -> None:
+def free_of_other_engines(folder: Path, own: str = ENGINE_VERSION) -> None:
     """Renames a study folder whose rows another engine has made, so that its place is free.
 
     For folders that a command fills by itself: nothing is lost, and all is computed again.
+
+    Parameters
+    ----------
+    folder
+        The study folder.
+    own
+        The engine whose rows may stay.
 
     Raises
     ------
@@ -205,14 +212,14 @@ def free_of_other_engines(folder: Path) -> None:
     except StoreError:
         return  # a new folder; or a damaged one, and opening it says so
     engine = str(identity.get("engine_version"))
-    if identity["schema_version"] == SCHEMA_VERSION and engine == ENGINE_VERSION:
+    if identity["schema_version"] == SCHEMA_VERSION and engine == own:
         return
     names = (f"{folder.name}.{number}" for number in itertools.count(1))
     aside = next(path for name in names if not (path := folder.with_name(name)).exists())
     with hold(folder):
         folder.rename(aside)
     message = "%s holds rows of anabranch %s, not %s: set aside as %s, its runs are computed again"
-    _log.warning(message, folder, engine, ENGINE_VERSION, aside.name)
+    _log.warning(message, folder, engine, own, aside.name)
 
 
 def read(

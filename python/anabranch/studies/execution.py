@@ -107,13 +107,13 @@ def compute_fixed(
     store: Store,
     wanted: Sequence[int],
     *,
-    jobs: int,
+    workers: Workers,
     progress: Progress | None,
 ) -> None:
-    """Computes so many runs of each cell by threads, whatever the definition asks for."""
+    """Computes so many runs of each cell, whatever the definition asks for."""
     replications = np.array(wanted)
     plan = Plan(replications, store.finished(int(replications.max())))
-    compute(scenario, store, plan, Threads(scenario, jobs, scenario.traces), progress=progress)
+    compute(scenario, store, plan, workers, progress=progress)
 
 
 def compute_study(

@@ -12,7 +12,7 @@ from anabranch._engine import Scenario
 from anabranch.papers.reproduction import Paper
 from anabranch.papers.studies import compute_all, find_cell
 
-from . import document, figures, outcome, page, story, studies, tables, traced
+from . import document, figures, outcome, page, real, story, studies, tables, traced
 from .claims import CLAIMS, Material
 from .factors import DELAYS, LIA, PAPERS_QUEUES
 from .outcome import MptcpAqmOutcome, Speed
@@ -105,4 +105,5 @@ PAPER = Paper(
     figures=figures.of,
     context=page.context,
     sections=document.sections,
+    real=real.real,
 )

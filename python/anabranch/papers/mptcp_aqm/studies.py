@@ -4,7 +4,7 @@ Every study is the network of `scenario.toml` with the values of a profile on to
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -150,9 +150,10 @@ def rate(mbps: float) -> Settings:
     }
 
 
-def scenario(name: str, settings: Settings, axes: Axes) -> Scenario:
-    """The network with these values and this sweep."""
-    sweep = "".join(f"axes.{axis}.cases = {inline(cases)}\n" for axis, cases in axes.items())
+def scenario(name: str, settings: Settings, axes: Axes, traces: Sequence[str] = ()) -> Scenario:
+    """The network with these values and this sweep, which keeps these traces."""
+    sweep = f"traces = {inline(list(traces))}\n" if traces else ""
+    sweep += "".join(f"axes.{axis}.cases = {inline(cases)}\n" for axis, cases in axes.items())
     text = f"{_text('scenario.toml')}\n[sweep]\nmetrics = {inline(COLUMNS)}\n{sweep}"
     return Scenario.parse(
         text, (("name", f"mptcp-aqm-{name.replace('/', '-')}"), *as_sets(settings))

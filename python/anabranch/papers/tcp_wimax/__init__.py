@@ -15,7 +15,7 @@ from anabranch.papers.reproduction import Paper
 from anabranch.papers.studies import compute_all, find_cell
 from anabranch.studies.result import run
 
-from . import document, figures, link, outcome, page, story, studies, tables, traced
+from . import document, figures, link, outcome, page, real, story, studies, tables, traced
 from .factors import CONTROLS, PROFILES, READINGS
 from .outcome import Speed, TcpWimaxOutcome
 from .samples import Runs, pair_shares, station_rows, tidy
@@ -102,4 +102,5 @@ PAPER = Paper(
     figures=figures.of,
     context=page.context,
     sections=document.sections,
+    real=real.real,
 )

@@ -91,6 +91,17 @@ def links(probes: pl.DataFrame, traced: int) -> dict[str, Link]:
     return measured
 
 
+def capacity(probes: pl.DataFrame) -> dict[str, dict[int, float]]:
+    """By profile and replication, what datagrams reach where more is sent than fits, in Mbit/s."""
+    full = probes.filter(pl.col("load") == max(probes["load"].to_list()))
+    return {
+        profile: dict(
+            full.filter(profile=profile).select("replication", "goodput_mbps").iter_rows()
+        )
+        for profile in PROFILES
+    }
+
+
 def trace(profile: str, replication: int) -> Traced:
     """Runs the probe once more with traces."""
     traces = run(probe(profile), replication=replication, trace=True).traces

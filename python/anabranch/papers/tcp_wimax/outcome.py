@@ -11,9 +11,9 @@ from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.verdicts import Finding, PublishedNumber
 from anabranch.stats.comparison import best_set
 
-from . import published
+from . import link, published
 from .claims import Material, gain_percent, judge_all, ranking, westwood_gain
-from .factors import CONTROLS, PROFILES, READINGS
+from .factors import CONTROLS, READINGS
 from .link import Link
 from .samples import Runs
 
@@ -110,13 +110,7 @@ def judge(
     grid: dict[str, Runs], links: dict[str, Link], probes: pl.DataFrame, distance: pl.DataFrame
 ) -> list[Finding]:
     """Every claim under every reading."""
-    full = probes.filter(pl.col("load") == max(probes["load"].to_list()))
-    capacity = {
-        profile: dict(
-            full.filter(profile=profile).select("replication", "goodput_mbps").iter_rows()
-        )
-        for profile in PROFILES
-    }
+    capacity = link.capacity(probes)
     return [
         finding
         for reading in READINGS

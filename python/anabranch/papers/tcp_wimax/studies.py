@@ -134,6 +134,11 @@ def grid(reading: Described, effort: Effort) -> Work:
     return Work(f"grid/{reading.name}", reading.title, loaded, replications, GRID_COLUMNS)
 
 
+def network(sets: Sets) -> Scenario:
+    """The grid's scenario with these values on top."""
+    return Scenario.parse(_text("scenario.toml"), sets)
+
+
 def all_studies(effort: Effort) -> Iterator[Work]:
     """Every study of a mode."""
     assert tuple(reading.name for reading in readings()) == READINGS

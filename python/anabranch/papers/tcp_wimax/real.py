@@ -1,0 +1,250 @@
+"""The grid on a real Linux: its own nine controls over the same emulated radio.
+
+A real stack runs under the first reading of "segment size". Beside it stand the paper's own study
+(the TCP of Linux 2.6.20) and the same cells with the TCP of Linux 6, which is what really runs.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from anabranch._engine import Scenario
+from anabranch.papers.intervals import Interval
+from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
+from anabranch.papers.studies import Key, Sets, Work, efforts
+from anabranch.papers.verdicts import Finding
+
+from . import link, published, studies
+from .claims import CLAIMS, Material, westwood_gain
+from .factors import (
+    BUFFERS,
+    CLAIMED_BUFFER,
+    CLAIMED_SEGMENT,
+    CONTROL_NAMES,
+    CONTROLS,
+    PAPERS_PROFILES,
+    PROFILES,
+    READINGS,
+    SEGMENTS,
+    size,
+)
+from .samples import Runs, tidy
+
+LINUX: Sets = (("flows.bulk.transport.receive_autotuning", "false"),)
+"""What iperf's -w does to a socket of any Linux."""
+ALIKE: Sets = (*LINUX, ("flows.bulk.transport.profile", '"linux_6"'))
+"""The simulated TCP that is like the real one."""
+
+COLUMNS = tuple(name for name in studies.GRID_COLUMNS if not name.endswith("fast_recoveries"))
+"""What a kernel counts, too."""
+
+AS_PAPER, AS_KERNEL = "simulated, 2.6.20", "simulated, Linux 6"
+PROFILES_OF_CLAIMS = {AS_PAPER: AS_PAPER, AS_KERNEL: AS_KERNEL, REAL: "real stack"}
+"""The claims' profiles here; the numbers of a table have the first two as heads."""
+ABOUT_TCP = ("1", "2", "3", "4")
+"""Claims that are about what a TCP does; the fifth is about the radio."""
+
+
+@dataclass(frozen=True)
+class RealEffort:
+    """Replications of each kind of cell."""
+
+    claimed: int
+    """Writes of 4 KB and buffers of 512 KB, without line of sight."""
+    los_claimed: int
+    grid: int
+    """All other cells without line of sight."""
+    los_grid: int
+    duration: str
+    """Of the compared cells."""
+    grid_duration: str
+    """Of the others."""
+
+
+EFFORTS = efforts(__package__, RealEffort, "real.toml")
+"""By mode."""
+
+
+def real(mode: str, bench: Bench) -> RealStack:
+    """Runs what a kernel can of the grid, and what is simulated beside it."""
+    effort = EFFORTS[mode]
+    own, left_out = bench.real(works("real", LINUX, effort))
+    beside = {
+        AS_PAPER: bench.simulated(works("real-2.6.20", LINUX, effort)),
+        AS_KERNEL: bench.simulated(works("real-linux-6", ALIKE, effort)),
+    }
+    found = {name: _runs(rows, name) for name, rows in (*beside.items(), (REAL, own))}
+    return RealStack(
+        title=bench.stack.title,
+        total_runs=sum(rows.height for rows in own.values()),
+        sentences=_sentences(effort, found),
+        numbers=[*_claimed(found), *([] if left_out else _percentages(found)), *_grid(found)],
+        claims=[] if left_out else _claims(mode, bench, found),
+        profiles=PROFILES_OF_CLAIMS,
+        left_out=[*left_out, *_not_of_linux()],
+    )
+
+
+def works(name: str, sets: Sets, effort: RealEffort) -> list[Work]:
+    """The compared cells and the others, which may be shorter."""
+
+    def claimed(key: Key) -> int:
+        if (key["segment"], key["buffer"]) != (CLAIMED_SEGMENT, CLAIMED_BUFFER):
+            return 0
+        return effort.claimed if key["profile"] in PAPERS_PROFILES else effort.los_claimed
+
+    def grid(key: Key) -> int:
+        return effort.grid if key["profile"] in PAPERS_PROFILES else effort.los_grid
+
+    return [
+        Work(f"{name}/{part}", title, _scenario(sets, duration), replications, COLUMNS)
+        for part, title, duration, replications in (
+            ("claimed", "the compared cells", effort.duration, claimed),
+            ("grid", "the grid", effort.grid_duration, grid),
+        )
+        if part == "claimed" or effort.grid or effort.los_grid
+    ]
+
+
+def _scenario(sets: Sets, duration: str) -> Scenario:
+    return studies.network((*sets, ("run.duration", duration)))
+
+
+def _runs(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
+    """By part of the study."""
+    return {
+        name.rpartition("/")[2]: Runs(
+            tidy(frame).with_columns(fast_recoveries=pl.lit(float("nan"))), profile
+        )
+        for name, frame in rows.items()
+    }
+
+
+def _claimed(found: dict[str, dict[str, Runs]]) -> list[Number]:
+    """The compared cells: goodput and its variation of every control."""
+    kinds = (
+        ("goodput_mbps", "Goodput in Mbit/s, writes of 4 KB, buffers of 512 KB", 2),
+        ("cov", "Coefficient of variation of 1 s goodput, writes of 4 KB, buffers of 512 KB", 3),
+    )
+    return [
+        _number(title, {"link": profile, "control": CONTROL_NAMES[control]}, value, cells, digits)
+        for value, title, digits in kinds
+        for profile in PROFILES
+        for control in CONTROLS
+        for cells in [_cells(found, "claimed", profile=profile, control=control)]
+        if cells is not None
+    ]
+
+
+def _percentages(found: dict[str, dict[str, Runs]]) -> list[Number]:
+    """The published number that is about what a TCP does."""
+    claimed = published.value("nlos10", "westwood_above_worst_percent")
+    gains = {name: westwood_gain(parts["claimed"]) for name, parts in found.items()}
+    own = gains.pop(REAL)
+    nothing = Interval(math.nan, math.nan, 0)
+    verdict = published.verdict_of("up to", claimed, own.mean, own.half_width)
+    key: dict[str, float | int | str] = {"link": "nlos10", "quantity": "Westwood+ above worst, %"}
+    return [Number("Numbers of the text", key, claimed, gains, own, nothing, 1, verdict)]
+
+
+def _grid(found: dict[str, dict[str, Runs]]) -> list[Number]:
+    """The whole grid: means over all but one or two factors."""
+    title = "Goodput in Mbit/s over the whole grid"
+    factors: list[tuple[str, dict[str, Any], str]] = [
+        *(("buffer", {"buffer": buffer}, size(buffer)) for buffer in BUFFERS),
+        *(("write size", {"segment": segment}, size(segment)) for segment in SEGMENTS),
+        *(("control", {"control": control}, CONTROL_NAMES[control]) for control in CONTROLS),
+    ]
+    return [
+        _number(title, {"link": profile, "factor": factor, "value": name}, "goodput_mbps", cells, 2)
+        for profile in PROFILES
+        for factor, where, name in factors
+        for cells in [_cells(found, "grid", profile=profile, **where)]
+        if cells is not None
+    ]
+
+
+def _cells(found: dict[str, dict[str, Runs]], part: str, **where: Any) -> dict[str, Runs] | None:
+    """These cells' runs, by where they ran; None where there are none."""
+    if part not in found[REAL]:
+        return None
+    runs = {name: parts[part].where(**where) for name, parts in found.items()}
+    return None if runs[REAL].frame.is_empty() else runs
+
+
+def _number(
+    table: str, key: dict[str, float | int | str], value: str, cells: dict[str, Runs], digits: int
+) -> Number:
+    simulated = {name: runs for name, runs in cells.items() if name != REAL}
+    return number(table, key, value, simulated, cells[REAL], digits=digits)
+
+
+def _claims(mode: str, bench: Bench, found: dict[str, dict[str, Runs]]) -> list[Finding]:
+    """Every claim about TCP on the same runs, simulated and real; none without the whole grid."""
+    if "grid" not in found[REAL]:
+        return []
+    effort = studies.EFFORTS[mode]
+    probing = [work for work in studies.all_studies(effort) if work.name in {"probe", "distance"}]
+    rows = bench.simulated(probing)
+    probes = tidy(rows["probe"])
+    links = link.links(probes, effort.traced_probes)
+    capacity = link.capacity(probes)
+    return [
+        claim.judge(Material(_whole(parts), links, capacity, tidy(rows["distance"])), name)
+        for claim in CLAIMS
+        if claim.id in ABOUT_TCP
+        for name, parts in found.items()
+    ]
+
+
+def _whole(parts: dict[str, Runs]) -> Runs:
+    """The grid with the compared cells as they are by themselves, at full length."""
+    is_compared = (pl.col("segment") == CLAIMED_SEGMENT) & (pl.col("buffer") == CLAIMED_BUFFER)
+    others = parts["grid"].frame.filter(~is_compared)
+    return replace(parts["claimed"], frame=pl.concat([parts["claimed"].frame, others]))
+
+
+def _sentences(effort: RealEffort, found: dict[str, dict[str, Runs]]) -> list[str]:
+    said = [
+        "A kernel has one TCP, its own: the paper's was that of Linux 2.6.20. Each run is over the"
+        " very channel that the simulated one of its replication has.",
+        _agreement("claimed", found, f"the compared cells ({effort.duration} each)"),
+    ]
+    if "grid" in found[REAL]:
+        said.append(_agreement("grid", found, f"the grid ({effort.grid_duration} each)"))
+    return said
+
+
+def _agreement(part: str, found: dict[str, dict[str, Runs]], what: str) -> str:
+    """How many cells agree with the simulated Linux 6, and the one that does least."""
+    names = ["profile", "control", "segment", "buffer"]
+    own, other = (found[name][part].by(names) for name in (REAL, AS_KERNEL))
+    both = own.join(other, on=names, suffix="_simulated").with_columns(
+        off=100 * (pl.col("mean") / pl.col("mean_simulated") - 1)
+    )
+    near = both.filter(pl.col("off").abs() <= 10).height
+    worst = both.sort(pl.col("off").abs(), *names).row(-1, named=True)
+    where = (
+        f"{worst['profile']}, {CONTROL_NAMES[worst['control']]}, {size(worst['segment'])},"
+        f" {size(worst['buffer'])}"
+    )
+    median = float(np.median(both["off"].to_numpy()))
+    return (
+        f"Of {both.height} of {what} {near} are within 10 % of the simulated Linux 6 in goodput;"
+        f" median {median:+.1f} %, the farthest {worst['off']:+.0f} % ({where})."
+    )
+
+
+def _not_of_linux() -> list[LeftOut]:
+    """What of the main study no kernel can do, or what says nothing about one."""
+    return [
+        LeftOut("the TCP of Linux 2.6.20", "a kernel has one TCP, its own"),
+        LeftOut(
+            f"the readings {' and '.join(READINGS[1:])}",
+            "a kernel could do them, at the cost of the first one each",
+        ),
+        LeftOut("claim 5", "it is about the radio, which is the same one in the emulation"),
+    ]
