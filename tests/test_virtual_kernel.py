@@ -365,7 +365,8 @@ def test_a_run_on_it_has_its_files_and_says_whose_kernel(
     words = [str(word) for pair in files.items() for word in pair]
     assert cli.main(["testbed", str(scenario), "--kernel", "virtual", "--cell", "1", *words]) == 0
     said = json.loads(files["--json"].read_text())
-    assert said["kernel"] == {"kind": "virtual", "release": testbed.virtual_release()}
+    release = testbed.virtual_release()
+    assert said["kernel"] == {"kind": "virtual", "release": release, "sctp": "kernel"}
     assert said["key"] == {"cc": "cubic"}
     assert (files["--trace"] / "paths.parquet").exists()
     assert "s of virtual time took" in capfd.readouterr().err

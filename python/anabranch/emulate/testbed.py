@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -32,7 +32,11 @@ from anabranch.studies.result import Result, Value, checked, result_of
 from anabranch.studies.workers import Batch, Pool
 from anabranch.virtual import run_in_kernel
 
+from . import usrsctp
 from .emulator import serve_first
+
+SctpStack = Literal["kernel", "usrsctp"]
+"""What flows of SCTP run on: the kernel as all others, or FreeBSD's SCTP in user space."""
 
 INTERVALS_MS = (10, 1000)
 """How often connections may be asked for their state, in ms."""
@@ -51,6 +55,7 @@ def run(
     trace: bool = False,
     pcap: str | Path | None = None,
     interval_ms: int = 20,
+    stack: SctpStack = "kernel",
 ) -> Result:
     """Runs a scenario once on this machine's kernel; it takes as long as the scenario does.
 
@@ -72,11 +77,13 @@ def run(
         Where to write what the nodes send and receive (pcapng).
     interval_ms
         How often the kernel is asked for the state of its connections, which `paths` has.
+    stack
+        What flows of SCTP run on.
 
     Raises
     ------
     ScenarioError
-        The scenario is wrong, or asks for what no kernel has.
+        The scenario is wrong, or asks for what no kernel, or usrsctp, has.
     LiveError
         The system does not permit what it takes, or this kernel does not have it.
     """
@@ -84,7 +91,8 @@ def run(
     interval_ms = whole("interval_ms", interval_ms, *INTERVALS_MS)
     _check_system()
     capture = None if pcap is None else os.fspath(pcap)
-    bed = _engine.Testbed(scenario, cell, seed, replication, trace, interval_ms, capture)
+    setup = (cell, seed, replication, trace, interval_ms, capture, _program(stack))
+    bed = _engine.Testbed(scenario, *setup)
     return result_of(_waited(bed, Event()), scenario, cell, seed, replication)
 
 
@@ -105,12 +113,23 @@ class _Testbeds(Pool):
 
     batch_seconds = 0.0
 
-    def __init__(self, scenario: Scenario, interval_ms: int, jobs: int) -> None:
+    def __init__(
+        self, scenario: Scenario, interval_ms: int, jobs: int, stack: SctpStack
+    ) -> None:
         super().__init__(jobs)
+        self._stack = stack
+        # It is built before any run, and for a virtual kernel outside of it.
+        self._program = _program(stack)
         self._scenario = scenario
         self._interval_ms = whole("interval_ms", interval_ms, *INTERVALS_MS)
         self._jobs = jobs
         self._cancelled = Event()
+
+    @property
+    def _on(self) -> str:
+        """What the name of an engine says before the kernel's release."""
+        with_it = "" if self._program is None else " with usrsctp"
+        return f"{_engine.ENGINE_VERSION}{with_it} on Linux"
 
     def places(self) -> int:
         """See `Workers`."""
@@ -154,19 +173,22 @@ class Kernel(_Testbeds):
     They come one after another: two at a time would be in each other's way.
     """
 
-    def __init__(self, scenario: Scenario, interval_ms: int = 20) -> None:
+    def __init__(
+        self, scenario: Scenario, interval_ms: int = 20, stack: SctpStack = "kernel"
+    ) -> None:
         _check_system()
-        super().__init__(scenario, interval_ms, jobs=1)
+        super().__init__(scenario, interval_ms, 1, stack)
 
     @property
     def engine(self) -> str:
         """See `Workers`."""
-        return f"{_engine.ENGINE_VERSION} on Linux {release()}"
+        return f"{self._on} {release()}"
 
     def _run(self, cell: int, replication: int) -> tuple[dict[str, float], dict[str, Any]]:
         tables = self._scenario.traces
         setup = (cell, self._scenario.seed, replication, bool(tables), self._interval_ms, None)
-        found = _waited(_engine.Testbed(self._scenario, *setup), self._cancelled)
+        bed = _engine.Testbed(self._scenario, *setup, self._program)
+        found = _waited(bed, self._cancelled)
         if self._cancelled.is_set():
             raise LiveError("the run was given up")
         return found["summary"], {name: found["traces"][name] for name in tables}
@@ -179,14 +201,20 @@ class VirtualKernel(_Testbeds):
     and the replication.
     """
 
-    def __init__(self, scenario: Scenario, interval_ms: int = 20, jobs: int = 1) -> None:
-        super().__init__(scenario, interval_ms, jobs)
+    def __init__(
+        self,
+        scenario: Scenario,
+        interval_ms: int = 20,
+        jobs: int = 1,
+        stack: SctpStack = "kernel",
+    ) -> None:
+        super().__init__(scenario, interval_ms, jobs, stack)
         self._release = virtual_release()
 
     @property
     def engine(self) -> str:
         """See `Workers`."""
-        return f"{_engine.ENGINE_VERSION} on Linux {self._release} in virtual time"
+        return f"{self._on} {self._release} in virtual time"
 
     def _run(self, cell: int, replication: int) -> tuple[dict[str, float], dict[str, Any]]:
         wanted, seed = self._scenario.traces, self._scenario.seed
@@ -195,7 +223,8 @@ class VirtualKernel(_Testbeds):
             (folder / "scenario.toml").write_text(self._scenario.cell_toml(cell))
             words: list[object] = ["scenario.toml", "--json", "result.json", "--quiet"]
             words += ["--seed", seed, "--replication", replication]
-            words += ["--interval", self._interval_ms, *(["--trace", "traces"] if wanted else [])]
+            words += ["--interval", self._interval_ms, "--stack", self._stack]
+            words += ["--trace", "traces"] if wanted else []
             done = run_in_kernel(
                 [sys.executable, "-m", "anabranch", "testbed", *map(str, words)],
                 folder=folder,
@@ -224,15 +253,16 @@ class Lacking:
     Cells whose flows are equal are asked about once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stack: SctpStack = "kernel") -> None:
         self._known: dict[str, str | None] = {}
+        self._program = _program(stack)
 
     def __call__(self, scenario: Scenario, cell: int) -> str | None:
         """Opens the cell's sockets for a moment."""
         flows = json.dumps(tomllib.loads(scenario.cell_toml(cell))["flows"])
         if flows not in self._known:
             try:
-                setup = (cell, scenario.seed, 0, False, INTERVALS_MS[0], None)
+                setup = (cell, scenario.seed, 0, False, INTERVALS_MS[0], None, self._program)
                 _engine.Testbed(scenario, *setup).finish()
                 self._known[flows] = None
             except AnabranchError as error:
@@ -256,6 +286,14 @@ def kind() -> str:
     """Which kernel that is: `virtual`, in virtual time, or `host`."""
     _check_system()
     return "virtual" if _engine.Testbed.is_virtual() else "host"
+
+
+def _program(stack: SctpStack) -> str | None:
+    """The file of the program that an end on usrsctp has."""
+    if stack not in get_args(SctpStack):
+        choices = " or ".join(f"`{name}`" for name in get_args(SctpStack))
+        raise AnabranchError(f"stack is `{stack}`; it is {choices}")
+    return str(usrsctp.program()) if stack == "usrsctp" else None
 
 
 def _check_system() -> None:
