@@ -35,14 +35,15 @@ const MOST_PATHS: usize = 16;
 /// Longer than anything that a program tells: 64 KiB of a message.
 const LONGEST: usize = 1 << 17;
 
-/// What the library counts since the program's start, in the order of its answer: first what a simulated
-/// endpoint counts by the same name.
+/// What the library counts since the program's start, in the order of its answer. What a simulated endpoint
+/// counts has the same name; the library's timer for data also expires where nothing has been outstanding for
+/// so long, and then does nothing, so that its count is no number of retransmission timeouts.
 const COUNTERS: [&str; 16] = [
     "data_chunks_sent",
     "data_chunks_retransmitted",
     "data_chunks_received",
     "duplicates_received",
-    "t3_expiries",
+    "usrsctp.send_timer_expiries",
     "fast_retransmits",
     "heartbeats_sent",
     "heartbeats_acked",
