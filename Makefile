@@ -115,9 +115,13 @@ validate: setup wheel-check kernel ## the long validations: slow tests, properti
 	$(BIN)/python tests/emulated_paths.py docs/validation/profile-emulated.md
 	$(BIN)/python -m pytest tests/test_virtual_kernel.py
 	$(BIN)/python tools/virtual_kernel.py docs/virtual-kernel.md
+	$(BIN)/python tools/virtual_tcp.py docs/linux-tcp.md
 	$(BIN)/python tools/paper_record.py tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python tools/paper_record.py sctp-handover docs/validation/sctp-handover.md
 	$(BIN)/python tools/paper_record.py mptcp-aqm docs/validation/mptcp-aqm.md
+	for paper in tcp-wimax mptcp-aqm; do \
+		$(BIN)/python tools/paper_record.py --kernel $$paper docs/validation/$$paper.md || exit 1; \
+	done
 
 clean: ## removes everything that was built
 	rm -rf target dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

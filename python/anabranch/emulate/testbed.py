@@ -22,7 +22,6 @@ from threading import Event
 from typing import Any, Literal, get_args
 
 import numpy as np
-import polars as pl
 
 from anabranch import _engine
 from anabranch._engine import Scenario
@@ -117,7 +116,6 @@ class _Testbeds(Pool):
         self, scenario: Scenario, interval_ms: int, jobs: int, stack: SctpStack
     ) -> None:
         super().__init__(jobs)
-        self._stack = stack
         # It is built before any run, and for a virtual kernel outside of it.
         self._program = _program(stack)
         self._scenario = scenario
@@ -221,24 +219,19 @@ class VirtualKernel(_Testbeds):
         with tempfile.TemporaryDirectory(prefix="anabranch-testbed-") as base:
             folder = Path(base)
             (folder / "scenario.toml").write_text(self._scenario.cell_toml(cell))
-            words: list[object] = ["scenario.toml", "--json", "result.json", "--quiet"]
-            words += ["--seed", seed, "--replication", replication]
-            words += ["--interval", self._interval_ms, "--stack", self._stack]
-            words += ["--trace", "traces"] if wanted else []
+            words = [seed, replication, self._interval_ms, self._program or "-", *wanted]
+            # By its path: `-m` would import what is in its package, too.
+            script = Path(__file__).with_name("guest.py")
             done = run_in_kernel(
-                [sys.executable, "-m", "anabranch", "testbed", *map(str, words)],
+                [sys.executable, "-P", script, *map(str, words)],
                 folder=folder,
                 seed=kernel_seed(seed, replication),
                 cancelled=self._cancelled,
             )
             if done.returncode != 0:
                 raise LiveError(done.stderr.decode(errors="replace").strip() or "it said nothing")
-            summary = json.loads((folder / "result.json").read_text())["summary"]
-            files = {name: folder / "traces" / f"{name}.parquet" for name in wanted}
-            tables = {
-                name: pl.read_parquet(file).to_dict(as_series=False) for name, file in files.items()
-            }
-        return {name: np.nan if v is None else v for name, v in summary.items()}, tables
+            found = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        return found["summary"], found["traces"]
 
 
 def kernel_seed(seed: int, replication: int) -> int:

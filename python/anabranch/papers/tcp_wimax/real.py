@@ -76,7 +76,7 @@ def real(mode: str, bench: Bench) -> RealStack:
         AS_PAPER: bench.simulated(works("real-2.6.20", LINUX, effort)),
         AS_KERNEL: bench.simulated(works("real-linux-6", ALIKE, effort)),
     }
-    found = {name: _runs(rows, name) for name, rows in (*beside.items(), (REAL, own))}
+    found = {name: runs_of(rows, name) for name, rows in (*beside.items(), (REAL, own))}
     return RealStack(
         title=bench.stack.title,
         total_runs=sum(rows.height for rows in own.values()),
@@ -113,7 +113,7 @@ def _scenario(sets: Sets, duration: str) -> Scenario:
     return studies.network((*sets, ("run.duration", duration)))
 
 
-def _runs(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
+def runs_of(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
     """By part of the study."""
     return {
         name.rpartition("/")[2]: Runs(
@@ -193,14 +193,14 @@ def _claims(mode: str, bench: Bench, found: dict[str, dict[str, Runs]]) -> list[
     links = link.links(probes, effort.traced_probes)
     capacity = link.capacity(probes)
     return [
-        claim.judge(Material(_whole(parts), links, capacity, tidy(rows["distance"])), name)
+        claim.judge(Material(whole(parts), links, capacity, tidy(rows["distance"])), name)
         for claim in CLAIMS
         if claim.id in ABOUT_TCP
         for name, parts in found.items()
     ]
 
 
-def _whole(parts: dict[str, Runs]) -> Runs:
+def whole(parts: dict[str, Runs]) -> Runs:
     """The grid with the compared cells as they are by themselves, at full length."""
     is_compared = (pl.col("segment") == CLAIMED_SEGMENT) & (pl.col("buffer") == CLAIMED_BUFFER)
     others = parts["grid"].frame.filter(~is_compared)

@@ -1,0 +1,152 @@
+"""Linux's 13 congestion controls on the virtual kernel beside what the same series measured before.
+
+`python tools/virtual_tcp.py PAGE [OUT]` runs the set-up of docs/linux-tcp.md on the virtual kernel:
+each run of the committed numbers has one of ours, with as much loss as it had and a pattern of its
+own. It writes a table into the page between its marks; finished runs are kept in OUT.
+"""
+
+import math
+import os
+import resource
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+from statistics import fmean
+
+import polars as pl
+from scipy import stats
+
+from anabranch import oracles
+from anabranch._engine import Scenario
+from anabranch.emulate import testbed
+from anabranch.oracles import linux_tcp
+from anabranch.papers.studies import Place, Work, compute_all
+from anabranch.stats import Interval, mean_interval
+from anabranch.support.toml_text import inline
+
+BEGIN = "<!-- generated: tools/virtual_tcp.py -->"
+END = "<!-- end of virtual -->"
+GOODPUT = "bulk.goodput_kbit_per_s"
+COLUMNS = (GOODPUT, "bulk.tcp.a.data_segments_retransmitted")
+HEADS = (
+    "control",
+    "loss, %",
+    "measured before, kbit/s",
+    "virtual kernel, kbit/s",
+    "difference, %",
+    "p",
+    "simulated, kbit/s",
+    "kernel above it, %",
+)
+
+
+def main() -> None:
+    """Runs what is missing and writes the table."""
+    page = Path(sys.argv[1])
+    out = Path(sys.argv[2] if len(sys.argv) > 2 else "results/virtual-tcp")
+    jobs = os.cpu_count() or 1
+    rows = linux_tcp.kernel_rows()
+    works = [pattern(rows, number) for number in range(len(rows[0].lost))]
+    began = time.monotonic()
+    place = Place("-virtual", lambda scenario: testbed.VirtualKernel(scenario, jobs=jobs))
+    real = compute_all(works, out, jobs, "transfers in virtual kernels", place)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = (usage.ru_utime + usage.ru_stime, time.monotonic() - began)
+    simulated = compute_all(works, out, jobs, "simulated transfers")
+    text = page.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    tail = rest.partition(END)[2]
+    body = table(rows, values(real), values(simulated))
+    print(f"{took[0]:.0f} s of CPU, {took[1]:.0f} s on the wall")
+    page.write_text("\n\n".join([head + BEGIN, body, END]) + tail, encoding="utf-8")
+
+
+def pattern(rows: list[linux_tcp.Measured], number: int) -> Work:
+    """Every control at every loss, with as much of it as the kernel had in its runs of a number."""
+    lost: dict[str, list[float]] = {}
+    for row in rows:
+        lost.setdefault(row.loss_percent, []).append(row.lost[number])
+    cases = {
+        loss: {"links.wan.loss.probability": f"{100 * fmean(shares):.6f} %"}
+        for loss, shares in lost.items()
+    }
+    controls = list(dict.fromkeys(row.control for row in rows))
+    network = files(oracles).joinpath("linux_tcp_10mbit.toml").read_text(encoding="utf-8")
+    sweep = (
+        f"[sweep]\naxes.control.set = 'flows.bulk.transport.cc.kind'\n"
+        f"axes.control.values = {inline(controls)}\naxes.loss.cases = {inline(cases)}\n"
+    )
+    scenario = Scenario.parse(f"{network}\n{sweep}", (("seed", str(number + 1)),))
+    # Without loss nothing is drawn.
+    return Work(
+        f"pattern-{number + 1}",
+        "controls and losses",
+        scenario,
+        lambda key: int(number == 0 or float(key["loss"]) > 0),
+        COLUMNS,
+    )
+
+
+def values(found: dict[str, pl.DataFrame]) -> dict[tuple[str, str], list[float]]:
+    """Goodputs in kbit/s by control and loss, pattern by pattern."""
+    rows = pl.concat([found[name] for name in sorted(found)])
+    return {
+        (control, f"{float(loss):g}"): group[GOODPUT].to_list()
+        for (control, loss), group in rows.group_by("control", "loss", maintain_order=True)
+    }
+
+
+def table(
+    rows: list[linux_tcp.Measured],
+    real: dict[tuple[str, str], list[float]],
+    simulated: dict[tuple[str, str], list[float]],
+) -> str:
+    """A row for each control and loss, and what they say together."""
+    lines, chances, off = [], [], []
+    for row in rows:
+        key = (row.control, f"{float(row.loss_percent):g}")
+        ours, beside = real[key], simulated[key]
+        before = row.kernel[: len(ours)]
+        chance = p_value(before, ours)
+        if not math.isnan(chance):
+            chances.append(chance)
+        off += [a / b - 1 for a, b in zip(ours, beside, strict=True)]
+        cells = [
+            *key,
+            interval(before).text(0),
+            interval(ours).text(0),
+            f"{100 * (fmean(ours) / fmean(before) - 1):+.1f}",
+            "" if math.isnan(chance) else f"{chance:.2f}",
+            interval(beside).text(0),
+            f"{100 * (fmean(ours) / fmean(beside) - 1):+.1f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    rare = sum(chance < 0.05 for chance in chances)
+    near = sum(abs(one) <= 0.01 for one in off)
+    said = (
+        f"Linux {testbed.virtual_release()}: {sum(map(len, real.values()))} runs of 30 s. Of"
+        f" {len(chances)} cells with loss {rare} differ with p < 0.05 (Welch's test, three runs"
+        f" each; {0.05 * len(chances):.1f} are expected by chance), and the smallest p is"
+        f" {min(chances):.3f}. Run by run on the same losses, the kernel is within 1 % of the"
+        f" simulation in {near} of {len(off)} runs, and {100 * fmean(off):+.2f} % above it on"
+        " average."
+    )
+    heads = "| " + " | ".join(HEADS) + " |\n|---|" + "---:|" * (len(HEADS) - 1)
+    return f"{said}\n\n{heads}\n" + "\n".join(lines)
+
+
+def p_value(before: tuple[float, ...], ours: list[float]) -> float:
+    """Of Welch's test that both have the same mean; NaN where neither varies."""
+    if len(ours) < 2:
+        return math.nan
+    return float(stats.ttest_ind(before, ours, equal_var=False).pvalue)
+
+
+def interval(runs: list[float] | tuple[float, ...]) -> Interval:
+    """Their mean."""
+    return mean_interval(list(runs))
+
+
+if __name__ == "__main__":
+    main()
