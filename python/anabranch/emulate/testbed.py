@@ -112,9 +112,7 @@ class _Testbeds(Pool):
 
     batch_seconds = 0.0
 
-    def __init__(
-        self, scenario: Scenario, interval_ms: int, jobs: int, stack: SctpStack
-    ) -> None:
+    def __init__(self, scenario: Scenario, interval_ms: int, jobs: int, stack: SctpStack) -> None:
         super().__init__(jobs)
         # It is built before any run, and for a virtual kernel outside of it.
         self._program = _program(stack)

@@ -242,6 +242,12 @@ impl Flows {
     /// Sets the sysctls of a node.
     fn set_sysctls(&self, node: &str) -> Result<(), String> {
         let agreed = self.sysctls.get(node).into_iter().flatten();
+        // Twice, since what some may be depends on others: RTO.Max is at least RTO.Min.
+        for (sysctl, Wish { value, .. }) in agreed.clone() {
+            if let Some([_, text]) = value {
+                let _ = set_sysctl(sysctl, text);
+            }
+        }
         for (sysctl, Wish { key, value, .. }) in agreed {
             let Some([said, text]) = value else { continue };
             set_sysctl(sysctl, text)
