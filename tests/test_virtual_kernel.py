@@ -403,8 +403,13 @@ seed = 1
 run.duration = "6 s"
 paths.one.via = ["first"]
 paths.other.via = ["second"]
-links.first = { ends = ["a", "b"], rate = "2 Mbit/s", delay = "20 ms", up = { timetable = [["0 s", true], ["2 s", false]] } }
 links.second = { ends = ["a", "b"], rate = "2 Mbit/s", delay = "20 ms" }
+
+[links.first]
+ends = ["a", "b"]
+rate = "2 Mbit/s"
+delay = "20 ms"
+up = { timetable = [["0 s", true], ["2 s", false]] }
 
 [flows.call]
 from = "a"

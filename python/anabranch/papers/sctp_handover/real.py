@@ -73,7 +73,7 @@ def real(mode: str, bench: Bench) -> RealStack:
         REAL: own,
     }
     runs = {
-        name: {number: _runs(rows[_name(places[name], number)], name) for number in EXPERIMENTS}
+        name: {one: _runs(rows[_name(places[name], one)], name) for one in EXPERIMENTS}
         for name, rows in found.items()
     }
     failovers = {
@@ -130,21 +130,15 @@ def works(
         On top of that.
     """
     made = []
-    for number in EXPERIMENTS:
-        phases = len(of_experiment(number))
+    for one in EXPERIMENTS:
         columns = ["transfer.goodput_kbit_per_s", "transfer.stalled_s"]
         columns += [
-            f"run.phase_{phase}.transfer.goodput_kbit_per_s" for phase in range(1, phases + 1)
+            f"run.phase_{phase.number}.transfer.goodput_kbit_per_s" for phase in of_experiment(one)
         ]
-        loaded = _scenario(shortened(_loaded(number), effort.phase_s), settings, sets)
+        loaded = _scenario(shortened(_loaded(one), effort.phase_s), settings, sets)
+        title = f"experiment {one}"
         made.append(
-            Work(
-                _name(place, number),
-                f"experiment {number}",
-                loaded,
-                lambda _: effort.replications,
-                tuple(columns),
-            )
+            Work(_name(place, one), title, loaded, lambda _: effort.replications, tuple(columns))
         )
     death = _loaded(1)
     death["run"] = {"duration": f"{DEATH_S + LONGEST_FAILOVER_S:g} s"}
