@@ -80,8 +80,10 @@ policy = {{ kind = "failover" }}
 
 @able
 def test_a_transfer_takes_as_long_as_simulated() -> None:
-    result = testbed.run(BULK, stack="usrsctp", trace=True)
-    summary, simulated = result.summary, anabranch.run(BULK).summary
+    # With room for a whole window: after losses two stacks differ.
+    sets = {"links.wifi.queue.packets": 500}
+    result = testbed.run(BULK, set=sets, stack="usrsctp", trace=True)
+    summary, simulated = result.summary, anabranch.run(BULK, set=sets).summary
     # A write that is one packet there has 8 B of UDP more.
     assert summary["bulk.received_bytes"] == simulated["bulk.received_bytes"] == 2_000_000
     assert summary["bulk.completion_s"] == pytest.approx(simulated["bulk.completion_s"], rel=0.1)
@@ -96,7 +98,8 @@ def test_a_transfer_takes_as_long_as_simulated() -> None:
     windows = paths["cwnd_bytes"].to_list()
     assert max(windows) > 3 * windows[0]
     trips = paths["srtt_ms"].drop_nans().to_list()
-    assert 20 <= min(trips) < max(trips) < 110
+    assert 20 <= min(trips) < 30
+    assert max(trips) > 60
     assert set(paths["is_primary"].cast(pl.Int64)) == {1}
 
 
@@ -120,19 +123,16 @@ def test_settings_become_the_librarys_own() -> None:
     never = testbed.run(CALL, set=sets | {"flows.call.transport.path_max_retrans": 20},
                         stack="usrsctp").summary  # fmt: skip
     assert never["call.sctp.a.path_failures"] == 0
-    every, tenth = (
+    sets = {"links.wifi.queue.packets": 500, "flows.bulk.app.bytes": "1 MB"}
+    every, second = (
         testbed.run(
-            BULK,
-            set={
-                "flows.bulk.transport.sack_frequency": frequency,
-                "flows.bulk.app.bytes": "200 kB",
-            },
-            stack="usrsctp",
+            BULK, set=sets | {"flows.bulk.transport.sack_frequency": frequency}, stack="usrsctp"
         ).summary["bulk.sctp.b.sacks_sent"]
-        for frequency in (1, 10)
+        for frequency in (1, 2)
     )
-    assert every > 140
-    assert tenth < every / 3
+    # Of 715 packets with data.
+    assert every > 700
+    assert second < 500
 
 
 @able
@@ -155,7 +155,11 @@ def test_it_speaks_ipv6_and_ends_as_it_began() -> None:
             r"transport.policy = .* usrsctp has no such",
         ),
         ("transport.rto_alpha", "0.5", r"transport.rto_alpha = 0.5: usrsctp has no such"),
-        ("transport.hb_max_burst", "0", r"transport.hb_max_burst: usrsctp does not take 0"),
+        (
+            "transport.valid_cookie_life",
+            "1 ms",
+            r"transport.valid_cookie_life: usrsctp does not take 1",
+        ),
         ("transport", "{ kind = 'tcp' }", "none of them is SCTP"),
     ],
 )
