@@ -354,7 +354,7 @@ def test_the_command_says_what_a_simulation_says(
     assert "bulk, tcp from here to there over only: goodput" in said
     assert "lateness: p50" in said
     found = json.loads(result.read_text())
-    assert found["kernel"] == {"kind": "host", "release": testbed.release()}
+    assert found["kernel"] == {"kind": "host", "release": testbed.release(), "sctp": "kernel"}
     assert found["summary"]["bulk.received_bytes"] == 1_000_000
     assert pl.read_parquet(traces / "paths.parquet").height > 10
     assert packets.stat().st_size > 1_000_000

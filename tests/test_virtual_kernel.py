@@ -14,7 +14,7 @@ import pytest
 import anabranch
 from anabranch import cli
 from anabranch.cli.reproduce import stack_of
-from anabranch.emulate import testbed
+from anabranch.emulate import testbed, usrsctp
 from anabranch.errors import AnabranchError, LiveError
 from anabranch.papers import tcp_wimax
 from anabranch.papers.real import Bench
@@ -371,7 +371,8 @@ def test_a_run_on_it_has_its_files_and_says_whose_kernel(
     words = [str(word) for pair in files.items() for word in pair]
     assert cli.main(["testbed", str(scenario), "--kernel", "virtual", "--cell", "1", *words]) == 0
     said = json.loads(files["--json"].read_text())
-    assert said["kernel"] == {"kind": "virtual", "release": testbed.virtual_release()}
+    release = testbed.virtual_release()
+    assert said["kernel"] == {"kind": "virtual", "release": release, "sctp": "kernel"}
     assert said["key"] == {"cc": "cubic"}
     assert (files["--trace"] / "paths.parquet").exists()
     assert "s of virtual time took" in capfd.readouterr().err
@@ -436,3 +437,49 @@ def test_runs_on_it_can_be_given_up(tmp_path: Path) -> None:
     assert batch is not None
     assert (len(batch), batch.failures) == (0, [])
     assert processes() == before
+
+
+CALL = """
+name = "call"
+seed = 1
+run.duration = "6 s"
+paths.one.via = ["first"]
+paths.other.via = ["second"]
+links.second = { ends = ["a", "b"], rate = "2 Mbit/s", delay = "20 ms" }
+
+[links.first]
+ends = ["a", "b"]
+rate = "2 Mbit/s"
+delay = "20 ms"
+up = { timetable = [["0 s", true], ["2 s", false]] }
+
+[flows.call]
+from = "a"
+to = "b"
+paths = ["one", "other"]
+transport = { kind = "sctp", profile = "freebsd_10", rto_min = "200 ms", path_max_retrans = 1 }
+app = { kind = "voip", codec = "g711", start = "0 s", duration = "4 s", reliability = "reliable" }
+"""
+
+
+@built
+@pytest.mark.parametrize("stack", ["kernel", "usrsctp"])
+def test_both_stacks_of_sctp_fail_over_and_repeat(tmp_path: Path, stack: testbed.SctpStack) -> None:
+    if stack == "usrsctp":
+        try:
+            usrsctp.program()
+        except LiveError as error:
+            pytest.skip(f"left out: {error}")
+    loaded = anabranch.load(CALL)
+    rows = []
+    for name in ("first", "again"):
+        workers = testbed.VirtualKernel(loaded, stack=stack)
+        study = anabranch.Study(loaded, tmp_path / name, replications=1, jobs=1)
+        study.run(workers=workers)
+        rows.append(anabranch.read(tmp_path / name))
+    assert rows[0].equals(rows[1], null_equal=True)
+    (row,) = rows[0].iter_rows(named=True)
+    assert (" with usrsctp on " in row["engine_version"]) == (stack == "usrsctp")
+    assert row["call.sent"] == 200
+    assert row["link.second.forward.delivered_packets"] > 50
+    assert row["call.received"] > 150

@@ -281,6 +281,7 @@ class Testbed:
         trace: bool,
         interval_ms: int,
         capture: str | None,
+        usrsctp: str | None,
     ) -> Testbed: ...
     @staticmethod
     def kernel() -> str:

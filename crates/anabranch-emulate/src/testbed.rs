@@ -1,6 +1,7 @@
 //! A testbed: the flows of a scenario on the kernel's own stacks, over the scenario's links.
 
 use std::fs::File;
+use std::path::PathBuf;
 
 use anabranch::scenario::Scenario;
 use anabranch::sim::{Emulation, Outcome};
@@ -23,19 +24,21 @@ pub struct Prepared {
 
 impl Prepared {
     /// The run of a scenario with these random numbers; `trace` is whether there are traces, `interval` how
-    /// often connections are asked for their state.
+    /// often connections are asked for their state, `usrsctp` the program of an end on usrsctp, where flows of
+    /// SCTP run on that instead of the kernel.
     ///
     /// # Errors
-    /// A sentence about the scenario, or about what no kernel has of what it asks for.
+    /// A sentence about the scenario, or about what no kernel, or usrsctp, has of what it asks for.
     pub fn new(
         scenario: &Scenario,
         replication: u64,
         trace: bool,
         interval: Duration,
+        usrsctp: Option<PathBuf>,
     ) -> Result<Self, String> {
         let emulation =
             Emulation::build_testbed(scenario, replication, trace).map_err(|error| error.to_string())?;
-        let flows = Flows::of(&emulation, interval)?;
+        let flows = Flows::of(&emulation, interval, usrsctp)?;
         Ok(Self { emulation, flows })
     }
 

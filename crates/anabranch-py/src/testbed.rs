@@ -25,7 +25,8 @@ impl Testbed {
 
 #[pymethods]
 impl Testbed {
-    /// `interval_ms` is how often connections are asked for their state.
+    /// `interval_ms` is how often connections are asked for their state, `usrsctp` the program of an end on
+    /// usrsctp, where flows of SCTP run on that.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
@@ -37,6 +38,7 @@ impl Testbed {
         trace: bool,
         interval_ms: u64,
         capture: Option<PathBuf>,
+        usrsctp: Option<PathBuf>,
     ) -> PyResult<Self> {
         let cell = scenario.checked_cell(cell)?;
         let study = &scenario.0;
@@ -45,7 +47,7 @@ impl Testbed {
             one.seed = seed;
             let interval = Duration::from_millis(interval_ms);
             // What no kernel has comes before what this machine does not permit.
-            let prepared = emulate::Prepared::new(&one, replication, trace, interval);
+            let prepared = emulate::Prepared::new(&one, replication, trace, interval, usrsctp);
             let prepared = prepared.map_err(ScenarioError::new_err)?;
             let create = |path: PathBuf| {
                 File::create(&path).map_err(|error| {

@@ -13,7 +13,9 @@ from .app import Flag, Whole, app
 from .rooted import become_root
 
 if TYPE_CHECKING:
+    from anabranch._engine import Scenario
     from anabranch.papers.real import Stack
+    from anabranch.studies.workers import Workers
 
 
 @app.command(
@@ -25,6 +27,7 @@ Examples:
   anabranch reproduce sctp-handover --quick
   anabranch reproduce mptcp-aqm --full
   anabranch reproduce tcp-wimax --quick --kernel virtual
+  anabranch reproduce sctp-handover --quick --stack usrsctp
   anabranch reproduce ./my-paper --smoke"""
 )
 def reproduce(
@@ -35,6 +38,7 @@ def reproduce(
     full: Annotated[bool, Flag] = False,
     smoke: Annotated[bool, Flag] = False,
     kernel: Literal["virtual", "host"] | None = None,
+    stack: Literal["kernel", "usrsctp"] | None = None,
     jobs: Whole | None = None,
     out: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -55,6 +59,9 @@ def reproduce(
     kernel
         Also run what can be run of the main study on a kernel's own stacks, over the same links: in
         virtual time (`make kernel`), or on this machine's, in real time.
+    stack
+        What flows of SCTP run on there: the kernel, or usrsctp, FreeBSD's SCTP in user space. By
+        itself it means the virtual kernel.
     jobs
         Threads; all cores if not given. Never changes a result.
     out
@@ -71,19 +78,34 @@ def reproduce(
     folder = out or Path("results") / (
         f"{asked_for.name}-{mode}" if mode == "smoke" else asked_for.name
     )
-    stack = None if kernel is None else stack_of(kernel, cores.threads(jobs))
-    return asked_for.reproduce(mode, jobs, folder, json_file, terminal.console(), stack=stack)
+    real = None
+    if kernel is not None or stack is not None:
+        real = stack_of(kernel or "virtual", cores.threads(jobs), stack or "kernel")
+    return asked_for.reproduce(mode, jobs, folder, json_file, terminal.console(), stack=real)
 
 
-def stack_of(kernel: Literal["virtual", "host"], jobs: int) -> "Stack":
-    """The stacks of a kernel; virtual ones run as many at a time as there are jobs."""
+def stack_of(
+    kernel: Literal["virtual", "host"],
+    jobs: int,
+    sctp: Literal["kernel", "usrsctp"] = "kernel",
+) -> "Stack":
+    """The stacks of a kernel; virtual ones run as many at a time as there are jobs.
+
+    `sctp` is what flows of SCTP run on.
+    """
     from anabranch.emulate import testbed  # noqa: PLC0415 - slow to import
     from anabranch.papers.real import Stack  # noqa: PLC0415 - slow to import
 
+    def workers(scenario: "Scenario") -> "Workers":
+        if kernel == "host":
+            return testbed.Kernel(scenario, stack=sctp)
+        return testbed.VirtualKernel.of_short_runs(scenario, jobs, sctp)
+
+    name = kernel if sctp == "kernel" else f"{sctp}-{kernel}"
+    before = "" if sctp == "kernel" else f"{sctp} on "
     if kernel == "host":
         become_root("a testbed")
-        return Stack("host", f"Linux {testbed.release()}", testbed.Kernel, testbed.Lacking())
-    title = f"Linux {testbed.virtual_release()} in virtual time"
-    return Stack(
-        "virtual", title, lambda scenario: testbed.VirtualKernel.of_short_runs(scenario, jobs)
-    )
+        title = f"{before}Linux {testbed.release()}"
+        return Stack(name, title, workers, testbed.Lacking(sctp), sctp)
+    title = f"{before}Linux {testbed.virtual_release()} in virtual time"
+    return Stack(name, title, workers, sctp=sctp)

@@ -20,6 +20,7 @@ Examples:
   anabranch testbed my-download.toml --trace traces --pcap packets.pcapng --json result.json
   anabranch testbed my-sweep.toml --out results/kernel --replications 5
   anabranch testbed my-sweep.toml --kernel virtual --out results/virtual --replications 5
+  anabranch testbed scenarios/failover.toml --stack usrsctp
 More in docs/testbed.md""",
 )
 def start(
@@ -27,6 +28,7 @@ def start(
     /,
     *,
     kernel: Literal["host", "virtual"] = "host",
+    stack: Literal["kernel", "usrsctp"] = "kernel",
     set_: Sets = (),
     seed: Natural | None = None,
     replication: Natural = 0,
@@ -54,6 +56,9 @@ def start(
     kernel
         Whose stacks: those of this machine, or of the virtual kernel (`make kernel`), whose runs
         are repeatable to the byte, without root and not bound to the clock.
+    stack
+        What flows of SCTP run on: that kernel, or usrsctp, FreeBSD's SCTP in user space, which is
+        built from libusrsctp the first time.
     set_
         Change a value, PATH=VALUE; may be given several times.
     seed
@@ -107,6 +112,7 @@ def start(
             interval=interval,
             jobs=jobs,
             kernel=kernel,
+            stack=stack,
             is_quiet=quiet,
         )
         return 0
@@ -120,6 +126,7 @@ def start(
         pcap=pcap,
         json=json_file,
         interval=interval,
+        stack=stack,
         shows_all=all_,
         is_quiet=quiet,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anabranch
-from anabranch.emulate import testbed
+from anabranch.emulate import testbed, usrsctp
 from anabranch.studies import headline
 from anabranch.support import cores, progress, terminal, wording
 
@@ -32,6 +32,7 @@ class Wanted:
     pcap: Path | None
     json: Path | None
     interval: int
+    stack: testbed.SctpStack
     shows_all: bool
     is_quiet: bool
 
@@ -48,6 +49,7 @@ def run(wanted: Wanted) -> None:
         trace=wanted.trace is not None,
         pcap=wanted.pcap,
         interval_ms=wanted.interval,
+        stack=wanted.stack,
     )
     written = [] if wanted.pcap is None else [wanted.pcap]
     if wanted.trace is not None:
@@ -55,7 +57,7 @@ def run(wanted: Wanted) -> None:
 
         written += write_tables(wanted.trace, result.traces)
     if wanted.json is not None:
-        kernel = {"kind": testbed.kind(), "release": testbed.release()}
+        kernel = {"kind": testbed.kind(), "release": testbed.release(), "sctp": wanted.stack}
         write_json(wanted.json, run_record(result, "testbed") | {"kernel": kernel})
         written.append(wanted.json)
     if not wanted.is_quiet:
@@ -66,6 +68,9 @@ def run(wanted: Wanted) -> None:
 def run_virtual(wanted: Wanted) -> int:
     """One run in the virtual kernel, to its end; gives the exit status."""
     loaded = anabranch.load(wanted.scenario, wanted.sets)
+    if wanted.stack == "usrsctp":
+        # What is built within the virtual kernel is gone with it.
+        usrsctp.program()
     if wanted.trace is not None:
         wanted.trace.mkdir(parents=True, exist_ok=True)
     options: dict[str, object] = {
@@ -76,6 +81,7 @@ def run_virtual(wanted: Wanted) -> int:
         "--pcap": wanted.pcap,
         "--json": wanted.json,
         "--interval": wanted.interval,
+        "--stack": wanted.stack,
         "--all": wanted.shows_all,
     }
     seed = loaded.seed if wanted.seed is None else wanted.seed
@@ -103,6 +109,7 @@ def study(
     interval: int,
     jobs: int | None,
     kernel: str,
+    stack: testbed.SctpStack,
     is_quiet: bool,
 ) -> None:
     """Every cell of a sweep: one run after another, or on all cores in virtual kernels."""
@@ -110,9 +117,9 @@ def study(
     workers: Workers
     if kernel == "host":
         become_root("a testbed")
-        workers = testbed.Kernel(loaded, interval)
+        workers = testbed.Kernel(loaded, interval, stack)
     else:
-        workers = testbed.VirtualKernel(loaded, interval, cores.threads(jobs))
+        workers = testbed.VirtualKernel(loaded, interval, cores.threads(jobs), stack)
     work = anabranch.Study(loaded, out, replications=replications, jobs=1)
     with progress.shown(loaded.name, kept=True) as shown:
         work.run(shown, workers=workers)
@@ -124,7 +131,10 @@ def study(
 def _show(result: "anabranch.Result", written: list[Path], wanted: Wanted) -> None:
     out = terminal.console()
     first, *others = headline.lines(result)
-    out.print(f"{first.replace('simulated', f'on Linux {testbed.release()}')}")
+    where = f"on Linux {testbed.release()}"
+    if wanted.stack == "usrsctp":
+        where = f"with usrsctp {where}"
+    out.print(first.replace("simulated", where))
     for line in others:
         out.print(line)
     values = result.summary

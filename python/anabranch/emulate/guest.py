@@ -19,22 +19,29 @@ _LOOK_EVERY = 0.1
 
 
 def main(words: Sequence[str]) -> None:
-    """Runs them: seed, interval in ms, traces that are kept, and names, `CELL-REPLICATION`."""
-    seed, interval_ms, tables, *names = words
+    """Runs them.
+
+    The words are seed, interval in ms, the program of ends on usrsctp, or `-`, the traces that are
+    kept, and names, `CELL-REPLICATION`.
+    """
+    seed, interval_ms, program, tables, *names = words
     for name in names:
         scenario = _engine.Scenario.parse(Path(f"{name}.toml").read_text(encoding="utf-8"))
-        replication = int(name.partition("-")[2])
         kept = tables.split(",") if tables else []
-        found = _run(scenario, int(seed), replication, int(interval_ms), kept)
+        run = (int(seed), int(name.partition("-")[2]), bool(kept), int(interval_ms))
+        found = _run(scenario, run, None if program == "-" else program, kept)
         Path("part").write_text(json.dumps(found), encoding="utf-8")
         Path("part").rename(f"{name}.json")
 
 
 def _run(
-    scenario: _engine.Scenario, seed: int, replication: int, interval_ms: int, tables: Sequence[str]
+    scenario: _engine.Scenario,
+    run: tuple[int, int, bool, int],
+    usrsctp: str | None,
+    tables: Sequence[str],
 ) -> dict[str, Any]:
     try:
-        bed = _engine.Testbed(scenario, 0, seed, replication, bool(tables), interval_ms, None)
+        bed = _engine.Testbed(scenario, 0, *run, None, usrsctp)
         while not bed.is_over():
             time.sleep(_LOOK_EVERY)
         found = bed.finish()

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -32,7 +32,11 @@ from anabranch.studies.workers import Batch, Pool
 from anabranch.support.quantities import milliseconds
 from anabranch.virtual import run_in_kernel
 
+from . import usrsctp
 from .emulator import serve_first
+
+SctpStack = Literal["kernel", "usrsctp"]
+"""What flows of SCTP run on: the kernel as all others, or FreeBSD's SCTP in user space."""
 
 INTERVALS_MS = (10, 1000)
 """How often connections may be asked for their state, in ms."""
@@ -54,6 +58,7 @@ def run(
     trace: bool = False,
     pcap: str | Path | None = None,
     interval_ms: int = 20,
+    stack: SctpStack = "kernel",
 ) -> Result:
     """Runs a scenario once on this machine's kernel; it takes as long as the scenario does.
 
@@ -75,11 +80,13 @@ def run(
         Where to write what the nodes send and receive (pcapng).
     interval_ms
         How often the kernel is asked for the state of its connections, which `paths` has.
+    stack
+        What flows of SCTP run on.
 
     Raises
     ------
     ScenarioError
-        The scenario is wrong, or asks for what no kernel has.
+        The scenario is wrong, or asks for what no kernel, or usrsctp, has.
     LiveError
         The system does not permit what it takes, or this kernel does not have it.
     """
@@ -87,7 +94,8 @@ def run(
     interval_ms = whole("interval_ms", interval_ms, *INTERVALS_MS)
     _check_system()
     capture = None if pcap is None else os.fspath(pcap)
-    bed = _engine.Testbed(scenario, cell, seed, replication, trace, interval_ms, capture)
+    setup = (cell, seed, replication, trace, interval_ms, capture, _program(stack))
+    bed = _engine.Testbed(scenario, *setup)
     return result_of(_waited(bed, Event()), scenario, cell, seed, replication)
 
 
@@ -113,12 +121,20 @@ class _Testbeds(Pool):
     batch_runs = 1
     batch_seconds = None
 
-    def __init__(self, scenario: Scenario, interval_ms: int, jobs: int) -> None:
+    def __init__(self, scenario: Scenario, interval_ms: int, jobs: int, stack: SctpStack) -> None:
         super().__init__(jobs)
+        # It is built before any run, and for a virtual kernel outside of it.
+        self._program = _program(stack)
         self._scenario = scenario
         self._interval_ms = whole("interval_ms", interval_ms, *INTERVALS_MS)
         self._jobs = jobs
         self._cancelled = Event()
+
+    @property
+    def _on(self) -> str:
+        """What the name of an engine says before the kernel's release."""
+        with_it = "" if self._program is None else " with usrsctp"
+        return f"{_engine.ENGINE_VERSION}{with_it} on Linux"
 
     def places(self) -> int:
         """See `Workers`."""
@@ -157,21 +173,26 @@ class Kernel(_Testbeds):
     They come one after another: two at a time would be in each other's way.
     """
 
-    def __init__(self, scenario: Scenario, interval_ms: int = 20) -> None:
+    def __init__(
+        self, scenario: Scenario, interval_ms: int = 20, stack: SctpStack = "kernel"
+    ) -> None:
         _check_system()
-        super().__init__(scenario, interval_ms, jobs=1)
+        super().__init__(scenario, interval_ms, 1, stack)
 
     @property
     def engine(self) -> str:
         """See `Workers`."""
-        return f"{_engine.ENGINE_VERSION} on Linux {release()}"
+        return f"{self._on} {release()}"
 
     def _run(self, runs: Sequence[Run]) -> Iterator[Found | str]:
         tables = self._scenario.traces
+        setup = (bool(tables), self._interval_ms, None, self._program)
         for cell, replication in runs:
-            setup = (cell, self._scenario.seed, replication, bool(tables), self._interval_ms, None)
             try:
-                found = _waited(_engine.Testbed(self._scenario, *setup), self._cancelled)
+                bed = _engine.Testbed(
+                    self._scenario, cell, self._scenario.seed, replication, *setup
+                )
+                found = _waited(bed, self._cancelled)
             except AnabranchError as error:
                 yield str(error)
                 continue
@@ -190,27 +211,31 @@ class VirtualKernel(_Testbeds):
     """
 
     @classmethod
-    def of_short_runs(cls, scenario: Scenario, jobs: int) -> "VirtualKernel":
+    def of_short_runs(
+        cls, scenario: Scenario, jobs: int, stack: SctpStack = "kernel"
+    ) -> "VirtualKernel":
         """With as many runs in a kernel as keep it at work for BOOT_PAYS_MS."""
         duration = milliseconds(tomllib.loads(scenario.to_toml())["run"]["duration"])
-        return cls(scenario, jobs=jobs, runs_per_boot=max(1, round(BOOT_PAYS_MS / duration)))
+        each = max(1, round(BOOT_PAYS_MS / duration))
+        return cls(scenario, jobs=jobs, stack=stack, runs_per_boot=each)
 
     def __init__(
         self,
         scenario: Scenario,
         interval_ms: int = 20,
         jobs: int = 1,
+        stack: SctpStack = "kernel",
         *,
         runs_per_boot: int = 1,
     ) -> None:
-        super().__init__(scenario, interval_ms, jobs)
+        super().__init__(scenario, interval_ms, jobs, stack)
         self._release = virtual_release()
         self.batch_runs = whole("runs_per_boot", runs_per_boot, 1)
 
     @property
     def engine(self) -> str:
         """See `Workers`."""
-        return f"{_engine.ENGINE_VERSION} on Linux {self._release} in virtual time"
+        return f"{self._on} {self._release} in virtual time"
 
     def _run(self, runs: Sequence[Run]) -> Iterator[Found | str]:
         seed = self._scenario.seed
@@ -220,7 +245,8 @@ class VirtualKernel(_Testbeds):
                 text = self._scenario.cell_toml(cell)
                 (folder / f"{cell}-{replication}.toml").write_text(text, encoding="utf-8")
             names = [f"{cell}-{replication}" for cell, replication in runs]
-            words = [seed, self._interval_ms, ",".join(self._scenario.traces), *names]
+            tables = ",".join(self._scenario.traces)
+            words = [seed, self._interval_ms, self._program or "-", tables, *names]
             # By its path: `-m` would import what is in its package, too.
             script = Path(__file__).with_name("guest.py")
             try:
@@ -257,15 +283,16 @@ class Lacking:
     Cells whose flows are equal are asked about once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stack: SctpStack = "kernel") -> None:
         self._known: dict[str, str | None] = {}
+        self._program = _program(stack)
 
     def __call__(self, scenario: Scenario, cell: int) -> str | None:
         """Opens the cell's sockets for a moment."""
         flows = json.dumps(tomllib.loads(scenario.cell_toml(cell))["flows"])
         if flows not in self._known:
             try:
-                setup = (cell, scenario.seed, 0, False, INTERVALS_MS[0], None)
+                setup = (cell, scenario.seed, 0, False, INTERVALS_MS[0], None, self._program)
                 _engine.Testbed(scenario, *setup).finish()
                 self._known[flows] = None
             except AnabranchError as error:
@@ -289,6 +316,14 @@ def kind() -> str:
     """Which kernel that is: `virtual`, in virtual time, or `host`."""
     _check_system()
     return "virtual" if _engine.Testbed.is_virtual() else "host"
+
+
+def _program(stack: SctpStack) -> str | None:
+    """The file of the program that an end on usrsctp has."""
+    if stack not in get_args(SctpStack):
+        choices = " or ".join(f"`{name}`" for name in get_args(SctpStack))
+        raise AnabranchError(f"stack is `{stack}`; it is {choices}")
+    return str(usrsctp.program()) if stack == "usrsctp" else None
 
 
 def _check_system() -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from rich.console import RenderableType
@@ -39,6 +39,8 @@ class Stack:
     workers: Callable[[Scenario], Workers]
     lacks: Callable[[Scenario, int], str | None] = lambda _scenario, _cell: None
     """Why a cell cannot run on it, in a sentence; None where it can."""
+    sctp: Literal["kernel", "usrsctp"] = "kernel"
+    """What flows of SCTP run on."""
 
 
 @dataclass(frozen=True)

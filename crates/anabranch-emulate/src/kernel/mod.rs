@@ -14,6 +14,8 @@ mod settings;
 mod sockets;
 mod stream;
 mod system;
+mod usrsctp;
+mod usrsctp_settings;
 
 pub(crate) use place::release;
 pub(crate) use sockets::{Flows, Sockets, Watched};

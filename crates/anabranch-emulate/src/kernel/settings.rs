@@ -10,7 +10,7 @@ use anabranch::scenario::FlowConfig;
 use anabranch::transports::TransportConfig;
 use anabranch_transport::ground::Side;
 use anabranch_transport::mptcp::{self, Rejoin};
-use anabranch_transport::path::scheduler;
+use anabranch_transport::path::{self, scheduler};
 use anabranch_transport::tcp::config::{
     EcnMode, InitialWindow, LossDetection, Nagle, RtoEstimator, WindowReduction,
 };
@@ -18,6 +18,9 @@ use anabranch_transport::time::Duration;
 use anabranch_transport::units::{Bytes, Limit};
 use anabranch_transport::{cc, sctp, tcp, udp};
 use serde::Serialize;
+
+use super::usrsctp::ProgramOptions;
+use super::usrsctp_settings;
 
 /// What a socket of TCP or Multipath TCP gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,6 +63,8 @@ pub(crate) enum EndOptions {
     Datagrams(udp::Config),
     /// SCTP.
     Messages(MessageOptions),
+    /// SCTP on usrsctp.
+    Program(ProgramOptions),
     /// TCP, or with `is_multipath` Multipath TCP.
     Stream {
         options: StreamOptions,
@@ -78,7 +83,7 @@ pub(crate) struct Wish {
 }
 
 /// As a scenario has it.
-fn shown(value: &impl Serialize) -> String {
+pub(super) fn shown(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
@@ -270,10 +275,8 @@ impl Reader {
             "max_inbound_streams",
             "nagle",
         ];
-        let given = serde_json::to_value(config).unwrap_or_default();
-        let unknown = given.as_object().into_iter().flatten().find(|(key, _)| !KNOWN.contains(&key.as_str()));
-        if let Some((key, value)) = unknown {
-            return Err(self.refused(key, value, "a kernel's SCTP has no such setting here"));
+        if let Some((key, value)) = first_unknown(config, &KNOWN) {
+            return Err(self.refused(&key, &value, "a kernel's SCTP has no such setting here"));
         }
         let millis = |time: &Duration| (time.as_nanos() / 1_000_000).to_string();
         for (sysctl, key, value) in [
@@ -328,11 +331,28 @@ impl Reader {
     }
 }
 
-/// What one end of a flow runs on, and which sysctls its node is to have.
+/// The first setting of SCTP that is not among these; the standard's failover, by itself, is everybody's.
+pub(super) fn first_unknown(config: &sctp::Config, known: &[&str]) -> Option<(String, serde_json::Value)> {
+    let mut given = serde_json::to_value(config).unwrap_or_default();
+    let given = given.as_object_mut()?;
+    if config.policy == Some(path::Config::default()) {
+        given.remove("policy");
+    }
+    let unknown = given.iter().find(|(key, _)| !known.contains(&key.as_str()));
+    unknown.map(|(key, value)| (key.clone(), value.clone()))
+}
+
+/// What one end of a flow runs on, and which sysctls its node is to have; `on_usrsctp` is whether flows of SCTP
+/// run on usrsctp.
 ///
 /// # Errors
-/// A sentence about what no kernel has.
-pub(crate) fn read(name: &str, flow: &FlowConfig, side: Side) -> Result<(EndOptions, Vec<Wish>), String> {
+/// A sentence about what no kernel has, or usrsctp does not have.
+pub(crate) fn read(
+    name: &str,
+    flow: &FlowConfig,
+    side: Side,
+    on_usrsctp: bool,
+) -> Result<(EndOptions, Vec<Wish>), String> {
     if !flow.addresses.is_empty() {
         let at = &flow.addresses[0].at;
         return Err(format!(
@@ -351,6 +371,9 @@ pub(crate) fn read(name: &str, flow: &FlowConfig, side: Side) -> Result<(EndOpti
         }
         TransportConfig::Mptcp(config) => {
             EndOptions::Stream { options: reader.mptcp(config)?, is_multipath: true }
+        }
+        TransportConfig::Sctp(config) if on_usrsctp => {
+            EndOptions::Program(usrsctp_settings::read(&reader.key, config)?)
         }
         TransportConfig::Sctp(config) => EndOptions::Messages(reader.sctp(config)?),
     };
@@ -399,7 +422,7 @@ mod tests {
     }
 
     fn refusal(transport: &str) -> String {
-        read("x", &flow(transport), Side::A).unwrap_err()
+        read("x", &flow(transport), Side::A, false).unwrap_err()
     }
 
     #[test]
@@ -420,7 +443,7 @@ mod tests {
 
     #[test]
     fn flows_of_a_node_agree_or_are_refused() {
-        let of = |transport: &str| read("x", &flow(transport), Side::A).unwrap().1;
+        let of = |transport: &str| read("x", &flow(transport), Side::A, false).unwrap().1;
         let [with, without, open] =
             ["kind = 'tcp', sack = true", "kind = 'tcp', sack = false", "kind = 'tcp'"].map(of);
         let agreed = agree("a", &[with.clone(), with.clone()].concat()).unwrap();

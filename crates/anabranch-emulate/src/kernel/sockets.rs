@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use anabranch::scenario::FlowConfig;
 use anabranch::sim::Emulation;
@@ -21,6 +22,7 @@ use super::pattern::{PIECE, Pattern};
 use super::place::{Home, release};
 use super::settings::{EndOptions, StreamOptions, Wish, agree, read};
 use super::stream::Stream;
+use super::usrsctp::Usrsctp;
 use crate::plan::{Node, Plan};
 use crate::space::configure;
 
@@ -37,34 +39,49 @@ pub(crate) struct Flows {
     /// The nodes that open connections of Multipath TCP.
     openers: Vec<String>,
     interval: Duration,
+    /// The program of an end on usrsctp, where flows of SCTP run on that.
+    usrsctp: Option<PathBuf>,
 }
 
 /// The most addresses that Multipath TCP in Linux announces or accepts (`MPTCP_PM_ADDR_MAX`).
 const MOST_ADDRESSES: usize = 8;
 
 impl Flows {
-    /// The flows of a testbed; `interval` is how often connections are asked for their state.
+    /// The flows of a testbed; `interval` is how often connections are asked for their state, and `usrsctp` the
+    /// program of an end on usrsctp, where flows of SCTP run on that.
     ///
     /// # Errors
-    /// A sentence about what no kernel has.
-    pub(crate) fn of(emulation: &Emulation, interval: Duration) -> Result<Self, String> {
+    /// A sentence about what no kernel has, or usrsctp does not have.
+    pub(crate) fn of(
+        emulation: &Emulation,
+        interval: Duration,
+        usrsctp: Option<PathBuf>,
+    ) -> Result<Self, String> {
         let mut found = Self {
             all: Vec::new(),
             sysctls: BTreeMap::new(),
             announced: BTreeMap::new(),
             openers: Vec::new(),
             interval,
+            usrsctp,
         };
+        let on_usrsctp = found.usrsctp.is_some();
         let mut wishes: BTreeMap<String, Vec<Wish>> = BTreeMap::new();
         for (name, flow) in emulation.flows().map_err(|error| error.to_string())? {
             let [(one, of_one), (other, of_other)] =
-                [read(&name, &flow, Side::A)?, read(&name, &flow, Side::B)?];
+                [read(&name, &flow, Side::A, on_usrsctp)?, read(&name, &flow, Side::B, on_usrsctp)?];
             wishes.entry(flow.from.clone()).or_default().extend(of_one);
             wishes.entry(flow.to.clone()).or_default().extend(of_other);
             if let EndOptions::Stream { options, is_multipath: true } = &other {
                 found.announce(&name, &flow, options)?;
             }
             found.all.push((name, flow, [one, other]));
+        }
+        let is_program = |ends: &[EndOptions; 2]| matches!(ends[0], EndOptions::Program(_));
+        if on_usrsctp && !found.all.iter().any(|(_, _, ends)| is_program(ends)) {
+            return Err(
+                "flows: none of them is SCTP (transport.kind = \"sctp\"), which alone usrsctp has".into()
+            );
         }
         for (node, wishes) in wishes {
             let agreed = agree(&node, &wishes)?;
@@ -116,7 +133,7 @@ impl Flows {
     /// A sentence about what this kernel does not have.
     pub(crate) fn open(&self, plan: &Plan, networks: &[&OwnedFd]) -> Result<Sockets, String> {
         let mut flows = Vec::new();
-        for (name, flow, ends) in &self.all {
+        for (number, (name, flow, ends)) in self.all.iter().enumerate() {
             let homes = [
                 Home::of(network(plan, networks, &flow.from))?,
                 Home::of(network(plan, networks, &flow.to))?,
@@ -136,6 +153,18 @@ impl Flows {
                 }
                 [EndOptions::Messages(one), EndOptions::Messages(other)] => {
                     Flow::Messages(Box::new(Messages::open(homes, [one.clone(), other.clone()], paths)?))
+                }
+                [EndOptions::Program(one), EndOptions::Program(other)] => {
+                    let file = self.usrsctp.as_deref().expect("with a program of usrsctp");
+                    let options = [one.clone(), other.clone()];
+                    Flow::Usrsctp(Box::new(Usrsctp::open(
+                        file,
+                        number,
+                        &homes,
+                        &options,
+                        &paths,
+                        least_mtu(plan, flow),
+                    )?))
                 }
                 [
                     EndOptions::Stream { options: one, is_multipath },
@@ -213,6 +242,12 @@ impl Flows {
     /// Sets the sysctls of a node.
     fn set_sysctls(&self, node: &str) -> Result<(), String> {
         let agreed = self.sysctls.get(node).into_iter().flatten();
+        // Twice, since what some may be depends on others: RTO.Max is at least RTO.Min.
+        for (sysctl, Wish { value, .. }) in agreed.clone() {
+            if let Some([_, text]) = value {
+                let _ = set_sysctl(sysctl, text);
+            }
+        }
         for (sysctl, Wish { key, value, .. }) in agreed {
             let Some([said, text]) = value else { continue };
             set_sysctl(sysctl, text)
@@ -279,6 +314,7 @@ enum Flow {
     Datagrams(Datagrams),
     Messages(Box<Messages>),
     Stream(Box<Stream>),
+    Usrsctp(Box<Usrsctp>),
 }
 
 /// A socket that is watched: its flow, and which of its sockets it is.
@@ -307,6 +343,7 @@ impl Sockets {
                 Flow::Datagrams(flow) => flow.watch(&mut watch),
                 Flow::Messages(flow) => flow.watch(&mut watch),
                 Flow::Stream(flow) => flow.watch(&mut watch),
+                Flow::Usrsctp(flow) => flow.watch(&mut watch),
             }
         }
     }
@@ -325,6 +362,7 @@ impl Sockets {
                 Flow::Datagrams(flow) => flow.handle(&found, pattern, buffer, &mut tell),
                 Flow::Messages(flow) => flow.handle(&found, pattern, buffer, &mut tell),
                 Flow::Stream(flow) => flow.handle(&found, pattern, buffer, corrupted, &mut tell),
+                Flow::Usrsctp(flow) => flow.handle(&found, pattern, &mut tell),
             }
             self.obey(emulation);
         }
@@ -345,6 +383,7 @@ impl Sockets {
                     Flow::Datagrams(flow) => flow.obey(side, command, pattern, &mut tell),
                     Flow::Messages(flow) => flow.obey(side, command, pattern, &mut tell),
                     Flow::Stream(flow) => flow.obey(side, command, pattern, &mut tell),
+                    Flow::Usrsctp(flow) => flow.obey(side, command, pattern, &mut tell),
                 }
             }
         }
@@ -352,21 +391,24 @@ impl Sockets {
 
     /// Sees which connections have ended, and now and then what the others' state is.
     pub(crate) fn look(&mut self, now: Time, emulation: &mut Emulation) {
-        for (index, flow) in self.flows.iter_mut().enumerate() {
-            let mut tell = |side: Side, event: Event| emulation.tell(index, side, event);
-            match flow {
-                Flow::Datagrams(_) => {}
-                Flow::Messages(flow) => flow.settle(&mut tell),
-                Flow::Stream(flow) => flow.settle(&mut tell),
-            }
-        }
-        self.obey(emulation);
+        // First what is asked: a program tells what happens while it answers.
         if now >= self.next_sample {
             self.observe(emulation);
             // From when it was due, unless that is long ago.
             let due = self.next_sample + self.interval;
             self.next_sample = if due > now { due } else { now + self.interval };
         }
+        let Self { flows, pattern, .. } = self;
+        for (index, flow) in flows.iter_mut().enumerate() {
+            let mut tell = |side: Side, event: Event| emulation.tell(index, side, event);
+            match flow {
+                Flow::Datagrams(_) => {}
+                Flow::Messages(flow) => flow.settle(&mut tell),
+                Flow::Stream(flow) => flow.settle(&mut tell),
+                Flow::Usrsctp(flow) => flow.settle(pattern, &mut tell),
+            }
+        }
+        self.obey(emulation);
     }
 
     /// Tells the state of all ends.
@@ -377,6 +419,7 @@ impl Sockets {
                     Flow::Datagrams(flow) => (Vec::new(), flow.counters(side)),
                     Flow::Messages(flow) => flow.observe(side),
                     Flow::Stream(flow) => flow.observe(side),
+                    Flow::Usrsctp(flow) => flow.observe(side),
                 };
                 emulation.observe(index, side, &samples, counters);
             }
@@ -392,6 +435,13 @@ impl Sockets {
 fn network<'a>(plan: &Plan, networks: &[&'a OwnedFd], node: &str) -> &'a OwnedFd {
     let index = plan.nodes.iter().position(|other| other.name == node);
     networks[index.expect("a flow's nodes are at the ends of its paths")]
+}
+
+/// The smallest MTU of a flow's paths, in bytes.
+fn least_mtu(plan: &Plan, flow: &FlowConfig) -> u32 {
+    let interfaces = plan.nodes.iter().flat_map(|node| &node.interfaces);
+    let own = interfaces.filter(|interface| flow.paths.contains(&interface.path_name));
+    own.map(|interface| interface.mtu).min().expect("a flow has paths")
 }
 
 /// The addresses of a flow's sides on one of its paths.

@@ -14,7 +14,7 @@ from anabranch.papers.intervals import interval
 from anabranch.papers.reproduction import Paper
 from anabranch.papers.studies import compute_all
 
-from . import document, figures, outcome, page, story, studies, tables, traced
+from . import document, figures, outcome, page, real, story, studies, tables, traced
 from .claims import CLAIMS, PROFILE, Material
 from .factors import EXPERIMENTS, SENDERS
 from .outcome import SctpHandoverOutcome
@@ -84,4 +84,5 @@ PAPER = Paper(
     figures=figures.of,
     context=page.context,
     sections=document.sections,
+    real=real.real,
 )

@@ -13,7 +13,7 @@ from anabranch import _engine
 from anabranch.papers.reproduction import Paper
 from anabranch.papers.studies import compute_all
 
-from . import document, figures, outcome, page, story, studies, tables, traced
+from . import document, figures, outcome, page, real, story, studies, tables, traced
 from .outcome import VoipSctpOutcome
 from .published import CLOCKS
 from .samples import Runs, tidy
@@ -96,4 +96,5 @@ PAPER = Paper(
     figures=figures.of,
     context=page.context,
     sections=document.sections,
+    real=real.real,
 )

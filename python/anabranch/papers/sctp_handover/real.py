@@ -1,0 +1,307 @@
+"""Plain SCTP on real stacks: FreeBSD's in user space (usrsctp), and Linux's.
+
+No stack hands over by measured throughput, so the proposed sender stays simulated.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from anabranch._engine import Scenario
+from anabranch.papers.intervals import Interval
+from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
+from anabranch.papers.studies import Sets, Work, efforts
+from anabranch.support.toml_text import inline
+
+from .claims import CLAIMS, FAILOVER_S, Material
+from .factors import EXPERIMENTS
+from .outcome import of_number
+from .published import of_experiment
+from .samples import Runs
+from .studies import experiment
+
+AS_PAPER = "simulated"
+PROFILES = {"usrsctp": "freebsd_10", "kernel": "linux"}
+"""The simulated SCTP that is like each stack's."""
+ALIKE = {"usrsctp": "simulated, FreeBSD 10", "kernel": "simulated, Linux"}
+ABOUT_FAILOVER = "2"
+"""The claim that needs no proposed sender."""
+
+DEATH_S = 5.0
+"""When path 1 dies here: by then the transfer fills it."""
+LONGEST_FAILOVER_S = 100.0
+
+TCP = {"kind": "tcp", "profile": "linux_6", "cc": {"kind": "reno"}}
+"""The cross traffic of experiment 2, which is the kernel's own there."""
+ENCAPSULATED: Sets = tuple((f"paths.path{number}.mtu", '"1508 B"') for number in (1, 2))
+"""A chunk of 1452 B is one packet with the 8 B of UDP, too (RFC 6951)."""
+
+
+@dataclass(frozen=True)
+class RealEffort:
+    """How much is run."""
+
+    replications: int
+    """Of each experiment."""
+    failovers: int
+    """Replications of path 1's death."""
+    phase_s: float
+    """The length of an experiment's phases; 0 for the paper's own."""
+
+
+EFFORTS = efforts(__package__, RealEffort, "real.toml")
+"""By mode."""
+
+
+def real(mode: str, bench: Bench) -> RealStack:
+    """Runs both experiments with plain SCTP, and path 1's death, and simulates them."""
+    effort, sctp = EFFORTS[mode], bench.stack.sctp
+    alike = ALIKE[sctp]
+    places = {AS_PAPER: "real-paper", alike: f"real-{PROFILES[sctp]}", REAL: "real"}
+    wanted = {
+        AS_PAPER: works(places[AS_PAPER], effort, {}),
+        alike: works(places[alike], effort, linux_tcp() | profile(sctp)),
+        REAL: works(places[REAL], effort, linux_tcp() | profile(sctp), mtus(sctp)),
+    }
+    own, left_out = bench.real(wanted[REAL])
+    found = {
+        AS_PAPER: bench.simulated(wanted[AS_PAPER]),
+        alike: bench.simulated(wanted[alike]),
+        REAL: own,
+    }
+    runs = {
+        name: {one: _runs(rows[_name(places[name], one)], name) for one in EXPERIMENTS}
+        for name, rows in found.items()
+    }
+    failovers = {
+        name: failover_times(bench.traces(wanted[name][-1], "events", is_real=name == REAL))
+        for name in wanted
+    }
+    numbers = [*_throughputs(runs), _failover(failovers)]
+    return RealStack(
+        title=bench.stack.title,
+        total_runs=sum(rows.height for rows in own.values()),
+        sentences=_sentences(effort, sctp, numbers),
+        numbers=numbers,
+        claims=[
+            claim.judge(Material({}, {}, times), name)
+            for claim in CLAIMS
+            if claim.id == ABOUT_FAILOVER
+            for name, times in failovers.items()
+        ],
+        profiles={AS_PAPER: AS_PAPER, alike: alike, REAL: "real stack"},
+        left_out=[*left_out, LeftOut("the proposed sender", "no stack has it")],
+    )
+
+
+def linux_tcp() -> dict[str, Any]:
+    """Cross traffic by the kernel's TCP, by flow of experiment 2."""
+    flows = [name for name in _loaded(2)["flows"] if name.startswith("cross")]
+    return {f"flows.{name}.transport": TCP for name in flows}
+
+
+def profile(sctp: str) -> dict[str, Any]:
+    """The transfer's defaults, which a real stack has by itself."""
+    return {"flows.transfer.transport.profile": PROFILES[sctp]}
+
+
+def mtus(sctp: str) -> Sets:
+    """What a stack needs of the paths."""
+    return ENCAPSULATED if sctp == "usrsctp" else ()
+
+
+def works(
+    place: str, effort: RealEffort, settings: Mapping[str, Any], sets: Sets = ()
+) -> list[Work]:
+    """Both experiments with plain SCTP, and at last path 1's death in the first one.
+
+    Parameters
+    ----------
+    place
+        What the studies' folders begin with.
+    effort
+        How long and how often.
+    settings
+        By dotted path, of flows; those of flows that an experiment has not are left out.
+    sets
+        On top of that.
+    """
+    made = []
+    for one in EXPERIMENTS:
+        columns = ["transfer.goodput_kbit_per_s", "transfer.stalled_s"]
+        columns += [
+            f"run.phase_{phase.number}.transfer.goodput_kbit_per_s" for phase in of_experiment(one)
+        ]
+        loaded = _scenario(shortened(_loaded(one), effort.phase_s), settings, sets)
+        title = f"experiment {one}"
+        made.append(
+            Work(_name(place, one), title, loaded, lambda _: effort.replications, tuple(columns))
+        )
+    death = _loaded(1)
+    death["run"] = {"duration": f"{DEATH_S + LONGEST_FAILOVER_S:g} s"}
+    death["links"]["path1"] |= {
+        "up": {"timetable": [["0 s", True], [f"{DEATH_S:g} s", False]]},
+        "down": "drop",
+    }
+    death["sweep"] = {"traces": ["events"]}
+    loaded = _scenario(death, settings, sets)
+    name = f"{place}/death"
+    made.append(
+        Work(name, "path 1 dies", loaded, lambda _: effort.failovers, ("transfer.stalled_s",))
+    )
+    return made
+
+
+def shortened(loaded: dict[str, Any], phase_s: float) -> dict[str, Any]:
+    """An experiment whose phases have this length, in seconds; 0 leaves them as they are.
+
+    What begins with a phase begins with it then, too. A random start is within a second as before.
+    """
+    boundaries = [_seconds(text) for text in loaded["run"]["phases"]]
+    if not phase_s:
+        return loaded
+    factor = phase_s / boundaries[0]
+
+    def scaled(text: str) -> str:
+        return f"{factor * _seconds(text):g} s"
+
+    run = loaded["run"]
+    run["duration"] = scaled(run["duration"])
+    run["phases"] = [scaled(text) for text in run["phases"]]
+    for link in loaded["links"].values():
+        for traffic in link.get("cross_traffic", []):
+            traffic |= {key: scaled(traffic[key]) for key in ("start", "stop") if key in traffic}
+    for flow in loaded["flows"].values():
+        start = flow["app"]["start"]
+        spread = _seconds(start["to"]) - _seconds(start["from"])
+        begins = factor * _seconds(start["from"])
+        flow["app"]["start"] = {"from": f"{begins:g} s", "to": f"{begins + spread:g} s"}
+    return loaded
+
+
+def failover_times(events: pl.LazyFrame) -> dict[int, float]:
+    """By replication, how long path 1 was dead before the sender declared it inactive, in s."""
+    declared = (
+        events.filter(
+            pl.col("flow") == "transfer",
+            pl.col("side") == "a",
+            pl.col("event") == "path_changed",
+            pl.col("detail") == "path 0 is inactive",
+        )
+        .group_by("replication")
+        .agg(pl.col("time_s").min() - DEATH_S)
+        .sort("replication")
+        .collect()
+    )
+    return {int(replication): float(time_s) for replication, time_s in declared.iter_rows()}
+
+
+def _name(place: str, number: int) -> str:
+    return f"{place}/experiment{number}"
+
+
+def _loaded(number: int) -> dict[str, Any]:
+    return tomllib.loads(experiment(number).text)
+
+
+def _seconds(text: str) -> float:
+    return float(text.removesuffix(" s"))
+
+
+def _scenario(loaded: dict[str, Any], settings: Mapping[str, Any], sets: Sets) -> Scenario:
+    text = "".join(f"{key} = {inline(value)}\n" for key, value in loaded.items())
+    own = [
+        (path, inline(value))
+        for path, value in settings.items()
+        if path.split(".")[1] in loaded["flows"]
+    ]
+    return Scenario.parse(text, (*own, *sets))
+
+
+def _runs(rows: pl.DataFrame, name: str) -> Runs:
+    phases = [column for column in rows.columns if column.startswith("run.phase_")]
+    values = {
+        f"mbps_{index}": pl.col(column) / 1e3 for index, column in enumerate(sorted(phases), 1)
+    }
+    mean = (pl.col("transfer.goodput_kbit_per_s") / 1e3).alias("goodput_mbps")
+    return Runs(rows.select(pl.col("replication").cast(pl.Int64), mean, **values), name)
+
+
+def _throughputs(runs: Mapping[str, Mapping[int, Runs]]) -> list[Number]:
+    """The plain sender's rows of the paper's tables."""
+    return [
+        number(
+            "Plain SCTP, Mbit/s",
+            {"experiment": phase.experiment, "phase": phase.key},
+            f"mbps_{phase.number}",
+            {name: parts[one] for name, parts in runs.items() if name != REAL},
+            runs[REAL][one],
+            published=phase.plain_mbps,
+            verdict=lambda found, paper=phase.plain_mbps: of_number(paper, found),  # type: ignore[misc]
+        )
+        for one in EXPERIMENTS
+        for phase in of_experiment(one)
+    ]
+
+
+def _failover(failovers: Mapping[str, dict[int, float]]) -> Number:
+    """How long plain SCTP takes to leave a path that has died."""
+    runs = {
+        name: Runs(
+            pl.DataFrame(
+                {"replication": list(times), "failover_s": list(times.values())},
+                schema={"replication": pl.Int64, "failover_s": pl.Float64},
+            ),
+            name,
+        )
+        for name, times in failovers.items()
+    }
+    own = runs.pop(REAL)
+    return number(
+        "Failover of plain SCTP",
+        {"quantity": "path 1 inactive after, s"},
+        "failover_s",
+        runs,
+        own,
+        published=FAILOVER_S,
+        verdict=lambda found: of_number(FAILOVER_S, found),
+        digits=1,
+    )
+
+
+def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str]:
+    said = []
+    if sctp == "usrsctp":
+        said.append(
+            "usrsctp is today's FreeBSD's SCTP in user space, with its own defaults; the paper's"
+            " was that of FreeBSD 10. Its packets are in UDP (RFC 6951), on paths whose MTU is"
+            " 8 B larger, so that a write still is one packet: that costs 0.5 % of the throughput."
+        )
+    else:
+        said.append(
+            "Linux's SCTP has its own defaults (RTO from 1 s to 60 s, PMR 5, and a path is"
+            " potentially failed at its first timeout); the paper's was that of FreeBSD 10."
+        )
+    said.append(
+        "In experiment 2 the TCP beside the transfer is Linux's, with Reno, really and in the last"
+        " simulated column; in the first one it is FreeBSD's, as in the paper."
+    )
+    if effort.phase_s:
+        said.append(
+            f"Phases have {effort.phase_s:g} s here, not the paper's 100 and 50 s, in every column"
+            f" but the paper's; path 1 dies after {DEATH_S:g} s."
+        )
+    far = max(numbers, key=lambda one: _distance(one.deviation))
+    where = " ".join(str(value) for value in far.key.values())
+    said.append(
+        f"The farthest from the simulated column beside it is {far.deviation.text(1, signed=True)}"
+        f" % ({far.table}, {where})."
+    )
+    return said
+
+
+def _distance(deviation: Interval) -> float:
+    return abs(deviation.mean) if deviation.n else 0.0

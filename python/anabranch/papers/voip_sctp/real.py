@@ -1,0 +1,164 @@
+"""Calls over real SCTP: the cells of Table 2 that have plain failover.
+
+No stack changes its primary path by delay, so the other half of the table stays simulated.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from anabranch.papers.intervals import Interval
+from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
+from anabranch.papers.studies import Work, as_sets, efforts, file_text, with_sweep
+from anabranch.papers.verdicts import verdict
+from anabranch.support.toml_text import inline
+
+from .published import MOS_TOLERANCE, PMR, WAITS_MS, table2
+from .samples import Runs, tidy
+from .studies import COLUMNS, TEN_PERCENT, clock_sets
+
+AS_PAPER = "simulated, ns-2"
+PROFILES = {"usrsctp": "freebsd_10", "kernel": "linux"}
+"""The simulated SCTP that is like each stack's."""
+ALIKE = {"usrsctp": "simulated, FreeBSD 10", "kernel": "simulated, Linux"}
+LEAST_PMR = {"usrsctp": 0, "kernel": 1}
+
+CLOCK = "on_arrival"
+"""The loss clock that reproduces the table."""
+
+
+@dataclass(frozen=True)
+class RealEffort:
+    """How much is run."""
+
+    replications: int
+    """Of each cell."""
+    rto_max_s: list[float]
+    """Which rows of the table."""
+    waits_ms: list[int]
+    """Which mean queue delays, of either path; the paper's means are over all nine pairs."""
+
+
+EFFORTS = efforts(__package__, RealEffort, "real.toml")
+"""By mode."""
+
+
+def real(mode: str, bench: Bench) -> RealStack:
+    """Runs the cells with plain failover, and simulates them."""
+    effort, sctp = EFFORTS[mode], bench.stack.sctp
+    alike = ALIKE[sctp]
+    wanted = {
+        AS_PAPER: _work("real-paper", effort, sctp, {}),
+        alike: _work(f"real-{PROFILES[sctp]}", effort, sctp, transport(sctp)),
+        REAL: _work("real", effort, sctp, transport(sctp)),
+    }
+    own, left_out = bench.real([wanted[REAL]])
+    rows = own | bench.simulated([wanted[AS_PAPER], wanted[alike]])
+    found = {name: Runs(tidy(rows[work.name]), name) for name, work in wanted.items()}
+    numbers = _table2(effort, found)
+    return RealStack(
+        title=bench.stack.title,
+        total_runs=own[wanted[REAL].name].height,
+        sentences=_sentences(effort, sctp, numbers),
+        numbers=numbers,
+        claims=[],
+        profiles={},
+        left_out=[
+            *left_out,
+            LeftOut("delay-centric on", "no stack chooses its primary path by delay"),
+            *(
+                LeftOut(f"PMR {pmr}", "Linux has at least 1")
+                for pmr in PMR
+                if pmr < LEAST_PMR[sctp]
+            ),
+        ],
+    )
+
+
+def transport(sctp: str) -> dict[str, Any]:
+    """The call's transport as a stack takes it: no SACK is delayed, the rest as the paper says."""
+    return {
+        "flows.call.transport": {
+            "kind": "sctp",
+            "profile": PROFILES[sctp],
+            "rto_min": "20 ms",
+            "association_max_retrans": "off",
+            "hb_interval": "100 ms",
+            "sack_frequency": 1,
+        }
+    }
+
+
+def _work(name: str, effort: RealEffort, sctp: str, settings: Mapping[str, Any]) -> Work:
+    waits = [f"{wait} ms" for wait in effort.waits_ms]
+    axes: dict[str, tuple[str, list[Any]]] = {
+        "wait0": ("links.p0-middle.cross_traffic.0.mean_wait", waits),
+        "wait1": ("links.p1-middle.cross_traffic.0.mean_wait", waits),
+        "pmr": (
+            "flows.call.transport.path_max_retrans",
+            [pmr for pmr in PMR if pmr >= LEAST_PMR[sctp]],
+        ),
+        "rto_max": ("flows.call.transport.rto_max", [f"{limit:g} s" for limit in effort.rto_max_s]),
+    }
+    sweep = f"[sweep]\nmetrics = {inline(COLUMNS)}\n" + "".join(
+        f"axes.{axis} = {{ set = {inline(path)}, values = {inline(values)} }}\n"
+        for axis, (path, values) in axes.items()
+    )
+    loaded = with_sweep(
+        file_text(__package__, "scenario.toml"),
+        sweep,
+        (*TEN_PERCENT, *clock_sets(CLOCK), *as_sets(settings)),
+    )
+    title = "Table 2 with plain failover"
+    return Work(name, title, loaded, lambda _: effort.replications, COLUMNS)
+
+
+def _table2(effort: RealEffort, found: Mapping[str, Runs]) -> list[Number]:
+    published = table2().filter(pl.col("delay_centric") == "off")
+    listed = []
+    for row in published.sort("rto_max_s", "pmr", descending=[True, False]).iter_rows(named=True):
+        where = {"rto_max_s": row["rto_max_s"], "pmr": row["pmr"]}
+        runs = {name: one.where(**where) for name, one in found.items()}
+        own = runs.pop(REAL)
+        if own.frame.is_empty():
+            continue
+
+        def judged(real: Interval, paper: float = row["mos"]) -> Any:
+            return verdict(paper, real.mean, real.half_width, MOS_TOLERANCE)
+
+        # Only with all nine pairs of delays it is the paper's own number.
+        is_papers = len(effort.waits_ms) == len(WAITS_MS)
+        listed.append(
+            number(
+                "Table 2, plain failover, 10 % loss: MOS",
+                {"RTO.Max, s": row["rto_max_s"], "PMR": row["pmr"]},
+                "mos",
+                runs,
+                own,
+                published=row["mos"],
+                verdict=judged if is_papers else None,
+            )
+        )
+    return listed
+
+
+def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str]:
+    said = [
+        "A stack's RTO.Initial, window and bursts are its own; as in the paper no SACK is delayed,"
+        " which a stack calls a SACK for each packet.",
+    ]
+    if sctp == "usrsctp":
+        said.append("Each packet has 8 B of UDP more (RFC 6951), and timers tick every 10 ms.")
+    if len(effort.waits_ms) < len(WAITS_MS):
+        waits = ", ".join(str(wait) for wait in effort.waits_ms)
+        said.append(
+            f"Mean queue delays are {waits} ms on both paths here; the paper's numbers are means"
+            " over its nine pairs, so they have no verdict."
+        )
+    far = max(numbers, key=lambda one: abs(one.deviation.mean))
+    off = far.real.mean - list(far.simulated.values())[-1].mean
+    where = ", ".join(f"{name} {value}" for name, value in far.key.items())
+    said.append(f"The farthest from the simulated column beside it is {off:+.2f} MOS ({where}).")
+    return said
