@@ -22,6 +22,8 @@ pub(crate) struct EventedServer {
     cross_counters: CrossCounters,
     next_id: u64,
     samples: Vec<QueueSample>,
+    /// When the packet that came last leaves, in nanoseconds, until it is taken.
+    departure: Option<u64>,
 }
 
 /// The packets in the system and the time.
@@ -110,6 +112,7 @@ impl EventedServer {
             cross_counters: CrossCounters::default(),
             next_id: 0,
             samples: Vec::new(),
+            departure: None,
         }
     }
 
@@ -121,6 +124,11 @@ impl EventedServer {
     /// Takes the samples of the queue gathered so far.
     pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
         std::mem::take(&mut self.samples)
+    }
+
+    /// When the packet that came last leaves, in nanoseconds; none if it does not, or if that was asked.
+    pub(crate) fn take_departure(&mut self) -> Option<u64> {
+        self.departure.take()
     }
 
     /// The time up to which events have run, in nanoseconds.
@@ -141,7 +149,10 @@ impl EventedServer {
         let marked = self.discipline.at(now).is_marked(self.line.waiting());
         let Some(id) = self.enter(size) else { return Verdict::Full };
         match departure(id, self.line.clone()) {
-            Departure::At(at) => Verdict::Departs { at, found_units, marked },
+            Departure::At(at) => {
+                self.departure = Some(at);
+                Verdict::Departs { at, found_units, marked }
+            }
             Departure::Flushed(at) => Verdict::Flushed(at),
             Departure::Never => Verdict::Stays,
         }
