@@ -318,6 +318,7 @@ async function main() {
   const module = await WebAssembly.compile(await response.arrayBuffer());
   const pool = new Pool(module);
   const schema = (await pool.schema()) as { [key: string]: Tree };
+  byId("version").textContent = `Anabranch ${await pool.version()}`;
   await new Page(pool, schema).start();
   document.body.dataset["ready"] = "true";
 }

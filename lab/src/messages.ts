@@ -53,7 +53,7 @@ export type Request =
   | { kind: "start"; module: WebAssembly.Module }
   | { kind: "open"; id: number; text: string; files: Record<string, string> }
   | { kind: "edit"; id: number; text: string; path: string[]; value: Tree }
-  | { kind: "schema"; id: number }
+  | { kind: "schema" | "version"; id: number }
   | { kind: "trace"; id: number; text: string; replication: number; tables: string[] }
   | { kind: "batch"; id: number; text: string; sets: Sets; replications: number[]; scalars: string[] | null }
   | { kind: "stop" };

@@ -85,6 +85,10 @@ export class Pool {
     return this.desk.ask({ kind: "schema", id: ++latest });
   }
 
+  async version(): Promise<string> {
+    return (await this.desk.ask<{ version: string }>({ kind: "version", id: ++latest })).version;
+  }
+
   open(text: string): Promise<Opened> {
     return this.desk.ask({ kind: "open", id: ++latest, text, files: {} });
   }

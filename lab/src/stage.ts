@@ -172,7 +172,11 @@ export class Stage {
       const across = y + (goesRight ? -TRACK / 2 : TRACK / 2);
       const colour = colours[trace.colour(packet.flow, packet.path) % INKS.length] ?? strong;
       if (point.isLost) drawCross(context, along, across, strong, point.strength);
-      else drawPacket(context, along, across, packet, colour, ground, hop.packet === this.marked ? strong : undefined);
+      else {
+        // As long as it is on the link.
+        const long = Math.min(12, Math.max(3, point.length * (x2 - x1 - 2 * inset)));
+        drawPacket(context, along, across, long, packet, colour, ground, hop.packet === this.marked ? strong : undefined);
+      }
       this.drawn.push({ x: along, y: across, packet: hop.packet });
     }
   }
@@ -248,6 +252,8 @@ interface Point {
   /** How far along the link, from 0 to 1. */
   share: number;
   isLost: boolean;
+  /** Which part of the link it takes. */
+  length: number;
   /** From 1, just lost, to 0, forgotten. */
   strength: number;
 }
@@ -261,20 +267,27 @@ function position(hop: Hop, time: number, fade: number): Point | undefined {
     const when = isOnWire ? begun + (Math.max(expected, left) - begun) / 2 : ended;
     if (time >= when) {
       const strength = fade > 0 ? 1 - (time - when) / fade : 0;
-      return strength <= 0 ? undefined : { share: isOnWire ? 0.5 : 0, isLost: true, strength };
+      return strength <= 0 ? undefined : { share: isOnWire ? 0.5 : 0, isLost: true, length: 0, strength };
     }
     if (!isOnWire || time < begun) return undefined;
-    return { share: (time - begun) / (Math.max(expected, left) - begun), isLost: false, strength: 1 };
+    return moving(hop, Math.max(expected, left), time);
   }
   const until = fate === "arrived" ? ended : expected;
   if (time < begun || !(time < until)) return undefined;
-  return { share: (time - begun) / (until - begun), isLost: false, strength: 1 };
+  return moving(hop, until, time);
+}
+
+function moving({ begun, left }: Hop, until: number, time: number): Point {
+  const whole = until - begun;
+  const length = Number.isFinite(left) ? (left - begun) / whole : 0;
+  return { share: (time - begun) / whole, isLost: false, length, strength: 1 };
 }
 
 function drawPacket(
   context: CanvasRenderingContext2D,
   x: number,
   y: number,
+  long: number,
   packet: Packet,
   colour: string,
   ground: string,
@@ -282,7 +295,7 @@ function drawPacket(
 ) {
   context.beginPath();
   if (packet.isData) {
-    context.roundRect(x - 6, y - 5, 12, 10, 2.5);
+    context.roundRect(x - long / 2 + 0.5, y - 5, long - 1, 10, Math.min(2.5, long / 3));
     context.fillStyle = colour;
     context.fill();
   } else {

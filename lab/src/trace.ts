@@ -227,6 +227,8 @@ export class Trace {
     let last = "";
     numbers(events, "time_s").forEach((time, row) => {
       const name = event?.[row]?.replaceAll("_", " ") ?? "";
+      // What an application could not write it writes later.
+      if (name === "refused") return;
       // Messages that are given up come by the dozen.
       const key = `${Math.round(time * 1e3)}/${name}/${flow?.[row]}`;
       const isAgain = name === "abandoned" && key === last;

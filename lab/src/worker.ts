@@ -40,7 +40,8 @@ async function answer(request: Exclude<Request, { kind: "start" } | { kind: "sto
       return say({ kind: "answer", id, answer: engine.ask({ ask: "edit", text, path, value }) });
     }
     case "schema":
-      return say({ kind: "answer", id, answer: engine.ask({ ask: "schema" }) });
+    case "version":
+      return say({ kind: "answer", id, answer: engine.ask({ ask: request.kind }) });
     case "trace": {
       engine.ask({ ask: "open", text: request.text });
       const { replication, tables } = request;

@@ -98,8 +98,9 @@ impl Line {
         self.packets.iter().map(|packet| packet.units).sum()
     }
 
-    fn holds(&self, id: u64) -> bool {
-        self.packets.iter().any(|packet| packet.id == id)
+    /// Whether the packet that came last is still in it.
+    fn holds_last(&self, id: u64) -> bool {
+        self.packets.back().is_some_and(|packet| packet.id == id)
     }
 }
 
@@ -218,7 +219,7 @@ impl EventedServer {
     }
 }
 
-/// Lets a copy of the line run on until the packet has left it. What arrives later does not matter to a
+/// Lets a copy of the line run on until the packet, which came last, has left it. What arrives later does not matter to a
 /// packet in a first-in-first-out queue.
 fn departure(id: u64, mut line: Line) -> Departure {
     for _ in 0..Varying::MAX_CHANGES {
@@ -229,7 +230,7 @@ fn departure(id: u64, mut line: Line) -> Departure {
             return Departure::Never;
         }
         line.send_until(next);
-        if !line.holds(id) {
+        if !line.holds_last(id) {
             return Departure::At(next);
         }
         if change == next && line.change_now() {
