@@ -15,13 +15,18 @@ WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check fuzz kernel oracles validate wheel wheel-check clean
+.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench lint format docs docs-check fuzz kernel oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
 setup: $(VENV)/.built ## .venv with the anabranch command, and the tools for tests
+
+lab: ## the page of `anabranch lab`, with the engine as WebAssembly (needs Node.js and a compiler for it; some minutes)
+	@command -v npm > /dev/null || { echo "make lab needs Node.js 20 or later with npm." >&2; exit 1; }
+	tools/lab_engine.sh
+	cd lab && npm ci --no-audit --no-fund --ignore-scripts && npm run --silent build
 
 reproduce: setup ## a study (PAPER=voip-sctp, tcp-wimax, sctp-handover or mptcp-aqm), quick form: tables and figures beside the published ones
 	$(BIN)/anabranch reproduce $(PAPER) --quick
@@ -52,6 +57,7 @@ lint: setup ## formatting, clippy, ruff, mypy, arrows between folders; changes n
 	git ls-files '*.rs' | xargs $(BIN)/python tools/comment_width.py --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p anabranch --no-default-features -- -D warnings
+	@if [ -d lab/node_modules ]; then cd lab && npm run --silent check; else echo 'the modules of lab/ are not checked: make lab has not been run'; fi
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -88,7 +94,7 @@ oracles: setup ## regenerates the comparisons with other implementations in docs
 docs-check: setup
 	$(BIN)/python tools/scenario_reference.py --check docs
 
-wheel: $(BIN)/maturin ## dist/ with the source distribution, and a wheel for this platform made from it (some minutes)
+wheel: $(BIN)/maturin lab ## dist/ with the source distribution, and a wheel for this platform made from it (some minutes)
 	rm -rf dist
 	$(BIN)/python -m pip install --quiet 'maturin[zig]>=1.16,<2'
 	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --release --strip --sdist --out dist $(WHEEL_OPTIONS)
@@ -125,7 +131,7 @@ validate: setup wheel-check kernel ## the long validations: slow tests, properti
 	done
 
 clean: ## removes everything that was built
-	rm -rf target dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf target dist lab/node_modules python/anabranch/lab/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f python/anabranch/_engine*.so python/anabranch/_engine*.pyd
 

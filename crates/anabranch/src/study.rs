@@ -3,6 +3,7 @@
 //! What is read here can be run: every scenario, and every value of every axis, is checked by building its
 //! simulation.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anabranch_transport::rng;
@@ -24,6 +25,12 @@ pub struct Study {
     pub scenario: Scenario,
     /// The sweep over it; without one there is one cell and one replication.
     pub sweep: Sweep,
+}
+
+/// Gives this thread the files that scenarios which it reads may name, where there is no disk: name to text,
+/// instead of those given before. Names that are absolute are no names of these.
+pub fn give_files(files: BTreeMap<String, String>) {
+    text_file::give(files);
 }
 
 impl Study {

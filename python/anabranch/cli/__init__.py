@@ -27,6 +27,7 @@ from . import (  # noqa: F401 - each adds its command
     emodel,
     emulate,
     explain,
+    lab,
     list_,
     merge,
     migrate,

@@ -266,6 +266,12 @@ impl DuplexLink {
         self.directions.iter().map(OneWay::trace_memory).sum()
     }
 
+    /// Of a link that is traced, when the packet that came last to a direction leaves its server; none if the
+    /// server has not taken it, or if that was asked.
+    pub(crate) fn take_departure(&mut self, direction: Direction) -> Option<Time> {
+        self.directions[direction.index()].take_departure().map(Time::from_nanos)
+    }
+
     /// Takes the samples of a direction's queue gathered so far; none unless the link is traced.
     pub fn take_queue_samples(&mut self, direction: Direction) -> Vec<QueueSample> {
         self.directions[direction.index()].take_samples()

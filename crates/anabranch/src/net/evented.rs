@@ -22,6 +22,8 @@ pub(crate) struct EventedServer {
     cross_counters: CrossCounters,
     next_id: u64,
     samples: Vec<QueueSample>,
+    /// When the packet that came last leaves, in nanoseconds, until it is taken.
+    departure: Option<u64>,
 }
 
 /// The packets in the system and the time.
@@ -96,8 +98,9 @@ impl Line {
         self.packets.iter().map(|packet| packet.units).sum()
     }
 
-    fn holds(&self, id: u64) -> bool {
-        self.packets.iter().any(|packet| packet.id == id)
+    /// Whether the packet that came last is still in it.
+    fn holds_last(&self, id: u64) -> bool {
+        self.packets.back().is_some_and(|packet| packet.id == id)
     }
 }
 
@@ -110,6 +113,7 @@ impl EventedServer {
             cross_counters: CrossCounters::default(),
             next_id: 0,
             samples: Vec::new(),
+            departure: None,
         }
     }
 
@@ -121,6 +125,11 @@ impl EventedServer {
     /// Takes the samples of the queue gathered so far.
     pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
         std::mem::take(&mut self.samples)
+    }
+
+    /// When the packet that came last leaves, in nanoseconds; none if it does not, or if that was asked.
+    pub(crate) fn take_departure(&mut self) -> Option<u64> {
+        self.departure.take()
     }
 
     /// The time up to which events have run, in nanoseconds.
@@ -141,7 +150,10 @@ impl EventedServer {
         let marked = self.discipline.at(now).is_marked(self.line.waiting());
         let Some(id) = self.enter(size) else { return Verdict::Full };
         match departure(id, self.line.clone()) {
-            Departure::At(at) => Verdict::Departs { at, found_units, marked },
+            Departure::At(at) => {
+                self.departure = Some(at);
+                Verdict::Departs { at, found_units, marked }
+            }
             Departure::Flushed(at) => Verdict::Flushed(at),
             Departure::Never => Verdict::Stays,
         }
@@ -207,7 +219,7 @@ impl EventedServer {
     }
 }
 
-/// Lets a copy of the line run on until the packet has left it. What arrives later does not matter to a
+/// Lets a copy of the line run on until the packet, which came last, has left it. What arrives later does not matter to a
 /// packet in a first-in-first-out queue.
 fn departure(id: u64, mut line: Line) -> Departure {
     for _ in 0..Varying::MAX_CHANGES {
@@ -218,7 +230,7 @@ fn departure(id: u64, mut line: Line) -> Departure {
             return Departure::Never;
         }
         line.send_until(next);
-        if !line.holds(id) {
+        if !line.holds_last(id) {
             return Departure::At(next);
         }
         if change == next && line.change_now() {

@@ -33,7 +33,7 @@ pub use cross_traffic::{
 };
 pub use duplex::DuplexLink;
 pub use ground::{Direction, DropCause, QueueSample, Step};
-pub(crate) use ground::{Held, Pass, Release};
+pub(crate) use ground::{Fate, Held, Pass, Release};
 pub(crate) use medium::{Media, Medium};
 pub(crate) use radio::RadioSample;
 pub(crate) use ring::Ring;

@@ -438,6 +438,15 @@ impl OneWay {
         }
     }
 
+    /// Of a link that is traced, when the packet that came last leaves the server, in nanoseconds; none if it
+    /// does not, or if that was asked.
+    pub(crate) fn take_departure(&mut self) -> Option<u64> {
+        match &mut self.server {
+            Some(Server::Evented(server)) => server.take_departure(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
         match &mut self.server {
             Some(Server::Evented(server)) => server.take_samples(),

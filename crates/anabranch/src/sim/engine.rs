@@ -560,8 +560,10 @@ impl Simulation {
         flow_groups::report(&self.groups, &mut row);
         let mut tables = Vec::new();
         if let Some(trace) = self.network.trace.take() {
-            let Trace { packets, paths, events } = *trace;
-            tables.push(packets.into_table(&self.flow_names, &self.link_names, now));
+            let Trace { packets, hops, paths, events } = *trace;
+            let (packets, places) = packets.into_table(&self.flow_names, &self.link_names, now);
+            tables.push(packets);
+            tables.push(hops.into_table(&places, &self.link_names, now));
             tables.push(paths.into_table(&self.flow_names));
             tables.push(events.into_table(&self.flow_names));
             tables

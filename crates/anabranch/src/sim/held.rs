@@ -34,6 +34,9 @@ impl Network {
             let size = in_flight.packet.size;
             let traveller = Traveller { slot, route, size };
             let step = self.links[release.link as usize].release(&release);
+            if self.trace.is_some() {
+                self.trace_release(&release, step);
+            }
             if let Some(at) = self.take_step(traveller, hop, Time::from_nanos(release.at), step) {
                 self.leave_hop(traveller, hop, at);
             }
@@ -81,6 +84,9 @@ impl Network {
         let foreign = in_flight.packet.body.foreign();
         let duplex = &mut self.links[link as usize];
         if let Err(step) = duplex.hold(now, direction, size) {
+            if self.trace.is_some() {
+                self.trace_hop(slot, hop, now, step);
+            }
             self.take_step(traveller, hop, now, step);
             return;
         }
@@ -92,6 +98,9 @@ impl Network {
         }
         let size = duplex.wire_size(direction, size);
         let held = Held { slot, arrived, size, ecn, flow, hosts, found_units: 0, is_marked: false };
+        if self.trace.is_some() {
+            self.trace_held(slot, hop);
+        }
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].accept(port, held, &mut releases);
         self.let_go(releases);

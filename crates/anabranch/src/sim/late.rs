@@ -112,7 +112,11 @@ impl Network {
     #[inline]
     fn resolve(&mut self, link: u32, LateCrossing { at, slot, size, direction }: LateCrossing) {
         // Such a link does not look at the ECN field.
-        match self.links[link as usize].accept(at, direction, size, Ecn::NotEct) {
+        let step = self.links[link as usize].accept(at, direction, size, Ecn::NotEct);
+        if self.trace.is_some() {
+            self.trace_link(slot, link, direction, at, step);
+        }
+        match step {
             Step::Deliver { at: arrival, .. } => {
                 self.packets.get_mut(slot).progress = Progress::Resolved(arrival);
             }

@@ -10,6 +10,7 @@ mod flow;
 mod flow_groups;
 mod fragments;
 mod held;
+mod hops;
 mod late;
 mod network;
 mod packets;

@@ -202,6 +202,9 @@ impl Network {
         in_flight.progress = Progress::ToEvent;
         let Hop { link, direction, .. } = self.routes.hops[hop as usize];
         let step = self.links[link as usize].resume(now, direction, size, ecn);
+        if self.trace.is_some() {
+            self.trace_end(slot, Some(now), now, step);
+        }
         if let Some(at) = self.take_step(traveller, hop, now, step) {
             self.leave_hop(traveller, hop, at);
         }
@@ -227,7 +230,12 @@ impl Network {
             }
             let arrival = match duplex.pass(at, direction, size) {
                 Pass::Arrives(arrival) => arrival,
-                Pass::Lost => return self.drop_packet(slot, DropCause::Lost, link, at),
+                Pass::Lost => {
+                    if self.trace.is_some() {
+                        self.trace_loss(slot, hop, at);
+                    }
+                    return self.drop_packet(slot, DropCause::Lost, link, at);
+                }
                 Pass::Undecided => match self.decide(traveller, hop, at) {
                     Some(arrival) => arrival,
                     None => return,
@@ -286,6 +294,9 @@ impl Network {
         let Hop { link, direction, .. } = self.routes.hops[hop as usize];
         let ecn = self.packets.get_mut(traveller.slot).packet.ecn;
         let step = self.links[link as usize].decide(at, direction, traveller.size, ecn);
+        if self.trace.is_some() {
+            self.trace_hop(traveller.slot, hop, at, step);
+        }
         self.take_step(traveller, hop, at, step)
     }
 
@@ -307,6 +318,10 @@ impl Network {
                 let Some(copy_at) = copy else { return Some(at) };
                 // The copy follows at once, before any later packet.
                 let copy = self.duplicate(slot, entered);
+                let copied_row = self.packets.get_mut(copy).trace_row;
+                if let Some(trace) = &mut self.trace {
+                    trace.hops.copied(copied_row, copy_at);
+                }
                 self.leave_hop(traveller, hop, at);
                 self.leave_hop(Traveller { slot: copy, ..traveller }, hop, copy_at);
             }

@@ -1,17 +1,19 @@
 //! Traces: what happened in a run, as typed columns.
 //!
-//! Tables and their columns: `packets` (one row a packet sent), `paths` (a row whenever the state of an
-//! endpoint's path changed), `frames` (one row a frame of a call), `ratings` (one row a second of a call),
-//! `intervals` (one row an interval of a bulk transfer), `exchanges` (one row a request, page or probe),
-//! `queues` (a row whenever a link's queue changed), `radio` (one row a burst, where there are radio links),
-//! `limits` (one row an interval in which the same held a path's sender back), `head_of_line` (one row an
-//! interval in which data waited for earlier data of one path), `events` (what endpoints told their
-//! applications). Times are in seconds since the start of the run unless the column's name ends otherwise; a
-//! time that never came is NaN. Tracing never changes a result.
+//! Tables and their columns: `packets` (one row a packet sent), `hops` (one row a packet and link that it
+//! came to; `packet` is its row in `packets`), `paths` (a row whenever the state of an endpoint's path
+//! changed), `frames` (one row a frame of a call), `ratings` (one row a second of a call), `intervals` (one
+//! row an interval of a bulk transfer), `exchanges` (one row a request, page or probe), `queues` (a row
+//! whenever a link's queue changed), `radio` (one row a burst, where there are radio links), `limits` (one
+//! row an interval in which the same held a path's sender back), `head_of_line` (one row an interval in which
+//! data waited for earlier data of one path), `events` (what endpoints told their applications). Times are in
+//! seconds since the start of the run unless the column's name ends otherwise; a time that never came is NaN.
+//! Tracing never changes a result.
 
 mod exchanges;
 mod frames;
 mod head_of_line;
+mod hops;
 mod intervals;
 mod limits;
 mod packets;
@@ -29,6 +31,7 @@ use anabranch_transport::time::Time;
 pub(crate) use exchanges::exchanges_table;
 pub(crate) use frames::frames_table;
 pub(crate) use head_of_line::HeadOfLineTrace;
+pub(crate) use hops::{Hop, HopEnd, HopTrace};
 pub(crate) use intervals::intervals_table;
 pub(crate) use limits::LimitTrace;
 pub(crate) use packets::PacketTrace;
@@ -38,11 +41,12 @@ pub(crate) use radio::radio_table;
 pub(crate) use ratings::ratings_table;
 
 /// The names of the tables.
-pub const TABLES: [&str; 11] = [
+pub const TABLES: [&str; 12] = [
     "events",
     "exchanges",
     "frames",
     "head_of_line",
+    "hops",
     "intervals",
     "limits",
     "packets",
@@ -95,6 +99,7 @@ impl Column {
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) packets: PacketTrace,
+    pub(crate) hops: HopTrace,
     pub(crate) paths: PathTrace,
     pub(crate) events: EventTrace,
 }
@@ -102,7 +107,7 @@ pub(crate) struct Trace {
 impl Trace {
     /// Bytes of memory in use, roughly.
     pub(crate) fn memory(&self) -> usize {
-        self.packets.memory() + self.paths.memory() + self.events.rows.len() * 128
+        self.packets.memory() + self.hops.memory() + self.paths.memory() + self.events.rows.len() * 128
     }
 }
 

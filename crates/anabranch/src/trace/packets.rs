@@ -21,6 +21,16 @@ struct Row {
     fate: Whereabouts,
 }
 
+impl Row {
+    fn is_in_table(&self, flows: usize, end: Time) -> bool {
+        self.made <= end && (self.flow as usize) < flows
+    }
+
+    fn order(&self) -> (u32, Time) {
+        (self.origin, self.made)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Whereabouts {
     Delivered(Time),
@@ -67,15 +77,22 @@ impl PacketTrace {
     }
 
     /// What had happened by the end of the run, packets in the order in which they were sent, each
-    /// followed by its copies. Packets of others, which no flow has sent, are left out.
-    pub(crate) fn into_table(mut self, flows: &[String], links: &[String], end: Time) -> Table {
-        self.rows.retain(|row| row.made <= end && (row.flow as usize) < flows.len());
+    /// followed by its copies. Packets of others, which no flow has sent, are left out. The second says where
+    /// each row has come to.
+    pub(crate) fn into_table(
+        mut self,
+        flows: &[String],
+        links: &[String],
+        end: Time,
+    ) -> (Table, Vec<Option<u32>>) {
+        let places = self.places(flows.len(), end);
+        self.rows.retain(|row| row.is_in_table(flows.len(), end));
         for row in &mut self.rows {
             if matches!(row.fate, Whereabouts::Dropped { at, .. } if at > end) {
                 row.fate = Whereabouts::InFlight;
             }
         }
-        self.rows.sort_by_key(|row| (row.origin, row.made));
+        self.rows.sort_by_key(Row::order);
         let rows = &self.rows;
         let text = |value: fn(&Row) -> &'static str| {
             Column::Text(rows.iter().map(|row| value(row).into()).collect())
@@ -111,6 +128,18 @@ impl PacketTrace {
             ),
             ("dropped_at", Column::Text(rows.iter().map(link).collect())),
         ];
-        Table { name: "packets", columns }
+        (Table { name: "packets", columns }, places)
+    }
+
+    /// Where each row comes to in the table.
+    fn places(&self, flows: usize, end: Time) -> Vec<Option<u32>> {
+        let mut kept: Vec<u32> = (0..self.rows.len() as u32).collect();
+        kept.retain(|&row| self.rows[row as usize].is_in_table(flows, end));
+        kept.sort_by_key(|&row| self.rows[row as usize].order());
+        let mut places = vec![None; self.rows.len()];
+        for (place, row) in kept.into_iter().enumerate() {
+            places[row as usize] = Some(place as u32);
+        }
+        places
     }
 }

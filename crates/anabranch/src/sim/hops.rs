@@ -1,0 +1,81 @@
+//! What the trace of hops is told: when packets come to links, leave their servers and arrive behind them.
+
+use anabranch_transport::time::Time;
+
+use super::network::Network;
+use crate::net::{Direction, DropCause, Fate, Release, Step};
+use crate::trace::{Hop, HopEnd};
+
+impl Network {
+    /// A link that a packet entered at `entered` does this with it.
+    #[cold]
+    pub(super) fn trace_hop(&mut self, slot: u32, hop: u32, entered: Time, step: Step) {
+        let super::topology::Hop { link, direction, .. } = self.routes.hops[hop as usize];
+        self.trace_link(slot, link, direction, entered, step);
+    }
+
+    /// The same where the link is known by its number.
+    #[cold]
+    pub(super) fn trace_link(
+        &mut self,
+        slot: u32,
+        link: u32,
+        direction: Direction,
+        entered: Time,
+        step: Step,
+    ) {
+        let left = self.links[link as usize].take_departure(direction);
+        let end = match step {
+            Step::Cross { .. } | Step::Stays => HopEnd::OnLink,
+            Step::Deliver { at, .. } => HopEnd::Arrived(at),
+            Step::Drop(cause) => HopEnd::Dropped(cause, left.unwrap_or(entered)),
+        };
+        let packet = self.packets.get_mut(slot).trace_row;
+        let Some(trace) = &mut self.trace else { return };
+        let row = trace.hops.record(Hop { packet, link, direction, entered, left, end });
+        if matches!(step, Step::Cross { .. }) {
+            trace.hops.keep_open(slot, row);
+        }
+    }
+
+    /// A packet is lost before the queue of a link.
+    #[cold]
+    pub(super) fn trace_loss(&mut self, slot: u32, hop: u32, entered: Time) {
+        self.trace_hop(slot, hop, entered, Step::Drop(DropCause::Lost));
+    }
+
+    /// A medium has taken a packet, now.
+    #[cold]
+    pub(super) fn trace_held(&mut self, slot: u32, hop: u32) {
+        let super::topology::Hop { link, direction, .. } = self.routes.hops[hop as usize];
+        let packet = self.packets.get_mut(slot).trace_row;
+        let entered = self.now;
+        let Some(trace) = &mut self.trace else { return };
+        let hop = Hop { packet, link, direction, entered, left: None, end: HopEnd::OnLink };
+        let row = trace.hops.record(hop);
+        trace.hops.keep_open(slot, row);
+    }
+
+    /// A medium lets a packet go, and its link does this with it.
+    #[cold]
+    pub(super) fn trace_release(&mut self, release: &Release, step: Step) {
+        let at = Time::from_nanos(release.at);
+        let is_served = matches!(
+            release.fate,
+            Fate::Copied | Fate::Delivered | Fate::Dropped(DropCause::Corrupted | DropCause::Lost)
+        );
+        self.trace_end(release.packet.slot, is_served.then_some(at), at, step);
+    }
+
+    /// What comes of a packet that crossed a link, or waited in its medium, until `at`.
+    #[cold]
+    pub(super) fn trace_end(&mut self, slot: u32, left: Option<Time>, at: Time, step: Step) {
+        let Some(trace) = &mut self.trace else { return };
+        let end = match step {
+            Step::Cross { .. } | Step::Stays => HopEnd::OnLink,
+            Step::Deliver { at, .. } => HopEnd::Arrived(at),
+            Step::Drop(cause) => HopEnd::Dropped(cause, at),
+        };
+        trace.hops.close(slot, left, end);
+    }
+}

@@ -1,0 +1,104 @@
+//! The trace of hops: one row for every packet and link that it came to.
+
+use std::collections::BTreeMap;
+
+use anabranch_transport::time::Time;
+
+use super::{Column, Table};
+use crate::net::{Direction, DropCause};
+
+/// A packet at a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop {
+    /// Its row in the packet trace.
+    pub(crate) packet: u32,
+    pub(crate) link: u32,
+    pub(crate) direction: Direction,
+    pub(crate) entered: Time,
+    /// When its last bit has left the server; none if the server never took it.
+    pub(crate) left: Option<Time>,
+    pub(crate) end: HopEnd,
+}
+
+/// What became of a packet at a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HopEnd {
+    Arrived(Time),
+    Dropped(DropCause, Time),
+    OnLink,
+}
+
+/// Rows of hops, in the order in which they were computed.
+#[derive(Debug, Default)]
+pub(crate) struct HopTrace {
+    rows: Vec<Hop>,
+    /// The rows of packets of which more is going to be known, by their slots.
+    open: BTreeMap<u32, usize>,
+    /// The row that was written to last.
+    latest: usize,
+}
+
+impl HopTrace {
+    /// Adds a row and returns its number.
+    pub(crate) fn record(&mut self, hop: Hop) -> usize {
+        self.latest = self.rows.len();
+        self.rows.push(hop);
+        self.latest
+    }
+
+    /// A row is going to be closed, of the packet in this slot.
+    pub(crate) fn keep_open(&mut self, slot: u32, row: usize) {
+        self.open.insert(slot, row);
+    }
+
+    /// What comes of the packet in this slot, whose row was kept open.
+    pub(crate) fn close(&mut self, slot: u32, left: Option<Time>, end: HopEnd) {
+        let Some(row) = self.open.remove(&slot) else { return };
+        self.latest = row;
+        (self.rows[row].left, self.rows[row].end) = (left, end);
+    }
+
+    /// The link has made a copy of the packet of which it was told last.
+    pub(crate) fn copied(&mut self, packet: u32, arrival: Time) {
+        let copy = Hop { packet, end: HopEnd::Arrived(arrival), ..self.rows[self.latest] };
+        self.rows.push(copy);
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.rows.capacity() * size_of::<Hop>()
+    }
+
+    /// What had happened by the end of the run, in the order in which packets entered links. `places` says
+    /// where each row of the packet trace is in its table, if it is there.
+    pub(crate) fn into_table(mut self, places: &[Option<u32>], links: &[String], end: Time) -> Table {
+        self.rows.retain(|row| row.entered <= end && places[row.packet as usize].is_some());
+        self.rows.sort_by_key(|row| (row.entered, row.packet));
+        let rows = &self.rows;
+        let numbers = |value: fn(&Hop) -> Option<Time>| {
+            let seconds = |time: Time| if time <= end { time.as_secs_f64() } else { f64::NAN };
+            Column::Numbers(rows.iter().map(|row| value(row).map_or(f64::NAN, seconds)).collect())
+        };
+        let fate = |row: &Hop| match row.end {
+            HopEnd::Arrived(at) if at <= end => "arrived",
+            HopEnd::Dropped(cause, at) if at <= end => cause.name(),
+            HopEnd::Arrived(_) | HopEnd::Dropped(..) | HopEnd::OnLink => "on_link",
+        };
+        let packet = |row: &Hop| places[row.packet as usize].map_or(-1, i64::from);
+        let columns = vec![
+            ("packet", Column::Integers(rows.iter().map(packet).collect())),
+            ("link", Column::Text(rows.iter().map(|row| links[row.link as usize].clone().into()).collect())),
+            ("direction", Column::Text(rows.iter().map(|row| row.direction.name().into()).collect())),
+            ("entered_s", numbers(|row| Some(row.entered))),
+            ("left_s", numbers(|row| row.left)),
+            (
+                "ended_s",
+                numbers(|row| match row.end {
+                    HopEnd::Arrived(at) | HopEnd::Dropped(_, at) => Some(at),
+                    HopEnd::OnLink => None,
+                }),
+            ),
+            ("fate", Column::Text(rows.iter().map(|row| fate(row).into()).collect())),
+        ];
+        Table { name: "hops", columns }
+    }
+}

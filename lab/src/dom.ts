@@ -1,0 +1,61 @@
+/** Elements without a library: `h("p", { class: "note" }, "text")`. */
+
+type Child = Node | string | null | undefined | false;
+type Properties = Record<string, string | number | boolean | null | undefined | ((event: never) => void)>;
+
+function make<E extends Element>(element: E, properties: Properties, children: Child[]): E {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value as EventListener);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.filter((child): child is Node | string => !!child || child === ""));
+  return element;
+}
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  name: K,
+  properties: Properties = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  return make(document.createElement(name), properties, children);
+}
+
+export function svg<K extends keyof SVGElementTagNameMap>(
+  name: K,
+  properties: Properties = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  return make(document.createElementNS("http://www.w3.org/2000/svg", name), properties, children);
+}
+
+export function byId<E extends HTMLElement>(id: string): E {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page has no #${id}`);
+  return element as E;
+}
+
+/** What a CSS variable says now, in the light or in the dark. */
+export function ink(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+/** A canvas as large as it is shown, in the pixels of the screen; returns its context and its size in CSS pixels. */
+export function sized(canvas: HTMLCanvasElement): { context: CanvasRenderingContext2D; width: number; height: number } {
+  const { clientWidth: width, clientHeight: height } = canvas;
+  const ratio = window.devicePixelRatio || 1;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
+  const context = canvas.getContext("2d");
+  if (!context) throw new Error("the browser draws on no canvas");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return { context, width, height };
+}
+
+/** Downloads a text under this name. */
+export function save(name: string, text: string) {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}

@@ -1,0 +1,220 @@
+/** A form for a part of a scenario, made from the JSON Schema: every key with its range, unit and documentation. */
+
+import { type ScenarioDocument, keyOf } from "./document";
+import { h } from "./dom";
+import type { Tree } from "./messages";
+import type { Selection } from "./stage";
+
+type Schema = { [key: string]: Tree };
+
+const isTable = (tree: Tree | undefined): tree is { [key: string]: Tree } =>
+  typeof tree === "object" && tree !== null && !Array.isArray(tree);
+
+export class Form {
+  private selection: Selection = { kind: "run", name: "" };
+  /** Parts that a person has opened stay open when the form is made anew. */
+  private readonly open = new Set<string>();
+
+  constructor(
+    private readonly box: HTMLElement,
+    private readonly schema: Schema,
+    private readonly scenario: ScenarioDocument,
+    private readonly onPin: (path: string[]) => void,
+    private readonly canPin: (path: string[]) => boolean,
+  ) {}
+
+  select(selection: Selection) {
+    this.selection = selection;
+    this.show();
+  }
+
+  show() {
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.id : "";
+    const tree = this.scenario.good?.opened.scenario;
+    if (!tree) return this.box.replaceChildren(h("p", {}, "There is no scenario yet."));
+    let { kind, name } = this.selection;
+    const parts: [Selection["kind"], string][] = [
+      ["run", ""],
+      ...Object.keys(tree.links).map((link): [Selection["kind"], string] => ["link", link]),
+      ...Object.keys(tree.paths).map((path): [Selection["kind"], string] => ["path", path]),
+      ...Object.keys(tree.flows).map((flow): [Selection["kind"], string] => ["flow", flow]),
+    ];
+    if (!parts.some(([one, other]) => one === kind && other === name)) [kind, name] = ["run", ""];
+    const chooser = h("select", { id: "part", "aria-label": "Part of the scenario" });
+    for (const [one, other] of parts) {
+      const value = `${one}/${other}`;
+      chooser.append(h("option", { value, selected: value === `${kind}/${name}` }, other ? `${one} ${other}` : "the run"));
+    }
+    chooser.onchange = () => {
+      const [one, ...other] = chooser.value.split("/");
+      this.select({ kind: one as Selection["kind"], name: other.join("/") });
+    };
+    const definition = { run: "RunConfig", link: "LinkConfig", path: "PathConfig", flow: "FlowConfig" }[kind];
+    const schema = this.definition(definition);
+    const path = kind === "run" ? ["run"] : [`${kind}s`, name];
+    const value = kind === "run" ? tree.run : { link: tree.links, path: tree.paths, flow: tree.flows }[kind][name];
+    const fields = this.fields(schema, path, value as Tree);
+    if (kind === "run") fields.unshift(this.field(["seed"], { type: "integer", minimum: 0, description: "Every random stream is derived from it." }, tree.seed));
+    const scroll = this.box.scrollTop;
+    this.box.replaceChildren(h("label", { class: "part" }, "Settings of ", chooser), ...fields);
+    this.box.scrollTop = scroll;
+    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    this.complain();
+  }
+
+  /** Puts the sentence about a mistake at its field. */
+  complain() {
+    for (const old of this.box.querySelectorAll(".field .mistake")) old.remove();
+    for (const old of this.box.querySelectorAll("[aria-invalid]")) old.removeAttribute("aria-invalid");
+    const { mistake } = this.scenario;
+    if (!mistake) return;
+    const key = keyOf(mistake);
+    for (let length = key.length; length > 0; length--) {
+      const field = this.box.querySelector<HTMLElement>(`.field[data-path="${CSS.escape(key.slice(0, length).join("."))}"]`);
+      if (!field) continue;
+      field.append(h("p", { class: "mistake", role: "alert" }, mistake));
+      field.querySelector("input, select")?.setAttribute("aria-invalid", "true");
+      for (let part = field.closest("details"); part; part = part.parentElement?.closest("details") ?? null) part.open = true;
+      return;
+    }
+  }
+
+  private definition(name: string): Schema {
+    const definitions = this.schema["$defs"];
+    const found = isTable(definitions) ? definitions[name] : undefined;
+    return isTable(found) ? found : {};
+  }
+
+  /** Without references and without null. */
+  private resolved(schema: Schema): Schema {
+    const reference = schema["$ref"];
+    if (typeof reference === "string") {
+      const found = this.resolved(this.definition(reference.split("/").at(-1) ?? ""));
+      return { ...found, ...schema, $ref: null, about: reference.split("/").at(-1) ?? "", hint: found["description"] ?? null };
+    }
+    const choices = schema["anyOf"];
+    if (Array.isArray(choices)) {
+      const real = choices.filter((choice): choice is Schema => isTable(choice) && choice["type"] !== "null");
+      const [first] = real;
+      if (real.length === 1 && first) return { ...this.resolved(first), ...schema, anyOf: null, isOptional: true };
+    }
+    return schema;
+  }
+
+  private fields(schema: Schema, path: string[], value: Tree | undefined): HTMLElement[] {
+    const properties = schema["properties"];
+    if (!isTable(properties)) return [];
+    return Object.entries(properties).flatMap(([key, one]) => {
+      if (!isTable(one) || (key === "kind" && "const" in one)) return [];
+      return [this.field([...path, key], one, isTable(value) ? value[key] : undefined)];
+    });
+  }
+
+  private field(path: string[], given: Schema, value: Tree | undefined): HTMLElement {
+    const schema = this.resolved(given);
+    const name = path.at(-1) ?? "";
+    const dotted = path.join(".");
+    const about = typeof given["description"] === "string" ? given["description"] : String(schema["description"] ?? "");
+    const choices = schema["oneOf"];
+    const kinds = Array.isArray(choices) ? choices.filter(isTable) : [];
+    const isTagged = kinds.some((kind) => isTable(kind["properties"]) && "kind" in kind["properties"]);
+    if (isTagged) return this.tagged(path, kinds, value, about, !!schema["isOptional"]);
+    if (isTable(schema["properties"]) && (isTable(value) || schema["isOptional"])) {
+      if (!isTable(value)) return this.absent(path, about);
+      return this.part(dotted, name, about, this.fields(schema, path, value));
+    }
+    const words = kinds.map((kind) => kind["const"]).filter((word): word is string => typeof word === "string");
+    return this.plain(path, schema, value, about, words, kinds);
+  }
+
+  /** A part of the form that can be folded. */
+  private part(dotted: string, name: string, about: string, fields: HTMLElement[]): HTMLElement {
+    const part = h("details", { class: "field", "data-path": dotted, open: this.open.has(dotted) }, h("summary", {}, name), h("p", { class: "about" }, about), ...fields);
+    part.ontoggle = () => (part.open ? this.open.add(dotted) : this.open.delete(dotted));
+    return part;
+  }
+
+  private tagged(path: string[], kinds: Schema[], value: Tree | undefined, about: string, isOptional: boolean): HTMLElement {
+    const dotted = path.join(".");
+    const kindOf = (kind: Schema): string => {
+      const properties = kind["properties"];
+      const tag = isTable(properties) && isTable(properties["kind"]) ? properties["kind"]["const"] : kind["const"];
+      return typeof tag === "string" ? tag : "";
+    };
+    const now = isTable(value) ? String(value["kind"] ?? "") : typeof value === "string" ? value : "";
+    const select = h("select", { id: `key-${dotted}.kind`, "aria-label": `${path.at(-1)}, kind` });
+    if (isOptional || !now) select.append(h("option", { value: "", selected: !now }, "not set"));
+    for (const kind of kinds) select.append(h("option", { value: kindOf(kind), selected: kindOf(kind) === now }, kindOf(kind)));
+    select.onchange = () => void this.scenario.set(path, select.value ? { kind: select.value } : null);
+    const chosen = kinds.find((kind) => kindOf(kind) === now);
+    const fields = chosen ? this.fields(chosen, path, value) : [];
+    const pin = this.pinOf(path);
+    const row = h("div", { class: "row" }, h("label", { for: select.id }, path.at(-1) ?? ""), select, pin);
+    const help = h("p", { class: "about" }, [about, typeof chosen?.["description"] === "string" ? chosen["description"] : ""].filter(Boolean).join(" "));
+    const inner = fields.length ? [this.part(`${dotted}.`, `${now}: its settings`, "", fields)] : [];
+    return h("div", { class: "field", "data-path": dotted }, row, help, ...inner);
+  }
+
+  private absent(path: string[], about: string): HTMLElement {
+    const add = h("button", { type: "button", class: "small" }, "Add");
+    add.onclick = () => void this.scenario.set(path, {});
+    return h("div", { class: "field", "data-path": path.join(".") }, h("div", { class: "row" }, h("span", { class: "name" }, path.at(-1) ?? ""), h("span", { class: "quiet" }, "not set"), add), h("p", { class: "about" }, about));
+  }
+
+  private plain(path: string[], schema: Schema, value: Tree | undefined, about: string, words: string[], kinds: Schema[]): HTMLElement {
+    const dotted = path.join(".");
+    const id = `key-${dotted}`;
+    const standard = schema["default"];
+    let control: HTMLSelectElement | HTMLInputElement;
+    const isFlag = typeof value === "boolean" || (schema["type"] === "boolean" && value === undefined);
+    if (words.length > 0 && (typeof value !== "object" || value === null)) {
+      const select = h("select", { id });
+      if (value === undefined || value === null || schema["isOptional"]) select.append(h("option", { value: "", selected: value === undefined || value === null }, "default"));
+      for (const word of words) select.append(h("option", { value: word, selected: word === value }, word));
+      select.onchange = () => void this.scenario.set(path, select.value || null);
+      control = select;
+    } else if (isFlag) {
+      const box = h("input", { id, type: "checkbox", checked: value === true });
+      box.onchange = () => void this.scenario.set(path, box.checked);
+      control = box;
+    } else {
+      const text = value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
+      const input = h("input", { id, type: "text", value: text, spellcheck: "false", autocomplete: "off", placeholder: typeof standard === "string" || typeof standard === "number" ? String(standard) : "default" });
+      input.onchange = () => void this.scenario.set(path, meant(input.value));
+      control = input;
+    }
+    const chosen = kinds.find((kind) => kind["const"] === value);
+    const range = [
+      typeof schema["minimum"] === "number" ? `from ${schema["minimum"]}` : "",
+      typeof schema["maximum"] === "number" ? `to ${schema["maximum"]}` : "",
+    ].filter(Boolean);
+    const hint = typeof schema["hint"] === "string" && schema["hint"] !== about ? `${schema["hint"]}.` : "";
+    const texts = [about, typeof chosen?.["description"] === "string" ? `Now: ${chosen["description"]}` : "", hint, range.length ? `A number ${range.join(" ")}.` : ""];
+    control.setAttribute("aria-describedby", `${id}-about`);
+    return h(
+      "div",
+      { class: "field", "data-path": dotted },
+      h("div", { class: "row" }, h("label", { for: id }, path.at(-1) ?? ""), control, this.pinOf(path)),
+      h("p", { class: "about", id: `${id}-about` }, texts.filter(Boolean).join(" ")),
+    );
+  }
+
+  private pinOf(path: string[]): HTMLElement | null {
+    if (!this.canPin(path)) return null;
+    const pin = h("button", { type: "button", class: "small", title: "Make it a slider" }, "Slider");
+    pin.setAttribute("aria-label", `Make ${path.join(".")} a slider`);
+    pin.onclick = () => this.onPin(path);
+    return pin;
+  }
+}
+
+/** What a person has typed, as a value: JSON where it is JSON, text otherwise, nothing where it is empty. */
+function meant(text: string): Tree {
+  const trimmed = text.trim();
+  if (!trimmed) return null;
+  try {
+    return JSON.parse(trimmed) as Tree;
+  } catch {
+    return trimmed;
+  }
+}

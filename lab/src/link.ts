@@ -1,0 +1,28 @@
+/** A scenario in the address: its text, deflated, behind `#scenario=`. `lab/__init__.py` writes the same. */
+
+async function through(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+function piped(bytes: Uint8Array<ArrayBuffer>, by: GenericTransformStream): ReadableStream<Uint8Array> {
+  return new Blob([bytes]).stream().pipeThrough(by as ReadableWritablePair<Uint8Array, Uint8Array>);
+}
+
+export async function fragmentOf(text: string): Promise<string> {
+  const bytes = await through(piped(new TextEncoder().encode(text), new CompressionStream("deflate-raw")));
+  const code = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  return `#scenario=${code.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")}`;
+}
+
+/** The text in a fragment, if there is one. */
+export async function textOf(fragment: string): Promise<string | undefined> {
+  const code = /^#scenario=([A-Za-z0-9_-]+)$/.exec(fragment)?.[1];
+  if (!code) return undefined;
+  try {
+    const bytes = Uint8Array.from(atob(code.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+    const text = await through(piped(bytes, new DecompressionStream("deflate-raw")));
+    return new TextDecoder("utf-8", { fatal: true }).decode(text);
+  } catch {
+    return undefined;
+  }
+}

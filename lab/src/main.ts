@@ -1,0 +1,329 @@
+/** The page: what is on it, put together. */
+
+import { Compare } from "./compare";
+import { ScenarioDocument } from "./document";
+import { byId, h, save } from "./dom";
+import { LabError } from "./engine";
+import { Form } from "./form";
+import { fragmentOf, textOf } from "./link";
+import type { Tree } from "./messages";
+import { Player } from "./player";
+import { Plots } from "./plots";
+import { Pool, Stopped } from "./pool";
+import { quantity, shown } from "./quantities";
+import { colourOf, Stage } from "./stage";
+import { STORIES, type Story } from "./stories";
+import { TABLES, Trace } from "./trace";
+
+const ALERT = byId("alert");
+const TABS = ["story", "compare", "settings", "text"] as const;
+
+function alert(sentence: string) {
+  ALERT.textContent = sentence;
+  ALERT.hidden = !sentence;
+}
+
+function openTab(name: (typeof TABS)[number], isFocused = false) {
+  for (const tab of TABS) {
+    const button = byId(`tab-${tab}`);
+    button.setAttribute("aria-selected", String(tab === name));
+    button.tabIndex = tab === name ? 0 : -1;
+    byId(`panel-${tab}`).hidden = tab !== name;
+  }
+  if (isFocused) byId(`tab-${name}`).focus();
+}
+
+function watchTabs() {
+  TABS.forEach((tab, index) => {
+    const button = byId(`tab-${tab}`);
+    button.onclick = () => openTab(tab);
+    button.onkeydown = (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step) openTab(TABS[(index + step + TABS.length) % TABS.length] ?? "story", true);
+    };
+  });
+}
+
+class Page {
+  private readonly scenario: ScenarioDocument;
+  private readonly stage: Stage;
+  private readonly player: Player;
+  private readonly form: Form;
+  private readonly compare: Compare;
+  private readonly toml = byId<HTMLTextAreaElement>("toml");
+  private readonly stop = byId<HTMLButtonElement>("stop-run");
+  private readonly status = byId("run-status");
+  private readonly replication = byId<HTMLInputElement>("replication");
+  private trace: Trace | undefined;
+  private turn = 0;
+  private typing = 0;
+  /** What is done once the next run has been traced. */
+  private then: () => void = () => {};
+
+  constructor(
+    private readonly pool: Pool,
+    schema: { [key: string]: Tree },
+  ) {
+    this.scenario = new ScenarioDocument(pool);
+    this.stage = new Stage(
+      byId("stage"),
+      (selection) => {
+        this.form.select(selection);
+        openTab("settings");
+      },
+      (packet) => this.tell(packet),
+    );
+    this.player = new Player(this.stage, new Plots(byId("plots"), (time) => this.player.seek(time)));
+    this.compare = new Compare(pool, this.scenario);
+    this.form = new Form(
+      byId("panel-settings"),
+      schema,
+      this.scenario,
+      (path) => {
+        this.compare.add(path);
+        openTab("compare");
+        this.compare.ask();
+      },
+      (path) => this.compare.canPin(path),
+    );
+    this.scenario.listen((change) => (change === "opened" ? this.opened() : this.mistaken()));
+    this.listen();
+  }
+
+  async start() {
+    const chooser = byId<HTMLSelectElement>("story");
+    chooser.append(...STORIES.map(({ id, title }) => h("option", { value: id }, title)), h("option", { value: "", hidden: true }, "your own scenario"));
+    chooser.onchange = () => {
+      const story = STORIES.find(({ id }) => id === chooser.value);
+      if (story) void this.tellStory(story);
+    };
+    window.addEventListener("hashchange", () => void this.follow());
+    await this.follow();
+  }
+
+  /** What the address says. */
+  private async follow() {
+    const text = await textOf(location.hash);
+    if (text !== undefined) return this.take(text);
+    if (location.hash.startsWith("#scenario=")) alert("The link holds no scenario: it was cut, or is not of this page.");
+    const story = STORIES.find(({ id }) => location.hash === `#${id}`) ?? STORIES[0];
+    if (story) await this.tellStory(story);
+  }
+
+  /** A scenario of the person's own. */
+  private async take(text: string) {
+    byId<HTMLSelectElement>("story").value = "";
+    byId("panel-story").replaceChildren(
+      h("h2", {}, "Your own scenario"),
+      h("p", {}, "Click a link of the network to change it, or open “Settings”. Choose “Slider” beside a number to move it and see what 50 runs become. “Link” copies an address that holds the whole scenario."),
+      h("p", {}, "The stories above show what there is to see."),
+    );
+    await this.scenario.replace(text, true);
+    this.compare.start([]);
+    openTab(this.scenario.mistake ? "text" : "settings");
+  }
+
+  private async tellStory(story: Story) {
+    byId<HTMLSelectElement>("story").value = story.id;
+    if (location.hash !== `#${story.id}`) history.replaceState(null, "", `#${story.id}`);
+    const steps = story.steps.map(({ text, label, sets, at, speed, compares }) => {
+      const item = h("li", {}, text, " ");
+      if (label) {
+        const button = h("button", { type: "button", class: "small" }, label);
+        button.onclick = async () => {
+          if (at !== undefined || speed !== undefined)
+            this.then = () => {
+              if (speed !== undefined) this.player.setSpeed(speed);
+              if (at !== undefined) this.player.seek(at);
+              this.player.play();
+            };
+          if (sets) for (const [path, value] of sets) await this.scenario.set(path.split("."), value);
+          else this.arrived();
+          if (compares) {
+            openTab("compare");
+            this.compare.ask();
+          }
+        };
+        item.append(button);
+      }
+      return item;
+    });
+    byId("panel-story").replaceChildren(h("h2", {}, story.title), ...story.text.map((text) => h("p", {}, text)), h("ol", {}, ...steps));
+    byId("panel-story").scrollTop = 0;
+    openTab("story");
+    this.player.setSpeed(story.speed);
+    this.then = () => this.player.seek(story.at);
+    await this.scenario.replace(story.scenario, true);
+    this.form.select({ kind: "run", name: "" });
+    this.compare.start(story.knobs, story.metric, story.replications);
+  }
+
+  private opened() {
+    const { good, text } = this.scenario;
+    if (!good) return;
+    alert("");
+    if (document.activeElement !== this.toml || this.toml.value !== text) this.toml.value = text;
+    byId("about").textContent = good.opened.scenario.description;
+    byId("stage-title").textContent = good.opened.name || "One run";
+    this.stage.show(good.opened);
+    this.form.show();
+    this.compare.refresh();
+    this.showTools();
+    void this.run();
+  }
+
+  private mistaken() {
+    if (this.toml.value !== this.scenario.text) this.toml.value = this.scenario.text;
+    alert(this.scenario.mistake);
+    this.form.complain();
+    this.showTools();
+  }
+
+  private showTools() {
+    byId<HTMLButtonElement>("undo").disabled = !this.scenario.canUndo;
+    byId<HTMLButtonElement>("redo").disabled = !this.scenario.canRedo;
+  }
+
+  /** What a run is going to cost, if that is more than a page should begin by itself. */
+  private warning(): string {
+    const tree = this.scenario.good?.opened.scenario;
+    if (!tree) return "";
+    const flows = Object.values(tree.flows).reduce((sum, { count }) => sum + (count ?? 1), 0);
+    const seconds = quantity(tree.run.duration)?.value ?? 0;
+    const ends = Object.values(tree.flows).map(({ app }) => quantity(app["duration"])?.value ?? Infinity);
+    const longest = Math.min(seconds, Math.max(0, ...ends) + 60);
+    if (flows > MOST_FLOWS) return `The scenario has ${flows} flows`;
+    return longest * flows > MOST_FLOW_SECONDS ? `The run takes ${shown(longest)} s of simulated time with ${flows} flows` : "";
+  }
+
+  private async run(isWanted = false) {
+    const { good } = this.scenario;
+    if (!good) return;
+    const turn = ++this.turn;
+    const warning = isWanted ? "" : this.warning();
+    if (warning) {
+      this.pool.stopTrace();
+      this.stop.hidden = true;
+      this.player.load(undefined);
+      const go = h("button", { type: "button", class: "small" }, "Run it all the same");
+      go.onclick = () => void this.run(true);
+      this.status.replaceChildren(`${warning}, which may take long here. `, go);
+      return;
+    }
+    this.stop.hidden = false;
+    this.status.textContent = "Running …";
+    try {
+      const traced = await this.pool.trace(good.text, Math.max(0, Math.floor(Number(this.replication.value) || 0)), TABLES);
+      if (turn !== this.turn) return;
+      this.trace = new Trace(good.opened.scenario, traced);
+      this.status.textContent = `${this.trace.packets.length} packets in ${shown(this.trace.end)} s, computed in ${shown(traced.took)} ms`;
+      this.player.load(this.trace);
+      this.showLegend(this.trace);
+      byId("packet").hidden = true;
+      this.arrived();
+    } catch (error) {
+      if (turn !== this.turn) return;
+      if (error instanceof Stopped) this.status.textContent = "Stopped.";
+      else if (error instanceof LabError) this.status.textContent = error.message;
+      else throw error;
+    } finally {
+      if (turn === this.turn) this.stop.hidden = true;
+    }
+  }
+
+  private arrived() {
+    const then = this.then;
+    this.then = () => {};
+    then();
+  }
+
+  private showLegend(trace: Trace) {
+    const keys = Object.entries(trace.scenario.flows).flatMap(([flow, { paths }]) =>
+      paths.map((path, number) => {
+        const key = h("span", { class: "key" }, paths.length > 1 || Object.keys(trace.scenario.flows).length > 1 ? `${flow} on ${path}` : flow);
+        key.style.setProperty("--key", colourOf(trace.colour(flow, number)));
+        return key;
+      }),
+    );
+    byId("legend").replaceChildren(...keys.slice(0, 8), h("span", {}, "■ data ○ acknowledgements and control ✕ lost ▮ queue"));
+  }
+
+  /** The story of a packet. */
+  private tell(number: number) {
+    const packet = this.trace?.packets[number];
+    const { trace } = this;
+    if (!packet || !trace) return;
+    this.player.pause();
+    this.stage.marked = number;
+    const at = (time: number) => (Number.isFinite(time) ? `${time.toFixed(5)} s` : "–");
+    const rows = trace.story(number).map(({ link, isForward, entered, begun, left, ended, fate }) =>
+      h("tr", {}, ...[`${link}${isForward ? "" : " (reverse)"}`, at(entered), Number.isFinite(left) ? `${shown((begun - entered) * 1e3)} ms` : "–", at(left), at(ended), fate.replaceAll("_", " ")].map((text) => h("td", {}, text))),
+    );
+    const close = h("button", { type: "button", class: "small" }, "Close");
+    const box = byId("packet");
+    close.onclick = () => {
+      box.hidden = true;
+      this.stage.marked = undefined;
+      this.player.seek(this.player.now);
+    };
+    box.replaceChildren(
+      h("p", {}, h("b", {}, `${packet.kind.replaceAll("_", " ")}${packet.tsn >= 0 ? ` ${packet.tsn}` : ""}`), `, ${packet.size} B of ${packet.flow}, sent by ${trace.host(packet.flow, packet.side)} on ${trace.pathName(packet.flow, packet.path)} at ${at(packet.sent)}: ${packet.fate.replaceAll("_", " ")}. `, close),
+      h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ...["link", "came", "waited", "left", "arrived", "fate"].map((text) => h("th", {}, text)))), h("tbody", {}, ...rows))),
+    );
+    box.hidden = false;
+    this.player.seek(this.player.now);
+  }
+
+  private listen() {
+    this.toml.oninput = () => {
+      clearTimeout(this.typing);
+      this.typing = window.setTimeout(() => void this.scenario.replace(this.toml.value), 300);
+    };
+    byId("undo").onclick = () => void this.scenario.undo();
+    byId("redo").onclick = () => void this.scenario.redo();
+    byId("save").onclick = () => save(`${this.scenario.good?.opened.name || "scenario"}.toml`, this.scenario.text);
+    const file = byId<HTMLInputElement>("file");
+    byId("open").onclick = () => file.click();
+    file.onchange = async () => {
+      const [chosen] = file.files ?? [];
+      if (!chosen) return;
+      file.value = "";
+      if (chosen.size > MOST_FILE_BYTES) return alert(`${chosen.name} has ${shown(chosen.size)} bytes; a scenario has at most ${MOST_FILE_BYTES}.`);
+      await this.take(await chosen.text());
+    };
+    byId("share").onclick = async () => {
+      const fragment = await fragmentOf(this.scenario.text);
+      history.replaceState(null, "", fragment);
+      try {
+        await navigator.clipboard.writeText(location.href);
+        this.status.textContent = "The link is copied.";
+      } catch {
+        this.status.textContent = "The link stands in the address bar.";
+      }
+    };
+    byId("ask").onclick = () => this.compare.ask();
+    this.stop.onclick = () => this.pool.stopTrace();
+    this.replication.onchange = () => void this.run();
+  }
+}
+
+const MOST_FLOWS = 64;
+const MOST_FLOW_SECONDS = 1200;
+const MOST_FILE_BYTES = 16_000_000;
+
+async function main() {
+  watchTabs();
+  const response = await fetch("engine.wasm");
+  if (!response.ok) throw new Error(`engine.wasm: ${response.status}`);
+  const module = await WebAssembly.compile(await response.arrayBuffer());
+  const pool = new Pool(module);
+  const schema = (await pool.schema()) as { [key: string]: Tree };
+  byId("version").textContent = `Anabranch ${await pool.version()}`;
+  await new Page(pool, schema).start();
+  document.body.dataset["ready"] = "true";
+}
+
+main().catch((error: unknown) => {
+  alert(`The lab cannot start: ${error instanceof Error ? error.message : String(error)}`);
+  throw error;
+});

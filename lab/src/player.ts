@@ -1,0 +1,169 @@
+/** Plays a traced run: where it is in time, how fast it goes, and what a person does to it. */
+
+import { byId, h, ink, sized } from "./dom";
+import type { Plots } from "./plots";
+import type { Stage } from "./stage";
+import type { Moment, Trace } from "./trace";
+
+/** Seconds of the run in a second of the person. */
+const SPEEDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
+const STEP_S = 0.01;
+
+export class Player {
+  private trace: Trace | undefined;
+  private time = 0;
+  private isPlaying = false;
+  private speed = 0.05;
+  private frame = 0;
+  private before = 0;
+  private readonly button = byId<HTMLButtonElement>("play");
+  private readonly clock = byId("clock");
+  private readonly event = byId("event");
+  private readonly scrub = byId<HTMLInputElement>("scrub");
+  private readonly line = byId<HTMLCanvasElement>("timeline");
+  private readonly pace = byId<HTMLSelectElement>("speed");
+  /** Where nothing is to move, pictures follow each other as on slides. */
+  private readonly isCalm = matchMedia("(prefers-reduced-motion: reduce)");
+
+  constructor(
+    private readonly stage: Stage,
+    private readonly plots: Plots,
+  ) {
+    for (const speed of SPEEDS) {
+      const label = speed >= 1 ? `${speed} ×` : `1/${Math.round(1 / speed)}`;
+      this.pace.append(h("option", { value: speed, selected: speed === this.speed }, label));
+    }
+    this.pace.onchange = () => (this.speed = Number(this.pace.value));
+    this.button.onclick = () => this.toggle();
+    byId("step-back").onclick = () => this.seek(this.time - this.step);
+    byId("step").onclick = () => this.seek(this.time + this.step);
+    byId("next-event").onclick = () => this.jump(["event", "window"]);
+    byId("next-drop").onclick = () => this.jump(["drop"]);
+    this.scrub.oninput = () => this.seek(Number(this.scrub.value));
+    new ResizeObserver(() => this.drawLine()).observe(this.line);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.seek(this.time));
+    document.addEventListener("keydown", (event) => this.hear(event));
+  }
+
+  load(trace: Trace | undefined) {
+    this.pause();
+    this.trace = trace;
+    this.stage.play(trace);
+    this.plots.show(trace);
+    this.scrub.max = String(trace?.end ?? 0);
+    this.seek(Math.min(this.time, trace?.end ?? 0));
+  }
+
+  get now() {
+    return this.time;
+  }
+
+  setSpeed(speed: number) {
+    this.speed = speed;
+    this.pace.value = String(speed);
+  }
+
+  play() {
+    if (!this.trace) return;
+    if (this.time >= this.trace.end) this.time = 0;
+    this.isPlaying = true;
+    this.button.textContent = "Pause";
+    this.button.setAttribute("aria-pressed", "true");
+    this.before = performance.now();
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame((now) => this.tick(now));
+  }
+
+  pause() {
+    this.isPlaying = false;
+    this.button.textContent = "Play";
+    this.button.setAttribute("aria-pressed", "false");
+    cancelAnimationFrame(this.frame);
+  }
+
+  toggle() {
+    if (this.isPlaying) this.pause();
+    else this.play();
+  }
+
+  seek(time: number) {
+    const end = this.trace?.end ?? 0;
+    this.time = Math.min(Math.max(0, time), end);
+    this.show();
+  }
+
+  private get step() {
+    return Math.min(STEP_S, this.speed / 10);
+  }
+
+  private jump(kinds: Moment["kind"][]) {
+    const next = this.trace?.next(this.time, kinds);
+    this.pause();
+    if (next) this.seek(next.time);
+    else this.event.textContent = "Nothing of the kind comes any more.";
+  }
+
+  private tick(now: number) {
+    if (!this.isPlaying || !this.trace) return;
+    const passed = now - this.before;
+    if (!this.isCalm.matches || passed >= 700) {
+      this.before = now;
+      // A tab that was away for long does not leap.
+      this.time += Math.min(passed, 1000) * 1e-3 * this.speed;
+      if (this.time >= this.trace.end) {
+        this.time = this.trace.end;
+        this.pause();
+      }
+      this.show();
+    }
+    if (this.isPlaying) this.frame = requestAnimationFrame((next) => this.tick(next));
+  }
+
+  private show() {
+    const { trace, time } = this;
+    this.stage.draw(time, this.speed);
+    this.plots.seek(time);
+    this.scrub.value = String(time);
+    const digits = this.speed < 0.01 ? 4 : 3;
+    this.clock.textContent = `${time.toFixed(digits)} s`;
+    this.scrub.setAttribute("aria-valuetext", `${time.toFixed(digits)} seconds`);
+    const last = trace?.last(time);
+    const text = last ? `${last.time.toFixed(3)} s · ${last.text}` : "";
+    if (this.event.textContent !== text) this.event.textContent = text;
+    this.drawLine();
+  }
+
+  /** Events above, timeouts and cuts in the middle, drops below. */
+  private drawLine() {
+    const { context, width, height } = sized(this.line);
+    const { trace } = this;
+    if (!trace || trace.end === 0 || width === 0) return;
+    const at = (time: number) => (time / trace.end) * width;
+    const rows = { event: [2, ink("blue")], window: [height / 3 + 1, ink("orange")], drop: [(2 * height) / 3 + 1, ink("ink")] } as const;
+    for (const { time, kind } of trace.moments) {
+      const [top, colour] = rows[kind];
+      context.fillStyle = colour;
+      context.fillRect(at(time) - 0.75, top, 1.5, height / 3 - 3);
+    }
+    context.fillStyle = ink("ink");
+    context.fillRect(at(this.time) - 1, 0, 2, height);
+  }
+
+  private hear(event: KeyboardEvent) {
+    const target = event.target as HTMLElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(target.tagName)) return;
+    if (target.getAttribute("role") === "button" || target.getAttribute("role") === "tab") return;
+    const actions: Record<string, () => void> = {
+      " ": () => this.toggle(),
+      ArrowRight: () => this.seek(this.time + this.step),
+      ArrowLeft: () => this.seek(this.time - this.step),
+      e: () => this.jump(["event", "window"]),
+      d: () => this.jump(["drop"]),
+      Home: () => this.seek(0),
+    };
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  }
+}

@@ -1,0 +1,210 @@
+/** Guided scenes: a scenario, a few sentences, and things to try. */
+
+import type { Knob } from "./compare";
+import type { Tree } from "./messages";
+import failover from "../../scenarios/failover.toml";
+import lossClocks from "../../scenarios/loss-clocks.toml";
+import sharedBottleneck from "../../scenarios/shared-bottleneck.toml";
+import slowSecondPath from "../../scenarios/slow-second-path.toml";
+import wifiToLte from "../../scenarios/wifi-to-lte.toml";
+import bufferbloat from "./stories/bufferbloat.toml";
+
+export interface Step {
+  text: string;
+  /** What a button beside it is called, and what it does: sets keys, goes to a time, goes on at a speed. */
+  label?: string;
+  sets?: [path: string, value: Tree][];
+  at?: number;
+  speed?: number;
+  /** Whether it opens the sliders. */
+  compares?: boolean;
+}
+
+export interface Story {
+  id: string;
+  title: string;
+  text: string[];
+  scenario: string;
+  /** Where the player stands first, in seconds, and its speed. */
+  at: number;
+  speed: number;
+  steps: Step[];
+  knobs: Knob[];
+  metric: string;
+  replications: number;
+}
+
+export const STORIES: Story[] = [
+  {
+    id: "dead-path",
+    title: "The path dies in mid-call",
+    text: [
+      "A telephone call runs over SCTP with two paths. After 10 s the first one is cut; after 20 s it is back. Nothing tells the caller: packets simply stop arriving, and it has to find out by itself.",
+      "What it has is a timer. Each time it runs out, the packet is sent again and the timer is doubled, up to RTO.Max. Only after Path.Max.Retrans of those in a row is the path given up, and the call goes on over the other one. Until then the person hears nothing.",
+    ],
+    scenario: failover,
+    at: 9.95,
+    speed: 0.02,
+    steps: [
+      { text: "Watch the packets of path p0 die from 10 s on.", label: "Play from 9.95 s", at: 9.95, speed: 0.02 },
+      { text: "Each “timeout” on the timeline is a doubling. “Next event” walks through them, until the path is inactive and the second path carries the call." },
+      { text: "With the standard's RTO.Max of 60 s, the same outage is a silence of many seconds.", label: "RTO.Max = 60 s", sets: [["flows.call.transport.rto_max", "60 s"], ["flows.call.transport.rto_min", "1 s"]], at: 9.95, speed: 0.5 },
+      { text: "What would a value in between do to the call? Move RTO.Max and Path.Max.Retrans and look at the mean opinion score, 1 to 4.5.", label: "Open the sliders", compares: true },
+    ],
+    knobs: [
+      { path: ["flows", "call", "transport", "rto_min"], label: "RTO.Min", least: 0.02, most: 1, isLogarithmic: true, family: "s" },
+      { path: ["flows", "call", "transport", "rto_max"], label: "RTO.Max", least: 1, most: 60, isLogarithmic: true, family: "s" },
+      { path: ["flows", "call", "transport", "path_max_retrans"], label: "Path.Max.Retrans", least: 1, most: 10 },
+    ],
+    metric: "call.mos",
+    replications: 20,
+  },
+  {
+    id: "bufferbloat",
+    title: "Bufferbloat, and what CoDel does",
+    text: [
+      "A download and a telephone call share an access link of 10 Mbit/s. Its queue has room for 1000 packets, as many devices do. TCP slows down only when a packet is lost, so it goes on filling the queue, and every packet of the call waits behind what is there: up to a second of download.",
+      "CoDel looks at how long packets wait, not at how many there are. When the shortest wait within 100 ms stays above 5 ms, it drops one packet, and TCP backs off while the queue is still short.",
+    ],
+    scenario: bufferbloat,
+    at: 0,
+    speed: 0.1,
+    steps: [
+      { text: "See the queue grow from the first second on, and the delay of the call's frames with it.", label: "Play from the start", at: 0.5, speed: 0.2 },
+      { text: "The same with CoDel: look at the queue and at the delay of the frames.", label: "Queue: CoDel", sets: [["links.access.queue", { kind: "codel" }]], at: 0.5, speed: 0.2 },
+      { text: "CoDel drops at the head of the queue, where it hurts soonest. Find one.", label: "At 2 s, slowly", at: 2, speed: 0.01 },
+      { text: "A small queue helps as well, but costs the download. How small may it be? Choose the queue, move its length, and change the scalar to the download's goodput.", label: "Open the sliders", compares: true },
+    ],
+    knobs: [
+      {
+        path: ["links", "access", "queue"],
+        label: "Queue",
+        choices: [
+          { label: "drop_tail, 1000 packets", value: '{ kind = "drop_tail", packets = 1000 }' },
+          { label: "CoDel", value: '{ kind = "codel" }' },
+          { label: "FQ-CoDel", value: '{ kind = "fq_codel" }' },
+          { label: "PIE", value: '{ kind = "pie" }' },
+        ],
+      },
+      { path: ["links", "access", "delay"], label: "Delay", least: 0.001, most: 0.2, isLogarithmic: true, family: "s" },
+    ],
+    metric: "call.mos",
+    replications: 20,
+  },
+  {
+    id: "slow-second-path",
+    title: "Two paths slower than one",
+    text: [
+      "A transfer over MPTCP has a fast path, and a second one of 500 ms. The receiver hands data on in order: what came over the fast path waits for a piece that is still on the slow one. Meanwhile it fills the receive buffer, and when that is full the sender has to stop, fast path and all.",
+      "This is head-of-line blocking. Which path the next piece goes on is the scheduler's choice, and how much it matters depends on the buffer.",
+    ],
+    scenario: slowSecondPath,
+    at: 1,
+    speed: 0.05,
+    steps: [
+      { text: "Watch the fast path fall silent although it has room.", label: "Play from 3 s", at: 3, speed: 0.1 },
+      { text: "BLEST does not use the slow path where that would block the window.", label: "Scheduler: BLEST", sets: [["flows.transfer.transport.scheduler", "blest"]], at: 3, speed: 0.1 },
+      { text: "How large does the buffer have to be without it?", label: "Open the sliders", compares: true },
+    ],
+    knobs: [
+      { path: ["flows", "transfer", "transport", "receive_buffer"], label: "Receive buffer", least: 5e4, most: 5e6, isLogarithmic: true, family: "B" },
+      { path: ["links", "slow", "delay"], label: "Delay of the slow path", least: 0.01, most: 0.5, isLogarithmic: true, family: "s" },
+      {
+        path: ["flows", "transfer", "transport", "scheduler"],
+        label: "Scheduler",
+        choices: [
+          { label: "min_rtt", value: "min_rtt" },
+          { label: "BLEST", value: "blest" },
+          { label: "ECF", value: "ecf" },
+          { label: "round_robin", value: "round_robin" },
+        ],
+      },
+    ],
+    metric: "transfer.goodput_kbit_per_s",
+    replications: 20,
+  },
+  {
+    id: "leaving-home",
+    title: "Wi-Fi to LTE in mid-call",
+    text: [
+      "A person walks out of the house with a call on the phone. The Wi-Fi gets slower and loses more from 8 s on, and at 15 s the front door shuts it off. LTE is there all the time, with more delay.",
+      "Failover as the standard has it reacts to silence only: a Wi-Fi that still lets nine of ten packets through is not silent. So the worst seconds are those before the door.",
+    ],
+    scenario: wifiToLte,
+    at: 7.9,
+    speed: 0.05,
+    steps: [
+      { text: "Look at the losses between 12 s and 15 s, and at the score of each second below.", label: "Play from 11.9 s", at: 11.9, speed: 0.1 },
+      { text: "A policy that compares delays leaves the Wi-Fi only when LTE is quicker, which it never is.", label: "Policy: delay_centric", sets: [["flows.call.transport.policy", { kind: "delay_centric" }]], at: 11.9, speed: 0.1 },
+      { text: "How much does an early failover help? Move RTO.Max and the heartbeat's interval.", label: "Open the sliders", compares: true },
+    ],
+    knobs: [
+      { path: ["flows", "call", "transport", "rto_max"], label: "RTO.Max", least: 0.1, most: 10, isLogarithmic: true, family: "s" },
+      { path: ["flows", "call", "transport", "hb_interval"], label: "Heartbeat interval", least: 0.1, most: 30, isLogarithmic: true, family: "s" },
+      { path: ["links", "lte", "delay"], label: "Delay of LTE", least: 0.01, most: 0.3, isLogarithmic: true, family: "s" },
+    ],
+    metric: "call.mos",
+    replications: 50,
+  },
+  {
+    id: "shared-bottleneck",
+    title: "Two windows at one bottleneck",
+    text: [
+      "A phone sends over two paths at once, and a laptop beside it over one. All of it meets in one bottleneck of 20 Mbit/s. Three windows that know nothing of each other take a third each, so the phone takes two thirds.",
+      "Coupled windows grow together no faster than one: the phone should then take no more than the laptop (RFC 6356, goal 2).",
+    ],
+    // A third of the time shows the same.
+    scenario: sharedBottleneck.replace('duration = "120 s"', 'duration = "40 s"'),
+    at: 20,
+    speed: 0.02,
+    steps: [
+      { text: "Three colours share the bottleneck. Look at the three windows below.", label: "Play from 20 s", at: 20, speed: 0.02 },
+      { text: "The phone's two windows coupled by LIA.", label: "Coupling: LIA", sets: [["flows.multi.transport.load_sharing.coupling", { kind: "lia" }]], at: 20, speed: 0.02 },
+      { text: "Compare the couplings by the goodput of both, over several runs.", label: "Open the sliders", compares: true },
+    ],
+    knobs: [
+      {
+        path: ["flows", "multi", "transport", "load_sharing", "coupling"],
+        label: "Coupling",
+        choices: [
+          { label: "none (per_path)", value: '{ kind = "per_path" }' },
+          { label: "LIA", value: '{ kind = "lia" }' },
+          { label: "OLIA", value: '{ kind = "olia" }' },
+        ],
+      },
+      { path: ["links", "bottleneck", "queue", "packets"], label: "Queue of the bottleneck", least: 5, most: 500 },
+    ],
+    metric: "single.goodput_kbit_per_s",
+    replications: 20,
+  },
+  {
+    id: "frozen-loss-clock",
+    title: "The frozen loss clock",
+    text: [
+      "A link that loses in bursts is either in a good or in a bad state. In ns-2 the state changes only when a packet comes: on an idle path the clock stands still, and a path that was left while it was bad is still bad when somebody looks again.",
+      "With a clock of time slots, the bad state is over after its 100 ms, whether or not somebody looks. The difference decides what failover is worth; the study voip-sctp rests on the first kind.",
+    ],
+    scenario: lossClocks,
+    at: 0,
+    speed: 0.05,
+    steps: [
+      { text: "Crosses come in bursts. See on which path the call is, and what the idle one is asked by its heartbeats.", label: "Play", at: 1, speed: 0.05 },
+      { text: "The same with a clock that moves with arrivals only.", label: "Clock: arrivals", sets: [["links.first.loss.clock", "on_arrival"], ["links.second.loss.clock", "on_arrival"]], at: 1, speed: 0.05 },
+      { text: "Compare the score of the call for both clocks, and for longer timers.", label: "Open the sliders", compares: true },
+    ],
+    knobs: [
+      {
+        path: ["links", "first", "loss", "clock"],
+        also: [["links", "second", "loss", "clock"]],
+        label: "Loss clock",
+        choices: [
+          { label: "slots of time", value: "slot" },
+          { label: "arrivals, as ns-2", value: "on_arrival" },
+        ],
+      },
+      { path: ["flows", "call", "transport", "rto_max"], label: "RTO.Max", least: 0.05, most: 10, isLogarithmic: true, family: "s" },
+    ],
+    metric: "call.mos",
+    replications: 50,
+  },
+];

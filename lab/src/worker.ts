@@ -1,0 +1,69 @@
+/** A worker: one engine, one question after the other. A batch is given up when the next one comes. */
+
+import { Engine, LabError, type Places } from "./engine";
+import type { Reply, Request, Scalars } from "./messages";
+
+declare const self: DedicatedWorkerGlobalScope;
+
+let engine: Engine;
+/** The batch that is wanted: the latest. */
+let wanted = 0;
+
+const say = (reply: Reply) => self.postMessage(reply);
+
+/** Lets messages in that have come meanwhile. */
+const breathe = (() => {
+  const { port1, port2 } = new MessageChannel();
+  let go = () => {};
+  port1.onmessage = () => go();
+  return () => new Promise<void>((resolve) => ((go = resolve), port2.postMessage(null)));
+})();
+
+self.onmessage = ({ data }: MessageEvent<Request>) => {
+  if (data.kind === "start") engine = new Engine(data.module);
+  else if (data.kind === "stop") wanted = 0;
+  else
+    answer(data).catch((error: unknown) => {
+      const sentence = error instanceof LabError ? error.message : `the page has failed: ${String(error)}`;
+      say({ kind: "error", id: data.id, sentence });
+    });
+};
+
+async function answer(request: Exclude<Request, { kind: "start" } | { kind: "stop" }>) {
+  const { id } = request;
+  const start = performance.now();
+  switch (request.kind) {
+    case "open":
+      return say({ kind: "answer", id, answer: engine.ask({ ask: "open", text: request.text, files: request.files }) });
+    case "edit": {
+      const { text, path, value } = request;
+      return say({ kind: "answer", id, answer: engine.ask({ ask: "edit", text, path, value }) });
+    }
+    case "schema":
+    case "version":
+      return say({ kind: "answer", id, answer: engine.ask({ ask: request.kind }) });
+    case "trace": {
+      engine.ask({ ask: "open", text: request.text });
+      const { replication, tables } = request;
+      const run = engine.ask<{ scalars: Scalars; tables: Places }>({ ask: "run", replication, tables });
+      const named = Object.entries(run.tables).map(([name, places]) => [name, engine.table(places)]);
+      const took = performance.now() - start;
+      return say({ kind: "traced", id, scalars: run.scalars, tables: Object.fromEntries(named), took });
+    }
+    case "batch": {
+      wanted = id;
+      engine.ask({ ask: "open", text: request.text, sets: request.sets });
+      for (const replication of request.replications) {
+        if (wanted !== id) return;
+        const { scalars } = engine.ask<{ scalars: Scalars }>({
+          ask: "run",
+          replication,
+          scalars: request.scalars,
+        });
+        say({ kind: "row", id, replication, scalars });
+        await breathe();
+      }
+      return say({ kind: "done", id, took: performance.now() - start });
+    }
+  }
+}
