@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import math
+import shlex
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -225,7 +228,8 @@ def test_nobody_waits_at_the_port() -> None:
         ({"rto_max": "1"}, "rto_max: `1` is not a length of time"),
         ({"rto_maximum": "1 s"}, "unknown field `rto_maximum`"),
         ({"policy": {"kind": "best"}}, "policy"),
-        ({"rto_max": object()}, "settings must be texts, numbers and booleans"),
+        ({"rto_max": object()}, "rto_max = .*: settings are texts, finite numbers"),
+        ({"policy": {"kind": math.nan}}, r"policy\.kind = nan: settings are"),
     ],
 )
 def test_settings_that_are_none(settings: dict[str, object], sentence: str) -> None:
@@ -256,6 +260,10 @@ def test_arguments_that_are_none() -> None:
                 await ours.send(b"")
             with pytest.raises(AnabranchError, match="retransmissions and lifetime are both given"):
                 await ours.send(b"x", retransmissions=1, lifetime_ms=5)
+            with pytest.raises(AnabranchError, match="path is 1; it must be from 0 to 0"):
+                ours.set_primary(1)
+            with pytest.raises(TypeError, match="bytes-like"):
+                await ours.send(5)  # type: ignore[arg-type]
 
     run(work)
 
@@ -341,6 +349,53 @@ def test_associations_that_nobody_accepts_are_no_more_than_so_many(
     run(work)
 
 
+def test_associations_that_a_listener_leaves_behind_are_aborted() -> None:
+    async def work() -> None:
+        async with sctp.Endpoint([LOOPBACK]) as server, sctp.Endpoint([LOOPBACK]) as client:
+            assert server.udp_port
+            async with server.listen(5001) as listener:
+                connect = [client.connect(LOOPBACK, 5001, udp_port=server.udp_port) for _ in "ab"]
+                one, other = await asyncio.gather(*connect)
+                given = await listener.accept()
+                while not listener._accepted:
+                    await asyncio.sleep(0.01)
+            with pytest.raises(LiveError, match="nobody waits at the port any more"):
+                await listener.accept()
+            await asyncio.wait(
+                [asyncio.create_task(end.ended()) for end in (one, other)],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            assert {one.reason, other.reason} == {None, "aborted"}
+            assert given.reason is None
+
+    run(work)
+
+
+def test_what_an_association_says_after_its_end() -> None:
+    async def work() -> None:
+        endpoint = sctp.Endpoint([LOOPBACK])
+        for _ in range(2):  # it may be opened again
+            async with endpoint, endpoint.listen(5001):
+                assert endpoint.udp_port
+                ours = await endpoint.connect(LOOPBACK, 5001, udp_port=endpoint.udp_port)
+                assert ours.reason is None
+            assert (ours.reason, ours.paths(), ours.scalars()) == ("aborted", [], {})
+            await ours.shutdown()
+            await ours.abort()
+            with pytest.raises(sctp.AssociationClosedError, match="aborted"):
+                ours.set_primary(0)
+        async with pair() as (ours, theirs):
+            await theirs.send(b"so that it has an end to wait for")
+            theirs._host.command(theirs._number, "shutdown")
+            with pytest.raises(sctp.AssociationClosedError, match="is closing") as closed:
+                await theirs.send(b"too late")
+            assert closed.value.reason == "closing"
+            await ours.receive()
+            await theirs.ended()
+
+    run(work)
+
+
 def test_a_transfer_goes_on_beside_noise() -> None:
     """Datagrams of nobody, from a socket of its own, at the server's port."""
 
@@ -377,8 +432,22 @@ def test_what_is_no_call_is_said() -> None:
             with pytest.raises(sctp.AssociationClosedError, match="aborted"):
                 await call
 
+    async def heard(what: bytes) -> None:
+        async with pair() as (ours, theirs):
+            caller = sctp.Talk(ours, {"duration": "0.2 s"}, calls=True)
+            called = sctp.Talk(theirs, calls=False)
+            _, outcome = await asyncio.gather(caller.run(), said(ours, what, called))
+            assert not [value for value in outcome.scalars.values() if abs(value) >= 1e15]
+            assert not [name for name in outcome.scalars if "[" in name]
+
+    async def said(end: sctp.Association, what: bytes, call: sctp.Talk) -> sctp.Outcome:
+        await end.send(what, stream=1)
+        return await call.run()
+
     run(lambda: asks(b'{"codec": "tin can"}'))
     run(ends)
+    run(lambda: heard(b"[" * 100_000))
+    run(lambda: heard(b'{"heard": {"[/x]": 1, "mos": 1' + b"0" * 400 + b"}}"))
 
 
 def free_port() -> int:
@@ -417,6 +486,103 @@ def test_a_file_goes_through_the_command_line(tmp_path: Path) -> None:
     assert json.loads(counted.read_text())["sctp.data_chunks_sent"] >= 700
 
 
+@contextmanager
+def waiting(
+    *words: str, stdin: int = subprocess.DEVNULL
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A command that waits for a peer, and its port of UDP."""
+    udp = str(free_port())
+    whole = command(*words, "--address", LOOPBACK, "--udp", udp)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(whole, stdin=stdin, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stderr
+        assert "waits at port 5001" in process.stderr.readline()
+        try:
+            yield process, udp
+        finally:
+            process.kill()
+
+
+async def said_to(udp: str, *messages: bytes) -> None:
+    """An end that says this and shuts down."""
+    async with sctp.connect(LOOPBACK, 5001, udp_port=int(udp)) as association:
+        for message in messages:
+            await association.send(message)
+
+
+def test_who_waits_without_anything_to_say_hears() -> None:
+    with waiting("listen", "5001") as (listening, udp):
+        run(lambda: said_to(udp, b"one\n", b"two\n"))
+        out, _ = listening.communicate(timeout=30)
+    assert (listening.returncode, out) == (0, "one\ntwo\n")
+
+
+def test_a_process_ends_although_standard_input_does_not() -> None:
+    """Python gives up with SIGABRT where a thread reads from its own standard input."""
+    with waiting("listen", "5001", stdin=subprocess.PIPE) as (listening, udp):
+        run(lambda: said_to(udp, b"bye\n"))
+        assert listening.wait(timeout=30) == 0
+
+
+def test_peers_that_vanish_do_not_end_who_keeps_listening() -> None:
+    async def aborts(udp: str) -> None:
+        async with sctp.connect(LOOPBACK, 5001, udp_port=int(udp)) as association:
+            await association.abort()
+
+    with waiting("listen", "5001", "--keep") as (listening, udp):
+        run(lambda: aborts(udp))
+        run(lambda: said_to(udp, b"next\n"))
+        assert listening.stdout
+        assert listening.stdout.readline() == "next\n"
+        listening.send_signal(signal.SIGTERM)
+        _, err = listening.communicate(timeout=30)
+    assert "the association has been aborted" in err
+    assert "Traceback" not in err
+
+
+def test_what_was_not_received_whole_is_no_file(tmp_path: Path) -> None:
+    async def aborts(udp: str) -> None:
+        async with sctp.connect(LOOPBACK, 5001, udp_port=int(udp)) as association:
+            await association.send(b"half")
+            await association.abort()
+
+    with waiting("receive", "5001", str(tmp_path / "copy")) as (receiving, udp):
+        run(lambda: aborts(udp))
+        assert receiving.wait(timeout=30) == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_sender_hears_that_the_disk_is_full() -> None:
+    async def ends(udp: str) -> None:
+        async with sctp.connect(LOOPBACK, 5001, udp_port=int(udp)) as association:
+            with suppress(sctp.AssociationClosedError):
+                while True:
+                    await association.send(bytes(100_000))
+            await association.ended()
+            assert association.reason == "aborted"
+
+    with waiting("receive", "5001", "/dev/full") as (receiving, udp):
+        run(lambda: ends(udp))
+        _, err = receiving.communicate(timeout=30)
+    assert (receiving.returncode, err.count("\n")) == (2, 1)
+    assert "/dev/full: " in err
+
+
+@pytest.mark.parametrize("redirection", ["<&-", ">&-"])
+def test_streams_that_are_closed(redirection: str) -> None:
+    words = shlex.join(command("connect", LOOPBACK, "5001"))
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec {words} {redirection}"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is closed" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -426,6 +592,17 @@ def test_a_file_goes_through_the_command_line(tmp_path: Path) -> None:
         (["connect", LOOPBACK, "5001", "--set", "rto_max=soon"], "rto_max"),
         (["call"], "a call needs either HOST and PORT, or --listen PORT"),
         (["send", LOOPBACK, "5001", "--size", "0"], "--size is 0; it must be at least 1"),
+        (
+            ["send", LOOPBACK, "5001", "-", "--stream", "65536"],
+            "stream is 65536; it must be from 0",
+        ),
+        (["receive", "5001", "--out"], "unknown option: `--out`"),
+        (
+            ["call", LOOPBACK, "5001", "--duration", "nan"],
+            "--duration is nan; it must be more than",
+        ),
+        (["call", LOOPBACK, "5001", "--app", "codec=tin"], "unknown variant `tin`"),
+        (["listen", "5001", "--set", "rto_min=nan"], "rto_min = nan: settings are texts"),
     ],
 )
 def test_mistakes_on_the_command_line(words: list[str], sentence: str) -> None:

@@ -334,7 +334,10 @@ class LiveHost:
         unordered: bool,
         reliability: tuple[str, int] | None = None,
     ) -> int | None:
-        """The message's number; None where the send buffer is full."""
+        """The message's number; None where the send buffer is full.
+
+        Raises BrokenPipeError where the association takes no message any more.
+        """
     def command(self, number: int, command: str, path: int = 0) -> None: ...
     def change_address(self, number: int, change: str, text: str) -> None: ...
     def reset_streams(self, number: int, streams: Sequence[int]) -> None: ...

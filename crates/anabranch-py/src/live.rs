@@ -14,6 +14,7 @@ use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Config;
 use anabranch_transport::time::{Duration, Time};
 use pyo3::IntoPyObjectExt as _;
+use pyo3::exceptions::PyBrokenPipeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -149,8 +150,9 @@ impl LiveHost {
         id.map(|id| id.0).map_err(LiveError::new_err)
     }
 
-    /// Sends a message: its number; none where the send buffer is full. `reliability` is a rule of partial
-    /// reliability and its number: `retransmissions`, `lifetime` (in ms) or `priority`.
+    /// Sends a message: its number; none where the send buffer is full, `BrokenPipeError` where nothing can be
+    /// sent any more. `reliability` is a rule of partial reliability and its number: `retransmissions`,
+    /// `lifetime` (in ms) or `priority`.
     #[pyo3(signature = (number, data, stream, ppid, unordered, reliability = None))]
     #[expect(clippy::too_many_arguments, reason = "what is said of a message")]
     fn send(
@@ -175,7 +177,7 @@ impl LiveHost {
         match self.ask(py, move |host, now| host.send(now, AssociationId(number), message))? {
             Ok(sent) => Ok(Some(sent)),
             Err(Refusal::Full(_)) => Ok(None),
-            Err(Refusal::Closed) => Err(LiveError::new_err("the association is closed")),
+            Err(Refusal::Closed) => Err(PyBrokenPipeError::new_err("the association is closed, or closing")),
             Err(Refusal::Impossible) => Err(LiveError::new_err(format!(
                 "a message of {length} bytes on stream {stream} cannot be sent: it must have from 1 byte to the size of \
                  send_buffer, and its stream must be one of those that both ends have"

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anabranch::batch::{self, BatchError, Job, Options};
@@ -268,7 +269,8 @@ pub(crate) fn run<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let cell = scenario.checked_cell(cell)?;
     let study = &scenario.0;
-    let sink = capture.map(|file| Box::new(PyFile(file)) as Sink);
+    let failure = Arc::new(OnceLock::new());
+    let sink = capture.map(|file| Box::new(PyFile { file, failure: Arc::clone(&failure) }) as Sink);
     let outcome = py.detach(|| {
         let mut one = study.cell(cell).map_err(scenario_error)?;
         one.seed = seed.unwrap_or(one.seed);
@@ -286,7 +288,11 @@ pub(crate) fn run<'py>(
         };
         let guard: &mut Guard<'_> = &mut guard;
         let outcome = simulation.run(guard);
-        outcome.map_err(|error| signal.unwrap_or_else(|| RunError::new_err(error.to_string())))
+        outcome.map_err(|error| {
+            // Python's own errors, Ctrl-C among them, are better known to its callers than a sentence of ours.
+            let raised = Python::attach(|py| failure.get().map(|raised: &PyErr| raised.clone_ref(py)));
+            signal.or(raised).unwrap_or_else(|| RunError::new_err(error.to_string()))
+        })
     })?;
     let summary = PyDict::new(py);
     for (name, value) in outcome.row.scalars() {
@@ -300,17 +306,31 @@ pub(crate) fn run<'py>(
 }
 
 /// A file of Python's that is open for writing bytes.
-struct PyFile(Py<PyAny>);
+struct PyFile {
+    file: Py<PyAny>,
+    /// The first exception that it raised.
+    failure: Arc<OnceLock<PyErr>>,
+}
+
+impl PyFile {
+    /// Keeps the exception for who began the run.
+    fn noted<T>(&self, result: PyResult<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            let text = error.to_string();
+            let _ = self.failure.set(error); // the first one counts
+            io::Error::other(text)
+        })
+    }
+}
 
 impl io::Write for PyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Raw files may take less.
-        Ok(Python::attach(|py| self.0.call_method1(py, "write", (bytes,))?.extract(py))?)
+        self.noted(Python::attach(|py| self.file.call_method1(py, "write", (bytes,))?.extract(py)))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Python::attach(|py| self.0.call_method0(py, "flush"))?;
-        Ok(())
+        self.noted(Python::attach(|py| self.file.call_method0(py, "flush")).map(drop))
     }
 }
 

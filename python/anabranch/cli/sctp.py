@@ -1,6 +1,6 @@
 """`anabranch sctp`: a socket tool in the manner of netcat, for SCTP."""
 
-from pathlib import Path
+import math
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -9,7 +9,7 @@ from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
 
 from .app import Flag, Natural, Sets, app, pairs
-from .sctp_options import STANDARD, Messages, Sockets, value
+from .sctp_options import STANDARD, File, Messages, Sockets, value
 
 sctp = App(
     name="sctp",
@@ -100,7 +100,7 @@ Examples:
 def send(
     host: str,
     port: Natural,
-    file: Path = STANDARD,
+    file: File = STANDARD,
     /,
     *,
     sockets: Sockets | None = None,
@@ -138,7 +138,7 @@ Examples:
   anabranch sctp receive 5001 video.ts
   anabranch sctp receive 5001 | tar x"""
 )
-def receive(port: Natural, file: Path = STANDARD, /, *, sockets: Sockets | None = None) -> None:
+def receive(port: Natural, file: File = STANDARD, /, *, sockets: Sockets | None = None) -> None:
     """Wait for a peer and write what it sends to a file or to standard output.
 
     Parameters
@@ -200,6 +200,8 @@ def call(
         raise AnabranchError("a call needs either HOST and PORT, or --listen PORT")
     sockets = sockets or Sockets()
     settings = {name: value(text) for name, text in pairs(app_, "--app KEY=VALUE").items()}
+    if not 0 < duration < math.inf:
+        raise AnabranchError(f"--duration is {duration}; it must be more than 0 seconds")
     settings.setdefault("duration", f"{duration} s")
 
     from . import sctp_work  # noqa: PLC0415 - slow to import

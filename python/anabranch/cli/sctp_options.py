@@ -1,11 +1,12 @@
 """What the commands of `anabranch sctp` have in common."""
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
 Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 STANDARD = Path("-")
 """Standard input or output, where a file is named."""
+
+
+def _file(_: object, tokens: Sequence[Token]) -> Path:
+    text = tokens[0].value
+    if text.startswith("-") and text != str(STANDARD):
+        raise ValueError(f"unknown option: `{text}`; as the name of a file it is `./{text}`")
+    return Path(text)
+
+
+File = Annotated[Path, Parameter(allow_leading_hyphen=True, converter=_file)]
+"""A file, or `-`."""
 
 
 @Parameter(name="*")

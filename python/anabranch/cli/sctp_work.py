@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager
+from concurrent.futures import CancelledError
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,16 +18,21 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from anabranch.errors import AnabranchError
 from anabranch.sctp import (
     AddressAdded,
     AddressRemoved,
     Association,
+    AssociationClosedError,
     Restarted,
     Sight,
     StreamReset,
     Talk,
+    check_call,
+    check_message,
 )
 from anabranch.support import terminal
+from anabranch.support.files import opened_atomically
 
 from .app import write_json
 from .messages import say
@@ -45,15 +51,32 @@ async def listen(
     sockets: Sockets, messages: Messages, port: int, *, echo: bool, keep: bool
 ) -> None:
     """Waits for peers and talks with them."""
+    check_message(**messages.options())
+    lines = None if echo else _Pieces(_standard_input().readline)
+    out = _standard_output()
+
+    async def serve(association: Association) -> None:
+        try:
+            async with association, _telling(association):
+                if lines is None:
+                    await _echo(association)
+                else:
+                    await _converse(association, messages, lines, out, until_said=False)
+        except AssociationClosedError as closed:
+            if not keep:
+                raise
+            say(str(closed))
+
     async with _waiting(sockets, port) as accepted:
         tasks: set[asyncio.Task[None]] = set()
         async for association in accepted:
             say(f"{_peer(association)} is connected")
             if echo and keep:
-                tasks.add(asyncio.create_task(_echo(association)))
+                task = asyncio.create_task(serve(association))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
                 continue
-            async with _telling(association):
-                await (_echo(association) if echo else _converse(association, messages))
+            await serve(association)
             _count(association, sockets)
             if not keep:
                 return
@@ -63,11 +86,13 @@ async def connect(
     sockets: Sockets, messages: Messages, host: str, port: int, remote_udp: int
 ) -> None:
     """Talks with a peer."""
+    check_message(**messages.options())
+    lines, out = _Pieces(_standard_input().readline), _standard_output()
     async with (
         _connected(sockets, host, port, remote_udp) as association,
         _telling(association),
     ):
-        await _converse(association, messages)
+        await _converse(association, messages, lines, out, until_said=True)
     _count(association, sockets)
 
 
@@ -81,29 +106,29 @@ async def send(  # noqa: PLR0917
     size: int,
 ) -> None:
     """Sends a file."""
-    with _opened(file) as source:
-        async with _connected(sockets, host, port, remote_udp) as association:
-            began, total = time.monotonic(), 0
-            async for content in _read(lambda: source.read(size)):
-                await association.send(content, **messages.options())
-                total += len(content)
-            await association.shutdown()
-        _say_rate("sent", total, time.monotonic() - began)
+    check_message(**messages.options())
+    source = _standard_input() if file == STANDARD else file.open("rb")
+    async with _connected(sockets, host, port, remote_udp) as association:
+        began, total = time.monotonic(), 0
+        async for content in _Pieces(lambda: source.read(size)):
+            await association.send(content, **messages.options())
+            total += len(content)
+        await association.shutdown()
+    _say_rate("sent", total, time.monotonic() - began)
     _count(association, sockets)
 
 
 async def receive(sockets: Sockets, port: int, file: Path) -> None:
     """Writes what one peer sends to a file."""
-    async with _waiting(sockets, port) as accepted:
-        association = await anext(accepted)
+    standard = _standard_output() if file == STANDARD else None
+    async with _waiting(sockets, port) as accepted, await anext(accepted) as association:
         began, total = time.monotonic(), 0
-        with contextlib.ExitStack() as stack:
-            out = sys.stdout.buffer if file == STANDARD else stack.enter_context(file.open("wb"))
+        with opened_atomically(file) if standard is None else nullcontext(standard) as out:
             async for message in association:
                 out.write(message.data)
                 total += len(message.data)
             out.flush()
-        _say_rate("received", total, time.monotonic() - began)
+    _say_rate("received", total, time.monotonic() - began)
     _count(association, sockets)
 
 
@@ -121,6 +146,7 @@ async def call(
     sockets: Sockets, settings: Mapping[str, object], host: str, port: int, remote_udp: int
 ) -> None:
     """Calls a peer."""
+    check_call(settings)
     async with _connected(sockets, host, port, remote_udp) as association:
         await _talk(association, sockets, settings, calls=True)
 
@@ -204,28 +230,38 @@ async def _connected(
             yield association
 
 
-async def _converse(association: Association, messages: Messages) -> None:
-    """Lines of standard input out, messages in, until one of both ends."""
+async def _converse(
+    association: Association,
+    messages: Messages,
+    lines: "_Pieces",
+    out: BinaryIO,
+    *,
+    until_said: bool,
+) -> None:
+    """Lines out, messages in, until the peer ends it, or with `until_said` the lines do."""
 
     async def speak() -> None:
-        async for line in _read(sys.stdin.buffer.readline):
-            await association.send(line, **messages.options())
-        await association.shutdown()
-
-    async def listen_() -> None:
-        async for message in association:
-            sys.stdout.buffer.write(message.data)
-            sys.stdout.buffer.flush()
+        try:
+            async for line in lines:
+                await association.send(line, **messages.options())
+        except AssociationClosedError:
+            raise
+        except Exception:
+            await association.abort()
+            raise
+        if until_said:
+            await association.shutdown()
 
     speaking = asyncio.create_task(speak())
-    hearing = asyncio.create_task(listen_())
-    done, _ = await asyncio.wait({speaking, hearing}, return_when=asyncio.FIRST_COMPLETED)
-    if speaking in done:
-        await speaking
-        await hearing
-    else:
+    try:
+        async for message in association:
+            out.write(message.data)
+            out.flush()
+    finally:
         speaking.cancel()
-        await hearing
+        (why,) = await asyncio.gather(speaking, return_exceptions=True)
+        if isinstance(why, Exception):
+            raise why
 
 
 @asynccontextmanager
@@ -263,31 +299,54 @@ async def _echo(association: Association) -> None:
         )
 
 
-async def _read(read: Callable[[], bytes]) -> AsyncIterator[bytes]:
-    """What a file gives, read by a thread that nobody waits for: standard input may never end."""
-    loop = asyncio.get_running_loop()
-    pieces: asyncio.Queue[bytes] = asyncio.Queue(_READ_AHEAD)
+class _Pieces:
+    """What a file gives, read ahead by a thread that nobody waits for: the file may never end.
 
-    def work() -> None:
-        with contextlib.suppress(RuntimeError, ValueError):  # the loop or the file is closed
-            while True:
-                piece = read()
-                asyncio.run_coroutine_threadsafe(pieces.put(piece), loop).result()
-                if not piece:
-                    return
+    May be asked by one after another, each of whom goes on where the one before stopped.
+    """
 
-    threading.Thread(target=work, daemon=True).start()
-    while piece := await pieces.get():
-        yield piece
+    def __init__(self, read: Callable[[], bytes]) -> None:
+        self._read = read
+        self._queue: asyncio.Queue[bytes | OSError] | None = None
+        self._is_over = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The pieces that nobody has had yet."""
+        if self._queue is None:
+            self._queue = asyncio.Queue(_READ_AHEAD)
+            work = (self._queue, asyncio.get_running_loop())
+            threading.Thread(target=self._work, args=work, daemon=True).start()
+        while not self._is_over:
+            piece = await self._queue.get()
+            self._is_over = not piece or isinstance(piece, OSError)
+            if isinstance(piece, OSError):
+                raise piece
+            if piece:
+                yield piece
+
+    def _work(self, queue: asyncio.Queue[bytes | OSError], loop: asyncio.AbstractEventLoop) -> None:
+        piece: bytes | OSError = b"before the first"
+        # The loop may be closed meanwhile.
+        with contextlib.suppress(RuntimeError, CancelledError):
+            while piece and not isinstance(piece, OSError):
+                try:
+                    piece = self._read()
+                except OSError as error:
+                    piece = error
+                asyncio.run_coroutine_threadsafe(queue.put(piece), loop).result()
 
 
-@contextlib.contextmanager
-def _opened(file: Path) -> Iterator[BinaryIO]:
-    if file == STANDARD:
-        yield sys.stdin.buffer
-    else:
-        with file.open("rb") as source:
-            yield source
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise AnabranchError("standard input is closed; </dev/null says that there is nothing")
+    # Not that of `sys`: Python cannot end while a thread waits in it.
+    return open(sys.stdin.fileno(), "rb", closefd=False)
+
+
+def _standard_output() -> BinaryIO:
+    if sys.stdout is None:
+        raise AnabranchError("standard output is closed; >/dev/null says that nobody reads it")
+    return sys.stdout.buffer
 
 
 def _peer(association: Association) -> str:

@@ -31,8 +31,9 @@ from .association import (
     PrimaryChanged,
     Restarted,
     StreamReset,
+    check_message,
 )
-from .call import Outcome, Sight, Talk
+from .call import Outcome, Sight, Talk, check_call
 from .endpoint import ENCAPSULATION_PORT, Endpoint, Listener, connect
 
 __all__ = [
@@ -54,5 +55,7 @@ __all__ = [
     "Sight",
     "StreamReset",
     "Talk",
+    "check_call",
+    "check_message",
     "connect",
 ]

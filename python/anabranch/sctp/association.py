@@ -123,18 +123,46 @@ class AssociationClosedError(LiveError):
     ----------
     reason
         `shutdown` (both ends, in order), `aborted` (by one end), `lost` (the peer cannot be
-        reached) or `failed` (the endpoint itself; the message says why).
+        reached) or `failed` (the endpoint itself; the message says why); `closing` where it takes
+        no message any more, but has not ended yet.
     """
 
     def __init__(self, reason: str, why: str = "") -> None:
         how = {
             "failed": f"has failed: {why}",
+            "closing": "is closing: no message can be sent any more",
             "shutdown": "has been shut down",
             "aborted": "has been aborted",
             "lost": "is lost: the peer does not answer",
         }
         super().__init__(f"the association {how.get(reason, reason)}")
         self.reason = reason
+
+
+def check_message(
+    *,
+    stream: int = 0,
+    ppid: int = 0,
+    unordered: bool = False,  # noqa: ARG001 - one of the options of a message
+    retransmissions: int | None = None,
+    lifetime_ms: int | None = None,
+    priority: int | None = None,
+) -> tuple[str, int] | None:
+    """The rule of partial reliability and its number, if these options of a message have one.
+
+    Raises an AnabranchError where no message can be sent so.
+    """
+    rules = {"retransmissions": retransmissions, "lifetime": lifetime_ms, "priority": priority}
+    given = [(rule, value) for rule, value in rules.items() if value is not None]
+    if len(given) > 1:
+        raise AnabranchError(
+            f"{given[0][0]} and {given[1][0]} are both given; a message has one of them"
+        )
+    for name, value, most in (("stream", stream, 2**16 - 1), ("ppid", ppid, 2**32 - 1)):
+        whole(name, value, 0, most)
+    for name, value in given:
+        whole(name, value, 0, 2**32 - 1)
+    return given[0] if given else None
 
 
 class Association:
@@ -221,24 +249,19 @@ class Association:
     ) -> int | None:
         """As `send`, but where the send buffer is full the message is not taken: None."""
         self._check_open()
-        rules = {
-            "retransmissions": retransmissions,
-            "lifetime": lifetime_ms,
-            "priority": priority,
-        }
-        given = [(rule, value) for rule, value in rules.items() if value is not None]
-        if len(given) > 1:
-            raise AnabranchError(
-                f"{given[0][0]} and {given[1][0]} are both given; a message has one of them"
-            )
-        for name, value, most in (("stream", stream, 2**16 - 1), ("ppid", ppid, 2**32 - 1)):
-            whole(name, value, 0, most)
-        for name, value in given:
-            whole(name, value, 0, 2**32 - 1)
-        content = data if isinstance(data, bytes) else bytes(data)
-        return self._host.send(
-            self._number, content, stream, ppid, unordered, given[0] if given else None
+        rule = check_message(
+            stream=stream,
+            ppid=ppid,
+            unordered=unordered,
+            retransmissions=retransmissions,
+            lifetime_ms=lifetime_ms,
+            priority=priority,
         )
+        content = data if isinstance(data, bytes) else bytes(memoryview(data))
+        try:
+            return self._host.send(self._number, content, stream, ppid, unordered, rule)
+        except BrokenPipeError:
+            raise AssociationClosedError("closing") from None
 
     async def receive(self) -> Message:
         """The next message.
@@ -286,14 +309,26 @@ class Association:
 
     def paths(self) -> list[Path]:
         """The state of every path now; empty once it has ended."""
+        if self._reason is not None:
+            return []
         return [Path(*row) for row in self._host.paths(self._number)]
 
     def scalars(self) -> dict[str, float]:
-        """Its counters, by the names that those of a simulated association have."""
-        return self._counted or self._host.scalars(self._number)
+        """Its counters, by the names that those of a simulated association have.
+
+        There are none where the endpoint was closed before it had ended.
+        """
+        if self._reason is not None:
+            return self._counted
+        return self._host.scalars(self._number)
 
     def set_primary(self, path: int) -> None:
-        """Makes a path the one that data goes over first, as far as its policy allows."""
+        """Makes a path the one that data goes over first, as far as its policy allows.
+
+        Its number is its place in `paths()`.
+        """
+        self._check_open()
+        whole("path", path, 0, max(len(self.paths()), 1) - 1)
         self._host.command(self._number, "set_primary", path)
 
     async def add_address(self, address: str) -> None:
@@ -388,12 +423,13 @@ class Association:
 
     async def shutdown(self) -> None:
         """Ends it after everything that was sent has been delivered; waits for that."""
-        self._host.command(self._number, "shutdown")
-        await self.ended()
+        if self._reason is None:
+            self._host.command(self._number, "shutdown")
+            await self.ended()
 
     async def abort(self) -> None:
         """Ends it at once."""
-        self._host.command(self._number, "abort")
+        self._begin_abort()
         await self.ended()
 
     async def __aenter__(self) -> Self:
@@ -413,6 +449,10 @@ class Association:
     async def ended(self) -> None:
         """Waits until it has ended, for whatever reason."""
         await until(self._changed, lambda: self._reason is not None)
+
+    def _begin_abort(self) -> None:
+        if self._reason is None:
+            self._host.command(self._number, "abort")
 
     def _check_open(self) -> None:
         if self._reason is not None:

@@ -20,6 +20,7 @@ from anabranch._engine import LiveCall
 from anabranch.errors import AnabranchError, LiveError
 
 from .association import Abandoned, Association, AssociationClosedError, Message
+from .settings import settings_text
 from .waiting import until
 
 SPEECH, TALK_ABOUT = 0, 1
@@ -31,6 +32,8 @@ _PROBE_EVERY = 0.5
 _PATIENCE = 10.0
 """Seconds that the peer may take to say what it has heard."""
 _RATED_SECONDS = 10
+_MOST = 1e15
+"""Of what the peer says that it has heard."""
 
 
 @dataclass
@@ -65,6 +68,11 @@ class _Clocks:
         if 0.0 <= round_trip < self.round_trip:
             self.round_trip = round_trip
             self.ahead = at_peer - (asked + answered) / 2
+
+
+def check_call(settings: Mapping[str, object]) -> None:
+    """Raises an AnabranchError where there can be no call with these settings."""
+    LiveCall(settings_text(settings), 0)
 
 
 class Talk:
@@ -106,7 +114,7 @@ class Talk:
     async def _agree(self, listening: asyncio.Task[None]) -> None:
         """Compares the clocks and tells the peer what kind of call it is."""
         if self._calls:
-            self._call = LiveCall(json.dumps(self._settings), secrets.randbits(32))
+            self._call = LiveCall(settings_text(self._settings), secrets.randbits(32))
             await self._tell({"call": self._settings})
         for _ in range(_PROBES):
             await self._tell({"asked": time.monotonic()})
@@ -204,7 +212,7 @@ class Talk:
     async def _hear_about(self, message: Message) -> None:
         try:
             told: Any = json.loads(message.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         match told:
             case {"call": dict(settings)} if not self._calls and self._call is None:
@@ -220,10 +228,12 @@ class Talk:
             case {"start": float(start)}:
                 self._peer_start = start
             case {"heard": dict(heard)}:
+                # What the peer says is printed: no other names than ours, and no number beyond all.
+                names = () if self._call is None else self._call.heard()
                 self._peer_heard = {
-                    str(name): float(value)
-                    for name, value in heard.items()
-                    if isinstance(value, int | float)
+                    name: float(heard[name])
+                    for name in names
+                    if isinstance(heard.get(name), int | float) and abs(heard[name]) < _MOST
                 }
 
     async def _watch_events(self) -> None:

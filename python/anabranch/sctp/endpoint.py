@@ -1,11 +1,10 @@
 """An endpoint: sockets, and the associations over them."""
 
 import asyncio
-import json
 import socket
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
 
 from .association import Association
+from .settings import settings_text
 from .waiting import until
 
 ENCAPSULATION_PORT = 9899
@@ -110,6 +110,9 @@ class Endpoint:
             association._take("closed", ("aborted", {}))
         for listener in self._listeners.values():
             listener._close()
+        # It may be opened again, and numbers associations anew then.
+        self._associations.clear()
+        self._listeners.clear()
 
     @property
     def udp_port(self) -> int | None:
@@ -167,16 +170,21 @@ class Endpoint:
     async def listen(
         self, port: int, *, settings: Mapping[str, object] | None = None
     ) -> AsyncIterator["Listener"]:
-        """Waits for peers at a port of SCTP while the block lasts: gives a `Listener`."""
+        """Waits for peers at a port of SCTP while the block lasts: gives a `Listener`.
+
+        At its end associations that it has not given are aborted.
+        """
         whole("port", port, 1, 65_535)
         self._live().listen(port, _json(settings))
         listener = self._listeners[port] = Listener()
         try:
             yield listener
         finally:
-            del self._listeners[port]
-            if self._host is not None:
-                self._host.stop_listening(port)
+            self._listeners.pop(port, None)
+            with suppress(LiveError):  # it is closed, or has failed
+                self._live().stop_listening(port)
+                for association in listener._close("nobody waits at the port any more"):
+                    association._begin_abort()
 
     def _live(self) -> LiveHost:
         if self._host is None:
@@ -254,9 +262,13 @@ class Listener:
     def _is_full(self) -> bool:
         return len(self._accepted) >= _BACKLOG
 
-    def _close(self, sentence: str = "the endpoint is closed") -> None:
+    def _close(self, sentence: str = "the endpoint is closed") -> list[Association]:
+        """Whoever waits hears why; gives the associations that nobody has asked for."""
         self._closed = self._closed or sentence
         self._changed.set()
+        left = [*self._accepted]
+        self._accepted.clear()
+        return left
 
 
 class _Bell(asyncio.DatagramProtocol):
@@ -311,7 +323,4 @@ async def _resolved(host: str | Sequence[str]) -> list[str]:
 
 
 def _json(settings: Mapping[str, object] | None) -> str:
-    try:
-        return json.dumps({**DEFAULTS, **(settings or {})})
-    except (TypeError, ValueError):
-        raise AnabranchError("settings must be texts, numbers and booleans") from None
+    return settings_text({**DEFAULTS, **(settings or {})})

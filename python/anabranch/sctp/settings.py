@@ -1,0 +1,21 @@
+"""Settings on their way to the engine, which takes them as JSON."""
+
+import json
+from collections.abc import Mapping
+
+from anabranch.errors import AnabranchError
+
+
+def settings_text(settings: Mapping[str, object]) -> str:
+    """These settings as JSON; raises an AnabranchError naming the one that has no form there."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            settings_text({f"{key}.{inner}": part for inner, part in value.items()})
+            continue
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise AnabranchError(
+                f"{key} = {value}: settings are texts, finite numbers, booleans, and lists of these"
+            ) from None
+    return json.dumps(settings)
