@@ -6,17 +6,19 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
-use rustix::thread::{UnshareFlags, move_into_link_name_space};
-use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-use crate::plan::Node;
+use crate::device::{Device, DeviceKind};
+use crate::plan::{Interface, Node};
+use crate::system;
+use crate::veth::PacketSocket;
 
 /// The namespaces of a node.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ pub(crate) struct Processes {
 }
 
 /// What people have to do where something is not permitted.
-const HOW_TO: &str = "run it as root, or where users may make namespaces and open /dev/net/tun (mode 0666)";
+const HOW_TO: &str = "run it as root, or where users may make namespaces";
 
 /// Has something done by a thread of its own, whose namespaces nobody else has.
 pub(crate) fn apart<T: Send>(job: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
@@ -64,20 +66,88 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String {
     }
 }
 
+/// Where the devices of nodes lead to.
+#[derive(Debug)]
+pub(crate) enum Outside {
+    /// The descriptors of TUN devices.
+    Tun,
+    /// A network of the emulator, in which the other ends of veth devices are.
+    Veth(OwnedFd),
+}
+
+impl Outside {
+    /// Makes what devices of this kind need.
+    pub(crate) fn make(kind: DeviceKind) -> Result<Self, String> {
+        match kind {
+            DeviceKind::Tun => Ok(Self::Tun),
+            DeviceKind::Veth => apart(|| {
+                unshare(UnshareFlags::NEWNET).map_err(failed("making a network namespace"))?;
+                own_namespace("net").map(Self::Veth)
+            }),
+        }
+    }
+
+    /// Of which kind they are.
+    pub(crate) const fn kind(&self) -> DeviceKind {
+        match self {
+            Self::Tun => DeviceKind::Tun,
+            Self::Veth(_) => DeviceKind::Veth,
+        }
+    }
+
+    /// Makes the devices of a node, in the network of this thread.
+    fn devices(&self, node: &Node) -> Result<Vec<Device>, String> {
+        match self {
+            Self::Tun => {
+                let open =
+                    |name: &str| Device::tun(name).map_err(failed("opening a TUN device (/dev/net/tun)"));
+                node.interfaces.iter().map(|interface| open(&interface.device)).collect()
+            }
+            Self::Veth(network) => veth_devices(node, network),
+        }
+    }
+}
+
+/// Makes pairs of veth devices between the network of this thread and another one, and opens their ends there.
+fn veth_devices(node: &Node, network: &OwnedFd) -> Result<Vec<Device>, String> {
+    let place = format!("/proc/{}/fd/{}", std::process::id(), network.as_raw_fd());
+    configure("-4", &node.veth_batch(&place))?;
+    // A device of which the other end is up has its queue at once when it comes up, so that no packet is lost.
+    let sockets = apart(|| {
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(|error| failed("entering a namespace")(error.into()))?;
+        configure("-4", &node.outer_batch())?;
+        let open = |end: &Interface| PacketSocket::open(&end.outer(), end.mtu);
+        let sockets: io::Result<Vec<_>> = node.interfaces.iter().map(open).collect();
+        sockets.map_err(failed("opening a packet socket"))
+    })?;
+    let open = |(end, socket): (&Interface, PacketSocket)| {
+        system::turn_off_offloads(&end.device)?;
+        Device::veth(&end.device, socket)
+    };
+    let devices: io::Result<Vec<_>> = node.interfaces.iter().zip(sockets).map(open).collect();
+    devices.map_err(failed("setting up a veth device"))
+}
+
+/// A namespace of this thread.
+fn own_namespace(kind: &str) -> Result<OwnedFd, String> {
+    File::open(format!("/proc/thread-self/ns/{kind}"))
+        .map(OwnedFd::from)
+        .map_err(failed("opening a namespace"))
+}
+
 /// Makes the namespaces of a node, and in them its devices, one for each interface; `prepare` does in its
 /// network what is to be done before that is used.
 pub(crate) fn make(
     node: &Node,
+    outside: &Outside,
     prepare: impl FnOnce() -> Result<(), String> + Send,
-) -> Result<(Space, Vec<SyncDevice>), String> {
+) -> Result<(Space, Vec<Device>), String> {
     apart(|| {
         unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS).map_err(failed("making a network namespace"))?;
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).map_err(|error| failed("making mounts private")(error.into()))?;
-        let open = |name: &str| open(name).map_err(failed("opening a TUN device (/dev/net/tun)"));
-        let devices: Result<Vec<_>, _> =
-            node.interfaces.iter().map(|interface| open(&interface.device)).collect();
-        let devices = devices?;
+        let devices = outside.devices(node)?;
         // With it packets that come by another path than the answers go would be dropped. Where it cannot be
         // set, it is as the system has it.
         for name in ["all", "default"] {
@@ -88,27 +158,8 @@ pub(crate) fn make(
         }
         prepare()?;
         name_hosts(&node.hosts()).map_err(failed("writing an /etc/hosts for a node"))?;
-        let space = |kind: &str| {
-            File::open(format!("/proc/thread-self/ns/{kind}"))
-                .map(OwnedFd::from)
-                .map_err(failed("opening a namespace"))
-        };
-        Ok((Space { network: space("net")?, mounts: space("mnt")? }, devices))
+        Ok((Space { network: own_namespace("net")?, mounts: own_namespace("mnt")? }, devices))
     })
-}
-
-/// Opens a device of layer 3 in the network of this thread, without offloads: every packet is whole and has
-/// its checksums.
-fn open(name: &str) -> io::Result<SyncDevice> {
-    let device = DeviceBuilder::new()
-        .name(name)
-        .layer(Layer::L3)
-        .packet_information(false)
-        .offload(false)
-        .inherit_enable_state()
-        .build_sync()?;
-    device.set_nonblocking(true)?;
-    Ok(device)
 }
 
 /// Has `ip` of iproute2 do this in the network of this thread.
@@ -196,7 +247,6 @@ pub fn enter(network: &Path, mounts: &Path, processes: Option<&Path>) -> Result<
     // Mounts can be entered only by who shares the current folder with nobody.
     unshare(UnshareFlags::FS).map_err(failed("leaving the current folder"))?;
     for file in files {
-        use std::os::fd::AsFd as _;
         move_into_link_name_space(file.as_fd(), None)
             .map_err(|error| failed("entering a namespace")(error.into()))?;
     }

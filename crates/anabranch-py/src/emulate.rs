@@ -112,6 +112,12 @@ impl Emulation {
         self.ask(py, emulate::Emulator::thread_id)
     }
 
+    /// Which devices the nodes have.
+    #[getter]
+    fn devices(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.ask(py, |emulator| emulator.device_kind().name())
+    }
+
     /// The nodes, in the order in which paths name them, with their interfaces.
     fn nodes(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<InterfaceRow>)>> {
         let row = |interface: &emulate::Interface| {
