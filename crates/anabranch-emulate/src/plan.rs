@@ -58,8 +58,8 @@ const MAX_PATHS: usize = 1 << 14;
 /// Routing tables of interfaces are numbered from here on.
 const FIRST_TABLE: usize = 1000;
 
-/// What programs have sent waits in a device until the loop runs, at most so many packets: at the most that it
-/// carries in a second, for 70 ms.
+/// What programs have sent waits in a device until the loop runs, at most so many packets: at the most that
+/// it carries in a second, for 70 ms.
 const DEVICE_QUEUE: usize = 10_000;
 
 /// A device's name has at most so many bytes (IFNAMSIZ).

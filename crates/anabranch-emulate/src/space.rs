@@ -6,11 +6,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
@@ -108,11 +110,13 @@ impl Outside {
     }
 }
 
-/// Makes pairs of veth devices between the network of this thread and another one, and opens their ends there.
+/// Makes pairs of veth devices between the network of this thread and another one, and opens their ends
+/// there.
 fn veth_devices(node: &Node, network: &OwnedFd) -> Result<Vec<Device>, String> {
     let place = format!("/proc/{}/fd/{}", std::process::id(), network.as_raw_fd());
     configure("-4", &node.veth_batch(&place))?;
-    // A device of which the other end is up has its queue at once when it comes up, so that no packet is lost.
+    // A device of which the other end is up has its queue at once when it comes up, so that no packet is
+    // lost.
     let sockets = apart(|| {
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(|error| failed("entering a namespace")(error.into()))?;
@@ -156,6 +160,7 @@ pub(crate) fn make(
         for (version, batch) in ["-4", "-6"].into_iter().zip(node.batches()) {
             configure(version, &batch)?;
         }
+        wait_for_addresses(node)?;
         prepare()?;
         name_hosts(&node.hosts()).map_err(failed("writing an /etc/hosts for a node"))?;
         Ok((Space { network: own_namespace("net")?, mounts: own_namespace("mnt")? }, devices))
@@ -187,6 +192,37 @@ pub(crate) fn configure(version: &str, batch: &str) -> Result<(), String> {
     }
     let said = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
     Err(format!("`ip` could not set addresses and routes: {said}"))
+}
+
+/// Waits until the kernel takes what comes for this node's addresses of IPv6: their routes are made by a
+/// worker of the kernel, somewhat later than `ip` has set them, and until then it would drop such packets.
+fn wait_for_addresses(node: &Node) -> Result<(), String> {
+    const TRIES: u32 = 5000;
+    let own = node.interfaces.iter().flat_map(|interface| &interface.own);
+    let mut missing: Vec<_> = own
+        .filter_map(|address| if let IpAddr::V6(address) = address { Some(*address) } else { None })
+        .collect();
+    for _ in 0..TRIES {
+        let routes =
+            fs::read_to_string("/proc/thread-self/net/ipv6_route").map_err(failed("reading routes"))?;
+        missing.retain(|address| !routes.lines().any(|route| leads_here(route, *address)));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Err(format!("the kernel does not take up the address {} of a node", missing[0]))
+}
+
+/// Whether a line of `/proc/net/ipv6_route` says that what comes for this address has arrived.
+fn leads_here(route: &str, address: Ipv6Addr) -> bool {
+    /// `RTF_LOCAL` of `linux/ipv6_route.h`.
+    const LOCAL: u32 = 0x8000_0000;
+    let words: Vec<&str> = route.split_whitespace().collect();
+    // Destination and its bits, source and its bits, next hop, metric, two counters, flags, device; in hex.
+    let [destination, "80", _, _, _, _, _, _, flags, _] = words[..] else { return false };
+    destination == format!("{:032x}", address.to_bits())
+        && u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & LOCAL != 0)
 }
 
 /// Puts these lines into the `/etc/hosts` that programs in the mounts of this thread see.
@@ -251,4 +287,24 @@ pub fn enter(network: &Path, mounts: &Path, processes: Option<&Path>) -> Result<
             .map_err(|error| failed("entering a namespace")(error.into()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_route_of_an_own_address_is_known() {
+        let address = Ipv6Addr::new(0xfd61, 0x6e61, 0, 0, 0, 0, 0, 1);
+        let zero = "0".repeat(32);
+        let line = |bits: &str, flags: &str| {
+            format!("fd616e61{:024x} {bits} {zero} 00 {zero} 00000000 00000002 00000000 {flags}     link", 1)
+        };
+        assert!(leads_here(&line("80", "80200001"), address));
+        // The network of the path, and the address of another node.
+        assert!(!leads_here(&line("7e", "00000001"), address));
+        assert!(!leads_here(&line("80", "00000001"), address));
+        assert!(!leads_here(&line("80", "80200001"), Ipv6Addr::new(0xfd61, 0x6e61, 0, 0, 0, 0, 0, 2)));
+        assert!(!leads_here("", address));
+    }
 }

@@ -69,8 +69,9 @@ pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: u32) -> io::Result<
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel give every packet its checksums, and cut what is larger than the MTU, before a device of the
-/// network of this thread gets it (`ETHTOOL_STXCSUM`): without checksums of the device there are no segments.
+/// Has the kernel give every packet its checksums, and cut what is larger than the MTU, before a device of
+/// the network of this thread gets it (`ETHTOOL_STXCSUM`): without checksums of the device there are no
+/// segments.
 pub(crate) fn turn_off_offloads(device: &str) -> io::Result<()> {
     /// struct `ethtool_value` of linux/ethtool.h.
     #[repr(C)]

@@ -1,5 +1,5 @@
-//! The emulator's end of a pair of veth devices, where there is no TUN: a packet socket whose incoming packets
-//! lie in memory that the kernel shares with this process (`PACKET_RX_RING`, `TPACKET_V2`).
+//! The emulator's end of a pair of veth devices, where there is no TUN: a packet socket whose incoming
+//! packets lie in memory that the kernel shares with this process (`PACKET_RX_RING`, `TPACKET_V2`).
 //!
 //! The kernel writes a packet into the next frame of the ring and hands the frame over by its status; who has
 //! read it hands it back. Frames lie in blocks one behind the other, and none crosses the end of a block.
@@ -47,13 +47,14 @@ pub(crate) enum Came {
     Nothing,
     /// A packet that is complete.
     Packet,
-    /// One that the hardware of the device was to cut into several or to give its checksum, which happens only
-    /// where somebody has turned on the offloads of a node's device.
+    /// One that the hardware of the device was to cut into several or to give its checksum, which happens
+    /// only where somebody has turned on the offloads of a node's device.
     Unfinished,
 }
 
 impl PacketSocket {
-    /// Opens one at this device, which is up, in the network of this thread; packets have at most `mtu` bytes.
+    /// Opens one at this device, which is up, in the network of this thread; packets have at most `mtu`
+    /// bytes.
     pub(crate) fn open(device: &str, mtu: u32) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // Of no protocol: it takes nothing before it is bound.
@@ -154,15 +155,15 @@ impl Ring {
     fn take<T>(&mut self, see: impl FnOnce(Frame<'_>) -> T) -> Option<T> {
         let in_block = BLOCK / self.frame;
         let place = self.next / in_block * BLOCK + self.next % in_block * self.frame;
-        // SAFETY: `next` is less than `frames`, so that the frame lies within the mapping, which lives as long
-        // as this; frames are aligned to 16 bytes. The status is written by the kernel and by this only.
+        // SAFETY: `next` is less than `frames`, so that the frame lies within the mapping, which lives as
+        // long as this; frames are aligned to 16 bytes. The status is written by the kernel and by this only.
         let status = unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(place).cast()) };
         let told = status.load(Ordering::Acquire);
         if told & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: as above, and the kernel does not write to a frame that it has handed over. The status, which
-        // is the first word, is not part of what is borrowed here.
+        // SAFETY: as above, and the kernel does not write to a frame that it has handed over. The status,
+        // which is the first word, is not part of what is borrowed here.
         let frame = unsafe {
             let begin = self.memory.as_ptr().add(place + size_of::<u32>());
             std::slice::from_raw_parts(begin.cast_const(), self.frame - size_of::<u32>())
