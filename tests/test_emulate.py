@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 
 from anabranch import cli
+from anabranch.compare import compare
 from anabranch.emulate import Emulator, running, scenario_text
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
-from conftest import ROOT, SCENARIOS, no_emulation
+from conftest import CALL, ROOT, SCENARIOS, no_emulation
 
 LACKS = no_emulation()
 pytestmark = pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
@@ -426,6 +427,21 @@ def test_other_commands_join_and_change_it(runtime: Path, tmp_path: Path) -> Non
     assert record["summary"]["link.link.forward.lost_packets"] == 1
     assert (record["kind"], record["scenario"]) == ("emulation", "link")
     assert record["settings"]["links"]["link"]["delay"] == "5 ms"
+
+
+@pytest.mark.usefixtures("runtime")
+def test_its_result_says_which_scenario_it_is_of(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(CALL)
+    simulated, emulated = tmp_path / "run.json", tmp_path / "emulated.json"
+    assert cli.main(["run", str(scenario), "--json", str(simulated)]) == 0
+    words = ["emulate", str(scenario), "--duration", "0.3", "--json", str(emulated)]
+    assert cli.main(words) == 0
+    outcome = compare(simulated, emulated)
+    assert outcome.settings == []
+    assert outcome.a.scenario == outcome.b.scenario == "small"
+    assert not outcome.b.is_simulated
+    assert "link.first.forward.lost_packets" in outcome.b.scalars
 
 
 def inodes() -> set[str]:
