@@ -25,7 +25,7 @@ use super::info::address;
 use super::pattern::Pattern;
 use super::place::{Home, bind_or_any, release};
 use super::settings::MessageOptions;
-use super::system::{self, SCTP};
+use crate::system::{self, SCTP};
 
 /// How often a socket is read before the others have their turn.
 const BATCH: usize = 16;

@@ -13,7 +13,6 @@ mod place;
 mod settings;
 mod sockets;
 mod stream;
-mod system;
 mod usrsctp;
 mod usrsctp_settings;
 

@@ -18,7 +18,7 @@ use super::info::{Known, TcpInfo};
 use super::pattern::{PIECE, Pattern};
 use super::place::{Home, bind_or_any, release};
 use super::settings::StreamOptions;
-use super::system::{self, TCP};
+use crate::system::{self, TCP};
 
 /// How often a socket is read before the others have their turn.
 const BATCH: usize = 16;
