@@ -15,6 +15,7 @@ import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -28,6 +29,7 @@ from anabranch.errors import AnabranchError, LiveError, whole
 from anabranch.studies.plan import Run
 from anabranch.studies.result import Result, Value, checked, result_of
 from anabranch.studies.workers import Batch, Pool
+from anabranch.support.files import path_atomically
 from anabranch.virtual import run_in_kernel
 
 from .emulator import serve_first
@@ -81,9 +83,13 @@ def run(
     scenario, cell, seed, replication = checked(scenario, set, cell, seed, replication)
     interval_ms = whole("interval_ms", interval_ms, *INTERVALS_MS)
     _check_system()
-    capture = None if pcap is None else os.fspath(pcap)
-    bed = _engine.Testbed(scenario, cell, seed, replication, trace, interval_ms, capture)
-    return result_of(_waited(bed, Event()), scenario, cell, seed, replication)
+    with ExitStack() as stack:
+        capture = None
+        if pcap is not None:
+            capture = os.fspath(stack.enter_context(path_atomically(Path(pcap))))
+        bed = _engine.Testbed(scenario, cell, seed, replication, trace, interval_ms, capture)
+        found = _waited(bed, Event())
+    return result_of(found, scenario, cell, seed, replication)
 
 
 def _waited(bed: _engine.Testbed, cancelled: Event) -> Any:
