@@ -14,7 +14,7 @@ import anabranch
 from anabranch import cli
 from anabranch.emulate import testbed
 from anabranch.errors import AnabranchError, LiveError
-from anabranch.virtual import Finished, kernel_file, run_in_kernel
+from anabranch.virtual import Finished, kernel_file, machine, run_in_kernel
 
 
 def missing() -> str | None:
@@ -27,6 +27,18 @@ def missing() -> str | None:
 
 
 built = pytest.mark.skipif(missing() is not None, reason=f"left out: {missing()}")
+
+
+def test_what_killed_processes_have_left_in_memory_goes(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    names = [f"anabranch-kernel-{number}-x" for number in (gone.pid, os.getpid(), "old")]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stdout").touch()
+    machine._remove_left(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == set(names[1:])
+
 
 # Echo requests as `ping` sends them; says how long each took in ns.
 PING = """

@@ -29,6 +29,9 @@ _MEMORY_MIB = 1024
 """It takes from the host what it uses of that."""
 _KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "VIRTUAL_ENV")
 """Variables that a command has from here; others would only make runs differ."""
+_PREFIX = "anabranch-kernel-"
+"""Of folders in memory: the number of the process follows, and what makes them differ."""
+
 _NAME = "ANABRANCH_KERNEL"
 
 
@@ -122,7 +125,10 @@ def run_in_kernel(
     # In memory: files without a name, which programs make there, are none of hostfs.
     variables["TMPDIR"] = "/run/tmp"
     variables |= environment or {}
-    with tempfile.TemporaryDirectory(prefix="anabranch-kernel-", dir=_memory_folder()) as base:
+    memory = _memory_folder()
+    _remove_left(memory)
+    prefix = f"{_PREFIX}{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=memory) as base:
         job = Path(base)
         shutil.copy(Path(__file__).with_name("init.sh"), job / "init")
         (job / "job").write_text(_job(command, place, folders, variables))
@@ -166,9 +172,17 @@ class _Output:
             stream.flush()
 
 
-def _memory_folder() -> str | None:
+def _memory_folder() -> str:
     """A folder in memory: each write of the command's output is waited for."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
+
+
+def _remove_left(memory: str) -> None:
+    """Removes what processes have left that were killed: it would take up memory for good."""
+    for path in Path(memory).glob(f"{_PREFIX}*-*"):
+        number = path.name.removeprefix(_PREFIX).partition("-")[0]
+        if number.isdigit() and not Path("/proc", number).exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _job(
