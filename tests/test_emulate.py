@@ -324,6 +324,8 @@ def test_a_capture_shows_each_packet_at_both_ends(tmp_path: Path) -> None:
     file = tmp_path / "packets.pcapng"
     with Emulator(scenario_text(delay="10ms"), pcap=file) as emulator:
         round_trips(emulator, "here", "peer", 5)
+        assert not file.exists()
+    assert list(tmp_path.iterdir()) == [file]
     with file.open("rb") as stream:
         seen = [(at, dpkt.ip.IP(data)) for at, data in dpkt.pcapng.Reader(stream)]
     assert len(seen) == 20
@@ -332,6 +334,15 @@ def test_a_capture_shows_each_packet_at_both_ends(tmp_path: Path) -> None:
     ]
     assert 0.009 < float(times[1] - times[0]) < 0.05
     assert abs(float(seen[0][0]) - time.time()) < 600
+
+
+def test_a_capture_that_cannot_be_begun_leaves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "packets.pcapng"
+    with pytest.raises(ScenarioError, match=r"links\.link\.delay"):
+        Emulator(scenario_text(delay="soon"), pcap=file)
+    with pytest.raises(FileNotFoundError):
+        Emulator(scenario_text(delay="10ms"), pcap=tmp_path / "none" / "packets.pcapng")
+    assert not list(tmp_path.iterdir())
 
 
 def anabranch(*words: object, **options: Any) -> "subprocess.Popen[str]":
@@ -374,7 +385,8 @@ def test_the_exit_status_is_the_commands(capfd: pytest.CaptureFixture[str]) -> N
         (["no-such.toml"], "no-such.toml"),
         (["--rate", "fast", "--", "true"], "`fast` is not a rate"),
         (["--delay", "1ms", "--in", "there", "--", "true"], "there is no node `there`"),
-        (["--delay", "1ms", "--duration", "0"], "--duration is 0.0; it must be more than 0"),
+        (["--delay", "1ms", "--duration", "0"], "--duration is 0.0; it must be from more than 0"),
+        (["--delay", "1ms", "--pcap", "x", "--json", "./x"], "--pcap and --json are both"),
         (["exec", "here", "true"], "no emulation of yours runs"),
         (["set", "link", "rate=1Mbit/s"], "no emulation of yours runs"),
         (["set", "link"], "set needs KEY=VALUE"),

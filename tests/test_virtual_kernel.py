@@ -35,6 +35,7 @@ def missing() -> str | None:
 
 built = pytest.mark.skipif(missing() is not None, reason=f"left out: {missing()}")
 
+
 # Echo requests as `ping` sends them; says how long each took in ns.
 PING = """
 import socket, sys, time

@@ -150,8 +150,8 @@ impl LiveHost {
         id.map(|id| id.0).map_err(LiveError::new_err)
     }
 
-    /// Sends a message: its number; none where the send buffer is full, `BrokenPipeError` where nothing can be
-    /// sent any more. `reliability` is a rule of partial reliability and its number: `retransmissions`,
+    /// Sends a message: its number; none where the send buffer is full, `BrokenPipeError` where nothing can
+    /// be sent any more. `reliability` is a rule of partial reliability and its number: `retransmissions`,
     /// `lifetime` (in ms) or `priority`.
     #[pyo3(signature = (number, data, stream, ppid, unordered, reliability = None))]
     #[expect(clippy::too_many_arguments, reason = "what is said of a message")]

@@ -289,7 +289,8 @@ pub(crate) fn run<'py>(
         let guard: &mut Guard<'_> = &mut guard;
         let outcome = simulation.run(guard);
         outcome.map_err(|error| {
-            // Python's own errors, Ctrl-C among them, are better known to its callers than a sentence of ours.
+            // Python's own errors, Ctrl-C among them, are better known to its callers than a sentence of
+            // ours.
             let raised = Python::attach(|py| failure.get().map(|raised: &PyErr| raised.clone_ref(py)));
             signal.or(raised).unwrap_or_else(|| RunError::new_err(error.to_string()))
         })

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from anabranch.errors import AnabranchError
-from anabranch.support.files import check_file
+from anabranch.support.files import check_different, check_file
 
 from .app import Flag, Natural, Sets, app, pairs
 
@@ -89,7 +89,10 @@ def start(
         Say nothing of the links at the end.
     """
     if duration is not None and not 0 < duration < 1e9:
-        raise AnabranchError(f"--duration is {duration}; it must be more than 0 seconds")
+        raise AnabranchError(
+            f"--duration is {duration}; it must be from more than 0 to 1e9 seconds"
+        )
+    check_different(pcap=pcap, json=json)
     for file in (pcap, json):
         if file is not None:
             check_file(file)

@@ -5,7 +5,7 @@ import subprocess
 import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from anabranch import _engine
 from anabranch.errors import LiveError, MissingError, suggestion
+from anabranch.support.files import path_atomically
 
 _PRIORITY = 10
 """Of the thread that carries packets, among those that the system serves first (SCHED_FIFO)."""
@@ -69,7 +70,7 @@ class Emulator:
     replication
         Which random numbers links and flows have.
     pcap
-        A file of pcapng for what the nodes send and receive.
+        A file of pcapng for what the nodes send and receive; it has its name at the end.
 
     Raises
     ------
@@ -91,11 +92,16 @@ class Emulator:
         if not hasattr(_engine, "Emulation"):
             raise LiveError("an emulation needs network namespaces, which only Linux has")
         pairs = list((sets or {}).items())
-        capture = None if pcap is None else os.fspath(pcap)
-        if isinstance(scenario, str) and "\n" in scenario:
-            self._engine = _engine.Emulation.parse(scenario, pairs, ".", replication, capture)
-        else:
-            self._engine = _engine.Emulation.load(os.fspath(scenario), pairs, replication, capture)
+        with ExitStack() as stack:
+            capture = None
+            if pcap is not None:
+                capture = os.fspath(stack.enter_context(path_atomically(Path(pcap))))
+            if isinstance(scenario, str) and "\n" in scenario:
+                self._engine = _engine.Emulation.parse(scenario, pairs, ".", replication, capture)
+            else:
+                file = os.fspath(scenario)
+                self._engine = _engine.Emulation.load(file, pairs, replication, capture)
+            self._capture = stack.pop_all()
         self.is_real_time = serve_first(self._engine.thread_id)
         """Whether the system serves the thread that carries packets before all others."""
         self._row: dict[str, float] = {}
@@ -231,7 +237,8 @@ class Emulator:
         for process in self._started:
             process.kill()
             process.wait()
-        self._engine.close()
+        with self._capture:
+            self._engine.close()
 
     def __enter__(self) -> Self:
         """Itself."""

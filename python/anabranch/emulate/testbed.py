@@ -16,6 +16,7 @@ import time
 import tomllib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from threading import Event
@@ -29,6 +30,7 @@ from anabranch.errors import AnabranchError, LiveError, whole
 from anabranch.studies.plan import Run
 from anabranch.studies.result import Result, Value, checked, result_of
 from anabranch.studies.workers import Batch, Pool
+from anabranch.support.files import path_atomically
 from anabranch.support.quantities import milliseconds
 from anabranch.virtual import run_in_kernel
 
@@ -93,10 +95,14 @@ def run(
     scenario, cell, seed, replication = checked(scenario, set, cell, seed, replication)
     interval_ms = whole("interval_ms", interval_ms, *INTERVALS_MS)
     _check_system()
-    capture = None if pcap is None else os.fspath(pcap)
-    setup = (cell, seed, replication, trace, interval_ms, capture, _program(stack))
-    bed = _engine.Testbed(scenario, *setup)
-    return result_of(_waited(bed, Event()), scenario, cell, seed, replication)
+    program = _program(stack)
+    with ExitStack() as files:
+        capture = None
+        if pcap is not None:
+            capture = os.fspath(files.enter_context(path_atomically(Path(pcap))))
+        setup = (cell, seed, replication, trace, interval_ms, capture, program)
+        found = _waited(_engine.Testbed(scenario, *setup), Event())
+    return result_of(found, scenario, cell, seed, replication)
 
 
 def _waited(bed: _engine.Testbed, cancelled: Event) -> Any:

@@ -62,6 +62,27 @@ def opened_atomically(path: Path) -> Iterator[BinaryIO]:
             os.close(descriptor)
 
 
+@contextmanager
+def path_atomically(path: Path) -> Iterator[Path]:
+    """The same for what opens files by itself: the name that it writes to meanwhile."""
+    target = _target(path)
+    if _stream(path) is not None or (path.exists() and not path.is_file()):
+        yield path
+        return
+    temporary = _temporary(target)
+    try:
+        _created(temporary, target).close()
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _named(error, path) from error
+        raise
+
+
 def check_different(**files: Path | None) -> None:
     """Raises where two options name the same file; one would be lost.
 

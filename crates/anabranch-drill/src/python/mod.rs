@@ -65,6 +65,9 @@ pub(crate) fn run(text: &str, variables: &mut Variables, lookup: &dyn Fn(&str) -
         if tokens.is_empty() {
             continue;
         }
+        if is_too_deep(&tokens) {
+            return Err(unsupported(&line));
+        }
         let mut reader = Reader { tokens: &tokens, at: 0, variables, lookup, read: Vec::new(), line: &line };
         reader.statement()?;
         if reader.at < tokens.len() {
@@ -74,9 +77,31 @@ pub(crate) fn run(text: &str, variables: &mut Variables, lookup: &dyn Fn(&str) -
     Ok(())
 }
 
-fn unsupported(line: &str) -> Stop {
-    Stop::needs(format!("Python: {}", line.trim()))
+/// Brackets within each other, or prefixes one after the other, at most: each is a call of the reader by
+/// itself.
+const MOST_NESTED: usize = 32;
+
+fn is_too_deep(tokens: &[Token]) -> bool {
+    let (mut open, mut prefixes) = (0_usize, 0_usize);
+    tokens.iter().any(|token| {
+        let is_prefix = ["-", "~", "not", "print"].into_iter().any(|prefix| token.is(prefix));
+        prefixes = if is_prefix { prefixes + 1 } else { 0 };
+        if token.is("(") {
+            open += 1;
+        } else if token.is(")") {
+            open = open.saturating_sub(1);
+        }
+        open.max(prefixes) > MOST_NESTED
+    })
 }
+
+fn unsupported(line: &str) -> Stop {
+    let shown: String = line.trim().chars().take(MOST_SHOWN).collect();
+    Stop::needs(format!("Python: {shown}"))
+}
+
+/// Characters of a statement that is repeated in a message.
+const MOST_SHOWN: usize = 200;
 
 /// Statements: `;` and the ends of lines part them, but not within brackets or behind a backslash; comments
 /// go.
@@ -381,6 +406,14 @@ mod tests {
             _ => None,
         };
         run(text, &mut Variables::default(), &lookup)
+    }
+
+    #[test]
+    fn what_is_nested_too_deeply_is_not_read() {
+        for deep in ["(", "-", "~", "not ", "print "] {
+            let outcome = outcome(&deep.repeat(100_000));
+            assert!(matches!(outcome, Err(Stop::Needs(_))), "{deep}: {outcome:?}");
+        }
     }
 
     #[test]
