@@ -621,7 +621,8 @@ def test_without_root_others_join_it_and_a_kill_leaves_nothing(nobody: Nobody) -
     words = ["--rate", "10Mbit/s", "--delay", "5ms", "--pcap", capture]
     with nobody.start("emulate", *words) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "here: 10.177.0.1 (link to peer)\n"
+        began = process.stdout.readline()
+        assert began == "here: 10.177.0.1 (link to peer)\n", process.communicate()[1]
         with nobody.start("emulate", "exec", "peer", "--", nobody.python, "-c", ECHO) as echo:
             assert echo.stdout is not None
             assert echo.stdout.readline() == "ready\n"

@@ -4,12 +4,14 @@ Over TUN and veth, beside tbf of the host's kernel, which has a rate only. Sende
 served before other programs (SCHED_FIFO), as the emulator is: a sender that is not served for
 longer than the queue lasts leaves the link idle. Needs root; beside tbf a machine that does nothing
 else, since the kernel's own work is not served first. Prints Markdown; words of the command line
-are the tables that are wanted.
+are the tables that are wanted. Where the variable RATTAN names a program, the rates are also those
+of Rattan (crate `rattan`), served first as the emulator is.
 """
 
 import itertools
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -20,7 +22,17 @@ from typing import Any
 import numpy as np
 
 from anabranch.emulate import Emulator, scenario_text
-from link_measurement import DELAY_MS, SIZE, Start, chain, measured, packets, table, token_bucket
+from link_measurement import (
+    DELAY_MS,
+    SIZE,
+    Start,
+    chain,
+    measured,
+    packets,
+    table,
+    token_bucket,
+    tool,
+)
 
 DEVICES = ("tun", "veth")
 
@@ -71,6 +83,40 @@ def first(start: Start) -> Start:
     return begin
 
 
+@contextmanager
+def rattan(program: str, rate: int) -> Iterator[tuple[Start, str]]:
+    """A link of Rattan's, and the address of `peer`; its other end is in a namespace of its own."""
+    outside = "anabranch-outside"
+    link = ["--uplink-bandwidth", f"{rate}Mbps", "--uplink-queue", "droptail"]
+    link += ["--uplink-queue-args", '{"packet_limit": 50}']
+    link += ["--uplink-delay", f"{DELAY_MS}ms", "--downlink-delay", f"{DELAY_MS}ms"]
+    within = ["sh", "-c", "echo within $$ $RATTAN_BASE; exec sleep 1000"]
+    words = ["ip", "netns", "exec", outside, "chrt", "--fifo", "10", program, "link", *link]
+    tool(f"ip netns add {outside}")
+    try:
+        tool(f"ip -n {outside} link set lo up")
+        with subprocess.Popen(
+            [*words, "--", *within], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            said = next(line for line in process.stdout if line.startswith("within"))
+            _, inner, peer = said.split()
+
+            def start(node: str, command: list[str], **options: Any) -> "subprocess.Popen[Any]":
+                here = ["nsenter", f"--net=/proc/{inner}/ns/net"]
+                prefix = here if node == "here" else ["ip", "netns", "exec", outside]
+                return subprocess.Popen([*prefix, *command], **options)
+
+            time.sleep(2)
+            try:
+                yield start, peer
+            finally:
+                # Rattan ends with its command.
+                os.kill(int(inner), signal.SIGTERM)
+    finally:
+        tool(f"ip netns delete {outside}")
+
+
 def rates() -> None:
     """Rate under too much load, and one-way delay of packets that come one by one."""
     rows = []
@@ -83,6 +129,9 @@ def rates() -> None:
                 rows.append(row)
         with chain(token_bucket(rate)) as start:
             rows.append(measured("tbf, without a delay", rate, first(start), "10.9.0.2", many))
+        if program := os.environ.get("RATTAN"):
+            with rattan(program, rate) as (start, peer):
+                rows.append(measured("Rattan", rate, first(start), peer, many))
     print(table(rows))
 
 

@@ -197,7 +197,7 @@ pub(crate) fn configure(version: &str, batch: &str) -> Result<(), String> {
 /// Waits until the kernel takes what comes for this node's addresses of IPv6: their routes are made by a
 /// worker of the kernel, somewhat later than `ip` has set them, and until then it would drop such packets.
 fn wait_for_addresses(node: &Node) -> Result<(), String> {
-    const TRIES: u32 = 5000;
+    const TRIES: u32 = 30_000;
     let own = node.interfaces.iter().flat_map(|interface| &interface.own);
     let mut missing: Vec<_> = own
         .filter_map(|address| if let IpAddr::V6(address) = address { Some(*address) } else { None })
