@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -167,7 +168,7 @@ def test_what_the_emulation_writes_is_here(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     files = ["--json=there/row.json", "--pcap=there/packets.pcapng"]
     emulated(tmp_path, "--delay=5ms", *files, "--", sys.executable, "-c", PING, "peer", "3")
-    row = json.loads((tmp_path / "there" / "row.json").read_text())
+    row = json.loads((tmp_path / "there" / "row.json").read_text())["summary"]
     assert row["emulation.written_packets"] == 6
     assert row["emulation.lateness_max_ms"] < 0.002
     assert (tmp_path / "there" / "packets.pcapng").stat().st_size > 6 * 84
@@ -263,6 +264,43 @@ def test_who_is_killed_leaves_no_kernel(tmp_path: Path) -> None:
     while processes() != before and time.monotonic() < end:
         time.sleep(0.1)
     assert processes() == before
+
+
+def test_the_next_start_removes_what_a_kill_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a program in place of the kernel that says where its job's folder is and goes on."""
+    fake = tmp_path / "fake"
+    monkeypatch.setenv("ANABRANCH_KERNEL", str(fake))
+    script = "from anabranch.virtual import run_in_kernel\nrun_in_kernel(['true'])"
+
+    def started(name: str) -> tuple["subprocess.Popen[bytes]", Path]:
+        said = tmp_path / name
+        fake.write_text(f"#!/bin/sh\npwd > {said}.new\nmv {said}.new {said}\nexec sleep 1000\n")
+        fake.chmod(0o755)
+        process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path)
+        end = time.monotonic() + 60
+        while not said.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        return process, Path(said.read_text().strip())
+
+    killed, left = started("killed")
+    with killed:
+        killed.kill()
+    assert left.is_dir()
+    living, held = started("living")
+    with living:
+        try:
+            assert not left.exists()
+            assert held.is_dir()
+            fake.write_text("#!/bin/sh\nexit 1\n")
+            with pytest.raises(LiveError, match="has ended early"):
+                run_in_kernel(["true"], folder=tmp_path)
+            assert held.is_dir()
+        finally:
+            # It removes its folder itself.
+            living.send_signal(signal.SIGINT)
+    assert not held.exists()
 
 
 def processes() -> set[int]:

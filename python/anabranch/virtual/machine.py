@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -30,6 +30,8 @@ _MEMORY_MIB = 1024
 _KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "VIRTUAL_ENV")
 """Variables that a command has from here; others would only make runs differ."""
 _NAME = "ANABRANCH_KERNEL"
+_JOB = "anabranch-kernel-"
+"""What the names of jobs' folders begin with."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,7 @@ def run_in_kernel(
     # In memory: files without a name, which programs make there, are none of hostfs.
     variables["TMPDIR"] = "/run/tmp"
     variables |= environment or {}
-    with tempfile.TemporaryDirectory(prefix="anabranch-kernel-", dir=_memory_folder()) as base:
-        job = Path(base)
+    with _job_folder() as job:
         shutil.copy(Path(__file__).with_name("init.sh"), job / "init")
         (job / "job").write_text(_job(command, place, folders, variables))
         for name in ("stdout", "stderr", "boot"):
@@ -166,9 +167,47 @@ class _Output:
             stream.flush()
 
 
-def _memory_folder() -> str | None:
-    """A folder in memory: each write of the command's output is waited for."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+@contextmanager
+def _job_folder() -> Iterator[Path]:
+    """A folder for a job, in memory: each write of the command's output is waited for.
+
+    Removes first those whose process was killed: who has one holds it by a lock.
+    """
+    base = Path("/dev/shm")
+    if not os.access(base, os.W_OK):
+        base = Path(tempfile.gettempdir())
+    for left in base.glob(f"{_JOB}*"):
+        if (lock := _locked(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(lock)
+    lock = None
+    while lock is None:
+        # Before it is held, somebody else may take it for one that was left.
+        job = Path(tempfile.mkdtemp(prefix=_JOB, dir=base))
+        lock = _locked(job)
+    try:
+        yield job
+    finally:
+        shutil.rmtree(job, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """A descriptor that holds a folder of ours; None if somebody else does, or it is gone."""
+    import fcntl  # noqa: PLC0415 - not on systems that have no such kernel anyway
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    with suppress(OSError):
+        if os.fstat(descriptor).st_uid == os.geteuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # It may have been removed before it was locked.
+            if folder.exists():
+                return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _job(
