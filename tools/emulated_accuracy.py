@@ -1,18 +1,40 @@
 """Rate, delay and loss of emulated links as programs find them: tables of docs/emulate.md.
 
-Beside tbf of the host's kernel, which has a rate only. Needs root and a machine that does nothing
-else. Prints Markdown; words of the command line are the tables that are wanted.
+Over TUN and veth, beside tbf of the host's kernel, which has a rate only. Sender and receiver are
+served before other programs (SCHED_FIFO), as the emulator is: a sender that is not served for
+longer than the queue lasts leaves the link idle. Needs root; beside tbf a machine that does nothing
+else, since the kernel's own work is not served first. Prints Markdown; words of the command line
+are the tables that are wanted. Where the variable RATTAN names a program, the rates are also those
+of Rattan (crate `rattan`), served first as the emulator is.
 """
 
+import itertools
+import os
 import resource
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from anabranch.emulate import Emulator, scenario_text
-from link_measurement import DELAY_MS, SIZE, chain, measured, packets, table, token_bucket
+from link_measurement import (
+    DELAY_MS,
+    SIZE,
+    Start,
+    chain,
+    measured,
+    packets,
+    table,
+    token_bucket,
+    tool,
+)
+
+DEVICES = ("tun", "veth")
 
 RATES = (1, 10, 50, 100)
 """In Mbit/s."""
@@ -44,16 +66,72 @@ while time.monotonic() < end:
 """
 
 
+@contextmanager
+def emulated(text: str, devices: str) -> Iterator[Emulator]:
+    """A scenario with devices of this kind."""
+    os.environ["ANABRANCH_EMULATE_DEVICES"] = devices
+    with Emulator(text) as emulator:
+        yield emulator
+
+
+def first(start: Start) -> Start:
+    """Starts programs that are served before others."""
+
+    def begin(node: str, command: list[str], **options: Any) -> "subprocess.Popen[Any]":
+        return start(node, ["chrt", "--fifo", "5", *command], **options)
+
+    return begin
+
+
+@contextmanager
+def rattan(program: str, rate: int) -> Iterator[tuple[Start, str]]:
+    """A link of Rattan's, and the address of `peer`; its other end is in a namespace of its own."""
+    outside = "anabranch-outside"
+    link = ["--uplink-bandwidth", f"{rate}Mbps", "--uplink-queue", "droptail"]
+    link += ["--uplink-queue-args", '{"packet_limit": 50}']
+    link += ["--uplink-delay", f"{DELAY_MS}ms", "--downlink-delay", f"{DELAY_MS}ms"]
+    within = ["sh", "-c", "echo within $$ $RATTAN_BASE; exec sleep 1000"]
+    words = ["ip", "netns", "exec", outside, "chrt", "--fifo", "10", program, "link", *link]
+    tool(f"ip netns add {outside}")
+    try:
+        tool(f"ip -n {outside} link set lo up")
+        with subprocess.Popen(
+            [*words, "--", *within], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            said = next(line for line in process.stdout if line.startswith("within"))
+            _, inner, peer = said.split()
+
+            def start(node: str, command: list[str], **options: Any) -> "subprocess.Popen[Any]":
+                here = ["nsenter", f"--net=/proc/{inner}/ns/net"]
+                prefix = here if node == "here" else ["ip", "netns", "exec", outside]
+                return subprocess.Popen([*prefix, *command], **options)
+
+            time.sleep(2)
+            try:
+                yield start, peer
+            finally:
+                # Rattan ends with its command.
+                os.kill(int(inner), signal.SIGTERM)
+    finally:
+        tool(f"ip netns delete {outside}")
+
+
 def rates() -> None:
     """Rate under too much load, and one-way delay of packets that come one by one."""
     rows = []
     for rate in RATES:
         many = max(rate // 10, 1)
         text = scenario_text(delay=f"{DELAY_MS}ms", rate=f"{rate}Mbit/s", queue=50)
-        with Emulator(text) as emulator:
-            rows.append(measured("our emulator", rate, emulator.start, "peer", many))
+        for devices in DEVICES:
+            with emulated(text, devices) as emulator:
+                row = measured(f"ours, {devices}", rate, first(emulator.start), "peer", many)
+                rows.append(row)
         with chain(token_bucket(rate)) as start:
-            rows.append(measured("tbf, without a delay", rate, start, "10.9.0.2", many))
+            rows.append(measured("tbf, without a delay", rate, first(start), "10.9.0.2", many))
+        if program := os.environ.get("RATTAN"):
+            with rattan(program, rate) as (start, peer):
+                rows.append(measured("Rattan", rate, first(start), peer, many))
     print(table(rows))
 
 
@@ -76,10 +154,10 @@ def losses() -> None:
 
 def ceiling() -> None:
     """Packets without a limit."""
-    print("| bytes | packets/s | Mbit/s | CPU of the emulator, us a packet |")
-    print("|---|---|---|---|")
-    for size in (64, 512, SIZE):
-        with Emulator(scenario_text(delay="1ms")) as emulator:
+    print("| devices | bytes | packets/s | Mbit/s | CPU of the emulator, us a packet |")
+    print("|---|---|---|---|---|")
+    for size, devices in itertools.product((64, 512, SIZE), DEVICES):
+        with emulated(scenario_text(delay="1ms"), devices) as emulator:
             before = resource.getrusage(resource.RUSAGE_SELF)
             began = time.monotonic()
             words = [sys.executable, "-c", FLOOD, "peer", str(size), str(SECONDS)]
@@ -88,9 +166,9 @@ def ceiling() -> None:
             after = resource.getrusage(resource.RUSAGE_SELF)
             count = sum(link.packets for link in emulator.counters())
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        per_second = count / took
+        per_second, whole = count / took, size + 28
         print(
-            f"| {size + 28} | {per_second:,.0f} | {per_second * (size + 28) * 8 / 1e6:.0f} "
+            f"| {devices} | {whole} | {per_second:,.0f} | {per_second * whole * 8 / 1e6:.0f} "
             f"| {used / count * 1e6:.1f} |"
         )
 
