@@ -52,7 +52,7 @@ SMALL = {"call.mos": 4.0, "link.wan.forward.lost_packets": 3.0, "run.events": 10
 
 
 def emulated(path: Path, **changes: Any) -> Path:
-    """A file as `emulate --json` writes it; names of scalars have `__` for a dot here."""
+    """A file of scalars alone; their names have `__` for a dot here."""
     scalars = SMALL | {name.replace("__", "."): value for name, value in changes.items()}
     return written(path, json.dumps(scalars))
 

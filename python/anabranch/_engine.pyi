@@ -251,7 +251,15 @@ class Emulation:
     @property
     def name(self) -> str: ...
     @property
+    def seed(self) -> int: ...
+    @property
+    def settings(self) -> str:
+        """The scenario as TOML, with every default filled in."""
+    @property
     def links(self) -> list[str]: ...
+    @property
+    def devices(self) -> str:
+        """Which devices the nodes have: `tun` or `veth`."""
     @property
     def thread_id(self) -> int:
         """The thread that carries packets."""

@@ -9,13 +9,14 @@ use anabranch_transport::report::{Report, Row};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::ip;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tun_rs::SyncDevice;
 
 use crate::capture::Capture;
 use crate::clock::Clock;
+use crate::device::Device;
 use crate::flows;
 use crate::kernel::{Sockets, Watched};
 use crate::lateness::Lateness;
+use crate::veth::Came;
 
 /// What the loop is asked to do, and when: packets that were due by then have been written.
 pub(crate) type Order = Box<dyn FnOnce(&mut Carrier) + Send>;
@@ -25,9 +26,6 @@ const BATCH: usize = 64;
 
 /// The longest sleep.
 const LONGEST: Duration = Duration::from_millis(100);
-
-/// A packet may be as long as IP allows.
-const LONGEST_PACKET: usize = 65_535;
 
 /// What the loop works with.
 pub(crate) struct Carrier {
@@ -50,26 +48,31 @@ struct Ready {
 pub(crate) struct Ports {
     clock: Clock,
     /// By path and side.
-    devices: Vec<[SyncDevice; 2]>,
+    devices: Vec<[Device; 2]>,
     /// The bytes of packets, by handle.
     packets: Vec<Vec<u8>>,
     free: Vec<u32>,
     pub(crate) lateness: Lateness,
     pub(crate) capture: Option<Capture>,
-    /// Packets that were no packets of IP, were larger than their path's MTU, or that a device did not take.
-    refused: [u64; 3],
+    /// Packets that were no packets of IP, were larger than their path's MTU, that a device did not take, or
+    /// that were left to a device's hardware to finish.
+    refused: [u64; 4],
 }
 
 /// The reasons, as they are counted.
-const REFUSALS: [&str; 3] = ["malformed_packets", "too_large_packets", "unwritten_packets"];
+const REFUSALS: [&str; 4] =
+    ["malformed_packets", "too_large_packets", "unwritten_packets", "unfinished_packets"];
 const MALFORMED: usize = 0;
 const TOO_LARGE: usize = 1;
 const UNWRITTEN: usize = 2;
+const UNFINISHED: usize = 3;
+/// And those that nobody has read.
+const OVERRUNS: &str = "overrun_packets";
 
 impl Ports {
-    pub(crate) fn new(devices: Vec<[SyncDevice; 2]>, clock: Clock, capture: Option<Capture>) -> Self {
+    pub(crate) fn new(devices: Vec<[Device; 2]>, clock: Clock, capture: Option<Capture>) -> Self {
         let (packets, free, lateness) = (Vec::new(), Vec::new(), Lateness::default());
-        Self { clock, devices, packets, free, lateness, capture, refused: [0; 3] }
+        Self { clock, devices, packets, free, lateness, capture, refused: [0; 4] }
     }
 
     /// A packet has come to its end, or nowhere.
@@ -92,30 +95,47 @@ impl Ports {
         }
     }
 
-    /// Writes how late packets were, and which were refused.
-    fn report(&self, report: &mut Report<'_>) {
+    /// Writes how late packets were, and which were refused or not read.
+    fn report(&mut self, report: &mut Report<'_>) {
         self.lateness.report(report);
         for (name, count) in REFUSALS.into_iter().zip(self.refused) {
             report.count(name, count);
         }
+        report.count(OVERRUNS, self.devices.iter_mut().flatten().map(Device::overruns).sum());
     }
 
-    /// Keeps the bytes of a packet that has been read; what is known of it, unless it is none.
-    fn enter(&mut self, now: Time, path: usize, side: Side, bytes: &[u8]) -> Option<Inbound> {
+    /// Reads a batch of packets, which `send` takes into the network, or does not since they are too large.
+    fn read(&mut self, now: Time, path: usize, side: Side, mut send: impl FnMut(Inbound) -> bool) {
+        for _ in 0..BATCH {
+            let handle = self.free.pop().unwrap_or_else(|| {
+                self.packets.push(Vec::new());
+                self.packets.len() as u32 - 1
+            });
+            let refusal = match self.devices[path][side.index()].receive(&mut self.packets[handle as usize]) {
+                Came::Nothing => {
+                    self.free.push(handle);
+                    return;
+                }
+                Came::Unfinished => Some(UNFINISHED),
+                Came::Packet => match self.look(now, path, side, handle) {
+                    None => Some(MALFORMED),
+                    Some(packet) => (!send(packet)).then_some(TOO_LARGE),
+                },
+            };
+            if let Some(reason) = refusal {
+                self.refused[reason] += 1;
+                self.free.push(handle);
+            }
+        }
+    }
+
+    /// What is known of a packet that has been read, unless it is none.
+    fn look(&mut self, now: Time, path: usize, side: Side, handle: u32) -> Option<Inbound> {
+        let bytes = &self.packets[handle as usize];
         if let Some(capture) = &mut self.capture {
             capture.see(self.clock.time_of_day(now), path, side, bytes, true);
         }
-        let Some((ecn, flow)) = flows::look_at(bytes) else {
-            self.refused[MALFORMED] += 1;
-            return None;
-        };
-        let handle = self.free.pop().unwrap_or_else(|| {
-            self.packets.push(Vec::new());
-            self.packets.len() as u32 - 1
-        });
-        let kept = &mut self.packets[handle as usize];
-        kept.clear();
-        kept.extend_from_slice(bytes);
+        let (ecn, flow) = flows::look_at(bytes)?;
         Some(Inbound { path, side, size: bytes.len() as u32, ecn, flow, handle })
     }
 }
@@ -123,7 +143,6 @@ impl Ports {
 impl Carrier {
     /// Carries packets until it is over. `bell` rings when there are orders.
     pub(crate) fn run(mut self, orders: &Receiver<Order>, bell: &std::os::fd::OwnedFd) -> Self {
-        let mut buffer = vec![0; LONGEST_PACKET];
         if let Some(sockets) = &mut self.sockets {
             sockets.observe(&mut self.emulation);
             sockets.obey(&mut self.emulation);
@@ -141,7 +160,8 @@ impl Carrier {
             for path in 0..self.ports.devices.len() {
                 for side in [Side::A, Side::B] {
                     if ready.devices[2 * path + side.index()] {
-                        self.read(now, path, side, &mut buffer);
+                        let Self { emulation, ports, .. } = &mut self;
+                        ports.read(now, path, side, |packet| emulation.send(packet));
                     }
                 }
             }
@@ -216,18 +236,6 @@ impl Carrier {
             devices: watched[..bell_at].iter().map(is_ready).collect(),
             sockets: sockets.filter(|(_, flags)| !flags.is_empty()).collect(),
         })
-    }
-
-    /// Reads a batch of packets, which enter the network now.
-    fn read(&mut self, now: Time, path: usize, side: Side, buffer: &mut [u8]) {
-        for _ in 0..BATCH {
-            let Ok(length) = self.ports.devices[path][side.index()].recv(buffer) else { return };
-            let Some(packet) = self.ports.enter(now, path, side, &buffer[..length]) else { continue };
-            if !self.emulation.send(packet) {
-                self.ports.refused[TOO_LARGE] += 1;
-                self.ports.free.push(packet.handle);
-            }
-        }
     }
 
     /// The scalars of a run, and what is measured here.

@@ -11,18 +11,19 @@ use anabranch::scenario::{Scenario, ScenarioError};
 use anabranch::sim::{Emulation, LinkState};
 use anabranch_transport::report::Row;
 use rustix::event::{EventfdFlags, eventfd};
-use tun_rs::SyncDevice;
 
 use crate::capture::Capture;
 use crate::carrier::{Carrier, Order, Ports};
 use crate::clock::Clock;
+use crate::device::{Device, DeviceKind};
 use crate::kernel::Flows;
 use crate::plan::Plan;
-use crate::space::{self, Processes, Space};
+use crate::space::{self, Outside, Processes, Space};
 
 /// A scenario in real time. Ends when it is dropped, with all programs that run in it.
 pub struct Emulator {
     plan: Plan,
+    device_kind: DeviceKind,
     /// Of each node.
     spaces: Vec<Space>,
     processes: Processes,
@@ -50,11 +51,12 @@ impl Emulator {
         capture: Option<File>,
     ) -> Result<Self, String> {
         let plan = Plan::new(emulation.paths())?;
+        let outside = Outside::make(DeviceKind::chosen()?)?;
         let mut spaces = Vec::new();
-        let mut devices: Vec<[Option<SyncDevice>; 2]> = plan.paths().map(|_| [None, None]).collect();
+        let mut devices: Vec<[Option<Device>; 2]> = plan.paths().map(|_| [None, None]).collect();
         for node in &plan.nodes {
             let prepare = || flows.map_or(Ok(()), |flows| flows.prepare(node));
-            let (space, opened) = space::make(node, prepare)?;
+            let (space, opened) = space::make(node, &outside, prepare)?;
             spaces.push(space);
             for (interface, device) in node.interfaces.iter().zip(opened) {
                 devices[interface.path][interface.side.index()] = Some(device);
@@ -85,12 +87,18 @@ impl Emulator {
             .spawn(work)
             .map_err(|error| format!("no thread can be started: {error}"))?;
         let thread_id = thread_id.recv().map_err(|_| "the thread of the emulation has ended".to_owned())?;
-        Ok(Self { plan, spaces, processes, orders, bell, carrier: Some(carrier), thread_id })
+        let device_kind = outside.kind();
+        Ok(Self { plan, device_kind, spaces, processes, orders, bell, carrier: Some(carrier), thread_id })
     }
 
     /// The nodes and their addresses.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Which devices the nodes have.
+    pub fn device_kind(&self) -> DeviceKind {
+        self.device_kind
     }
 
     /// The thread that carries packets, for who wants to give it another priority.

@@ -1,9 +1,10 @@
 //! Emulation: a scenario's links in real time, with real programs at their ends.
 //!
 //! Each node at the end of a path is a network namespace of its own ([`Plan`] has its addresses), and each
-//! path a TUN device at either end. What a program sends comes out of the device of its node, enters the
-//! [`Emulation`](anabranch::sim::Emulation) with the time of the clock, and is written to the device of the
-//! other node when it is due there. How much later it is written than that is measured for every packet.
+//! path a device at either end ([`DeviceKind`]). What a program sends comes out of the device of its node,
+//! enters the [`Emulation`](anabranch::sim::Emulation) with the time of the clock, and is written to the
+//! device of the other node when it is due there. How much later it is written than that is measured for
+//! every packet.
 //!
 //! In a [`Testbed`] the flows of the scenario run on the kernel's stacks: their ends are sockets in the
 //! networks of their nodes, which the same thread serves.
@@ -20,6 +21,8 @@ mod capture;
 mod carrier;
 #[cfg(target_os = "linux")]
 mod clock;
+#[cfg(target_os = "linux")]
+mod device;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
@@ -35,8 +38,14 @@ mod plan;
 #[cfg(target_os = "linux")]
 mod space;
 #[cfg(target_os = "linux")]
+mod system;
+#[cfg(target_os = "linux")]
 mod testbed;
+#[cfg(target_os = "linux")]
+mod veth;
 
+#[cfg(target_os = "linux")]
+pub use device::DeviceKind;
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::Emulator;
 #[cfg(target_os = "linux")]

@@ -10,6 +10,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch::sim::EmulatedPath;
 use anabranch_transport::ground::Side;
 
+use crate::veth::{CARRIER_ADDRESS, NODE_ADDRESS};
+
 /// All nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -55,6 +57,10 @@ const MAX_PATHS: usize = 1 << 14;
 
 /// Routing tables of interfaces are numbered from here on.
 const FIRST_TABLE: usize = 1000;
+
+/// What programs have sent waits in a device until the loop runs, at most so many packets: at the most that
+/// it carries in a second, for 70 ms.
+const DEVICE_QUEUE: usize = 10_000;
 
 /// A device's name has at most so many bytes (IFNAMSIZ).
 const LONGEST_NAME: usize = 15;
@@ -120,6 +126,22 @@ fn device(path: &str, number: usize) -> String {
     if path.len() <= LONGEST_NAME && !is_taken { path.to_owned() } else { format!("path{number}") }
 }
 
+impl Interface {
+    /// The name of the emulator's end of it, where it is one of a pair.
+    pub(crate) fn outer(&self) -> String {
+        format!("{}{}", self.path, ["a", "b"][self.side.index()])
+    }
+
+    /// With these words to `ip link set` the kernel has nothing to say of its own accord, and asks nobody for
+    /// hardware addresses.
+    fn quiet(&self) -> String {
+        // A device without IPv6 has no link-local addresses, and knows nothing of their modes.
+        let has_v6 = self.own.iter().any(IpAddr::is_ipv6);
+        let addresses = if has_v6 { " addrgenmode none" } else { "" };
+        format!("arp off multicast off{addresses}")
+    }
+}
+
 impl Node {
     /// What `ip -4 -batch -` is told, and then `ip -6 -batch -`: addresses, and rules by which what comes
     /// from an address leaves by its path, whichever address of the node at the other end it goes to.
@@ -147,15 +169,35 @@ impl Node {
 
     fn devices_batch(&self) -> String {
         let mut batch = String::from("link set dev lo up\n");
-        for Interface { device, mtu, own, .. } in &self.interfaces {
-            // Without link-local addresses and groups the kernel has nothing to say of its own accord. A
-            // device without IPv6 has none, and knows nothing of their modes.
-            let has_v6 = own.iter().any(IpAddr::is_ipv6);
-            let addresses = if has_v6 { " addrgenmode none" } else { "" };
-            let _ = writeln!(batch, "link set dev {device} mtu {mtu}{addresses} multicast off");
+        for interface in &self.interfaces {
+            let Interface { device, mtu, .. } = interface;
+            let quiet = interface.quiet();
+            let _ = writeln!(batch, "link set dev {device} mtu {mtu} txqueuelen {DEVICE_QUEUE} {quiet}");
             let _ = writeln!(batch, "link set dev {device} up");
         }
         batch
+    }
+
+    /// What `ip -batch -` is told to make the node's devices as veth, whose other ends ([`Interface::outer`])
+    /// are in the network that `outside` is a file of. These come up before the node's own.
+    pub(crate) fn veth_batch(&self, outside: &str) -> String {
+        let address = |bytes: [u8; 6]| bytes.map(|byte| format!("{byte:02x}")).join(":");
+        let [here, there] = [NODE_ADDRESS, CARRIER_ADDRESS].map(address);
+        let mut batch = String::new();
+        for interface in &self.interfaces {
+            let Interface { device, mtu, .. } = interface;
+            let outer = interface.outer();
+            let peer = format!("peer name {outer} address {there} mtu {mtu} netns {outside}");
+            let _ = writeln!(batch, "link add name {device} address {here} mtu {mtu} type veth {peer}");
+        }
+        batch
+    }
+
+    /// What it is told in that network.
+    pub(crate) fn outer_batch(&self) -> String {
+        let up =
+            |end: &Interface| format!("link set dev {} {}\nlink set dev {0} up\n", end.outer(), end.quiet());
+        self.interfaces.iter().map(up).collect()
     }
 
     /// Lines for `/etc/hosts`: each node that a path leads to, by its addresses on the first path there, and
@@ -207,8 +249,8 @@ mod tests {
         );
         let batch = nodes[0].batches().concat();
         for line in [
-            "link set dev lte mtu 1000 multicast off",
-            "link set dev wifi mtu 1500 addrgenmode none multicast off",
+            "link set dev lte mtu 1000 txqueuelen 10000 arp off multicast off",
+            "link set dev wifi mtu 1500 txqueuelen 10000 arp off multicast off addrgenmode none",
             "address add 10.177.0.1/30 dev wifi",
             "address add fd61:6e61::1/126 dev wifi nodad",
             "rule add from 10.177.0.6 table 1001",
@@ -220,6 +262,18 @@ mod tests {
             assert!(batch.lines().any(|other| other == line), "{line} is not in\n{batch}");
         }
         assert!(!batch.contains("10.177.0.10 dev wifi"), "no path of it leads there");
+        assert_eq!(
+            nodes[1].veth_batch("/n"),
+            "link add name wifi address 02:61:6e:61:00:01 mtu 1500 type veth \
+             peer name 0b address 02:61:6e:61:00:02 mtu 1500 netns /n\n\
+             link add name lte address 02:61:6e:61:00:01 mtu 1000 type veth \
+             peer name 1a address 02:61:6e:61:00:02 mtu 1000 netns /n\n"
+        );
+        assert_eq!(
+            nodes[2].outer_batch(),
+            "link set dev 2a arp off multicast off addrgenmode none\nlink set dev 2a up\n"
+                .replace("2a", "2b")
+        );
     }
 
     #[test]

@@ -6,17 +6,21 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
-use rustix::thread::{UnshareFlags, move_into_link_name_space};
-use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-use crate::plan::Node;
+use crate::device::{Device, DeviceKind};
+use crate::plan::{Interface, Node};
+use crate::system;
+use crate::veth::PacketSocket;
 
 /// The namespaces of a node.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ pub(crate) struct Processes {
 }
 
 /// What people have to do where something is not permitted.
-const HOW_TO: &str = "run it as root, or where users may make namespaces and open /dev/net/tun (mode 0666)";
+const HOW_TO: &str = "run it as root, or where users may make namespaces";
 
 /// Has something done by a thread of its own, whose namespaces nobody else has.
 pub(crate) fn apart<T: Send>(job: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
@@ -64,20 +68,90 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String {
     }
 }
 
+/// Where the devices of nodes lead to.
+#[derive(Debug)]
+pub(crate) enum Outside {
+    /// The descriptors of TUN devices.
+    Tun,
+    /// A network of the emulator, in which the other ends of veth devices are.
+    Veth(OwnedFd),
+}
+
+impl Outside {
+    /// Makes what devices of this kind need.
+    pub(crate) fn make(kind: DeviceKind) -> Result<Self, String> {
+        match kind {
+            DeviceKind::Tun => Ok(Self::Tun),
+            DeviceKind::Veth => apart(|| {
+                unshare(UnshareFlags::NEWNET).map_err(failed("making a network namespace"))?;
+                own_namespace("net").map(Self::Veth)
+            }),
+        }
+    }
+
+    /// Of which kind they are.
+    pub(crate) const fn kind(&self) -> DeviceKind {
+        match self {
+            Self::Tun => DeviceKind::Tun,
+            Self::Veth(_) => DeviceKind::Veth,
+        }
+    }
+
+    /// Makes the devices of a node, in the network of this thread.
+    fn devices(&self, node: &Node) -> Result<Vec<Device>, String> {
+        match self {
+            Self::Tun => {
+                let open =
+                    |name: &str| Device::tun(name).map_err(failed("opening a TUN device (/dev/net/tun)"));
+                node.interfaces.iter().map(|interface| open(&interface.device)).collect()
+            }
+            Self::Veth(network) => veth_devices(node, network),
+        }
+    }
+}
+
+/// Makes pairs of veth devices between the network of this thread and another one, and opens their ends
+/// there.
+fn veth_devices(node: &Node, network: &OwnedFd) -> Result<Vec<Device>, String> {
+    let place = format!("/proc/{}/fd/{}", std::process::id(), network.as_raw_fd());
+    configure("-4", &node.veth_batch(&place))?;
+    // A device of which the other end is up has its queue at once when it comes up, so that no packet is
+    // lost.
+    let sockets = apart(|| {
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(|error| failed("entering a namespace")(error.into()))?;
+        configure("-4", &node.outer_batch())?;
+        let open = |end: &Interface| PacketSocket::open(&end.outer(), end.mtu);
+        let sockets: io::Result<Vec<_>> = node.interfaces.iter().map(open).collect();
+        sockets.map_err(failed("opening a packet socket"))
+    })?;
+    let open = |(end, socket): (&Interface, PacketSocket)| {
+        system::turn_off_offloads(&end.device)?;
+        Device::veth(&end.device, socket)
+    };
+    let devices: io::Result<Vec<_>> = node.interfaces.iter().zip(sockets).map(open).collect();
+    devices.map_err(failed("setting up a veth device"))
+}
+
+/// A namespace of this thread.
+fn own_namespace(kind: &str) -> Result<OwnedFd, String> {
+    File::open(format!("/proc/thread-self/ns/{kind}"))
+        .map(OwnedFd::from)
+        .map_err(failed("opening a namespace"))
+}
+
 /// Makes the namespaces of a node, and in them its devices, one for each interface; `prepare` does in its
 /// network what is to be done before that is used.
 pub(crate) fn make(
     node: &Node,
+    outside: &Outside,
     prepare: impl FnOnce() -> Result<(), String> + Send,
-) -> Result<(Space, Vec<SyncDevice>), String> {
+) -> Result<(Space, Vec<Device>), String> {
     apart(|| {
         unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS).map_err(failed("making a network namespace"))?;
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).map_err(|error| failed("making mounts private")(error.into()))?;
-        let open = |name: &str| open(name).map_err(failed("opening a TUN device (/dev/net/tun)"));
-        let devices: Result<Vec<_>, _> =
-            node.interfaces.iter().map(|interface| open(&interface.device)).collect();
-        let devices = devices?;
+        let devices = outside.devices(node)?;
         // With it packets that come by another path than the answers go would be dropped. Where it cannot be
         // set, it is as the system has it.
         for name in ["all", "default"] {
@@ -86,29 +160,11 @@ pub(crate) fn make(
         for (version, batch) in ["-4", "-6"].into_iter().zip(node.batches()) {
             configure(version, &batch)?;
         }
+        wait_for_addresses(node)?;
         prepare()?;
         name_hosts(&node.hosts()).map_err(failed("writing an /etc/hosts for a node"))?;
-        let space = |kind: &str| {
-            File::open(format!("/proc/thread-self/ns/{kind}"))
-                .map(OwnedFd::from)
-                .map_err(failed("opening a namespace"))
-        };
-        Ok((Space { network: space("net")?, mounts: space("mnt")? }, devices))
+        Ok((Space { network: own_namespace("net")?, mounts: own_namespace("mnt")? }, devices))
     })
-}
-
-/// Opens a device of layer 3 in the network of this thread, without offloads: every packet is whole and has
-/// its checksums.
-fn open(name: &str) -> io::Result<SyncDevice> {
-    let device = DeviceBuilder::new()
-        .name(name)
-        .layer(Layer::L3)
-        .packet_information(false)
-        .offload(false)
-        .inherit_enable_state()
-        .build_sync()?;
-    device.set_nonblocking(true)?;
-    Ok(device)
 }
 
 /// Has `ip` of iproute2 do this in the network of this thread.
@@ -136,6 +192,37 @@ pub(crate) fn configure(version: &str, batch: &str) -> Result<(), String> {
     }
     let said = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
     Err(format!("`ip` could not set addresses and routes: {said}"))
+}
+
+/// Waits until the kernel takes what comes for this node's addresses of IPv6: their routes are made by a
+/// worker of the kernel, somewhat later than `ip` has set them, and until then it would drop such packets.
+fn wait_for_addresses(node: &Node) -> Result<(), String> {
+    const TRIES: u32 = 30_000;
+    let own = node.interfaces.iter().flat_map(|interface| &interface.own);
+    let mut missing: Vec<_> = own
+        .filter_map(|address| if let IpAddr::V6(address) = address { Some(*address) } else { None })
+        .collect();
+    for _ in 0..TRIES {
+        let routes =
+            fs::read_to_string("/proc/thread-self/net/ipv6_route").map_err(failed("reading routes"))?;
+        missing.retain(|address| !routes.lines().any(|route| leads_here(route, *address)));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Err(format!("the kernel does not take up the address {} of a node", missing[0]))
+}
+
+/// Whether a line of `/proc/net/ipv6_route` says that what comes for this address has arrived.
+fn leads_here(route: &str, address: Ipv6Addr) -> bool {
+    /// `RTF_LOCAL` of `linux/ipv6_route.h`.
+    const LOCAL: u32 = 0x8000_0000;
+    let words: Vec<&str> = route.split_whitespace().collect();
+    // Destination and its bits, source and its bits, next hop, metric, two counters, flags, device; in hex.
+    let [destination, "80", _, _, _, _, _, _, flags, _] = words[..] else { return false };
+    destination == format!("{:032x}", address.to_bits())
+        && u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & LOCAL != 0)
 }
 
 /// Puts these lines into the `/etc/hosts` that programs in the mounts of this thread see.
@@ -196,9 +283,28 @@ pub fn enter(network: &Path, mounts: &Path, processes: Option<&Path>) -> Result<
     // Mounts can be entered only by who shares the current folder with nobody.
     unshare(UnshareFlags::FS).map_err(failed("leaving the current folder"))?;
     for file in files {
-        use std::os::fd::AsFd as _;
         move_into_link_name_space(file.as_fd(), None)
             .map_err(|error| failed("entering a namespace")(error.into()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_route_of_an_own_address_is_known() {
+        let address = Ipv6Addr::new(0xfd61, 0x6e61, 0, 0, 0, 0, 0, 1);
+        let zero = "0".repeat(32);
+        let line = |bits: &str, flags: &str| {
+            format!("fd616e61{:024x} {bits} {zero} 00 {zero} 00000000 00000002 00000000 {flags}     link", 1)
+        };
+        assert!(leads_here(&line("80", "80200001"), address));
+        // The network of the path, and the address of another node.
+        assert!(!leads_here(&line("7e", "00000001"), address));
+        assert!(!leads_here(&line("80", "00000001"), address));
+        assert!(!leads_here(&line("80", "80200001"), Ipv6Addr::new(0xfd61, 0x6e61, 0, 0, 0, 0, 0, 2)));
+        assert!(!leads_here("", address));
+    }
 }

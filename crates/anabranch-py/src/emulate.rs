@@ -27,6 +27,9 @@ type LinkRow = (String, &'static str, Option<u64>, u64, u64, u64, Vec<(&'static 
 #[pyclass(frozen, module = "anabranch._engine")]
 pub(crate) struct Emulation {
     name: String,
+    seed: u64,
+    /// The scenario as TOML, with every default filled in.
+    settings: String,
     links: Vec<String>,
     /// None once it is closed.
     running: Mutex<Option<emulate::Emulator>>,
@@ -52,7 +55,8 @@ impl Emulation {
             emulate::Emulator::start(scenario, replication, file).map_err(LiveError::new_err)
         })?;
         let links = scenario.links.keys().cloned().collect();
-        Ok(Self { name: scenario.name.clone(), links, running: Mutex::new(Some(emulator)) })
+        let (name, seed, settings) = (scenario.name.clone(), scenario.seed, scenario.to_toml());
+        Ok(Self { name, seed, settings, links, running: Mutex::new(Some(emulator)) })
     }
 
     /// Asks the emulation, while Python goes on.
@@ -102,6 +106,16 @@ impl Emulation {
     }
 
     #[getter]
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    #[getter]
+    fn settings(&self) -> &str {
+        &self.settings
+    }
+
+    #[getter]
     fn links(&self) -> Vec<&str> {
         self.links.iter().map(String::as_str).collect()
     }
@@ -110,6 +124,12 @@ impl Emulation {
     #[getter]
     fn thread_id(&self, py: Python<'_>) -> PyResult<i32> {
         self.ask(py, emulate::Emulator::thread_id)
+    }
+
+    /// Which devices the nodes have.
+    #[getter]
+    fn devices(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.ask(py, |emulator| emulator.device_kind().name())
     }
 
     /// The nodes, in the order in which paths name them, with their interfaces.

@@ -90,17 +90,20 @@ const LIVE: [(&str, &str); 13] = [
 ];
 
 /// The modules of `anabranch-emulate`.
-const EMULATE: [(&str, &str); 11] = [
+const EMULATE: [(&str, &str); 14] = [
     ("clock", ""),
     ("elsewhere", ""),
     ("flows", ""),
     ("lateness", ""),
-    ("plan", ""),
+    ("system", ""),
+    ("veth", "system"),
+    ("plan", "veth"),
     ("capture", "plan"),
-    ("space", "plan"),
-    ("kernel", "plan space"),
-    ("carrier", "capture clock flows kernel lateness"),
-    ("emulator", "capture carrier clock kernel plan space"),
+    ("device", "veth"),
+    ("space", "device plan system veth"),
+    ("kernel", "plan space system"),
+    ("carrier", "capture clock device flows kernel lateness veth"),
+    ("emulator", "capture carrier clock device kernel plan space"),
     ("testbed", "clock emulator kernel"),
 ];
 

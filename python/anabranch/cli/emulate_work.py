@@ -12,6 +12,7 @@ from typing import Any
 from rich.live import Live
 from rich.table import Table
 
+from anabranch import _engine
 from anabranch.emulate import Emulator, LinkCounters, running, scenario_text
 from anabranch.emulate.emulator import start_within
 from anabranch.errors import AnabranchError, LiveError, Terminated
@@ -27,6 +28,16 @@ _PATIENCE = 3.0
 """Seconds that a command has to end after Ctrl-C."""
 _LOOK_EVERY = 0.5
 """Seconds."""
+_REFUSED = {
+    "malformed": "were no packets of IP and were not taken",
+    "too_large": "were larger than the MTU of their path and were not taken",
+    "unfinished": "were left to a device to cut or to give checksums, which it does not, and were"
+    " not taken: somebody has turned on its offloads",
+    "unwritten": "were not taken by the device of the node that they had come to",
+    "overrun": "were dropped by the device of the node that sent them, which holds about 10,000:"
+    " nobody read them in time",
+}
+"""What has happened to packets that links do not count, by the name of its scalar."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +73,30 @@ def start(wanted: Wanted) -> int:
                 _watch(emulator, wanted)
                 code = 0
         counters, scalars = emulator.counters(), emulator.summary
+        devices = emulator.devices
     if wanted.json is not None:
-        write_json(wanted.json, scalars)
+        write_json(wanted.json, _record(emulator, wanted.replication, devices, scalars))
     if not wanted.is_quiet:
         # The command's output is on standard output.
         _sum_up(counters, scalars, to_error=bool(wanted.command))
     _warn(emulator, scalars)
     return code
+
+
+def _record(
+    emulator: Emulator, replication: int, devices: str, scalars: Mapping[str, float]
+) -> dict[str, object]:
+    """What `--json` says, by the names that a run's has."""
+    return {
+        "kind": "emulation",
+        "scenario": emulator.name,
+        "version": _engine.__version__,
+        "seed": emulator.seed,
+        "replication": replication,
+        "devices": devices,
+        "settings": emulator.settings,
+        "summary": scalars,
+    }
 
 
 def start_virtual(wanted: Wanted) -> int:
@@ -226,6 +254,6 @@ def _warn(emulator: Emulator, scalars: Mapping[str, float]) -> None:
     if late := lateness.warning(scalars):
         why = "" if emulator.is_real_time else ", and may not serve it before others (SCHED_FIFO)"
         say(f"{late}{why}")
-    refused = scalars.get("emulation.too_large_packets", 0)
-    if refused:
-        say(f"{refused:.0f} packets were larger than the MTU of their path and were not taken")
+    for cause, what in _REFUSED.items():
+        if count := scalars.get(f"emulation.{cause}_packets", 0):
+            say(f"{count:.0f} packets {what}")

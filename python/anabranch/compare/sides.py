@@ -6,9 +6,9 @@ A side is a path to one of these, in this order:
 - any other folder: the runs in each `.json` file in it and in the folders directly in it;
 - a file: the runs in it.
 
-A file has what `run --json` writes, an object whose `summary` has the scalars; or what
-`emulate --json` writes, an object of scalars alone; or several of these as a list, which may be
-`runs` of an object whose other keys hold for all of them. A run's traces are the Parquet tables
+A file has what `run --json` and `emulate --json` write, an object whose `summary` has the scalars;
+or an object of scalars alone; or several of these as a list, which may be `runs` of an object whose
+other keys hold for all of them. A run's traces are the Parquet tables
 beside its file, as `run --trace DIR --json DIR/run.json` leaves them, if no other run is there.
 """
 

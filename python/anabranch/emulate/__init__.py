@@ -6,7 +6,7 @@
 ...     emulator.run("phone", ["iperf3", "-c", "server"])
 ...     emulator.set("lte", rate="2 Mbit/s")
 
-Linux only, as root or where users may make namespaces and open /dev/net/tun.
+Linux only, as root or where users may make namespaces.
 """
 
 from .emulator import Emulator, Interface, LinkCounters

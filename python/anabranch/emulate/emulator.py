@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -106,6 +107,24 @@ class Emulator:
         return self._engine.name
 
     @property
+    def seed(self) -> int:
+        """The scenario's."""
+        return self._engine.seed
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The scenario as it was at the start, as a tree, with every default filled in."""
+        return tomllib.loads(self._engine.settings)
+
+    @property
+    def devices(self) -> str:
+        """What the nodes have: `tun`, or `veth` where /dev/net/tun may not be opened.
+
+        The variable ANABRANCH_EMULATE_DEVICES asks for one of them.
+        """
+        return self._engine.devices
+
+    @property
     def links(self) -> list[str]:
         """The names of the links."""
         return self._engine.links
@@ -198,7 +217,8 @@ class Emulator:
         """The scalars up to now, or at the end: those that a simulated run has.
 
         `emulation.lateness_p50_ms`, `_p99_ms` and `_max_ms` say how much later than due packets
-        were written to the devices of the nodes.
+        were written to the devices of the nodes, and `emulation.overrun_packets` how many these
+        have dropped since nobody read them in time.
         """
         with suppress(LiveError):
             self._row = self._engine.row()

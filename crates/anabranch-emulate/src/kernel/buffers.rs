@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use socket2::Socket;
 
 use super::place::release;
-use super::system;
+use crate::system;
 
 /// Gives a socket buffers of these sizes, in bytes, where there are any; `key` is the transport's.
 ///

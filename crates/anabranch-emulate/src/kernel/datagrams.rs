@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::pattern::Pattern;
 use super::place::{Home, bind_or_any};
-use super::system;
+use crate::system;
 
 /// Bytes of an RTP header without lists or extensions (RFC 3550 section 5.1).
 const RTP_HEADER: usize = 12;

@@ -11,7 +11,7 @@ use anabranch_transport::path::PathState;
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Rate;
 
-use super::system::{self, MPTCP, MPTCP_SUBFLOW_ADDRS, MPTCP_TCPINFO, TCP};
+use crate::system::{self, MPTCP, MPTCP_SUBFLOW_ADDRS, MPTCP_TCPINFO, TCP};
 
 /// Longer than the structure of any kernel so far (280 bytes in 6.18).
 const LENGTH: usize = 512;

@@ -25,7 +25,7 @@ use super::info::address;
 use super::pattern::Pattern;
 use super::place::{Home, bind_or_any, release};
 use super::settings::MessageOptions;
-use super::system::{self, SCTP};
+use crate::system::{self, SCTP};
 
 /// So often it is read from a socket before it is looked at others again.
 const BATCH: usize = 16;

@@ -13,7 +13,6 @@ mod place;
 mod settings;
 mod sockets;
 mod stream;
-mod system;
 
 pub(crate) use place::release;
 pub(crate) use sockets::{Flows, Sockets, Watched};

@@ -18,7 +18,7 @@ use super::info::{Known, TcpInfo};
 use super::pattern::{PIECE, Pattern};
 use super::place::{Home, bind_or_any, release};
 use super::settings::StreamOptions;
-use super::system::{self, TCP};
+use crate::system::{self, TCP};
 
 /// So often it is read from a socket before it is looked at others again.
 const BATCH: usize = 16;

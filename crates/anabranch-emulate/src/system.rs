@@ -49,3 +49,47 @@ pub(crate) fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) };
     if done == 0 { Ok(count.max(0) as u32) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Has a packet socket take all that comes to the device with this number, and send there.
+pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: u32) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: device as c_int,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: the kernel reads as many bytes from `address` as it has.
+    let done = unsafe {
+        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the kernel give every packet its checksums, and cut what is larger than the MTU, before a device of
+/// the network of this thread gets it (`ETHTOOL_STXCSUM`): without checksums of the device there are no
+/// segments.
+pub(crate) fn turn_off_offloads(device: &str) -> io::Result<()> {
+    /// struct `ethtool_value` of linux/ethtool.h.
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    const ETHTOOL_STXCSUM: u32 = 0x17;
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)?;
+    let mut value = Value { command: ETHTOOL_STXCSUM, data: 0 };
+    let mut name = [0; libc::IFNAMSIZ];
+    // Its last byte stays zero.
+    for (to, from) in name[..libc::IFNAMSIZ - 1].iter_mut().zip(device.bytes()) {
+        *to = from as libc::c_char;
+    }
+    let data = libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut value).cast() };
+    let mut request = libc::ifreq { ifr_name: name, ifr_ifru: data };
+    // SAFETY: SIOCETHTOOL reads a name and a pointer to `value`, which outlives the call.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

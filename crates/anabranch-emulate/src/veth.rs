@@ -1,0 +1,197 @@
+//! The emulator's end of a pair of veth devices, where there is no TUN: a packet socket whose incoming
+//! packets lie in memory that the kernel shares with this process (`PACKET_RX_RING`, `TPACKET_V2`).
+//!
+//! The kernel writes a packet into the next frame of the ring and hands the frame over by its status; who has
+//! read it hands it back. Frames lie in blocks one behind the other, and none crosses the end of a block.
+#![expect(unsafe_code, reason = "memory that is shared with the kernel")]
+
+use std::ffi::c_int;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::system;
+
+/// The hardware address of a node's devices; each is alone in its network.
+pub(crate) const NODE_ADDRESS: [u8; 6] = [0x02, 0x61, 0x6e, 0x61, 0, 1];
+/// That of the emulator's devices. Nothing is sent to it: devices that know no ARP send to their own address.
+pub(crate) const CARRIER_ADDRESS: [u8; 6] = [0x02, 0x61, 0x6e, 0x61, 0, 2];
+
+/// A block of the ring: the longest packet of IP finds room in it.
+const BLOCK: usize = 1 << 17;
+/// Blocks of a ring, 16 MiB in all: 10,496 packets where the MTU is 1500.
+const BLOCKS: usize = 128;
+/// Before a packet's IP header a frame has at most so many bytes: the kernel's header of 32 and a socket
+/// address of 20, the Ethernet header of 14 and what aligns them to 16.
+const HEADROOM: usize = 80;
+/// `TPACKET_ALIGNMENT`.
+const ALIGNMENT: usize = 16;
+
+/// A socket at one end of a path.
+#[derive(Debug)]
+pub(crate) struct PacketSocket {
+    socket: OwnedFd,
+    ring: Ring,
+    /// Packets that found no room in the ring.
+    overruns: u64,
+}
+
+/// What there was to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    Nothing,
+    /// A packet that is complete.
+    Packet,
+    /// One that the hardware of the device was to cut into several or to give its checksum, which happens
+    /// only where somebody has turned on the offloads of a node's device.
+    Unfinished,
+}
+
+impl PacketSocket {
+    /// Opens one at this device, which is up, in the network of this thread; packets have at most `mtu`
+    /// bytes.
+    pub(crate) fn open(device: &str, mtu: u32) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        // Of no protocol: it takes nothing before it is bound.
+        let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+        let set = |name: c_int, values: &[u32]| {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+            system::set_option(socket.as_fd(), libc::SOL_PACKET, name, &bytes)
+        };
+        set(libc::PACKET_VERSION, &[libc::tpacket_versions::TPACKET_V2 as u32])?;
+        // It sees only what the node sends. What it sends itself goes to the device at once, which is there
+        // before its queue is.
+        set(libc::PACKET_IGNORE_OUTGOING, &[1])?;
+        set(libc::PACKET_QDISC_BYPASS, &[1])?;
+        let frame = (HEADROOM + mtu as usize).next_multiple_of(ALIGNMENT);
+        let frames = BLOCK / frame * BLOCKS;
+        set(libc::PACKET_RX_RING, &[BLOCK, BLOCKS, frame, frames].map(|number| number as u32))?;
+        let ring = Ring::map(socket.as_fd(), frame, frames)?;
+        system::bind_to_device(socket.as_fd(), name_to_index(&socket, device)?)?;
+        Ok(Self { socket, ring, overruns: 0 })
+    }
+
+    /// Puts the next packet of IP into `packet`.
+    pub(crate) fn receive(&mut self, packet: &mut Vec<u8>) -> Came {
+        let take = |Frame { bytes, is_finished }: Frame<'_>| {
+            packet.clear();
+            packet.extend_from_slice(bytes);
+            if is_finished { Came::Packet } else { Came::Unfinished }
+        };
+        self.ring.take(take).unwrap_or(Came::Nothing)
+    }
+
+    /// Sends a packet of IP to the node.
+    pub(crate) fn send(&self, packet: &[u8]) -> io::Result<()> {
+        const IPV4: [u8; 2] = [0x08, 0x00];
+        const IPV6: [u8; 2] = [0x86, 0xdd];
+        let kind = if packet.first().is_some_and(|first| first >> 4 == 6) { IPV6 } else { IPV4 };
+        let mut header = [0; 14];
+        header[..6].copy_from_slice(&NODE_ADDRESS);
+        header[6..12].copy_from_slice(&CARRIER_ADDRESS);
+        header[12..].copy_from_slice(&kind);
+        rustix::io::writev(&self.socket, &[IoSlice::new(&header), IoSlice::new(packet)])?;
+        Ok(())
+    }
+
+    /// Packets that found no room in the ring up to now.
+    pub(crate) fn overruns(&mut self) -> u64 {
+        // Two numbers: packets, and how many of them were dropped, since it was last asked.
+        let mut counts = [0; 8];
+        let asked =
+            system::option(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counts);
+        if asked.is_ok() {
+            let [_, _, _, _, dropped @ ..] = counts;
+            self.overruns += u64::from(u32::from_ne_bytes(dropped));
+        }
+        self.overruns
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The ring of a socket.
+#[derive(Debug)]
+struct Ring {
+    memory: NonNull<u8>,
+    /// Of a frame, in bytes.
+    frame: usize,
+    frames: usize,
+    /// The frame that the kernel fills next.
+    next: usize,
+}
+
+/// A packet in the ring.
+struct Frame<'a> {
+    /// From its IP header on.
+    bytes: &'a [u8],
+    /// Whether it is whole and has its checksums.
+    is_finished: bool,
+}
+
+// SAFETY: the memory belongs to this value alone, wherever that is, but for the frames that the kernel holds.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Maps the ring that the socket has been given.
+    fn map(socket: BorrowedFd<'_>, frame: usize, frames: usize) -> io::Result<Self> {
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at a place that the kernel chooses, which nobody else knows.
+        let memory = unsafe { mmap(ptr::null_mut(), BLOCK * BLOCKS, rights, MapFlags::SHARED, socket, 0) }?;
+        let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { memory, frame, frames, next: 0 })
+    }
+
+    /// Shows the next packet and then hands its frame back; none if there is no packet.
+    fn take<T>(&mut self, see: impl FnOnce(Frame<'_>) -> T) -> Option<T> {
+        let in_block = BLOCK / self.frame;
+        let place = self.next / in_block * BLOCK + self.next % in_block * self.frame;
+        // SAFETY: `next` is less than `frames`, so that the frame lies within the mapping, which lives as
+        // long as this; frames are aligned to 16 bytes. The status is written by the kernel and by this only.
+        let status = unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(place).cast()) };
+        let told = status.load(Ordering::Acquire);
+        if told & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: as above, and the kernel does not write to a frame that it has handed over. The status,
+        // which is the first word, is not part of what is borrowed here.
+        let frame = unsafe {
+            let begin = self.memory.as_ptr().add(place + size_of::<u32>());
+            std::slice::from_raw_parts(begin.cast_const(), self.frame - size_of::<u32>())
+        };
+        let seen = see(Frame::of(frame, told));
+        status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % self.frames;
+        Some(seen)
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and nothing of it is borrowed any more.
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// The packet in a frame, which is given without its first word, the status; that is `told`.
+    fn of(frame: &'a [u8], told: u32) -> Self {
+        // struct tpacket2_hdr of linux/if_packet.h.
+        let word = |at: usize| u32::from_ne_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
+        let half = |at: usize| usize::from(u16::from_ne_bytes([frame[at], frame[at + 1]]));
+        let [length, kept] = [word(0), word(4)];
+        let [link, network] = [half(8), half(10)].map(|offset| offset - size_of::<u32>());
+        let bytes = frame.get(network..link + kept as usize).unwrap_or_default();
+        let is_finished = length == kept && told & libc::TP_STATUS_CSUMNOTREADY == 0;
+        Self { bytes, is_finished }
+    }
+}
