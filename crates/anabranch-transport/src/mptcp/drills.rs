@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::testing::{Pair, Wire, config, ms, plain};
+use super::testing::{Logged, Pair, Wire, config, ms, plain};
 use super::{Config, Connection, Profile, Rejoin};
 use crate::endpoint::{
     CloseReason, Command, Endpoint as _, Event, Input, Message, Output, Reliability, Site, Transport as _,
