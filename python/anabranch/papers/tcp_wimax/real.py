@@ -25,6 +25,7 @@ from .factors import (
     CLAIMED_SEGMENT,
     CONTROL_NAMES,
     CONTROLS,
+    PAPERS_PROFILES,
     PROFILES,
     READINGS,
     SEGMENTS,
@@ -59,7 +60,9 @@ class RealEffort:
     strong: int
     """The same at 30 dB."""
     grid: int
-    """All 1080 cells."""
+    """All 540 cells without line of sight."""
+    los_grid: int
+    """The other 540."""
     weak_duration: str
     strong_duration: str
     grid_duration: str
@@ -98,10 +101,13 @@ def works(name: str, sets: Sets, effort: RealEffort) -> list[Work]:
             replications if (key["profile"], key["segment"], key["buffer"]) == where else 0
         )
 
+    def grid(key: Key) -> int:
+        return effort.grid if key["profile"] in PAPERS_PROFILES else effort.los_grid
+
     parts = (
         (WEAK, "the weak link", effort.weak_duration, compared(WEAK, effort.weak)),
         (STRONG, "the good link", effort.strong_duration, compared(STRONG, effort.strong)),
-        (GRID, "the grid", effort.grid_duration, lambda _: effort.grid),
+        (GRID, "the grid", effort.grid_duration, grid),
     )
     return [
         Work(
