@@ -149,18 +149,18 @@ def real(mode: str, bench: Bench) -> RealStack:
 
 
 def _one_path(found: Mapping[str, Runs]) -> list[str]:
-    """In which queues runs have no window on path B, so that they count for none there."""
+    """In which queues runs never sent on path B, so that they count for none of its values."""
     said = []
     for kind in PAPERS_QUEUES:
         alone = {
-            name: int(runs.where(queue=kind).frame["cwnd_b_packets"].is_nan().sum())
+            name: int(runs.where(queue=kind).frame["rtt_b_ms"].is_nan().sum())
             for name, runs in found.items()
         }
         total = found[REAL].where(queue=kind).frame.height
         if alone[REAL]:
             said.append(
                 f"With {QUEUE_NAMES[kind]} {alone[REAL]} of {total} of the real stack's runs and"
-                f" {alone[ALIKE]} of the simulated Linux 6's have no second subflow."
+                f" {alone[ALIKE]} of the simulated Linux 6's never sent on path B."
             )
     return said
 
