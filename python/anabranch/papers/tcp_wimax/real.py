@@ -63,6 +63,8 @@ class RealEffort:
     """All 540 cells without line of sight."""
     los_grid: int
     """The other 540."""
+    probes: int
+    """Of the simulated probe, which says what the links lose and carry."""
     weak_duration: str
     strong_duration: str
     grid_duration: str
@@ -195,14 +197,15 @@ def _claims(mode: str, bench: Bench, found: dict[str, dict[str, Runs]]) -> list[
     """Every claim about TCP on the same runs, simulated and real; none without the whole grid."""
     if GRID not in found[REAL]:
         return []
-    effort = studies.EFFORTS[mode]
-    probing = [work for work in studies.all_studies(effort) if work.name in {"probe", "distance"}]
-    rows = bench.simulated(probing)
-    probes = tidy(rows["probe"])
-    links = link.links(probes, effort.traced_probes)
-    capacity = link.capacity(probes)
+    works = studies.all_studies(studies.EFFORTS[mode])
+    (probe,) = (work for work in works if work.name == "probe")
+    few = replace(probe, replications=lambda _: EFFORTS[mode].probes)
+    probes = tidy(bench.simulated([few])["probe"])
+    # Bursts and coherence, which traces tell, are no part of these claims.
+    links = link.links(probes, traced=1)
+    capacity, distance = link.capacity(probes), pl.DataFrame()
     return [
-        claim.judge(Material(whole(parts), links, capacity, tidy(rows["distance"])), name)
+        claim.judge(Material(whole(parts), links, capacity, distance), name)
         for claim in CLAIMS
         if claim.id in ABOUT_TCP
         for name, parts in found.items()
