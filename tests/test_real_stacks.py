@@ -94,7 +94,7 @@ def test_what_a_stack_lacks_is_left_out_in_a_sentence(tmp_path: Path) -> None:
 
 def test_the_whole_grid_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Claims that are about TCP have a verdict from each place where the grid ran."""
-    effort = tcp_wimax.real.RealEffort(1, 1, 1, "1 s", "0.5 s", "0.2 s")
+    effort = tcp_wimax.real.RealEffort(1, 1, 1, 1, 1, "1 s", "0.5 s", "0.2 s")
     monkeypatch.setitem(tcp_wimax.real.EFFORTS, "smoke", effort)
     found = tcp_wimax.PAPER.on_stack("smoke", 2, tmp_path, stack())
     assert found.total_runs == 18 + 1080

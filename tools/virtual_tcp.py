@@ -2,7 +2,8 @@
 
 `python tools/virtual_tcp.py PAGE [OUT]` runs the set-up of docs/linux-tcp.md on the virtual kernel:
 each run of the committed numbers has one of ours, with as much loss as it had and a pattern of its
-own. It writes a table into the page between its marks; finished runs are kept in OUT.
+own. It writes a table into the page between its marks; finished runs are kept in OUT, and with
+`--finished` the table has those alone.
 """
 
 import math
@@ -10,6 +11,7 @@ import os
 import resource
 import sys
 import time
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
@@ -21,13 +23,15 @@ from anabranch import oracles
 from anabranch._engine import Scenario
 from anabranch.emulate import testbed
 from anabranch.oracles import linux_tcp
-from anabranch.papers.studies import Place, Work, compute_all
+from anabranch.papers.studies import Place, Work, compute_all, folder_of
 from anabranch.stats import Interval, mean_interval
+from anabranch.store import read
 from anabranch.support.toml_text import inline
 
 BEGIN = "<!-- generated: tools/virtual_tcp.py -->"
 END = "<!-- end of virtual -->"
 GOODPUT = "bulk.goodput_kbit_per_s"
+Goodputs = dict[tuple[str, str], dict[int, float]]
 COLUMNS = (GOODPUT, "bulk.tcp.a.data_segments_retransmitted")
 HEADS = (
     "control",
@@ -43,13 +47,17 @@ HEADS = (
 
 def main() -> None:
     """Runs what is missing and writes the table."""
-    page = Path(sys.argv[1])
-    out = Path(sys.argv[2] if len(sys.argv) > 2 else "results/virtual-tcp")
+    words = [word for word in sys.argv[1:] if word != "--finished"]
+    page = Path(words[0])
+    out = Path(words[1] if len(words) > 1 else "results/virtual-tcp")
     jobs = os.cpu_count() or 1
     rows = linux_tcp.kernel_rows()
     works = [pattern(rows, number) for number in reversed(range(len(rows[0].lost)))]
     began = time.monotonic()
     place = Place("-virtual", lambda scenario: testbed.VirtualKernel(scenario, jobs=jobs))
+    if "--finished" in sys.argv[1:]:
+        asked = (finished(work, folder_of(work, out, place)) for work in works)
+        works = [work for work in asked if work.total]
     real = compute_all(works, out, jobs, "transfers in virtual kernels", place)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = (usage.ru_utime + usage.ru_stime, time.monotonic() - began)
@@ -88,26 +96,32 @@ def pattern(rows: list[linux_tcp.Measured], number: int) -> Work:
     )
 
 
-def values(found: dict[str, pl.DataFrame]) -> dict[tuple[str, str], list[float]]:
-    """Goodputs in kbit/s by control and loss, pattern by pattern."""
-    rows = pl.concat([found[name] for name in sorted(found)])
-    return {
-        (control, f"{float(loss):g}"): group[GOODPUT].to_list()
-        for (control, loss), group in rows.group_by("control", "loss", maintain_order=True)
-    }
+def finished(work: Work, folder: Path) -> Work:
+    """The study as far as it is in its folder."""
+    there = set(read(folder)["cell"]) if (folder / "study.json").exists() else set()
+    keys = [work.scenario.cell_key(cell) for cell in there]
+    return replace(work, replications=lambda key: int(key in keys))
 
 
-def table(
-    rows: list[linux_tcp.Measured],
-    real: dict[tuple[str, str], list[float]],
-    simulated: dict[tuple[str, str], list[float]],
-) -> str:
+def values(found: dict[str, pl.DataFrame]) -> Goodputs:
+    """Goodputs in kbit/s by control and loss, then by the number of the pattern."""
+    values: Goodputs = {}
+    for name, rows in sorted(found.items()):
+        for control, loss, goodput in rows.select("control", "loss", GOODPUT).iter_rows():
+            here = values.setdefault((control, f"{float(loss):g}"), {})
+            here[int(name.removeprefix("pattern-")) - 1] = goodput
+    return values
+
+
+def table(rows: list[linux_tcp.Measured], real: Goodputs, simulated: Goodputs) -> str:
     """A row for each control and loss, and what they say together."""
     lines, chances, off = [], [], []
     for row in rows:
         key = (row.control, f"{float(row.loss_percent):g}")
-        ours, beside = real[key], simulated[key]
-        before = row.kernel[: len(ours)]
+        if key not in real:
+            continue
+        ours, beside = list(real[key].values()), list(simulated[key].values())
+        before = [row.kernel[number] for number in real[key]]
         chance = p_value(before, ours)
         if not math.isnan(chance):
             chances.append(chance)
@@ -126,7 +140,7 @@ def table(
     near = sum(abs(one) <= 0.01 for one in off)
     said = (
         f"Linux {testbed.virtual_release()}: {sum(map(len, real.values()))} runs of 30 s. Of"
-        f" {len(chances)} cells with three runs {rare} differ with p < 0.05 (Welch's test;"
+        f" {len(chances)} cells with several runs {rare} differ with p < 0.05 (Welch's test;"
         f" {0.05 * len(chances):.1f} are expected by chance), and the smallest p is"
         f" {min(chances):.3f}. Run by run on the same losses, the kernel is within 1 % of the"
         f" simulation in {near} of {len(off)} runs, and {100 * fmean(off):+.2f} % above it on"
@@ -136,16 +150,16 @@ def table(
     return f"{said}\n\n{heads}\n" + "\n".join(lines)
 
 
-def p_value(before: tuple[float, ...], ours: list[float]) -> float:
+def p_value(before: list[float], ours: list[float]) -> float:
     """Of Welch's test that both have the same mean; NaN where neither varies."""
     if len(ours) < 2:
         return math.nan
     return float(stats.ttest_ind(before, ours, equal_var=False).pvalue)
 
 
-def interval(runs: list[float] | tuple[float, ...]) -> Interval:
+def interval(runs: list[float]) -> Interval:
     """Their mean."""
-    return mean_interval(list(runs))
+    return mean_interval(runs)
 
 
 if __name__ == "__main__":

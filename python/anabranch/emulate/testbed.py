@@ -262,7 +262,8 @@ class VirtualKernel(_Testbeds):
                     seed=kernel_seed(seed, runs[0][1]),
                     cancelled=self._cancelled,
                 )
-            except LiveError as error:
+            except (LiveError, OSError) as error:
+                # Of a kernel whose files somebody has removed, too.
                 said = str(error)
             else:
                 said = done.stderr.decode(errors="replace").strip() or "it said nothing"

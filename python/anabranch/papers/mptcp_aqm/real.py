@@ -135,6 +135,7 @@ def real(mode: str, bench: Bench) -> RealStack:
             " datagrams are those of the simulated run of the same replication.",
             "Windows and round-trip times of Linux, real and simulated, are means over time of"
             " cwnd and of the smoothed round-trip time.",
+            *_one_path(found),
         ],
         numbers=[*_published(found), *_values(found)],
         claims=[] if left_out else _claims(found),
@@ -145,6 +146,23 @@ def real(mode: str, bench: Bench) -> RealStack:
             LeftOut(f"claims {', '.join(ABOUT_COUPLING)}", "they compare couplings"),
         ],
     )
+
+
+def _one_path(found: Mapping[str, Runs]) -> list[str]:
+    """In which queues runs never sent on path B, so that they count for none of its values."""
+    said = []
+    for kind in PAPERS_QUEUES:
+        alone = {
+            name: int(runs.where(queue=kind).frame["rtt_b_ms"].is_nan().sum())
+            for name, runs in found.items()
+        }
+        total = found[REAL].where(queue=kind).frame.height
+        if alone[REAL]:
+            said.append(
+                f"With {QUEUE_NAMES[kind]} {alone[REAL]} of {total} of the real stack's runs and"
+                f" {alone[ALIKE]} of the simulated Linux 6's never sent on path B."
+            )
+    return said
 
 
 def _runs(rows: pl.DataFrame, name: str) -> Runs:

@@ -25,6 +25,7 @@ from .factors import (
     CLAIMED_SEGMENT,
     CONTROL_NAMES,
     CONTROLS,
+    PAPERS_PROFILES,
     PROFILES,
     READINGS,
     SEGMENTS,
@@ -59,7 +60,11 @@ class RealEffort:
     strong: int
     """The same at 30 dB."""
     grid: int
-    """All 1080 cells."""
+    """All 540 cells without line of sight."""
+    los_grid: int
+    """The other 540."""
+    probes: int
+    """Of the simulated probe, which says what the links lose and carry."""
     weak_duration: str
     strong_duration: str
     grid_duration: str
@@ -98,10 +103,13 @@ def works(name: str, sets: Sets, effort: RealEffort) -> list[Work]:
             replications if (key["profile"], key["segment"], key["buffer"]) == where else 0
         )
 
+    def grid(key: Key) -> int:
+        return effort.grid if key["profile"] in PAPERS_PROFILES else effort.los_grid
+
     parts = (
         (WEAK, "the weak link", effort.weak_duration, compared(WEAK, effort.weak)),
         (STRONG, "the good link", effort.strong_duration, compared(STRONG, effort.strong)),
-        (GRID, "the grid", effort.grid_duration, lambda _: effort.grid),
+        (GRID, "the grid", effort.grid_duration, grid),
     )
     return [
         Work(
@@ -189,14 +197,15 @@ def _claims(mode: str, bench: Bench, found: dict[str, dict[str, Runs]]) -> list[
     """Every claim about TCP on the same runs, simulated and real; none without the whole grid."""
     if GRID not in found[REAL]:
         return []
-    effort = studies.EFFORTS[mode]
-    probing = [work for work in studies.all_studies(effort) if work.name in {"probe", "distance"}]
-    rows = bench.simulated(probing)
-    probes = tidy(rows["probe"])
-    links = link.links(probes, effort.traced_probes)
-    capacity = link.capacity(probes)
+    works = studies.all_studies(studies.EFFORTS[mode])
+    (probe,) = (work for work in works if work.name == "probe")
+    few = replace(probe, replications=lambda _: EFFORTS[mode].probes)
+    probes = tidy(bench.simulated([few])["probe"])
+    # Bursts and coherence, which traces tell, are no part of these claims.
+    links = link.links(probes, traced=1)
+    capacity, distance = link.capacity(probes), pl.DataFrame()
     return [
-        claim.judge(Material(whole(parts), links, capacity, tidy(rows["distance"])), name)
+        claim.judge(Material(whole(parts), links, capacity, distance), name)
         for claim in CLAIMS
         if claim.id in ABOUT_TCP
         for name, parts in found.items()
