@@ -99,7 +99,7 @@ def stack_of(
     def workers(scenario: "Scenario") -> "Workers":
         if kernel == "host":
             return testbed.Kernel(scenario, stack=sctp)
-        return testbed.VirtualKernel(scenario, jobs=jobs, stack=sctp)
+        return testbed.VirtualKernel.of_short_runs(scenario, jobs, sctp)
 
     name = kernel if sctp == "kernel" else f"{sctp}-{kernel}"
     before = "" if sctp == "kernel" else f"{sctp} on "

@@ -1,4 +1,4 @@
-"""One run of a study in the virtual kernel, from `scenario.toml` to `result.json`.
+"""Runs of a study in the virtual kernel, each from a file of TOML to one of JSON.
 
 It imports next to nothing: there, where each system call and each new page is work for two
 kernels, the command line's imports cost more than many a run.
@@ -7,7 +7,9 @@ kernels, the command line's imports cost more than many a run.
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from anabranch import _engine
 from anabranch.errors import AnabranchError
@@ -16,30 +18,38 @@ _LOOK_EVERY = 0.1
 """Seconds; a run that is over ends by itself, so what it gives does not depend on this."""
 
 
-def main(words: list[str]) -> int:
-    """Runs it.
+def main(words: Sequence[str]) -> None:
+    """Runs them.
 
-    The words are seed, replication, interval in ms, the program of ends on usrsctp, or `-`, and the
-    traces that are kept.
+    The words are the seed, the interval in ms, the program of ends on usrsctp, where flows of SCTP
+    run on that, the traces that are kept, and the runs' names, `CELL-REPLICATION`.
     """
-    seed, replication, interval_ms = map(int, words[:3])
-    usrsctp = None if words[3] == "-" else words[3]
-    tables = words[4:]
+    seed, interval_ms, usrsctp, tables, *names = words
+    for name in names:
+        scenario = _engine.Scenario.parse(Path(f"{name}.toml").read_text(encoding="utf-8"))
+        replication = int(name.partition("-")[2])
+        kept = tables.split(",") if tables else []
+        setup = (0, int(seed), replication, bool(kept), int(interval_ms), None, usrsctp or None)
+        found = _run(scenario, setup, kept)
+        Path("part").write_text(json.dumps(found), encoding="utf-8")
+        Path("part").rename(f"{name}.json")
+
+
+def _run(
+    scenario: _engine.Scenario,
+    setup: tuple[int, int, int, bool, int, str | None, str | None],
+    tables: Sequence[str],
+) -> dict[str, Any]:
     try:
-        scenario = _engine.Scenario.parse(Path("scenario.toml").read_text(encoding="utf-8"))
-        setup = (0, seed, replication, bool(tables), interval_ms, None, usrsctp)
         bed = _engine.Testbed(scenario, *setup)
         while not bed.is_over():
             time.sleep(_LOOK_EVERY)
         found = bed.finish()
     except AnabranchError as error:
-        print(error, file=sys.stderr)
-        return 2
+        return {"error": str(error), "summary": {}, "traces": {}}
     kept = {name: found["traces"][name] for name in tables}
-    result = {"summary": found["summary"], "traces": kept}
-    Path("result.json").write_text(json.dumps(result), encoding="utf-8")
-    return 0
+    return {"error": None, "summary": found["summary"], "traces": kept}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

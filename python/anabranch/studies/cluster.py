@@ -68,6 +68,7 @@ class Cluster:
     """Workers that are those of a Dask cluster; see `workers.Workers`."""
 
     engine = _engine.ENGINE_VERSION
+    batch_runs = 1
     batch_seconds = 5.0
 
     def __init__(self, scenario: Scenario, client: "Client", traces: Sequence[str] = ()) -> None:

@@ -180,7 +180,7 @@ class _Work:
         self._plan = plan
         self._workers = workers
         self._metrics = [*metrics, *plan.metrics]
-        self._pace = _Pace(workers.batch_seconds)
+        self._pace = _Pace(workers.batch_runs, workers.batch_seconds)
         self._note = _Note(scenario, store, plan, self._metrics)
         self._failures = _Failures(scenario)
         self._rows: list[pl.DataFrame] = []
@@ -265,12 +265,14 @@ class _Work:
 class _Pace:
     """How many runs a batch should have, from what the last ones took."""
 
-    def __init__(self, batch_seconds: float) -> None:
+    def __init__(self, size: int, batch_seconds: float | None) -> None:
         self._batch_seconds = batch_seconds
-        self.size = 1
+        self.size = size
 
     def learn(self, finished: int, seconds: float) -> None:
         """Takes in that so many runs took so many seconds."""
+        if self._batch_seconds is None:
+            return
         rate = finished / max(seconds, 1e-3)
         # At most fourfold: the first runs say little about the others.
         most = min(4 * finished, _MOST_IN_BATCH)

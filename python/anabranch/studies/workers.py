@@ -41,8 +41,12 @@ class Workers(Protocol):
         """What names who computes them, in rows: those of others do not stand beside these."""
 
     @property
-    def batch_seconds(self) -> float:
-        """How long a batch should take."""
+    def batch_runs(self) -> int:
+        """Runs of the first batch."""
+
+    @property
+    def batch_seconds(self) -> float | None:
+        """How long a later batch should take; None: all have as many runs as the first."""
 
     def places(self) -> int:
         """Batches that should be under way, so that no worker waits."""
@@ -168,6 +172,7 @@ class Threads(Pool):
     """The engine computes without Python's lock, in as many threads as there are jobs."""
 
     engine = _engine.ENGINE_VERSION
+    batch_runs = 1
     batch_seconds = 1.0
 
     def __init__(self, scenario: Scenario, jobs: int, traces: Sequence[str] = ()) -> None:

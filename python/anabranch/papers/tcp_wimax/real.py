@@ -5,13 +5,13 @@ A real stack runs under the first reading of "segment size". Beside it stand the
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from anabranch._engine import Scenario
 from anabranch.papers.intervals import Interval
 from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
 from anabranch.papers.studies import Key, Sets, Work, efforts
@@ -25,7 +25,6 @@ from .factors import (
     CLAIMED_SEGMENT,
     CONTROL_NAMES,
     CONTROLS,
-    PAPERS_PROFILES,
     PROFILES,
     READINGS,
     SEGMENTS,
@@ -44,24 +43,26 @@ COLUMNS = tuple(name for name in studies.GRID_COLUMNS if not name.endswith("fast
 AS_PAPER, AS_KERNEL = "simulated, 2.6.20", "simulated, Linux 6"
 PROFILES_OF_CLAIMS = {AS_PAPER: AS_PAPER, AS_KERNEL: AS_KERNEL, REAL: "real stack"}
 """The claims' profiles here; the numbers of a table have the first two as heads."""
+WEAK, STRONG, GRID = "nlos10", "nlos30", "grid"
+"""The parts of the study: the compared cells of two links, and all cells."""
 ABOUT_TCP = ("1", "2", "3", "4")
 """Claims that are about what a TCP does; the fifth is about the radio."""
 
 
 @dataclass(frozen=True)
 class RealEffort:
-    """Replications of each kind of cell."""
+    """Replications of each kind of cell, and how long their runs are."""
 
-    claimed: int
-    """Writes of 4 KB and buffers of 512 KB, without line of sight."""
-    los_claimed: int
+    weak: int
+    """Writes of 4 KB and buffers of 512 KB without line of sight at 10 dB, where claims 2 to 4 are
+    judged."""
+    strong: int
+    """The same at 30 dB."""
     grid: int
-    """All other cells without line of sight."""
-    los_grid: int
-    duration: str
-    """Of the compared cells."""
+    """All 1080 cells."""
+    weak_duration: str
+    strong_duration: str
     grid_duration: str
-    """Of the others."""
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
@@ -89,28 +90,30 @@ def real(mode: str, bench: Bench) -> RealStack:
 
 
 def works(name: str, sets: Sets, effort: RealEffort) -> list[Work]:
-    """The compared cells and the others, which may be shorter."""
+    """The compared cells of the paper's two links, and the grid."""
 
-    def claimed(key: Key) -> int:
-        if (key["segment"], key["buffer"]) != (CLAIMED_SEGMENT, CLAIMED_BUFFER):
-            return 0
-        return effort.claimed if key["profile"] in PAPERS_PROFILES else effort.los_claimed
-
-    def grid(key: Key) -> int:
-        return effort.grid if key["profile"] in PAPERS_PROFILES else effort.los_grid
-
-    return [
-        Work(f"{name}/{part}", title, _scenario(sets, duration), replications, COLUMNS)
-        for part, title, duration, replications in (
-            ("claimed", "the compared cells", effort.duration, claimed),
-            ("grid", "the grid", effort.grid_duration, grid),
+    def compared(profile: str, replications: int) -> Callable[[Key], int]:
+        where = (profile, CLAIMED_SEGMENT, CLAIMED_BUFFER)
+        return lambda key: (
+            replications if (key["profile"], key["segment"], key["buffer"]) == where else 0
         )
-        if part == "claimed" or effort.grid or effort.los_grid
+
+    parts = (
+        (WEAK, "the weak link", effort.weak_duration, compared(WEAK, effort.weak)),
+        (STRONG, "the good link", effort.strong_duration, compared(STRONG, effort.strong)),
+        (GRID, "the grid", effort.grid_duration, lambda _: effort.grid),
+    )
+    return [
+        Work(
+            f"{name}/{part}",
+            title,
+            studies.network((*sets, ("run.duration", duration))),
+            replications,
+            COLUMNS,
+        )
+        for part, title, duration, replications in parts
+        if part != GRID or effort.grid
     ]
-
-
-def _scenario(sets: Sets, duration: str) -> Scenario:
-    return studies.network((*sets, ("run.duration", duration)))
 
 
 def runs_of(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
@@ -132,9 +135,9 @@ def _claimed(found: dict[str, dict[str, Runs]]) -> list[Number]:
     return [
         _number(title, {"link": profile, "control": CONTROL_NAMES[control]}, value, cells, digits)
         for value, title, digits in kinds
-        for profile in PROFILES
+        for profile in (STRONG, WEAK)
         for control in CONTROLS
-        for cells in [_cells(found, "claimed", profile=profile, control=control)]
+        for cells in [_cells(found, profile, control=control)]
         if cells is not None
     ]
 
@@ -142,7 +145,7 @@ def _claimed(found: dict[str, dict[str, Runs]]) -> list[Number]:
 def _percentages(found: dict[str, dict[str, Runs]]) -> list[Number]:
     """The published number that is about what a TCP does."""
     claimed = published.value("nlos10", "westwood_above_worst_percent")
-    gains = {name: westwood_gain(parts["claimed"]) for name, parts in found.items()}
+    gains = {name: westwood_gain(parts[WEAK]) for name, parts in found.items()}
     own = gains.pop(REAL)
     nothing = Interval(math.nan, math.nan, 0)
     verdict = published.verdict_of("up to", claimed, own.mean, own.half_width)
@@ -162,7 +165,7 @@ def _grid(found: dict[str, dict[str, Runs]]) -> list[Number]:
         _number(title, {"link": profile, "factor": factor, "value": name}, "goodput_mbps", cells, 2)
         for profile in PROFILES
         for factor, where, name in factors
-        for cells in [_cells(found, "grid", profile=profile, **where)]
+        for cells in [_cells(found, GRID, profile=profile, **where)]
         if cells is not None
     ]
 
@@ -184,7 +187,7 @@ def _number(
 
 def _claims(mode: str, bench: Bench, found: dict[str, dict[str, Runs]]) -> list[Finding]:
     """Every claim about TCP on the same runs, simulated and real; none without the whole grid."""
-    if "grid" not in found[REAL]:
+    if GRID not in found[REAL]:
         return []
     effort = studies.EFFORTS[mode]
     probing = [work for work in studies.all_studies(effort) if work.name in {"probe", "distance"}]
@@ -201,20 +204,26 @@ def _claims(mode: str, bench: Bench, found: dict[str, dict[str, Runs]]) -> list[
 
 
 def whole(parts: dict[str, Runs]) -> Runs:
-    """The grid with the compared cells as they are by themselves, at full length."""
-    is_compared = (pl.col("segment") == CLAIMED_SEGMENT) & (pl.col("buffer") == CLAIMED_BUFFER)
-    others = parts["grid"].frame.filter(~is_compared)
-    return replace(parts["claimed"], frame=pl.concat([parts["claimed"].frame, others]))
+    """The grid with the compared cells as they are by themselves, longer and more often."""
+    is_compared = (
+        pl.col("profile").is_in([STRONG, WEAK])
+        & (pl.col("segment") == CLAIMED_SEGMENT)
+        & (pl.col("buffer") == CLAIMED_BUFFER)
+    )
+    others = parts[GRID].frame.filter(~is_compared)
+    frames = [parts[WEAK].frame, parts[STRONG].frame, others]
+    return replace(parts[GRID], frame=pl.concat(frames))
 
 
 def _sentences(effort: RealEffort, found: dict[str, dict[str, Runs]]) -> list[str]:
     said = [
         "A kernel has one TCP, its own: the paper's was that of Linux 2.6.20. Each run is over the"
         " very channel that the simulated one of its replication has.",
-        _agreement("claimed", found, f"the compared cells ({effort.duration} each)"),
+        _agreement(WEAK, found, f"the weak link's compared cells ({effort.weak_duration} each)"),
+        _agreement(STRONG, found, f"the good link's ({effort.strong_duration} each)"),
     ]
-    if "grid" in found[REAL]:
-        said.append(_agreement("grid", found, f"the grid ({effort.grid_duration} each)"))
+    if GRID in found[REAL]:
+        said.append(_agreement(GRID, found, f"the grid ({effort.grid_duration} each)"))
     return said
 
 
