@@ -126,9 +126,10 @@ validate: setup wheel-check kernel ## the long validations: slow tests, properti
 	$(BIN)/python tools/paper_record.py tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python tools/paper_record.py sctp-handover docs/validation/sctp-handover.md
 	$(BIN)/python tools/paper_record.py mptcp-aqm docs/validation/mptcp-aqm.md
-	for paper in tcp-wimax mptcp-aqm; do \
+	for paper in tcp-wimax mptcp-aqm sctp-handover voip-sctp; do \
 		$(BIN)/python tools/paper_record.py --kernel $$paper docs/validation/$$paper.md || exit 1; \
 	done
+	$(BIN)/python tools/paper_record.py --usrsctp sctp-handover docs/validation/sctp-handover.md
 
 clean: ## removes everything that was built
 	rm -rf target dist lab/node_modules python/anabranch/lab/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -12,7 +12,7 @@ from rich.console import Console
 from anabranch import cli, papers
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
-from anabranch.papers import mptcp_aqm, tcp_wimax
+from anabranch.papers import mptcp_aqm, sctp_handover, tcp_wimax, voip_sctp
 from anabranch.papers.intervals import Interval
 from anabranch.papers.mptcp_aqm.real import window_means
 from anabranch.papers.real import (
@@ -23,6 +23,7 @@ from anabranch.papers.real import (
     Stack,
     deviation_percent,
 )
+from anabranch.papers.sctp_handover.real import DEATH_S, failover_times, shortened
 from anabranch.papers.tcp_wimax.real import AS_PAPER
 from anabranch.papers.tcp_wimax.samples import Runs
 from anabranch.studies.workers import Threads
@@ -40,11 +41,13 @@ class StandIn(Threads):
         return super().compute(runs)
 
 
-def stack(lacks: Any = lambda _scenario, _cell: None) -> Stack:
+def stack(
+    lacks: Any = lambda _scenario, _cell: None, sctp: Literal["kernel", "usrsctp"] = "kernel"
+) -> Stack:
     def workers(scenario: Scenario) -> StandIn:
         return StandIn(scenario, 2, scenario.traces)
 
-    return Stack("stand-in", "a stand-in", workers, lacks)
+    return Stack("stand-in", "a stand-in", workers, lacks, sctp)
 
 
 @pytest.fixture(scope="module")
@@ -237,3 +240,70 @@ def make_paper(folder: Path) -> Path:
     from anabranch.papers.new import create  # noqa: PLC0415 - only here
 
     return create("a-paper", folder)
+
+
+@pytest.mark.parametrize("sctp", ["kernel", "usrsctp"])
+def test_plain_sctp_stands_beside_the_one_that_is_like_it(
+    sctp: Literal["kernel", "usrsctp"], tmp_path: Path
+) -> None:
+    found = sctp_handover.PAPER.on_stack("smoke", 2, tmp_path, stack(sctp=sctp))
+    alike = sctp_handover.real.ALIKE[sctp]
+    assert [one.published for one in found.numbers] == [7.4, 3.7, 3.7, 7.5, 4, 4, 2.7, 63]
+    # A larger MTU moves the first window by a little.
+    off = 0.05 if sctp == "usrsctp" else 0
+    for one in found.numbers:
+        assert one.real.mean == pytest.approx(one.simulated[alike].mean, rel=off, abs=0), one
+        assert one.real.mean > 0
+    *_, failover = found.numbers
+    # RTO.Max is 60 s: 1 + 2 + 4 + 8 + 16 + 32 s in FreeBSD.
+    assert 60 < failover.simulated[sctp_handover.real.AS_PAPER].mean < 70
+    assert [finding.profile for finding in found.claims] == list(found.profiles)
+    assert {finding.id for finding in found.claims} == {"2"}
+    assert ("UDP" in found.sentences[0]) == (sctp == "usrsctp")
+    mtu = '"1508 B"' if sctp == "usrsctp" else None
+    sets = dict(sctp_handover.real.mtus(sctp))
+    assert sets.get("paths.path1.mtu") == mtu
+
+
+def test_an_experiment_with_shorter_phases_keeps_its_order() -> None:
+    loaded = {
+        "run": {"duration": "200 s", "phases": ["50 s", "100 s", "150 s"]},
+        "links": {"one": {"cross_traffic": [{"start": "50 s"}]}, "other": {}},
+        "flows": {"late": {"app": {"start": {"from": "150 s", "to": "151 s"}}}},
+    }
+    assert shortened(json.loads(json.dumps(loaded)), 0) == loaded
+    short = shortened(loaded, 20)
+    assert short["run"] == {"duration": "80 s", "phases": ["20 s", "40 s", "60 s"]}
+    assert short["links"]["one"]["cross_traffic"] == [{"start": "20 s"}]
+    assert short["flows"]["late"]["app"]["start"] == {"from": "60 s", "to": "61 s"}
+
+
+def test_a_failover_is_the_senders_first_word_on_the_dead_path() -> None:
+    columns = ["replication", "time_s", "flow", "side", "event", "detail"]
+    rows = [
+        (0, DEATH_S + 64.0, "transfer", "a", "path_changed", "path 0 is inactive"),
+        (0, DEATH_S + 90.0, "transfer", "a", "path_changed", "path 0 is inactive"),
+        (0, DEATH_S + 9.0, "transfer", "b", "path_changed", "path 0 is inactive"),
+        (1, DEATH_S + 50.0, "transfer", "a", "path_changed", "path 1 is inactive"),
+    ]
+    events = pl.DataFrame(rows, schema=columns, orient="row").lazy()
+    assert failover_times(events) == {0: 64.0}
+
+
+@pytest.mark.parametrize("sctp", ["kernel", "usrsctp"])
+def test_calls_have_the_cells_that_a_stack_can_do(
+    sctp: Literal["kernel", "usrsctp"], tmp_path: Path
+) -> None:
+    found = voip_sctp.PAPER.on_stack("smoke", 2, tmp_path, stack(sctp=sctp))
+    alike = voip_sctp.real.ALIKE[sctp]
+    limits = [1, 2, 5] if sctp == "kernel" else [0, 1, 2, 5]
+    assert [(one.key["RTO.Max, s"], one.key["PMR"]) for one in found.numbers] == [
+        (rto_max, pmr) for rto_max in (10.0, 0.1) for pmr in limits
+    ]
+    for one in found.numbers:
+        assert one.real.mean == one.simulated[alike].mean
+        assert one.verdict is None
+        assert 1 <= one.published <= 5
+    left_out = {one.what for one in found.left_out}
+    assert left_out == {"delay-centric on"} | ({"PMR 0"} if sctp == "kernel" else set())
+    assert found.total_runs == 2 * len(limits)

@@ -520,5 +520,6 @@ def test_both_stacks_of_sctp_fail_over_and_repeat(tmp_path: Path, stack: testbed
     (row,) = rows[0].iter_rows(named=True)
     assert (" with usrsctp on " in row["engine_version"]) == (stack == "usrsctp")
     assert row["call.sent"] == 200
-    assert row["link.second.forward.delivered_packets"] > 50
+    # Frames that have waited share packets.
+    assert row["link.second.forward.delivered_packets"] > 10
     assert row["call.received"] > 150

@@ -24,8 +24,8 @@ pub struct Prepared {
 
 impl Prepared {
     /// The run of a scenario with these random numbers; `trace` is whether there are traces, `interval` how
-    /// often connections are asked for their state, `usrsctp` the program of an end on usrsctp, where flows of
-    /// SCTP run on that instead of the kernel.
+    /// often connections are asked for their state, `usrsctp` the program of an end on usrsctp, where flows
+    /// of SCTP run on that instead of the kernel.
     ///
     /// # Errors
     /// A sentence about the scenario, or about what no kernel, or usrsctp, has of what it asks for.

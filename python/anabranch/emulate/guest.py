@@ -21,27 +21,26 @@ _LOOK_EVERY = 0.1
 def main(words: Sequence[str]) -> None:
     """Runs them.
 
-    The words are seed, interval in ms, the program of ends on usrsctp, or `-`, the traces that are
-    kept, and names, `CELL-REPLICATION`.
+    The words are the seed, the interval in ms, the program of ends on usrsctp, where flows of SCTP
+    run on that, the traces that are kept, and the runs' names, `CELL-REPLICATION`.
     """
-    seed, interval_ms, program, tables, *names = words
+    seed, interval_ms, usrsctp, tables, *names = words
     for name in names:
         scenario = _engine.Scenario.parse(Path(f"{name}.toml").read_text(encoding="utf-8"))
         kept = tables.split(",") if tables else []
-        run = (int(seed), int(name.partition("-")[2]), bool(kept), int(interval_ms))
-        found = _run(scenario, run, None if program == "-" else program, kept)
+        setup = (0, int(seed), replication, bool(kept), int(interval_ms), None, usrsctp or None)
+        found = _run(scenario, setup, kept)
         Path("part").write_text(json.dumps(found), encoding="utf-8")
         Path("part").rename(f"{name}.json")
 
 
 def _run(
     scenario: _engine.Scenario,
-    run: tuple[int, int, bool, int],
-    usrsctp: str | None,
+    setup: tuple[int, int, int, bool, int, str | None, str | None],
     tables: Sequence[str],
 ) -> dict[str, Any]:
     try:
-        bed = _engine.Testbed(scenario, 0, *run, None, usrsctp)
+        bed = _engine.Testbed(scenario, *setup)
         while not bed.is_over():
             time.sleep(_LOOK_EVERY)
         found = bed.finish()

@@ -192,12 +192,10 @@ class Kernel(_Testbeds):
 
     def _run(self, runs: Sequence[Run]) -> Iterator[Found | str]:
         tables = self._scenario.traces
-        setup = (bool(tables), self._interval_ms, None, self._program)
         for cell, replication in runs:
+            setup = (cell, self._scenario.seed, replication, bool(tables), self._interval_ms, None)
             try:
-                bed = _engine.Testbed(
-                    self._scenario, cell, self._scenario.seed, replication, *setup
-                )
+                bed = _engine.Testbed(self._scenario, *setup, self._program)
                 found = _waited(bed, self._cancelled)
             except AnabranchError as error:
                 yield str(error)
@@ -222,8 +220,8 @@ class VirtualKernel(_Testbeds):
     ) -> "VirtualKernel":
         """With as many runs in a kernel as keep it at work for BOOT_PAYS_MS."""
         duration = milliseconds(tomllib.loads(scenario.to_toml())["run"]["duration"])
-        each = max(1, round(BOOT_PAYS_MS / duration))
-        return cls(scenario, jobs=jobs, stack=stack, runs_per_boot=each)
+        shared = max(1, round(BOOT_PAYS_MS / duration))
+        return cls(scenario, jobs=jobs, stack=stack, runs_per_boot=shared)
 
     def __init__(
         self,
@@ -251,8 +249,8 @@ class VirtualKernel(_Testbeds):
                 text = self._scenario.cell_toml(cell)
                 (folder / f"{cell}-{replication}.toml").write_text(text, encoding="utf-8")
             names = [f"{cell}-{replication}" for cell, replication in runs]
-            tables = ",".join(self._scenario.traces)
-            words = [seed, self._interval_ms, self._program or "-", tables, *names]
+            kept = ",".join(self._scenario.traces)
+            words = [seed, self._interval_ms, self._program or "", kept, *names]
             # By its path: `-m` would import what is in its package, too.
             script = Path(__file__).with_name("guest.py")
             try:

@@ -342,8 +342,8 @@ pub(super) fn first_unknown(config: &sctp::Config, known: &[&str]) -> Option<(St
     unknown.map(|(key, value)| (key.clone(), value.clone()))
 }
 
-/// What one end of a flow runs on, and which sysctls its node is to have; `on_usrsctp` is whether flows of SCTP
-/// run on usrsctp.
+/// What one end of a flow runs on, and which sysctls its node is to have; `on_usrsctp` is whether flows of
+/// SCTP run on usrsctp.
 ///
 /// # Errors
 /// A sentence about what no kernel has, or usrsctp does not have.

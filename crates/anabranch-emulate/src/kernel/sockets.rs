@@ -47,8 +47,8 @@ pub(crate) struct Flows {
 const MOST_ADDRESSES: usize = 8;
 
 impl Flows {
-    /// The flows of a testbed; `interval` is how often connections are asked for their state, and `usrsctp` the
-    /// program of an end on usrsctp, where flows of SCTP run on that.
+    /// The flows of a testbed; `interval` is how often connections are asked for their state, and `usrsctp`
+    /// the program of an end on usrsctp, where flows of SCTP run on that.
     ///
     /// # Errors
     /// A sentence about what no kernel has, or usrsctp does not have.

@@ -1,5 +1,5 @@
-//! Flows of SCTP on usrsctp, `FreeBSD`'s SCTP in user space: at each end a program of ours in the network of its
-//! node, which the library is linked to (`python/anabranch/emulate/usrsctp_end.c`).
+//! Flows of SCTP on usrsctp, `FreeBSD`'s SCTP in user space: at each end a program of ours in the network of
+//! its node, which the library is linked to (`python/anabranch/emulate/usrsctp_end.c`).
 //!
 //! A program is given orders as packets on a socket and answers each of them; what happens it tells there at
 //! any time. Numbers in packets are as this machine has them.
@@ -208,8 +208,8 @@ impl Usrsctp {
         }
     }
 
-    /// The state of an end's paths, and what it has counted. Of paths the library does not tell thresholds nor
-    /// what is outstanding on each, nor whether one is potentially failed.
+    /// The state of an end's paths, and what it has counted. Of paths the library does not tell thresholds
+    /// nor what is outstanding on each, nor whether one is potentially failed.
     pub(crate) fn observe(&mut self, side: Side) -> (Vec<PathSample>, Counters) {
         let end = &mut self.ends[side.index()];
         let mut samples = Vec::new();

@@ -1,4 +1,5 @@
-//! What a scenario asks of usrsctp: words for its program, or a sentence that says what the library does not have.
+//! What a scenario asks of usrsctp: words for its program, or a sentence that says what the library does not
+//! have.
 //!
 //! A setting that is left out is the library's own affair, whatever the profile.
 
