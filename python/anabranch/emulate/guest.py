@@ -27,6 +27,7 @@ def main(words: Sequence[str]) -> None:
     seed, interval_ms, usrsctp, tables, *names = words
     for name in names:
         scenario = _engine.Scenario.parse(Path(f"{name}.toml").read_text(encoding="utf-8"))
+        replication = int(name.partition("-")[2])
         kept = tables.split(",") if tables else []
         setup = (0, int(seed), replication, bool(kept), int(interval_ms), None, usrsctp or None)
         found = _run(scenario, setup, kept)
