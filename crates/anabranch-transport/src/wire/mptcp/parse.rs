@@ -139,7 +139,7 @@ impl Options {
             }
             // Section 3.3.8: with an identifier behind it, it is one of version 0.
             subtype::PRIORITY if value.is_empty() => {
-                self.tell(Signal::Priority { is_backup: low & BACKUP != 0 })
+                self.tell(Signal::Priority { is_backup: low & BACKUP != 0 });
             }
             subtype::FAIL => {
                 value.u8()?;

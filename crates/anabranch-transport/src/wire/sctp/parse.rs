@@ -421,6 +421,12 @@ fn keep_parameter(kept: &mut Vec<u8>, kind: u16, value: &[u8]) {
     }
 }
 
+/// What a Cookie Preservative asks for (RFC 9260 section 3.3.2.1.3), if it has the length of one.
+fn life_span_increment(mut value: Reader<'_>) -> Option<Duration> {
+    let milliseconds = value.u32().filter(|_| value.is_empty())?;
+    Some(Duration::from_nanos(u64::from(milliseconds) * 1_000_000))
+}
+
 /// INIT or INIT ACK, as `chunk_kind` says.
 fn init<'a>(
     mut reader: Reader<'a>,
@@ -473,10 +479,9 @@ fn init<'a>(
             }
             parameter::STATE_COOKIE => cookie = Some(value.0),
             parameter::COOKIE_PRESERVATIVE => {
-                let milliseconds = value.u32().filter(|_| value.is_empty());
-                let milliseconds =
-                    milliseconds.ok_or(malformed("a Cookie Preservative has another length"))?;
-                init.cookie_preservative = Some(Duration::from_nanos(u64::from(milliseconds) * 1_000_000));
+                let increment = life_span_increment(value);
+                let increment = increment.ok_or(malformed("a Cookie Preservative has another length"))?;
+                init.cookie_preservative = Some(increment);
             }
             // RFC 3758 section 3.1: it has no value.
             parameter::FORWARD_TSN_SUPPORTED if !value.is_empty() => {
