@@ -144,10 +144,11 @@ impl Settings {
     pub(super) fn command(&mut self, words: &[&str]) -> Step<()> {
         match words {
             // What the kernel counts is not looked at. TCP makes packets of several segments in any case
-            // (since Linux 4.17), and here they are seen cut.
-            ["nstat"] | ["ethtool", "-K", "tun0", "gso" | "tso", "off", "gso" | "tso", "off"] => {}
-            // Addresses are names here, which the script gives them where they turn up.
-            ["ip", "addr", "add", _, "dev", _] => {}
+            // (since Linux 4.17), and here they are seen cut. Addresses are names here, which the script
+            // gives them where they turn up.
+            ["nstat"]
+            | ["ethtool", "-K", "tun0", "gso" | "tso", "off", "gso" | "tso", "off"]
+            | ["ip", "addr", "add", _, "dev", _] => {}
             ["ip", "mptcp", "endpoint", "flush"] => self.endpoints.signalled = 0,
             ["ip", "mptcp", "endpoint", "add", _, "signal"] if self.endpoints.signalled < MOST_ENDPOINTS => {
                 self.endpoints.signalled += 1;
