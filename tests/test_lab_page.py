@@ -126,7 +126,7 @@ def test_stories_load_and_play(page: Page) -> None:
     stories = page.page.eval_on_selector_all(
         "#story option:not([hidden])", "options => options.map(option => option.value)"
     )
-    assert len(stories) >= 6
+    assert len(stories) >= 8
     for story in stories if WHOLE else stories[1:2]:
         page.page.evaluate("document.getElementById('run-status').textContent = ''")
         page.page.select_option("#story", story)
