@@ -219,8 +219,8 @@ impl EventedServer {
     }
 }
 
-/// Lets a copy of the line run on until the packet, which came last, has left it. What arrives later does not matter to a
-/// packet in a first-in-first-out queue.
+/// Lets a copy of the line run on until the packet, which came last, has left it. What arrives later does not
+/// matter to a packet in a first-in-first-out queue.
 fn departure(id: u64, mut line: Line) -> Departure {
     for _ in 0..Varying::MAX_CHANGES {
         let completion = line.completion();
