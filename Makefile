@@ -103,7 +103,7 @@ wheel-check: wheel ## installs the wheel where there is no compiler, and draws a
 	$(BIN)/python tests/wheel_check.py dist/*.whl
 
 # A case of a property about whole simulations costs a thousand times what one about a part does.
-validate: setup wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
+validate: setup lab wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --lib -- --include-ignored
 	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
 	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire --test wire_ip
@@ -121,6 +121,7 @@ validate: setup wheel-check kernel ## the long validations: slow tests, properti
 	$(BIN)/python tests/dissection.py docs/validation/captures.md
 	$(BIN)/python tests/emulated_paths.py docs/validation/profile-emulated.md
 	$(BIN)/python -m pytest tests/test_virtual_kernel.py
+	ANABRANCH_LAB_WHOLE=1 $(BIN)/python -m pytest tests/test_lab_engine.py tests/test_lab_page.py
 	$(BIN)/python tools/virtual_kernel.py docs/virtual-kernel.md
 	$(BIN)/python tools/virtual_tcp.py docs/linux-tcp.md
 	$(BIN)/python tools/paper_record.py tcp-wimax docs/validation/tcp-wimax.md

@@ -38,6 +38,7 @@ COMMANDS = [
     "compare",
     "explain",
     "bench-cc",
+    "lab",
     "advise",
     "array",
     "difference",

@@ -86,6 +86,8 @@ def check(wheel: Path, folder: Path) -> None:
     assert "<svg" in page, page[:200]
     _, again = step("the same again", "anabranch", "run", "my-call.toml", "--plot", "out")
     step("every module", "python", "-c", IMPORTS)
+    step("the lab's page", "anabranch", "lab", "--out", "site")
+    assert (folder / "site" / "engine.wasm").read_bytes()[:4] == b"\0asm"
     total = install + new + figure
     print(f"{total:6.1f} s  from the wheel to the first figure; {again:.1f} s for one more")
     assert new + figure < MOST_SECONDS, f"the first figure took {new + figure:.0f} s"

@@ -342,7 +342,7 @@ export class Compare {
       const half = interval(values);
       return `${shown(mean(values))}${Number.isFinite(half) ? ` ± ${shown(half)}` : ""}`;
     };
-    const parts = [h("b", {}, `${name}: ${say([...own.values()])}`), ` over ${own.size} runs`];
+    const parts = [h("b", {}, `${name}: ${say([...own.values()])}`), own.size === 1 ? " in one run" : ` over ${own.size} runs`];
     const differences = [...own].flatMap(([run, value]) => (other.has(run) ? [value - (other.get(run) ?? 0)] : []));
     if (this.baseline && differences.length > 1 && this.baseline.key !== this.key) {
       const { centre, half } = paired(differences);

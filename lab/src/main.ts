@@ -105,9 +105,10 @@ class Page {
   private async follow() {
     const text = await textOf(location.hash);
     if (text !== undefined) return this.take(text);
-    if (location.hash.startsWith("#scenario=")) alert("The link holds no scenario: it was cut, or is not of this page.");
+    const isBroken = location.hash.startsWith("#scenario=");
     const story = STORIES.find(({ id }) => location.hash === `#${id}`) ?? STORIES[0];
     if (story) await this.tellStory(story);
+    if (isBroken) alert("The link holds no scenario: it was cut, or is not of this page.");
   }
 
   /** A scenario of the person's own. */
@@ -240,7 +241,7 @@ class Page {
   private showLegend(trace: Trace) {
     const keys = Object.entries(trace.scenario.flows).flatMap(([flow, { paths }]) =>
       paths.map((path, number) => {
-        const key = h("span", { class: "key" }, paths.length > 1 || Object.keys(trace.scenario.flows).length > 1 ? `${flow} on ${path}` : flow);
+        const key = h("span", { class: "key" }, paths.length > 1 ? `${flow} on ${path}` : flow);
         key.style.setProperty("--key", colourOf(trace.colour(flow, number)));
         return key;
       }),

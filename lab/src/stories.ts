@@ -8,6 +8,8 @@ import sharedBottleneck from "../../scenarios/shared-bottleneck.toml";
 import slowSecondPath from "../../scenarios/slow-second-path.toml";
 import wifiToLte from "../../scenarios/wifi-to-lte.toml";
 import bufferbloat from "./stories/bufferbloat.toml";
+import fadingRadio from "./stories/fading-radio.toml";
+import slowStart from "./stories/slow-start.toml";
 
 export interface Step {
   text: string;
@@ -206,5 +208,66 @@ export const STORIES: Story[] = [
     ],
     metric: "call.mos",
     replications: 50,
+  },
+  {
+    id: "slow-start",
+    title: "Slow start overshoots",
+    text: [
+      "A download does not know how fast its path is. It doubles its window every round trip until it hears of a loss, and what it hears is a round trip old: by then it has sent twice what fits. Over this path of 20 Mbit/s with room for 130 packets, that costs hundreds of packets in one go.",
+      "HyStart watches round trips and the spacing of acknowledgements, and stops doubling when they say that the queue begins to fill.",
+    ],
+    scenario: slowStart,
+    at: 0,
+    speed: 0.05,
+    steps: [
+      { text: "See the window double, the queue fill at 0.5 s, and what is lost.", label: "Play from 0.4 s", at: 0.4, speed: 0.05 },
+      { text: "The same with HyStart: the window stops growing in time.", label: "Slow start: HyStart", sets: [["flows.download.transport.cc.slow_start", "hystart"]], at: 0.3, speed: 0.05 },
+      { text: "HyStart++ (RFC 9406) and limited slow start (RFC 3742) are other answers, which are not as good on every path. Choose one, and change the queue and the delay.", label: "Open the sliders", compares: true },
+    ],
+    knobs: [
+      {
+        path: ["flows", "download", "transport", "cc", "slow_start"],
+        label: "Slow start",
+        choices: [
+          { label: "standard", value: "standard" },
+          { label: "HyStart", value: "hystart" },
+          { label: "HyStart++", value: "hystart++" },
+          { label: "limited", value: "limited" },
+        ],
+      },
+      { path: ["links", "path", "queue", "packets"], label: "Queue", least: 10, most: 1000 },
+      { path: ["links", "path", "delay"], label: "Delay", least: 0.002, most: 0.3, isLogarithmic: true, family: "s" },
+    ],
+    metric: "download.tcp.a.data_segments_retransmitted",
+    replications: 20,
+  },
+  {
+    id: "fading-radio",
+    title: "Nine controls on a fading radio",
+    text: [
+      "A download goes over fixed WiMAX without line of sight. The signal fades, the modulation follows it, and the rate of the link is never the same for long. A control that takes every loss for congestion slows down when it should not; one that believes an old rate fills the queue.",
+      "How a run ends depends on the weather of that run more than on the control. So runs are compared one by one, each with the same weather on both sides: differences show that the means of all runs would hide.",
+    ],
+    scenario: fadingRadio,
+    at: 1,
+    speed: 0.05,
+    steps: [
+      { text: "Watch the queue at the base station as the rate of the air changes.", label: "Play from 1 s", at: 1, speed: 0.1 },
+      { text: "The same weather with BBR, which estimates the rate instead of waiting for losses.", label: "Control: BBR", sets: [["flows.download.transport.cc", { kind: "bbr" }]], at: 1, speed: 0.1 },
+      { text: "Compare all nine, and look at the interval of the difference.", label: "Open the sliders", compares: true },
+    ],
+    knobs: [
+      {
+        path: ["flows", "download", "transport", "cc"],
+        label: "Control",
+        choices: ["cubic", "reno", "bic", "westwood", "vegas", "veno", "hybla", "illinois", "bbr"].map((kind) => ({
+          label: kind,
+          value: `{ kind = "${kind}" }`,
+        })),
+      },
+      { path: ["links", "air", "queue", "packets"], label: "Queue of the base station", least: 5, most: 500 },
+    ],
+    metric: "download.goodput_kbit_per_s",
+    replications: 20,
   },
 ];

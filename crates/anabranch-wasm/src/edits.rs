@@ -54,8 +54,16 @@ fn below<'a>(item: &'a mut Item, key: &str, is_top: bool, is_removal: bool) -> O
             Item::Table(made)
         };
         table.insert(key, made);
+        space_evenly(item);
     }
-    table.get_mut(key)
+    item.as_table_like_mut()?.get_mut(key)
+}
+
+/// A key that is new in an inline table stands where there was only the space before its end.
+fn space_evenly(item: &mut Item) {
+    if let Some(table) = item.as_inline_table_mut() {
+        table.fmt();
+    }
 }
 
 /// Sets a key of a table or a place of a list, or takes it away.
@@ -79,7 +87,10 @@ fn set(item: &mut Item, key: &str, value: &Value) -> Option<()> {
             *value.decor_mut() = old.decor().clone();
             *old = value;
         }
-        _ => drop(table.insert(key, Item::Value(value))),
+        _ => {
+            table.insert(key, Item::Value(value));
+            space_evenly(item);
+        }
     }
     Some(())
 }
@@ -138,6 +149,7 @@ kind = \"poisson\"
         );
         assert_eq!(edit("links.wan.rate", &Value::Null), replaced("rate = \"1 Mbit/s\" # slow\n", ""));
         assert_eq!(edit("flows.f.app", &Value::Null), Ok(TEXT.to_owned()));
+        assert_eq!(edit("links.wan.loss.at", &json!("wire")), replaced("0.01 }", "0.01, at = \"wire\" }"));
     }
 
     #[test]

@@ -62,7 +62,7 @@ def fragment(scenario: Path) -> str:
     ScenarioError
         If it is no scenario.
     """
-    checked = engine.Scenario.load(scenario, [])
+    checked = engine.Scenario.load(str(scenario), [])
     text = scenario.read_text("utf-8")
     if "include" in tomllib.loads(text):
         text = checked.to_toml()
@@ -98,16 +98,19 @@ def serving(port: int = 0) -> Iterator[str]:
 
     class Handler(_Handler):
         content = page
+        names: frozenset[str] = frozenset()
 
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     except OSError as error:
         raise AnabranchError(f"port {port} of 127.0.0.1 cannot be had: {error.strerror}") from error
     server.daemon_threads = True
+    own = int(server.server_address[1])
+    Handler.names = frozenset({f"127.0.0.1:{own}", f"localhost:{own}"})
     thread = Thread(target=server.serve_forever, name="lab", daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        yield f"http://127.0.0.1:{own}/"
     finally:
         server.shutdown()
         server.server_close()
@@ -118,6 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Hands out the files of the page, and nothing else."""
 
     content: dict[str, bytes]
+    names: frozenset[str]
     protocol_version = "HTTP/1.1"
     timeout = 60
 
@@ -130,9 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_content=False)
 
     def _answer(self, *, with_content: bool) -> None:
-        port = self.server.server_address[1]
         # A name that somebody else has pointed at this machine is not how this is reached.
-        if self.headers.get("Host") not in {f"127.0.0.1:{port}", f"localhost:{port}"}:
+        if self.headers.get("Host") not in self.names:
             return self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
         name = urlsplit(self.path).path.removeprefix("/") or "index.html"
         content = self.content.get(name)
