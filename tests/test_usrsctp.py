@@ -123,10 +123,13 @@ def test_settings_become_the_librarys_own() -> None:
     never = testbed.run(CALL, set=sets | {"flows.call.transport.path_max_retrans": 20},
                         stack="usrsctp").summary  # fmt: skip
     assert never["call.sctp.a.path_failures"] == 0
-    sets = {"links.wifi.queue.packets": 500, "flows.bulk.app.bytes": "1 MB"}
+    large: dict[str, int | str] = {
+        "links.wifi.queue.packets": 500,
+        "flows.bulk.app.bytes": "1 MB",
+    }
     every, second = (
         testbed.run(
-            BULK, set=sets | {"flows.bulk.transport.sack_frequency": frequency}, stack="usrsctp"
+            BULK, set=large | {"flows.bulk.transport.sack_frequency": frequency}, stack="usrsctp"
         ).summary["bulk.sctp.b.sacks_sent"]
         for frequency in (1, 2)
     )
