@@ -142,56 +142,6 @@ proptest! {
         assert_same_tables(&traced.tables, &traced_evented.tables)?;
     }
 
-    /// The hops of each packet are its way: each begins where and when the one before it ended, and the last
-    /// ends as the packet did.
-    #[test]
-    fn hops_are_the_ways_of_packets(text in random_scenario::text()) {
-        let outcome = simulate(&read(&text), true, true);
-        let (packet, link) = (integers(&outcome, "hops", "packet"), table_text(&outcome, "hops", "link"));
-        let fate = table_text(&outcome, "hops", "fate");
-        let [entered, left, ended] =
-            ["entered_s", "left_s", "ended_s"].map(|name| numbers(&outcome, "hops", name));
-        let mut ways: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-        for row in 0..packet.len() {
-            ways.entry(packet[row]).or_default().push(row);
-            prop_assert!(left[row].is_nan() || entered[row] <= left[row], "row {}\n{}", row, text);
-            prop_assert!(ended[row].is_nan() || entered[row] <= ended[row], "row {}\n{}", row, text);
-            prop_assert!(!(left[row] > ended[row]), "row {}\n{}", row, text);
-            prop_assert_eq!(ended[row].is_nan(), fate[row] == "on_link", "row {}\n{}", row, text);
-        }
-        let (sent, delivered) = (numbers(&outcome, "packets", "sent_s"), numbers(&outcome, "packets", "delivered_s"));
-        let (fates, dropped_at) =
-            (table_text(&outcome, "packets", "fate"), table_text(&outcome, "packets", "dropped_at"));
-        for (&number, rows) in &ways {
-            let number = number as usize;
-            let links: BTreeSet<&str> = rows.iter().map(|&row| link[row]).collect();
-            // Fragments come to a link one by one, and a copy begins where it was made.
-            if links.len() < rows.len() {
-                continue;
-            }
-            let (first, last) = (rows[0], rows[rows.len() - 1]);
-            let is_copy = number > 0 && entered[first] > sent[number];
-            prop_assert!(is_copy || entered[first] == sent[number], "packet {}\n{}", number, text);
-            for pair in rows.windows(2) {
-                prop_assert_eq!(fate[pair[0]], "arrived", "packet {}\n{}", number, text);
-                prop_assert_eq!(ended[pair[0]], entered[pair[1]], "packet {}\n{}", number, text);
-            }
-            match fates[number] {
-                "delivered" => {
-                    prop_assert_eq!(fate[last], "arrived", "packet {}\n{}", number, text);
-                    prop_assert_eq!(ended[last], delivered[number], "packet {}\n{}", number, text);
-                }
-                // Either still on a link, or between the end of its route and what comes there.
-                "in_flight" => prop_assert!(fate[last] == "on_link" || fate[last] == "arrived", "{}\n{}", number, text),
-                cause => {
-                    prop_assert!([cause, "on_link"].contains(&fate[last]), "packet {}\n{}", number, text);
-                    prop_assert_eq!(link[last], dropped_at[number], "packet {}\n{}", number, text);
-                }
-            }
-        }
-        prop_assert_eq!(ways.len(), sent.len(), "{}", text);
-    }
-
     /// Time accounts change no result; each has every moment of its connection once, and shares add up to
     /// one.
     #[test]
