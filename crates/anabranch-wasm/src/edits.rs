@@ -81,16 +81,13 @@ fn set(item: &mut Item, key: &str, value: &Value) -> Option<()> {
         table.remove(key);
         return Some(());
     };
-    match table.get_mut(key) {
+    if let Some(Item::Value(old)) = table.get_mut(key) {
         // A comment behind the old value stays.
-        Some(Item::Value(old)) => {
-            *value.decor_mut() = old.decor().clone();
-            *old = value;
-        }
-        _ => {
-            table.insert(key, Item::Value(value));
-            space_evenly(item);
-        }
+        *value.decor_mut() = old.decor().clone();
+        *old = value;
+    } else {
+        table.insert(key, Item::Value(value));
+        space_evenly(item);
     }
     Some(())
 }

@@ -28,7 +28,7 @@ pub struct Study {
 }
 
 /// Gives this thread the files that scenarios which it reads may name, where there is no disk: name to text,
-/// instead of those given before. Names that are absolute are no names of these.
+/// instead of those given before.
 pub fn give_files(files: BTreeMap<String, String>) {
     text_file::give(files);
 }

@@ -61,10 +61,11 @@ pub(crate) fn give(files: BTreeMap<String, String>) {
     GIVEN.set(files);
 }
 
-/// A file that this thread was given. `./name` is `name`.
+/// A file that this thread was given: one with whose name the path ends, wherever names start.
 fn given(path: &Path) -> Option<String> {
-    let name = path.strip_prefix(".").unwrap_or(path).to_str()?;
-    GIVEN.with_borrow(|files| files.get(name).cloned())
+    GIVEN.with_borrow(|files| {
+        files.iter().find(|(name, _)| path.ends_with(name)).map(|(_, text)| text.clone())
+    })
 }
 
 #[cfg(all(test, feature = "files"))]
