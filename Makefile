@@ -37,6 +37,7 @@ test: test-rust test-stubs test-python ## all tests: Rust, doc tests, examples, 
 # `cargo test` has built them: in another profile, the engine would be compiled once more for them.
 test-rust:
 	PROPTEST_RNG_SEED=1 cargo test --locked
+	cargo test --locked --package anabranch-wasm
 	@set -e; for example in crates/anabranch/examples/*.rs; do \
 		[ -e "$$example" ] || continue; \
 		echo "example $$example"; \
