@@ -54,6 +54,8 @@ def test_the_golden_table_meets_the_bar() -> None:
 
 def test_every_deviation_of_the_golden_table_has_a_cause() -> None:
     page = (ROOT / "docs" / "linux-tcp.md").read_text("utf-8")
+    # Behind it the page has the virtual kernel's table.
+    page = page.partition("## The same kernel series on our links")[0]
     assert "| ? |" not in page
     assert page.count("| reno |") == 5
 

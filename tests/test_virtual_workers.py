@@ -41,7 +41,7 @@ class Kernels:
     def run(self, command: Sequence[str | Path], *, folder: Path, seed: int, **_: Any) -> Finished:
         self.commands.append(command)
         self.seeds.append(seed)
-        for name in list(map(str, command))[6:]:
+        for name in list(map(str, command))[7:]:
             if name == self.ends_before:
                 break
             assert 'kind = "bulk"' in (folder / f"{name}.toml").read_text()
@@ -73,8 +73,8 @@ def computed(runs: list[tuple[int, int]], runs_per_boot: int = 1) -> Batch:
 def test_each_run_of_a_kernel_has_its_row(kernels: Kernels) -> None:
     batch = computed([(0, 0), (1, 0), (1, 1)], runs_per_boot=3)
     assert len(kernels.commands) == 1
-    # The scenario's seed, how often connections are asked, what is kept.
-    assert list(map(str, kernels.commands[0]))[3:6] == ["7", "20", "paths"]
+    # The scenario's seed, how often connections are asked, no program of usrsctp's, what is kept.
+    assert list(map(str, kernels.commands[0]))[3:7] == ["7", "20", "", "paths"]
     assert kernels.seeds == [testbed.kernel_seed(7, 0)]
     assert batch.columns["cell"].tolist() == [0, 1, 1]
     assert batch.columns["replication"].tolist() == [0, 0, 1]
@@ -105,7 +105,7 @@ def test_a_study_fills_kernels_with_as_many_runs_as_asked(kernels: Kernels, tmp_
     scenario = anabranch.load(SCENARIO)
     workers = testbed.VirtualKernel(scenario, jobs=2, runs_per_boot=3)
     anabranch.Study(scenario, tmp_path, replications=5).run(progress=False, workers=workers)
-    assert sorted(len(command) - 6 for command in kernels.commands) == [1, 3, 3, 3]
+    assert sorted(len(command) - 7 for command in kernels.commands) == [1, 3, 3, 3]
     rows = anabranch.read(tmp_path)
     assert rows.height == 10
     assert set(rows["engine_version"].str.extract("on Linux (.*)$")) == {"9.9 in virtual time"}
