@@ -249,12 +249,13 @@ def test_plain_sctp_stands_beside_the_one_that_is_like_it(
     found = sctp_handover.PAPER.on_stack("smoke", 2, tmp_path, stack(sctp=sctp))
     alike = sctp_handover.real.ALIKE[sctp]
     assert [one.published for one in found.numbers] == [7.4, 3.7, 3.7, 7.5, 4, 4, 2.7, 63]
-    # A larger MTU moves the first window by a little, and beside TCP (experiment 2) a single run takes
-    # another course from there on.
-    off = 0.05 if sctp == "usrsctp" else 0
+    # A larger MTU moves the first window by a little. Beside TCP (experiment 2) each phase begins
+    # where the one before ended, so a single run of it differs by more.
     for one in found.numbers:
-        if sctp == "kernel" or one.key.get("experiment") != 2:
-            assert one.real.mean == pytest.approx(one.simulated[alike].mean, rel=off, abs=0), one
+        off = 0.0
+        if sctp == "usrsctp":
+            off = 0.25 if one.key.get("experiment") == 2 else 0.05
+        assert one.real.mean == pytest.approx(one.simulated[alike].mean, rel=off, abs=0), one
         assert one.real.mean > 0
     *_, failover = found.numbers
     # RTO.Max is 60 s: 1 + 2 + 4 + 8 + 16 + 32 s in FreeBSD.
