@@ -22,8 +22,10 @@ pub(super) struct Receiver {
     runs: Vec<(u64, u64)>,
     /// Bytes in them.
     pub(super) waiting: u64,
-    /// Where the peer's stream ends, once that is known.
-    pub(super) fin: Option<u64>,
+    /// Where the peer says that its stream ends, once it has said so.
+    fin: Option<u64>,
+    /// Whether everything the peer has to say has arrived.
+    has_ended: bool,
     /// Whether the application reads nothing for the time being.
     pub(super) is_paused: bool,
     /// Bytes in order that the application has not read.
@@ -33,7 +35,7 @@ pub(super) struct Receiver {
 impl Receiver {
     /// The positions of bytes that the application has not been given, first and behind the last.
     pub(super) fn waiting_runs(&self) -> impl Iterator<Item = (u64, u64)> {
-        let in_order = self.next - u64::from(self.has_ended());
+        let in_order = self.end_of_order();
         std::iter::once((in_order - self.unread.min(in_order), in_order)).chain(self.runs.iter().copied())
     }
 
@@ -43,8 +45,27 @@ impl Receiver {
     }
 
     /// Whether everything the peer has to say has arrived.
-    pub(super) fn has_ended(&self) -> bool {
-        self.fin.is_some_and(|fin| self.next > fin)
+    pub(super) const fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The position behind the last byte in order: `DATA_FIN` is none.
+    fn end_of_order(&self) -> u64 {
+        self.next - u64::from(self.has_ended)
+    }
+
+    /// `DATA_FIN` takes its position once all before it is there. One that lies elsewhere, among what has
+    /// arrived or in a gap, ends nothing (Linux: `mptcp_pending_data_fin`). Whether the stream ends here.
+    fn take_fin(&mut self) -> bool {
+        if self.has_ended || self.fin != Some(self.next) {
+            return false;
+        }
+        self.has_ended = true;
+        self.next += 1;
+        // A peer that goes on behind its end is not listened to.
+        self.runs.clear();
+        self.waiting = 0;
+        true
     }
 
     /// Takes a run; bytes of it that were there already.
@@ -148,8 +169,11 @@ impl Connection {
         self.take_data_fin();
     }
 
-    /// Whether the stream up to here is more than this end has ever offered to take.
+    /// Whether the stream up to here is more than this end has ever offered to take, or goes on behind its end.
     fn is_beyond_window(&self, end: u64) -> bool {
+        if self.receiver.has_ended() {
+            return end > self.receiver.end_of_order();
+        }
         let most = self.parameters.tcp.receive_buffer() + 65_536;
         self.parameters.data_window.is_none() && end.saturating_sub(self.receiver.next) > most
     }
@@ -170,11 +194,10 @@ impl Connection {
         }
     }
 
-    /// `DATA_FIN` takes a position of the stream. As with TCP this end then closes too, behind what it was
-    /// given, unless it may be half open.
+    /// As with TCP this end closes behind what it was given when the peer's stream has ended, unless it may
+    /// be half open.
     fn take_data_fin(&mut self) {
-        if self.receiver.fin == Some(self.receiver.next) {
-            self.receiver.next += 1;
+        if self.receiver.take_fin() {
             self.sender.is_finished |= !self.half_close;
             if self.receiver.unread == 0 {
                 self.outputs.push_back(Output::Event(Event::PeerFinished));
@@ -186,7 +209,7 @@ impl Connection {
     fn deliver(&mut self) {
         let length = std::mem::take(&mut self.receiver.unread);
         if length > 0 {
-            let end = self.receiver.next - u64::from(self.receiver.has_ended());
+            let end = self.receiver.end_of_order();
             let payload = Payload { offset: end - length, length: length as u32 };
             let received = Received { stream: 0, ppid: 0, unordered: false, payload };
             self.outputs.push_back(Output::Event(Event::Received(received)));
@@ -243,6 +266,25 @@ mod tests {
         assert_eq!(receiver.insert(5, 40), 35);
         assert_eq!(receiver.insert(38, 50), 2);
         assert_eq!(receiver.next, 50);
+    }
+
+    #[test]
+    fn the_stream_ends_where_all_before_its_end_is_there() {
+        let mut receiver = Receiver::default();
+        receiver.insert(0, 100);
+        for elsewhere in [0, 99, 101] {
+            receiver.fin = Some(elsewhere);
+            assert!(!receiver.take_fin(), "{elsewhere}");
+            assert!(!receiver.has_ended());
+            assert_eq!((receiver.next, receiver.end_of_order()), (100, 100));
+        }
+        receiver.insert(110, 120);
+        receiver.fin = Some(100);
+        assert!(receiver.take_fin());
+        assert!(!receiver.take_fin(), "once only");
+        assert_eq!((receiver.next, receiver.end_of_order(), receiver.waiting), (101, 100, 0));
+        receiver.unread = 100;
+        assert_eq!(receiver.waiting_runs().collect::<Vec<_>>(), [(0, 100)]);
     }
 
     #[test]
