@@ -45,13 +45,15 @@ def compare(
 ) -> None:
     """Put two results side by side, or our numbers beside those of another implementation.
 
-    With A and B: compares all scalars of two studies or runs of one scenario, whatever made them
-    (`run`, `sweep`, `emulate`), and lays their traces over each other.
+    With A and B: compares all scalars of two studies or runs of one scenario,
+    whatever made them (`run`, `sweep`, `emulate`), and lays their traces over
+    each other.
 
-    `anabranch difference` compares two settings within one study, in one scalar and in more detail.
+    `anabranch difference` compares two settings within one study, in one scalar
+    and in more detail.
 
-    With A alone, the name of another implementation: puts its numbers, row by row, beside those
-    that we compute for the same settings.
+    With A alone, the name of another implementation: puts its numbers, row by
+    row, beside those that we compute for the same settings.
 
     Parameters
     ----------

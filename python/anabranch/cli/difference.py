@@ -34,8 +34,8 @@ def difference(
 ) -> None:
     """Compare a scalar in two parts of a study, with intervals.
 
-    Cells with the same values on all other axes are compared with each other, within each
-    replication, as both drew the same random numbers.
+    Cells with the same values on all other axes are compared with each other,
+    within each replication, as both drew the same random numbers.
 
     `anabranch compare` compares two studies or runs, in all scalars at once.
 

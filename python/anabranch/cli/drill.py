@@ -28,9 +28,9 @@ def drill(
 ) -> int:
     """Run scripts in packetdrill's language against TCP, MPTCP and SCTP, in virtual time.
 
-    Prints one line for each script: passed, failed with what was expected and what was seen, or not
-    applicable with what the script needs and a simulated stack lacks. The exit code is 1 if a
-    script failed.
+    Prints one line for each script: passed, failed with what was expected and
+    what was seen, or not applicable with what the script needs and a simulated
+    stack lacks. The exit code is 1 if a script failed.
 
     Parameters
     ----------

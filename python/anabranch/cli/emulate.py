@@ -51,10 +51,11 @@ def start(
 ) -> int:
     """Make a network of a scenario's links and paths, and run a command in one of its nodes.
 
-    Each node at the end of a path is a network of its own, in which the other nodes can be reached
-    by their names. Without a command the network runs until Ctrl-C, and other commands can join it.
-    If options describe a link instead of a scenario, the link lies between the nodes `here` and
-    `peer`. Everything is removed at the end; the exit status is that of the command.
+    Each node at the end of a path is a network of its own, in which the other
+    nodes can be reached by their names. Without a command the network runs
+    until Ctrl-C, and other commands can join it. If options describe a link
+    instead of a scenario, the link lies between the nodes `here` and `peer`.
+    Everything is removed at the end; the exit status is that of the command.
 
     Parameters
     ----------

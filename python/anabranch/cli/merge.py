@@ -14,8 +14,8 @@ Examples:
 def merge(into: Path, /, *others: Path) -> None:
     """Copy the runs that other study folders have into one that lacks them.
 
-    The others stay unchanged. A run that several folders have counts once. If the command was
-    stopped, the same command continues.
+    The others stay unchanged. A run that several folders have counts once. If
+    the command was stopped, the same command continues.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ Examples:
 def migrate(folder: Path, /, *folders: Path) -> None:
     """Bring study folders that an older anabranch has written up to date.
 
-    Nothing is computed, and rows keep every bit. If the command was stopped, the same command
-    continues.
+    Nothing is computed, and rows keep every bit. If the command was stopped,
+    the same command continues.
 
     Parameters
     ----------

@@ -42,8 +42,8 @@ def profile(
 ) -> None:
     """Estimate a path from a measurement, for scenarios and for tc-netem.
 
-    The profile has delay, jitter, rate, queue and a model of the losses, each with a 95 % interval,
-    as far as the measurement allows.
+    The profile has delay, jitter, rate, queue and a model of the losses, each
+    with a 95 % interval, as far as the measurement allows.
 
     Parameters
     ----------

@@ -40,10 +40,11 @@ def query(
 ) -> None:
     """Ask a study folder in SQL, or export its rows.
 
-    Tables: rows (a row for each finished run), cells (a row for each cell) and traces_NAME. A
-    scalar has a dot in its name, so it needs double quotes, "call.mos"; NULL means "no value". Long
-    values are cut on the screen, but complete in files. A query has no time limit unless --timeout
-    gives one; Ctrl-C stops it.
+    Tables: rows (a row for each finished run), cells (a row for each cell) and
+    traces_NAME. A scalar has a dot in its name, so it needs double quotes,
+    "call.mos"; NULL means "no value". Long values are cut on the screen, but
+    complete in files. A query has no time limit unless --timeout gives one;
+    Ctrl-C stops it.
 
     Parameters
     ----------

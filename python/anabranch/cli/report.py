@@ -28,8 +28,9 @@ def report(
 ) -> None:
     """Write a study folder's report: one HTML file that needs nothing else.
 
-    It has a diagram of what was run, tables with intervals and the best cells, the effect of each
-    axis alone and with others, how sensitive the result is, and where every number comes from.
+    It has a diagram of what was run, tables with intervals and the best cells,
+    the effect of each axis alone and with others, how sensitive the result is,
+    and where every number comes from.
 
     Parameters
     ----------

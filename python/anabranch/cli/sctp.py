@@ -177,8 +177,8 @@ def call(
 ) -> None:
     """Talk in both directions, show the paths and the quality, and rate the call at its end.
 
-    One-way delays are computed from the clocks of both ends, which round trips compare; this
-    assumes that both directions take equally long.
+    One-way delays are computed from the clocks of both ends, which round trips
+    compare; this assumes that both directions take equally long.
 
     Parameters
     ----------

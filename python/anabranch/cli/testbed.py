@@ -45,9 +45,10 @@ def start(
 ) -> int:
     """Run a scenario on a kernel: its flows are sockets, its links are emulated, in real time.
 
-    Flows use the kernel's own TCP, MPTCP, UDP and SCTP, with the settings of the scenario; settings
-    that this kernel does not have are refused. The scalars are those of `anabranch run`. With --out
-    it runs every cell of a sweep, one run after another, into a study folder.
+    Flows use the kernel's own TCP, MPTCP, UDP and SCTP, with the settings of
+    the scenario; settings that this kernel does not have are refused. The
+    scalars are those of `anabranch run`. With --out it runs every cell of a
+    sweep, one run after another, into a study folder.
 
     Parameters
     ----------
