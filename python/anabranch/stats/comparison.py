@@ -223,7 +223,7 @@ def judged(rows: pl.DataFrame, metric: str, level: float = 0.95) -> tuple[pl.Dat
 def enough(
     difference: float | np.ndarray, deviation: float | np.ndarray, tail: float
 ) -> np.ndarray:
-    """How many replications resolve differences, were they and their deviations as estimated.
+    """How many replications resolve differences, if these and their deviations are as estimated.
 
     The smallest number n with t(tail, n - 1) * deviation / sqrt(n) < |difference|; NaN where there
     is none up to `MOST_REPLICATIONS`.
