@@ -132,7 +132,7 @@ pub struct Bbr {
     recovery: RecoveryState,
     /// The state at the last acknowledgement.
     previous: Recovery,
-    /// Whether the first round of recovery sends only what was delivered.
+    /// Whether the first round of recovery sends only as much as was delivered.
     conserves: bool,
     round: u64,
     is_round: bool,

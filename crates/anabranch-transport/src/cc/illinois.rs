@@ -90,9 +90,9 @@ pub struct Illinois {
     beta_max: u64,
     win_thresh: u32,
     theta: u32,
-    /// In 1/128.
+    /// The increase, in 1/128.
     alpha: u64,
-    /// In 1/64.
+    /// The decrease, in 1/64.
     beta: u64,
     base_rtt: u64,
     max_rtt: u64,
@@ -104,7 +104,7 @@ pub struct Illinois {
     /// selectively included (Linux: `acked`): what ends a recovery counts for a whole window.
     acked: u32,
     acknowledged_to: u64,
-    /// Whether the delay was above the lowest hundredth, and for how many rounds it is below again.
+    /// Whether the delay was above the lowest hundredth, and for how many rounds it has been below again.
     was_above: bool,
     rounds_below: u32,
 }

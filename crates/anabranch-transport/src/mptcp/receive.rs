@@ -11,7 +11,7 @@ use crate::tcp::MOST_RUNS;
 use crate::time::Time;
 use crate::wire::mptcp::Options;
 
-/// What has arrived. Positions are those of the peer's stream.
+/// The data that has arrived. Positions are those of the peer's stream.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     /// The position that is expected next; `DATA_FIN` takes one.
@@ -22,9 +22,9 @@ pub(super) struct Receiver {
     runs: Vec<(u64, u64)>,
     /// Bytes in them.
     pub(super) waiting: u64,
-    /// Where the peer's stream ends, once that is known.
+    /// The end of the peer's stream, once it is known.
     pub(super) fin: Option<u64>,
-    /// Whether the application reads nothing for the time being.
+    /// Whether the application does not read for now.
     pub(super) is_paused: bool,
     /// Bytes in order that the application has not read.
     unread: u64,
@@ -42,7 +42,7 @@ impl Receiver {
         self.unread
     }
 
-    /// Whether everything the peer has to say has arrived.
+    /// Whether the peer's stream has arrived completely.
     pub(super) fn has_ended(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
@@ -66,7 +66,7 @@ impl Receiver {
             let first = self.runs.partition_point(|run| run.1 < start);
             let last = first + self.runs[first..].partition_point(|run| run.0 <= end);
             if first == last && self.runs.len() >= MOST_RUNS {
-                // As with what lies beyond the window, the peer sends it again.
+                // The peer sends it again, like data beyond the window.
                 return 0;
             }
             let touched = &self.runs[first..last];
@@ -78,8 +78,8 @@ impl Receiver {
         length - (self.next + self.waiting - before)
     }
 
-    /// The window to advertise in bytes. Its right edge moves when that gives the peer something worth
-    /// sending, and never back (RFC 9293 section 3.8.6.2.2).
+    /// The window to advertise in bytes. Its right edge moves only if that gives the peer room worth using,
+    /// and never back (RFC 9293 section 3.8.6.2.2).
     fn window(&mut self, buffer: u64, mss: u32, scale: u8) -> u64 {
         let free = buffer.saturating_sub(self.unread).min(65_535 << scale);
         let edge = self.next + (free >> scale << scale);
@@ -104,9 +104,9 @@ impl Connection {
         self.parameters.data_window.unwrap_or(window)
     }
 
-    /// With receiver `as_cited`, before a packet goes to its subflow: whether it fills the gap of the
-    /// connection, so that it moves its subflow over what waits there, and afterwards the others too (model:
-    /// `ReceivedData`).
+    /// For the receiver `as_cited`, before a packet goes to its subflow: whether it fills the gap of the
+    /// connection, so that it moves its subflow past the data that waits there, and afterwards the others as
+    /// well (model: `ReceivedData`).
     pub(super) fn prepare_receiver(&mut self, path: usize, options: &Options) -> bool {
         if self.parameters.receiver == config::Receiver::Textbook {
             return false;
@@ -133,7 +133,7 @@ impl Connection {
             let Some((data, taken)) = self.subflows[path].deliver(length) else { break };
             length -= taken;
             if self.is_beyond_window(data + u64::from(taken)) {
-                // Linux, mptcp_data_queue_ofo: what there is no room for is dropped.
+                // Linux, mptcp_data_queue_ofo: data without room is dropped.
                 continue;
             }
             self.stats.duplicate_bytes_received += self.receiver.insert(data, data + u64::from(taken));
@@ -148,7 +148,7 @@ impl Connection {
         self.take_data_fin();
     }
 
-    /// Whether the stream up to here is more than this end has ever offered to take.
+    /// Whether the stream up to here exceeds everything that this end has offered to take.
     fn is_beyond_window(&self, end: u64) -> bool {
         let most = self.parameters.tcp.receive_buffer() + 65_536;
         self.parameters.data_window.is_none() && end.saturating_sub(self.receiver.next) > most
@@ -170,8 +170,8 @@ impl Connection {
         }
     }
 
-    /// `DATA_FIN` takes a position of the stream. As with TCP this end then closes too, behind what it was
-    /// given, unless it may be half open.
+    /// Handles `DATA_FIN`, which takes a position of the stream. As with TCP, this end then closes as well
+    /// after sending its data, unless half-close is on.
     fn take_data_fin(&mut self) {
         if self.receiver.fin == Some(self.receiver.next) {
             self.receiver.next += 1;
@@ -182,7 +182,7 @@ impl Connection {
         }
     }
 
-    /// Gives the application what it has not read.
+    /// Gives the application the data that it has not got yet.
     fn deliver(&mut self) {
         let length = std::mem::take(&mut self.receiver.unread);
         if length > 0 {
@@ -193,8 +193,8 @@ impl Connection {
         }
     }
 
-    /// The application reads again: the peer hears of the room if that has at least doubled (Linux:
-    /// `mptcp_cleanup_rbuf`), on every subflow, since any of them may lose it.
+    /// Resumes reading: the peer is told of the room if that has at least doubled (Linux:
+    /// `mptcp_cleanup_rbuf`), on every subflow, since any of them may lose the message.
     pub(super) fn resume_reading(&mut self, now: Time) {
         self.receiver.is_paused = false;
         if self.receiver.unread == 0 {
@@ -205,7 +205,7 @@ impl Connection {
             self.outputs.push_back(Output::Event(Event::PeerFinished));
         }
         let before = self.receiver.edge.saturating_sub(self.receiver.next);
-        // Where windows are not scaled, no field says more than 65,535.
+        // Without window scaling, a window field cannot exceed 65,535.
         let scales = self.subflows.iter().filter(|subflow| subflow.is_open()).map(|it| it.tcp.own_scale());
         let largest = u64::from(u16::MAX) << scales.max().unwrap_or(0);
         let after = self.parameters.tcp.receive_buffer().min(largest);

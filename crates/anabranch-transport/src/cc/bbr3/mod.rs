@@ -102,7 +102,7 @@ const PROBE_RANDOM_ROUNDS: u64 = 2;
 const PROBE_WAIT_MIN: Duration = Duration::from_secs(2);
 const PROBE_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// No bound.
+/// Stands for "no bound".
 const NONE: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ enum Phase {
     Up,
 }
 
-/// What the acknowledgements that arrive say about probing (`bbr_ack_phase`).
+/// What the arriving acknowledgements say about probing (`bbr_ack_phase`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feedback {
     None,

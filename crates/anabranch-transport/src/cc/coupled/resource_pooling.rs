@@ -47,7 +47,7 @@ impl ResourcePooling {
         Self { version: config.version }
     }
 
-    /// What part of a standard connection's increase the path gets.
+    /// The share of a standard connection's increase that the path gets.
     fn share(&self, windows: &Windows, path: PathId) -> f64 {
         let window = windows.at(path);
         match self.version {

@@ -74,7 +74,7 @@ impl Config {
 /// A scheduler, dispatched statically where it is a built-in one.
 #[derive(Debug)]
 pub enum AnyScheduler {
-    /// One path while it lasts.
+    /// Uses one path as long as it works.
     BackupOnly(backup_only::BackupOnly),
     /// BLEST.
     Blest(blest::Blest),
@@ -88,9 +88,9 @@ pub enum AnyScheduler {
     MinRtt(min_rtt::MinRtt),
     /// All paths.
     Redundant(redundant::Redundant),
-    /// One after the other.
+    /// Uses the paths in turn.
     RoundRobin(round_robin::RoundRobin),
-    /// In proportion to weights.
+    /// Uses the paths in proportion to weights.
     Weighted(weighted::Weighted),
 }
 
