@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_an_older_kernel_does_not_count_is_not_named() {
-        // As in Linux 4.9: later fields are missing, so they follow from the bytes sent.
+        // As in Linux 4.9, which lacks the later fields, from `bytes_sent` on.
         let known = Known(168);
         assert!(known.names().any(|name| name == "segments_sent"));
         assert!(known.names().all(|name| !["bytes_sent", "timeouts", "kernel.busy_us"].contains(&name)));

@@ -9,7 +9,7 @@ use super::{Handshake, Join, Options, Reset, Segment, Signal};
 use crate::wire::bytes::{Reader, Receiving};
 use crate::wire::tcp;
 
-/// What a DSS option says (section 3.3).
+/// The contents of a DSS option (section 3.3).
 struct Dss {
     ack: Option<Number>,
     mapping: Option<Mapping>,
