@@ -62,7 +62,7 @@ pub struct LinkConfig {
     pub reverse: Option<ReverseConfig>,
 }
 
-/// No overhead is the ordinary case: studies keep their hash.
+/// Zero is the default, which is left out so that studies keep their hash.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_zero(bytes: &Bytes) -> bool {
     bytes.0 == 0

@@ -331,7 +331,7 @@ fn check_period(on: Duration, key: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// One source of background packets.
+/// A source of background packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) arrivals: Arrivals,
@@ -341,7 +341,7 @@ pub(crate) struct Source {
     pub(crate) units: u64,
 }
 
-/// When background packets arrive.
+/// The arrival times of background packets.
 #[derive(Clone, Debug)]
 pub(crate) enum Arrivals {
     OnOff(Box<OnOff>),
@@ -380,7 +380,7 @@ pub(crate) fn earliest(sources: &mut [Source], now: u64) -> Option<(u64, &mut So
     earliest_index(sources, now).map(|(time, index)| (time, &mut sources[index]))
 }
 
-/// Its place among them.
+/// The index of the source with the earliest arrival.
 pub(crate) fn earliest_index(sources: &mut [Source], now: u64) -> Option<(u64, usize)> {
     let mut best: Option<(u64, usize)> = None;
     for (index, source) in sources.iter_mut().enumerate() {

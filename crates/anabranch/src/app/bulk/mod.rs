@@ -1,5 +1,5 @@
-//! A bulk transfer, as iperf makes it: one end, or both, writes as fast as the transport takes it, and
-//! the other reads at once, or as a timetable says. What is measured is what is read.
+//! A bulk transfer, as iperf makes it: one end, or both, writes as fast as the transport accepts data, and
+//! the other reads at once, or following a timetable. The data that is read is measured.
 
 mod meter;
 
@@ -148,7 +148,7 @@ pub struct Bulk {
     /// Whether the run waits for it.
     ends_run: bool,
     start: Time,
-    /// When the connection is to be opened, then when writing is to stop.
+    /// When to open the connection, and then when to stop writing.
     next_step: Time,
     reading: Timeline<bool>,
     /// When the receivers begin or stop to read.
@@ -288,7 +288,7 @@ impl Bulk {
         }
     }
 
-    /// Closes the connection once everything is written, and sees what has arrived completely.
+    /// Closes the connection once everything is written, and notes what has arrived completely.
     fn look_for_the_end(&mut self, now: Time, commands: &mut Commands) {
         let is_written = |transfer: &Transfer| transfer.meter.is_open() && transfer.writer.is_all_taken();
         if self.phase == Phase::Writing && self.transfers.iter().all(is_written) {

@@ -90,7 +90,7 @@ impl ResponsivenessConfig {
     }
 }
 
-/// What is asked for, and how long it took.
+/// The probes that are made, and how long they took.
 #[derive(Debug)]
 pub(super) struct Probes {
     sizes: super::requests::Requests,

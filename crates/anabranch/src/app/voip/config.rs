@@ -1,4 +1,4 @@
-//! What a call is configured by.
+//! The configuration of a call.
 
 use anabranch_transport::quality::{Band, Codec, EModel, JitterBuffer, planning};
 use anabranch_transport::time::Duration;

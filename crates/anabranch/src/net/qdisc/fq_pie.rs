@@ -62,7 +62,7 @@ impl FqPieConfig {
         let key = place.streams.key(place.component);
         let control = pie::Control::new(pie, BlockRng::new(key, 0)).of_linux();
         let control = FlowPie { packets: packets.into(), key, control };
-        // There is never a packet too many that would have to be dropped.
+        // No packet ever exceeds the limit, so none has to be dropped for that.
         Sharing { packets, flows, quantum, drop_batch: 1 }.build(place, control)
     }
 }

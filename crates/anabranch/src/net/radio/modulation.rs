@@ -173,7 +173,7 @@ impl Selector {
 pub(crate) struct Adaptive {
     config: AdaptiveConfig,
     thresholds_db: [f64; BurstProfile::COUNT],
-    /// None before the first report.
+    /// `None` before the first report.
     profile: Option<usize>,
     /// The time of the first report that has not been followed, in nanoseconds.
     next_report: u64,

@@ -1,4 +1,4 @@
-//! What `[sweep]` may say.
+//! The contents of `[sweep]`.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
