@@ -30,7 +30,7 @@ from anabranch.studies.workers import Threads
 
 
 class StandIn(Threads):
-    """The simulation under another name, which counts what it computes."""
+    """The simulation under another name; it counts what it computes."""
 
     engine = "stand-in"
     computed = 0
@@ -249,8 +249,8 @@ def test_plain_sctp_stands_beside_the_one_that_is_like_it(
     found = sctp_handover.PAPER.on_stack("smoke", 2, tmp_path, stack(sctp=sctp))
     alike = sctp_handover.real.ALIKE[sctp]
     assert [one.published for one in found.numbers] == [7.4, 3.7, 3.7, 7.5, 4, 4, 2.7, 63]
-    # A larger MTU moves the first window by a little, and beside TCP (experiment 2) a single run takes
-    # another course from there on.
+    # A larger MTU slightly changes the first window, and with TCP beside it (experiment 2) a single
+    # run takes another course from there on.
     off = 0.05 if sctp == "usrsctp" else 0
     for one in found.numbers:
         if sctp == "kernel" or one.key.get("experiment") != 2:
