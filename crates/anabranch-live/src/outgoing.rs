@@ -66,7 +66,7 @@ impl Outgoing {
         payload
     }
 
-    /// Removes the last bytes of a stream, which were not taken.
+    /// Removes the last `bytes` bytes of a stream, which were not taken.
     pub(crate) fn cut(&mut self, bytes: u32) {
         self.next -= u64::from(bytes);
         self.bytes -= bytes as usize;

@@ -69,7 +69,7 @@ impl Association {
         }
     }
 
-    /// Whether the window of the retransmission path also counts after a timeout, and is full.
+    /// Whether the profile asks the window for retransmissions even after a timeout, and it is full.
     fn is_retransmission_window_full(&mut self, now: Time) -> bool {
         if !self.parameters.procedures.asks_window_for_chunks {
             return false;

@@ -14,8 +14,8 @@ use crate::time::{Duration, Time};
 const MOST: u64 = 65_535 - 320;
 /// A packet holds what leaves in 1/1024 s (Linux: `sk_pacing_shift`).
 const PACING_SHIFT: u32 = 10;
-/// The burst may be longer by half for each 512 us of the round-trip time (Linux:
-/// `net.ipv4.tcp_tso_rtt_log`).
+/// The burst may be longer on short paths: by an amount that halves with each 512 us of the round-trip time
+/// (Linux: `net.ipv4.tcp_tso_rtt_log`).
 const RTT_SHIFT: u32 = 9;
 /// After this long without sending, nothing waits.
 const LONG_AGO: Duration = Duration::from_millis(1);

@@ -243,8 +243,8 @@ mod tests {
         }
     }
 
-    /// A path alone, held at a window: the size at which it settles, with a bandwidth-delay product of `bdp`
-    /// segments in 100 ms and a queue.
+    /// Drives a path alone for `count` rounds until its window settles, with a bandwidth-delay product of
+    /// `bdp` segments in 100 ms and a queue.
     fn run_until_steady(control: &mut Controller, path: PathId, bdp: f64, count: usize) {
         for _ in 0..count {
             let queue = (segments(control, path) - bdp).max(0.0);

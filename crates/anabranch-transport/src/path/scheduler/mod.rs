@@ -71,7 +71,7 @@ impl PathView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pending {
-    /// The time of the question.
+    /// When the scheduler is asked.
     pub now: Time,
     /// Bytes of data that leave together, on a path that can take that many.
     pub bytes: u32,
