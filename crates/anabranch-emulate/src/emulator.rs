@@ -44,7 +44,7 @@ impl Emulator {
         Self::start_with(emulation, None, capture)
     }
 
-    /// The same for a network that has been built; if `flows` are given, the kernel runs them.
+    /// Starts a network that has been built; if `flows` are given, the kernel runs them.
     pub(crate) fn start_with(
         emulation: Emulation,
         flows: Option<&Flows>,

@@ -89,7 +89,7 @@ impl Outside {
         }
     }
 
-    /// Of which kind they are.
+    /// The kind of these devices.
     pub(crate) const fn kind(&self) -> DeviceKind {
         match self {
             Self::Tun => DeviceKind::Tun,

@@ -189,7 +189,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 impl<H> Driver<H> {
-    /// Why the thread has ended although nobody has stopped it, in one sentence: a panic, or an error of the
+    /// Why the thread has ended without being stopped, in one sentence: a panic, or an error of the
     /// system. From then on nothing is sent or received, orders are not carried out, and
     /// [`ask`](Self::ask) has no answer.
     pub fn failure(&self) -> Option<&str> {

@@ -44,7 +44,7 @@ impl Study {
         Ok(study)
     }
 
-    /// The same for TOML text.
+    /// Reads a study from TOML text.
     ///
     /// # Errors
     /// When the text is not a scenario.
@@ -180,7 +180,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The same for TOML text.
+    /// Reads a scenario for an emulation from TOML text.
     ///
     /// # Errors
     /// When the text is not a scenario.

@@ -228,7 +228,7 @@ impl Live {
         self.find(|_, route| route.remote == remote)
     }
 
-    /// The same, but only if the path is part of the association.
+    /// The path to this address of the peer, if it is part of the association.
     pub(super) fn present_path_to(&self, remote: IpAddr) -> Option<PathId> {
         self.find(|path, route| route.remote == remote && self.end.has_path(path))
     }

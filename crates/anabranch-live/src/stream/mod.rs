@@ -62,7 +62,7 @@ pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
         None
     }
 
-    /// The same, for reading only.
+    /// The connection of [`Self::multipath`], for reading only.
     fn as_multipath(&self) -> Option<&mptcp::Connection> {
         None
     }

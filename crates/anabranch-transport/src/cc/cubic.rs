@@ -106,7 +106,7 @@ pub struct Cubic {
     last_update: (Time, u32),
     /// K: the time from the epoch's beginning to the origin, in 1/1024 s.
     k_1024: u64,
-    /// The same in seconds.
+    /// K in seconds.
     k: f64,
     origin: f64,
     /// Segments acknowledged for Reno's estimate.

@@ -26,7 +26,7 @@ pub struct Config {
     pub beta_min: f64,
     /// The share of the window that a loss takes at large delay; default 0.5.
     pub beta_max: f64,
-    /// With a smaller window, in segments, it is Reno; default 15.
+    /// The window, in segments, below which it is Reno; default 15.
     pub win_thresh: u32,
     /// Rounds of small delay before the fastest growth; default 5.
     pub theta: u32,

@@ -22,7 +22,7 @@ use crate::time::{Duration, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "LedbatConfig")]
 pub struct Config {
-    /// Which of the two; default "ledbat".
+    /// The variant; default "ledbat".
     pub variant: Variant,
     /// The queueing delay that it aims at, from 1 ms to 10 s; default 100 ms, the most that RFC 6817 (section
     /// 2.5) allows, of LEDBAT++ 60 ms.

@@ -20,7 +20,8 @@ impl Round {
         over
     }
 
-    /// The same, but reaching the end is enough (RFC 8257 section 3.3, RFC 9406 section 4.2).
+    /// Whether this acknowledgement reaches the end of the round (RFC 8257 section 3.3, RFC 9406 section
+    /// 4.2).
     pub(super) fn reached(&mut self, event: &AckEvent) -> bool {
         let over = event.acknowledged_to >= self.end;
         if over {

@@ -57,7 +57,7 @@ impl Rounds {
         self.round_with(control, self.rtt);
     }
 
-    /// The same with measured round-trip times of `measured`.
+    /// One round in which the measured round-trip times are `measured`.
     pub(super) fn round_with(&mut self, control: &mut Controller, measured: Duration) {
         let window = cwnd(control);
         let gap = Duration::from_nanos(self.rtt.as_nanos() / u64::from(window));

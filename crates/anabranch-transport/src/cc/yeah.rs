@@ -29,9 +29,9 @@ pub struct Config {
     pub epsilon: u32,
     /// The largest delay of fast mode is 1 / phy of the smallest round-trip time; default 8.
     pub phy: u32,
-    /// After so many rounds in slow mode a loss halves the window; default 16.
+    /// The rounds in slow mode after which a loss halves the window; default 16.
     pub rho: u32,
-    /// After so many rounds in fast mode others count as gone; default 50.
+    /// The rounds in fast mode after which other flows count as gone; default 50.
     pub zeta: u32,
 }
 

@@ -24,7 +24,7 @@ impl Connection {
         self.keys.map(|key| key.unwrap_or(0))
     }
 
-    /// The same from the peer's side.
+    /// The peer's key and ours, 0 for an unknown one.
     fn peers_keys(&self) -> [u64; 2] {
         let [own, peers] = self.own_keys();
         [peers, own]

@@ -182,7 +182,7 @@ impl Pair {
         }
     }
 
-    /// The same, and closes after that.
+    /// Makes an end write this many bytes more, and close after that.
     pub(super) fn write_and_close(&mut self, side: Side, length: u32) {
         self.finishes[side.index()] = true;
         self.write(side, length);

@@ -104,7 +104,7 @@ pub(super) fn answer(
         keeps_addresses,
     };
     // Section 5.1.1: no more streams than the peer allows. INIT ACK does not name types of addresses, and no
-    // extensions with long parameters that the peer has not got: whoever made it up gets as little as can be.
+    // extensions with long parameters that the peer lacks: a forged INIT gets as short an answer as possible.
     let own = Init {
         outbound_streams: own.outbound_streams.min(init.max_inbound_streams),
         names_address_types: false,

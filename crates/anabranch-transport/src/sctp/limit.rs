@@ -47,7 +47,7 @@ impl Association {
         }
     }
 
-    /// The same, checked in the order in which new data is sent (RFC 9260 section 6.1).
+    /// What holds new data back, checked in the order in which it is sent (RFC 9260 section 6.1).
     fn limit_of_new_data(&self, path: PathId) -> LimitedBy {
         let own = &self.paths[path.index()];
         let has_queued = !self.queue.is_empty();

@@ -19,7 +19,7 @@ impl Connection {
         })
     }
 
-    /// The same, checked in the order of [`Self::push`] (Linux: `tcp_write_xmit`).
+    /// What holds new data back, checked in the order of [`Self::push`] (Linux: `tcp_write_xmit`).
     fn limit_of_new_data(&self, now: Time, more_waits: bool) -> LimitedBy {
         let unsent = self.sender.unsent();
         if unsent == 0 && !more_waits && !self.sender.has_refused {

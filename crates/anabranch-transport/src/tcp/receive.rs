@@ -277,7 +277,7 @@ impl Connection {
     #[cold]
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
         // The acknowledgement of an old segment may still be news, such as that of a probe of the window, as
-        // in Linux. A segment ahead of the window comes from somebody who does not see the connection.
+        // in Linux. A segment ahead of the window comes from a sender that does not see the connection.
         if start < self.receiver.edge {
             self.on_acknowledgement(now, segment, start, end > start);
         }
@@ -326,9 +326,9 @@ impl Connection {
     }
 
     /// Whether the numbers of a segment after the SYN are near those of the connection, so that it is the
-    /// peer's or that of somebody who sees what the peer sends. What is told besides the stream, as by
-    /// options of the connection above, is heeded only then: whoever guesses the addresses and ports has 2^32
-    /// numbers to guess besides, as for a reset (RFC 5961).
+    /// peer's or that of an attacker who sees what the peer sends. Information besides the stream, such as
+    /// options of the connection above, counts only then: who guesses the addresses and ports still has 2^32
+    /// numbers to guess, as for a reset (RFC 5961).
     pub fn is_near(&self, segment: &Segment) -> bool {
         // A subflow may be ahead of what it waits for by more than a window: others may have carried that.
         let reach = 4 * self.parameters.receive_buffer.max(1 << 16);

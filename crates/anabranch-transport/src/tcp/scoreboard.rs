@@ -156,7 +156,7 @@ impl Scoreboard {
             }
         }
         self.frontier = self.frontier.max(self.first_id);
-        // Nobody may ask for the order as long as nothing is lost.
+        // The order may not be asked for as long as nothing is lost.
         while self.sent_order.front().is_some_and(|(id, _)| *id < self.first_id) {
             self.sent_order.pop_front();
         }

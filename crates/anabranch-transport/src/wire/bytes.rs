@@ -60,7 +60,7 @@ pub trait Receiving {
     /// The path whose address at the peer's end this is, if it is one that is known.
     fn path_to(&self, address: IpAddr) -> Option<PathId>;
 
-    /// The same where the peer asks for the address to be added: a new address gets a path; `None` if there
+    /// The path to an address that the peer asks to add: a new address gets a path; `None` if there
     /// is no room for another one.
     fn path_to_new(&mut self, address: IpAddr) -> Option<PathId> {
         self.path_to(address)

@@ -1,7 +1,7 @@
 //! Messages about packets that went wrong: ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443).
 //!
-//! They are not signed. Whoever acts on one first checks that the packet in it is one of its own, by its
-//! addresses, ports and tag or sequence number ([`Quoted`]; RFC 9260 section 10, RFC 5927 section 4).
+//! They are not signed. A receiver that acts on one first checks that the packet in it is one of its own, by
+//! its addresses, ports and tag or sequence number ([`Quoted`]; RFC 9260 section 10, RFC 5927 section 4).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

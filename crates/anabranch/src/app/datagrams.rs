@@ -53,7 +53,7 @@ pub struct DatagramsConfig {
     pub streams: u16,
     /// Reports the intervals without a delivery that end after this time; default none.
     pub gaps_after: Option<Duration>,
-    /// Whether quantiles of the delay are reported, too, for which every delay is kept in memory; default
+    /// Whether quantiles of the delay are also reported, for which every delay is kept in memory; default
     /// false.
     pub delay_quantiles: bool,
 }

@@ -102,7 +102,7 @@ fn needs_flow_control(kind: &str) -> String {
     format!("kind = \"{kind}\" needs a transport with flow control; use \"tcp\" or \"sctp\"")
 }
 
-/// Who sends.
+/// Which end sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {

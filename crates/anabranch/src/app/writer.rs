@@ -58,7 +58,7 @@ impl Writer {
         }
     }
 
-    /// The same for messages that are sent unordered, or ordered.
+    /// Sets whether messages are sent unordered.
     pub(super) fn unordered(self, unordered: bool) -> Self {
         Self { unordered, ..self }
     }

@@ -68,7 +68,7 @@ fn is_zero(bytes: &Bytes) -> bool {
     bytes.0 == 0
 }
 
-/// What is different from a link's second end to its first; what is left out is as forward.
+/// The differences from a link's second end to its first; keys that are left out are as forward.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReverseConfig {

@@ -2,7 +2,7 @@
 //!
 //! It loads one link and leaves the simulation behind it; traffic over several hops is an ordinary flow.
 //! Poisson arrivals come one after the other: that is cheaper than counting them by blocks of time and
-//! placing them only where somebody looks, as long as queues are not full all the time. The others are
+//! placing them only where they are needed, as long as queues are not full all the time. The others are
 //! sequences of on and off periods, the n-th pair from the n-th block of a counter-based generator.
 
 mod on_off;

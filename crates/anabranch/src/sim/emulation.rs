@@ -2,7 +2,7 @@
 //! hands them in, with the time, and gets them back when they have reached the other end.
 //!
 //! Each path of the scenario is a pair of portals, one at each of its ends; flows of the scenario run beside
-//! that as load; in a [testbed](Emulation::build_testbed) somebody outside runs their ends, too, and what is
+//! that as load; in a [testbed](Emulation::build_testbed) the caller also runs their ends, and what is
 //! here of a flow is its application. There is no clock here: the caller says what time it is, and is told
 //! when something happens next. Where a link has a rate, a medium serves it packet by packet
 //! ([`QueuedServer`]), so that its rate can change while packets wait; in a testbed it cannot, and links are
@@ -154,9 +154,9 @@ impl Emulation {
         Self::build_of(scenario, replication, Kind::Emulation)
     }
 
-    /// The same for a scenario whose flows' ends the caller runs: the applications give their commands
-    /// ([`Emulation::take_commands`]) and get events ([`Emulation::tell`]). The limits of a run apply, and
-    /// with `trace` there are its traces, except for packets.
+    /// Builds an emulation of a scenario whose flows' ends the caller runs: the applications give their
+    /// commands ([`Emulation::take_commands`]) and get events ([`Emulation::tell`]). The limits of a run
+    /// apply, and with `trace` there are its traces, except for packets.
     ///
     /// # Errors
     /// When the scenario contradicts itself.

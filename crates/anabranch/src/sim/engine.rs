@@ -116,7 +116,7 @@ impl Simulation {
         Self::build_fused(scenario, replication, trace, true)
     }
 
-    /// The same, with or without computing chains of links at once; the results are the same.
+    /// Builds a run with or without computing chains of links at once, which does not change its results.
     ///
     /// # Errors
     /// When the scenario contradicts itself.

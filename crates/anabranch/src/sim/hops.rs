@@ -7,14 +7,14 @@ use crate::net::{Direction, DropCause, Fate, Release, Step};
 use crate::trace::{Hop, HopEnd};
 
 impl Network {
-    /// A link that a packet entered at `entered` does this with it.
+    /// Records what the link of this hop does with a packet that entered it at `entered`.
     #[cold]
     pub(super) fn trace_hop(&mut self, slot: u32, hop: u32, entered: Time, step: Step) {
         let super::topology::Hop { link, direction, .. } = self.routes.hops[hop as usize];
         self.trace_link(slot, link, direction, entered, step);
     }
 
-    /// The same for a link that is given by its number.
+    /// Records what the link with this number does with a packet that entered it at `entered`.
     #[cold]
     pub(super) fn trace_link(
         &mut self,

@@ -38,7 +38,7 @@ pub struct Config {
     pub beta: f64,
     /// The share of the longer-term bound that is left to others while cruising; default 0.15.
     pub headroom: f64,
-    /// The smallest round-trip time is measured anew after so long; default 5 s.
+    /// How long the smallest round-trip time is kept before it is measured anew; default 5 s.
     pub probe_rtt_interval: Duration,
     /// How long the window is held down for that; default 200 ms.
     pub probe_rtt_duration: Duration,

@@ -21,7 +21,7 @@ use crate::ground::PathId;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "ResourcePoolingConfig")]
 pub struct Config {
-    /// Which version; default "v2".
+    /// The version; default "v2".
     pub version: Version,
 }
 

@@ -21,7 +21,7 @@ pub enum Config {
     /// As `min_rtt`, but waits for the fastest path where that completes the data earlier (ECF, Lim et al.,
     /// 2017).
     Ecf,
-    /// Of the paths with room the one that would be done first with what it has at its pace, for a burst of
+    /// Among the paths with room, the one that would first have sent its data at its pace, for a burst of
     /// 64 KB (Linux's default for Multipath TCP).
     Linux,
     /// The path with the smallest smoothed round-trip time of those with room (the default of the first Linux

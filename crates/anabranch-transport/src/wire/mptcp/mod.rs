@@ -57,7 +57,7 @@ impl Reset {
     pub const UNSPECIFIED: Self = Self { reason: 0, is_transient: false };
     /// What MPTCP asks for was not fulfilled, such as a token or a code (section 3.2).
     pub const MPTCP_ERROR: Self = Self { reason: 1, is_transient: false };
-    /// Somebody between the ends has changed data (section 3.7).
+    /// Data was changed between the ends (section 3.7).
     pub const MIDDLEBOX: Self = Self { reason: 6, is_transient: false };
     /// The option's length on the wire.
     pub const BYTES: u32 = 4;

@@ -1,4 +1,4 @@
-//! MPTCP options from bytes that nobody vouches for (RFC 8684 section 3). One that is malformed, of another
+//! MPTCP options from bytes that cannot be trusted (RFC 8684 section 3). One that is malformed, of another
 //! version, or not genuine is as if it had not come. A mapping that lies over several segments has a checksum
 //! over all of them, which is then not looked at here.
 

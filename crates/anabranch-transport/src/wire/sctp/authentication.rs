@@ -42,7 +42,7 @@ impl Hmac {
         }
     }
 
-    /// Those that an end takes whose best one is this, the best first.
+    /// The algorithms that an end accepts if this is its best one, the best first.
     pub(super) const fn accepted(self) -> &'static [Self] {
         match self {
             Self::Sha1 => &[Self::Sha1],

@@ -239,8 +239,8 @@ pub struct Asconf {
     pub refused: Vec<RefusedRequest>,
 }
 
-/// A request that is about no address, or one that is not known, or something else that nobody here can do;
-/// only of chunks that have come as bytes.
+/// A request without an address or of an unknown type, or another one that cannot be carried out here;
+/// it occurs only in chunks that came as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedRequest {
     /// Names the request in the answer.
@@ -719,7 +719,7 @@ impl Chunk {
         }
     }
 
-    /// The same for chunks that do not come with every packet.
+    /// The size of chunks that do not come with every packet.
     #[inline(never)]
     fn rare_wire_size(&self) -> u32 {
         match self {

@@ -34,12 +34,12 @@ pub struct BulkConfig {
     /// Bytes per write; default 128 KiB over TCP and 64 KiB over SCTP (iperf3's).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_size: Option<Bytes>,
-    /// Processor time per write: writes begin at least so far apart. Default none: writing takes no time,
-    /// and over TCP the writes of one moment are one, so that their size changes nothing; "0 s" hands
-    /// them over one by one, as matters without Nagle's algorithm.
+    /// Processor time per write: writes begin at least this far apart. Default none: writing takes no time,
+    /// and over TCP the writes of one moment are one, so that their size changes nothing; "0 s" hands them
+    /// over one by one, as matters without Nagle's algorithm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cost: Option<Duration>,
-    /// Who sends; default `"a_to_b"`.
+    /// Which end sends; default `"a_to_b"`.
     pub direction: Direction,
     /// When the connection is opened: a time, or a range to draw it from; default "0 s".
     pub start: Start,

@@ -21,7 +21,7 @@ pub struct VoipConfig {
     pub start: Start,
     /// How long the call lasts; default "120 s".
     pub duration: Duration,
-    /// Who talks; default `"a_to_b"`.
+    /// Which end talks; default `"a_to_b"`.
     pub direction: Direction,
     /// Talk spurts and pauses; default none, that is talk without a pause.
     pub talk_spurts: Option<TalkSpurtsConfig>,

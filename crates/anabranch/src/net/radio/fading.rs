@@ -28,9 +28,9 @@ const RAYS: u32 = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DopplerSpectrum {
-    /// Of a moving station.
+    /// The spectrum of a moving station.
     Jakes,
-    /// Of fixed stations, between which things move.
+    /// The spectrum of fixed stations with things moving between them.
     #[default]
     Rounded,
 }
