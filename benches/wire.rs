@@ -205,7 +205,7 @@ fn tcp_codec(criterion: &mut Criterion) {
     });
 }
 
-/// The same segments by etherparse: header, options and checksum, and the payload copied.
+/// Emits the same segments with etherparse: header, options and checksum, and the payload copied.
 fn etherparse_tcp(criterion: &mut Criterion) {
     let ends = Ends::new();
     let [source, destination] = [[10, 0, 0, 1], [10, 0, 0, 2]];

@@ -71,7 +71,7 @@ def ping_csv(path: Path, times: list[float | None]) -> Path:
 
 
 def ping_text(path: Path, times: list[float | None], interval_s: float = 0.02) -> Path:
-    """As iputils prints it with `-D`."""
+    """The output of iputils' ping with `-D`."""
     lines = ["PING b (10.0.0.2) 56(84) bytes of data."]
     for i, time in enumerate(times, 1):
         if time is not None:
@@ -106,7 +106,7 @@ _ETHERNET = bytes(dpkt.ethernet.Ethernet(type=dpkt.ethernet.ETH_TYPE_IP))
 def frame(
     payload: bytes, protocol: int, octets: int, number: int, *, forward: bool = True
 ) -> bytes:
-    """An Ethernet frame with an IP packet whose header says so many octets."""
+    """An Ethernet frame with an IP packet whose header states this length."""
     source, destination = (A, B) if forward else (B, A)
     packet = dpkt.ip.IP(
         src=source, dst=destination, p=protocol, id=number % 65536, len=octets, data=payload
@@ -194,7 +194,7 @@ def _chunk(row: dict[str, Any], forward: bool, expected: int) -> bytes:  # noqa:
 
 
 def _stamp(time: float) -> int:
-    """Of TCP, in ms."""
+    """TCP timestamps, in ms."""
     return 1000 + int(time * 1000)
 
 

@@ -157,7 +157,7 @@ def call_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sweep_file(tmp_path: Path) -> Path:
-    """The same with a sweep of 6 cells and 6 replications."""
+    """The same scenario with a sweep of 6 cells and 6 replications."""
     return written(tmp_path / "sweep.toml", SWEEP)
 
 
@@ -226,7 +226,7 @@ any takes on a busy machine."""
 
 
 def limited(command: list[str]) -> list[str]:
-    """The same command, ended by SIGXCPU when it has taken `CPU_S`."""
+    """The same command; SIGXCPU ends it when it has taken `CPU_S`."""
     if sys.platform == "win32":
         return command
     return ["/bin/sh", "-c", f'ulimit -S -t {CPU_S}; exec "$@"', "sh", *command]

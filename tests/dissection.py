@@ -46,7 +46,7 @@ CAUSES = {
     r"(initiates|undergoes) the connection closing": "always",
     r"Connection (establish|finish)|TCP window update": "always",
 }
-"""Of every message of tshark's experts, what in the run may cause it; see `Run.causes`."""
+"""For every message of tshark's experts, what in the run may cause it; see `Run.causes`."""
 
 WORDS = {
     "lost": "packets that were dropped or went past each other, and what was then sent again",
@@ -71,7 +71,7 @@ COUNTS = {
     "dropped": "frame.comment contains dropped",
     "malformed": "_ws.malformed",
 }
-"""What is counted of a capture, by display filter."""
+"""The counts that are taken from a capture, by display filter."""
 
 TRANSPORTS = ("SCTP", "TCP", "UDP")
 
@@ -106,7 +106,7 @@ class Run:
         return any(value > 0 for name, value in self.summary.items() if re.search(scalars, name))
 
     def faults(self) -> list[str]:
-        """What must not be, a sentence each."""
+        """A sentence for each finding that must not occur."""
         counts = self.counts
         wrong = []
         if counts["malformed"]:

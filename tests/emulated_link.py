@@ -33,7 +33,7 @@ CAPTURED_OCTETS = 96
 
 @dataclass(frozen=True)
 class Link:
-    """What the link does; times in s."""
+    """The properties of the link; times in s."""
 
     rate: float
     """bit/s of IP packets."""
@@ -98,7 +98,7 @@ class Direction:
 
 
 def missing() -> str | None:
-    """What this machine lacks for it, in a sentence."""
+    """What this machine lacks for it, in a sentence; None if nothing is missing."""
     if os.name != "posix" or os.geteuid() != 0:
         return "network namespaces need root"
     if not Path("/dev/net/tun").exists():

@@ -1,4 +1,4 @@
-"""Profiles of emulated paths whose truth is known, and the advice from them beside the truth's.
+"""Profiles of emulated paths whose truth is known, and advice from them compared with the truth's.
 
 python tests/emulated_paths.py FILE
 
@@ -86,7 +86,7 @@ def measured(path: TruePath, seed: int, folder: Path) -> Seen:
 
 
 def advice(goal: str, folder: Path, of_first: dict[str, dict[str, Profile]]) -> Comparison:
-    """Advice from the first run's profiles beside the truth's, by path and way."""
+    """Advice from the first run's profiles compared with the truth's, by path and direction."""
     ways = {
         way: partial(_known, found={name: ways[way] for name, ways in of_first.items()})
         for way in WAYS

@@ -43,7 +43,7 @@ app = { kind = "datagrams", size = "472 B", rate = "4720 kbit/s", intervals = { 
 SERVICE_MS = 0.4  # 500 B with headers, at 10 Mbit/s
 LOAD = 0.5
 WAIT_MS = SERVICE_MS * LOAD / (2 * (1 - LOAD))
-"""Of the M/D/1 queue, by Pollaczek and Khinchine."""
+"""The mean of the M/D/1 queue, by Pollaczek and Khinchine."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def in_best_set(means: list[float], n: int, rng: np.random.Generator) -> float:
 
 
 def of_indices(n: int) -> dict[str, float]:
-    """Of Ishigami's function's Sobol indices, from n base points of Saltelli's design: by order."""
+    """Coverage of Sobol indices of Ishigami's function from n base points of Saltelli's design."""
     trials = 500
     names = [f"x{i}" for i in range(3)]
     covered = dict.fromkeys(ISHIGAMI, 0)

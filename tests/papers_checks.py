@@ -1,4 +1,4 @@
-"""What holds for the JSON and the page of every paper."""
+"""Checks of the JSON and the page of every paper."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ VERDICTS = {"enum": ["reproduced", "partly", "not_reproduced", "open"]}
 
 
 def schema(paper: str, key: str, profiles: Iterable[str]) -> dict[str, Any]:
-    """Of a paper's JSON: `key` is one that every cell has, `profiles` those of its claims."""
+    """The schema of a paper's JSON: every cell has `key`; `profiles` are those of its claims."""
     return {
         "type": "object",
         "additionalProperties": False,

@@ -1,4 +1,4 @@
-"""Profiles of simulated paths whose truth is known, and the advice from them beside the truth's.
+"""Profiles of simulated paths whose truth is known, and advice from them compared with the truth's.
 
 python tests/profile_paths.py FILE
 
@@ -38,7 +38,7 @@ JUDGED = 32
 
 CASES = 20
 PROMISED = 18
-"""In so many the advice from profiles is as good as from the truth, or is said to be unsure."""
+"""In this many cases the advice from profiles is as good as from the truth, or is called unsure."""
 
 CAPTURED_S = 40
 PINGS = 15_000
@@ -81,7 +81,7 @@ class Loss:
 
 
 def true_path(name: str, rate: float, delay: float, queue: str, loss: Loss) -> TruePath:
-    """A link of so many Mbit/s and ms; `queue` is what else it has."""
+    """A link with this rate in Mbit/s and delay in ms; `queue` has its further keys."""
     lines = [
         f'rate = "{rate:.3f} Mbit/s"',
         f'delay = "{delay:.2f} ms"',
@@ -152,15 +152,15 @@ class Judged:
     """Advice from profiles, on the true paths."""
 
     settings: str | None
-    """None where there is no advice."""
+    """None if there is no advice."""
     loss: float = 0.0
     """Against the advice from the truth, in the goal's unit; negative where it is better."""
     half_width: float = 0.0
-    """Of its 95 % interval."""
+    """The half-width of its 95 % interval."""
     limit: float = 0.0
     """A loss up to this is none."""
     unknown: tuple[str, ...] = ()
-    """What was said to be not known well enough."""
+    """What was reported as not known well enough."""
 
     @property
     def is_good(self) -> bool:
@@ -175,18 +175,18 @@ class Judged:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Advice for a goal over two paths, from the truth and from what was measured."""
+    """Advice for a goal over two paths, from the truth and from the measurements."""
 
     goal: str
     paths: tuple[TruePath, ...]
     true: str
-    """Settings that the truth gives."""
+    """The settings that the truth leads to."""
     judged: dict[str, Judged]
     """By how the paths were measured."""
 
 
 def limit(goal: Goal, value: float) -> float:
-    """What a recommendation may lose: 0.1 MOS, 5 %, and no less than what advice takes for none."""
+    """What a recommendation may lose: 0.1 MOS, 5 %, or at least what advice ignores."""
     if goal.name == "mos":
         return goal.relevant
     return max(0.05 * abs(value), 0.0 if goal.relative else goal.relevant)
@@ -201,7 +201,7 @@ def compare(
     effort: search.Effort = EFFORT,
     ways: Mapping[str, Way] = MEASURED,
 ) -> Comparison:
-    """Measures the paths, asks for advice, and runs what is recommended over the true paths."""
+    """Measures the paths, asks for advice, and runs the recommendation over the true paths."""
     true = [_written(folder, path.name, path.toml) for path in paths]
     best = advise.advise(true, goal, effort=effort, jobs=1)
     advised: dict[str, advise.Advice | str] = {}
@@ -294,7 +294,7 @@ def case(
 
 @dataclass(frozen=True)
 class Covered:
-    """What a capture says of the losses of a random path."""
+    """The losses of a random path, as a capture shows them."""
 
     path: TruePath
     mean_loss: Estimate
@@ -332,7 +332,7 @@ def coverage(trial: int, folder: Path) -> Covered:
 
 
 def least(trials: int) -> int:
-    """Of so many 95 % intervals fewer cover the truth once in 200 times."""
+    """With this many 95 % intervals, fewer cover the truth only once in 200 times."""
     return int(stats.binom.ppf(0.005, trials, 0.95))
 
 
@@ -380,7 +380,7 @@ def _own(own: list[Comparison]) -> str:
 
 
 def _words(found: Comparison, way: str) -> str:
-    """What the advice from a measurement is worth, in a cell."""
+    """The value of the advice from a measurement, in a cell."""
     one = found.judged.get(way)
     if one is None:
         return "–"

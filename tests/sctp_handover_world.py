@@ -91,7 +91,7 @@ def ablations(arena: Arena, sender: str) -> Runs:
 
 
 def material(experiments: list[Arena]) -> Material:
-    """What the claims are judged on."""
+    """The values that the claims are judged by."""
     return Material(
         {number: tournament(arena) for number, arena in zip(EXPERIMENTS, experiments, strict=True)},
         {number: [traced(number)] * REPLICATIONS for number in EXPERIMENTS},

@@ -4,7 +4,7 @@
 `python study_crashes.py each FOLDER SWEEP` kills one before each thing that it does to its folder;
 `merge` and `migrate` do the same to those commands, the latter with the older folder `old` beside.
 
-The parent only forks: what has threads (polars, the engine) is first used in the children.
+The parent only forks: modules with threads (polars, the engine) are first used in the children.
 """
 
 import json
@@ -137,7 +137,7 @@ def _live(sweep: Path, folder: Path) -> None:
 
 
 def _expected(sweep: Path, folder: Path, replications: int) -> Path:
-    """A file with the rows of a study that nobody kills."""
+    """A file with the rows of a study that was never killed."""
     path = folder.with_suffix(f".{sweep.stem}.parquet")
 
     def compute() -> None:
@@ -177,7 +177,7 @@ def _kill_before_each(work: Callable[[], object], sweep: Path, folder: Path, beg
 
 
 def _die_before_step(number: int, folder: Path) -> None:
-    """Ends this process without warning when it changes the folder the next time but so many."""
+    """Ends this process without warning at a change of the folder, after this many changes."""
     left = number
 
     def audit(event: str, arguments: tuple[object, ...]) -> None:
@@ -197,7 +197,7 @@ def _die_before_step(number: int, folder: Path) -> None:
 
 
 def check(folder: Path, expected: Path | None = None) -> None:
-    """No file has its final name and is not whole; the rows are what they should be."""
+    """Every file with its final name is whole, and the rows are what they should be."""
     for path in folder.rglob("*"):
         if path.is_dir() or path.name.startswith("."):
             continue

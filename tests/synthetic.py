@@ -18,7 +18,9 @@ SHARD = 50_000
 
 
 def scenario(sizes: dict[str, int], replications: int) -> Scenario:
-    """A call whose sweep has axes of so many values: `delay`, `loss`, `rto_max`, `pmr`, `depth`."""
+    """A call whose sweep has axes with this many values: `delay`, `loss`, `rto_max`, `pmr`,
+    `depth`.
+    """
     kinds = {
         "delay": ("links.first.delay", "{} ms"),
         "loss": ("links.first.loss.mean_loss", "{} %"),
@@ -102,4 +104,4 @@ def ishigami(x: np.ndarray) -> np.ndarray:
 
 
 ISHIGAMI = {"first": (0.3139, 0.4424, 0.0), "total": (0.5576, 0.4424, 0.2437)}
-"""Its Sobol indices (Saltelli et al., Global Sensitivity Analysis, 2008, section 4)."""
+"""The function's Sobol indices (Saltelli et al., Global Sensitivity Analysis, 2008, section 4)."""

@@ -116,7 +116,7 @@ def distances() -> pl.DataFrame:
 
 
 def material(goodput: Goodput = as_published, loss_percent: float = 12.0) -> Material:
-    """What the claims are judged on."""
+    """The values that the claims are judged by."""
     capacity = {
         profile: dict.fromkeys(range(REPLICATIONS), limit) for profile, limit in LIMIT.items()
     }

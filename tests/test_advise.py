@@ -1,4 +1,4 @@
-"""`anabranch advise`: what it finds, what it says, and the text to paste."""
+"""`anabranch advise`: its findings, its sentences, and the text to paste."""
 
 import io
 import json
@@ -50,7 +50,7 @@ def test_on_the_paths_of_voip_sctp_it_agrees_with_that_study() -> None:
     rfc = next(row for row in found.ranked if row.candidate == Candidate("rfc9260"))
     assert rfc.mean < 1.7
     assert not rfc.among_best
-    # What the RFC has instead is said to be far worse for each setting by itself, too.
+    # The RFC's value is also said to be far worse for each setting by itself.
     effects = {effect.setting.name: effect for effect in found.effects}
     mean, half_width = effects["rto_max"].changes["default"]
     assert mean + half_width < -1
@@ -190,7 +190,8 @@ def test_the_screening_has_every_value_about_equally_often() -> None:
     trials = trials_of({}, "goodput")
     drawn = search._screen(trials, "linux", 64)
     assert len(drawn) == len(set(drawn)) == 64
-    # Of a setting that goes with every other, in Latin hypercubes: nearly exactly.
+    # For a setting that goes with every other, values in Latin hypercubes are nearly equally
+    # frequent.
     counts = Counter(candidate["buffers"] for candidate in drawn)
     assert len(counts) == 3
     assert max(counts.values()) - min(counts.values()) <= 10
@@ -296,7 +297,7 @@ def test_times_are_whole_milliseconds_and_the_minimum_comes_first() -> None:
 
 
 def test_every_sysctl_has_the_kernels_name() -> None:
-    """As in ip-sysctl.rst and mptcp-sysctl.rst of Linux 6.12."""
+    """The names are those of ip-sysctl.rst and mptcp-sysctl.rst of Linux 6.12."""
     sctp = pasted("sctp", association_max_retrans="1000", max_burst="16", sack_frequency="1")
     assert sctp.sysctl == [
         "net.sctp.association_max_retrans = 1000",
@@ -408,7 +409,7 @@ def test_a_path_file_may_leave_out_paths_and_ends() -> None:
 
 
 def test_several_files_are_several_paths(tmp_path: Path) -> None:
-    """As `anabranch profile` writes them; their traces lie beside them."""
+    """Files as `anabranch profile` writes them, with their traces beside them."""
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
         folder.mkdir()
@@ -501,7 +502,9 @@ def test_nested_tables_are_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_difference_below_what_matters_is_called_that() -> None:
-    """Not "no significant difference": +0.042 ± 0.023 is one, only not one that matters."""
+    """The sentence is not "no significant difference": +0.042 ± 0.023 is one, but it does not
+    matter.
+    """
     found = advise.advise("clean-two-paths", "mos", effort=search.Effort(4, 2, 3))
     effect = replace(found.effects[0], changes={"0.1 s": (0.042, 0.023)}, verdict="none")
     text = tables.conclusion(replace(found, keep_defaults=True, effects=[effect], relevant=0.1))
@@ -522,7 +525,7 @@ def test_numbers_have_the_digits_that_are_known() -> None:
 
 
 def test_no_interval_has_no_width() -> None:
-    """What is the same in every run has none; what differs by less than is shown has the least."""
+    """Values equal in every run have no width; a tiny width is shown as the least one."""
     assert numbers.change(-0.00488, 0.0, "MOS") == "-0.005 MOS in every run"
     assert numbers.change(0.0, 0.0, "MOS") == "no difference in any run"
     assert numbers.change(-0.00488, 0.00004, "MOS") == "-0.005 ± 0.001 MOS"
@@ -541,7 +544,9 @@ def test_no_interval_has_no_width() -> None:
 
 
 def test_what_a_small_rto_min_costs_is_counted() -> None:
-    """In the advice's own runs, beside the default; nothing where the default is kept."""
+    """The counts come from the advice's own runs, with the default's beside them; none if it is
+    kept.
+    """
     found = advise.advise("lossy-two-paths", "mos", effort=search.Effort(16, 2, 8))
     assert found.recommended["rto_min"] != "default"
     own, other = found.rto_costs
@@ -621,7 +626,7 @@ def test_what_a_measurement_leaves_open_is_tried(
     assert (most["end"], most["holds"]) == ("most", False)
     assert most["better"] == {"primary_path": "lte"}
     assert most["gain"]["mean"] > 0.5
-    # The runs at both ends are kept, too.
+    # The runs at both ends are also kept.
     assert cli.main([*asked, "--out", str(out)]) == 0
     assert json.loads(file.read_text()) == found
 
@@ -710,7 +715,7 @@ def test_sysctl_takes_what_is_to_be_pasted(
     file = tmp_path / "90-anabranch.conf"
     file.write_text("\n".join([*lines, "no setting"]))
     done = told("sysctl", "--dry-run", "--ignore", "--load", str(file))
-    # It has a line to complain of, and that is not one of ours.
+    # The error names a line, which is not one of ours.
     assert done.stderr.count("invalid syntax") == 1
     assert f"({len(lines) + 1}): invalid syntax" in done.stderr
     # Others of net.core are not those of a namespace.
@@ -742,7 +747,7 @@ def test_sysctl_takes_what_is_to_be_pasted(
 def test_ip_and_ss_take_what_is_to_be_pasted(
     transport: str, profile: str, values: dict[str, str]
 ) -> None:
-    """In a network of their own, with names for what is in capitals."""
+    """The commands run in a network of their own, with names in place of the words in capitals."""
     if any(shutil.which(tool) is None for tool in ("ip", "ss", "nstat", "unshare")):
         pytest.skip("needs iproute2")
     found = pasted(transport, profile, **values)
@@ -775,13 +780,13 @@ def key(line: str) -> str:
 
 
 def told(*command: str) -> subprocess.CompletedProcess[str]:
-    """What a command says."""
+    """The output of a command."""
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("kind", ["fq_codel", "codel", "pie", "cake"])
 def test_tc_takes_what_is_to_be_pasted(kind: str) -> None:
-    """Twice: what is at the root already is replaced. Undone as is said."""
+    """Pastes twice, as an existing root qdisc is replaced; then undoes it as described."""
     found = pasted("tcp", "linux_6", queue=kind)
     line = next(line for line in found.commands if line.startswith("tc qdisc"))
     device = line.split()[4]
@@ -791,7 +796,7 @@ def test_tc_takes_what_is_to_be_pasted(kind: str) -> None:
         ["unshare", "-n", "bash", "-ec", script], capture_output=True, text=True, check=False
     )
     if "kind is unknown" in done.stderr:
-        # It is the kernel that refuses; what tc itself cannot parse ends with 1.
+        # The kernel refuses it; what tc itself cannot parse ends with 1.
         assert done.returncode == 2, done.stderr
     missing = ("kind is unknown", "Operation not permitted", "No such file")
     if any(word in done.stderr for word in missing):

@@ -68,7 +68,7 @@ def test_the_bench_knows_its_scenario(name: str) -> None:
 
 
 def _mean_rate(content: dict[str, Any]) -> float:
-    """Of the bottleneck in Mbit/s, from 5 s to 60 s."""
+    """The rate of the bottleneck in Mbit/s, from 5 s to 60 s."""
     rate = content["links"]["bottleneck"]["rate"]
     if isinstance(rate, str):
         return float(rate.removesuffix(" Mbit/s"))
@@ -128,7 +128,7 @@ def test_the_comparison_says_what_is_known(compared: list[Cell]) -> None:
     found = {(cell.case, cell.control): cell.values for cell in compared}
     assert len(found) == 2 * 5
     versus = {name: found["versus CUBIC", name] for name in ("reno", "vegas")}
-    # Vegas gives way to a control that fills the queue (Mo, La, Anantharam, Walrand, INFOCOM 1999).
+    # Vegas yields to a control that fills the queue (Mo, La, Anantharam, Walrand, INFOCOM 1999).
     assert versus["vegas"]["share_percent"].mean < 25
     assert 25 < versus["reno"]["share_percent"].mean < 60
     assert versus["reno"]["jain"].mean > versus["vegas"]["jain"].mean

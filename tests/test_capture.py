@@ -1,4 +1,4 @@
-"""What is read of a capture, what is left out of it and said, and that nothing in it is a bug."""
+"""Reading captures: what is read, what is left out and reported, and that no content is a bug."""
 
 import json
 import os
@@ -170,7 +170,7 @@ def test_what_is_left_out_is_said_on_the_terminal(tmp_path: Path, anabranch: Com
     for note in said:
         assert note in shown
         assert note in json.loads((tmp_path / "s.json").read_text())["notes"]
-    # It may be all that there is.
+    # It may be the only content.
     (tmp_path / "n.pcapng").write_bytes(SECTION + interface() + simple * 5)
     done = anabranch("profile", "n.pcapng")
     assert done.returncode == 2
@@ -325,7 +325,7 @@ def test_of_two_directions_with_as_many_packets_the_first_is_measured(
     assert (len(found.losses.lost), found.losses.lost.sum()) == (60, 6)
     assert found.delays is not None
     assert set(found.delays.seconds) == {0.010}
-    # Who spoke first in the capture, not who has the lower address.
+    # The first sender in the capture counts, not the lower address.
     near, _ = call(tmp_path)
     single = measure([near])
     assert single.losses is not None

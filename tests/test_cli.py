@@ -1,4 +1,4 @@
-"""The command line as its users meet it: what it prints, writes and returns."""
+"""The command line from its users' point of view: what it prints, writes and returns."""
 
 import html
 import json
@@ -145,7 +145,7 @@ def test_run_chooses_a_cell_of_a_sweep(anabranch: Command, sweep_file: Path) -> 
 
 
 def test_a_scenario_of_the_package_that_is_not_here_is_a_template(anabranch: Command) -> None:
-    """As where only the wheel is installed, and the documentation's commands are tried."""
+    """It is so where only the wheel is installed and the documentation's commands are tried."""
     error = one_error(anabranch("run", "scenarios/md1-queue.toml"))
     assert "there is no file scenarios/md1-queue.toml; `md1-queue` is a template" in error
     assert "`anabranch new md1-queue --template md1-queue` writes it" in error
@@ -504,7 +504,7 @@ def test_verdicts_go_into_the_folder_that_reproduce_makes(tmp_path: Path) -> Non
     def compute(*_: object) -> Any:
         raise AnabranchError("all targets are fine")
 
-    # What comes after the checks takes minutes.
+    # The work after the checks takes minutes.
     paper = replace(papers.load("voip-sctp"), compute=compute)
     out = tmp_path / "new"
     with pytest.raises(AnabranchError, match="all targets are fine"):
@@ -536,12 +536,12 @@ def test_a_file_that_is_replaced_keeps_its_rights(
     try:
         with files.opened_atomically(link) as file:
             file.write(b"new")
-            # Not even before it is whole may anybody else read it.
+            # No one else may read it, even before it is complete.
             assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {rights}
         files.write_atomically(tmp_path / "new.json", b"new")
         assert stat.S_IMODE(old.stat().st_mode) == rights
         assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == 0o644
-        # What was another group's is not the own group's where it cannot stay that one's.
+        # Where the group cannot be kept, its rights do not go to our own group.
         real, groups = Path.stat, [old.stat().st_gid + 1]
         refuse = mock.Mock(side_effect=PermissionError)
         monkeypatch.setattr(os, "fchown", refuse)

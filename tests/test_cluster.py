@@ -178,7 +178,7 @@ def test_ctrl_c_keeps_what_is_finished(sweep_file: Path, tmp_path: Path) -> None
         assert sweep.poll() is None, sweep.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    # As a terminal does: to the workers, too.
+    # Like a terminal, which sends the signal to the workers as well.
     os.killpg(sweep.pid, signal.SIGINT)
     begun = time.monotonic()
     _, errors = sweep.communicate(timeout=20)

@@ -1,4 +1,4 @@
-"""What wraps comments of Rust files."""
+"""The tool that wraps the comments of Rust files."""
 
 from comment_width import wrapped
 

@@ -1,4 +1,4 @@
-"""`anabranch compare A B`: what differs between two studies or runs, and what is no comparison."""
+"""`anabranch compare A B`: differences between two studies or runs, and refused comparisons."""
 
 import csv
 import json
@@ -206,7 +206,7 @@ delay = { set = "links.wan.delay", values = ["10 ms", "30 ms"] }
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_known_shift_lies_in_its_interval(tmp_path: Path, seed: int) -> None:
-    """Of 500 frames over UDP 5 % are lost in one study and 2 % in the other."""
+    """Over UDP, 5 % of 500 frames are lost in one study and 2 % in the other."""
     for name, loss, own in (("a", "5 %", seed), ("b", "2 %", 1)):
         sets: dict[str, str | float | bool] = {"links.wan.loss.probability": loss, "seed": own}
         Study(LOSSY, tmp_path / name, set=sets, jobs=2).run(progress=False)
@@ -226,7 +226,7 @@ def test_a_known_shift_lies_in_its_interval(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_study_is_compared_as_one_with_an_axis_is(studies: Any) -> None:
-    """The same two settings as cells of one study, by `Study.compare`."""
+    """The same two settings as cells of one study, compared by `Study.compare`."""
     outcome = compare(studies("slow"), studies("plain"), metrics=["call.mos"])
     delays = '{ "links.first.delay" = "DELAY", "links.second.delay" = "OTHER" }'
     cases = ", ".join(
@@ -248,7 +248,7 @@ def test_other_seeds_are_independent_samples(studies: Any) -> None:
     assert not outcome.rows["paired"].any()
     assert outcome.settings == [("seed", "4", "3")]
     assert any("Welch" in note for note in outcome.notes)
-    # Of nothing that differs, next to nothing is told apart.
+    # If nothing differs, almost nothing is told apart.
     tested = outcome.count("resolved", "open")
     assert tested > 100
     assert outcome.count("resolved") <= 0.05 * tested
@@ -298,7 +298,7 @@ def test_two_seeds_have_no_interval_and_it_is_said(anabranch: Command, call_file
         assert (row["a"], row["b"]) == (first[row["scalar"]], second[row["scalar"]])
     with (call_file.parent / "c.csv").open() as file:
         assert [row["scalar"] for row in csv.DictReader(file)] == [row["scalar"] for row in rows]
-    # Those that differ most come first, whichever of the two is the greater one.
+    # The largest differences come first, whichever side is the larger one.
     apart = [abs(row["a"] - row["b"]) / max(row["a"], row["b"]) for row in rows if row["a"]]
     told = [value for value in apart if value > 0]
     assert told == sorted(told, reverse=True)
@@ -432,7 +432,7 @@ def test_an_emulation_lacks_what_it_cannot_know(anabranch: Command, tmp_path: Pa
 
 
 def test_names_are_shown_as_they_are(anabranch: Command, tmp_path: Path) -> None:
-    """What stands in brackets would be styles for a terminal, and `[/x]` the end of none."""
+    """Text in brackets would be a style for a terminal, and `[/x]` the end of no style."""
     for name, value in (("a[red]", 1.0), ("b[blue]", 2.0)):
         content = {"scenario": f"[/{name}]", "summary": {"call.[/i]": value, "call.[bold]": value}}
         written(tmp_path / f"{name}.json", json.dumps(content))
@@ -469,7 +469,7 @@ def test_small_deviations_of_single_runs_are_left_to_all(
     assert "+2.5 %" in anabranch("compare", "a.json", "b.json", "--bound", "2").stdout
 
 
-# What is not compared
+# The settings that are not compared.
 
 
 BROKEN = {

@@ -224,7 +224,7 @@ def test_a_cell_without_a_partner_is_left_out() -> None:
     assert same.names == ("cell 0", "cell 2")
     both = comparison.compare(study(), [0, 1], [2, 3], "call.mos")
     assert both.difference.mean == pytest.approx(0.55, abs=0.04)
-    # What is named on one side only is averaged on the other.
+    # An axis named on one side only is averaged on the other.
     crossed = comparison.compare(study(), {"policy": "on"}, {"rto": 1.0}, "call.mos")
     assert crossed.difference.mean == pytest.approx(0.3, abs=0.04)
 
@@ -506,7 +506,7 @@ def test_values_that_print_alike_are_not_taken_for_each_other() -> None:
 
     assert means({"rto_max": 0.1234561}, {"rto_max": 0.1234562}) == (1.25, 2.05)
     assert means({"rto_max": "0.1234561"}, {"rto_max": "0.50"}) == (1.25, 3.1)
-    # As tables show it: as many digits as its neighbour needs.
+    # As tables show it: with as many digits as its neighbour needs.
     assert means({"rto_max": "0.987654"}, {"rto_max": 0.1234562}) == (4.2, 2.05)
     assert wording.told_apart(values) == ["0.1234561", "0.1234562", "0.5", "0.987654"]
     said = comparison.compare(

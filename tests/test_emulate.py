@@ -49,7 +49,7 @@ for number in range(int(sys.argv[2])):
     time.sleep(0.01)
 """
 
-# Takes for so many seconds what comes, then says how many bytes and seconds that were.
+# Receives for this many seconds, then prints how many bytes and seconds that were.
 SINK = """
 import socket, sys, time
 listener = socket.create_server(("", 5001))
@@ -78,7 +78,7 @@ DEVICES = "ANABRANCH_EMULATE_DEVICES"
 
 @pytest.fixture(params=["tun", "veth"])
 def devices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What nodes have; a test that takes it runs with either."""
+    """The nodes' devices; a test with this fixture runs with either kind."""
     kind = str(request.param)
     if kind == "tun" and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         pytest.skip("left out, since /dev/net/tun cannot be opened")
@@ -112,7 +112,7 @@ def round_trips(emulator: Emulator, node: str, peer: str, count: int = 40) -> li
 
 
 def goodput(emulator: Emulator, node: str, peer: str, seconds: float) -> float:
-    """Of TCP, in Mbit/s."""
+    """The rate of TCP, in Mbit/s."""
     with started(emulator, peer, python(SINK, seconds)) as sink:
         source = emulator.start(node, python(SOURCE, peer))
         said, _ = sink.communicate(timeout=60)
@@ -152,7 +152,7 @@ def test_tcp_gets_what_the_link_carries_and_what_it_is_changed_to() -> None:
         summary = emulator.summary
     assert forward.rate == 5_000_000
     assert forward.drops["queue_full"] > 0
-    # What TCP hands down in large pieces comes out of the device cut, and with its checksums.
+    # Large pieces that TCP hands down come out of the device split, with their checksums.
     assert summary["emulation.unfinished_packets"] == summary["emulation.too_large_packets"] == 0
 
 
@@ -430,7 +430,7 @@ def test_other_commands_join_and_change_it(runtime: Path, tmp_path: Path) -> Non
             assert change.returncode == 2
             process.send_signal(signal.SIGINT)
             said, told = process.communicate(timeout=60)
-            # What has joined ends with it.
+            # A command that has joined ends with it.
             assert echo.wait(60) != 0
     assert process.returncode == 0, told
     assert "link forward: 5 packets" in said
@@ -478,7 +478,7 @@ def test_nothing_is_left_after_kill_9(runtime: Path) -> None:
     before = inodes()
     devices = interfaces()
     sleep = "import os, time; os.setsid(); print('ready', flush=True); time.sleep(1000)"
-    # The command's own child has left its session, too.
+    # Also the command's own child, which has left its session.
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {sleep!r}])"
     with anabranch("emulate", "--delay", "1ms", "--", *python(nested), cwd=ROOT) as process:
         assert process.stdout is not None
@@ -500,7 +500,7 @@ def test_nothing_is_left_after_kill_9(runtime: Path) -> None:
 
 
 def commands() -> list[str]:
-    """Of all processes."""
+    """The ids of all processes."""
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -548,7 +548,7 @@ def can(*command: str, **options: Any) -> bool:
 
 @dataclass(frozen=True)
 class Nobody:
-    """Who is not root, with a folder for what he writes."""
+    """A user other than root, with a folder to write to."""
 
     folder: Path
     python: str
@@ -582,7 +582,7 @@ def nobody(tmp_path: Path) -> Nobody:
     path = os.pathsep.join([str(ROOT / "python"), *filter(None, sys.path)])
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(mine), "HOME": "/", "PYTHONPATH": path}
     options: dict[str, Any] = {"cwd": "/", "env": environment}
-    # Where Python lies in root's home nobody else can run it.
+    # If Python is in root's home, other users cannot run it.
     run = [*AS_NOBODY, *(SPACES if can(*AS_NOBODY, *SPACES, "true") else [])]
     for program in (sys.executable, "/usr/bin/python3"):
         if can(*run, program, "-c", "import anabranch.cli", **options):

@@ -126,7 +126,7 @@ def test_a_stopping_rule_for_a_wrong_scalar_is_refused_in_a_finished_study(tmp_p
 
 
 def test_a_stopping_rule_goes_on_where_no_stored_run_has_the_scalar(tmp_path: Path) -> None:
-    """As in a study that is not interrupted: there is no interval, so it takes the most."""
+    """As in a study that is not interrupted, there is no interval, so it takes the most runs."""
     rule = '{ metric = "call.sctp.a.heartbeats_sent", half_width = 1e3, least = 5, most = 8 }'
     Study(KINDS.partition("reliable")[0], tmp_path, replications=5).run()
     study = Study(KINDS, tmp_path, set={"sweep.until": rule})
@@ -209,7 +209,7 @@ def test_a_stopping_rule_gives_the_same_rows_however_the_work_is_split(tmp_path:
     assert (heard[0].is_estimate, heard[0].total) == (True, 6 * 5)
     assert not heard[-1].is_estimate
     assert heard[-1].done == heard[-1].total == frame.height
-    # As many as it takes: the interval is as narrow as asked, or there are no more.
+    # As many as needed: the interval is as narrow as asked, or there are no more.
     counts, rule = set(), whole.scenario.until
     assert rule is not None
     for values in frame.partition_by("cell"):

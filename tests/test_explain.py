@@ -1,4 +1,4 @@
-"""`anabranch explain` names the cause where there is a known one, and says what its numbers say."""
+"""`anabranch explain` names a known cause, and its sentences agree with its numbers."""
 
 import json
 import math
@@ -80,7 +80,7 @@ def test_a_small_receive_buffer(transport: str) -> None:
     size = found.main.advice.removeprefix(f"Set {TRANSPORT}.receive_buffer to ").removesuffix(".")
     assert 50e3 <= octets(size) < 90e3
     assert found.alone == []
-    # What it says helps.
+    # Its advice helps.
     again = explained(
         {"flows.transfer.paths": "['near']", **sets, f"{TRANSPORT}.receive_buffer": size}
     )
@@ -126,7 +126,7 @@ def test_a_slow_application() -> None:
 
 
 def test_a_slow_reader() -> None:
-    # It reads half of the time.
+    # The application reads half of the time.
     times = [f"['{i} s', {'true' if i % 2 else 'false'}]" for i in range(12)]
     reading = {"flows.transfer.app.reading": f"{{ timetable = [{', '.join(times)}] }}"}
     sets = {
@@ -183,7 +183,7 @@ def test_shares_are_those_of_the_engine() -> None:
 def test_a_call_stands_by_on_its_second_path() -> None:
     found = explain.explain(CALL)
     assert found.metric == "mos"
-    # What held the sender back is no cause for a call: see test_explain_calls.py.
+    # What held the sender back is not a cause for a call: see test_explain_calls.py.
     assert "application" not in {cause.kind for cause in found.causes}
     assert found.flow.sender.paths[1].share("standby") > 0
 

@@ -1,4 +1,4 @@
-"""What a call's quality was lost to: the known cause first, and costs that add up."""
+"""What a call lost quality to: the known cause comes first, and the costs add up."""
 
 import json
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ transport = { kind = "sctp", profile = "rfc9260" }
 
 LOSSY = {"links.first.loss": "{ kind = 'bernoulli', probability = 0.05 }"}
 SLOW = {"links.first.delay": "320 ms"}
-# Other people's packets make frames wait 60 ms on average; the buffer gives them 40 ms.
+# Other traffic makes frames wait 60 ms on average; the buffer gives them 40 ms.
 QUEUED = {
     "links.first.cross_traffic": "[{ kind = 'poisson', direction = 'forward', packet = '1500 B', "
     "mean_wait = '60 ms' }]",
@@ -118,10 +118,10 @@ def test_a_stall_until_the_timer_expires() -> None:
     assert (found.main.kind, found.main.path) == ("timeout", "p0")
     assert "rto_max" in found.main.advice
     assert found.call is not None
-    # Those that were lost on the way are another cause, and a smaller one.
+    # Frames lost on the way are another, smaller cause.
     loss = next(cost for cost in found.call.costs if cost.kind == "loss")
     assert 0 < loss.mos < found.call.costs[0].mos / 3
-    # What it says helps.
+    # Its advice helps.
     sets = {f"flows.call.transport.rto_{name}": "0.1 s" for name in ("min", "initial", "max")}
     again = explained({**STALL, **sets}, alone=False)
     assert again.value > found.value + 0.1

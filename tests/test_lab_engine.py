@@ -1,4 +1,4 @@
-"""The engine as WebAssembly gives what the native one gives, to the bit."""
+"""The engine as WebAssembly gives the same results as the native one, to the bit."""
 
 import hashlib
 import json

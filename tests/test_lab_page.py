@@ -140,7 +140,7 @@ def test_stories_load_and_play(page: Page) -> None:
         at = page.seconds()
         page.until(lambda at=at: page.seconds() > at, f"{story} does not play")  # type: ignore[misc]
         if WHOLE:
-            # What a step changes must be a scenario, too.
+            # A step's change must give a valid scenario.
             for index in range(buttons.count() - 1):
                 page.page.evaluate(
                     "document.getElementById('run-status').textContent = 'packets in'"
@@ -254,7 +254,7 @@ def test_the_server_hands_out_the_page_and_nothing_else(address: str) -> None:
         assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
         policy = answer.headers["Content-Security-Policy"]
         page = answer.read().decode()
-    # The page says it, too, for those who serve it themselves.
+    # The page also states it, for people who serve it themselves.
     assert policy.removesuffix("; frame-ancestors 'none'") in page
     assert "default-src 'none'" in policy
     assert "'unsafe-inline'" not in policy
@@ -299,7 +299,7 @@ def test_the_page_can_be_written_for_any_server(process: Command, tmp_path: Path
     assert done.returncode == 0, done.stderr
     written_files = {file.name: file.read_bytes() for file in (tmp_path / "site").iterdir()}
     assert written_files == lab.files()
-    # Nothing of it names another place to load from.
+    # Nothing in it names another place to load from.
     for name, content in written_files.items():
         if name.endswith((".html", ".css", ".js")):
             text = content.decode()

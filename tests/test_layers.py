@@ -1,4 +1,4 @@
-"""What imports what in the package, and what is loaded with it."""
+"""The imports within the package, and the modules that an import loads."""
 
 import ast
 import subprocess
@@ -31,7 +31,7 @@ def test_only_the_command_line_takes_names_from_the_package_itself() -> None:
 
 
 def taken(file: Path) -> Iterator[str]:
-    """What a file imports from the package that is none of its folders."""
+    """The modules that a file imports from the package outside of its own folders."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name == "anabranch")

@@ -1,4 +1,4 @@
-"""TCP beside the Linux kernel and ns-3."""
+"""TCP compared with the Linux kernel and ns-3."""
 
 import csv
 import io

@@ -166,7 +166,7 @@ def test_a_claim_is_reproduced_where_it_holds(claim: Claim[Material], holding: M
 def test_a_claim_is_not_reproduced_where_queues_do_nothing(
     claim: Claim[Material], holding: Material
 ) -> None:
-    # One queue of the literal kind, one coupling and one delay stand for all of them.
+    # One queue of the literal kind, one coupling and one delay represent all of them.
     rows = holding.runs.frame.filter(queue="codel_literal", coupling=LIA, delay_ms=1)
     same = pl.concat(
         rows.with_columns(

@@ -1,4 +1,4 @@
-"""What Python and notebooks show of runs, studies and comparisons, and its sentences."""
+"""How Python and notebooks show runs, studies and comparisons."""
 
 import copy
 import pickle

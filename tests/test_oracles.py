@@ -1,4 +1,4 @@
-"""Our numbers beside those of independent implementations."""
+"""Our numbers compared with those of independent implementations."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""What is handed out: the files of a distribution, its extras, and how to cite it."""
+"""The distribution: its files, its extras, and how to cite it."""
 
 import importlib.util
 import re
@@ -64,7 +64,7 @@ def test_a_distribution_has_every_file_of_the_package(tmp_path: Path) -> None:
         f"python/anabranch/scenarios/{file.name}" for file in ROOT.glob("scenarios/*.toml")
     }
     strays = {name for name in packed if name.startswith("python/")} - set(kept.splitlines())
-    # What `make lab` has made, where it was run.
+    # The results of `make lab`, if it was run.
     static = ROOT.glob("python/anabranch/lab/static/*")
     page = {file.relative_to(ROOT).as_posix() for file in static}
     assert strays == scenarios | page

@@ -1,4 +1,4 @@
-"""What all pages share: colours that everybody can tell apart, in the light and in the dark."""
+"""What all pages share, such as colours that everyone can tell apart on light and dark paper."""
 
 import io
 import math
@@ -44,7 +44,7 @@ VISIONS = {
         ]
     ),
 }
-"""What each makes of linear RGB (Machado, Oliveira and Fernandes 2009, severity 1)."""
+"""The matrices for linear RGB (Machado, Oliveira and Fernandes 2009, severity 1)."""
 
 XYZ = np.array(
     [
@@ -53,7 +53,7 @@ XYZ = np.array(
         [0.0193339, 0.1191920, 0.9503041],
     ]
 )
-"""Of linear sRGB under D65 (IEC 61966-2-1)."""
+"""The matrix for linear sRGB under D65 (IEC 61966-2-1)."""
 
 LEAST = 15.0
 """Between two colours of series in CIELAB: Okabe and Ito's are 16 apart where they are closest."""
@@ -65,7 +65,7 @@ def linear(colour: str) -> np.ndarray:
 
 
 def lab(colour: str, vision: str) -> np.ndarray:
-    """CIE 1976 L*a*b* of a colour as somebody sees it."""
+    """CIE 1976 L*a*b* of a colour as seen with this kind of vision."""
     seen = np.clip(VISIONS[vision] @ linear(colour), 0, 1)
     share = XYZ @ seen / XYZ.sum(axis=1)
     f = np.where(share > 216 / 24389, np.cbrt(share), (24389 / 27 * share + 16) / 116)
@@ -380,7 +380,7 @@ def test_panels_that_are_stacked_keep_their_own_labels() -> None:
 
 
 def test_figures_of_a_page_have_one_scale() -> None:
-    """So that text is equally large in all of them."""
+    """Text has to be equally large in all of them."""
     for width in (4, 8, 10):
         with plots.style():
             figure = plots.blank(width, 3)

@@ -60,7 +60,7 @@ def test_the_command_writes_what_the_function_does(folder: Path, anabranch: Comm
 
 
 def test_both_ends_of_a_link_are_a_measurement_of_it(folder: Path) -> None:
-    """What the capture shows is what the scenario says: delay, loss and rate."""
+    """The capture shows the delay, loss and rate of the scenario."""
     file = folder / "load.pcapng"
     estimated = profile.estimate(profile.measure([file], interfaces=["wan@a", "wan@b"]))
     delay, loss = estimated.delay_s, estimated.mean_loss

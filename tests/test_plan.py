@@ -93,7 +93,7 @@ def test_stopping_never_depends_on_how_the_work_is_split(seed: int) -> None:
     finished = np.zeros((CELLS, 60), dtype=bool)
     expected = {(c, r) for c in range(CELLS) for r in range(needed(c, UNTIL))}
     assert len({needed(cell, UNTIL) for cell in range(CELLS)}) > 2, "cells differ"
-    # Stopped at some point, and resumed with what was computed by then.
+    # The study is stopped at some point, and resumed with the runs computed by then.
     for cell, replication in expected:
         finished[cell, replication] = order.random() < seed / 20
     known = {(int(c), int(r)) for c, r in np.argwhere(finished)}

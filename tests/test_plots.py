@@ -130,14 +130,14 @@ def test_the_primary_path_is_a_strip() -> None:
     figure = run_plots.rating(seconds, changes=changes, names=["lte", "wifi"])
     (axes,) = figure.axes
     pieces: list[Any] = [piece for piece in axes.patches if piece.get_gid()]
-    # Those within the call, the first of which began before it.
+    # The failures within the call, the first of which began before it.
     assert len(pieces) == 20
     assert [piece.get_gid() for piece in pieces[:2]] == ["primary-wifi", "primary-lte"]
     ends = [(piece.get_x(), piece.get_x() + piece.get_width()) for piece in pieces]
     assert ends[0][0] == 0
     assert ends[-1][1] == pytest.approx(2)
     assert all(left[1] == pytest.approx(right[0]) for left, right in itertools.pairwise(ends))
-    # As in the figure of the delays.
+    # The same colours as in the figure of the delays.
     colours = run_plots.path_colours(["lte", "wifi"])
     assert mpl.colors.to_hex(pieces[0].get_facecolor()).upper() == colours["wifi"]
     words = ["wifi is the primary path", "lte is the primary path"]

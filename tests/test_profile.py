@@ -1,4 +1,4 @@
-"""Path profiles recover what was simulated: the true value is in the interval, or nearly always."""
+"""Path profiles recover what was simulated: the interval contains the true value, nearly always."""
 
 import itertools
 import json
@@ -43,7 +43,7 @@ def holds(found: Estimate | None, truth: float) -> bool:
 
 
 def lost(loss: str, seed: int, count: int) -> Flags:
-    """Which of so many packets the engine's model loses."""
+    """The packets, out of this many, that the engine's model loses."""
     return captures.probes(f"loss = {loss}", seed, count)["delay_s"].is_null().to_numpy()
 
 
@@ -78,7 +78,7 @@ def test_losses_of_a_link_are_recovered(model: str, values: dict[str, float], co
         assert fit.moments[key] == pytest.approx(truth, rel=0.5, abs=0.01), key
     assert fit.goodness.gap_p_value > 0.001
     assert not fit.goodness.p_value < 0.001
-    # What bursts are like is lost by a model that has none.
+    # A model without bursts cannot tell what bursts are like.
     if model != "bernoulli":
         assert losses.independence()[1] < 1e-6
         assert fits["bernoulli"].goodness.gap_p_value < 0.01
@@ -144,7 +144,7 @@ def reactive(rng: np.random.Generator, bad_s: float, good_s: float, seconds: flo
 
 
 def test_intervals_cover_the_mean_whatever_the_sender_does_after_a_loss() -> None:
-    """Who stops after a loss sees fewer of them, and the likelihood in time does not."""
+    """A sender that stops after a loss sees fewer; the likelihood in time has no such bias."""
     bad_s, good_s, trials = 0.1, 1.0, 30
     truth = bad_s / (bad_s + good_s)
     covered, shares, means = 0, [], []
@@ -358,7 +358,7 @@ def test_none_lost_for_long_enough_is_enough(*, in_time: bool) -> None:
     (said,) = output.missing(short)
     assert said.startswith("not enough known of the loss: none was seen, yet 0.75 % may come")
     assert said.endswith("ping -D -i 0.02 -c 9000 HOST")
-    # e^-3, that no visit begins in so long; as many pings as it asks for are enough.
+    # No visit begins in that time with probability e^-3; as many pings as it asks for suffice.
     assert short.mean_loss is not None
     assert short.mean_loss.interval[1] == pytest.approx(3 * 0.1 / 40, rel=0.01)
     assert output.missing(without_losses(180.0)) == []
@@ -758,7 +758,7 @@ def test_tc_parses_the_netem_lines(tmp_path: Path) -> None:
     assert any(" rate " in line and " limit " in line for line in roots)
     for line, back in zip(roots, undo, strict=True):
         done = in_namespace(line)
-        # What tc cannot parse ends with 1 before it asks the kernel, which may refuse with 2.
+        # What tc cannot parse ends with 1 before it asks the kernel, whose refusal gives 2.
         assert done.returncode in (0, 2), (line, done.stderr)
         assert "Usage" not in done.stderr
         if done.returncode == 2:
@@ -769,13 +769,13 @@ def test_tc_parses_the_netem_lines(tmp_path: Path) -> None:
             done = in_namespace(f"{line}; {line}; tc qdisc show dev lo; {back}")
             assert done.returncode == 0, done.stderr
             assert "netem" in done.stdout
-    # So is it told apart.
+    # This tells the two apart.
     assert in_namespace(roots[0].replace("delay", "dilay")).returncode == 1
     assert in_namespace(roots[0].replace("ms", "mq")).returncode == 1
 
 
 def in_namespace(script: str) -> subprocess.CompletedProcess[str]:
-    """What a shell says that has a network of its own."""
+    """The output of a shell in a network of its own."""
     command = ["unshare", "-n", "bash", "-ec", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if "unshare" in done.stderr:
@@ -897,7 +897,7 @@ def test_arbitrary_damage_is_no_traceback(tmp_path: Path) -> None:
 
 
 def test_a_capture_with_times_backwards_is_read(tmp_path: Path) -> None:
-    """Its acknowledgements come before the data; only the receiver's side shows a delay."""
+    """Acknowledgements come before the data; only the receiver's side shows a delay."""
     seen = captures.simulate(WIFI, '{ kind = "tcp" }', '{ kind = "bulk" }', 1, 2)
     packets = list(captures.transfer(seen, "a"))
     # Without time stamps; the file's times go back.

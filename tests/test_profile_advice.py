@@ -1,4 +1,4 @@
-"""Advice from profiles beside advice from the truth: a short form of `profile_paths.py`."""
+"""Advice from profiles compared with advice from the truth: a short form of `profile_paths.py`."""
 
 import math
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_the_record_fails_where_advice_is_worse_and_sure() -> None:
     own = [Comparison("mos", paths, "a", {"captures": good, "pings": good})]
 
     def report(count: int) -> tuple[str, bool]:
-        """With so many cases of twenty that are worse."""
+        """The result with this many worse cases of twenty."""
         cases = [
             Comparison("mos", paths, "a", {"captures": bad if i < count else good})
             for i in range(profile_paths.CASES)

@@ -107,7 +107,7 @@ def test_slow_work_has_a_rate(rate: float, text: str) -> None:
 def test_a_bar_says_how_long_it_takes_though_the_total_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A stopping rule changes what there is in all with every batch."""
+    """With a stopping rule, the total changes with every batch."""
     now = 100.0
     monkeypatch.setattr("anabranch.support.progress.time.monotonic", lambda: now)
     screen = io.StringIO()
@@ -119,7 +119,7 @@ def test_a_bar_says_how_long_it_takes_though_the_total_changes(
     bar.close()
     (task,) = bar._bar.tasks
     assert task.fields["rate"] == "1"
-    # Of 1000 there are 930 left, one a second: 20 in 20 seconds.
+    # Of 1000 runs 930 are left, at one a second: 20 in 20 seconds.
     assert task.fields["left"] == "0:15:30"
     assert "0:15:30" in screen.getvalue()
 
@@ -139,7 +139,7 @@ def test_a_terminal_alone_says_that_runs_are_looked_for(
     shown = screen.getvalue()
     found = shown.find("small: finding the runs of 6 cells")
     assert (found >= 0) is is_terminal
-    # It goes before the bar comes.
+    # The line disappears before the bar appears.
     assert not is_terminal or found < shown.find("\x1b[2K", found) < shown.find("36/36")
 
 

@@ -65,7 +65,8 @@ def test_cells(folder: Path) -> None:
 def test_only_runs_of_the_current_definition_each_once(sweep_file: Path, tmp_path: Path) -> None:
     out, other = tmp_path / "out", tmp_path / "other"
     Study(sweep_file, out, replications=2).run()
-    # The same runs from another machine, in a shard of another split, and a definition with less.
+    # The same runs from another machine, in a shard split differently, and with a smaller
+    # definition.
     Study(sweep_file, other, replications=3).run()
     for shard in (other / "rows").iterdir():
         shutil.copy(shard, out / "rows")

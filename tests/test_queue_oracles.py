@@ -1,4 +1,4 @@
-"""Queues and MPTCP beside Linux, and queues beside ns-3."""
+"""Queues and MPTCP compared with Linux, and queues compared with ns-3."""
 
 import csv
 import json

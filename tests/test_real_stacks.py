@@ -30,7 +30,7 @@ from anabranch.studies.workers import Threads
 
 
 class StandIn(Threads):
-    """The simulation under another name, which counts what it computes."""
+    """The simulation under another name; it counts what it computes."""
 
     engine = "stand-in"
     computed = 0

@@ -444,7 +444,7 @@ def test_what_was_asked_for_and_is_missing_is_said(sweep_file: Path, tmp_path: P
 
 
 def test_what_was_asked_of_some_cells_is_said(tmp_path: Path) -> None:
-    """As papers ask whose quick study has the cells that carry the claims."""
+    """The axes that papers use whose quick study has only the cells that carry the claims."""
     few = studies.Work(
         name="few",
         title="few",
@@ -614,7 +614,7 @@ def cells_with(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def finding(values: list[float], per: list[str], metric: str = "call.mos") -> str:
-    """Of cells with loss 1 and 2, each with rto 1 and 2, of these means and little noise."""
+    """The finding on cells with loss 1 and 2, each with rto 1 and 2, with these means."""
     noise = np.random.default_rng(1).normal(0, 0.01, (4, 10))
     axes = {"loss": [1, 1, 2, 2], "rto": [1, 2, 1, 2]}
     rows = rows_of(np.array(values)[:, np.newaxis] + noise, axes).rename({"call.mos": metric})
@@ -645,7 +645,7 @@ def test_which_choice_is_best_everywhere_is_said() -> None:
 
 
 def test_tables_of_values_have_the_same_columns(tmp_path: Path) -> None:
-    """Also where a condition leaves one value of an axis, and without those of nobody's choice."""
+    """Also where a condition leaves one value of an axis, and without axes of `per`."""
     text = CALL + (
         '[sweep]\nreplications = 2\nzip = [["loss", "bad"]]\n'
         "where = ['loss < 4 % or rto_max < 0.5 s']\n"
@@ -665,7 +665,7 @@ def test_tables_of_values_have_the_same_columns(tmp_path: Path) -> None:
 
 
 def test_a_choice_that_has_no_value_everywhere_is_best_nowhere() -> None:
-    """As where a condition leaves cells out."""
+    """As with a condition that leaves cells out."""
     values = np.random.default_rng(1).normal(0, 1, (4, 5)) + np.array([[3], [2], [1], [0]])
     rows = rows_of(values, {"loss": [1, 1, 2, 2], "rto": [1, 2, 1, 3]})
 
@@ -754,7 +754,7 @@ def test_a_page_in_a_browser(browser: Any, made: dict[str, Path], name: str, wid
         # Every figure and table is there, and seen by those who do not see.
         assert page.locator("h1").count() == 1
         assert page.locator("h2").all_inner_texts()[0] == "What was run"
-        # Those for wide and for narrow screens are not shown at once.
+        # The figures for wide and for narrow screens are not shown at once.
         drawings = page.locator('svg[role="img"]:visible')
         assert drawings.count() >= 3
         assert page.locator("svg.narrow:visible").count() == 0 or width < 640

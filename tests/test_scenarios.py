@@ -1,4 +1,4 @@
-"""Every scenario file that comes with Anabranch is valid, runs, and gives the same each time."""
+"""Every scenario that comes with Anabranch is valid, runs, and gives the same result each time."""
 
 import json
 import tomllib
@@ -69,7 +69,7 @@ def test_each_cell_is_a_scenario_of_its_own(scenario_file: Path) -> None:
 
 @pytest.fixture(scope="module")
 def validator() -> jsonschema.Draft202012Validator:
-    """Of the schema of scenarios, which is checked itself once."""
+    """A validator of the scenario schema, which is itself checked once."""
     schema = json.loads(_engine.schema())
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)

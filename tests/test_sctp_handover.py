@@ -134,7 +134,7 @@ def test_checkpoints_are_first_transmissions_on_the_other_path() -> None:
     )
     moves = [world.handover(6.0, 1, 5.0, 3.0)]
     found = checkpoints(data, moves)
-    # TSN 2 is sent again after a timeout; TSN 5 goes to what is the primary path by then.
+    # TSN 2 is sent again after a timeout; TSN 5 is sent on the path that is primary by then.
     assert [(one.time_s, one.packets, one.lost) for one in found] == [(5.0, 2, 1), (20.0, 1, 0)]
 
 
@@ -288,5 +288,5 @@ def test_a_traced_run_has_throughput_over_both_paths() -> None:
     assert run.handovers == []
     first, second = (sum(run.rates.filter(path=path)["mbps"].to_list()) for path in (0, 1))
     assert first / 300 == pytest.approx(5.0, rel=0.1)
-    # Only what is sent again after a timeout.
+    # Only data that is sent again after a timeout.
     assert second < 0.01 * first

@@ -108,7 +108,7 @@ def test_streams_begin_anew() -> None:
                 await ours.send(bytes([number]), stream=2)
             waiting = asyncio.create_task(ours.reset_streams([5, 2]))
             await asyncio.sleep(0)
-            # It waits for the reset, so that the peer hears of it first.
+            # It waits for the reset, so that the peer learns of that first.
             await ours.send(b"new", stream=2)
             await waiting
             heard = [(await theirs.receive()).data for _ in range(4)]
@@ -148,7 +148,7 @@ def test_a_peer_that_restarts_is_known_again() -> None:
                 await first.send(b"before")
                 assert (await ours.receive()).data == b"before"
                 own_port = client.udp_port
-            # Nothing has been said of the end.
+            # The end has not been reported yet.
             async with sctp.Endpoint([LOOPBACK], udp_port=own_port) as client:
                 second = await call(client)
                 assert await anext(ours.events()) == sctp.Restarted()
@@ -288,7 +288,7 @@ def test_a_call_has_the_scalars_of_a_simulated_one() -> None:
 
 
 def test_an_endpoint_that_fails_says_why_to_everybody() -> None:
-    """What the engine says when its thread has ended; nothing in it is known to make it end."""
+    """The engine's reports when its thread has ended; nothing is known that makes it end."""
     sentence = "the endpoint's thread has ended: this is a bug: a state that cannot be"
 
     class Failed:
@@ -398,7 +398,7 @@ def test_what_an_association_says_after_its_end() -> None:
 
 
 def test_a_transfer_goes_on_beside_noise() -> None:
-    """Datagrams of nobody, from a socket of its own, at the server's port."""
+    """Datagrams from an unrelated socket to the server's port."""
 
     async def work() -> None:
         async with pair() as (ours, theirs):
@@ -519,7 +519,7 @@ def test_who_waits_without_anything_to_say_hears() -> None:
 
 
 def test_a_process_ends_although_standard_input_does_not() -> None:
-    """Python gives up with SIGABRT where a thread reads from its own standard input."""
+    """Python aborts with SIGABRT if a thread reads from its own standard input."""
     with waiting("listen", "5001", stdin=subprocess.PIPE) as (listening, udp):
         run(lambda: said_to(udp, b"bye\n"))
         assert listening.wait(timeout=30) == 0

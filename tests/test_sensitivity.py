@@ -55,7 +55,7 @@ def additive(cells: pl.DataFrame) -> np.ndarray:
 
 
 ADDITIVE = {"x1": (0.9, 0.9), "x2": (0.1, 0.1), "x3": (0.0, 0.0)}
-"""Its indices."""
+"""The function's indices."""
 
 
 def page_of(folder: Path, definition: Scenario, model: Model) -> str:
@@ -66,7 +66,7 @@ def page_of(folder: Path, definition: Scenario, model: Model) -> str:
 
 
 def table(page: str) -> Found:
-    """Of each axis: first order, its half-width, total order, its half-width."""
+    """For each axis: first order, its half-width, total order, its half-width."""
     [body] = re.findall(r"<caption><span>Sobol indices of .*?<tbody>(.*?)</tbody>", page, re.DOTALL)
     found = {}
     for name, cells in re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', body):

@@ -42,5 +42,5 @@ def test_a_smoke_run_ends_and_is_marked_everywhere(
 
 
 def drawn(folder: Path) -> list[str]:
-    """Its figures as SVG."""
+    """The page's figures as SVG."""
     return sorted(path.name for path in (folder / "figures").glob("*.svg"))

@@ -221,7 +221,7 @@ def test_values_that_differ_by_rounding_have_an_interval_of_no_width() -> None:
 
 
 def test_cells_without_some_axis_are_paired_among_themselves() -> None:
-    """As of a list of cells, of which not all have every axis."""
+    """Like a list of cells of which not all have every axis."""
     rows = pl.DataFrame(
         {
             "a": [1, 1, 2, 2, 1, 1, 2, 2],

@@ -48,7 +48,7 @@ def test_more_values_never_change_the_answer(
     for n in range(len(values) + 1):
         found = stopping.replications_needed(values[:n], until)
         assert found is None or found == stopping.replications_needed(values, until) == final
-        # None only as long as the look that decides has not come.
+        # None only until the look that decides has been reached.
         assert found is not None or n < final  # type: ignore[operator]
 
 
@@ -82,7 +82,7 @@ def test_equal_values_are_no_certainty_before_there_are_many() -> None:
     assert stopping.replications_needed([0.0] * 58, UNTIL) is None
     assert stopping.replications_needed([0.0] * 100, UNTIL) == 69
     assert stopping.replications_needed([0.0] * 30, UNTIL | {"most": 30}) == 30
-    # It takes so many values, not runs without one.
+    # It takes this many values; runs without one do not count.
     assert stopping.replications_needed([0.0, 0.0, *[math.nan] * 98], UNTIL) is None
 
 

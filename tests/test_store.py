@@ -126,7 +126,7 @@ def test_a_changed_definition_computes_what_is_missing(
     fresh.run()
     assert_same(study.frame(), fresh.frame())
     assert_same(read(out), fresh.frame())
-    # What it was before is still there, and nothing of it is computed again.
+    # The earlier content is still there, and none of it is computed again.
     back = Study(scenario, out)
     assert_same(back.frame(), reference)
     back.run(lambda status: heard.append((status.done, status.total)))
@@ -1003,7 +1003,7 @@ def test_a_folder_that_may_only_be_read(
         assert error.endswith("Read-only file system")
         assert one_error(anabranch("migrate", there)).endswith("it has no study.json")
         assert read(there / "out").height == 10
-        # It may be merged from, though.
+        # It may still be merged from.
         assert store.merge(tmp_path / "copy", [there / "out"]) == 10
     assert read(out).height == read(tmp_path / "copy").height == 10
 

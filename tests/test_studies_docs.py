@@ -1,4 +1,4 @@
-"""docs/studies.md: its commands and its Python do what they say."""
+"""docs/studies.md: its commands and its Python work as described."""
 
 import contextlib
 import os

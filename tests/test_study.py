@@ -118,7 +118,7 @@ def test_a_kill_while_a_shard_is_written_leaves_nothing_behind(
 ) -> None:
     out = tmp_path / "out"
     Study(sweep_file, out, replications=1).run()
-    # What a process leaves that is killed between the creation and the renaming of its file.
+    # The file left by a process that is killed between creating and renaming it.
     (whole,) = (out / "rows").iterdir()
     (out / "rows" / ".0123456789abcdef.parquet.4711-0a1b2c3d").write_bytes(whole.read_bytes()[:100])
     study = Study(sweep_file, out, replications=2)
@@ -310,7 +310,7 @@ def test_a_number_that_cannot_be_is_one_sentence(arguments: dict[str, Any], mess
 
 
 def taking(argument: str) -> Callable[..., object]:
-    """Who takes an argument of this name."""
+    """The functions that take an argument of this name."""
     if argument == "shard":
         return Study(SWEEP).run
     return partial(Study if argument in ("replications", "jobs") else package.run, SWEEP)
@@ -363,7 +363,7 @@ def test_studies_can_be_copied_and_go_on(sweep_file: Path, tmp_path: Path) -> No
             assert_same(other.frame(), study.frame())
             other.run()
             assert_same(other.frame(), study.frame())
-    # A copy that is no view: what it computes is its own.
+    # A copy rather than a view, so that it owns what it computes.
     fresh = Study(sweep_file, replications=1, jobs=1)
     copy.deepcopy(fresh).run()
     with pytest.raises(package.AnabranchError, match="no run of the study is finished"):

@@ -446,7 +446,7 @@ def test_a_stopped_reproduction_says_how_to_go_on(
 def test_the_record_has_every_claim_and_no_speed(found: TcpWimaxOutcome) -> None:
     text = PAPER.record(found)
     assert len(re.findall(r"^- \*\*[1-5]\*\*", text, flags=re.MULTILINE)) == 15
-    # What depends on the machine would make every record another one.
+    # Values that depend on the machine would make every record different.
     assert "per second" not in text
     assert "nan" not in text.split()
 

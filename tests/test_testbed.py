@@ -98,10 +98,10 @@ def test_a_download_takes_as_long_as_simulated() -> None:
     assert kernel["bulk.completion_s"] == pytest.approx(simulated["bulk.completion_s"], rel=0.15)
     assert kernel["bulk.tcp.a.bytes_sent"] == 1_000_000
     assert kernel["bulk.tcp.b.bytes_delivered"] == 1_000_000
-    # The kernel counts the FIN, too.
+    # The kernel also counts the FIN.
     assert kernel["bulk.tcp.b.kernel.bytes_received"] in {1_000_000, 1_000_001}
     assert kernel["bulk.tcp.a.connections"] == kernel["bulk.tcp.b.connections"] == 1
-    # Nothing else is on the link.
+    # There is no other traffic on the link.
     on_link = kernel["link.wan.forward.arrived_packets"]
     assert on_link == pytest.approx(kernel["bulk.tcp.a.segments_sent"], abs=3)
     assert kernel["emulation.corrupted_reads"] == 0
@@ -376,7 +376,7 @@ def test_a_sweep_is_a_study_that_goes_on(
     assert set(rows["engine_version"].str.split(" on ").list.last()) == {
         f"Linux {testbed.release()}"
     }
-    # What is there is not run again, and what is simulated does not stand beside it.
+    # Finished runs are not computed again, and rows of simulations are refused there.
     assert cli.main(["testbed", str(scenario), "--out", str(out), "--replications", "2"]) == 0
     assert anabranch.read(out).equals(rows)
     capsys.readouterr()

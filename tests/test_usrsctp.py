@@ -19,7 +19,7 @@ from conftest import no_emulation
 
 
 def lacking() -> str | None:
-    """What this machine lacks, in a sentence."""
+    """What this machine lacks, in a sentence; None if nothing is missing."""
     try:
         usrsctp.program()
     except LiveError as error:
@@ -133,7 +133,7 @@ def test_settings_become_the_librarys_own() -> None:
         ).summary["bulk.sctp.b.sacks_sent"]
         for frequency in (1, 2)
     )
-    # Of 715 packets with data.
+    # Out of 715 packets with data.
     assert every > 700
     assert second < 500
 
@@ -221,7 +221,7 @@ def test_the_command_says_what_it_ran_on(
 
 
 def wait_until(count: int, path: Path) -> None:
-    """Waits until so many programs run whose file is below that path."""
+    """Waits until this many programs run whose file is below that path."""
     for _ in range(600):
         command = ["pgrep", "-f", str(path)]
         found = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -25,7 +25,7 @@ from anabranch.virtual import Finished, kernel_file, run_in_kernel
 
 
 def missing() -> str | None:
-    """What this machine lacks, in a sentence."""
+    """What this machine lacks, in a sentence; None if nothing is missing."""
     try:
         kernel_file()
     except LiveError as error:
@@ -50,7 +50,7 @@ for number in range(int(sys.argv[2])):
     time.sleep(0.1)
 """
 
-# So many seconds of TCP to the other node. Says bytes and seconds at the receiver.
+# Sends TCP to the other node for this many seconds. Prints bytes and seconds at the receiver.
 TRANSFER = """
 import os, socket, subprocess, sys, time
 from anabranch.emulate import Emulator, scenario_text
@@ -156,7 +156,7 @@ def test_a_round_trip_is_exact_to_the_microsecond(tmp_path: Path) -> None:
     done = emulated(tmp_path, "--delay=20ms", "--", sys.executable, "-c", PING, "peer", "20")
     trips = [int(line) for line in done.stdout.split()]
     assert len(trips) == 20
-    # What each look at the clock costs; there are more of them for the first.
+    # Each look at the clock takes time; the first round trip has more of them.
     assert 40_000_000 <= trips[0] < 40_005_000, trips
     assert all(40_000_000 <= trip < 40_001_000 for trip in trips[1:]), trips
 
@@ -198,7 +198,7 @@ def test_a_transfer_fills_the_link_and_two_are_equal_to_the_byte(tmp_path: Path)
         return done, (folder / "packets.pcapng").read_bytes()
 
     first, captured = transfer("first", 1)
-    # Of 1500 B of each packet 1448 B are data.
+    # 1448 of a packet's 1500 B are data.
     count, seconds = map(float, first.stdout.splitlines()[0].split())
     assert count * 8 / seconds == pytest.approx(10e6 * 1448 / 1500, rel=0.01)
     assert first.cpu_seconds < 60
@@ -305,13 +305,13 @@ def test_the_next_start_removes_what_a_kill_has_left(
                 run_in_kernel(["true"], folder=tmp_path)
             assert held.is_dir()
         finally:
-            # It removes its folder itself.
+            # The kernel removes its folder itself.
             living.send_signal(signal.SIGINT)
     assert not held.exists()
 
 
 def processes() -> set[int]:
-    """Those that run the virtual kernel."""
+    """The processes that run the virtual kernel."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -437,7 +437,7 @@ def test_runs_may_share_a_kernel() -> None:
         found.append([value for batch in batches for value in batch.columns[name]])
     alone, *together = found
     assert together[0] == together[1]
-    # What a kernel draws, and where a run begins between its ticks, differs.
+    # The kernel's random numbers, and where a run begins between its ticks, differ.
     assert together[0] == pytest.approx(alone, rel=0.05)
 
 

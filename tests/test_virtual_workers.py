@@ -73,7 +73,7 @@ def computed(runs: list[tuple[int, int]], runs_per_boot: int = 1) -> Batch:
 def test_each_run_of_a_kernel_has_its_row(kernels: Kernels) -> None:
     batch = computed([(0, 0), (1, 0), (1, 1)], runs_per_boot=3)
     assert len(kernels.commands) == 1
-    # The scenario's seed, how often connections are asked, no program of usrsctp's, what is kept.
+    # The scenario's seed, the interval of samples, no program for usrsctp, and the kept traces.
     assert list(map(str, kernels.commands[0]))[3:7] == ["7", "20", "", "paths"]
     assert kernels.seeds == [testbed.kernel_seed(7, 0)]
     assert batch.columns["cell"].tolist() == [0, 1, 1]

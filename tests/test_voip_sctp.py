@@ -1,4 +1,4 @@
-"""The study of voip-sctp: its facts, its plan, and what it writes, on synthetic runs."""
+"""The study of voip-sctp: its facts, its plan, and its output, on synthetic runs."""
 
 import io
 import json
@@ -131,7 +131,7 @@ def test_full_runs_the_papers_712800_calls_and_quick_few_enough() -> None:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """An engine that only counts what it is asked for."""
+    """An engine that only counts the runs it is asked for."""
     asked: list[tuple[int, int]] = []
 
     def run_batch(

@@ -1,4 +1,4 @@
-"""TCP of this machine's kernel beside our own, on the same scenarios: the table of docs/testbed.md.
+"""TCP of this machine's kernel and our own on the same scenarios: the table of docs/testbed.md.
 
 Prints Markdown. Words of the command line are the congestion controls; by default those that the
 kernel has.

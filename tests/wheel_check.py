@@ -37,7 +37,8 @@ def main() -> int:
     if len(sys.argv) != 2:
         sys.exit("usage: python tests/wheel_check.py WHEEL")
     wheel = Path(sys.argv[1]).resolve()
-    # On some systems a link; matplotlib and pip compare what they resolved themselves.
+    # On some systems it is a link; matplotlib and pip compare the paths that they resolved
+    # themselves.
     folder = Path(tempfile.mkdtemp(prefix="anabranch-wheel-")).resolve()
     try:
         check(wheel, folder)

@@ -1,6 +1,6 @@
 """`python tools/bench_cc_page.py docs/bench-cc.md` writes the generated part of that page.
 
-It runs every control in every scenario, ten times; a few minutes on two cores.
+It runs every control in every scenario ten times, which takes a few minutes on two cores.
 """
 
 import sys
@@ -15,7 +15,7 @@ _BEGIN = "<!-- generated: python tools/bench_cc_page.py docs/bench-cc.md -->"
 
 
 def main() -> None:
-    """Write the page: what stands before the mark stays."""
+    """Writes the page; everything before the mark stays."""
     page = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         cells = bench_cc.compare(("all",), Path(folder))

@@ -1,9 +1,9 @@
 """A rate trace as a cellular link might have it; `python tools/cellular_trace.py` writes it.
 
 The model is that of Sprout (K. Winstein, A. Sivaraman, H. Balakrishnan, NSDI 2013, section 3.1):
-packets are delivered as a Poisson process whose rate moves in Brownian motion, and an outage lasts
-longer than the motion alone would have it. The file is in Mahimahi's format: a line for each time,
-in milliseconds, at which 1500 bytes can be sent.
+packets are delivered as a Poisson process whose rate moves in Brownian motion, and outages last
+longer than this motion alone would make them. The file is in Mahimahi's format: a line for each
+time, in milliseconds, at which 1500 bytes can be sent.
 """
 
 import math
@@ -15,9 +15,9 @@ from anabranch import bench_cc
 TRACE = Path(bench_cc.__file__).parent / "scenarios" / "cellular.trace"
 
 SECONDS = 20
-"""Then the trace starts over."""
+"""The length of the trace; then it starts again."""
 
-_SEED = 2  # has rates from 0.3 to 11.3 Mbit/s, and a pause of half a second
+_SEED = 2  # this seed has rates from 0.3 to 11.3 Mbit/s, and a pause of half a second
 _TICK = 0.02
 # The paper's numbers, in packets of 1500 bytes: start and limit of the rate per second, its motion
 # per second and square root of a second, and how often per second an outage ends.
@@ -25,7 +25,7 @@ _START, _MOST, _NOISE, _ESCAPE = 500.0, 1000.0, 200.0, 1.0
 
 
 def trace() -> str:
-    """The trace's text: the same at any time, since the generator has a fixed seed."""
+    """The text of the trace, which is always the same, as the generator has a fixed seed."""
     random = Random(_SEED)
     rate = _START
     times = []
@@ -39,7 +39,7 @@ def trace() -> str:
             rate = max(0.0, _MOST - abs(_MOST - rate - step))
         elif random.random() < 1 - math.exp(-_ESCAPE * _TICK):
             rate = abs(step)
-    # The last line says how long the trace is.
+    # The last line gives the length of the trace.
     times.append(SECONDS * 1000)
     lines = ["# Made by python tools/cellular_trace.py", *map(str, times)]
     return "\n".join(lines) + "\n"

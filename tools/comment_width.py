@@ -1,7 +1,7 @@
 """Wraps the comments of Rust files at rustfmt's width: rustfmt itself leaves comments as they are.
 
-`python tools/comment_width.py FILE...` wraps every paragraph that has a longer line, and only
-those. With `--check` it changes nothing: it names the files that it would change, and fails if
+`python tools/comment_width.py FILE...` wraps the paragraphs that have a line beyond that width, and
+no others. With `--check` it changes nothing: it names the files that it would change, and fails if
 there are any. Code blocks, tables and headings in comments stay as they are.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 _COMMENT = re.compile(r"( *)(///|//!|//)(?!/)(?: (.*)|$)")
 _ITEM = re.compile(r" *(?:[-*]|\d+\.) +")
 _KEPT = re.compile(r"$| *(?:\||#+ |\[[^\]]*\]: )|    ")
-"""Empty lines, tables, headings, targets of links and indented code."""
+"""Empty lines, tables, headings, link targets and indented code."""
 
 
 def wrapped(text: str, width: int) -> str:
@@ -29,13 +29,13 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _mark(line: str) -> str | None:
-    """What a line of comment begins with; none for code."""
+    """The beginning of a line of comment; None for code."""
     match = _COMMENT.fullmatch(line)
     return match and match[1] + match[2]
 
 
 def _block(lines: Sequence[str], mark: str, width: int) -> Iterator[str]:
-    """Lines of comment of one kind, one below the other."""
+    """Wraps consecutive lines of comment of one kind."""
     texts = [line[len(mark) :].removeprefix(" ") for line in lines]
     for paragraph, is_text in _paragraphs(texts):
         if not is_text or max(map(len, paragraph)) + len(mark) + 1 <= width:
@@ -53,7 +53,7 @@ def _block(lines: Sequence[str], mark: str, width: int) -> Iterator[str]:
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[list[str], bool]]:
-    """Lines that belong together, and whether they are text that may be wrapped."""
+    """Groups of lines that belong together, each with whether it is text that may be wrapped."""
     paragraph: list[str] = []
     in_code = False
     for line in lines:

@@ -40,7 +40,7 @@ def _values(count: int) -> str:
 
 
 def generated(folder: Path) -> tuple[dict[str, str], list[Callable[[], dict[str, Figure]]]]:
-    """File name -> content, and what draws the figures."""
+    """The content of each generated file by name, and functions that draw the figures."""
     jobs = os.cpu_count() or 1
     sctp = list(linux_sctp.compare(linux_sctp.kernel_rows(), jobs=jobs))
     tcp = list(linux_tcp.compare(linux_tcp.kernel_rows(), jobs=jobs))
@@ -147,7 +147,7 @@ def _table(heads: tuple[str, ...], rows: list[list[str]]) -> str:
 
 
 def main() -> int:
-    """Write or check the files."""
+    """Writes or checks the files."""
     arguments = sys.argv[1:]
     is_check = "--check" in arguments
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs"))

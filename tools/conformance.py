@@ -1,7 +1,8 @@
-"""Writes docs/conformance.csv: what came of every script of the suites of others, and why.
+"""Writes docs/conformance.csv: the result of every script in the suites of others, and why.
 
-Run as `python tools/conformance.py SUITES docs`, SUITES being the folder that has a folder for each
-suite. Causes of failures are ours: the table keeps them, and a failure that has none is `unknown`.
+Run as `python tools/conformance.py SUITES docs`, where SUITES is the folder that contains a folder
+for each suite. The causes of failures are entered by hand: the table keeps them, and a failure
+without one is `unknown`.
 """
 
 import csv
@@ -33,7 +34,7 @@ def run(suite: Path) -> list[drill.Result]:
 
 
 def rows(results: list[drill.Result], known: dict[tuple[str, str], tuple[str, str]]) -> list[Row]:
-    """The table of these results, with the causes that are known."""
+    """The table of these results, with the causes from the earlier table."""
     made: list[Row] = []
     for result in results:
         script = result.script

@@ -1,11 +1,11 @@
-"""Rate, delay and loss of emulated links as programs find them: tables of docs/emulate.md.
+"""Rate, delay and loss of emulated links as programs see them: tables of docs/emulate.md.
 
-Over TUN and veth, beside tbf of the host's kernel, which has a rate only. Sender and receiver are
-served before other programs (SCHED_FIFO), as the emulator is: a sender that is not served for
-longer than the queue lasts leaves the link idle. Needs root; beside tbf a machine that does nothing
-else, since the kernel's own work is not served first. Prints Markdown; words of the command line
-are the tables that are wanted. Where the variable RATTAN names a program, the rates are also those
-of Rattan (crate `rattan`), served first as the emulator is.
+It measures TUN and veth, and for the rate also tbf of the host's kernel. Sender and receiver run
+before other programs (SCHED_FIFO), as the emulator does: a sender that has to wait for longer than
+the queue lasts leaves the link idle. It needs root, and for tbf a machine that does nothing else,
+since the kernel's own work has no priority. It prints Markdown; words on the command line select
+tables. If the variable RATTAN names a program, the rates also include those of Rattan (crate
+`rattan`), which gets the same priority as the emulator.
 """
 
 import itertools
@@ -37,7 +37,7 @@ from link_measurement import (
 DEVICES = ("tun", "veth")
 
 RATES = (1, 10, 50, 100)
-"""In Mbit/s."""
+"""Rates in Mbit/s."""
 SECONDS = 6
 MILLION = 1_000_000
 BURSTS = """
@@ -50,7 +50,7 @@ loss = { kind = "gilbert", clock = "packet", mean_loss = "2 %", mean_bad_steps =
 """
 MEAN_LOSS, MEAN_BURST = 0.02, 4.0
 
-# peer, bytes, seconds: 64 packets a call, or as many as fit into one.
+# Arguments: peer, bytes, seconds. It sends 64 packets with each call, or as many as fit.
 FLOOD = """
 import socket, sys, time
 line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -75,7 +75,7 @@ def emulated(text: str, devices: str) -> Iterator[Emulator]:
 
 
 def first(start: Start) -> Start:
-    """Starts programs that are served before others."""
+    """Starts programs that run before others."""
 
     def begin(node: str, command: list[str], **options: Any) -> "subprocess.Popen[Any]":
         return start(node, ["chrt", "--fifo", "5", *command], **options)
@@ -118,7 +118,7 @@ def rattan(program: str, rate: int) -> Iterator[tuple[Start, str]]:
 
 
 def rates() -> None:
-    """Rate under too much load, and one-way delay of packets that come one by one."""
+    """The rate under overload, and the one-way delay of single packets."""
     rows = []
     for rate in RATES:
         many = max(rate // 10, 1)
@@ -143,7 +143,7 @@ def losses() -> None:
     arrived[found[:, 0]] = True
     edges = np.flatnonzero(np.diff(np.r_[True, arrived, True].astype(int)))
     runs = np.diff(edges)[::2]
-    # Of the model: losses in bursts of geometric lengths.
+    # The parameters of the model: losses in bursts of geometric lengths.
     stays = 1 - 1 / MEAN_BURST
     variance = MEAN_LOSS * (1 - MEAN_LOSS) * (1 + stays) / (1 - stays) / MILLION
     lost, error = 1 - arrived.mean(), variance**0.5
@@ -153,7 +153,7 @@ def losses() -> None:
 
 
 def ceiling() -> None:
-    """Packets without a limit."""
+    """How many packets pass without a rate limit."""
     print("| devices | bytes | packets/s | Mbit/s | CPU of the emulator, us a packet |")
     print("|---|---|---|---|---|")
     for size, devices in itertools.product((64, 512, SIZE), DEVICES):
@@ -174,7 +174,7 @@ def ceiling() -> None:
 
 
 def main() -> None:
-    """All tables, or those that are named."""
+    """Prints all tables, or those that are named."""
     tables = {"rates": rates, "losses": losses, "ceiling": ceiling}
     for name in sys.argv[1:] or tables:
         tables[name]()

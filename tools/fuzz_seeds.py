@@ -1,9 +1,9 @@
-"""What the fuzz targets begin with: packets of our own captures.
+"""The seeds of the fuzz targets: packets of our own captures.
 
 python tools/fuzz_seeds.py FOLDER
 
-Writes a folder of seeds for each target that reads packets (see fuzz/): of every scenario in
-scenarios/ that has such packets, the first ones of each length.
+It writes a folder of seeds for each target that reads packets (see fuzz/). From every scenario in
+scenarios/ that has such packets, it takes the first ones of each length.
 """
 
 import struct
@@ -18,12 +18,12 @@ from anabranch.errors import ScenarioError
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 MOST_PACKETS = 20_000
-"""Of each capture that are looked at."""
+"""How many packets of each capture are looked at."""
 MOST_SEEDS = 300
-"""Of each target."""
+"""How many seeds each target gets at most."""
 
 PROTOCOLS = {6: "tcp", 17: "udp", 132: "sctp"}
-"""The targets that read what follows the header of IP, by its protocol."""
+"""IP protocol -> the target that reads what follows the IP header."""
 
 
 def packets(capture: Path) -> Iterator[bytes]:
@@ -40,14 +40,14 @@ def packets(capture: Path) -> Iterator[bytes]:
 
 
 def parts(packet: bytes) -> Iterator[tuple[str, bytes]]:
-    """What a packet gives to which target. Their first byte says how they read on."""
+    """The parts of a packet, each with its target. Their first byte tells how they are read."""
     is_v6 = packet[0] >> 4 == 6
     header, protocol = (40, packet[6]) if is_v6 else (20, packet[9])
     yield "ip", b"\0" + packet
     if protocol in PROTOCOLS:
         yield PROTOCOLS[protocol], bytes([is_v6]) + packet[header:]
     if protocol == 132:
-        # Scripts of one act: chunks forged to an end, or a packet to the server.
+        # Scripts of one act: forged chunks to an end, or a packet to the server.
         chunks = packet[header + 12 :]
         yield (
             "association",
@@ -63,7 +63,7 @@ def parts(packet: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def mptcp_options(options: bytes) -> Iterator[bytes]:
-    """Of TCP's options the values of MPTCP's."""
+    """The values of MPTCP's options among TCP's options."""
     at = 0
     while at + 1 < len(options) and options[at] != 0:
         if options[at] == 1:
@@ -83,12 +83,13 @@ def main() -> int:
             capture = Path(name) / "run.pcapng"
             try:
                 scenario = anabranch.load(path, {"run.duration": "12 s"})
-            except ScenarioError:  # it has phases that come later
+            except ScenarioError:  # its phases come later
                 scenario = anabranch.load(path)
             anabranch.run(scenario, pcap=capture)
             for packet in packets(capture):
                 for target, seed in parts(packet):
-                    # One of each length and beginning: flags, types of chunks, kinds of options.
+                    # One seed of each length and beginning: flags, types of chunks, kinds of
+                    # options.
                     seeds[target].setdefault((len(seed), seed[13:18]), seed[:2048])
     for target, found in seeds.items():
         (folder / target).mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,11 @@
-"""docs/interop.md: what our SCTP, TCP and MPTCP do with stacks that nobody here wrote.
+"""Writes docs/interop.md: how our SCTP, TCP and MPTCP work with stacks that others wrote.
 
 python tools/interop_page.py docs [--quick | --from REPORT.xml...]
 
-Runs the tests of tests/interop that have a stack of ours in them with 100 MB each way (with --quick
-1 MB) and writes tables of features and peers: each cell is one test, or the worst of several. Then
-each SCTP by itself sends over the loopback address as fast as it can. With --from it reads JUnit
-reports of such tests instead of running them. Exit status 1 where a test fails.
+It runs the tests of tests/interop that involve a stack of ours, with 100 MB in each direction (1 MB
+with --quick), and writes tables of features and peers: each cell is one test, or the worst of
+several. Then each SCTP sends to itself over the loopback address as fast as it can. With --from it
+reads JUnit reports of such tests instead of running them. The exit status is 1 if a test fails.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ SECTIONS = {
     "TCP": (["test_kernel_tcp", "test_gvisor_tcp"], ["kernel", "gvisor"]),
     "MPTCP": (["test_kernel_mptcp"], ["kernel"]),
 }
-"""A table: the modules of its tests, and its columns."""
+"""For each table, the modules of its tests, and its columns."""
 
 SPEED_RUNS = 3
 
@@ -43,9 +43,9 @@ class Cell:
     """One test's result."""
 
     mark: str
-    """What stands in the table."""
+    """The mark in the table."""
     note: str = ""
-    """Why it is not simply good."""
+    """Why the result is not simply good."""
 
 
 Table = dict[str, dict[str, Cell]]
@@ -67,7 +67,7 @@ def results(reports: list[Path]) -> tuple[dict[str, Table], int]:
         module = case.get("classname", "").rpartition(".")[2]
         row = tables[section_of[module]][properties["feature"]]
         name = properties["peer"]
-        # A feature may have several tests: the worst counts.
+        # A feature may have several tests: the worst result counts.
         if name not in row or _badness(cell) > _badness(row[name]):
             row[name] = cell
     return tables, failed
@@ -110,7 +110,7 @@ def text_of(table: Table, columns: list[str]) -> str:
 
 
 def speeds(messages: int) -> str:
-    """Each stack by itself, one way, as fast as it goes."""
+    """The speed of each stack with itself, in one direction."""
     lines = [
         "| stack | MB/s | CPU of the sender, ms per MB | of the receiver |",
         "|---|---|---|---|",

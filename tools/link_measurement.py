@@ -1,6 +1,7 @@
-"""Packets of UDP through a link, as programs see them: which came, when they left and came.
+"""Measures UDP packets through a link as programs see them: which arrive, and when.
 
-For our emulator and for disciplines of the kernel alike, on the host and in the virtual kernel.
+It is used for our emulator and for the kernel's disciplines alike, on the host and in the virtual
+kernel.
 """
 
 import subprocess
@@ -16,9 +17,9 @@ import numpy.typing as npt
 
 DELAY_MS = 20
 SIZE = 1472
-"""Of a packet's data; with its headers of UDP and IPv4 it has 1500 B."""
+"""Bytes of data in a packet; with its UDP and IPv4 headers it has 1500 B."""
 
-# peer, bytes, seconds between packets, packets, packets a call (UDP_SEGMENT).
+# Arguments: peer, bytes, seconds between packets, packets, packets in a call (UDP_SEGMENT).
 SOURCE = """
 import socket, struct, sys, time
 peer, size, gap, count, many = sys.argv[1:]
@@ -35,8 +36,8 @@ for number in range(0, count, many):
     time.sleep(max(due - time.monotonic(), 0))
 """
 
-# Says number, departure and arrival (ns) of each packet once none comes any more: nobody reads it
-# meanwhile. Options 35 and 33 are SO_TIMESTAMPNS and SO_RCVBUFFORCE.
+# Prints number, departure and arrival (ns) of each packet after the last one has arrived, as its
+# output is not read before. Options 35 and 33 are SO_TIMESTAMPNS and SO_RCVBUFFORCE.
 SINK = """
 import array, socket, struct, sys
 line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -58,16 +59,21 @@ except TimeoutError:
 """
 
 Start = Callable[..., "subprocess.Popen[Any]"]
-"""Starts a command in the node `here` or `peer`: its name, the command, and options of Popen."""
+"""Starts a command in a node: takes the node's name (`here` or `peer`), the command, and options of
+Popen.
+"""
 
 Packets = npt.NDArray[np.int64]
-"""Number, departure and arrival in ns, a row for each packet that came."""
+"""A row for each packet that arrived: its number, departure and arrival, both in ns."""
 
 
 def packets(
     start: Start, peer: str, *, count: int, gap: float, size: int = SIZE, many: int = 1
 ) -> Packets:
-    """Sends so many packets, so many seconds apart, `many` at a time; those that came."""
+    """Sends `count` packets, `many` at a time, with `gap` seconds between.
+
+    Gives those that arrived.
+    """
     command = [sys.executable, "-c", SINK]
     with start("peer", command, stdout=subprocess.PIPE) as sink:
         assert sink.stdout is not None
@@ -80,22 +86,22 @@ def packets(
 
 @dataclass(frozen=True)
 class Row:
-    """How exact a link is."""
+    """The accuracy of a link."""
 
     link: str
     rate: float
-    """In Mbit/s, as all rates here."""
+    """The rate in Mbit/s, as all rates here."""
     got: float
     delay_ms: float
-    """What the link should take."""
+    """The delay that the link should have."""
     median_ms: float
     p99_ms: float
 
 
 def measured(link: str, rate: int, start: Start, peer: str, many: int = 1) -> Row:
-    """What comes when a link is filled for some seconds, and when packets come one by one."""
+    """Measures a link that is filled for some seconds, and one that gets single packets."""
     filled = packets(start, peer, count=rate * 1000, gap=10e-3 / rate, many=many)
-    # The first ones ask for addresses and fill the queue.
+    # The first packets resolve addresses and fill the queue.
     arrivals = filled[100:, 2]
     lonely = packets(start, peer, count=510, gap=0.0371)[10:]
     delays = np.sort(lonely[:, 2] - lonely[:, 1]) / 1e6
@@ -110,7 +116,7 @@ def measured(link: str, rate: int, start: Start, peer: str, many: int = 1) -> Ro
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Markdown."""
+    """A table in Markdown."""
     lines = [
         "| link | rate, Mbit/s | got, Mbit/s | off, % | delay, ms | median, ms | p99, ms |",
         "|---|---|---|---|---|---|---|",
@@ -125,8 +131,8 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def token_bucket(rate: int) -> str:
-    """The words of `tc` for tbf that lets through what a link of this rate does."""
-    # What the kernel's disciplines count is the frame.
+    """The arguments of `tc` for a tbf with the rate of such a link."""
+    # The kernel's disciplines count Ethernet frames.
     return f"tbf rate {rate * 1514 / 1500:.6f}mbit burst 1514 limit 75000"
 
 
@@ -134,8 +140,8 @@ def token_bucket(rate: int) -> str:
 def chain(*disciplines: str) -> Iterator[Start]:
     """Nodes `here` and `peer` (10.9.0.2), and between them one for each discipline but the first.
 
-    Each discipline is that of a device on the way to `peer`, in a namespace of its own: in one,
-    they disturb each other. Nothing is done on the way back.
+    Each discipline is on a device towards `peer`, in a namespace of its own, as they would disturb
+    each other in a common one. The reverse direction has none.
     """
     names = ["here", *(f"between{number}" for number in range(1, len(disciplines))), "peer"]
     names = [f"anabranch-{name}" for name in names]
@@ -159,7 +165,7 @@ def chain(*disciplines: str) -> Iterator[Start]:
             words = ["ip", "netns", "exec", f"anabranch-{node}", *command]
             return subprocess.Popen(words, **options)
 
-        # Packets right after devices come up can vanish.
+        # Packets sent right after devices come up may be lost.
         time.sleep(2)
         yield start
     finally:
@@ -168,5 +174,5 @@ def chain(*disciplines: str) -> Iterator[Start]:
 
 
 def tool(line: str) -> None:
-    """Runs a program that must succeed."""
+    """Runs a program; raises if it fails."""
     subprocess.run(line.split(), check=True)

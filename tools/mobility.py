@@ -1,7 +1,7 @@
-"""How a call survives the loss of its Wi-Fi: by ASCONF before or after it, or by failover alone.
+"""How a call survives the loss of its Wi-Fi: by ASCONF before or after it, or by failover only.
 
-`python tools/mobility.py FOLDER` writes the generated part of `mobility.md` there and its
-figure `mobility-mos.png`. Takes some seconds.
+`python tools/mobility.py FOLDER` writes the generated part of `mobility.md` and its figure
+`mobility-mos.png` there. This takes some seconds.
 """
 
 import math
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 REPLICATIONS = 20
 LOSS_S = 15.0
-"""When the Wi-Fi goes, in both scenarios."""
+"""When the Wi-Fi is lost, in seconds, in both scenarios."""
 
 _BEGIN = "<!-- generated: python tools/mobility.py docs -->"
 _END = "<!-- end of generated -->"
@@ -33,7 +33,7 @@ _SIDES = (("a", "to the server"), ("b", "to the phone"))
 
 @dataclass(frozen=True)
 class Way:
-    """One way to go on."""
+    """One way to survive the loss."""
 
     name: str
     scenario: str
@@ -57,14 +57,14 @@ WAYS = (
 
 @dataclass(frozen=True)
 class CallSide:
-    """What one direction of one call was."""
+    """The results of one direction of one call."""
 
     way: str
     side: str
     interruption_ms: float
-    """The longest run of frames that were not played."""
+    """The longest run of frames that were not played, in ms."""
     rto_ms: float
-    """That of the Wi-Fi when it went."""
+    """The RTO of the Wi-Fi path when it was lost."""
     before: float
     """Mean MOS of the seconds before 8 s."""
     worst: float
@@ -82,7 +82,7 @@ def run(way: Way, replication: int) -> Result:
 
 
 def outcomes() -> list[CallSide]:
-    """Every way, replication and direction."""
+    """The results for every way, replication and direction."""
     replications = range(REPLICATIONS)
     return [
         o for way in WAYS for replication in replications for o in outcomes_of(way, replication)
@@ -144,7 +144,7 @@ def _with_interval(values: list[float], digits: int) -> str:
 
 
 def figure() -> Figure:
-    """MOS of each second towards the phone, one panel a way."""
+    """MOS of each second towards the phone, with a panel for each way."""
     with plots.style():
         drawn = plots.blank(8, 7.2)
         panels = drawn.subplots(len(WAYS), 1, sharex=True)
@@ -163,14 +163,14 @@ def figure() -> Figure:
 
 
 def page(text: str) -> str:
-    """The page with its generated part made anew."""
+    """The page with a new generated part."""
     head, _, rest = text.partition(_BEGIN)
     tail = rest.partition(_END)[2]
     return head + "\n\n".join([_BEGIN, table(outcomes()), _END]) + tail
 
 
 def main() -> int:
-    """Write the page and its figure."""
+    """Writes the page and its figure."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
     path = folder / "mobility.md"
     path.write_text(page(path.read_text("utf-8")), encoding="utf-8")

@@ -1,8 +1,7 @@
 """`python tools/paper_record.py [--kernel | --usrsctp] PAPER RECORD [OUT]`: its golden record.
 
-With `--kernel` it is what the virtual kernel's own stacks do, with `--usrsctp` what FreeBSD's SCTP
-does over it, each a section at the record's end; every part stays as it is while another is
-written.
+With `--kernel` it writes what the virtual kernel's own stacks do, with `--usrsctp` what FreeBSD's
+SCTP does over that kernel, each in a section at the record's end; all other parts stay as they are.
 """
 
 import os
@@ -18,11 +17,11 @@ STACKS: dict[str, tuple[str, Literal["kernel", "usrsctp"]]] = {
     "--kernel": ("\n## On a real stack\n", "kernel"),
     "--usrsctp": ("\n## On usrsctp\n", "usrsctp"),
 }
-"""What the section begins with, and what flows of SCTP run on; in the order of the record."""
+"""The beginning of each section, and what SCTP flows run on, in the order of the record."""
 
 
 def main() -> None:
-    """Write the record: runs that are in OUT are not computed again."""
+    """Writes the record; runs that are in OUT are not computed again."""
     words = [word for word in sys.argv[1:] if word not in STACKS]
     chosen = [word for word in sys.argv[1:] if word in STACKS]
     name, record = words[0], Path(words[1])
@@ -42,7 +41,7 @@ def main() -> None:
 
 
 def parts_of(text: str) -> tuple[str, dict[str, str]]:
-    """A record without the sections of real stacks, and these by what they begin with."""
+    """A record without the sections of real stacks, and these sections by their beginnings."""
     marks = "|".join(re.escape(mark) for mark, _ in STACKS.values())
     simulated, *others = re.split(f"({marks})", text)
     return simulated, dict(zip(others[::2], others[1::2], strict=True))

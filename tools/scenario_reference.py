@@ -4,7 +4,7 @@
 `python tools/scenario_reference.py --check FOLDER` fails when they are not what it would write.
 
 The Markdown shows what schemars derives from the scenario's structs: a section for the file, one
-for each type it uses, and for a `kind`-tagged type one table a kind.
+for each type it uses, and for a type tagged by `kind` a table for each kind.
 """
 
 import json
@@ -29,7 +29,7 @@ A scenario is one TOML file. Quantities are text with a unit (`"20 ms"`, `"1 Mbi
 
 
 def generated() -> dict[str, str]:
-    """File name -> content."""
+    """The content of each generated file, by name."""
     text = _engine.schema()
     schema = json.loads(text)
     return {
@@ -80,7 +80,7 @@ def _section(name: str, schema: Schema, definitions: dict[str, Schema]) -> Itera
 
 
 def _resolved(variant: Schema, definitions: dict[str, Schema]) -> Schema:
-    """A variant that holds a struct of its own has that struct's properties too."""
+    """A variant with the properties of the struct that it contains."""
     inner = definitions.get(_referenced(variant) or "", {})
     properties = inner.get("properties", {}) | variant.get("properties", {})
     required = [*inner.get("required", []), *variant.get("required", [])]
@@ -185,7 +185,7 @@ def _in_reading_order(schema: Schema, definitions: dict[str, Schema]) -> list[st
 
 
 def main() -> int:
-    """Write or check the files."""
+    """Writes or checks the files."""
     arguments = sys.argv[1:]
     check = "--check" in arguments
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs"))

@@ -1,8 +1,8 @@
-"""How exact links are in the virtual kernel, and what that costs: a table of a page.
+"""Measures how exact links are in the virtual kernel, and what that costs: a table of a page.
 
-Our emulator and the kernel's own netem and tbf stand in the same guest, one after the other:
-packets of UDP fill a link (its rate), or come one at a time (its delay). Writes the table into the
-page at its mark.
+Our emulator and the kernel's own netem and tbf run in the same guest, one after the other: UDP
+packets fill a link to measure its rate, or come one at a time to measure its delay. The table is
+written into the page at its mark.
 """
 
 import json
@@ -18,12 +18,12 @@ from anabranch.virtual import kernel_file, run_in_kernel
 from link_measurement import DELAY_MS, Row, chain, measured, table, token_bucket
 
 RATES = (1, 10, 100)
-"""In Mbit/s."""
+"""Rates in Mbit/s."""
 MARK = "<!-- generated: tools/virtual_kernel.py -->"
 
 
 def main() -> None:
-    """Inside the kernel it measures, outside it writes the page."""
+    """Inside the kernel, measures; outside, writes the page."""
     if sys.argv[1] == "--inside":
         json.dump([asdict(row) for rate in RATES for row in links(rate)], sys.stdout)
         return
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def results() -> str:
-    """What is behind the mark."""
+    """The text after the mark."""
     began = time.monotonic()
     here = Path(__file__).absolute()
     done = run_in_kernel([sys.executable, here, "--inside"], folder=tempfile.gettempdir())
@@ -53,7 +53,7 @@ def links(rate: int) -> Iterator[Row]:
     text = scenario_text(delay=f"{DELAY_MS}ms", rate=f"{rate}Mbit/s", queue=50)
     with Emulator(text) as emulator:
         yield measured("our emulator", rate, emulator.start, "peer")
-    # It counts the frame, and its limit has those on their way, too.
+    # netem counts Ethernet frames, and its limit includes frames in transit.
     limits = f"rate {rate * 1514 / 1500:.6f}mbit limit {50 + rate * DELAY_MS // 12}"
     with chain(f"netem delay {DELAY_MS}ms {limits}") as start:
         yield measured("netem", rate, start, "10.9.0.2")

@@ -1,9 +1,9 @@
-"""Linux's 13 congestion controls on the virtual kernel beside what the same series measured before.
+"""Linux's 13 congestion controls on the virtual kernel, compared with earlier measurements.
 
 `python tools/virtual_tcp.py PAGE [OUT]` runs the set-up of docs/linux-tcp.md on the virtual kernel:
-each run of the committed numbers has one of ours, with as much loss as it had and a pattern of its
-own. It writes a table into the page between its marks; finished runs are kept in OUT, and with
-`--finished` the table has those alone.
+for each run behind the committed numbers there is one with as much loss and a pattern of its own.
+It writes a table into the page between its marks. Finished runs are kept in OUT; with `--finished`
+the table has only those.
 """
 
 import math
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def pattern(rows: list[linux_tcp.Measured], number: int) -> Work:
-    """Every control at every loss, with as much of it as the kernel had in its runs of a number."""
+    """Every control at every loss, with the loss that the kernel had in its runs of this number."""
     lost: dict[str, list[float]] = {}
     for row in rows:
         lost.setdefault(row.loss_percent, []).append(row.lost[number])
@@ -86,7 +86,8 @@ def pattern(rows: list[linux_tcp.Measured], number: int) -> Work:
         f"axes.control.values = {inline(controls)}\naxes.loss.cases = {inline(cases)}\n"
     )
     scenario = Scenario.parse(f"{network}\n{sweep}", (("seed", str(number + 1)),))
-    # Without loss nothing is drawn, and with next to none the patterns differ little and cost most.
+    # Without loss nothing is drawn at random; with very little, patterns differ little and runs
+    # cost most.
     return Work(
         f"pattern-{number + 1}",
         "controls and losses",
@@ -97,7 +98,7 @@ def pattern(rows: list[linux_tcp.Measured], number: int) -> Work:
 
 
 def finished(work: Work, folder: Path) -> Work:
-    """The study as far as it is in its folder."""
+    """The part of the study that is finished in its folder."""
     there = set(read(folder)["cell"]) if (folder / "study.json").exists() else set()
     keys = [work.scenario.cell_key(cell) for cell in there]
     return replace(work, replications=lambda key: int(key in keys))
@@ -114,7 +115,7 @@ def values(found: dict[str, pl.DataFrame]) -> Goodputs:
 
 
 def table(rows: list[linux_tcp.Measured], real: Goodputs, simulated: Goodputs) -> str:
-    """A row for each control and loss, and what they say together."""
+    """A row for each control and loss, and a summary of all."""
     lines, chances, off = [], [], []
     for row in rows:
         key = (row.control, f"{float(row.loss_percent):g}")
@@ -151,14 +152,14 @@ def table(rows: list[linux_tcp.Measured], real: Goodputs, simulated: Goodputs) -
 
 
 def p_value(before: list[float], ours: list[float]) -> float:
-    """Of Welch's test that both have the same mean; NaN where neither varies."""
+    """The p-value of Welch's test that both have the same mean; NaN if neither varies."""
     if len(ours) < 2:
         return math.nan
     return float(stats.ttest_ind(before, ours, equal_var=False).pvalue)
 
 
 def interval(runs: list[float]) -> Interval:
-    """Their mean."""
+    """The mean of these runs with its interval."""
     return mean_interval(runs)
 
 

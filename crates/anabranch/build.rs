@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// The folders of what computes a result, beside this file: Cargo runs it in its own folder.
+/// The folders of the sources that compute results, relative to this file: Cargo runs it in its own folder.
 pub const CRATES: [&str; 2] = ["../anabranch-transport/src", "src"];
 
 fn main() {
@@ -28,7 +28,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Nothing that was read yet.
+    /// The hash of no input.
     pub fn empty() -> Self {
         Self { files: Vec::new(), hash: 0xCBF2_9CE4_8422_2325 }
     }
@@ -101,7 +101,7 @@ impl Sources {
     }
 
     fn take(&mut self, token: &str) {
-        // No token ends with a line.
+        // No token ends with a newline, so it separates tokens.
         for byte in token.bytes().chain([b'\n']) {
             self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
         }

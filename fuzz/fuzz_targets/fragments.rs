@@ -10,7 +10,7 @@ use anabranch_transport::wire::fragments::Reassembly;
 use anabranch_transport::wire::ip::{self, Split};
 use libfuzzer_sys::fuzz_target;
 
-/// What is kept is 256 KiB, as it counts it; twice of that with what vectors have in reserve.
+/// The receiver keeps 256 KiB by its own count; twice as much with the reserve of vectors.
 const MOST_HELD: usize = 512 << 10;
 
 fuzz_target!(|input: &[u8]| {

@@ -1,4 +1,4 @@
-//! What a stranger can learn of an SCTP association, and what it can send.
+//! What a stranger can learn about an SCTP association, and what it can send.
 
 use anabranch_transport::ground::Side;
 use anabranch_transport::wire::sctp::SctpPacket;
@@ -10,14 +10,14 @@ use crate::seal;
 use crate::stage::Dialect;
 use crate::world::World;
 
-/// What each end has shown of itself.
+/// What each end has revealed about itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     tag: u32,
     port: u16,
     /// The last TSN that it used.
     tsn: u32,
-    /// Of its next ASCONF.
+    /// The serial number of its next ASCONF.
     serial: u32,
 }
 

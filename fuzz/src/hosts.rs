@@ -12,7 +12,7 @@ use anabranch_transport::time::{Duration, Time};
 use crate::memory::Held;
 use crate::script::Script;
 
-/// What a host may do before it waits.
+/// The most outputs of a host before it waits.
 const MOST_OUTPUTS: usize = 20_000;
 /// Datagrams that the network holds; others are lost.
 const MOST_IN_FLIGHT: usize = 256;

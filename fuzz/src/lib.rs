@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! Helpers that the fuzz targets share.
 
 pub mod association;
 pub mod hosts;

@@ -11,7 +11,7 @@ static ALLOCATOR: StatsAlloc<System> = StatsAlloc::system();
 /// becomes 56 in a vector that has doubled up to three times (112 altogether) and 32 behind a box: 36 for a
 /// byte. Options of TCP and parameters become less.
 pub const PER_BYTE: usize = 64;
-/// What it may allocate besides, in bytes.
+/// What it may allocate in addition, in bytes.
 pub const AT_LEAST: usize = 4096;
 
 /// Calls a parser, and panics where it allocates more, in all, than an input of this length justifies.
@@ -19,7 +19,7 @@ pub fn parsing<T>(length: usize, parse: impl FnOnce() -> T) -> T {
     within(PER_BYTE * length + AT_LEAST, parse)
 }
 
-/// Calls something, and panics where it allocates more than so many bytes, in all.
+/// Calls a function, and panics if it allocates more than this many bytes in all.
 pub fn within<T>(most: usize, work: impl FnOnce() -> T) -> T {
     let region = Region::new(&ALLOCATOR);
     let done = work();

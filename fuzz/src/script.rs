@@ -1,4 +1,4 @@
-//! What a fuzzer's bytes say, read from the front; behind their end they say 0.
+//! Reads a fuzzer's bytes from the front; after their end, every byte reads as 0.
 
 /// Bytes that decide.
 pub struct Script<'a>(pub &'a [u8]);
@@ -19,7 +19,7 @@ impl<'a> Script<'a> {
         u16::from(self.byte()) << 8 | u16::from(self.byte())
     }
 
-    /// The next so many bytes, or what is left.
+    /// The next bytes, as many as asked for or as are left.
     pub fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;

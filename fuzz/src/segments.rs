@@ -1,4 +1,4 @@
-//! What a stranger can learn of a TCP or MPTCP connection, and what it can send.
+//! What a stranger can learn about a TCP or MPTCP connection, and what it can send.
 
 use anabranch_transport::ground::{Payload, Side};
 use anabranch_transport::wire::bytes::Sending as _;
@@ -11,7 +11,7 @@ use crate::seal;
 use crate::stage::{Dialect, PATHS};
 use crate::world::World;
 
-/// What an end has shown of itself on a path.
+/// What an end has revealed about itself on a path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     port: u16,
@@ -69,7 +69,7 @@ impl Dialect for Overheard {
         let peer = self.shown[path][to.peer().index()];
         let options = script.bytes(usize::from(script_length(how)));
         let length = usize::from(script.word() % 1_400);
-        // What a stranger knows of the numbers: what was sent last, or what is expected.
+        // The numbers that a stranger knows: what was last sent, or what is expected.
         let start = if how & 2 == 0 { own.expected } else { peer.next };
         let sequence = start.wrapping_add_signed(sequence.into());
         let acknowledged = if how & 4 == 0 { own.next } else { peer.expected };

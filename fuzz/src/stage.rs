@@ -16,10 +16,10 @@ use crate::world::World;
 
 /// Paths of every connection.
 pub const PATHS: usize = 2;
-/// What each of them carries, in bytes.
+/// The bytes of data that each of them carries.
 pub const MTU: u32 = 1500;
 
-/// What an end may do before it waits, whatever came in: a whole window of small packets is far less.
+/// The most outputs of an end before it waits, whatever came in: a whole window of small packets is far less.
 const MOST_OUTPUTS: usize = 20_000;
 /// Packets that the network holds; others are lost.
 const MOST_IN_FLIGHT: usize = 512;
@@ -29,7 +29,7 @@ const MOST_INPUTS: usize = 4_000;
 /// chunks of one byte, with 64 bytes for each to remember them by, is 4 MiB.
 const MOST_HELD: usize = 8 << 20;
 
-/// What a protocol's packets have in common, and what a stranger can learn from them.
+/// What a protocol's packets share, and what a stranger can learn from them.
 pub trait Dialect {
     /// Takes note of a packet on the network.
     fn hear(&mut self, from: Side, packet: &Packet);
@@ -41,7 +41,7 @@ pub trait Dialect {
     fn advance(&self, body: &mut Body, by: u8);
 }
 
-/// What a script about a connection begins with.
+/// The beginning of a script about a connection.
 pub struct Beginning<C> {
     /// The settings of both ends.
     pub config: C,
@@ -141,7 +141,7 @@ impl<E: Endpoint, D: Dialect> Stage<E, D> {
             let held = self.held.bytes();
             assert!(held <= MOST_HELD, "{held} bytes are held after {} inputs", self.inputs);
         }
-        // What is left must come to rest, or go on waiting, but not spin.
+        // The rest must come to rest, or go on waiting, but not spin.
         for _ in 0..64 {
             let next = self.timeouts[0].min(self.timeouts[1]);
             if next.is_never() {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from anabranch.studies.result import Result, load, run
     from anabranch.studies.study import Study
 else:
-    # Polars takes longer to import than most commands to run: not before somebody needs it.
+    # Polars takes longer to import than most commands take to run, so it is imported when needed.
     _LATE = {
         "Study": "studies.study",
         **dict.fromkeys(("Result", "load", "run"), "studies.result"),

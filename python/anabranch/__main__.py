@@ -7,7 +7,10 @@ import sys
 
 
 def main() -> int:
-    """Run the command line, see `anabranch.cli.main`; before that, Ctrl-C during its imports."""
+    """Run the command line (see `anabranch.cli.main`).
+
+    During its imports, Ctrl-C ends it quietly.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
@@ -20,8 +23,8 @@ def main() -> int:
 
 
 def _leave(code: int) -> None:
-    # With `python -m`, one that a signal met within an `exec` of text ends by that signal, whatever
-    # it returns (CPython: `unhandled_keyboard_interrupt`).
+    # With `python -m`, a process that met a signal within an `exec` of text ends by that signal,
+    # whatever it returns (CPython: `unhandled_keyboard_interrupt`).
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             if stream is not None:
@@ -30,7 +33,7 @@ def _leave(code: int) -> None:
 
 
 def _stop(number: int, _: object) -> None:
-    # Not an exception: one that meets an import on its way may come out as another.
+    # An exception would not do: one raised during an import may come out as another.
     os.write(2, b"anabranch: stopped\n")
     os._exit(128 + number)
 

@@ -1,4 +1,4 @@
-"""What can go wrong outside the engine; every message is one sentence for the user."""
+"""The errors that users can see; every message is one sentence for the user."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 Value = TypeVar("Value")
 
 _LONGEST = 260
-"""Characters of quoted text, or of a word, that a message repeats; the engine has as many.
+"""The most characters that a message repeats of quoted text, or of a word.
 
-The name of a file may have 255.
+The engine has the same limit. A file's name may have 255 characters.
 """
 
 _QUOTED_OR_WORD = re.compile(r'`[^`]*`|"[^"]*"|[^\s`"]+')
@@ -33,7 +33,7 @@ class ScenarioError(AnabranchError, ValueError):
 
 
 class TemplateError(AnabranchError):
-    """A file that is not there, but has the name of a template."""
+    """A file that does not exist, but has the name of a template."""
 
     def __init__(self, file: object, template: str) -> None:
         super().__init__(f"there is no file {file}; `{template}` is a template of the package")
@@ -41,13 +41,13 @@ class TemplateError(AnabranchError):
 
 
 class MissingError(AnabranchError, KeyError):
-    """A name that a mapping does not have."""
+    """A name that is not in a mapping."""
 
     __str__ = Exception.__str__  # a KeyError would quote the sentence
 
 
 class RunError(AnabranchError, RuntimeError):
-    """A run that was stopped by one of its guards (events, wall time, memory)."""
+    """A run that one of its guards (events, wall time, memory) has stopped."""
 
 
 class LiveError(AnabranchError, RuntimeError):
@@ -55,13 +55,13 @@ class LiveError(AnabranchError, RuntimeError):
 
 
 class StoreError(AnabranchError):
-    """A study folder that cannot be read, or not be continued with this scenario."""
+    """A study folder that cannot be read, or that cannot be continued with this scenario."""
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> int:
-    """An argument as an `int`, from NumPy's numbers, too.
+    """Converts an argument, which may be a number of NumPy's, to `int`.
 
-    Raises an AnabranchError that names it unless it is a whole number of this range.
+    Raises an AnabranchError that names it unless it is a whole number in this range.
     """
     try:
         number = index(value)  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
 
 
 def shortened(sentence: object) -> str:
-    """A message in which what was found is not repeated at any length: long text has its ends."""
+    """Shortens long quoted text and words in a message to their beginning and end."""
     return _QUOTED_OR_WORD.sub(_ends, str(sentence))
 
 
@@ -94,11 +94,11 @@ _NO_UNIT = re.compile(
     r"a (length of time|rate|size) such as"
 )
 _UNITS = {"length of time": ("s", "ms"), "rate": ("Mbit/s", "kbit/s"), "size": ("B", "kB")}
-"""Of quantities; which was meant cannot be known, so two that are usual."""
+"""Two usual units of each quantity, as the message cannot know which was meant."""
 
 
 def hinted(sentence: str) -> str:
-    """The engine's sentence about a scenario, with what was probably meant right at the mistake."""
+    """Adds to the engine's sentence about a scenario what the user probably meant."""
     for pattern in (_NOT_ONE_OF, _NOT_THERE):
         if match := pattern.search(sentence):
             close = suggestion(match[1], re.findall(r"`([^`]*)`", match[2]))
@@ -113,7 +113,7 @@ def hinted(sentence: str) -> str:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """`; did you mean ...?` for a message about a name that is not among these, or nothing."""
+    """`; did you mean ...?` if one of these names is close to the given one, or an empty text."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for a message
 
     close = get_close_matches(name, names, n=1)
@@ -121,16 +121,16 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 
 class Named(dict[str, Value], Generic[Value]):
-    """A dictionary by name; one that is not there gets a sentence.
+    """A dictionary by name; asking for a name that it lacks raises an error with a sentence.
 
     Parameters
     ----------
     what
-        What its values are, `scalar`.
+        What a value is called, such as `scalar`.
     content
         The names and values.
     empty
-        What to say where there is none at all.
+        What to say where the dictionary is empty.
     """
 
     def __init__(self, what: str, content: Mapping[str, Value], empty: str = "") -> None:
@@ -139,11 +139,11 @@ class Named(dict[str, Value], Generic[Value]):
         self._empty = empty
 
     def __missing__(self, name: str) -> Value:
-        """Raises what people can read."""
+        """Raises a MissingError that names what was asked for and what there is."""
         if not self and self._empty:
             raise MissingError(self._empty)
         raise MissingError(f"there is no {self._what} `{name}`{suggestion(str(name), self)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For copies and other processes."""
+        """Lets copies and other processes rebuild it."""
         return Named, (self._what, dict(self), self._empty)

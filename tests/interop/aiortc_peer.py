@@ -21,7 +21,7 @@ MOST_QUEUED = 500
 
 
 class Wire(asyncio.DatagramProtocol):
-    """What aiortc wants of a DTLS transport: whole datagrams both ways."""
+    """The DTLS transport that aiortc needs: whole datagrams in both directions."""
 
     state = "connected"
 
@@ -39,7 +39,7 @@ class Wire(asyncio.DatagramProtocol):
         self.packets.put_nowait(data)
 
     def error_received(self, _error: Exception) -> None:
-        """Nobody listens there yet, or no longer."""
+        """The peer does not listen yet, or no longer."""
 
     def _register_data_receiver(self, receiver: Any) -> None:
         self.receiver = receiver

@@ -52,12 +52,12 @@ class Peer:
             for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
                 own.setsockopt(socket.SOL_SOCKET, option, want.buffer // 2)
         if want.role == "listen":
-            # An MPTCP listener takes joins at its other addresses, too, when it has bound none.
+            # An MPTCP listener that is bound to no address also takes joins at its other addresses.
             own.bind(("0.0.0.0" if want.protocol == "mptcp" else want.local, want.port))
             own.listen(1)
             say({"event": "listening"})
             self.connection, _ = own.accept()
-            # Joins come to the listener, too.
+            # The listener also gets the joins.
             self.listener = own
         else:
             own.bind((want.local, 0))
@@ -140,7 +140,7 @@ class Peer:
             self.connection.shutdown(socket.SHUT_WR)
 
     def look(self) -> None:
-        """What the kernel says about the connection."""
+        """The kernel's information on the connection."""
         with self.lock:
             if self.kernel:
                 return
@@ -160,7 +160,7 @@ class Peer:
                         "fallback": bool(flags & FALLBACK_FLAG),
                     }
                 except OSError:
-                    # It has fallen back to TCP.
+                    # The connection has fallen back to TCP.
                     self.kernel |= {"subflows": 1, "fallback": True}
 
     def report(self) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def main() -> None:  # noqa: PLR0915 - one step after the other
             if has_end and not is_sending:
                 break
             if not is_sending and received >= want.receive and not has_shut:
-                # The peer may have nothing more to say; it hears that we have not.
+                # The peer may have no more data; it learns that we have none.
                 has_shut = True
                 info = tcp_info(connection)
                 if want.reset:

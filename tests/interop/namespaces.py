@@ -28,7 +28,7 @@ SIOCETHTOOL = 0x8946
 
 
 def missing() -> str | None:
-    """What this machine lacks for it, in a sentence."""
+    """What this machine lacks for it, in a sentence; None if nothing is missing."""
     if os.name != "posix" or os.geteuid() != 0:
         return "network namespaces need root"
     if shutil.which("ip") is None:
@@ -49,7 +49,7 @@ class Network:
         self.paths = paths
         self.hosts = tuple(f"{PREFIX}{os.getpid()}-{end}" for end in "ab")
         self.reports: list[dict[str, Any]] = []
-        """What the relays counted, once the network is gone."""
+        """The relays' counts, once the network is gone."""
         self._relay = relay
         self._impairments = list(impairments) or [()]
         self._router = f"{PREFIX}{os.getpid()}-r"
@@ -60,7 +60,7 @@ class Network:
         return [f"10.77.{path}.{host + 1}" for path in range(self.paths)]
 
     def command(self, host: int, words: Sequence[str | Path]) -> list[str]:
-        """The same command, run in a host."""
+        """The command as it runs in a host."""
         return _within(self.hosts[host], words)
 
     @contextlib.contextmanager
@@ -104,7 +104,7 @@ class Network:
         self._switch(path, is_up=False)
 
     def restore(self, path: int) -> None:
-        """It works again."""
+        """Lets it work again."""
         self._switch(path, is_up=True)
 
     def _switch(self, path: int, *, is_up: bool) -> None:
@@ -139,7 +139,7 @@ def _ended(relay: subprocess.Popen[str]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def relaying(command: list[str], report: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
-    """A relay at work; what it counted is in `report` afterwards."""
+    """A running relay; its counts are in `report` afterwards."""
     relay = started(command)
     try:
         yield relay
@@ -157,7 +157,7 @@ def _within(space: str, words: Sequence[str | Path]) -> list[str]:
 
 
 def run(command: list[str]) -> None:
-    """Runs it; what it complains of is an exception."""
+    """Runs it; an error of the program is an exception."""
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")

@@ -1,4 +1,4 @@
-"""What every peer sends and checks, as in payload.h; the rules stand in README.md."""
+"""The pattern that every peer sends and checks, as in payload.h; README.md has the rules."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ class Flow:
         self.digests[stream] = self.digests.get(stream, 0) + _hash(message) & WORD
 
     def check(self, on: int, message: bytes, of: Sizes) -> None:
-        """Counts a message that was received; compares every octet with what it must be."""
+        """Counts a received message, and compares every octet with the expected one."""
         self.count(on, message)
         number = int.from_bytes(message[:HEADER], "big")
         stream, index = number >> 32, number & 0xFFFFFFFF
@@ -92,7 +92,7 @@ class Flow:
         seen[index] = 1
 
     def report(self, name: str) -> dict[str, Any]:
-        """What was counted, and what was wrong if it was received."""
+        """The counts, and what was wrong if it was received."""
         counted = {
             f"{name}_messages": self.messages,
             f"{name}_bytes": self.bytes,

@@ -28,7 +28,7 @@ ROOT = HERE.parent.parent
 CACHE = ROOT / "target" / "interop"
 
 IS_FULL = os.environ.get("INTEROP") == "full"
-"""As much as `make validate` shows; otherwise what `make test` has time for."""
+"""As many bytes as `make validate` sends; by default, as many as `make test` has time for."""
 
 slow = pytest.mark.skipif(not IS_FULL, reason="left out: `make validate` has time for it")
 
@@ -42,7 +42,7 @@ class MissingError(Exception):
 
 @dataclass(frozen=True)
 class Peer:
-    """A stack, and what it can do."""
+    """A stack, and its abilities."""
 
     name: str
     command: Callable[[], list[str]]
@@ -55,16 +55,16 @@ class Peer:
     has_interleaving: bool = True
     has_reset: bool = True
     takes_addresses: bool = True
-    """It accepts an INIT that lists addresses, or their kinds."""
+    """Whether it accepts an INIT that lists addresses, or their types."""
     lists_addresses: bool = False
-    """Its own INIT does that."""
+    """Whether its own INIT does that."""
 
     def __str__(self) -> str:
         return self.name
 
 
 def available(*wanted: Peer) -> None:
-    """Skips with the sentence that says what is missing."""
+    """Skips the test with the sentence that says what is missing."""
     for peer in wanted:
         try:
             peer.command()
@@ -74,7 +74,7 @@ def available(*wanted: Peer) -> None:
 
 @dataclass
 class Report:
-    """What a peer says at its end."""
+    """A peer's report at its end."""
 
     peer: str
     role: str
@@ -250,7 +250,7 @@ def over_network(
 
 
 def free_ports(count: int) -> list[int]:
-    """UDP ports where nobody listens."""
+    """UDP ports without a listener."""
     with contextlib.ExitStack() as stack:
         found = []
         for _ in range(count):
@@ -261,7 +261,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def wrong(sender: Report, receiver: Report, *, is_ordered: bool = True) -> list[str]:
-    """What did not arrive just as it was sent, in sentences; nothing: every octet did."""
+    """Sentences about data that did not arrive exactly as sent; empty if every octet did."""
     found = damaged(receiver, is_ordered=is_ordered)
     if sender.sent_messages != receiver.received_messages:
         text = f"{sender.sent_messages} messages were sent, {receiver.received_messages} arrived"
@@ -272,7 +272,7 @@ def wrong(sender: Report, receiver: Report, *, is_ordered: bool = True) -> list[
 
 
 def damaged(receiver: Report, *, is_ordered: bool = True) -> list[str]:
-    """What arrived otherwise than it may, though not all need arrive."""
+    """Sentences about data that arrived damaged, where not all of it has to arrive."""
     names = ["corrupt", "misplaced", "duplicates", *(["out_of_order"] if is_ordered else [])]
     counts = {name: getattr(receiver, name) for name in names}
     return [f"{count} messages are {name}" for name, count in counts.items() if count]
@@ -406,4 +406,4 @@ GVISOR = Peer("gvisor", functools.cache(lambda: [str(_go("gvisor", "gvisor-peer"
 """TCP over a TUN device."""
 
 PEERS = (USRSCTP, DCSCTP, PION, AIORTC)
-"""Those that nobody here wrote."""
+"""The stacks that are not ours."""

@@ -1,4 +1,4 @@
-"""A program at work that says lines of JSON, and what it has said."""
+"""A running program that prints lines of JSON, and these lines."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ class Running:
             self._news.notify_all()
 
     def wait_for(self, event: str, timeout: float = 20, messages: int = 0) -> dict[str, Any]:
-        """Until it has said so; for `received`, of so many messages."""
+        """Waits for this line; for `received`, for one of this many messages."""
         end = time.monotonic() + timeout
         with self._news:
             while True:
@@ -51,7 +51,7 @@ class Running:
                 self._news.wait(min(left, 0.5))
 
     def ended(self, timeout: float = 60) -> dict[str, Any]:
-        """Waits for its end, and gives what it said last."""
+        """Waits for its end; gives its last line."""
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -64,11 +64,11 @@ class Running:
         return self.said[-1]
 
     def errors(self) -> list[str]:
-        """What it said that was no JSON."""
+        """Its output that was not JSON."""
         return self._errors
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What it said under this name."""
+        """The lines with this name."""
         return [said for said in self.said if said.get("event") == name]
 
     def stop(self) -> None:

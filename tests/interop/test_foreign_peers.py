@@ -80,7 +80,7 @@ def test_a_wrong_octet_is_found(sender: Peer) -> None:
     outcome = peers.over_loopback(receiver, sender, closing(load, receiver, sender))
     assert outcome.listen.corrupt == 1
     assert outcome.listen.received_messages == 200
-    # Digests are of what was sent, so the wrong octet alone tells.
+    # Digests are those of the sent data, so only the wrong octet shows.
     assert peers.wrong(outcome.connect, outcome.listen) == ["1 messages are corrupt"]
 
 
@@ -125,13 +125,14 @@ def test_partial_reliability_gives_up_messages(sender: Peer, limit: str) -> None
     receiver = DCSCTP if sender is USRSCTP else USRSCTP
     available(sender, receiver)
     options = (*limit.split("="), *LINGER)
-    # It takes 20 ms and more until a loss is known: no message is worth sending again then.
+    # A loss is known after 20 ms or more, when no message is worth sending again.
     load = Load(messages=2000, back=0, rate=1000, options=options, is_counted=False)
     if not sender.has_shutdown:
         load = dataclasses.replace(load, close="abort")
     outcome = peers.over_loopback(receiver, sender, load, ("--loss", "0.05", "--delay", "10"))
     assert peers.damaged(outcome.listen) == []
-    # dcsctp drops what is too old to be sent at all, which with a lifetime of 5 ms is most of it.
+    # dcsctp drops messages that are too old to be sent at all, which with a lifetime of 5 ms is
+    # most.
     assert 100 < outcome.listen.received_messages < 2000
 
 

@@ -34,7 +34,7 @@ def exchange(
     gvisor: tuple[str, ...] = (),
     settings: dict[str, object] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], Running]:
-    """So much each way; what both say at the end."""
+    """Sends this much in each direction; gives both ends' last reports."""
     sizes = ("--send", str(SIZE), "--receive", str(SIZE), "--timeout", str(LIMIT))
     ends = ("--local", tunnels.ours(1), "--remote", tunnels.ours(0))
     port = ("--port", "5001", "--remote-port", "5001")

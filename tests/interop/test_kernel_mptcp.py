@@ -26,7 +26,7 @@ Meanwhile = Callable[[Tunnels, Running, Running], None]
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Tunnels]:
-    """A kernel with MPTCP, and our place beside it."""
+    """A kernel with MPTCP, and our end next to it."""
     tunnels.available()
     if not Path("/proc/sys/net/mptcp/enabled").exists():
         pytest.skip("left out, since this kernel has no MPTCP")
@@ -39,7 +39,7 @@ def host() -> Iterator[Tunnels]:
 @contextlib.contextmanager
 def endpoint(host: Tunnels, *words: str) -> Iterator[None]:
     """The kernel has an address that it may use."""
-    # It takes note by itself of addresses that were joined.
+    # The kernel itself notes the addresses that were joined.
     host.mptcp("endpoint", "flush")
     host.mptcp("endpoint", "add", *words)
     try:
@@ -62,7 +62,7 @@ def exchange(
     meanwhile: Meanwhile | None = None,
     timeout: int = 500 if IS_FULL else 30,
 ) -> tuple[dict[str, Any], dict[str, Any], Running]:
-    """So much goes up, to the kernel, and down; what both say at the end."""
+    """Sends this much to the kernel and back; gives both ends' last reports."""
     ours_words = (
         "--protocol",
         "mptcp",
@@ -126,7 +126,7 @@ def assert_both_used(host: Tunnels, opens: str, **options: Any) -> None:
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_one_path(host: Tunnels, opens: str, version: int) -> None:
     """`MP_CAPABLE`, one path, IPv4 and IPv6"""
-    # What it has besides is not joined: the kernel accepts no more.
+    # Its further addresses are not joined, as the kernel accepts no more.
     host.mptcp("limits", "set", "subflows", "0", "add_addr_accepted", "0")
     try:
         mine, theirs, running = exchange(host, opens, version=version, ours=())
@@ -282,7 +282,7 @@ def test_we_remove_an_address(host: Tunnels, opens: str) -> None:
 
 @contextlib.contextmanager
 def endpoint_monitor(host: Tunnels) -> Iterator[Callable[[], str]]:
-    """What the kernel's path manager says meanwhile."""
+    """The reports of the kernel's path manager meanwhile."""
     monitor = Running(host.command(["ip", "mptcp", "monitor"]))
     try:
         yield lambda: "".join(monitor.errors())

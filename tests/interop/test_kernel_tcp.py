@@ -37,7 +37,7 @@ CONTROLS = [
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Tunnels]:
-    """A kernel, and our place beside it."""
+    """A kernel, and our end next to it."""
     tunnels.available()
     with Tunnels().running() as made:
         yield made
@@ -72,7 +72,9 @@ def exchange(
     settings: dict[str, object] | None = None,
     timeout: int = 30,
 ) -> tuple[dict[str, Any], dict[str, Any], Running, Running]:
-    """So much goes up, to the kernel, and down; what both say at the end, and they themselves."""
+    """Sends this much to the kernel and back; gives both ends' last reports, and the ends
+    themselves.
+    """
     ours_words = ("--send", up, "--receive", down, "--timeout", timeout, *ours)
     kernel_words = ("--send", down, "--receive", up, "--timeout", timeout, *kernel)
     place = ("--address", "::" if version == 6 else "0.0.0.0")

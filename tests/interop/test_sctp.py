@@ -26,7 +26,7 @@ LOSSES = {
     "1 %": ("--loss", "0.01", "--reorder", "0.01", "--duplicate", "0.01", "--delay", "0.5"),
     "5 %": ("--loss", "0.05", "--reorder", "0.02", "--duplicate", "0.02", "--delay", "0.5"),
 }
-# An end waits so long, in ms, for what the network lost of the other's goodbye.
+# How long, in ms, an end waits for what the network lost of the other's shutdown.
 LINGER = ("--linger", "2500")
 
 # Timers are short enough for 100 MB at 5 % loss, where retransmissions are lost, too; pion alone
@@ -44,7 +44,7 @@ def root() -> None:
 
 
 def ends(ours: str, other: Peer) -> tuple[Peer, Peer]:
-    """Who listens and who connects."""
+    """Which end listens and which one connects."""
     return (ANABRANCH, other) if ours == "listens" else (other, ANABRANCH)
 
 
@@ -74,7 +74,7 @@ def test_bulk_both_ways(other: Peer, ours: str, loss: str, cell: Cell) -> None:
     feature = f"bulk over UDP, {loss} loss, ours {ours}"
     cell(feature, other)
     peers.available(ANABRANCH, other)
-    # Those that cannot shut down answer it, so that ours always begins.
+    # Stacks that cannot begin a shutdown can answer it, so ours always begins.
     closer = "listen" if ours == "listens" else "connect"
     load = lingering(dataclasses.replace(BULK, closer=closer), loss)
     outcome = peers.over_loopback(*ends(ours, other), load, LOSSES[loss])
@@ -181,7 +181,7 @@ def test_stream_resets(other: Peer, by: str, interleaving: bool, cell: Cell) -> 
 
 @pytest.mark.parametrize("other", [USRSCTP], ids=str)
 def test_a_peer_that_restarts(other: Peer, cell: Cell) -> None:
-    """It is killed and opens the association, which lives at our end, again (section 5.2.4)."""
+    """It is killed and opens the association again, which still lives at our end (5.2.4)."""
     cell("restart of the peer", other)
     peers.available(ANABRANCH, other)
     server, client = peers.free_ports(2)
@@ -206,7 +206,7 @@ def test_a_peer_that_restarts(other: Peer, cell: Cell) -> None:
 
 
 def test_addresses_that_come_and_go(cell: Cell) -> None:
-    """Ours moves to another address, and theirs says what it has made of that (RFC 5061, 4895)."""
+    """Ours moves to another address, and theirs reports the result (RFC 5061, 4895)."""
     cell("addresses that come and go", USRSCTP)
     peers.available(USRSCTP)
     before, after = "127.0.0.1", "127.0.0.2"

@@ -22,14 +22,14 @@ HERE = Path(__file__).parent
 
 
 def missing() -> str | None:
-    """What this machine lacks for it, in a sentence."""
+    """What this machine lacks for it, in a sentence; None if nothing is missing."""
     if not Path("/dev/net/tun").exists():
         return "there is no /dev/net/tun"
     return namespaces.missing()
 
 
 def available(*others: Peer) -> None:
-    """Skips with the sentence that says what is missing for our end and others."""
+    """Skips the test with the sentence that says what is missing for our end and others."""
     lacks = missing()
     if lacks:
         pytest.skip(f"left out, since {lacks}")
@@ -37,7 +37,7 @@ def available(*others: Peer) -> None:
 
 
 class Tunnels:
-    """A namespace with so many devices, t0, t1, ..."""
+    """A namespace with this many devices, t0, t1, ..."""
 
     def __init__(self, paths: int = 1, mtu: int = 1500) -> None:
         self.paths = paths
@@ -76,7 +76,7 @@ class Tunnels:
         namespaces.run(self.command(["ip", "mptcp", *words]))
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """The same command, run in it."""
+        """The command as it runs in the namespace."""
         return ["ip", "netns", "exec", self.space, *words]
 
     def kernel(self, role: str, *words: object) -> Running:

@@ -1,4 +1,4 @@
-//! What a protocol does for a script.
+//! The interface of a protocol that runs a script.
 //!
 //! # To add a protocol
 //! 1. A file (or a folder) of its own with a struct that has the endpoint and implements [`Executor`]: system
@@ -8,8 +8,8 @@
 //!    sends.
 //!
 //! The executor knows no time but the `now` that it is given, and never waits: the loop in
-//! [`run`](crate::run) lets time pass, asks again after each timeout, and judges when things happened. It
-//! answers with [`Stop::Needs`] if a script wants what it lacks, and never passes that over.
+//! [`run`](crate::run) lets time pass, asks again after each timeout, and judges when things happened. If a
+//! script wants something that the executor lacks, it answers with [`Stop::Needs`] and never ignores it.
 
 use anabranch_transport::time::Time;
 
@@ -17,14 +17,14 @@ use crate::python::Value;
 use crate::script::{Call, Packet, Term};
 use crate::verdict::{Step, Stop};
 
-/// What a system call comes to.
+/// The outcome of a system call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
-    /// It waits: [`Executor::call`] is to be asked again when something has happened.
+    /// The call waits: [`Executor::call`] is asked again when something has happened.
     Blocks,
-    /// It fails with this error, such as `EAGAIN`, and returns -1.
+    /// The call fails with this error, such as `EAGAIN`, and returns -1.
     Error(&'static str),
-    /// It returns this number.
+    /// The call returns this number.
     Returns(i64),
 }
 
@@ -45,7 +45,7 @@ pub(crate) trait Executor {
     /// Hands a packet in.
     fn inject(&mut self, now: Time, packet: &Packet) -> Step<()>;
 
-    /// When something happens by itself; [`Time::NEVER`] if nothing does.
+    /// When something happens without an input; [`Time::NEVER`] if nothing does.
     fn next_timeout(&self) -> Time;
 
     /// That time has come.

@@ -24,7 +24,7 @@ pub use verdict::{Report, Verdict};
 
 /// How scripts are run.
 pub struct Options<'a> {
-    /// The profile of the endpoint, such as `linux_6`; none: the one that the suites are about.
+    /// The profile of the endpoint, such as `linux_6`; `None` means the one that the suites were written for.
     pub profile: Option<&'a str>,
     /// Reads a file that a script names, relative to it; none if it is not there.
     pub read: &'a dyn Fn(&str) -> Option<String>,

@@ -1,4 +1,4 @@
-//! Which protocol a script is about.
+//! Finds out which protocol a script is about.
 
 use crate::executor::Executor;
 use crate::script::{Action, Body, Script};

@@ -15,14 +15,14 @@ use crate::script::{Action, Call, Direction, Packet, Script, Statement, Term, Wh
 use crate::verdict::{Report, Step, Stop, Verdict, length, seconds};
 use crate::{Options, shell};
 
-/// What packetdrill tolerates where a script says nothing.
+/// The tolerance where a script names none.
 const TOLERANCE: Duration = Duration::from_millis(4);
-/// A packet that is expected is waited for so much longer.
+/// How long an expected packet is waited for beyond its time.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// One that may come at any time is waited for so long: a day.
+/// How long a packet that may come at any time is waited for: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
-/// What a statement takes: no two of them happen at the same time, as on a machine, where rules such as "at
-/// least so long ago" are true of statements that are just that long apart.
+/// The time that a statement takes. As on a real machine, no two statements happen at the same time, so rules
+/// such as "at least so long ago" hold for statements that are exactly that far apart.
 const STATEMENT: Duration = Duration::from_micros(1);
 /// Scripts of commands that name each other are read so deeply.
 const MOST_INCLUDED: u32 = 8;
@@ -68,7 +68,7 @@ pub(crate) fn run(script: &Script, options: &Options<'_>) -> Report {
 struct Waiting<'a> {
     statement: &'a Statement,
     call: &'a Call,
-    /// When it is to return.
+    /// When the call should return.
     ends: Time,
 }
 
@@ -77,9 +77,9 @@ struct Runner<'a> {
     options: &'a Options<'a>,
     executor: Box<dyn Executor>,
     now: Time,
-    /// What is tolerated at least.
+    /// The least tolerance.
     tolerance: Duration,
-    /// And at least this many of a hundred parts of the time since the statement before.
+    /// The tolerance is also at least this percentage of the time since the previous statement.
     tolerance_percent: f64,
     largest_deviation: Duration,
     variables: Variables,
@@ -200,7 +200,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Whether something happened when it should have.
+    /// Checks whether something happened when it should have.
     fn judge(
         &mut self,
         at: Time,
@@ -244,7 +244,7 @@ impl<'a> Runner<'a> {
         }
         let reply = self.executor.call(self.now, call).map_err(|stop| (None, stop))?;
         if reply != Reply::Blocks {
-            // One that should have waited returned too early, unless its time is up.
+            // A call that should have waited returned too early, unless its time is up.
             if let Some(ends) = call.ends {
                 let ends = ends_at(statement, base, ends);
                 let now = self.now;
@@ -308,7 +308,7 @@ fn is_script(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "sh")
 }
 
-/// When a call that waits is to return.
+/// When a waiting call should return.
 fn ends_at(statement: &Statement, base: Time, ends: Duration) -> Time {
     match statement.when {
         When::Absolute { .. } => Time::ZERO + ends,
@@ -324,7 +324,7 @@ fn say(reply: &Reply) -> String {
     }
 }
 
-/// Whether a call returns what it should.
+/// Checks that a call returns what it should.
 fn check(call: &Call, reply: &Reply) -> Step<()> {
     let fulfilled = match (&call.result, reply) {
         (Term::Any, reply) => *reply != Reply::Blocks,

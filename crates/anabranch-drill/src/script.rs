@@ -1,8 +1,7 @@
-//! What a script says, before anything is known of what we can do: options, and statements with their times.
+//! The parsed form of a script, before it is known what we support: options, and statements with their times.
 //!
-//! What stands in brackets is kept as [`Term`]s: arguments of system calls, chunks of SCTP and options of
-//! MPTCP have one form in packetdrill's language, and the executor of each protocol knows what the words
-//! mean.
+//! Text in brackets is kept as [`Term`]s: arguments of system calls, chunks of SCTP and options of MPTCP have
+//! one form in packetdrill's language, and the executor of each protocol knows what the words mean.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -41,7 +40,7 @@ pub struct ScriptOption {
 pub struct Statement {
     /// The line where it begins, from 1.
     pub line: u32,
-    /// Its text without comments, on one line.
+    /// The statement's text without comments, on one line.
     pub text: String,
     /// When it is to happen.
     pub when: When,
@@ -61,7 +60,7 @@ pub enum When {
     },
     /// `*`: at whatever time.
     Any,
-    /// No time: commands at the beginning and at the end.
+    /// Without a time: commands at the beginning and at the end.
     Now,
     /// `+.1` or `+.1~+.2`: since the statement before.
     Relative {
@@ -72,7 +71,7 @@ pub enum When {
     },
 }
 
-/// What a statement is.
+/// The kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A system call.
@@ -85,10 +84,10 @@ pub enum Action {
     Packet(Packet),
 }
 
-/// A system call and what it returns.
+/// A system call and the value that it should return.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// For one that blocks, when it returns: counted as the statement's time is.
+    /// For a call that blocks, when it returns; counted like the statement's time.
     pub ends: Option<Duration>,
     /// Its name.
     pub name: String,
@@ -109,13 +108,13 @@ pub struct Packet {
     pub addresses: [Option<Term>; 2],
     /// ECN of the IP header.
     pub ecn: Option<EcnCheck>,
-    /// What else is said of the IP header, such as `ttl 5`.
+    /// Further fields of the IP header, such as `ttl 5`.
     pub ip: Vec<String>,
     /// What it carries.
     pub body: Body,
 }
 
-/// Where a packet goes.
+/// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// `<`: into the endpoint.
@@ -173,7 +172,7 @@ pub struct Tcp {
     pub window: Option<u32>,
     /// The urgent pointer.
     pub urgent: Option<u32>,
-    /// Its options; none: they are not looked at.
+    /// The segment's options; `None` if they are not compared.
     pub options: Option<Vec<TcpOption>>,
 }
 
@@ -203,9 +202,9 @@ pub enum TcpOption {
     SackPermitted,
     /// `TS val 1 ecr 0`.
     Timestamps {
-        /// Its sender's clock.
+        /// The sender's timestamp.
         value: u32,
-        /// What it heard of its peer's.
+        /// The timestamp that it echoes.
         echo: u32,
     },
     /// `wscale 7`.
@@ -215,7 +214,7 @@ pub enum TcpOption {
 /// Chunks of SCTP behind one common header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sctp {
-    /// What is said of the header: `sctp(tag=3)`, `sctp(bad_crc32c)`.
+    /// Conditions on the common header: `sctp(tag=3)`, `sctp(bad_crc32c)`.
     pub header: Vec<Term>,
     /// The chunks: elements such as `DATA[...]`, or lists of bytes.
     pub chunks: Vec<Term>,
@@ -282,7 +281,7 @@ impl Term {
         }
     }
 
-    /// What is in it: the parts of a list, a group, an element, a call or a union.
+    /// The parts of a list, a group, an element, a call or a union.
     pub fn parts(&self) -> &[Self] {
         match self {
             Self::Call(_, parts)
@@ -302,7 +301,7 @@ impl Term {
         }
     }
 
-    /// The value that one of its parts gives this key.
+    /// The value of this key in one of its parts.
     pub fn setting(&self, key: &str) -> Option<&Self> {
         setting(self.parts(), key)
     }
@@ -325,7 +324,7 @@ impl Term {
     }
 }
 
-/// The value that one of these terms gives this key.
+/// The value of this key in one of these terms.
 pub fn setting<'a>(terms: &'a [Term], key: &str) -> Option<&'a Term> {
     terms.iter().find_map(|term| match term {
         Term::Setting(name, value) if name.name() == Some(key) => Some(&**value),

@@ -62,7 +62,7 @@ pub(crate) fn commands(text: &str) -> Step<Vec<Vec<String>>> {
     Ok(commands.into_iter().map(without_redirections).filter(|words| !words.is_empty()).collect())
 }
 
-/// By how much a line goes deeper into conditions.
+/// The change in the nesting depth of conditions that a line causes.
 fn depth_of(line: &str) -> i32 {
     match line.split_whitespace().next() {
         Some("if") => 1,

@@ -1,4 +1,4 @@
-//! What sockets of every protocol have in common.
+//! What sockets of all protocols share.
 
 use crate::executor::{Reply, number};
 use crate::script::{Call, Term};
@@ -26,7 +26,7 @@ pub(crate) fn fcntl(is_nonblocking: &mut bool, call: &Call) -> Step<Reply> {
     }
 }
 
-/// What `connect` comes to on a socket that has begun to connect: its error, which is told once, is taken.
+/// The result of `connect` on a socket that is already connecting: its error, which is reported only once.
 pub(crate) fn connect_again(
     error: &mut Option<&'static str>,
     is_closed: bool,

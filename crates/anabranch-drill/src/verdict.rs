@@ -1,9 +1,9 @@
-//! What came of a script.
+//! The results of scripts.
 
 use anabranch_transport::time::{Duration, Time};
 use serde::Serialize;
 
-/// What came of a script.
+/// The result of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -15,14 +15,14 @@ pub enum Verdict {
     Passed,
 }
 
-/// What came of a script, and why.
+/// The result of a script, and the reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The verdict.
     pub verdict: Verdict,
     /// The line of the statement that decided it, from 1; none where the script passed.
     pub line: Option<u32>,
-    /// What that statement wants.
+    /// The expected outcome of that statement.
     pub expected: Option<String>,
     /// What happened instead, in the same language.
     pub seen: Option<String>,
@@ -33,7 +33,7 @@ pub struct Report {
     /// The largest difference between when something was expected and when it happened, in seconds, of
     /// everything that had a time and fulfilled it.
     pub largest_deviation_s: f64,
-    /// What the script tolerates at least, in seconds.
+    /// The least tolerance of the script, in seconds.
     pub tolerance_s: f64,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// What a script needs and we lack.
+    /// Stops because the script needs something that we lack.
     pub(crate) fn needs(what: impl Into<String>) -> Self {
         Self::Needs(what.into())
     }
@@ -63,7 +63,7 @@ impl Stop {
     }
 }
 
-/// What a step comes to.
+/// The result of a step.
 pub(crate) type Step<T> = Result<T, Stop>;
 
 /// Seconds to a microsecond, as scripts have them.
@@ -71,7 +71,7 @@ pub(crate) fn seconds(time: Time) -> String {
     format!("{:.6}", time.as_nanos() as f64 / 1e9)
 }
 
-/// The same for a length of time.
+/// A length of time in the words of messages.
 pub(crate) fn length(duration: Duration) -> String {
     format!("{:.6}", duration.as_nanos() as f64 / 1e9)
 }

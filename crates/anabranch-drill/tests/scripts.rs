@@ -33,12 +33,12 @@ fn our_own_scripts_pass() {
         let text = fs::read_to_string(&path).expect("it can be read");
         let report = run(&text, path.parent().expect("it has a folder"));
         assert_eq!(report.verdict, Verdict::Passed, "{}: {report:#?}", path.display());
-        // The same once more: nothing of it is chance.
+        // A second run gives the same result, as nothing is random.
         assert_eq!(report, run(&text, path.parent().expect("it has a folder")));
     }
 }
 
-/// What a script comes to that opens a connection of a server and goes on like this.
+/// The report on a script that opens a connection of a server and continues like this.
 fn server(rest: &str) -> Report {
     let opening = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
                    +0 < S 0:0(0) win 65535 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n\
@@ -109,7 +109,7 @@ fn what_is_not_there_is_named_and_never_passed() {
     }
 }
 
-/// What a script comes to that opens an association of a server and goes on like this.
+/// The report on a script that opens an association of a server and continues like this.
 fn association(rest: &str) -> Report {
     let opening = "0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3\n+0 listen(3, 1) = 0\n\
                    +0 < sctp: INIT[flgs=0, tag=1, a_rwnd=1500, os=1, is=1, tsn=1]\n\

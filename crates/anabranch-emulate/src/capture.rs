@@ -28,7 +28,7 @@ const OUTBOUND: u32 = 2;
 /// A capture that is being written.
 pub(crate) struct Capture {
     writer: PcapNgWriter<BufWriter<File>>,
-    /// What went wrong, after which nothing more is written.
+    /// The first error, after which nothing more is written.
     error: Option<io::Error>,
 }
 
@@ -72,7 +72,7 @@ impl Capture {
         self.error = self.writer.write_pcapng_block(block).err().map(io_error);
     }
 
-    /// Writes what has been collected. The error is the first that there was.
+    /// Writes what has been collected. Gives the first error that occurred, if any.
     pub(crate) fn flush(&mut self) -> Result<(), String> {
         let flushed = match self.error.take() {
             Some(error) => Err(error),

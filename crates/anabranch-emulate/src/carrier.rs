@@ -18,7 +18,7 @@ use crate::kernel::{Sockets, Watched};
 use crate::lateness::Lateness;
 use crate::veth::Came;
 
-/// What the loop is asked to do between two rounds, when all packets that were due have been written.
+/// Work that the loop does between two rounds, when all packets that were due have been written.
 pub(crate) type Order = Box<dyn FnOnce(&mut Carrier) + Send>;
 
 /// How many packets are read from a device before the clock is read again.
@@ -31,13 +31,13 @@ const LONGEST: Duration = Duration::from_millis(100);
 pub(crate) struct Carrier {
     pub(crate) emulation: Emulation,
     pub(crate) ports: Ports,
-    /// Where the kernel runs the flows, their sockets.
+    /// The sockets of the flows, if the kernel runs them.
     pub(crate) sockets: Option<Sockets>,
     /// Whether the loop has been told to end.
     pub(crate) is_over: bool,
 }
 
-/// What there is to read or to write.
+/// Which devices and sockets are ready.
 struct Ready {
     /// Whether each device can be read, by path and side.
     devices: Vec<bool>,
@@ -47,7 +47,7 @@ struct Ready {
 /// The devices, and the packets that are on their way between them.
 pub(crate) struct Ports {
     clock: Clock,
-    /// By path and side.
+    /// The devices by path and side.
     devices: Vec<[Device; 2]>,
     /// The bytes of packets, by handle.
     packets: Vec<Vec<u8>>,
@@ -66,7 +66,7 @@ const MALFORMED: usize = 0;
 const TOO_LARGE: usize = 1;
 const UNWRITTEN: usize = 2;
 const UNFINISHED: usize = 3;
-/// And those that nobody has read.
+/// The scalar for packets that were not read in time.
 const OVERRUNS: &str = "overrun_packets";
 
 impl Ports {
@@ -129,7 +129,7 @@ impl Ports {
         }
     }
 
-    /// What is known of a packet that has been read, unless it is none.
+    /// The description of a packet that has been read; `None` if it is not a valid one.
     fn look(&mut self, now: Time, path: usize, side: Side, handle: u32) -> Option<Inbound> {
         let bytes = &self.packets[handle as usize];
         if let Some(capture) = &mut self.capture {
@@ -172,12 +172,12 @@ impl Carrier {
         self
     }
 
-    /// Writes what is due.
+    /// Writes all packets that are due.
     fn catch_up(&mut self) -> Time {
         let now = self.ports.clock.now();
         let Self { emulation, ports, sockets, .. } = self;
         while emulation.advance(now, &mut |delivery| ports.leave(delivery)) {
-            // What an application orders is done before it hears of anything else.
+            // What an application orders is done before it gets further events.
             match sockets {
                 Some(sockets) => sockets.obey(emulation),
                 None => emulation.take_commands(&mut |_, _, _| {}),
@@ -189,7 +189,7 @@ impl Carrier {
         now
     }
 
-    /// What a run of the scenario gives, and what was measured here.
+    /// The results that a run of the scenario has, and the measured lateness.
     pub(crate) fn finish(self) -> Result<Outcome, String> {
         let Self { mut emulation, mut ports, sockets, .. } = self;
         let mut sections = Row::default();
@@ -238,7 +238,7 @@ impl Carrier {
         })
     }
 
-    /// The scalars of a run, and what is measured here.
+    /// The scalars that a run of the scenario has, and the measured lateness.
     pub(crate) fn row(&mut self) -> Row {
         let mut row = self.emulation.row();
         self.ports.report(&mut row.section("emulation"));

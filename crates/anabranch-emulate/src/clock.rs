@@ -1,4 +1,4 @@
-//! The time of an emulation: what has passed since its start, by a clock that nobody sets.
+//! The time of an emulation: the time since its start, by a clock that is never set.
 #![expect(clippy::disallowed_types, reason = "this is where the wall clock comes in")]
 
 use std::fs;
@@ -26,12 +26,12 @@ impl Clock {
         Self { start: Instant::now(), day, spin }
     }
 
-    /// How long before something is due the loop watches the clock instead of sleeping.
+    /// How long before something is due the loop polls the clock instead of sleeping.
     pub(crate) fn spin(&self) -> Span {
         self.spin
     }
 
-    /// What has passed since its start.
+    /// The time since the start.
     pub(crate) fn now(&self) -> Time {
         Time::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX - 1))
     }

@@ -15,7 +15,7 @@ use crate::veth::{Came, PacketSocket};
 /// A packet may be as long as IP allows.
 const LONGEST_PACKET: usize = 65_535;
 
-/// Which devices the nodes have.
+/// The kind of the nodes' devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// TUN devices.
@@ -25,7 +25,7 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
-    /// What the variable `ANABRANCH_EMULATE_DEVICES` names; otherwise TUN where that may be opened.
+    /// The kind named in the variable `ANABRANCH_EMULATE_DEVICES`; otherwise TUN if it can be opened.
     pub(crate) fn chosen() -> Result<Self, String> {
         const NAME: &str = "ANABRANCH_EMULATE_DEVICES";
         match std::env::var_os(NAME) {
@@ -52,11 +52,11 @@ impl DeviceKind {
 pub(crate) struct Device {
     line: Line,
     name: String,
-    /// What the kernel counts at the devices of the node's network.
+    /// The kernel's counters for the devices of the node's network.
     counts: File,
 }
 
-/// Where its packets come from.
+/// The source of a device's packets.
 enum Line {
     Tun { device: SyncDevice, buffer: Vec<u8> },
     Veth(PacketSocket),
@@ -83,7 +83,7 @@ impl Device {
     }
 
     fn new(name: &str, line: Line) -> io::Result<Self> {
-        // It stays that of the network in which it was opened.
+        // The file stays that of the network in which it was opened.
         let counts = File::open("/proc/thread-self/net/dev")?;
         Ok(Self { line, name: name.to_owned(), counts })
     }
@@ -109,8 +109,7 @@ impl Device {
         }
     }
 
-    /// Packets that the node has sent and nobody has read up to now, because the device held as many as it
-    /// can.
+    /// Packets from the node that the device has dropped so far, because it was full of packets not yet read.
     pub(crate) fn overruns(&mut self) -> u64 {
         let in_ring = match &mut self.line {
             Line::Tun { .. } => 0,
@@ -119,7 +118,7 @@ impl Device {
         in_ring + self.dropped().unwrap_or(0)
     }
 
-    /// What the kernel says that this device has dropped of what was to be sent.
+    /// The kernel's count of outgoing packets that this device has dropped.
     fn dropped(&mut self) -> Option<u64> {
         let mut text = String::new();
         self.counts.rewind().ok()?;

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use anabranch::scenario::Scenario;
 
-/// There is none.
+/// An emulator cannot exist on this system.
 pub enum Emulator {}
 
 impl Emulator {

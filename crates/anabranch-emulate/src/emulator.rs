@@ -44,7 +44,7 @@ impl Emulator {
         Self::start_with(emulation, None, capture)
     }
 
-    /// The same for a network that has been built; with `flows` the kernel runs these.
+    /// Starts a network that has been built; if `flows` are given, the kernel runs them.
     pub(crate) fn start_with(
         emulation: Emulation,
         flows: Option<&Flows>,
@@ -106,8 +106,7 @@ impl Emulator {
         self.thread_id
     }
 
-    /// The descriptors that stand for a node's network and mounts and for the namespace of processes; none
-    /// where there is no such node.
+    /// The descriptors of a node's network, mount and process namespaces; `None` if there is no such node.
     pub fn descriptors(&self, node: &str) -> Option<[RawFd; 3]> {
         let index = self.plan.nodes.iter().position(|other| other.name == node)?;
         let Space { network, mounts } = &self.spaces[index];
@@ -152,7 +151,7 @@ impl Emulator {
         self.carrier.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends the loop, and gives what it has worked with.
+    /// Ends the loop; gives the carrier that it has worked with.
     pub(crate) fn into_carrier(mut self) -> Result<Carrier, String> {
         self.stop()?;
         let carrier = self.carrier.take().and_then(|carrier| carrier.join().ok());

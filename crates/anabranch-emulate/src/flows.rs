@@ -1,4 +1,4 @@
-//! What a packet of a real program says of itself.
+//! Reads the headers of a real program's packet.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! How much later than due packets have been written.
+//! How much later than due packets were written.
 
 use anabranch_transport::report::Report;
 use anabranch_transport::time::Duration;
@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 #[derive(Clone, Debug)]
 pub(crate) struct Lateness(Histogram<u64>);
 
-/// What is later than this counts as this.
+/// Larger values count as this one.
 const MOST_NANOS: u64 = 100_000_000_000;
 
 impl Default for Lateness {
@@ -18,7 +18,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// A packet has been written so long after it was due.
+    /// Records that a packet was written this long after it was due.
     pub(crate) fn record(&mut self, late: Duration) {
         self.0.saturating_record(late.as_nanos().clamp(1, MOST_NANOS));
     }

@@ -1,10 +1,9 @@
 //! Emulation: a scenario's links in real time, with real programs at their ends.
 //!
 //! Each node at the end of a path is a network namespace of its own ([`Plan`] has its addresses), and each
-//! path a device at either end ([`DeviceKind`]). What a program sends comes out of the device of its node,
-//! enters the [`Emulation`](anabranch::sim::Emulation) with the time of the clock, and is written to the
-//! device of the other node when it is due there. How much later it is written than that is measured for
-//! every packet.
+//! path has a device at either end ([`DeviceKind`]). What a program sends comes out of the device of its
+//! node, enters the [`Emulation`](anabranch::sim::Emulation) with the time of the clock, and is written to
+//! the device of the other node when it is due there. The delay of that write is measured for every packet.
 //!
 //! In a [`Testbed`] the flows of the scenario run on the kernel's stacks: their ends are sockets in the
 //! networks of their nodes, which the same thread serves.
@@ -13,7 +12,7 @@
 //! them, devices with their descriptors, and programs in a namespace of processes whose first one ends when a
 //! pipe closes.
 //!
-//! Linux only; elsewhere [`Emulator::start`] says so.
+//! It works on Linux only; elsewhere [`Emulator::start`] returns an error.
 
 #[cfg(target_os = "linux")]
 mod capture;

@@ -1,4 +1,4 @@
-//! Which nodes there are, and the addresses and devices of each.
+//! The nodes of an emulation, with their addresses and devices.
 //!
 //! Path P of the scenario, counted from 0, is a network of its own: 10.177.0.0 + 4 P with 30 bits of IPv4,
 //! and `fd61:6e61:P::` with 126 bits of IPv6, where the paths' MTU carries IPv6 at all. Its side `a` has the
@@ -45,7 +45,7 @@ pub struct Interface {
     pub peer: String,
     /// The addresses here, IPv4 first.
     pub own: Vec<IpAddr>,
-    /// Those at the other end.
+    /// The addresses at the other end.
     pub remote: Vec<IpAddr>,
 }
 
@@ -58,11 +58,11 @@ const MAX_PATHS: usize = 1 << 14;
 /// Routing tables of interfaces are numbered from here on.
 const FIRST_TABLE: usize = 1000;
 
-/// What programs have sent waits in a device until the loop runs, at most so many packets: at the most that
-/// it carries in a second, for 70 ms.
+/// Packets from programs that wait in a device until the loop runs: the most packets that the device carries
+/// in a second, for 70 ms.
 const DEVICE_QUEUE: usize = 10_000;
 
-/// A device's name has at most so many bytes (IFNAMSIZ).
+/// The most bytes of a device's name (IFNAMSIZ).
 const LONGEST_NAME: usize = 15;
 
 impl Plan {
@@ -132,7 +132,7 @@ impl Interface {
         format!("{}{}", self.path, ["a", "b"][self.side.index()])
     }
 
-    /// With these words to `ip link set` the kernel has nothing to say of its own accord, and asks nobody for
+    /// The words for `ip link set` that stop the kernel from sending packets of its own and from resolving
     /// hardware addresses.
     fn quiet(&self) -> String {
         // A device without IPv6 has no link-local addresses, and knows nothing of their modes.
@@ -143,8 +143,8 @@ impl Interface {
 }
 
 impl Node {
-    /// What `ip -4 -batch -` is told, and then `ip -6 -batch -`: addresses, and rules by which what comes
-    /// from an address leaves by its path, whichever address of the node at the other end it goes to.
+    /// The commands for `ip -4 -batch -` and then `ip -6 -batch -`: addresses, and rules by which packets
+    /// from an address leave by its path, whichever address of the other node they go to.
     pub(crate) fn batches(&self) -> [String; 2] {
         let mut batches = [self.devices_batch(), String::new()];
         for (number, Interface { device, own, peer, .. }) in self.interfaces.iter().enumerate() {
@@ -178,8 +178,9 @@ impl Node {
         batch
     }
 
-    /// What `ip -batch -` is told to make the node's devices as veth, whose other ends ([`Interface::outer`])
-    /// are in the network that `outside` is a file of. These come up before the node's own.
+    /// The commands for `ip -batch -` that make the node's devices as veth, whose other ends
+    /// ([`Interface::outer`]) are in the network of the file `outside`. These ends come up before the node's
+    /// own.
     pub(crate) fn veth_batch(&self, outside: &str) -> String {
         let address = |bytes: [u8; 6]| bytes.map(|byte| format!("{byte:02x}")).join(":");
         let [here, there] = [NODE_ADDRESS, CARRIER_ADDRESS].map(address);
@@ -193,7 +194,7 @@ impl Node {
         batch
     }
 
-    /// What it is told in that network.
+    /// The commands for `ip` in that network.
     pub(crate) fn outer_batch(&self) -> String {
         let up =
             |end: &Interface| format!("link set dev {} {}\nlink set dev {0} up\n", end.outer(), end.quiet());

@@ -27,7 +27,7 @@ use crate::veth::PacketSocket;
 pub(crate) struct Space {
     /// Its network.
     pub(crate) network: OwnedFd,
-    /// What its programs see of the file system: everything, with an `/etc/hosts` of their own.
+    /// The mounts that its programs see: the whole file system, with an `/etc/hosts` of their own.
     pub(crate) mounts: OwnedFd,
 }
 
@@ -41,10 +41,10 @@ pub(crate) struct Processes {
     first: Child,
 }
 
-/// What people have to do where something is not permitted.
+/// What users have to do if something is not permitted.
 const HOW_TO: &str = "run it as root, or where users may make namespaces";
 
-/// Has something done by a thread of its own, whose namespaces nobody else has.
+/// Runs a job in a thread of its own, whose namespaces it shares with no other.
 pub(crate) fn apart<T: Send>(job: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     thread::scope(|scope| {
         scope.spawn(job).join().unwrap_or_else(|_| Err("a thread of the emulation has panicked".into()))
@@ -68,7 +68,7 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String {
     }
 }
 
-/// Where the devices of nodes lead to.
+/// Where the other ends of the nodes' devices are.
 #[derive(Debug)]
 pub(crate) enum Outside {
     /// The descriptors of TUN devices.
@@ -89,7 +89,7 @@ impl Outside {
         }
     }
 
-    /// Of which kind they are.
+    /// The kind of these devices.
     pub(crate) const fn kind(&self) -> DeviceKind {
         match self {
             Self::Tun => DeviceKind::Tun,
@@ -140,8 +140,8 @@ fn own_namespace(kind: &str) -> Result<OwnedFd, String> {
         .map_err(failed("opening a namespace"))
 }
 
-/// Makes the namespaces of a node, and in them its devices, one for each interface; `prepare` does in its
-/// network what is to be done before that is used.
+/// Makes the namespaces of a node, and in them its devices, one for each interface; `prepare` sets up the
+/// node's network before it is used.
 pub(crate) fn make(
     node: &Node,
     outside: &Outside,
@@ -152,8 +152,8 @@ pub(crate) fn make(
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).map_err(|error| failed("making mounts private")(error.into()))?;
         let devices = outside.devices(node)?;
-        // With it packets that come by another path than the answers go would be dropped. Where it cannot be
-        // set, it is as the system has it.
+        // With this filter, packets that arrive by another path than answers take would be dropped. Where it
+        // cannot be changed, the system's setting remains.
         for name in ["all", "default"] {
             let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"), "0");
         }
@@ -214,7 +214,7 @@ fn wait_for_addresses(node: &Node) -> Result<(), String> {
     Err(format!("the kernel does not take up the address {} of a node", missing[0]))
 }
 
-/// Whether a line of `/proc/net/ipv6_route` says that what comes for this address has arrived.
+/// Whether a line of `/proc/net/ipv6_route` shows that packets for this address are delivered locally.
 fn leads_here(route: &str, address: Ipv6Addr) -> bool {
     /// `RTF_LOCAL` of `linux/ipv6_route.h`.
     const LOCAL: u32 = 0x8000_0000;
@@ -235,7 +235,7 @@ fn name_hosts(lines: &str) -> io::Result<()> {
     let id = rustix::thread::gettid().as_raw_nonzero();
     let file = std::env::temp_dir().join(format!("anabranch-hosts-{}-{id}", std::process::id()));
     let mounted = fs::write(&file, text).and_then(|()| mount_bind(&file, HOSTS).map_err(io::Error::from));
-    // What is mounted stays.
+    // The mount remains after the file is removed.
     fs::remove_file(&file)?;
     mounted
 }
@@ -280,7 +280,7 @@ pub fn enter(network: &Path, mounts: &Path, processes: Option<&Path>) -> Result<
     };
     let files = [Some(network), Some(mounts), processes];
     let files = files.into_iter().flatten().map(open).collect::<Result<Vec<_>, _>>()?;
-    // Mounts can be entered only by who shares the current folder with nobody.
+    // A thread can enter mounts only if it shares its current folder with no other.
     unshare(UnshareFlags::FS).map_err(failed("leaving the current folder"))?;
     for file in files {
         move_into_link_name_space(file.as_fd(), None)

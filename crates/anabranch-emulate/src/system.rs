@@ -69,8 +69,8 @@ pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: u32) -> io::Result<
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel give every packet its checksums, and cut what is larger than the MTU, before a device of
-/// the network of this thread gets it (`ETHTOOL_STXCSUM`): without checksums of the device there are no
+/// Makes the kernel complete the checksums of every packet, and split packets above the MTU, before a device
+/// of this thread's network gets them (`ETHTOOL_STXCSUM`): a device without checksum offload gets no large
 /// segments.
 pub(crate) fn turn_off_offloads(device: &str) -> io::Result<()> {
     /// struct `ethtool_value` of linux/ethtool.h.
@@ -83,7 +83,7 @@ pub(crate) fn turn_off_offloads(device: &str) -> io::Result<()> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)?;
     let mut value = Value { command: ETHTOOL_STXCSUM, data: 0 };
     let mut name = [0; libc::IFNAMSIZ];
-    // Its last byte stays zero.
+    // The last byte remains zero.
     for (to, from) in name[..libc::IFNAMSIZ - 1].iter_mut().zip(device.bytes()) {
         *to = from as libc::c_char;
     }

@@ -72,7 +72,7 @@ impl Testbed {
         self.emulator.is_over()
     }
 
-    /// Ends it, and gives what a run of the scenario gives, and how late packets were.
+    /// Ends the run; gives its results and how late packets were.
     ///
     /// # Errors
     /// When the capture could not be written.

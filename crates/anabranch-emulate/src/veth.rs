@@ -19,15 +19,16 @@ use crate::system;
 
 /// The hardware address of a node's devices; each is alone in its network.
 pub(crate) const NODE_ADDRESS: [u8; 6] = [0x02, 0x61, 0x6e, 0x61, 0, 1];
-/// That of the emulator's devices. Nothing is sent to it: devices that know no ARP send to their own address.
+/// The hardware address of the emulator's devices. Nothing is sent to it: devices without ARP send to their
+/// own address.
 pub(crate) const CARRIER_ADDRESS: [u8; 6] = [0x02, 0x61, 0x6e, 0x61, 0, 2];
 
 /// A block of the ring: the longest packet of IP finds room in it.
 const BLOCK: usize = 1 << 17;
 /// Blocks of a ring, 16 MiB in all: 10,496 packets where the MTU is 1500.
 const BLOCKS: usize = 128;
-/// Before a packet's IP header a frame has at most so many bytes: the kernel's header of 32 and a socket
-/// address of 20, the Ethernet header of 14 and what aligns them to 16.
+/// The most bytes before a packet's IP header in a frame: the kernel's header of 32, a socket address of 20,
+/// the Ethernet header of 14, and alignment to 16.
 const HEADROOM: usize = 80;
 /// `TPACKET_ALIGNMENT`.
 const ALIGNMENT: usize = 16;
@@ -41,14 +42,14 @@ pub(crate) struct PacketSocket {
     overruns: u64,
 }
 
-/// What there was to read.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     Nothing,
     /// A packet that is complete.
     Packet,
-    /// One that the hardware of the device was to cut into several or to give its checksum, which happens
-    /// only where somebody has turned on the offloads of a node's device.
+    /// A packet that the device's hardware was to split or to give its checksum. That happens only if the
+    /// offloads of a node's device have been turned on.
     Unfinished,
 }
 
@@ -57,15 +58,15 @@ impl PacketSocket {
     /// bytes.
     pub(crate) fn open(device: &str, mtu: u32) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        // Of no protocol: it takes nothing before it is bound.
+        // The socket is for no protocol, so it receives nothing before it is bound.
         let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
         let set = |name: c_int, values: &[u32]| {
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
             system::set_option(socket.as_fd(), libc::SOL_PACKET, name, &bytes)
         };
         set(libc::PACKET_VERSION, &[libc::tpacket_versions::TPACKET_V2 as u32])?;
-        // It sees only what the node sends. What it sends itself goes to the device at once, which is there
-        // before its queue is.
+        // The socket gets only what the node sends. Packets sent through it go directly to the device,
+        // bypassing its queue.
         set(libc::PACKET_IGNORE_OUTGOING, &[1])?;
         set(libc::PACKET_QDISC_BYPASS, &[1])?;
         let frame = (HEADROOM + mtu as usize).next_multiple_of(ALIGNMENT);
@@ -123,7 +124,7 @@ impl AsFd for PacketSocket {
 #[derive(Debug)]
 struct Ring {
     memory: NonNull<u8>,
-    /// Of a frame, in bytes.
+    /// Bytes of a frame.
     frame: usize,
     frames: usize,
     /// The frame that the kernel fills next.
@@ -132,9 +133,9 @@ struct Ring {
 
 /// A packet in the ring.
 struct Frame<'a> {
-    /// From its IP header on.
+    /// The packet from its IP header on.
     bytes: &'a [u8],
-    /// Whether it is whole and has its checksums.
+    /// Whether the packet is complete and has its checksums.
     is_finished: bool,
 }
 
@@ -145,7 +146,7 @@ impl Ring {
     /// Maps the ring that the socket has been given.
     fn map(socket: BorrowedFd<'_>, frame: usize, frames: usize) -> io::Result<Self> {
         let rights = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at a place that the kernel chooses, which nobody else knows.
+        // SAFETY: a new mapping at an address that the kernel chooses, which nothing else uses.
         let memory = unsafe { mmap(ptr::null_mut(), BLOCK * BLOCKS, rights, MapFlags::SHARED, socket, 0) }?;
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Self { memory, frame, frames, next: 0 })

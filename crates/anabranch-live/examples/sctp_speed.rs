@@ -1,5 +1,5 @@
-//! How fast bulk goes through the live stack on the loopback address: both ends in this program, a driver
-//! each.
+//! Measures how fast bulk data passes through the live stack on the loopback address: both ends are in this
+//! program, each with its own driver.
 //!
 //! `cargo run --release -p anabranch-live --example sctp_speed -- [MEGABYTES] [MESSAGE BYTES] [MTU]` prints
 //! one line of JSON.

@@ -1,4 +1,4 @@
-//! Which connection of a host wants to be woken when.
+//! The times at which the connections of a host want to be woken.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ impl<Id: Copy + Ord> Alarms<Id> {
         self.0.first().map_or(Time::NEVER, |(at, _)| *at)
     }
 
-    /// One whose time has come.
+    /// A connection whose time has come.
     pub(crate) fn due(&self, now: Time) -> Option<Id> {
         self.0.first().filter(|(at, _)| *at <= now).map(|(_, id)| *id)
     }

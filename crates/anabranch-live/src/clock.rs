@@ -1,4 +1,4 @@
-//! The time of endpoints: what has passed since the start of the program, by a clock that nobody sets.
+//! The time of endpoints: the time since the start of the program, by a clock that is never set.
 #![expect(clippy::disallowed_types, reason = "this is where the wall clock comes in")]
 
 use std::time::Instant;
@@ -10,13 +10,13 @@ use anabranch_transport::time::Time;
 pub struct Clock(Instant);
 
 impl Clock {
-    /// One whose time is zero now.
+    /// A clock whose time is zero now.
     #[must_use]
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// What has passed since.
+    /// The time since the start.
     #[must_use]
     pub fn now(&self) -> Time {
         Time::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX - 1))

@@ -33,7 +33,7 @@ const MOST_NOTED: usize = 4096;
 /// The token of the waker; sockets have theirs from 0 on.
 const WAKER: Token = Token(usize::MAX);
 
-/// What packets are carried in.
+/// How packets are carried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// IP itself, where the system permits it (SCTP).
@@ -44,13 +44,13 @@ pub enum Carrier {
     Udp(u16),
 }
 
-/// What a driver is made with.
+/// The settings of a driver.
 #[derive(Clone, Debug)]
 pub struct DriverSettings {
     /// Addresses to bind to; none for all that the system has, between which it chooses, or all behind the
     /// devices.
     pub addresses: Vec<IpAddr>,
-    /// What packets are carried in.
+    /// How packets are carried.
     pub carrier: Carrier,
     /// The largest IP packet in bytes.
     pub mtu: u32,
@@ -63,9 +63,9 @@ pub struct DriverSettings {
 /// Something to be done with the host.
 type Job<H> = Box<dyn FnOnce(&mut H, Time) + Send>;
 
-/// What a driver does next.
+/// An order to a driver's thread.
 enum Order<H> {
-    /// Let packets leave from this address, too.
+    /// Use this address for packets as well.
     Bind(IpAddr, Sender<Result<(), String>>),
     Do(Job<H>),
     Stop,
@@ -78,20 +78,20 @@ pub struct Driver<H = sctp::Host> {
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
     port: Option<u16>,
-    /// Why the thread has ended, where nobody has stopped it.
+    /// Why the thread has ended without being stopped.
     failure: Arc<OnceLock<String>>,
 }
 
-/// What a driver tells: the events of a while, the earliest first. It is called from the driver's thread,
-/// holds up everything while it runs, and may have something done with the host at once.
+/// Gets the events of a driver, the earliest first. It is called from the driver's thread, holds up
+/// everything while it runs, and may use the host directly.
 pub type Listener<H = sctp::Host> = Box<dyn FnMut(&mut H, Time, Vec<<H as Stack>::Event>) + Send>;
 
-/// What a host is made with besides its settings.
+/// The sources of a host's random numbers.
 #[derive(Debug)]
 pub struct Randomness {
-    /// What strangers must not guess is made from it.
+    /// The source of numbers that strangers must not guess.
     pub secret: Secret,
-    /// Where the rest comes from.
+    /// The source of all other numbers.
     pub streams: Streams,
 }
 
@@ -165,7 +165,7 @@ impl<H: Stack> Driver<H> {
         let failure = Arc::new(OnceLock::new());
         let told = Arc::clone(&failure);
         let work = move || {
-            // Nothing that the thread worked with is used after a panic.
+            // After a panic, nothing that the thread worked with is used.
             let end = catch_unwind(AssertUnwindSafe(|| driver.run()));
             let why = match end {
                 Ok(Ok(())) => return,
@@ -189,7 +189,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 impl<H> Driver<H> {
-    /// Why the thread has ended although nobody has stopped it, in one sentence: a panic, or an error of the
+    /// Why the thread has ended without being stopped, in one sentence: a panic, or an error of the
     /// system. From then on nothing is sent or received, orders are not carried out, and
     /// [`ask`](Self::ask) has no answer.
     pub fn failure(&self) -> Option<&str> {
@@ -217,7 +217,7 @@ impl<H> Driver<H> {
         inbox.recv().ok()
     }
 
-    /// Lets packets leave from this address and come there, too.
+    /// Uses this address for packets in both directions.
     ///
     /// # Errors
     /// When no socket can be bound there: one sentence.
@@ -251,7 +251,7 @@ enum Socket {
 }
 
 impl Socket {
-    /// Whether packets from this address leave here.
+    /// Whether packets from this address leave through this socket.
     fn has(&self, local: IpAddr) -> bool {
         match self {
             Self::Raw(raw) => raw.local == local,
@@ -260,7 +260,7 @@ impl Socket {
         }
     }
 
-    /// Whether it is bound to no address, so that packets from this one leave here, too.
+    /// Whether the socket is bound to no address, so that packets from this one leave through it as well.
     const fn is_for_any(&self, local: IpAddr) -> bool {
         let bound = match self {
             Self::Raw(raw) => raw.local,
@@ -270,7 +270,7 @@ impl Socket {
         bound.is_unspecified() && bound.is_ipv4() == local.is_ipv4()
     }
 
-    /// Whether packets to this address can leave here.
+    /// Whether packets to this address can leave through this socket.
     fn reaches(&self, remote: IpAddr) -> bool {
         match self {
             Self::Raw(raw) => raw.local.is_ipv4() == remote.is_ipv4(),
@@ -362,7 +362,7 @@ struct Loop<H: Stack> {
     buffers: Buffers,
     /// Through which of several devices packets between two addresses came last; answers leave there.
     devices: BTreeMap<(IpAddr, IpAddr), usize>,
-    /// A socket has no room for what is to be sent.
+    /// Whether a socket has no room for what is to be sent.
     is_blocked: bool,
 }
 
@@ -432,7 +432,7 @@ impl<H: Stack> Loop<H> {
         }
     }
 
-    /// How long nothing has to be done.
+    /// How long nothing has to be done; `None` means until something arrives.
     fn timeout(&self) -> Option<StdDuration> {
         let next = self.host.next_timeout();
         if next.is_never() {
@@ -462,7 +462,7 @@ impl<H: Stack> Loop<H> {
             };
             match read {
                 Ok(()) => self.settle(),
-                // What came back from a peer that is not there has been read with it.
+                // This error reports an unreachable peer; it has been cleared by reading it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error) => return error.kind() == io::ErrorKind::Interrupted,
             }
@@ -470,7 +470,7 @@ impl<H: Stack> Loop<H> {
         true
     }
 
-    /// Sends what is to be sent and tells what is to be told.
+    /// Sends the host's packets and reports its events.
     fn settle(&mut self) {
         loop {
             self.transmit();
@@ -488,7 +488,7 @@ impl<H: Stack> Loop<H> {
             let Some(transmit) = self.host.poll_transmit(most) else { return };
             let count = transmit.bytes.len().div_ceil(transmit.segment);
             let (sent, result) = send(&self.sockets, &self.devices, &transmit);
-            // What cannot be sent for another reason is as if the network had lost it.
+            // A packet that cannot be sent for another reason counts as lost in the network.
             if let Err(error) = result
                 && error.kind() == io::ErrorKind::WouldBlock
             {

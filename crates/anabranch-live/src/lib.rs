@@ -1,13 +1,13 @@
-//! The protocols of [`anabranch_transport`] with what they leave out: the bytes of messages, addresses, a
-//! clock, sockets.
+//! The protocols of [`anabranch_transport`] with the parts that they leave out: the bytes of messages,
+//! addresses, a clock, sockets.
 //!
 //! There are two layers. A host, of SCTP ([`sctp::Host`]) or of TCP and Multipath TCP ([`stream::Host`]), has
 //! connections with many peers and still does no input or output: datagrams and the time go in, datagrams and
 //! events come out, so that it runs in a test as it does on a socket. A [`Driver`](driver::Driver) is one
 //! thread with sockets, a clock and a host.
 //!
-//! SCTP travels in UDP (RFC 6951), for which nobody needs to be root, or in IP itself where the system
-//! permits raw sockets. All protocols travel in IP through TUN devices, for which somebody has to be root.
+//! SCTP travels in UDP (RFC 6951), which needs no root, or directly in IP where the system permits raw
+//! sockets. All protocols travel in IP through TUN devices, which need root.
 
 mod alarms;
 pub mod clock;

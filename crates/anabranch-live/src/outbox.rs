@@ -1,4 +1,4 @@
-//! What a host wants sent: packets one behind the other, each with the addresses it goes between.
+//! The packets that a host wants to send, one after the other, each with the addresses that it goes between.
 
 use std::ops::Range;
 
@@ -9,18 +9,17 @@ use crate::route::Route;
 /// Several packets of one length are sent together only as long as they fit into one of IP.
 const MOST_BYTES_TOGETHER: usize = u16::MAX as usize - 64;
 
-/// At most this many bytes wait for a device that has no room. Packets that come then are as if the network
-/// had lost them.
+/// The most bytes that wait for a device without room. Further packets count as lost in the network.
 const MOST_WAITING: usize = 16 << 20;
 
 /// Datagrams to be sent, all to the same place.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
-    /// From where to where.
+    /// The addresses and ports that it goes between.
     pub route: Route,
     /// The ECN field of each.
     pub ecn: Ecn,
-    /// One or several datagrams, one behind the other.
+    /// One or several datagrams, one after the other.
     pub bytes: &'a [u8],
     /// The length of each, of which the last one may be shorter; that of `bytes` where there is one.
     pub segment: usize,
@@ -31,7 +30,7 @@ pub struct Transmit<'a> {
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
     packets: Vec<(Route, Ecn, Range<usize>)>,
-    /// How many of them have been taken.
+    /// How many packets have been taken.
     taken: usize,
 }
 
@@ -46,8 +45,8 @@ impl Outbox {
         self.packets.push((route, ecn, start..self.bytes.len()));
     }
 
-    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one
-    /// place.
+    /// The next datagrams to send: up to `most` datagrams of one length, and a shorter one after them, to one
+    /// address.
     pub(crate) fn take(&mut self, most: usize) -> Option<Transmit<'_>> {
         let Some((route, ecn, first)) = self.packets.get(self.taken).cloned() else {
             self.packets.clear();
@@ -72,7 +71,7 @@ impl Outbox {
         Some(Transmit { route, ecn, bytes: &self.bytes[first.start..end], segment })
     }
 
-    /// The last so many datagrams of what was taken could not be sent: they are given again.
+    /// Puts back the last `count` of the datagrams taken, which could not be sent.
     pub(crate) fn put_back(&mut self, count: usize) {
         self.taken -= count;
     }

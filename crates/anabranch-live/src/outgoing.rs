@@ -5,11 +5,10 @@ use std::collections::VecDeque;
 use anabranch_transport::endpoint::Endpoint;
 use anabranch_transport::ground::Payload;
 
-/// At least this many bytes are kept before a search for those that are no longer needed, since it costs
-/// time.
+/// With fewer bytes, there is no search for those that are no longer needed, as it costs time.
 const LEAST_SWEPT: usize = 256 * 1024;
-/// What is written to a stream is kept in pieces of so many bytes at most, each of which is forgotten as a
-/// whole.
+/// The most bytes in a piece; data that is written to a stream is kept in pieces, each of which is forgotten
+/// as a whole.
 const MOST_IN_PIECE: usize = 32 * 1024;
 
 /// Messages, or pieces of a stream, by their offset in the stream of all that the application has handed
@@ -19,7 +18,7 @@ pub(crate) struct Outgoing {
     messages: VecDeque<Kept>,
     /// Bytes of them.
     bytes: usize,
-    /// With this many bytes kept, those that are no longer needed are looked for.
+    /// The number of kept bytes at which those no longer needed are searched for.
     sweep_at: usize,
     /// Where the next message begins.
     next: u64,
@@ -33,7 +32,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Where what comes behind it begins.
+    /// The position after the last byte.
     const fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
@@ -67,7 +66,7 @@ impl Outgoing {
         payload
     }
 
-    /// Forgets the last so many bytes of a stream, which were not taken.
+    /// Removes the last `bytes` bytes of a stream, which were not taken.
     pub(crate) fn cut(&mut self, bytes: u32) {
         self.next -= u64::from(bytes);
         self.bytes -= bytes as usize;

@@ -55,7 +55,7 @@ impl Raw {
         let mut datagram = &buffer[..length];
         let mut local = self.local;
         if from.is_ipv4() {
-            // A raw socket of IPv4 gives the IP header, too.
+            // A raw socket of IPv4 also returns the IP header.
             let header = usize::from(datagram.first().map_or(0, |first| first & 15)) * 4;
             let Some(destination) = datagram.get(16..20).filter(|_| header >= 20 && header <= length) else {
                 return Ok(());

@@ -1,4 +1,4 @@
-//! Where packets of a path go.
+//! The addresses that packets of a path go between.
 
 use std::net::IpAddr;
 
@@ -28,8 +28,9 @@ pub(crate) fn is_unicast(address: IpAddr) -> bool {
     !(address.is_unspecified() || address.is_multicast() || address == IpAddr::from([255; 4]))
 }
 
-/// Which of our addresses packets to this one should leave from: the one that agrees with it in the most
-/// leading bits, as those of one network do. With one of another version, or none, the system chooses.
+/// The address of ours from which packets to `remote` should leave: the one that shares the most leading bits
+/// with it, as addresses in one network do. If all are of the other version, or there is none, the system
+/// chooses.
 pub(crate) fn source_for(locals: &[IpAddr], remote: IpAddr) -> IpAddr {
     let unspecified = match remote {
         IpAddr::V4(_) => IpAddr::from([0; 4]),

@@ -15,7 +15,7 @@ pub fn secret() -> io::Result<Secret> {
     Ok(Secret(bytes))
 }
 
-/// Where what nobody needs to guess comes from, such as the jitter of heartbeats: other numbers in each run
+/// The source of numbers that need not be secret, such as the jitter of heartbeats: they differ in each run
 /// of the program.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What a driver drives: a host of some transport, which does no input or output itself.
+//! The interface between a driver and a host of some transport, which does no input or output itself.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::time::Time;
@@ -12,26 +12,25 @@ pub trait Stack: Send + 'static {
     /// The number of its protocol in the header of IP.
     const PROTOCOL: u8;
 
-    /// What it tells, with the number of the connection that it is about.
+    /// An event, with the number of the connection that it is about.
     type Event: Send + 'static;
 
-    /// Takes what is behind the header of IP, or of UDP.
+    /// Handles a datagram, given from after the header of IP or UDP.
     fn handle_datagram(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]);
 
-    /// When [`Stack::handle_timeout`] is to be called; [`Time::NEVER`] where nothing is to be waited for.
+    /// When [`Stack::handle_timeout`] has to be called; [`Time::NEVER`] if no timer runs.
     fn next_timeout(&self) -> Time;
 
     /// The time that [`Stack::next_timeout`] named has come.
     fn handle_timeout(&mut self, now: Time);
 
-    /// What there is to tell, the earliest first.
+    /// The next event, the earliest first.
     fn poll_event(&mut self) -> Option<Self::Event>;
 
-    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one
-    /// place.
+    /// The next datagrams to send: up to `most` datagrams of one length, and a shorter one after them, to one
+    /// address.
     fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>>;
 
-    /// The last so many datagrams of what [`Stack::poll_transmit`] gave could not be sent: they are given
-    /// again.
+    /// Puts back the last `count` datagrams from [`Stack::poll_transmit`], which could not be sent.
     fn untransmit(&mut self, count: usize);
 }

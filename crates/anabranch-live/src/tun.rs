@@ -11,7 +11,7 @@ use std::net::IpAddr;
 /// A device, and which addresses are behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunDevice {
-    /// Its name. Where there is no such device yet it is made, and is gone with the driver.
+    /// The device's name. A device that does not exist yet is created, and removed with the driver.
     pub name: String,
     /// The addresses at this end: those that the kernel routes to the device, none of them its own.
     pub addresses: Vec<IpAddr>,
@@ -61,7 +61,7 @@ mod linux {
         addresses: Vec<IpAddr>,
         /// All addresses of this end: what comes to one may come through the device of another one.
         accepted: Vec<IpAddr>,
-        /// What is carried in IP.
+        /// The protocol that IP carries.
         protocol: u8,
     }
 
@@ -83,7 +83,7 @@ mod linux {
                     .inherit_enable_state()
                     .build_sync()?;
                 device.set_nonblocking(true)?;
-                // Whoever may use a device may not change it, unless he is root.
+                // A user who may use a device may not change it, except for root.
                 if u32::from(device.mtu()?) != mtu {
                     device.set_mtu(u16::try_from(mtu).unwrap_or(u16::MAX))?;
                 }
@@ -126,7 +126,7 @@ mod linux {
             (bytes.len().div_ceil(segment), Ok(()))
         }
 
-        /// Reads a batch; calls `each` with what is behind the header of IP, where it is for us.
+        /// Reads a batch; calls `each` with what follows the IP header of packets that are for us.
         pub(crate) fn receive(
             &self,
             buffers: &mut Buffers,
@@ -159,7 +159,7 @@ mod other {
     use crate::route::Route;
     use crate::udp::Buffers;
 
-    /// There is none.
+    /// A TUN device cannot exist on this system.
     pub(crate) enum Tun {}
 
     impl Tun {

@@ -9,9 +9,9 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 use crate::outbox::Transmit;
 use crate::route::Route;
 
-/// What one read may bring: the system may put many datagrams of one sender together.
+/// The most bytes of one read: the system may combine many datagrams of one sender.
 const BUFFER_BYTES: usize = 65_536;
-/// What the system is asked to keep for a socket, in bytes; it may give less.
+/// The buffer that the system is asked for, for each socket, in bytes; it may give less.
 const KERNEL_BUFFER_BYTES: usize = 4 << 20;
 
 /// A socket of UDP.
@@ -22,7 +22,7 @@ pub(crate) struct Udp {
     pub(crate) local: IpAddr,
 }
 
-/// Memory for what is read.
+/// Memory for reading.
 pub(crate) struct Buffers {
     bytes: Vec<u8>,
     meta: Vec<RecvMeta>,
@@ -33,7 +33,7 @@ impl Buffers {
         Self { bytes: vec![0; BATCH_SIZE * BUFFER_BYTES], meta: vec![RecvMeta::default(); BATCH_SIZE] }
     }
 
-    /// One buffer, as large as a packet can be.
+    /// The first buffer, as large as the largest packet.
     pub(crate) fn first(&mut self) -> &mut [u8] {
         &mut self.bytes[..BUFFER_BYTES]
     }
@@ -52,7 +52,7 @@ impl Udp {
             socket.into()
         });
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
-        // As much as is permitted.
+        // The system may give less than this.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&io), KERNEL_BUFFER_BYTES);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&io), KERNEL_BUFFER_BYTES);
         Ok(Self { io, state, local: address })

@@ -38,7 +38,7 @@ fn a_panic_is_told_in_a_sentence() {
     let port = driver.udp_port().expect("it is UDP");
     assert_eq!(driver.failure(), None);
     assert_eq!(driver.ask(|host, _| host.associations()), Some(0));
-    // As a bug in the host, or in what is told of it, would.
+    // A bug in the host, or in a listener, would do this.
     assert_eq!(driver.ask(|_, _| panic!("a state that cannot be")), None::<()>);
     for _ in 0..500 {
         if driver.failure().is_some() {

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 const PORT: u16 = 9899;
 const STREAMS: Streams = Streams { seed: 1, replication: 0 };
 
-/// What the network does to datagrams, each with this probability.
+/// The impairments of datagrams, each with this probability.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weather {
     loss: f64,
@@ -25,18 +25,18 @@ struct Weather {
     reordering: f64,
 }
 
-/// Two hosts, each with these addresses, and what is on its way between them.
+/// Two hosts, each with these addresses, and the packets between them.
 struct World {
     now: Time,
     hosts: [Host; 2],
     weather: Weather,
     rng: Rng,
-    /// By arrival and order of sending: to whom, from where to where.
+    /// By arrival and order of sending: the receiver, the route, and the bytes.
     network: BTreeMap<(Time, u64), (usize, Route, Vec<u8>)>,
     sent: u64,
-    /// Nothing passes between these last parts of addresses.
+    /// The last parts of addresses between which nothing passes.
     cut: BTreeSet<u8>,
-    /// Nothing leaves from these addresses or comes to them.
+    /// Addresses that neither send nor receive.
     unplugged: BTreeSet<IpAddr>,
     events: [Vec<(AssociationId, HostEvent)>; 2],
     datagrams: u64,
@@ -113,7 +113,7 @@ impl World {
             while let Some(transmit) = self.hosts[index].poll_transmit(8) {
                 let Route { local, remote, port } = transmit.route;
                 assert!(!local.is_unspecified());
-                // As the other side sees it.
+                // The route from the other side's point of view.
                 let route = Route { local: remote, remote: local, port };
                 datagrams.extend(
                     transmit.bytes.chunks(transmit.segment).map(|datagram| (route, datagram.to_vec())),
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// Until then, or until nothing can happen any more.
+    /// Runs until then, or until nothing can happen any more.
     fn run_until(&mut self, end: Time) {
         loop {
             self.exchange();
@@ -376,7 +376,7 @@ fn a_change_that_is_signed_with_another_secret_is_not_heeded() {
     assert_eq!(world.hosts[1].addresses(world.accepted()).expect("it lives").0.len(), 1);
 }
 
-/// RFC 9260 section 5.2.4 A: the end that is left over goes on with the one that begins again.
+/// RFC 9260 section 5.2.4 A: the remaining end continues with the one that begins again.
 #[test]
 fn a_peer_that_restarts_is_known_again() {
     let mut world = World::new(2, Weather::default());
@@ -501,7 +501,7 @@ fn a_slow_reader_holds_the_sender_back() {
     for number in 0..100 {
         world.send(0, id, message(0, false, number, 1_000));
     }
-    // Nobody reads at host 1: its events wait.
+    // The application does not read at host 1, so its events wait.
     let mut end = world.now + Duration::from_secs(20);
     let mut waiting = 0;
     while world.now < end {

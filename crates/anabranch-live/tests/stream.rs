@@ -17,7 +17,7 @@ use proptest::prelude::*;
 const PORT: u16 = 5_001;
 const STREAMS: Streams = Streams { seed: 1, replication: 0 };
 
-/// What the network does to packets, each with this probability.
+/// The impairments of packets, each with this probability.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weather {
     loss: f64,
@@ -27,7 +27,7 @@ struct Weather {
     damage: f64,
 }
 
-/// What one end does: how much it writes, what it has read.
+/// The application at one end: how much it writes, and what it has read.
 #[derive(Debug, Default)]
 struct User {
     id: Option<ConnectionId>,
@@ -45,12 +45,12 @@ struct World<E: StreamEnd> {
     users: [User; 2],
     weather: Weather,
     rng: Rng,
-    /// By arrival and order of sending: to whom, from where to where.
+    /// By arrival and order of sending: the receiver, the route, and the bytes.
     network: BTreeMap<(Time, u64), (usize, Route, Vec<u8>)>,
     sent: u64,
-    /// Nothing passes on this network.
+    /// The network on which nothing passes.
     cut: Option<u8>,
-    /// Somebody changes what is sent on this network, and makes TCP's checksum right again.
+    /// The network on which data is changed on its way, with a TCP checksum made valid again.
     meddled: Option<u8>,
     /// Octets that came on each network.
     carried: [u64; 2],
@@ -104,7 +104,7 @@ impl<E: StreamEnd> World<E> {
         }
     }
 
-    /// Host 0 opens a connection with host 1, which waits; both write so much.
+    /// Host 0 opens a connection with host 1, which listens; both write this much.
     fn connect(&mut self, config: &E::Config, local_port: u16, sizes: [u64; 2]) {
         let _ = self.hosts[1].listen(PORT, config);
         for (user, size) in self.users.iter_mut().zip(sizes) {
@@ -188,11 +188,11 @@ impl<E: StreamEnd> World<E> {
         }
     }
 
-    /// Until then, or until nothing can happen any more.
+    /// Runs until then, or until nothing can happen any more.
     fn run_for(&mut self, length: Duration) {
         let end = self.now + length;
         loop {
-            // What is written may be sent at once, and what is read makes room.
+            // Written data may be sent at once, and reading makes room.
             self.exchange();
             self.exchange();
             let arrival = self.network.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
@@ -322,7 +322,7 @@ fn a_flood_of_syn_leaves_nothing_behind() {
     flood.run_for(Duration::from_millis(100));
     let mut other = World::<tcp::Connection>::new(1, Weather::default());
     for port in 1..1_000 {
-        // Its SYN, which nobody answers for.
+        // Its SYN, to which nothing answers.
         other.hosts[0]
             .connect(other.now, &tcp::Config::default(), port, &[address(1, 0)], PORT)
             .expect("the settings are possible");

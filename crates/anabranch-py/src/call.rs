@@ -93,7 +93,7 @@ impl LiveCall {
 
     /// A frame of the peer's has arrived, this long after it was made.
     fn arrived(&mut self, index: u64, delay_s: f64) {
-        // What the peer says is not believed beyond what there can be.
+        // Numbers from the peer are ignored unless they are possible.
         match index {
             _ if index < self.made => self.hear(index, delay_s),
             _ if index < self.made + MOST_EARLY => _ = self.early.insert(index, delay_s),
@@ -109,7 +109,7 @@ impl LiveCall {
         self.call.handle_event(Time::ZERO, Side::A, &event, &mut Commands::default());
     }
 
-    /// What was heard of the peer so far, by the names that a simulated call's scalars have.
+    /// The scalars for what was heard of the peer so far, by the names that a simulated call's have.
     fn heard<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         if let Some(measures) = self.call.measures(Side::B) {

@@ -31,7 +31,7 @@ pub(crate) struct Emulation {
     /// The scenario as TOML, with every default filled in.
     settings: String,
     links: Vec<String>,
-    /// None once it is closed.
+    /// `None` once it is closed.
     running: Mutex<Option<emulate::Emulator>>,
 }
 
@@ -59,7 +59,7 @@ impl Emulation {
         Ok(Self { name, seed, settings, links, running: Mutex::new(Some(emulator)) })
     }
 
-    /// Asks the emulation, while Python goes on.
+    /// Asks the emulation, while other Python threads go on.
     fn ask<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&emulate::Emulator) -> T + Send) -> PyResult<T> {
         let answer = py.detach(|| {
             let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +145,7 @@ impl Emulation {
         })
     }
 
-    /// The descriptors that stand for a node's network and mounts and for the namespace of processes.
+    /// The descriptors of a node's network, mount and process namespaces.
     fn descriptors(&self, py: Python<'_>, node: &str) -> PyResult<Option<[i32; 3]>> {
         self.ask(py, |emulator| emulator.descriptors(node))
     }
@@ -181,8 +181,7 @@ impl Emulation {
     }
 }
 
-/// Moves the calling thread into the namespaces that these files stand for; programs that it starts are in
-/// them.
+/// Moves the calling thread into the namespaces of these files; programs that it starts are in them.
 #[pyfunction]
 pub(crate) fn enter_namespaces(network: PathBuf, mounts: PathBuf, processes: PathBuf) -> PyResult<()> {
     emulate::enter(&network, &mounts, Some(&processes)).map_err(LiveError::new_err)

@@ -11,7 +11,7 @@ mod scenario;
 #[cfg(target_os = "linux")]
 mod testbed;
 
-// Python's own, so that they are `AnabranchError`s, too: a class made here has one base only.
+// These are Python's classes, so that they are `AnabranchError`s: a class made here can have only one base.
 pyo3::import_exception!(anabranch.errors, LiveError);
 pyo3::import_exception!(anabranch.errors, RunError);
 pyo3::import_exception!(anabranch.errors, ScenarioError);

@@ -1,4 +1,5 @@
-//! SCTP on sockets: a host with a thread of its own, which Python gives orders and asks for news.
+//! SCTP on sockets: a host with a thread of its own, to which Python gives orders and which it asks for
+//! events.
 
 #![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
@@ -20,16 +21,16 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::{LiveError, ScenarioError};
 
-/// Associations that peers have opened and nobody has taken note of, at most: while there are as many, others
-/// are refused (as many as Linux lets wait at a listening socket: `SOMAXCONN`).
+/// How many associations from peers may wait until Python takes note of them; beyond that, others are
+/// refused. Linux lets as many wait at a listening socket (`SOMAXCONN`).
 const MOST_UNNOTICED: usize = 4096;
 
-/// What there is to tell, and whether it has been said that there is something.
+/// The waiting events, and whether Python has been told that there are any.
 #[derive(Default)]
 struct News {
     events: Vec<(AssociationId, HostEvent)>,
     is_announced: bool,
-    /// How many of them tell of an association that a peer has opened.
+    /// How many of them report an association that a peer has opened.
     accepted: usize,
 }
 
@@ -37,7 +38,7 @@ struct News {
 /// can wait for.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub(crate) struct LiveHost {
-    /// None once it is closed.
+    /// `None` once it is closed.
     driver: Mutex<Option<Driver>>,
     news: Arc<Mutex<News>>,
 }
@@ -61,7 +62,7 @@ fn settings(json: &str) -> PyResult<Config> {
 }
 
 impl LiveHost {
-    /// Has something done by the host's thread and waits for it, while Python goes on.
+    /// Has the host's thread do something and waits for the result, while other Python threads go on.
     fn ask<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -73,7 +74,7 @@ impl LiveHost {
         })
     }
 
-    /// Why the thread has ended, where nobody has stopped it.
+    /// Why the thread has ended without being stopped.
     fn failure(&self) -> Option<String> {
         lock(&self.driver).as_ref().and_then(Driver::failure).map(Into::into)
     }
@@ -110,7 +111,7 @@ impl LiveHost {
             news.events.extend(told);
             if !std::mem::replace(&mut news.is_announced, true) {
                 drop(news);
-                // Who waits at the other end looks from time to time, should this one be lost.
+                // If this byte is lost, the other end will still look from time to time.
                 let _ = bell.send(&[1]);
             }
         });
@@ -229,8 +230,8 @@ impl LiveHost {
         });
     }
 
-    /// What there is to tell since the last call: association, what happened, and its particulars. Once that
-    /// is all and the thread has ended, the sentence that says why.
+    /// The events since the last call: association, what happened, and particulars. If the thread has ended,
+    /// an error with the reason follows the last of them.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let News { events, accepted, .. } = std::mem::take(&mut *lock(&self.news));
         if accepted >= MOST_UNNOTICED
@@ -288,7 +289,7 @@ impl LiveHost {
         scalars(py, &row)
     }
 
-    /// How many associations there are, and how many datagrams were no packets.
+    /// The number of associations, and of datagrams that were not packets.
     fn counts(&self, py: Python<'_>) -> PyResult<(usize, u64)> {
         self.ask(py, |host, _| (host.associations(), host.malformed()))
     }
@@ -307,7 +308,7 @@ pub(crate) fn scalars<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, Py
     Ok(dict)
 }
 
-/// What happened, in a word.
+/// The name of an event.
 const fn kind(event: &HostEvent) -> &'static str {
     match event {
         HostEvent::Abandoned(_) => "abandoned",

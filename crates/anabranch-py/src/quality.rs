@@ -23,7 +23,7 @@ pub(crate) fn emodel(py: Python<'_>, terms: &Bound<'_, PyDict>) -> PyResult<Vec<
     Ok(rows)
 }
 
-/// What the keys of a call mean; every other key is a parameter of the recommendation.
+/// Rates a call. Some keys describe the call; every other key is a parameter of the recommendation.
 fn rate(terms: &Bound<'_, PyDict>) -> Result<Rating, String> {
     let mut form = EModel::G107;
     let mut call = CallParameters { delay_ms: 0.0, loss_percent: 0.0, burst_ratio: 1.0, ie: 0.0, bpl: 4.3 };

@@ -255,7 +255,7 @@ fn axis_value<'py>(py: Python<'py>, value: &AxisValue) -> PyResult<Bound<'py, Py
     })
 }
 
-/// One run.
+/// Runs a scenario once.
 #[pyfunction]
 #[pyo3(signature = (scenario, cell = 0, seed = None, replication = 0, trace = false, capture = None))]
 pub(crate) fn run<'py>(
@@ -428,7 +428,7 @@ pub(crate) fn schema() -> String {
     serde_json::to_string_pretty(&schema).expect("a schema is a tree of plain values") + "\n"
 }
 
-/// What can be chosen: category to kinds and their descriptions.
+/// The available models: category -> kinds, each with its description.
 #[pyfunction]
 pub(crate) fn models(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);

@@ -46,7 +46,7 @@ impl Testbed {
             let mut one = study.cell(cell).map_err(|error| ScenarioError::new_err(error.to_string()))?;
             one.seed = seed;
             let interval = Duration::from_millis(interval_ms);
-            // What no kernel has comes before what this machine does not permit.
+            // Errors about what no kernel has come before those about what this machine does not permit.
             let prepared = emulate::Prepared::new(&one, replication, trace, interval, usrsctp);
             let prepared = prepared.map_err(ScenarioError::new_err)?;
             let create = |path: PathBuf| {

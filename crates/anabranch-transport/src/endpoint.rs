@@ -1,4 +1,4 @@
-//! What every transport endpoint is: a state machine without clock, socket or thread.
+//! The interface of all transport endpoints: a state machine without clock, socket or thread.
 //!
 //! # The contract
 //! `now` comes in, [`Output`] comes out. After every [`Endpoint::handle_input`] call
@@ -35,24 +35,23 @@ pub trait Transport {
     fn build(&self, site: &Site<'_>) -> Result<Self::Endpoint, String>;
 }
 
-/// What an endpoint has to know of the place where it is built.
+/// What an endpoint needs to know about the place where it is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// Which end of the connection it is.
+    /// The endpoint's end of the connection.
     pub side: Side,
     /// The largest IP packet that each of its paths carries, in bytes.
     pub mtus: &'a [u32],
     /// The version of IP.
     pub ip: IpVersion,
-    /// Where everything random in it comes from.
+    /// The source of all its random numbers.
     pub streams: Streams,
-    /// What its connection is called: with `flow/call`, the names of TCP's streams start with
-    /// `flow/call/tcp/a`.
+    /// The connection's name: with `flow/call`, the names of TCP's streams start with `flow/call/tcp/a`.
     pub connection: &'a str,
 }
 
 impl Site<'_> {
-    /// What the names of this protocol's streams start with.
+    /// The prefix of the names of this protocol's streams.
     pub(crate) fn name(&self, protocol: &str) -> String {
         format!("{}/{protocol}/{}", self.connection, self.side.name())
     }
@@ -68,11 +67,11 @@ pub trait Endpoint {
         protocol == self.protocol()
     }
 
-    /// What it offers its application.
+    /// The service that it offers its application.
     fn service(&self) -> Service;
 
     /// Gives a path another congestion control than the settings name, for this and further connections.
-    /// False where the protocol has none; the path is one of those that [`Endpoint::sample_paths`] gives.
+    /// Returns false if the protocol has none; `path` is one of those that [`Endpoint::sample_paths`] lists.
     fn set_congestion_control(&mut self, _path: PathId, _control: Controller) -> bool {
         false
     }
@@ -103,9 +102,9 @@ pub trait Endpoint {
         Err(format!("paths: \"{}\" has one; use \"mptcp\" or \"sctp\"", self.protocol()))
     }
 
-    /// Whether a packet is for this endpoint, by what is in it: ports, verification tag, token. Whoever hands
-    /// out packets asks all endpoints this when a packet comes between two addresses that it has not seen
-    /// together. If none of them owns the packet, it is for the [`Listener`](crate::listener::Listener).
+    /// Whether a packet is for this endpoint, judged by its ports, verification tag or token. When a packet
+    /// comes between two addresses that have not been seen together, the caller asks all endpoints. If none
+    /// of them owns the packet, it is for the [`Listener`](crate::listener::Listener).
     fn owns(&self, packet: &Packet) -> bool;
 
     /// Switches half-close on or off (RFC 9293 section 3.6). With it this end goes on sending after its peer
@@ -120,11 +119,12 @@ pub trait Endpoint {
     /// where a protocol has no such numbers.
     fn draw_from(&mut self, _numbers: SecretNumbers) {}
 
-    /// Tells which pieces of its application's data may have to be sent, or sent again: whoever keeps the
-    /// bytes may forget all others. In no order; it takes time in proportion to what is told.
+    /// Names the pieces of its application's data that may have to be sent, or sent again: the keeper of the
+    /// bytes may forget all others. They come in no particular order, in time proportional to their number.
     fn payloads_to_send(&self, each: &mut dyn FnMut(Payload));
 
-    /// The same of its peer's data that has arrived and has not been [delivered](Event::Received) yet.
+    /// Names the pieces of its peer's data that have arrived and have not been [delivered](Event::Received)
+    /// yet.
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload));
 
     /// Takes one input.
@@ -136,17 +136,17 @@ pub trait Endpoint {
     /// The state of every path, for traces; reading it changes nothing.
     fn sample_paths(&self, samples: &mut Vec<PathSample>);
 
-    /// What holds each path back now, for time accounts: nothing where there is no connection. Reading it
-    /// changes nothing.
+    /// What holds each path back now, for time accounts; empty if there is no connection. Reading it changes
+    /// nothing.
     fn sample_limits(&self, _now: Time, _limits: &mut Vec<PathLimit>) {}
 
-    /// What the receiving half waits for, for time accounts; none where nothing waits for anything earlier.
+    /// What the receiving half waits for, for time accounts; `None` if no data waits for earlier data.
     fn head_of_line(&self) -> Option<HeadOfLine> {
         None
     }
 
-    /// How the sending half has sent the data that a [`HeadOfLine`] of its peer names; none where it has it
-    /// no longer.
+    /// How the sending half has sent the data that a [`HeadOfLine`] of its peer names; `None` if it no longer
+    /// keeps it.
     fn transmission(&self, _missing: u64) -> Option<Transmission> {
         None
     }
@@ -155,7 +155,7 @@ pub trait Endpoint {
     fn report(&self, report: &mut Report<'_>);
 }
 
-/// What happens to an endpoint.
+/// An input of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// The application wants something.
@@ -166,19 +166,19 @@ pub enum Input {
     Timeout,
 }
 
-/// What an endpoint wants done.
+/// An output of an endpoint, for its caller to carry out.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(u64)]
 pub enum Output {
     /// Tell the application.
     Event(Event),
-    /// Nothing more now; wake the endpoint at this time ([`Time::NEVER`]: only on other input).
+    /// There is nothing more to do now; call again at this time ([`Time::NEVER`]: only with other input).
     Timeout(Time),
     /// Send this packet on its path.
     Transmit(Box<Packet>),
 }
 
-/// What an application asks of its endpoint. What an endpoint cannot do it answers with
+/// A command of an application to its endpoint. An endpoint answers commands that it cannot carry out with
 /// [`Event::Unsupported`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -191,8 +191,8 @@ pub enum Command {
     AddAddress(PathId),
     /// Open the connection. The passive end needs no command.
     Connect,
-    /// This end's address on this path goes: nothing leaves from it any more (SCTP, RFC 5061; MPTCP, RFC 8684
-    /// section 3.4.2).
+    /// Deletes this end's address on this path: nothing is sent from it any more (SCTP, RFC 5061; MPTCP, RFC
+    /// 8684 section 3.4.2).
     DeleteAddress(PathId),
     /// Read nothing for the time being: what arrives waits in the receive buffer (TCP).
     PauseReading,
@@ -212,7 +212,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Its name, as a trace says it.
+    /// Its name in traces.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Abort => "abort",
@@ -240,7 +240,7 @@ impl Command {
     }
 }
 
-/// What a transport offers those who write to it.
+/// The service that a transport offers to a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// Single messages, sent without regard to what the network can carry (UDP).
@@ -257,7 +257,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// What a connection between these two ends offers.
+    /// The service of a connection between these two ends.
     #[must_use]
     pub fn both(self, other: Self) -> Self {
         match (self, other) {
@@ -282,13 +282,13 @@ pub struct Message {
     pub ppid: u32,
     /// Deliver as soon as it is complete, without regard to order (SCTP).
     pub unordered: bool,
-    /// How hard to try.
+    /// The message's reliability.
     pub reliability: Reliability,
-    /// What to send.
+    /// The data to send.
     pub payload: Payload,
 }
 
-/// How hard a partially reliable transport tries to deliver a message (RFC 3758, RFC 7496).
+/// How long a partially reliable transport tries to deliver a message (RFC 3758, RFC 7496).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reliability {
     /// Retransmit at most this many times (RFC 7496 section 3.1.1); 0 is "send once".
@@ -303,7 +303,7 @@ pub enum Reliability {
     Timed(Duration),
 }
 
-/// What an endpoint tells its application.
+/// An event that an endpoint reports to its application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 #[repr(u64)]
@@ -345,8 +345,8 @@ pub enum Event {
     /// A message could not be taken because the send buffer is full; try again after
     /// [`Event::Writable`]. Over TCP, that part of it which was not taken.
     Refused(Payload),
-    /// The peer has restarted, and the connection is open again without what it was before (RFC 9260 section
-    /// 5.2.4): what had been sent and was not acknowledged may not have arrived, and will not.
+    /// The peer has restarted, and the connection is open again without its earlier state (RFC 9260 section
+    /// 5.2.4): data that had been sent and was not acknowledged may not have arrived, and will not.
     Restarted,
     /// This outgoing stream has begun anew (RFC 6525).
     StreamReset(u16),
@@ -362,7 +362,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Its name and its particulars, as a trace says them.
+    /// Its name and particulars in traces.
     pub fn describe(&self) -> (&'static str, String) {
         match self {
             Self::Abandoned(payload) => ("abandoned", format!("offset {}", payload.offset)),
@@ -400,7 +400,7 @@ pub struct Received {
     pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
-    /// What arrived.
+    /// The data that arrived.
     pub payload: Payload,
 }
 
@@ -430,18 +430,18 @@ pub struct PathSample {
     pub srtt: Option<Duration>,
     /// Retransmission timeout.
     pub rto: Duration,
-    /// How fast data was delivered, as last measured (TCP).
+    /// The last measured delivery rate (TCP).
     pub delivery_rate: Option<Rate>,
     /// Errors in a row.
     pub error_count: u32,
     /// Active, inactive or potentially failed.
     pub state: PathState,
-    /// Whether new data goes here.
+    /// Whether new data is sent on this path.
     pub is_primary: bool,
 }
 
-/// What keeps a path, or a whole connection, from carrying more data at one moment. Linux has such accounts
-/// for the receive window and the send buffer (`tcp_chrono_start`, in `TCP_INFO`).
+/// What prevents a path, or a whole connection, from carrying more data at a given moment. Linux has such
+/// accounts for the receive window and the send buffer (`tcp_chrono_start`, in `TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedBy {
     /// Nothing waits to be sent, or too little for a packet (Nagle's algorithm).
@@ -461,7 +461,7 @@ pub enum LimitedBy {
     Scheduler,
     /// The application waits for room in the send buffer, which acknowledgements must free.
     SendBuffer,
-    /// The path stands by: new data goes elsewhere.
+    /// The path is on standby: new data is sent elsewhere.
     Standby,
     /// A retransmission timeout has expired, and what was outstanding then is not acknowledged.
     Timeout,
@@ -498,9 +498,9 @@ impl LimitedBy {
         }
     }
 
-    /// Its rank among what holds the paths of a connection back; what holds back the whole connection is the
-    /// one of the lowest rank. What its ends or its scheduler do ranks before what a path does, and of paths
-    /// the one that fares best counts.
+    /// Its rank among the limits of a connection's paths; the limit of the whole connection is the one with
+    /// the lowest rank. Limits of the ends or the scheduler rank before those of a path, and among paths the
+    /// one that does best counts.
     pub fn rank(self) -> usize {
         const ORDER: [LimitedBy; 10] = [
             LimitedBy::ReceiveWindow,
@@ -518,14 +518,14 @@ impl LimitedBy {
     }
 }
 
-/// What holds one path back.
+/// The limit of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathLimit {
     /// The path.
     pub path: PathId,
-    /// What it is.
+    /// The limit.
     pub limit: LimitedBy,
-    /// Where a buffer is what limits: the path of the earliest data that is not acknowledged.
+    /// For a full buffer: the path of the earliest data that is not acknowledged.
     pub waits_for: Option<PathId>,
     /// The path's smoothed round-trip time, before the first sample none.
     pub srtt: Option<Duration>,
@@ -553,12 +553,12 @@ pub struct HeadOfLine {
     pub missing: u64,
 }
 
-/// How data was sent last.
+/// The last transmission of some data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmission {
-    /// On which path.
+    /// The path that carried it.
     pub path: PathId,
-    /// Whether it was sent before.
+    /// Whether the data had been sent before.
     pub is_again: bool,
 }
 
@@ -571,7 +571,7 @@ mod tests {
         assert_eq!(size_of::<Output>(), 40);
     }
 
-    /// What is answered with [`Event::Unsupported`] of all commands about a path, and of reading.
+    /// The commands about a path, and about reading, that are answered with [`Event::Unsupported`].
     fn unsupported(transport: &impl Transport, path: PathId) -> Vec<&'static str> {
         let streams = Streams { seed: 1, replication: 0 };
         let ip = IpVersion::Ipv4;

@@ -1,5 +1,5 @@
-//! What every layer knows: the ends and the paths of a flow, the version of IP, the ECN field, and a piece of
-//! an application's stream.
+//! The types that every layer uses: the ends and the paths of a flow, the version of IP, the ECN field, and a
+//! piece of an application's stream.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct PathId(pub u8);
 
 impl PathId {
-    /// As an index into a list of paths.
+    /// The index in a list of paths.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -37,7 +37,7 @@ impl Side {
         }
     }
 
-    /// As an index into a pair: A is 0.
+    /// The index in a pair: 0 for A.
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -89,7 +89,7 @@ pub enum Ecn {
 /// A piece of an application's stream: which bytes, not the bytes themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Payload {
-    /// Where the piece starts in the application's stream, in bytes.
+    /// The position in the application's stream at which the piece starts, in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u32,

@@ -1,7 +1,7 @@
-//! What waits at a port for peers that open connections.
+//! Listeners wait at a port for peers that open connections.
 //!
 //! An [`Endpoint`] is one connection; a [`Listener`] makes one for each peer that opens one, so that a server
-//! has as many as come. Where a packet goes is decided by whoever hands packets out:
+//! can have any number. The caller decides where a packet goes:
 //!
 //! 1. to the connection of its addresses;
 //! 2. if there is none, to the connection that [owns](Endpoint::owns) it: a path or subflow that begins;
@@ -18,7 +18,7 @@ use crate::wire::Packet;
 
 /// A transport protocol that can wait for connections.
 pub trait Listen: Transport {
-    /// What waits for them.
+    /// The listener for such endpoints.
     type Listener: Listener<Endpoint = Self::Endpoint>;
 
     /// Builds a listener on this side. The site's paths are those that a connection begins with.
@@ -28,32 +28,32 @@ pub trait Listen: Transport {
     fn listen(&self, site: &Site<'_>) -> Result<Self::Listener, String>;
 }
 
-/// What waits at a port. It keeps nothing of a peer.
+/// Waits at a port. It keeps no state about peers.
 pub trait Listener {
     /// The connections that it makes.
     type Endpoint: Endpoint;
 
-    /// As [`Endpoint::draw_from`], for the connections to come and for what is answered before there is one.
+    /// The same as [`Endpoint::draw_from`], for future connections and for answers before there is one.
     fn draw_from(&mut self, _numbers: SecretNumbers) {}
 
     /// Takes a packet that no connection owns.
     fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> Answer<Self::Endpoint>;
 }
 
-/// What comes of a packet that no connection owns.
+/// The answer to a packet that no connection owns.
 #[derive(Debug)]
 pub enum Answer<E> {
     /// A connection, which has taken the packet; the caller [asks it for output](Endpoint::poll_output) now.
     /// With SCTP it is known by then that the peer has the address that it sends from, with TCP only when the
     /// connection is open.
     Accepted(Box<E>),
-    /// Nothing is to be done.
+    /// Nothing has to be done.
     Nothing,
     /// This packet, to be sent to where the other one came from.
     Reply(Box<Packet>),
 }
 
-/// Where the connections of a listener are: a [`Site`] that is kept.
+/// The place of a listener's connections: a [`Site`] that owns its values.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) side: Side,
@@ -76,7 +76,7 @@ impl Place {
         self.streams.stream(&format!("{}/listener", self.name))
     }
 
-    /// What the names of one more connection's streams start with: they count from 1.
+    /// The prefix of the names of the next connection's streams; connections count from 1.
     pub(crate) fn next_name(&mut self) -> String {
         self.count += 1;
         format!("{}/{}", self.name, self.count)

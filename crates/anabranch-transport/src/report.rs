@@ -1,4 +1,4 @@
-//! The row of scalars that a run gives.
+//! The row of scalars of a run.
 
 /// Name and value of every scalar of a run, in the order in which they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -6,17 +6,17 @@ pub struct Row {
     scalars: Vec<(String, Scalar)>,
 }
 
-/// How a scalar came about, which decides what excluding a warm-up does to it.
+/// How a scalar was computed, which decides how a warm-up is excluded from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scalar {
     /// Grows with time: what the warm-up contributed is taken off.
     Count(u64),
-    /// The mean of so many values with this sum; likewise.
+    /// The mean of `count` values with this sum; the warm-up's values are taken off.
     Mean { sum: f64, count: u64 },
     /// Stands for itself, whatever the warm-up was.
     Value(f64),
-    /// The coefficient of variation of so many values with this sum and this sum of squares: what the
-    /// warm-up contributed is taken off.
+    /// The coefficient of variation of `count` values with this sum and sum of squares: the warm-up's part is
+    /// taken off.
     Variation { sum: f64, squares: f64, count: u64 },
 }
 
@@ -87,8 +87,8 @@ impl Row {
         self.scalars.extend(other.scalars);
     }
 
-    /// Adds the scalars of a part of the run, each name with `prefix` and a dot before it. What stands for
-    /// the whole run is left out.
+    /// Adds the scalars of a part of the run, each with `prefix` and a dot before its name. Scalars of the
+    /// whole run are left out.
     pub fn add_phase(&mut self, prefix: &str, phase: Self) {
         let parts = phase.scalars.into_iter().filter(|(_, scalar)| !matches!(scalar, Scalar::Value(_)));
         self.scalars.extend(parts.map(|(name, scalar)| (format!("{prefix}.{name}"), scalar)));
@@ -103,8 +103,8 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Writes one scalar that stands for the whole run; its unit is last in its name
-    /// (`mean_delay_ms`). NaN stands for "no value".
+    /// Writes a scalar of the whole run; its unit is last in its name (`mean_delay_ms`). NaN stands for "no
+    /// value".
     pub fn scalar(&mut self, name: &str, value: f64) {
         self.write(name, Scalar::Value(value));
     }

@@ -1,8 +1,8 @@
-//! The secrets of an end, and numbers drawn from them: nobody can guess one from others that they have seen.
+//! The secrets of an end, and numbers drawn from them that cannot be guessed from others of them.
 //!
 //! A simulation draws verification tags, initial sequence numbers and nonces from the run's
 //! [streams](crate::rng). An end that talks to strangers draws them from a [secret](Secret) instead (RFC 9260
-//! section 5.3.1, RFC 6528): whoever sees some of them learns nothing of the others.
+//! section 5.3.1, RFC 6528): some of these numbers reveal nothing about the others.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -21,7 +21,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// The HMAC-SHA-256 of a message, under a key of its own for this purpose.
+    /// The HMAC-SHA-256 of a message, under a key that is used only for this purpose.
     pub fn code(&self, purpose: &[u8], message: &[u8]) -> [u8; 32] {
         let mut code = Hmac::<Sha256>::new_from_slice(&self.0).expect("any length is a key");
         code.update(purpose);
@@ -63,7 +63,7 @@ impl Draw for SecretNumbers {
     }
 }
 
-/// Where an end draws the numbers from that a stranger must not know.
+/// The source of the numbers that a stranger must not know.
 #[derive(Clone, Debug)]
 pub(crate) enum NumberSource {
     Secret(SecretNumbers),

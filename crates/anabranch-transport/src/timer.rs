@@ -1,4 +1,4 @@
-//! The clock of an end: when its timers fire, and what it takes a round-trip time to be.
+//! The clock of an end: when its timers expire, and how it measures round-trip times.
 
 use crate::rng::{Draw as _, Streams};
 use crate::time::{Duration, Time};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::time::{Duration, Time};
 
-/// One sentence when a setting is not from `low` to `high`.
+/// Gives one sentence if a setting is not from `low` to `high`.
 pub(crate) fn check_range(key: &str, value: f64, low: f64, high: f64) -> Result<(), String> {
     if (low..=high).contains(&value) {
         Ok(())
@@ -66,7 +66,7 @@ impl Probability {
         }
     }
 
-    /// As a number from 0 to 1.
+    /// The number from 0 to 1.
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -132,7 +132,7 @@ const UNITS: [&[(&str, f64)]; 4] = [Duration::UNITS, Rate::UNITS, Bytes::UNITS, 
 /// A number with a unit of whatever kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// How many of the unit.
+    /// The number of units.
     pub number: f64,
     /// The unit as it is written.
     pub unit: &'static str,
@@ -151,7 +151,7 @@ impl Measure {
         UNITS.iter().find_map(of_kind)
     }
 
-    /// The same in another unit; nothing when that is of another kind.
+    /// The same in another unit; `None` if that is of another kind.
     pub fn number_in(&self, unit: &str) -> Option<f64> {
         let (_, scale) = self.units.iter().find(|(name, _)| *name == unit)?;
         Some(if *scale == self.scale { self.number } else { self.number * self.scale / scale })

@@ -381,7 +381,7 @@ fn a_listener_of_sctp_remembers_nothing() {
     assert!(matches!(listener.handle_packet(now, echo), Answer::Nothing));
 }
 
-/// RFC 9293 section 3.10.7.2, and RFC 8684 section 3.2 for a token that nobody knows.
+/// RFC 9293 section 3.10.7.2, and RFC 8684 section 3.2 for an unknown token.
 #[test]
 fn what_opens_nothing_is_reset() {
     fn check(config: &impl Listen) {

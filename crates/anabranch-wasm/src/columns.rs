@@ -15,14 +15,14 @@ enum Lying {
     Flags(Vec<u8>),
     Integers(Vec<i64>),
     Numbers(Vec<f64>),
-    /// Which word each row has.
+    /// The index of each row's word.
     Text {
         rows: Vec<u32>,
         words: IndexSet<String>,
     },
 }
 
-/// Where a column is.
+/// Where a column's values are in memory.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Place<'a> {
@@ -38,7 +38,7 @@ impl Columns {
         self.name
     }
 
-    /// Where each column is.
+    /// The place of each column.
     pub(crate) fn places(&self) -> IndexMap<&'static str, Place<'_>> {
         self.columns.iter().map(|(name, column)| (*name, column.place())).collect()
     }

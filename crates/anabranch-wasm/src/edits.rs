@@ -28,7 +28,7 @@ pub(crate) fn edited(text: &str, path: &[String], value: &Value) -> Result<Strin
     Ok(document.to_string())
 }
 
-/// What is at a key of a table or at a place of a list.
+/// The item at a key of a table or at an index of a list.
 fn below<'a>(item: &'a mut Item, key: &str, is_top: bool, is_removal: bool) -> Option<&'a mut Item> {
     if let Some(list) = item.as_array_of_tables() {
         let index: usize = key.parse().ok().filter(|index| *index < list.len())?;

@@ -2,8 +2,8 @@
 //! [`request`] makes room for a question, which is JSON, [`answer`] answers it, and [`reply`] says where the
 //! answer is, which is JSON, too. Columns of traces stay where they are: the answer has their places.
 //!
-//! What a page may ask is in `questions.rs`. A panic is a trap, after which the instance is of no more use
-//! and the page makes a new one; `hear_panic` has been told why.
+//! `questions.rs` has the questions that a page may ask. A panic is a trap, after which the instance is
+//! useless and the page makes a new one; the page learns the reason from `hear_panic`.
 
 mod columns;
 mod edits;
@@ -13,7 +13,7 @@ use std::cell::RefCell;
 
 use questions::Lab;
 
-/// The bytes that go in and out, and what is open.
+/// The bytes that go in and out, and the open study.
 #[derive(Default)]
 struct Desk {
     request: Vec<u8>,
@@ -49,14 +49,14 @@ pub extern "C" fn answer() -> usize {
     })
 }
 
-/// Where the last reply is.
+/// The address of the last reply.
 #[allow(unsafe_code, reason = "a name that the page calls; nothing else has it")]
 #[unsafe(no_mangle)]
 pub extern "C" fn reply() -> *const u8 {
     DESK.with_borrow(|desk| desk.reply.as_ptr())
 }
 
-/// What the page has for the engine.
+/// The functions that the page provides for the engine.
 #[cfg(target_arch = "wasm32")]
 mod host {
     use std::sync::Once;
@@ -67,7 +67,8 @@ mod host {
         unsafe extern "C" {
             /// Milliseconds since any time.
             pub(super) safe fn now_ms() -> f64;
-            /// Is told, in so many bytes of text, of what is going to be a trap. It reads them at once.
+            /// Gets the text of a panic, of this length in bytes, before the trap. It must read the text at
+            /// once.
             pub(super) safe fn hear_panic(text: *const u8, length: usize);
         }
     }
@@ -77,7 +78,7 @@ mod host {
         page::now_ms() / 1e3
     }
 
-    /// From now on the page is told of panics.
+    /// Reports panics to the page from now on.
     pub(crate) fn watch_panics() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
@@ -89,7 +90,7 @@ mod host {
     }
 }
 
-/// What there is instead of a page where the crate is only checked and tested.
+/// Stands in for the page when the crate is only checked and tested.
 #[cfg(not(target_arch = "wasm32"))]
 mod host {
     #![allow(clippy::disallowed_types, reason = "wall-clock guards live outside the simulator")]

@@ -1,4 +1,4 @@
-//! What a page may ask, and the answers.
+//! The questions that a page may ask, and the answers.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ enum Question {
         #[serde(default)]
         files: BTreeMap<String, String>,
     },
-    /// Runs a cell of what is open, or else its scenario without the sweep over it. Only the tables that are
-    /// named are kept, and all of the scalars unless some are named.
+    /// Runs a cell of the open study, or else its scenario without the sweep. Only the named tables are kept,
+    /// and all scalars unless some are named.
     Run {
         #[serde(default)]
         cell: Option<u64>,
@@ -46,7 +46,7 @@ enum Question {
     Version,
 }
 
-/// What is open, and the traces of the last run.
+/// The open study, and the traces of the last run.
 #[derive(Default)]
 pub(crate) struct Lab {
     study: Option<Study>,
@@ -61,7 +61,7 @@ struct RunReply<'a> {
 }
 
 impl Lab {
-    /// Answers a question. A mistake in it is an answer, too: `{"error": sentence}`.
+    /// Answers a question. A mistake in it also gets an answer: `{"error": sentence}`.
     pub(crate) fn answer(&mut self, question: &[u8]) -> Vec<u8> {
         self.tables = Vec::new();
         let answer = serde_json::from_slice(question)
@@ -76,7 +76,7 @@ impl Lab {
                 Ok(bytes(&json!({ "text": edits::edited(&text, &path, &value)? })))
             }
             Question::Open { text, sets, files } => {
-                // What was open is of no use any more, whether or not this is.
+                // The study that was open is closed, even if this one is not valid.
                 self.study = None;
                 anabranch::study::give_files(files);
                 let study = Study::parse(&text, &sets, "".as_ref()).map_err(|error| error.to_string())?;
@@ -127,7 +127,7 @@ fn cell_of(study: &Study, cell: u64) -> Result<Scenario, String> {
 /// A page shares its memory with others, and an instance has 4 GB.
 const MOST_MEMORY_BYTES: u64 = 1_000_000_000;
 
-/// What a page has to know of a study.
+/// The description of a study for a page.
 fn described(study: &Study) -> Vec<u8> {
     let axes: Vec<Value> = study
         .sweep
@@ -171,7 +171,7 @@ mod tests {
         let sets = [("run.duration".to_owned(), "5 s".to_owned())];
         let scenario = Study::parse(SCENARIO, &sets, "".as_ref()).unwrap().scenario;
         let outcome = Simulation::build(&scenario, 0, true).unwrap().run(&mut || None).unwrap();
-        // As text: to the last digit.
+        // Serialised as text, to keep every digit.
         let scalars = serde_json::to_string(&outcome.row.scalars().collect::<IndexMap<_, _>>()).unwrap();
         assert!(std::str::from_utf8(&reply).unwrap().contains(&scalars), "{scalars}");
         let run: Value = serde_json::from_slice(&reply).unwrap();

@@ -1,4 +1,4 @@
-//! A congestion control of one's own beside Reno and CUBIC in the twelve scenarios of `anabranch bench-cc`:
+//! A user's own congestion control beside Reno and CUBIC in the twelve scenarios of `anabranch bench-cc`:
 //! goodput, and mean delay of a probe. `cargo run --example custom_cc`
 
 use anabranch::sim::Simulation;

@@ -1,4 +1,4 @@
-//! A path policy of one's own beside the standard's failover, on a call that leaves its Wi-Fi: mean opinion
+//! A user's own path policy beside the standard's failover, on a call that leaves its Wi-Fi: mean opinion
 //! score and changes of the primary path. At the root of the repository: `cargo run --example
 //! custom_path_policy`
 

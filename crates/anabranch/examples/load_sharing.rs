@@ -108,7 +108,7 @@ fn main() {
     }
 }
 
-/// One row of the first table.
+/// A row of the first table.
 fn transfer(name: &str, network: Sets<'_>, buffer: &str, is_single: bool, means: Sets<'_>) {
     let mut sets: Vec<(String, String)> =
         network.iter().map(|&(path, value)| (path.to_owned(), value.to_owned())).collect();

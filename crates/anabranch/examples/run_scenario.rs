@@ -1,8 +1,8 @@
 //! Runs a scenario file from Rust and prints its scalars:
 //! `cargo run --example run_scenario -- [FILE [REPLICATIONS] [path=value]...]`
 //!
-//! Without a file it runs `benches/voip_call.toml`. With more than one replication it prints the mean of
-//! each scalar. Also what the instruction counts in `docs/performance.md` are taken from.
+//! Without a file it runs `benches/voip_call.toml`. With more than one replication it prints the mean of each
+//! scalar. The instruction counts in `docs/performance.md` come from it as well.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ use crate::sim::{Guard, Outcome, RunError, Simulation};
 use crate::study::Study;
 use crate::trace::Table;
 
-/// One run of a study.
+/// A run of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Job {
     /// The cell of the sweep.
@@ -45,9 +45,9 @@ pub enum BatchError {
     /// The threads cannot be had.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
-        /// How many were wanted.
+        /// The number of threads that were wanted.
         threads: usize,
-        /// What the system says.
+        /// The system's error.
         reason: String,
     },
 }
@@ -68,7 +68,7 @@ pub struct Options<'a> {
     pub cancel: Option<&'a AtomicBool>,
 }
 
-/// What a batch gives; of one that was cancelled, the jobs that were finished.
+/// The results of a batch; if it was cancelled, those of the finished jobs.
 #[derive(Clone, Debug)]
 pub struct Results {
     /// The scalars; the first columns, `cell` and `replication`, say which jobs they are of.
@@ -111,7 +111,7 @@ pub fn run<G: FnMut() -> Option<String>>(
                     return None;
                 }
                 let outcome = run(job);
-                // What a cancelled run says is not its fault.
+                // The error of a cancelled run is not reported.
                 if outcome.is_err() && is_cancelled() { None } else { Some(outcome) }
             };
             parallel::map(jobs.iter().collect(), run)

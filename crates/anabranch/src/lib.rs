@@ -3,7 +3,7 @@
 //! SCTP, Multipath TCP, TCP and UDP over lossy, bursty, loaded links and radios: a deterministic simulator,
 //! and the measures of what a user would experience.
 //!
-//! A scenario says what there is; a [`sim::Simulation`] of it runs once and gives a row of scalars:
+//! A scenario describes everything; a [`sim::Simulation`] of it runs once and gives a row of scalars:
 //!
 //! ```
 //! use anabranch::{sim::Simulation, study::Study};

@@ -1,8 +1,8 @@
-//! An end of a connection that somebody outside the simulation runs, such as the system's kernel.
+//! An end of a connection that is run outside the simulation, for example by the system's kernel.
 //!
-//! What the application orders waits here until it is [taken](Outside::take_command) outside, and what
-//! happens outside is [told](Outside::tell) here and reaches the application as any endpoint's events do. So
-//! whatever measures and traces an application does so with such an end, too.
+//! The application's commands wait here until they are [taken](Outside::take_command), and outside events are
+//! [reported](Outside::tell) here and reach the application like any endpoint's events. So everything that
+//! measures and traces an application works with such an end as well.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use anabranch_transport::report::Report;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
 
-/// What such an end has counted, under the names that the report of a run has; always the same names.
+/// The counters of such an end, by the names in the report of a run; the names never change.
 pub type Counters = Vec<(Cow<'static, str>, u64)>;
 
 /// An end that is run outside.
@@ -45,12 +45,12 @@ impl Outside {
         self.commands.pop_front()
     }
 
-    /// Something has happened that the application is to hear.
+    /// Reports an event to the application.
     pub fn tell(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
-    /// The state of its paths, and what it has counted up to now.
+    /// Sets the state of its paths, and its counters up to now.
     pub fn observe(&mut self, samples: &[PathSample], counters: Counters) {
         self.samples.clear();
         self.samples.extend_from_slice(samples);
@@ -67,7 +67,7 @@ impl Endpoint for Outside {
         self.service
     }
 
-    /// Never: the packets of such an end go to whoever runs it.
+    /// Never: the packets of such an end are handled outside.
     fn owns(&self, _packet: &Packet) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! One computation on many values: on several threads with feature `threads`, one after the other without it.
-//! Results stand in the order of the values either way.
+//! Applies a computation to many values: on several threads with the feature `threads`, otherwise one after
+//! the other. The results are in the order of the values either way.
 
 #[cfg(feature = "threads")]
 pub(crate) use threads::{find_first, in_pool, map};
@@ -11,7 +11,7 @@ pub(crate) use alone::{find_first, in_pool, map};
 mod threads {
     use rayon::prelude::*;
 
-    /// What `work` gives, with so many threads for what it computes with [`map`]; 0 stands for one for each
+    /// The result of `work`, with this many threads for what it computes with [`map`]; 0 means one for each
     /// core.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ mod threads {
 
 #[cfg(not(feature = "threads"))]
 mod alone {
-    /// What `work` gives.
+    /// The result of `work`.
     #[expect(clippy::unnecessary_wraps, reason = "threads can be refused")]
     pub(crate) fn in_pool<R>(_threads: usize, work: impl FnOnce() -> R) -> Result<R, String> {
         Ok(work())

@@ -57,7 +57,7 @@ impl<T: Copy> Schedule<T> {
         one.into_iter().chain(many.iter().map(|&(_, value)| value))
     }
 
-    /// The same times with what follows from the values.
+    /// A schedule with the same times, and with values computed from these.
     pub(crate) fn map<V: Copy>(&self, value_of: impl Fn(T) -> V) -> Schedule<V> {
         match self {
             Self::Constant(value) => Schedule::Constant(value_of(*value)),
@@ -92,10 +92,10 @@ impl<T: Copy> Schedule<T> {
     }
 }
 
-/// When any of several parameters changes, for what follows from all of them.
+/// The times at which any of several parameters changes, for values that depend on all of them.
 #[derive(Default)]
 pub(crate) struct Changes {
-    /// In nanoseconds.
+    /// The times in nanoseconds.
     times: Vec<u64>,
     /// The first parameter with a timetable, and when that starts over.
     repeat: Option<(String, Option<Duration>)>,
@@ -126,7 +126,7 @@ impl Changes {
         Ok(())
     }
 
-    /// What follows from the parameters, as a function of time.
+    /// A value that depends on the parameters, as a function of time.
     pub(crate) fn timeline<V: Copy>(
         mut self,
         mut value_from: impl FnMut(Duration) -> Result<V, String>,
@@ -140,7 +140,7 @@ impl Changes {
     }
 }
 
-/// In a message: from when a value holds, unless that is from the start.
+/// The words for a message that say from when a value holds, unless it is from the start.
 pub(crate) fn from_words(from: Duration) -> String {
     if from == Duration::ZERO { String::new() } else { format!(" from {from} on") }
 }
@@ -219,7 +219,7 @@ impl<T: Copy> Timeline<T> {
         self.value
     }
 
-    /// The same in its place.
+    /// The current value, by reference.
     #[inline]
     pub(crate) fn current(&self) -> &T {
         &self.value

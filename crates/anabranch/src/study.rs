@@ -44,7 +44,7 @@ impl Study {
         Ok(study)
     }
 
-    /// The same for TOML text.
+    /// Reads a study from TOML text.
     ///
     /// # Errors
     /// When the text is not a scenario.
@@ -65,7 +65,7 @@ impl Study {
         Ok(study)
     }
 
-    /// One cell of the sweep as a scenario of its own.
+    /// A cell of the sweep as a scenario of its own.
     ///
     /// # Errors
     /// When the cell's settings do not go together.
@@ -147,7 +147,7 @@ impl Study {
     }
 }
 
-/// TOML text as a tree, with what it includes and with these settings.
+/// Reads TOML text as a tree, with its includes and these settings.
 fn read(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Value, ScenarioError> {
     let mut base = tree::parse(text)?;
     include::resolve(&mut base, sets, folder)?;
@@ -158,7 +158,7 @@ fn read(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Value, S
     Ok(base)
 }
 
-/// What `parse` makes of a file's text and the folder that it lies in; a mistake names the file.
+/// Parses a file's text with the file's folder; an error names the file.
 fn in_file<T>(
     file: &Path,
     parse: impl FnOnce(&str, &Path) -> Result<T, ScenarioError>,
@@ -180,7 +180,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The same for TOML text.
+    /// Reads a scenario for an emulation from TOML text.
     ///
     /// # Errors
     /// When the text is not a scenario.
@@ -242,7 +242,7 @@ fn hash(scenario: &Scenario, axes: &Value, more: Option<&Value>) -> u64 {
     if let Some(table) = scenario.as_object_mut() {
         table.shift_remove("description");
     }
-    // What files hold matters, not where they lie.
+    // The contents of files matter, not their paths.
     files::replace_by_contents(&mut scenario);
     let mut tree = json!({ "scenario": scenario, "axes": axes, "files": [] });
     if let Some(more) = more {
@@ -251,7 +251,7 @@ fn hash(scenario: &Scenario, axes: &Value, more: Option<&Value>) -> u64 {
     rng::fnv1a(tree.to_string().as_bytes())
 }
 
-/// A scenario's name names files, too.
+/// Checks a scenario's name, which is also used for names of files.
 fn check_name(name: &str) -> Result<(), ScenarioError> {
     let is_fine = |c: char| !c.is_control() && !matches!(c, '/' | '\\' | ':');
     if name.chars().count() <= MAX_NAME && name.chars().all(is_fine) && !name.starts_with('.') {

@@ -29,7 +29,7 @@ pub(crate) fn read(path: &Path, most_megabytes: u64) -> Result<String, String> {
     }
     let limit = most_megabytes * 1_000_000;
     let mut bytes = Vec::new();
-    // One byte more tells; the length that the system states may be wrong by the time of reading.
+    // Reads one byte more than allowed to find out: the size stated by the system may be outdated.
     File::open(path)
         .and_then(|file| file.take(limit + 1).read_to_end(&mut bytes))
         .map_err(|cause| error(&cause))?;
@@ -56,7 +56,7 @@ thread_local! {
     static GIVEN: RefCell<BTreeMap<String, String>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// From now on these files are there for this thread, by their names; those that were given before are not.
+/// Makes these files available to this thread, by their names, in place of those given before.
 pub(crate) fn give(files: BTreeMap<String, String>) {
     GIVEN.set(files);
 }

@@ -40,7 +40,7 @@ macro_rules! transports {
         #[derive(Debug)]
         pub enum AnyEndpoint {
             $($(#[$doc])* $name(Box<<$module::Config as Transport>::Endpoint>),)*
-            /// Run by somebody outside.
+            /// An end that is run outside the simulation.
             Outside(Box<Outside>),
         }
 

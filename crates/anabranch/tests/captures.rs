@@ -272,7 +272,7 @@ fn a_full_disk_is_said() {
     assert!(error.ends_with("the capture cannot be written: no space is left"), "{error}");
 }
 
-/// What tshark finds wrong with a capture: what is malformed, and checksums that are not right.
+/// The problems that tshark finds in a capture: malformed packets, and wrong checksums.
 fn tshark(file: &[u8]) -> Option<Vec<String>> {
     let path = std::env::temp_dir().join(format!("anabranch-{}.pcapng", std::process::id()));
     std::fs::write(&path, file).unwrap();
@@ -310,14 +310,14 @@ fn tshark(file: &[u8]) -> Option<Vec<String>> {
     Some(said.filter(|line| !expected.iter().any(|known| line.contains(known))).map(str::to_owned).collect())
 }
 
-/// tshark, which nobody here wrote. `TSHARK_CASES` asks for more scenarios.
+/// tshark is an independent implementation. `TSHARK_CASES` asks for more scenarios.
 #[test]
 fn tshark_reads_captures_of_random_scenarios() {
     if Command::new("tshark").arg("--version").output().is_err() {
         println!("left out: tshark is not installed");
         return;
     }
-    // It sees what is wrong: a byte behind the headers of the last packet.
+    // It detects an error: a changed byte after the headers of the last packet.
     let (_, mut file) = captured(&scenario(TWO_HOPS), false);
     assert_eq!(tshark(&file).expect("it is installed"), [""; 0]);
     let place = file.len() - 60;

@@ -15,7 +15,7 @@ use anabranch::sim::Simulation;
 use anabranch::study::Study;
 use anabranch_transport::report::Row;
 
-/// What a packet of 1500 bytes carries.
+/// The share of payload in a packet of 1500 bytes.
 const PAYLOAD: f64 = 1452.0 / 1500.0;
 
 /// Random early detection, so that losses come one by one.
@@ -25,7 +25,7 @@ const RED: &str =
 const LONG_RED: &str =
     "queue = { kind = 'red', packets = 600, min_threshold = 50, max_threshold = 150, max_p = 0.1 }";
 
-/// What the transfers use: over several paths, and over one beside it.
+/// The transports of the transfers: over several paths, and over one beside it.
 #[derive(Clone, Copy, Debug)]
 enum Transport {
     /// MPTCP and TCP, of Linux 6: both count acknowledged segments, where RFC 5681 counts acknowledgements.
@@ -85,7 +85,7 @@ impl Text {
         self
     }
 
-    /// One that is never full.
+    /// Adds a link that is never full.
     fn wide(self, name: &str, ends: [&str; 2], delay: &str) -> Self {
         self.link(name, ends, "1 Gbit/s", delay, "")
     }
@@ -106,7 +106,7 @@ impl Text {
         app: &str,
     ) -> Self {
         let [from, to] = ends;
-        // What is buffered at the end of a transfer still leaves.
+        // Data that is buffered at the end of a transfer still leaves.
         let transport =
             self.1.over(coupling, if app.contains("duration = '40 s'") { "100 kB" } else { "8 MB" });
         writeln!(
@@ -154,7 +154,7 @@ fn assert_near(found: f64, expected: f64, tolerance: f64, what: &str) {
     assert!((found / expected - 1.0).abs() <= tolerance, "{what}: {found} instead of {expected}");
 }
 
-/// Where a function that grows is zero, between these.
+/// The zero of an increasing function between these bounds.
 fn zero(function: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     for _ in 0..100 {
         let middle = f64::midpoint(low, high);

@@ -25,14 +25,14 @@ fn packet(handle: u32, size: u32) -> Inbound {
     Inbound { path: 0, side: Side::A, size, ecn: Ecn::NotEct, flow: 1, handle }
 }
 
-/// What becomes of packets up to this time.
+/// The fates of packets up to this time.
 fn until(emulation: &mut Emulation, now: Time) -> Vec<Delivery> {
     let mut told = Vec::new();
     emulation.advance(now, &mut |delivery| told.push(delivery));
     told
 }
 
-/// When each packet arrives, by handle; none where it is dropped.
+/// When each packet arrives, by handle; `None` if it is dropped.
 fn arrivals(told: &[Delivery], count: usize) -> Vec<Option<Time>> {
     let mut times = vec![None; count];
     for delivery in told {

@@ -1,4 +1,4 @@
-//! The hash that names an engine is of what it computes with, and of nothing else.
+//! The hash that names an engine covers the sources that compute results, and nothing else.
 
 use std::path::Path;
 

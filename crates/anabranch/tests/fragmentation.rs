@@ -110,7 +110,7 @@ fn a_copy_of_a_fragment_takes_its_place() {
     let lost = value(&row, "run.packets_dropped") / value(&row, "run.packets_sent");
     let expected = 1.0 - 0.96 * 0.96;
     assert!((lost - expected).abs() < 0.03, "{lost} {expected}");
-    // None is delivered twice.
+    // No packet is delivered twice.
     assert_eq!(value(&row, "run.packets_delivered") + value(&row, "run.packets_dropped"), 1_000.0);
 }
 

@@ -135,7 +135,7 @@ fn modules_import_what_stands_above_them() {
     check(&DRILL, &arrows(&sources("anabranch-drill"), &[]));
 }
 
-/// Whether the arrows are those of the table, and point to earlier lines.
+/// Checks that the arrows are those of the table, and point to earlier lines.
 fn check(table: &[(&str, &str)], found: &Arrows) {
     let mut above = BTreeSet::new();
     for &(module, line) in table {
@@ -201,7 +201,7 @@ fn without_tests(text: &str) -> String {
     kept
 }
 
-/// For each module right below `root`, the others there that it imports.
+/// For each module directly below `root`, the others there that it imports.
 fn arrows(sources: &[Source], root: &[&str]) -> Arrows {
     let depth = root.len();
     let is_below = |path: &[String]| path.len() > depth && path.iter().zip(root).all(|(a, b)| a == b);

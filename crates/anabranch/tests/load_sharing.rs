@@ -206,7 +206,7 @@ fn blest_leaves_a_slow_path_alone_where_it_would_block_the_fast_one() {
 
 #[test]
 fn ecf_completes_responses_earlier_than_the_smallest_round_trip_time() {
-    // Lim et al. 2017: the end of what is to be sent does not go the slow way.
+    // Lim et al. 2017: the last data is not sent the slow way.
     let requests = [
         ("flows.transfer.app", "{ kind = 'requests', response_size = '200 kB' }"),
         ("flows.transfer.transport.receive_buffer", "4 MB"),
@@ -217,7 +217,7 @@ fn ecf_completes_responses_earlier_than_the_smallest_round_trip_time() {
     let time = |name| mean(&with_scheduler(name, &requests), "transfer.mean_completion_ms");
     let (ecf, min_rtt) = (time("ecf"), time("min_rtt"));
     assert!(ecf < 0.7 * min_rtt, "{ecf} of {min_rtt} ms");
-    // It does use the slow path: while much is waiting.
+    // It does use the slow path while much data is waiting.
     let sets = [UNLIKE[0], UNLIKE[1], requests[1], requests[2]];
     let [_, slow] = new_bytes(&with_scheduler("ecf", &sets), 'a');
     assert!(slow * 8.0 > 0.85e6 * 50.0, "{slow} bytes");

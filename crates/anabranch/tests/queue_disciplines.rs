@@ -22,7 +22,7 @@ fn run(queue: &str, loads: &[(&str, &str)]) -> Row {
     Simulation::build(&study.scenario, 0, false).unwrap().run(&mut || None).unwrap().row
 }
 
-/// Of one load, in Mbit/s.
+/// The goodput of one load, in Mbit/s.
 fn goodput(row: &Row, load: usize) -> f64 {
     row.value(&format!("f{load}.tcp.b.bytes_delivered")).unwrap() * 8.0 / 30e6
 }
@@ -154,7 +154,7 @@ fn dualpi2_couples_classic_and_l4s() {
     assert!(scalable + classic > 85.0, "{scalable} {classic}");
     let wait = |load: usize| row.value(&format!("f{load}.tcp.a.mean_rtt_ms")).unwrap() - 22.0;
     assert!(wait(0) > 5.0 && wait(1) < 2.0, "{} {}", wait(0), wait(1));
-    // With one queue for both, the classic one is pushed aside.
+    // With a single queue, the classic flow is pushed aside.
     let row = run("{ kind = 'drop_tail', packets = 500, mark_packets = 8 }", &[("a", RENO), ("c", l4s)]);
     assert!(goodput(&row, 1) < 0.3 * goodput(&row, 0), "{} {}", goodput(&row, 1), goodput(&row, 0));
 }

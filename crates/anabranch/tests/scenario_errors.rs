@@ -472,7 +472,7 @@ fn text_that_is_not_a_scenario_is_one_sentence() {
     assert!(error.starts_with("cannot read `no/such/file.toml`: "), "{error}");
 }
 
-/// What a slip of a hand, an editor or a script may put in the place of a value.
+/// Values that a typing error, an editor or a script may put in place of a valid one.
 const VALUES: [&str; 24] = [
     "",
     "0",

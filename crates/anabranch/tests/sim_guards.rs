@@ -66,7 +66,7 @@ fn guards_stop_a_run_with_one_sentence() {
     assert!(error.contains("after 24576 events: it took too long"), "{error}");
 }
 
-/// A packet that goes on as 1,250 fragments is more work than its events tell.
+/// A packet that continues as 1,250 fragments is more work than its events show.
 #[test]
 fn fragments_count_towards_the_guard() {
     let load = [
@@ -86,7 +86,7 @@ fn fragments_count_towards_the_guard() {
     let row = simulation.run(&mut guard).unwrap().row;
     let (events, fragments) = (value(&row, "run.events"), value(&row, "link.wan.forward.arrived_packets"));
     assert!(events < 1_000.0 && fragments > 200_000.0, "{events} {fragments}");
-    // It is asked between events only, so that a packet's fragments come to it together.
+    // The guard is asked only between events, and a packet's fragments come to it together.
     let expected = (events + fragments) / 8192.0;
     assert!((asked / expected - 1.0).abs() < 0.1, "{asked} {expected}");
 }
@@ -112,7 +112,7 @@ fn a_run_ends_when_its_applications_are_done() {
     let row = run(&[("run.duration", "1e9 s")]);
     assert_eq!(value(&row, "call.played"), 500.0);
     assert!(value(&row, "run.simulated_s") < 13.0);
-    // Background loads wait for nobody, and nobody waits for them: alone they last the whole run.
+    // Background loads do not end a run, and do not delay its end: alone they last the whole run.
     let row = run(&[LOAD]);
     assert_eq!(value(&row, "run.simulated_s"), 20.0);
     assert_eq!(value(&row, "call.sent"), 2_000.0);
@@ -189,7 +189,7 @@ fn a_warm_up_is_taken_off() {
         assert!(rest > 0.0, "{name}");
     }
     assert!(counters >= 12, "{counters}");
-    // What packets waited, from sums: mean x number.
+    // The waiting times of packets, from sums: mean x number.
     let waits = |row: &Row| {
         let served =
             value(row, "link.wan.forward.delivered_packets") + value(row, "link.wan.forward.lost_packets");
@@ -236,7 +236,7 @@ fn phases_are_reported_one_by_one() {
         format!("{scalars:?}"),
         format!("{:?}", load(&[("run.warm_up", "1 s")]).scalars().collect::<Vec<_>>())
     );
-    // What is reached no more has nothing in it.
+    // A phase that the run does not reach is empty.
     let short = run(&[("run.phases", "['8 s', '9 s']"), ("flows.call.app.duration", "2 s")]);
     assert_eq!(value(&short, "run.phase_3.run.packets_sent"), 0.0);
 }

@@ -103,7 +103,7 @@ fn limits(queue: &QueueConfig) -> (f64, f64) {
         let bytes = if let QueueConfig::Cake(cake) = queue { cake.bytes } else { None };
         return (packets, bytes.map_or(f64::MAX, |bytes| bytes.0 as f64));
     };
-    // What waits when a limit shrinks stays.
+    // Packets that wait when a limit shrinks stay.
     let of_default = if queue.bytes.is_none() { 50 } else { u32::MAX };
     let most = queue.packets.as_ref().and_then(|limit| limit.values().max()).unwrap_or(of_default);
     let most_bytes = queue.bytes.as_ref().and_then(|limit| limit.values().max());
@@ -382,7 +382,7 @@ proptest! {
     }
 }
 
-/// A background load on a link of its own.
+/// A background load on a separate link.
 const ELSEWHERE: &str = "
 [links.elsewhere]
 ends = ['x', 'y']

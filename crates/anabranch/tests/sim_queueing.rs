@@ -17,7 +17,7 @@ fn rows(text: &str, replications: u64) -> Vec<Row> {
     (0..replications).map(run).collect()
 }
 
-/// Mean and standard error of what each run gives.
+/// Mean and standard error of a value over runs.
 fn mean_of(rows: &[Row], value: impl Fn(&Row) -> f64) -> (f64, f64) {
     let n = rows.len() as f64;
     let mean = rows.iter().map(&value).sum::<f64>() / n;

@@ -34,7 +34,7 @@ fn run(sets: &[(&str, &str)], replication: u64) -> Row {
     row
 }
 
-/// In bit/s over a run of 30 s.
+/// The goodput in bit/s over a run of 30 s.
 fn goodput(row: &Row) -> f64 {
     row.value("load.tcp.b.bytes_delivered").expect("it is counted") * 8.0 / 30.0
 }
@@ -80,7 +80,7 @@ fn a_receive_buffer_limits_to_one_window_per_round_trip() {
 fn a_send_buffer_limits_to_one_buffer_per_round_trip() {
     let row = run(&[("flows.load.transport.send_buffer", "57920 B")], 0);
     let expected = 57_920.0 * 8.0 / 0.04;
-    // What the application writes in pieces of a third of the buffer is not always there in time.
+    // Data that the application writes in pieces of a third of the buffer is not always there in time.
     let share = goodput(&row) / expected;
     assert!(share < 1.0 && share > 0.6, "{share}");
 }
@@ -91,7 +91,7 @@ fn reno_follows_the_square_root_law() {
     // 1997: sqrt(3/2) segments per round trip and sqrt(p), when every segment counts.
     for p in [0.0005, 0.002, 0.005] {
         let loss = format!("{{ kind = \"bernoulli\", probability = {p} }}");
-        // Without a queue the first slow start goes far beyond; what counts comes after it.
+        // Without a queue the first slow start overshoots far; the time after it counts.
         let sets = [
             ("links.wan.loss", loss.as_str()),
             ("links.wan.reverse", "{ loss = { kind = \"none\" } }"),

@@ -151,7 +151,7 @@ fn a_failed_path_and_one_that_stands_by_are_told_apart() {
 
 #[test]
 fn a_slow_path_that_blocks_the_receiver_is_named() {
-    // Without what load sharing and MPTCP do about it.
+    // Without the countermeasures of load sharing and MPTCP.
     let small = ("flows.transfer.transport.receive_buffer", "100 kB");
     let load_sharing = "{ buffer_splitting = 'off', chunk_rescheduling = 'off' }";
     let sctp = ("flows.transfer.transport.load_sharing", load_sharing);

@@ -1,7 +1,7 @@
-"""Advice: which settings to use over one's own paths, how much they bring, and how to set them.
+"""Advice: which settings to use over one's own paths, how much they gain, and how to set them.
 
-Every setting is simulated over the paths that are given; nothing is a rule of thumb. What does not
-make a difference is said not to make one.
+Every setting is simulated over the given paths; nothing is a rule of thumb. The advice says so
+where a setting makes no difference.
 """
 
 import math
@@ -36,25 +36,28 @@ from .settings import (
 __all__ = ["FULL", "GOALS", "QUICK", "Advice", "Effect", "Ranked", "advise", "examples"]
 
 _SHOWN = 8
-"""Candidates that are ranked, beside the baselines."""
+"""How many candidates the ranking shows, besides the baselines."""
 _ATTEMPTS = 4
-"""At most so often the recommendation moves on when everything around it has been measured."""
+"""How often the recommendation may move on, at most, once everything around it has been measured.
+"""
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate, and what it brings."""
+    """A candidate and how it did, in the goal's unit."""
 
     candidate: Candidate
     mean: float
-    """NaN where some runs fail."""
+    """The mean over the runs; NaN where some runs fail."""
     half_width: float
-    """Of the 95 % interval of the mean."""
+    """Half the width of the 95 % interval of `mean`."""
     effect: float
-    """Mean difference from the profile's defaults on common random numbers."""
+    """The mean difference from the profile's defaults, on common random numbers."""
     effect_half_width: float
     among_best: bool
-    """Whether it cannot be told from the best: simultaneously for all that are ranked."""
+    """Whether it cannot be told from the best; the comparison is simultaneous over all that are
+    ranked.
+    """
 
 
 @dataclass(frozen=True)
@@ -64,15 +67,18 @@ class Effect:
     setting: Setting
     recommended: str
     changes: dict[str, tuple[float, float]]
-    """Value -> mean difference from the recommendation, and half the width of its interval;
-    simultaneous 95 % intervals."""
+    """Value -> mean difference from the recommendation, and half the width of its interval
+    (simultaneous 95 % intervals).
+    """
     unmasked: tuple[str, str, float, float] | None
-    """Where another setting takes its effect away: that one's name, and were it off, the best value
-    of this one with its mean difference from the recommended value and half the width of the 95 %
-    interval."""
+    """Set where another setting hides the effect of this one: that setting's name, then, with that
+    setting off, the best value of this one, its mean difference from the recommended value and half
+    the width of the 95 % interval.
+    """
     verdict: str
-    """`matters`, `none` (all intervals lie within what matters) or `undecided` (no difference is
-    significant, but one that matters is within the intervals)."""
+    """`matters`, `none` (all intervals lie within the smallest difference that matters) or
+    `undecided` (no difference is significant, but the intervals allow one that matters).
+    """
 
 
 @dataclass(frozen=True)
@@ -87,34 +93,35 @@ class Advice:
     """The smallest difference that matters, in the goal's unit."""
     replications: int
     tried: int
-    """Candidates."""
+    """How many candidates were tried."""
     runs: int
     searched: list[Setting]
-    """Those that may be recommended: for Linux, those that it has."""
+    """The settings that may be recommended; for a Linux profile, those that Linux has."""
     reference: Candidate
-    """The defaults of the profile that is set: what the reader has now."""
+    """The defaults of the chosen profile: what the reader has now."""
     recommended: Candidate
     ranked: list[Ranked]
-    """The recommendation, the best others and the baselines, the best first."""
+    """The recommendation, the best others and the baselines; the best comes first."""
     effects: list[Effect]
     gain: tuple[float, float]
-    """The recommendation over the reference: mean difference, half the width of the 95 %
-    interval."""
+    """The recommendation minus the reference: mean difference and half the width of the 95 %
+    interval.
+    """
     keep_defaults: bool
     """Whether the profile's defaults are as good as anything that was tried."""
     paste: linux.Paste
     rto_costs: list[timeouts.Count]
-    """With the recommended RTO.Min and with the default one; empty where that is recommended."""
+    """What the recommended and the default RTO.Min cost; empty where the default is recommended."""
     at_bounds: list[bounds.Held]
-    """The recommendation at each end of what the measurements of the paths leave open."""
+    """How the recommendation does at each bound that the measurements of the paths leave open."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Where the measurements leave open what is best, and what would tell, in sentences."""
+        """Sentences about what the measurements leave open, and what would settle it."""
         return tuple(one.sentence(self.goal.unit) for one in self.at_bounds if not one.holds)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, for programs."""
+        """Everything, as a tree for JSON."""
         return {
             "goal": self.goal.name,
             "metric": self.goal.metric(self.transport),
@@ -179,7 +186,7 @@ def advise(
     jobs: int | None = None,
     rounds: Rounds = _silent,
 ) -> Advice:
-    """Searches the settings for a goal over these paths.
+    """Searches for the settings that serve a goal best over these paths.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Whether advice holds over what the measurement of a path leaves open.
+"""Whether the advice holds for everything that the measurement of a path allows.
 
-A profile says between which bounds a link's mean loss lies. At each of them, all else as it was
+A profile says between which bounds a link's mean loss lies. At each bound, with all else as it was
 estimated, the recommendation runs against its rivals once more.
 """
 
@@ -15,22 +15,25 @@ from .search import Trials
 from .settings import Candidate
 
 _RIVALS = 3
-"""So many of the best of a first look are measured as often as the advice is, and the simplest of
-those that are better."""
+"""How many of the best of the first look are measured as often as the advice is, besides the
+simplest of those that look better.
+"""
 _FIRST_LOOK = 4
-"""It has this share of the replications."""
+"""The first look has the replications of the advice divided by this."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """The recommendation at one bound."""
+    """How the recommendation does at one bound."""
 
     bound: LossBound
     rival: Candidate | None
-    """What is better there by more than matters, the simplest of it; None where nothing is."""
+    """The simplest candidate that is better there by more than what matters; None if there is none.
+    """
     gain: tuple[float, float]
-    """Of the rival: mean difference, and half the width of its 95 % interval, in the goal's unit;
-    positive is better, NaN where runs of the recommendation fail."""
+    """The rival minus the recommendation: mean difference and half the width of its 95 % interval,
+    in the goal's unit; positive is better, NaN where runs of the recommendation fail.
+    """
 
     @property
     def holds(self) -> bool:
@@ -38,7 +41,7 @@ class Held:
         return self.rival is None
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The same, as a tree for JSON."""
         mean, half_width = self.gain
         return {
             "link": self.bound.link,
@@ -51,7 +54,7 @@ class Held:
         }
 
     def sentence(self, unit: str) -> str:
-        """What would be better, and what would have to be measured; where the advice fails."""
+        """What would be better and what would have to be measured, or where the advice fails."""
         assert self.rival is not None
         better = "some runs fail, and none do with"
         if not math.isnan(self.gain[0]):
@@ -84,7 +87,7 @@ def check(
     rivals
         What may be better somewhere.
     replications
-        Of what is compared in the end.
+        How often the candidates that are compared in the end run.
     relevant
         The smallest difference that matters, in the goal's unit.
     """
@@ -113,7 +116,7 @@ def check(
 def _better(
     trials: Trials, candidates: Sequence[Candidate], recommended: Candidate, relevant: float
 ) -> list[Candidate]:
-    """Those that are better by more than matters, the simplest first."""
+    """The candidates that are better by more than what matters, the simplest first."""
     better = []
     for one in candidates:
         loss, half_width = trials.loss(recommended, one)

@@ -1,4 +1,4 @@
-"""What can be asked for: what runs over the paths, and the scalar by which settings are ranked."""
+"""The goals of advice: what runs over the paths, and the scalar by which settings are ranked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from anabranch.errors import AnabranchError
 from .paths import Paths, toml
 
 _MOST_BYTES = 30e6
-"""A bulk transfer is as long as the paths take for this, within `_SECONDS`: a run stays short."""
+"""Bytes of a bulk transfer at most; it is shorter where the paths would need longer than
+`_SECONDS`, so that a run stays short.
+"""
 _SECONDS = (4.0, 30.0)
 _DIES_AFTER_S = 20
 _LASTS_S = 100
@@ -24,24 +26,26 @@ class Goal:
 
     name: str
     what: str
-    """What is measured, for people."""
+    """What is measured, in words."""
     unit: str
     transports: tuple[str, ...]
-    """Those that can be asked for."""
+    """The transports that advice for this goal can be about."""
     higher_is_better: bool
     relevant: float
-    """The smallest difference that matters: in the unit, or a share of the Linux defaults' mean."""
+    """The smallest difference that matters: in the goal's unit, or as a share of the Linux
+    defaults' mean.
+    """
     relative: bool
     metric: Callable[[str], str]
-    """Transport -> scalar."""
+    """Transport -> the scalar that is measured."""
     within: Callable[[str], dict[str, tuple[float, float]]]
-    """Transport -> scalars with the range outside of which a run has failed."""
+    """Transport -> scalars, each with its range; a run with a value outside of it has failed."""
     scale: float
-    """The scalar in the unit."""
+    """What the scalar is multiplied by to be in the goal's unit."""
     flows: Callable[[Paths, str], dict[str, dict[str, Any]]]
 
     def transport(self, asked: str | None, paths: Paths) -> str:
-        """The transport that is advised on: the one asked for, or the goal's first that can be."""
+        """The transport to advise on: the one asked for, or the goal's first possible one."""
         several = len(paths.names) > 1
         if asked is None:
             return next((t for t in self.transports if several or t != "mptcp"), self.transports[0])
@@ -89,7 +93,10 @@ def _transfer(paths: Paths, _: str) -> dict[str, dict[str, Any]]:
 
 
 def _messages(_: Paths, transport: str) -> dict[str, dict[str, Any]]:
-    """A message every 20 ms; from the one before the death on, the longest wait counts."""
+    """A message every 20 ms.
+
+    The longest wait is measured from the last message before the path fails.
+    """
     start = {"from": "1 s", "to": "2 s"}
     if transport == "mptcp":
         return {
@@ -178,8 +185,8 @@ GOALS = {
             metric=lambda transport: (
                 "messages.max_completion_ms" if transport == "mptcp" else "messages.longest_gap_ms"
             ),
-            # An association that has ended has no gaps any more, and one that sends everything
-            # twice has none on purpose.
+            # An association that has ended has no further gaps, and one that sends everything
+            # twice has none by design: runs of either kind count as failed.
             within=lambda transport: (
                 {"messages.completed": (_MESSAGES, _MESSAGES)}
                 if transport == "mptcp"

@@ -19,25 +19,25 @@ _OFF = 0xFFFF
 
 @dataclass
 class Paste:
-    """Text to paste, and what there is none for."""
+    """Text to paste, and the settings for which there is no such text."""
 
     sysctl: list[str] = field(default_factory=list)
-    """Lines of a file in /etc/sysctl.d, in an order that the kernel takes."""
+    """Lines of a file in /etc/sysctl.d, in an order that the kernel accepts."""
     socket: list[str] = field(default_factory=list)
-    """C, with `fd` as the socket, before it connects."""
+    """C code that sets options of the socket `fd` before it connects."""
     commands: list[str] = field(default_factory=list)
-    """`ip` and `tc`; capitals are to be replaced."""
+    """Commands of `ip` and `tc`; the user replaces words in capitals."""
     without: list[str] = field(default_factory=list)
-    """What Linux cannot be told, in sentences."""
+    """Sentences about settings that Linux does not have."""
     checks: list[str] = field(default_factory=list)
-    """Commands that show whether it holds."""
+    """Commands that show whether the settings are in force."""
     undo: list[str] = field(default_factory=list)
-    """Commands that take `commands` back."""
+    """Commands that undo `commands`."""
     costs: list[str] = field(default_factory=list)
-    """What it does beside the goal, in sentences."""
+    """Sentences about side effects, besides the goal."""
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The same, as a tree for JSON."""
         return {
             "sysctl": self.sysctl,
             "socket": self.socket,
@@ -49,7 +49,7 @@ class Paste:
         }
 
     def text(self) -> str:
-        """All of it, with headings as comments of the language that follows."""
+        """All of it as text, with headings as comments in the language of what follows."""
         parts = []
         if self.costs:
             parts.append([f"# {sentence}" for sentence in self.costs])
@@ -57,7 +57,7 @@ class Paste:
             head = "/* for one program: fd is its socket, not yet connected */"
             parts.append([head, *self.socket])
         if self.sysctl:
-            # Backwards: what has to come first on the way there comes last on the way back.
+            # In reverse order: what has to be set first has to be reset last.
             names = " ".join(line.partition(" =")[0] for line in reversed(self.sysctl))
             heads = [
                 "# for all programs: /etc/sysctl.d/90-anabranch.conf, on both hosts; then:",
@@ -78,7 +78,7 @@ class Paste:
 
 
 def paste(transport: str, candidate: Candidate, paths: Paths, costs: Sequence[str] = ()) -> Paste:
-    """The text for what a candidate changes; empty if that is nothing."""
+    """The text for what a candidate changes; empty if it changes nothing."""
     text = Paste()
     if candidate.values:
         {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](candidate, paths, text)
@@ -96,7 +96,7 @@ def paste(transport: str, candidate: Candidate, paths: Paths, costs: Sequence[st
 def _sctp(candidate: Candidate, paths: Paths, text: Paste) -> None:
     chosen = dict(candidate.values)
     rto = {name: _ms(chosen[name]) for name in ("rto_min", "rto_max") if name in chosen}
-    # RTO.Min first: the kernel refuses a maximum below the minimum that holds.
+    # RTO.Min comes first: the kernel refuses a maximum below the minimum in force.
     text.sysctl += [f"net.sctp.{name} = {value}" for name, value in rto.items()]
     if rto:
         _set(text, "sctp_rtoinfo", "SCTP_RTOINFO", {f"s{name}": v for name, v in rto.items()})
@@ -114,7 +114,7 @@ def _sctp(candidate: Candidate, paths: Paths, text: Paste) -> None:
         limit = _OFF if off else chosen["pf_max_retrans"]
         text.sysctl.append("net.sctp.pf_enable = 0" if off else f"net.sctp.pf_retrans = {limit}")
         thresholds = {"spt_pathpfthld": limit}
-        # A structure with both: 0 would leave Path.Max.Retrans as it is.
+        # The structure has both fields, and 0 leaves Path.Max.Retrans as it is.
         thresholds["spt_pathmaxrxt"] = chosen.get("path_max_retrans", 0)
         _set(text, "sctp_paddrthlds", "SCTP_PEER_ADDR_THLDS", thresholds)
     if "association_max_retrans" in chosen:
@@ -122,7 +122,8 @@ def _sctp(candidate: Candidate, paths: Paths, text: Paste) -> None:
         text.sysctl.append(f"net.sctp.association_max_retrans = {limit}")
         _set(text, "sctp_assocparams", "SCTP_ASSOCINFO", {"sasoc_asocmaxrxt": limit})
     if "sack_frequency" in chosen:
-        # The sysctl for the delay, sack_timeout, has no value for "none": 1 ms is the smallest.
+        # The sysctl for the delay, sack_timeout, cannot be switched off: 1 ms is its smallest
+        # value.
         text.sysctl.append("net.sctp.sack_timeout = 1")
         _set(text, "sctp_sack_info", "SCTP_DELAYED_SACK", {"sack_freq": chosen["sack_frequency"]})
     if "max_burst" in chosen:
@@ -209,7 +210,8 @@ def _tcp_common(chosen: dict[str, str], text: Paste) -> None:
         text.sysctl.append("net.ipv4.tcp_ecn = 1")
     if "buffers" in chosen:
         size = round(octets(chosen["buffers"]))
-        # About half of the receive buffer's memory is window (scaling_ratio, tcp_adv_win_scale).
+        # About half of the receive buffer's memory becomes window (scaling_ratio,
+        # tcp_adv_win_scale).
         text.sysctl += [
             f"net.ipv4.tcp_rmem = 4096 131072 {2 * size}",
             f"net.ipv4.tcp_wmem = 4096 16384 {size}",
@@ -221,11 +223,11 @@ def _queue(candidate: Candidate, paths: Paths, text: Paste) -> None:
     if kind == DEFAULT:
         return
     for name in paths.bottlenecks():
-        # Where another machine has the queue, a limit below the link's rate brings it here.
+        # Where the queue is at another machine, a limit below the link's rate moves it here.
         limit = f" bandwidth {0.95e-3 * paths.rate_of(name):.0f}kbit" if kind == "cake" else ""
         ends = paths.links[name]["ends"]
         for end, other in (ends, ends[::-1]):
-            # Each end and link has a device of its own name: no device gets two roots.
+            # The placeholder names a device for each end and link, so no device gets two roots.
             device = f"DEVICE_{_capitals(end)}_{_capitals(name)}"
             text.commands.append(
                 f"tc qdisc replace dev {device} root {kind}{limit}"
@@ -242,7 +244,7 @@ def _capitals(name: str) -> str:
 
 
 def _after(transport: str, candidate: Candidate, text: Paste) -> None:
-    """How to see that it holds, and what it does beside the goal."""
+    """Adds how to check that the settings are in force, and their side effects."""
     chosen = dict(candidate.values)
     if text.sysctl:
         names = " ".join(line.partition(" =")[0] for line in text.sysctl)
@@ -268,15 +270,15 @@ def _after(transport: str, candidate: Candidate, text: Paste) -> None:
 
 def _socket_buffers(size: str, text: Paste) -> None:
     count = round(octets(size))
-    # The window of SCTP is half of the receive buffer (net/sctp/associola.c); the sysctl for what
-    # programs may ask for is needed beside the one for those that do not ask.
+    # SCTP's window is half of the receive buffer (net/sctp/associola.c). The `_default` sysctls are
+    # for programs that ask for no size; the `_max` ones limit what the others may ask for.
     text.sysctl += [
         f"net.core.wmem_default = {count}",
         f"net.core.rmem_default = {2 * count}",
         f"net.core.wmem_max = {count}",
         f"net.core.rmem_max = {2 * count}",
     ]
-    # The kernel doubles what it is told (socket(7)).
+    # The kernel doubles the value it is given (socket(7)).
     text.socket.append(
         f"int send_size = {count // 2}, receive_size = {count};\n"
         "setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_size, sizeof send_size);\n"

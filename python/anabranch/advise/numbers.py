@@ -1,19 +1,19 @@
-"""Numbers of the advice as people read them: rounded to what is known, no exponent."""
+"""Numbers of the advice as people read them: rounded to what is known, without exponents."""
 
 import math
 
 from anabranch.support.wording import number
 
 NOTHING = 1e-6
-"""In MOS, Mbit/s or ms: less is rounding."""
+"""In MOS, Mbit/s or ms: a smaller difference is rounding."""
 
 _PLACES = 3
-"""Behind the point at most: in MOS, Mbit/s and ms nobody notices more."""
+"""Decimal places at most; beyond these, differences in MOS, Mbit/s or ms do not matter."""
 LEAST = 10.0**-_PLACES
 
 
 def change(mean: float, half_width: float, unit: str = "") -> str:
-    """A difference and half the width of its interval, with the digits that this leaves."""
+    """A difference and half the width of its interval, with the digits that are justified."""
     of_unit = f" {unit}" if unit else ""
     if abs(mean) < NOTHING and half_width < NOTHING:
         return "no difference in any run"
@@ -25,7 +25,7 @@ def change(mean: float, half_width: float, unit: str = "") -> str:
 
 
 def signed(value: float, half_width: float = 0.0) -> str:
-    """A difference, as far as it is known; no exponent."""
+    """A difference with its sign and the digits that are known, without an exponent."""
     if math.isnan(value):
         return number(value)
     text = known(value, half_width)
@@ -33,7 +33,7 @@ def signed(value: float, half_width: float = 0.0) -> str:
 
 
 def known(value: float, half_width: float) -> str:
-    """A value with no digit beyond the second of its half-width, or of four if that is 0."""
+    """A value with no digit beyond the second of its half-width, or with four if that is 0."""
     if math.isnan(value):
         return number(value)
     scale = half_width if half_width >= NOTHING else abs(value) / 100
@@ -43,9 +43,12 @@ def known(value: float, half_width: float) -> str:
 
 
 def size(value: float) -> str:
-    """A half-width: two digits that count, no exponent; a dash where all runs are alike."""
+    """A half-width with two significant digits, without an exponent.
+
+    A dash where all runs are alike.
+    """
     if math.isnan(value) or value < NOTHING:
         return number(math.nan)
-    # Up to the last place that is shown, so that no interval seems to have no width.
+    # At least the last place that is shown, so that no interval seems to have no width.
     value = max(value, LEAST)
     return f"{value:,.{min(max(1 - math.floor(math.log10(value)), 0), _PLACES)}f}"

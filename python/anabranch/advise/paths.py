@@ -1,7 +1,7 @@
 """The paths that advice is asked for: a file with links and paths as scenarios have them.
 
-Either a path file, with `[links.NAME]` tables and perhaps `[paths.NAME]` (as `anabranch profile`
-writes them), or a whole scenario, of which the links, the paths and the hosts of its first flow are
+It is either a path file with `[links.NAME]` tables and perhaps `[paths.NAME]` (as `anabranch
+profile` writes them), or a whole scenario, whose links, paths and the hosts of its first flow are
 taken.
 """
 
@@ -21,27 +21,27 @@ from anabranch.support.quantities import bits_per_second
 _EXAMPLES = Path(__file__).parent / "examples"
 _SECTIONS = ("links", "paths", "name", "description")
 _HOSTS = ("here", "there")
-"""The ends of links that name none."""
+"""The ends of links that do not name theirs."""
 _BOUND = re.compile(r"^# links\.([\w-]+)\.loss at (least|most) ([\d.]+ %): (\{.*\})$", re.MULTILINE)
 _REMEDY = re.compile(r"^# To know links\.([\w-]+)\.loss better: (.*)$", re.MULTILINE)
-"""How `anabranch profile` writes what its measurement leaves open."""
+"""The line in which `anabranch profile` says what its measurement leaves open."""
 _PROBE = {"transport": {"kind": "udp"}, "app": {"kind": "datagrams"}}
-"""What makes a flow of paths, for the engine to check them."""
+"""What makes paths a flow, so that the engine can check them."""
 
 
 @dataclass(frozen=True)
 class LossBound:
-    """An end of the 95 % interval of a link's mean loss, as its profile has it."""
+    """One end of the 95 % interval of a link's mean loss, as its profile has it."""
 
     link: str
     end: str
     """`least` or `most`."""
     mean: str
-    """Such as `1.4 %`."""
+    """The mean loss there, such as `1.4 %`."""
     loss: dict[str, Any]
-    """The link's `loss` there."""
+    """The link's `loss` at this bound, as a scenario has it."""
     remedy: str
-    """What would have to be measured to know more."""
+    """What to measure in order to know the loss better."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,18 @@ class Paths:
     links: dict[str, dict[str, Any]]
     paths: dict[str, dict[str, Any]]
     names: tuple[str, ...]
-    """The paths between the two hosts; the first is the primary one."""
+    """The paths between the two hosts; the first is the primary path."""
     hosts: tuple[str, str]
-    """Who opens the connection, and to whom."""
+    """The host that opens the connection, and the one that accepts it."""
     bounds: tuple[LossBound, ...] = ()
     """What the measurements of these paths leave open."""
 
     def via(self, path: str) -> list[str]:
-        """The links of a path, in order."""
+        """The names of a path's links, in order."""
         return list(self.paths[path]["via"])
 
     def bottlenecks(self) -> list[str]:
-        """The links that are the slowest of their path, as far as they have a constant rate."""
+        """The slowest link of each path, as far as rates are constant."""
         links: dict[str, None] = {}
         for path in self.names:
             rates = {name: _rate(self.links[name]) for name in self.via(path)}
@@ -71,7 +71,7 @@ class Paths:
         return list(links)
 
     def rate(self) -> float | None:
-        """What all paths carry together, in bit/s; None where that is not a constant."""
+        """The rate of all paths together in bit/s; None where a rate is not constant."""
         rates = [
             min((r for n in self.via(p) if (r := _rate(self.links[n])) is not None), default=None)
             for p in self.names
@@ -85,7 +85,7 @@ class Paths:
         return rate
 
     def check_rates(self) -> None:
-        """Raises where nothing limits what a path carries."""
+        """Raises an AnabranchError where nothing limits the rate of a path."""
         for path in self.names:
             if not any({"rate", "radio"} & self.links[name].keys() for name in self.via(path)):
                 raise AnabranchError(
@@ -94,7 +94,7 @@ class Paths:
                 )
 
     def own_link(self, path: str) -> str:
-        """A link of this path that no other one uses."""
+        """A link that only this path uses."""
         others = {name for other in self.names if other != path for name in self.via(other)}
         for name in self.via(path):
             if name not in others:
@@ -102,22 +102,22 @@ class Paths:
         raise AnabranchError(f"the path `{path}` has no link of its own that could fail")
 
     def with_link(self, name: str, **keys: object) -> "Paths":
-        """The same with other settings of a link."""
+        """These paths with other settings of one link."""
         return replace(self, links=self.links | {name: self.links[name] | keys})
 
     def at(self, bound: LossBound) -> "Paths":
-        """The same with this loss. Like the one that was measured it is that of one direction."""
+        """These paths with the loss of a bound, which like the measured one is of one direction."""
         reverse = self.links[bound.link].get("reverse", {}) | {"loss": {"kind": "none"}}
         return self.with_link(bound.link, loss=bound.loss, reverse=reverse)
 
 
 def examples() -> dict[str, Path]:
-    """The path files that come with the package: name -> file."""
+    """The path files that come with the package, by name."""
     return {path.stem: path for path in sorted(_EXAMPLES.glob("*.toml"))}
 
 
 def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None) -> Paths:
-    """Reads and checks path files or scenarios, whose paths lead between the same two hosts.
+    """Reads and checks path files or scenarios whose paths connect the same two hosts.
 
     Parameters
     ----------
@@ -156,14 +156,14 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
     checked = tomllib.loads(Scenario.parse(text, pairs).to_toml())
     used = {name: checked["paths"][name] for name in flow["paths"]}
     crossed = {link for path in used.values() for link in path["via"]}
-    # Who sets a loss knows it.
+    # A loss that the user sets is known, so its bounds do not matter.
     known = {key.split(".")[1] for key, _ in pairs if re.match(r"links\.[^.]+\.loss\b", key)}
     bounds = [bound for bound in bounds if bound.link in crossed - known]
     return Paths(checked["links"], used, tuple(flow["paths"]), _hosts(flow), tuple(bounds))
 
 
 def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list[LossBound]]:
-    """The flow over a file's paths, the whole scenario, checked, and what a profile leaves open."""
+    """Gives the flow over a file's paths, the checked scenario, and the bounds in a profile."""
     path = Path(source)
     if not path.exists() and str(source) in examples():
         path = examples()[str(source)]
@@ -189,7 +189,7 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list
         flow = _complete(content, path)
         sections = {name: content[name] for name in _SECTIONS if name in content}
         probed = toml(sections | {"flows": {"probe": flow | _PROBE}})
-        # Names of trace files start in the file's folder.
+        # Names of trace files are relative to the folder of the path file.
         scenario = Scenario.parse(probed, [], str(path.parent))
     return flow, tomllib.loads(scenario.to_toml()), _bounds(text, path)
 
@@ -215,7 +215,7 @@ def _hosts(flow: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _complete(content: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Adds what a path file may leave out; gives the hosts and paths of a flow over it."""
+    """Fills in what a path file may leave out; gives the hosts and paths of a flow over it."""
     if unknown := [name for name in content if name not in _SECTIONS]:
         raise AnabranchError(
             f"{path} has an unknown key `{unknown[0]}`; a path file has [links.NAME] and "
@@ -230,7 +230,7 @@ def _complete(content: dict[str, Any], path: Path) -> dict[str, Any]:
         link.setdefault("ends", list(_HOSTS))
     paths = content.setdefault("paths", {name: {"via": [name]} for name in links})
     paths = paths if isinstance(paths, dict) else {}
-    # What has no ends is the engine's to complain of.
+    # The engine reports paths whose ends cannot be told.
     hosts = {ends for way in paths.values() if (ends := _ends(way, links)) is not None}
     if len(hosts) > 1:
         raise AnabranchError(
@@ -241,7 +241,7 @@ def _complete(content: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _ends(path: object, links: dict[str, Any]) -> tuple[str, str] | None:
-    """Where a path begins and ends; None for what the engine will complain of."""
+    """Where a path begins and ends; None where the engine will report a mistake."""
     via = path.get("via", []) if isinstance(path, dict) else []
     if not isinstance(via, list) or not via or any(name not in links for name in via):
         return None
@@ -267,7 +267,7 @@ def _rate(link: Mapping[str, Any]) -> float | None:
 
 
 def toml(content: Mapping[str, Any]) -> str:
-    """A table as TOML text, one line a key of the first two levels."""
+    """A table as TOML text; the keys of the first two levels have a line each."""
     lines = []
     for name, value in content.items():
         if isinstance(value, Mapping) and all(isinstance(item, Mapping) for item in value.values()):
@@ -293,5 +293,5 @@ def _inline(value: object) -> str:
 
 
 def _key(text: str) -> str:
-    # What JSON escapes, TOML does in the same way.
+    # JSON and TOML escape the same characters in the same way.
     return json.dumps(text)

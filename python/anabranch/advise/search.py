@@ -3,7 +3,7 @@
 The grid is screened by a Latin hypercube over all settings, of which each round keeps the better
 quarter and gives it more replications (successive halving: Jamieson and Talwalkar, "Non-stochastic
 Best Arm Identification", AISTATS 2016). From the best one the search goes on, one setting at a
-time, as long as that helps. Optuna's TPE may take the place of both.
+time, as long as that helps. Optuna's TPE can replace both steps.
 
 Nothing depends on how long something takes: the same paths, goal and seed give the same advice.
 """
@@ -27,7 +27,7 @@ from .paths import toml
 from .settings import DEFAULT, Candidate, Setting, possible
 
 Rounds = Callable[[str], AbstractContextManager[Progress]]
-"""Shows the progress of a round with this title."""
+"""Gives, for the title of a round, a context that shows its progress."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,15 @@ class Effort:
     screened: int
     """Candidates in the first round."""
     first: int
-    """Replications there; doubled in each round that follows."""
+    """Replications in the first round; each following round doubles them."""
     last: int
-    """Replications of what the advice rests on."""
+    """Replications of the candidates that the advice rests on."""
 
 
 _DRAWS = 4
-"""Latin hypercubes at most: some candidates do not go together, some are drawn twice."""
+"""Latin hypercubes drawn at most: some candidates combine settings that exclude each other, and
+some are drawn twice.
+"""
 
 QUICK = Effort(screened=64, first=4, last=50)
 FULL = Effort(screened=256, first=8, last=250)
@@ -51,15 +53,15 @@ FULL = Effort(screened=256, first=8, last=250)
 
 @dataclass
 class Trials:
-    """Runs candidates, and knows what has been measured so far."""
+    """Runs candidates and keeps what has been measured so far."""
 
     scenario: str
-    """Without settings, as TOML text."""
+    """The scenario without settings, as TOML text."""
     flows: Sequence[str]
     goal: Goal
     metric: str
     within: Mapping[str, tuple[float, float]]
-    """Scalars with the range outside of which a run has failed."""
+    """Scalars, each with its range; a run with a value outside of it has failed."""
     settings: Mapping[str, Setting]
     searched: Sequence[str]
     """The settings that may be recommended."""
@@ -68,14 +70,14 @@ class Trials:
     jobs: int | None
     rounds: Rounds
     values: dict[Candidate, list[float]] = field(default_factory=dict)
-    """By replication, in the goal's unit; NaN where a run has failed."""
+    """The value of each replication, in the goal's unit; NaN where a run has failed."""
     counted: Sequence[str] = ()
-    """Scalars that are kept besides."""
+    """Further scalars to keep for each run."""
     counts: dict[Candidate, pl.DataFrame] = field(default_factory=dict)
-    """A column for each of them, a row for each replication."""
+    """The scalars of `counted`: a column for each, and a row for each replication."""
 
     def measure(self, title: str, candidates: Iterable[Candidate], replications: int) -> None:
-        """Runs so many replications of each that has fewer; their values are in `values` then."""
+        """Brings each candidate to at least this many replications; the results are in `values`."""
         wanted = [
             candidate
             for candidate in dict.fromkeys(candidates)
@@ -83,7 +85,8 @@ class Trials:
         ]
         if not wanted:
             return
-        # With one that is known, every definition has runs in the folder.
+        # A candidate that has been measured is added so that every definition has runs in the
+        # folder.
         cases = dict.fromkeys([*list(self.values)[:1], *wanted])
         scenario = load(self._definition(list(cases), replications), self.sets)
         study = Study(scenario, self.folder, jobs=self.jobs)
@@ -102,7 +105,10 @@ class Trials:
             self.counts[candidate] = counts[candidate.name,].select(self.counted)
 
     def score(self, candidate: Candidate) -> float:
-        """The mean, so that more is better; a run that has failed makes it the worst of all."""
+        """The mean with the sign that makes more better.
+
+        A failed run makes a candidate the worst of all.
+        """
         values = self.values[candidate]
         if any(math.isnan(value) for value in values):
             return -math.inf
@@ -110,7 +116,7 @@ class Trials:
         return mean if self.goal.higher_is_better else -mean
 
     def best(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """The same, the best first; equals stay in their order."""
+        """The candidates with the best first; equal ones keep their order."""
         return sorted(dict.fromkeys(candidates), key=lambda one: -self.score(one))
 
     def difference(
@@ -118,7 +124,7 @@ class Trials:
     ) -> tuple[float, float]:
         """Mean of `one` - `other` on common random numbers, and half the width of its interval.
 
-        NaN where a run of either has failed.
+        Both are NaN where a run of either has failed.
         """
         n = min(len(self.values[one]), len(self.values[other]))
         differences = [
@@ -127,7 +133,7 @@ class Trials:
         if any(map(math.isnan, differences)):
             return math.nan, math.nan
         mean, half_width, _ = stats.mean_interval(differences, level)
-        # What is left of equal numbers is rounding.
+        # A width this small comes from rounding: the differences are all equal.
         return (mean, half_width) if half_width > 1e-9 * abs(mean) else (mean, 0.0)
 
     def loss(self, one: Candidate, other: Candidate) -> tuple[float, float]:
@@ -195,7 +201,7 @@ def grid(trials: Trials, start: Sequence[Candidate], effort: Effort) -> Candidat
 
 
 def optuna(trials: Trials, start: Sequence[Candidate], effort: Effort) -> Candidate:
-    """The same by Optuna's tree-structured Parzen estimator, seeded, eight candidates at a time."""
+    """Searches with Optuna's tree-structured Parzen estimator, seeded, eight at a time."""
     try:
         import optuna as library  # noqa: PLC0415 - an extra
     except ImportError:
@@ -243,7 +249,7 @@ def neighbours(trials: Trials, candidate: Candidate, names: Iterable[str]) -> li
 
 
 def _climb(trials: Trials, candidate: Candidate, replications: int) -> Candidate:
-    """Changes one setting at a time as long as that helps; gives where that ends."""
+    """Changes one setting at a time as long as that helps; gives the last candidate."""
     for step in range(1, len(trials.searched) + 1):
         around = [candidate, *neighbours(trials, candidate, trials.searched)]
         trials.measure(f"refining, step {step}", around, replications)
@@ -255,7 +261,7 @@ def _climb(trials: Trials, candidate: Candidate, replications: int) -> Candidate
 
 
 def _screen(trials: Trials, profile: str, count: int) -> list[Candidate]:
-    """So many candidates in which every value of every setting comes about equally often."""
+    """Draws `count` candidates in which the values of each setting are about equally frequent."""
     from scipy.stats import qmc  # noqa: PLC0415 - slow to import
 
     names = trials.searched

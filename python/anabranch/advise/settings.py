@@ -19,7 +19,7 @@ TRANSPORTS: dict[str, dict[str, str]] = {
     "mptcp": {"rfc": "rfc8684", "linux": "linux_6"},
     "tcp": {"rfc": "rfc", "linux": "linux_6"},
 }
-"""Transport -> the profiles whose defaults are the baselines."""
+"""Transport -> profile -> its name for people; their defaults are the baselines."""
 
 PROFILE_NAMES = {
     "rfc9260": "RFC 9260 defaults",
@@ -31,7 +31,7 @@ PROFILE_NAMES = {
 
 
 _WITHOUT_POTENTIALLY_FAILED = ("ns2", "rfc2960", "rfc4960", "rfc9260")
-"""It is RFC 7829's, and these are without."""
+"""Profiles without potentially-failed paths, which RFC 7829 brought."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Setting:
     """One thing that can be set."""
 
     name: str
-    """As the scenario file has it, where it is one key there."""
+    """The setting's name; where it is one key of a scenario file, that key."""
     values: dict[str, dict[str, Any]]
-    """Label -> dotted path -> value. A path that begins with `transport.` is a flow's."""
+    """Label -> dotted path -> value. A path that begins with `transport.` is a key of the flow."""
     defaults: dict[str, str] = field(default_factory=dict)
-    """Profile -> its value, for people."""
+    """Profile -> its default value, in words."""
     in_linux: bool = True
-    """Whether Linux can be told so."""
+    """Whether Linux has this setting."""
 
     def label(self, value: str, profile: str) -> str:
-        """A value for people."""
+        """A value in words, with the profile's where it is the default."""
         if value != DEFAULT:
             return value
         known = self.defaults.get(profile)
@@ -57,14 +57,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A profile and what is set besides: the values that are not the default, by setting."""
+    """A profile, and the settings whose values differ from the default."""
 
     profile: str
     values: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, profile: str, values: Mapping[str, str]) -> "Candidate":
-        """In one form for the same settings, whatever their order."""
+        """Sorts the values, so that the same settings are always the same candidate."""
         changed = {name: value for name, value in values.items() if value != DEFAULT}
         return cls(profile, tuple(sorted(changed.items())))
 
@@ -73,12 +73,12 @@ class Candidate:
         return dict(self.values).get(setting, DEFAULT)
 
     def having(self, setting: str, value: str) -> "Candidate":
-        """The same with another value of one setting."""
+        """The candidate with another value of one setting."""
         return Candidate.of(self.profile, dict(self.values) | {setting: value})
 
     @property
     def name(self) -> str:
-        """For people and for tables."""
+        """What people and tables call it."""
         if not self.values:
             return PROFILE_NAMES.get(self.profile, f"{self.profile} defaults")
         changed = ", ".join(f"{name} = {value}" for name, value in self.values)
@@ -86,7 +86,7 @@ class Candidate:
 
 
 def is_linux(profile: str) -> bool:
-    """Whether what is set is a Linux host."""
+    """Whether the profile is that of a Linux host."""
     return profile.startswith("linux")
 
 
@@ -98,7 +98,7 @@ def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[S
         settings = [setting for setting in settings if setting.name != "pf_max_retrans"]
     if goal == "latency":
         settings += _queues(paths)
-    # A value that the profile has anyway would be the same candidate twice.
+    # A value that equals the profile's default would be the same candidate twice.
     return [
         replace(s, values={v: p for v, p in s.values.items() if v != s.defaults.get(profile)})
         for s in settings
@@ -106,7 +106,7 @@ def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[S
 
 
 def mask(setting: str, candidate: Candidate, settings: Mapping[str, Setting]) -> Setting | None:
-    """The setting that takes the effect of another one away as long as it is on, if one does.
+    """The setting that hides the effect of another one while it is on, if there is one.
 
     Potentially-failed paths (RFC 7829) with a threshold of 0 lose their data at the first timeout,
     whatever Path.Max.Retrans is.
@@ -120,16 +120,16 @@ def mask(setting: str, candidate: Candidate, settings: Mapping[str, Setting]) ->
 
 
 def possible(candidate: Candidate) -> bool:
-    """Whether the settings go together."""
+    """Whether these settings can be combined."""
     low, high = candidate["rto_min"], candidate["rto_max"]
     if high == DEFAULT:
         return True
-    # RTO.Min is 1 s in the RFC and its kin.
+    # RTO.Min is 1 s by default in all of these profiles.
     return milliseconds("1 s" if low == DEFAULT else low) <= milliseconds(high)
 
 
 def _keys(name: str, values: Sequence[Any], defaults: Mapping[str, str] | None = None) -> Setting:
-    """One key of the transport with these values."""
+    """A setting that is one key of the transport, with these values."""
     labelled = {str(value): {f"transport.{name}": value} for value in values}
     return Setting(name, {DEFAULT: {}} | labelled, dict(defaults or {}))
 
@@ -247,7 +247,7 @@ def _mptcp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FB
 
 
 def _queues(paths: Paths) -> list[Setting]:
-    """Queue disciplines at the slowest links, in both directions."""
+    """The settings for queue disciplines at the slowest links, in both directions."""
     links = paths.bottlenecks()
     if not links:
         return []

@@ -77,7 +77,7 @@ def conclusion(advice: Advice) -> str:
 
 
 def _most(advice: Advice, effects: Sequence[Effect]) -> str:
-    """That nothing makes a difference that matters, and what the one is that makes most."""
+    """That nothing makes a difference that matters, and which setting makes the largest one."""
     changes = [
         (f"{effect.setting.name} {effect.setting.label(value, advice.profile)}", *change)
         for effect in effects

@@ -1,7 +1,7 @@
-"""What a small RTO.Min costs: timeouts, paths that are left, data taken for lost that had arrived.
+"""What a small RTO.Min costs: timeouts, failovers, and packets taken for lost that had arrived.
 
-Counted in the runs that the advice rests on. A packet that its receiver had already is one that was
-sent again for nothing; so is, where each packet is sent once, one that was given up and arrived.
+These are counted in the runs that the advice rests on. A packet that its receiver had already was
+sent again for nothing; where each packet is sent once, so was one that was given up and arrived.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _TCP = ("timeouts", "duplicates_received")
 
 
 def counted(transport: str, flows: Sequence[str]) -> list[str]:
-    """The scalars that tell; none for MPTCP, whose RTO.Min is not advised on."""
+    """The scalars to count; none for MPTCP, as there is no advice on its RTO.Min."""
     names = {"sctp": _SCTP, "tcp": _TCP}.get(transport, ())
     return [
         f"{flow}.{transport}.{side}.{name}" for flow in flows for side in "ab" for name in names
@@ -38,18 +38,18 @@ def counted(transport: str, flows: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Count:
-    """What happens in a run: means, each with half the width of its 95 % interval."""
+    """What happens in a run: each value is a mean with half the width of its 95 % interval."""
 
     limits: str
-    """The RTO's, in words."""
+    """RTO.Min and RTO.Max, in words."""
     timeouts: tuple[float, float]
     failovers: tuple[float, float] | None
-    """Times that a sender of data left a path; None where there is no other."""
+    """How often a sender of data left a path; None where there is only one path."""
     in_vain: tuple[float, float]
     """Packets taken for lost that had arrived."""
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The same, as a tree for JSON."""
         return {
             "limits": self.limits,
             "timeouts": list(self.timeouts),
@@ -67,7 +67,7 @@ class Count:
 
 
 def with_default_minimum(candidate: Candidate) -> Candidate:
-    """The same with the default RTO.Min, and RTO.Max where the two would not go together."""
+    """The candidate with the default RTO.Min, and the default RTO.Max where both conflict."""
     usual = candidate.having("rto_min", DEFAULT)
     return usual if possible(usual) else usual.having("rto_max", DEFAULT)
 
@@ -75,7 +75,7 @@ def with_default_minimum(candidate: Candidate) -> Candidate:
 def count(
     transport: str, limits: str, frame: pl.DataFrame, flows: Sequence[str], *, several: bool
 ) -> Count:
-    """From the scalars of `counted`, a row for each run."""
+    """Counts from the scalars of `counted`; the frame has a row for each run."""
     ends = [f"{flow}.{transport}.{side}" for flow in flows for side in "ab"]
 
     def total(name: str) -> pl.Expr:
@@ -93,8 +93,8 @@ def count(
 
 
 def _left(end: str) -> pl.Expr:
-    """How often a sender of data has left a path, by timeouts or unanswered heartbeats."""
-    # RFC 7829: a potentially-failed path is left, which is before it is inactive.
+    """How often a sender of data has left a path after timeouts or unanswered heartbeats."""
+    # RFC 7829: a sender leaves a path once it is potentially failed, before it is inactive.
     paths = pl.max_horizontal(f"{end}.potential_failures", f"{end}.path_failures")
     return pl.when(pl.col(f"{end}.data_chunks_sent") > 0).then(paths).otherwise(0.0)
 
@@ -110,7 +110,7 @@ def limits(candidate: Candidate, settings: Mapping[str, Setting]) -> str:
 
 
 def sentence(own: Count, other: Count) -> str:
-    """Both beside each other."""
+    """A sentence that puts both counts side by side."""
     return f"In a run here {own.limits} have {own.text()}; {other.limits} {other.text()}."
 
 
@@ -121,7 +121,7 @@ def _mean(frame: pl.DataFrame, what: pl.Expr) -> tuple[float, float]:
 
 
 def _of(value: tuple[float, float], thing: str) -> str:
-    """How many of them there are in a run, such as `1 timeout` or `4.6 ± 0.6 timeouts`."""
+    """A value with its interval and noun, such as `1 timeout` or `4.6 ± 0.6 timeouts`."""
     mean, half_width = value
     if half_width < NOTHING:
         return f"{number(mean, 4)} {thing}{'' if mean == 1 else 's'}"

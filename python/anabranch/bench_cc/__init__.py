@@ -2,8 +2,8 @@
 
 A clean link, random loss (at four rates), bursty loss, a deep and a shallow buffer, a long fat
 path, a step of the rate, two equal flows, two flows with unequal round-trip times, a flow against
-CUBIC, congestion on the way of the acknowledgements, and a cellular link. They are what RFC 9743
-(section 5) asks to be known of a new control, as far as one bottleneck with a FIFO queue can tell.
+CUBIC, congestion on the way of the acknowledgements, and a cellular link. They cover what RFC 9743
+(section 5) wants known about a new control, as far as one bottleneck with a FIFO queue can show it.
 """
 
 import json
@@ -22,7 +22,7 @@ from anabranch.support.files import check_different, check_file, check_folder, w
 __all__ = ["bench", "compare"]
 
 REPLICATIONS, QUICK_REPLICATIONS = 10, 3
-"""Runs of each cell if nobody says how many."""
+"""Default replications of each cell, and those with `--quick`."""
 
 
 def compare(
@@ -45,7 +45,7 @@ def compare(
     only
         Names of scenarios; all of them if empty.
     profile
-        Of TCP, in all flows.
+        The TCP profile of all flows.
     replications
         Runs of each cell.
     jobs
@@ -92,7 +92,7 @@ def bench(
     junit_file: Path | None = None,
     json_file: Path | None = None,
 ) -> int:
-    """Compares, prints the table, writes the page with its figures, and what is asked for.
+    """Compares, prints the table, and writes the page with its figures and the files asked for.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a control has to keep: thresholds of the scenarios, and an earlier result."""
+"""What a control has to achieve: thresholds of the scenarios, and an earlier result."""
 
 import json
 import math
@@ -14,13 +14,13 @@ from anabranch.stats import Interval
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     cell: Cell
     what: str
     verdict: Literal["passed", "failed", "skipped"]
     message: str
-    """What was found, and what was asked for."""
+    """What was found, and what was required."""
 
 
 class Baseline:
@@ -51,14 +51,14 @@ class Baseline:
         self._path = path
 
     def check_cells(self, cells: Collection[tuple[str, str]]) -> None:
-        """Refuses to be compared with cases and controls that it has none of."""
+        """Raises where the baseline lacks one of these cases and controls."""
         if self._cells.keys().isdisjoint(cells):
             known = dict.fromkeys(f"{control} in {case}" for case, control in self._cells)
             names = ", ".join(known) or "nothing"
             raise AnabranchError(f"{self._path} has none of what is compared; it has {names}")
 
     def checks(self, cell: Cell) -> Iterator[Check]:
-        """No metric is worse than it was, beyond both intervals."""
+        """Checks that no metric is worse than the baseline's by more than both intervals."""
         before = self._cells.get((cell.case, cell.control))
         for metric in METRICS:
             now = cell.values[metric.name]
@@ -75,7 +75,7 @@ class Baseline:
 
 
 def run(cells: Sequence[Cell], baseline: Baseline | None) -> list[Check]:
-    """Every check, in the order of the cells."""
+    """All checks, in the order of the cells."""
     checks = []
     for cell in cells:
         for keep in cell.scenario.keeps:

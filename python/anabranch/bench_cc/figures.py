@@ -22,11 +22,11 @@ DRAWN = {
 
 
 MOST = {"utilisation_percent": 100.0, "retransmitted_percent": 100.0, "jain": 1.0}
-"""What no interval is drawn beyond."""
+"""The largest possible value of a metric; no interval is drawn beyond it."""
 
 
 def of(cells: Sequence[Cell]) -> dict[str, Callable[[], Figure]]:
-    """One figure for each of these metrics that has values, drawn when called."""
+    """The figures of the metrics that have values, as functions that draw them."""
     return {
         name: partial(small_multiples, cells, metric, label)
         for name, (metric, label) in DRAWN.items()
@@ -35,7 +35,7 @@ def of(cells: Sequence[Cell]) -> dict[str, Callable[[], Figure]]:
 
 
 def small_multiples(cells: Sequence[Cell], metric: str, label: str) -> Figure:
-    """A metric's mean and interval for each control, case by case; the best in another colour."""
+    """A metric's mean and interval for each control, case by case; the best have another colour."""
     known = [cell for cell in cells if not math.isnan(cell.values[metric].mean)]
     cases = list(dict.fromkeys(cell.case for cell in known))
     controls = list(dict.fromkeys(cell.control for cell in known))
@@ -63,7 +63,7 @@ def small_multiples(cells: Sequence[Cell], metric: str, label: str) -> Figure:
             axes.set_title(case)
             axes.set_yticks(range(len(controls)), controls)
             axes.set_ylim(len(controls) - 0.5, -0.5)
-            # Room for the marks at both ends.
+            # Leaves room for the marks at both ends.
             whole = {"utilisation_percent", "jain"}
             right = MOST[metric] if metric in whole else axes.get_xlim()[1]
             axes.set_xlim(-0.03 * right, 1.03 * right)

@@ -64,9 +64,11 @@ class Cell:
     case: str
     control: str
     values: Mapping[str, Interval]
-    """By metric."""
+    """The mean of each metric with its interval."""
     runs: Mapping[str, Sequence[float]]
-    """By metric, run by run: the same place in two cells has the same random numbers."""
+    """The values of each metric, run by run; the same index in two cells means the same random
+    numbers.
+    """
 
 
 def of_run(about: BenchScenario, row: Mapping[str, float]) -> dict[str, float]:
@@ -92,7 +94,7 @@ def of_run(about: BenchScenario, row: Mapping[str, float]) -> dict[str, float]:
 
 
 def _scalars(about: BenchScenario) -> list[str]:
-    """What `of_run` reads: by name, as they are needed without any value, too."""
+    """The names of the scalars that `of_run` reads; they are needed before there are values."""
     flows = [*about.tested, *([about.rival] if about.rival else [])]
     return [
         *(f"{flow}.goodput_kbit_per_s" for flow in flows),
@@ -118,7 +120,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def wanted_of(about: BenchScenario, controls: Sequence[str], replications: int) -> list[int]:
-    """Runs of each cell: of those of these controls."""
+    """The replications of each cell: those asked for at these controls, none elsewhere."""
     cells = {about.cell(case, control) for case in range(len(about.cases)) for control in controls}
     return [replications * (cell in cells) for cell in range(about.scenario.cell_count)]
 
@@ -132,9 +134,9 @@ def compute(
     jobs: int,
     progress: Callable[[int], None],
 ) -> list[Cell]:
-    """Computes the runs that the folder lacks, and what they say.
+    """Computes the runs that the folder lacks; gives the cells with their metrics.
 
-    `progress` hears how many of the scenario's runs are finished.
+    Calls `progress` with the number of the scenario's finished runs.
     """
     wanted = wanted_of(about, controls, replications)
     free_of_other_engines(folder)
@@ -163,11 +165,11 @@ def _cell(about: BenchScenario, case: str, control: str, rows: pl.DataFrame) -> 
 
 
 TOLERANCE = 0.01
-"""A difference below this share of a mean is none, however narrow the intervals are."""
+"""A difference below this share of a mean counts as none, however narrow the intervals are."""
 
 
 def is_worse(metric: Metric, value: Interval, other: Interval) -> bool:
-    """Whether the mean is worse than the other one beyond both intervals and the tolerance."""
+    """Whether the mean is worse than the other by more than both intervals and the tolerance."""
     difference = metric.better * (other.mean - value.mean)
     widths = [width for width in (value.half_width, other.half_width) if not math.isnan(width)]
     return difference > max(math.hypot(*widths), TOLERANCE * abs(other.mean))
@@ -176,8 +178,9 @@ def is_worse(metric: Metric, value: Interval, other: Interval) -> bool:
 def best(cells: Sequence[Cell]) -> dict[tuple[str, str], set[str]]:
     """The controls of each case that may be the best in a metric, or are within the tolerance.
 
-    By `comparison.best_set`: run by run, as the runs of a case share their random numbers. There is
-    none where only one is compared, or all may be the best, as with a single run of each.
+    They come from `comparison.best_set`, run by run, as the runs of a case share their random
+    numbers. The set is empty where only one control is compared, or where all may be the best, as
+    with a single run of each.
     """
     bests: dict[tuple[str, str], set[str]] = {}
     for case in dict.fromkeys(cell.case for cell in cells):

@@ -15,7 +15,7 @@ _ASKED = {
     "queueing_p95_ms": "the shortest queues",
     "retransmitted_percent": "the fewest segments sent again",
 }
-"""What the headline tells of, by metric."""
+"""Metric -> the words in which the headline speaks of it."""
 
 
 def of(
@@ -47,7 +47,7 @@ def of(
 
 
 def _headline(cells: Sequence[Cell]) -> str:
-    """Which control may be the best most often, for what is asked first of one."""
+    """Which control is most often among the best, for the metrics that people ask about first."""
     top = best(cells)
     controls = list(dict.fromkeys(cell.control for cell in cells))
     parts = []
@@ -65,7 +65,7 @@ def _headline(cells: Sequence[Cell]) -> str:
 
 
 def _table(case: str, heads: Sequence[str], lines: reports.Lines) -> Table:
-    """That of one case, with the columns that it has."""
+    """The table of one case, with the columns that it has."""
     kept = [i for i in range(len(heads)) if any(line[i] != reports.NONE for line in lines)]
     return Table(
         title=case,

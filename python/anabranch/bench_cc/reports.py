@@ -17,16 +17,16 @@ from anabranch.stats import Interval
 from anabranch.support import wording
 
 BEST = "*"
-"""Marks the best of a column in each case, and those that cannot be told from it."""
+"""Marks the best of a column in each case, and all that cannot be told from it."""
 
 Lines = list[list[str]]
-"""A name and its values, for each control."""
+"""For each control, its name and its values."""
 
 
 def rows(cells: Sequence[Cell]) -> tuple[list[str], dict[str, Lines]]:
-    """The columns, and for each case a line for each control; every value with its interval.
+    """The columns, and for each case a line for each control; every value has its interval.
 
-    A metric that no case has is left out, and the one that follows from another.
+    A metric that no case has is left out, and so is one that follows from another.
     """
     kept = [
         metric
@@ -45,9 +45,9 @@ def rows(cells: Sequence[Cell]) -> tuple[list[str], dict[str, Lines]]:
 
 
 def tables(cells: Sequence[Cell], width: int) -> Group:
-    """The comparison: a section for each case.
+    """The comparison with a section for each case.
 
-    As many tables, one below the other, as a terminal of this width needs.
+    It is split into as many tables, one below the other, as a terminal of this width needs.
     """
     heads, cases = rows(cells)
     shown = [
@@ -62,7 +62,7 @@ def tables(cells: Sequence[Cell], width: int) -> Group:
 
 
 def _table(heads: Sequence[str], cases: Mapping[str, Lines], kept: Sequence[int]) -> Table:
-    """One of them, with these columns."""
+    """One of these tables, with the columns of `kept`."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i in kept:
         made.add_column(heads[i], justify="right" if i else "left", overflow="fold")
@@ -78,7 +78,7 @@ def _table(heads: Sequence[str], cases: Mapping[str, Lines], kept: Sequence[int]
 
 
 def markdown(cells: Sequence[Cell]) -> str:
-    """The same for a page: a table for each case, with the columns that it has."""
+    """The comparison in Markdown: a table for each case, with the columns that it has."""
     parts = []
     heads, cases = rows(cells)
     for case, lines in cases.items():
@@ -178,7 +178,7 @@ def _value(value: Interval) -> str:
 
 
 def _digits(value: Interval) -> int:
-    """Digits after the point: three that count of the mean, no more than two of the interval."""
+    """Digits after the point: three significant digits of the mean, at most two of the interval."""
 
     def first(number: float) -> int:
         return -math.floor(math.log10(abs(number)))
@@ -190,7 +190,7 @@ def _digits(value: Interval) -> int:
 
 
 NONE = wording.number(math.nan)
-"""What stands where a case does not have a metric."""
+"""Stands where a case does not have a metric."""
 
 
 def _finite(value: float) -> float | None:

@@ -1,4 +1,4 @@
-"""The twelve scenarios: each a file that runs by itself, with CUBIC in the place of the tested."""
+"""The twelve scenarios: each file runs by itself, with CUBIC in place of the tested control."""
 
 import tomllib
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from anabranch.errors import AnabranchError
 FOLDER = Path(__file__).parent / "scenarios"
 
 PROFILES = ("linux_6", "linux_2_6_20", "rfc")
-"""Profiles of TCP that the flows may have."""
+"""The TCP profiles that the flows may have."""
 
 _AXIS = "control"
 
 
 @dataclass(frozen=True)
 class Keep:
-    """A value that a control has to keep."""
+    """The bounds of a value that a control has to stay within."""
 
     metric: str
     at_least: float | None = None
     at_most: float | None = None
 
     def holds(self, value: float) -> bool:
-        """Whether a value keeps it; NaN does not."""
+        """Whether a value is within the bounds; NaN is not."""
         if self.at_least is not None:
             return value >= self.at_least
         assert self.at_most is not None
@@ -40,37 +40,37 @@ class Keep:
 
 
 MOVES = Keep("utilisation_percent", at_least=1)
-"""What every scenario asks for, besides what it says itself: data moves."""
+"""What every scenario requires besides its own thresholds: that data moves."""
 
 
 @dataclass(frozen=True)
 class BenchScenario:
-    """One of the scenarios, with the tested control as the last axis of its sweep."""
+    """One of the scenarios; the tested control is the last axis of its sweep."""
 
     name: str
     title: str
     capacity_mbit_per_s: float
     delay_ms: float
     tested: tuple[str, ...]
-    """Flows that have the control under test."""
+    """The flows that use the control under test."""
     rival: str | None
     keeps: tuple[Keep, ...]
     scenario: Scenario
 
     @property
     def cases(self) -> list[str]:
-        """What is compared, `lossy 1 %`: the title, once for each value of the file's own axis."""
+        """The names of the cases, such as `lossy 1 %`: the title with a value of the own axis."""
         own = [axis for axis in self.scenario.axes if axis["name"] != _AXIS]
         return [f"{self.title} {label}" for axis in own for label in axis["labels"]] or [self.title]
 
     def cell(self, case: int, control: str) -> int:
-        """The number of the cell of a case and a control: the control varies fastest."""
+        """The number of the cell of a case and a control; the control varies fastest."""
         return case * len(controls()) + controls().index(control)
 
 
 @cache
 def controls() -> tuple[str, ...]:
-    """Names of the congestion controls that TCP can have."""
+    """The names of TCP's congestion controls."""
     kinds = dict(_engine.models()["congestion_control"])
     return tuple(name for name in kinds if name != "sctp")
 
@@ -89,7 +89,7 @@ def chosen(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def load(names: tuple[str, ...], profile: str) -> list[BenchScenario]:
-    """The scenarios of these names, all of them without a name, with a profile of TCP."""
+    """The scenarios of these names (all of them if there are none) with this TCP profile."""
     about = tomllib.loads((Path(__file__).parent / "bench.toml").read_text("utf-8"))
     for name in names:
         if name not in about:

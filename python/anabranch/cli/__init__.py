@@ -1,6 +1,6 @@
-"""The command line: arguments in, calls of the package, tables out. What computes is elsewhere.
+"""The command line: it turns arguments into calls of the package, and results into tables.
 
-One module a command; `app.py` has what they share.
+Nothing is computed here. Each command has a module; `app.py` has what they share.
 """
 
 import io
@@ -46,11 +46,11 @@ from . import (  # noqa: F401 - each adds its command
 from .app import app
 from .messages import USER_ERROR, complain, say
 
-# As shells have it: 128 and the number of the signal.
+# Shells use 128 plus the number of the signal.
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 NARROWEST = 20
-"""Characters of a line that tables and help are made for."""
+"""The fewest characters of a line that tables and help are laid out for."""
 
 __all__ = ["USER_ERROR", "main"]
 
@@ -60,17 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns
     -------
-    The exit code: 0, 1 if a check of bench-cc or a script of drill failed, 2 for a mistake, 130
-    after Ctrl-C, 143 after SIGTERM.
+    The exit code: 0, 1 if a check of bench-cc or a script of drill failed, 2 for a user's mistake,
+    130 after Ctrl-C, 143 after SIGTERM.
     """
     columns = shutil.get_terminal_size().columns
     if columns < NARROWEST or os.environ.get("COLUMNS") == "0":
-        # Rich hangs on the narrowest, and takes 0, "unknown", literally.
+        # Rich hangs on very narrow terminals, and takes 0, which means "unknown", literally.
         os.environ["COLUMNS"] = str(max(columns, NARROWEST))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Where the locale has no dash or ±, a question mark is better than no result.
+        # Where the locale has no dash or ±, a question mark in its place is better than no result.
         sys.stdout.reconfigure(errors="replace")
-    # Around the handlers: a signal may come as soon as the first is set.
+    # The `try` includes setting the handlers: a signal may come as soon as the first one is set.
     try:
         with _signals():
             return _run(arguments)
@@ -83,7 +83,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if "" in words:
-            # As the name of a file it would be that of the current folder.
+            # An empty word as a file name would mean the current folder.
             before = ["anabranch", *words][words.index("")]
             raise AnabranchError(f"an argument is empty: the one after `{shortened(before)}`")
         code = app.meta(
@@ -102,7 +102,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except AnabranchError as error:
         return complain(error)
     except BrokenPipeError:
-        # The reader has gone; Python would complain once more when it flushes at its end.
+        # The reader has gone; without this, Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, UnicodeError) as error:
@@ -112,7 +112,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """While it lasts, Ctrl-C and SIGTERM are exceptions, unless the caller ignores them."""
+    """Within this context Ctrl-C and SIGTERM raise exceptions, unless the caller ignores them."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -33,7 +33,7 @@ def advise(
     out: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> None:
-    """Say which settings to use over your own paths, what they bring, and how to set them.
+    """Say which settings to use over your own paths, how much they gain, and how to set them.
 
     Parameters
     ----------
@@ -44,13 +44,14 @@ def advise(
         What to improve: the quality of a call, the goodput of a bulk transfer, the interruption
         when the primary path dies, or response times beside a bulk transfer.
     transport
-        Over what; if not given sctp for mos and failover, otherwise mptcp, or tcp over one path.
+        The transport; if not given, sctp for mos and failover, otherwise mptcp, or tcp over one
+        path.
     profile
-        Whose implementation is set, such as rfc9260 or freebsd_10; Linux's if not given.
+        The implementation to set up, such as rfc9260 or freebsd_10; Linux if not given.
     set_
         Change a value, PATH=VALUE; may be given several times.
     quick
-        Try less, in about a minute; so it is if nothing is said.
+        Try fewer settings, in about a minute; this is the default.
     full
         Try four times as many settings, with five times as many replications.
     method

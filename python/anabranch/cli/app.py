@@ -1,4 +1,4 @@
-"""The application, and what its commands share: kinds of arguments, texts from and to people."""
+"""The application, and what its commands share: types of arguments, and texts for people."""
 
 import json
 import logging
@@ -40,10 +40,10 @@ Flag = Parameter(negative="", show_default=False)
 
 def _whole(_: object, tokens: Sequence[Token]) -> int:
     text = tokens[0].value
-    # A fraction is a mistake, not something to round.
+    # A fraction is a mistake; it is not rounded.
     if not re.fullmatch(r"-?[0-9]+", text):
         raise ValueError(f"`{text}` is not a whole number")
-    # The engine's numbers have 64 bits.
+    # The engine's integers have 64 bits.
     if len(text) > 20 or abs(int(text)) >= 2**64:
         raise ValueError(f"`{text[:30]}` is not a whole number up to {2**64 - 1}")
     return int(text)
@@ -64,7 +64,7 @@ Sets = Annotated[
 ]
 
 
-# Ctrl-C is heard in `main`, where it gets a sentence and its exit code.
+# `main` handles Ctrl-C: it prints a sentence and sets the exit code.
 app.meta.suppress_keyboard_interrupt = False
 
 
@@ -78,7 +78,7 @@ def _with_log_level(
     Parameters
     ----------
     log_level
-        What to say about the work on standard error.
+        The least severe messages about the work that are printed on standard error.
     """
     logging.basicConfig(
         level=log_level.upper(), format="anabranch: %(levelname)s: %(message)s", force=True
@@ -88,7 +88,7 @@ def _with_log_level(
 
 
 def pairs(sets: Sequence[str], option: str = "--set PATH=VALUE") -> dict[str, str]:
-    """What `--set PATH=VALUE` says, by path; any such option."""
+    """The values of `--set PATH=VALUE`, or of another option of this form, by path."""
     parsed = {}
     for text in sets:
         name, equals, value = text.partition("=")
@@ -100,9 +100,10 @@ def pairs(sets: Sequence[str], option: str = "--set PATH=VALUE") -> dict[str, st
 
 
 def run_record(result: "Result", kind: str) -> dict[str, object]:
-    """What `--json` says of a run, so that `compare` knows what it is of.
+    """What `--json` writes about a run, so that `compare` can tell what it is a run of.
 
-    `kind` is what made it: runs of a `simulation` share random numbers if they have one seed.
+    `kind` says what made it: runs of a `simulation` share random numbers if they have the same
+    seed.
     """
     scenario, cell = result.scenario, result.cell
     of_study = {"study": scenario.cell_study(cell)} if scenario.studies else {}
@@ -121,12 +122,12 @@ def run_record(result: "Result", kind: str) -> dict[str, object]:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Writes what `--json` asks for: `json_text` on lines of its own."""
+    """Writes a file for `--json`: `json_text` and a line break."""
     write_atomically(path, (json_text(content) + "\n").encode())
 
 
 def json_text(content: object) -> str:
-    """JSON, in which NaN does not exist: null stands for "no value"."""
+    """JSON text; it has null for NaN, which JSON cannot express."""
 
     def clean(value: object) -> object:
         if isinstance(value, dict):

@@ -41,9 +41,9 @@ def array(
     scenario
         A scenario file with a [sweep].
     out
-        The study folder, where all nodes see it.
+        The study folder; all nodes must be able to reach it.
     tasks
-        Shares, each a task of the array.
+        The number of tasks in the array; each computes one share.
     set_
         Change a value, PATH=VALUE; may be given several times.
     replications

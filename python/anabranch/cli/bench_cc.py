@@ -45,9 +45,9 @@ def bench_cc(
     controls
         Names of congestion controls, or `all`.
     scenario
-        Only this one; may be given several times.
+        Only run this scenario; may be given several times.
     profile
-        Of TCP, in all flows.
+        The TCP profile of all flows.
     quick
         3 replications instead of 10.
     replications
@@ -57,7 +57,7 @@ def bench_cc(
     out
         Folder for rows, figures and the page, index.html.
     baseline
-        An earlier --json file: no metric may be worse beyond both 95 % intervals and 1 %.
+        An earlier --json file: no metric may be worse by more than both 95 % intervals and 1 %.
     junit
         Write the checks to this file, as JUnit XML.
     json_file

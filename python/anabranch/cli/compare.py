@@ -45,47 +45,50 @@ def compare(
 ) -> None:
     """Put two results side by side, or our numbers beside those of another implementation.
 
-    With A and B: all scalars of two studies or runs of one scenario, whatever made them (`run`,
-    `sweep`, `emulate`), and their traces over each other. Two settings within one study are what
-    `anabranch difference` compares, in one scalar, of which it has more to say.
+    With A and B: compares all scalars of two studies or runs of one scenario,
+    whatever made them (`run`, `sweep`, `emulate`), and lays their traces over
+    each other.
 
-    With A alone, the name of an implementation: its numbers, row by row, beside those that we
-    compute for the same settings.
+    `anabranch difference` compares two settings within one study, in one scalar
+    and in more detail.
+
+    With A alone, the name of another implementation: puts its numbers, row by
+    row, beside those that we compute for the same settings.
 
     Parameters
     ----------
     a
         A study folder; a JSON file that `run` or `emulate` wrote; a folder of such files, with
-        traces beside them (`run --trace DIR --json DIR/run.json`). Or without B: linux-aqm (Linux
-        6.12's queue disciplines), linux-mptcp (its MPTCP), linux-sctp (the failover of its SCTP),
-        linux-tcp (the goodput of its TCP, beside ns-3 too) or ns3-shared-queue (ns-3's flows that
+        traces beside them (`run --trace DIR --json DIR/run.json`). Without B, one of linux-aqm
+        (Linux 6.12's queue disciplines), linux-mptcp (its MPTCP), linux-sctp (its SCTP's failover),
+        linux-tcp (its TCP's goodput, with ns-3's as well) and ns3-shared-queue (ns-3's flows that
         share a queue).
     b
         What A is compared with: differences are A - B, deviations shares of B.
     metric
-        Scalars that are compared, such as 'link.*'; may be given several times.
+        Scalars to compare, such as 'link.*'; may be given several times.
     all_
-        List every scalar; by default those whose difference is resolved.
+        List every scalar; by default, only those whose difference is resolved are listed.
     bound
-        With a single run of each there are no intervals: list what deviates by more than this, in
-        percent; 10 if not given.
+        With a single run on each side there are no intervals: list what deviates by more than this
+        percentage; 10 if not given.
     level
-        Confidence level; 0.95 if not given. Of the differences that are resolved, 5 % on average
-        are by chance then, however many scalars there are.
+        Confidence level; 0.95 if not given. On average, 5 % of the differences that are then called
+        resolved are due to chance, however many scalars there are.
     replications
-        Runs of each row beside an implementation; if not given 1000 for linux-sctp, 200 for
-        linux-aqm, 100 for linux-tcp and linux-mptcp, 30 for ns3-shared-queue.
+        Runs of each row in a comparison with an implementation; if not given, 1000 for linux-sctp,
+        200 for linux-aqm, 100 for linux-tcp and linux-mptcp, 30 for ns3-shared-queue.
     jobs
-        Threads for these; all cores if not given. Never changes a result.
+        Threads for these runs; all cores if not given. Never changes a result.
     csv_file
-        Write the rows to this file, all of them.
+        Write all rows to this file.
     json_file
         Write every value with its deviation and verdict to this file.
     plot
-        Write a page, index.html, and its figures into this folder. Of A and B: congestion windows,
-        round-trip times, goodput and queues over each other. Else our failover times over the
-        kernel's, and over the closed form (linux-sctp), our congestion windows over the kernel's
-        (linux-tcp), otherwise our numbers over theirs.
+        Write a page, index.html, and its figures into this folder. For A and B they show congestion
+        windows, round-trip times, goodput and queues over each other. For an implementation they
+        show our numbers over theirs: failover times with the closed form (linux-sctp), congestion
+        windows (linux-tcp).
     """
     check_different(csv=csv_file, json=json_file, plot=plot)
     check_file(csv_file)
@@ -114,7 +117,7 @@ def compare(
 
 
 def _refuse(what: str, **options: object) -> None:
-    """Raises if one of these options is given, which are for another form of the command."""
+    """Raises if one of these options is given, as they belong to another form of the command."""
     for name, value in options.items():
         if value not in (None, False, ()):
             raise AnabranchError(f"--{name} is for a comparison with {what}")

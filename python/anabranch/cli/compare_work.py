@@ -1,4 +1,4 @@
-"""What `anabranch compare A B` does."""
+"""The work of `anabranch compare A B`."""
 
 import math
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from anabranch.support.files import write_atomically
 from .app import write_json
 
 _MOST_LISTED = 40
-"""Rows of a terminal's table without --all."""
+"""Rows of the table on a terminal without --all."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     a: Path
     b: Path
@@ -36,7 +36,7 @@ class Wanted:
 
 
 def side_by_side(wanted: Wanted) -> None:
-    """Compare, print, and write what is asked for."""
+    """Compares, prints, and writes the files asked for."""
     if not 0 <= wanted.bound_percent < math.inf:
         raise AnabranchError(f"--bound is {wanted.bound_percent:g}; it must be 0 or more percent")
     outcome = compare(wanted.a, wanted.b, metrics=wanted.metrics, level=wanted.level)
@@ -49,7 +49,7 @@ def side_by_side(wanted: Wanted) -> None:
 
         most = rows.height if wanted.is_all else _MOST_LISTED
         table = page.table(outcome, rows.head(most))
-        # Names are of files that others may have written.
+        # Some names come from files that others have written.
         lines = [[escape(cell.text) for cell in row] for row in table.cells]
         out.print(terminal.side_by_side(table.heads, lines, out.width, table.keys))
         if rows.height > most:

@@ -35,21 +35,22 @@ def difference(
     """Compare a scalar in two parts of a study, with intervals.
 
     Cells with the same values on all other axes are compared with each other,
-    within each replication: both drew the same random numbers. For two studies or runs, and for
-    all scalars at once, there is `anabranch compare`.
+    within each replication, as both drew the same random numbers.
+
+    `anabranch compare` compares two studies or runs, in all scalars at once.
 
     Parameters
     ----------
     folder
         The study folder.
     a
-        What is compared, AXIS=VALUE as tables show it; several times for several axes.
+        What is compared, as AXIS=VALUE with the value that tables show; several for several axes.
     b
-        What it is compared with.
+        What it is compared with, in the same form.
     metric
         The scalar.
     better
-        Which values are better, where the scalar's name does not say it.
+        Which values are better, where this does not follow from the scalar's name.
     level
         Confidence level of the intervals.
     """

@@ -28,9 +28,9 @@ def drill(
 ) -> int:
     """Run scripts in packetdrill's language against TCP, MPTCP and SCTP, in virtual time.
 
-    One line a script: passed, failed with what was expected and what was seen,
-    or not applicable with what the script needs and a simulated stack has not.
-    The exit code is 1 if a script failed.
+    Prints one line for each script: passed, failed with what was expected and
+    what was seen, or not applicable with what the script needs and a simulated
+    stack lacks. The exit code is 1 if a script failed.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ def drill(
     suite
         A folder whose scripts are counted as one suite; may be given several times.
     profile
-        Of the endpoints; default linux_6 for TCP and MPTCP, freebsd for SCTP.
+        The profile of the endpoints; by default linux_6 for TCP and MPTCP, freebsd for SCTP.
     json_file
         Write every verdict to this file.
     junit
-        The same as JUnit XML.
+        Write the verdicts to this file as JUnit XML.
     """
     from anabranch import drill as drills  # noqa: PLC0415 - loaded only where it is used
 

@@ -36,7 +36,7 @@ def emodel(
     Parameters
     ----------
     codec
-        A codec of the table (`anabranch list codecs`), or give --ie and --bpl.
+        A codec of the table (`anabranch list codecs`); alternatively, give --ie and --bpl.
     ie
         Equipment impairment factor Ie.
     bpl
@@ -48,9 +48,9 @@ def emodel(
     burst_ratio
         Burst ratio BurstR: 1 for random losses, more for bursts.
     form
-        G.107 complete, its simplified form, or wideband G.107.1.
+        The complete G.107, its simplified form, or wideband G.107.1.
     set_
-        Any parameter of G.107 by its name there, NAME=VALUE; may be given several times.
+        Any parameter of G.107 by the name it has there, NAME=VALUE; may be given several times.
     as_json
         Print JSON instead of a table.
     """

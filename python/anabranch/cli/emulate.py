@@ -51,27 +51,28 @@ def start(
 ) -> int:
     """Make a network of a scenario's links and paths, and run a command in one of its nodes.
 
-    Each node at the end of a path is a network of its own, in which the other nodes have their
-    names. Without a command it runs until Ctrl-C, and other commands join it. Where a link is
-    described by options instead of a scenario, it lies between the nodes `here` and `peer`.
-    Everything is gone at the end, which gives the command's exit status.
+    Each node at the end of a path is a network of its own, in which the other
+    nodes can be reached by their names. Without a command the network runs
+    until Ctrl-C, and other commands can join it. If options describe a link
+    instead of a scenario, the link lies between the nodes `here` and `peer`.
+    Everything is removed at the end; the exit status is that of the command.
 
     Parameters
     ----------
     words
         The scenario file, unless options describe a link, and the command, after `--`.
     in_
-        The node in which the command runs; by default the first of the first path.
+        The node in which the command runs; by default, the first node of the first path.
     set_
         Change one value of the scenario, PATH=VALUE; may be given several times.
     duration
-        Seconds after which it ends.
+        End after this many seconds.
     pcap
         Write the packets that nodes send and receive to this file, as pcapng.
     json
         Write the scalars that a simulated run has, and the lateness, to this file.
     replication
-        Which random numbers there are.
+        The replication, which selects the random numbers.
     delay
         One-way delay of the link, such as 20ms.
     rate
@@ -79,14 +80,15 @@ def start(
     loss
         Probability of loss on the link, such as 1%.
     queue
-        Packets that wait in front of the link at most.
+        Packets that may wait in front of the link.
     trace
-        A trace in Mahimahi's format instead of a rate: a line for each 1500 bytes, its time in ms.
+        A trace in Mahimahi's format instead of a rate: a line for each 1500 bytes, with its time in
+        ms.
     kernel
-        Where it runs: this system, or the virtual kernel that `make kernel` builds, in virtual
-        time: what the command writes stays only in the current folder then.
+        Where to run: on this system, or in the virtual kernel that `make kernel` builds, in virtual
+        time. There, only files that the command writes to the current folder are kept.
     quiet
-        Say nothing of the links at the end.
+        Print nothing about the links at the end.
     """
     if duration is not None and not 0 < duration < 1e9:
         raise AnabranchError(
@@ -133,16 +135,16 @@ Examples:
   anabranch emulate exec phone -- ping -c 5 server""",
 )
 def exec_(node: str, /, *command: _Words, pid: Natural | None = None) -> int:
-    """Run a command in a node of an emulation that runs.
+    """Run a command in a node of a running emulation.
 
     Parameters
     ----------
     node
         The node.
     command
-        The command; after `--` if it has options that are ours, too.
+        The command; put it after `--` if it has options that are also ours.
     pid
-        The process of the emulation, where several run.
+        The process id of the emulation, needed if several run.
     """
     if not command:
         raise AnabranchError("exec needs a command behind the node")
@@ -160,16 +162,17 @@ Examples:
   anabranch emulate set wan delay=80ms loss=1% reverse.rate=500kbit/s""",
 )
 def set_link(link: str, /, *values: str, pid: Natural | None = None) -> None:
-    """Change rate, delay or loss of a link of an emulation that runs.
+    """Change rate, delay or loss of a link of a running emulation.
 
     Parameters
     ----------
     link
         The link.
     values
-        KEY=VALUE with the keys rate, delay and loss, and reverse.rate and so on for the way back.
+        KEY=VALUE with the keys rate, delay and loss, and reverse.rate and so on for the reverse
+        direction.
     pid
-        The process of the emulation, where several run.
+        The process id of the emulation, needed if several run.
     """
     if not values:
         raise AnabranchError("set needs KEY=VALUE behind the link, such as rate=2Mbit/s")

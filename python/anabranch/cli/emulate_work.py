@@ -1,4 +1,4 @@
-"""What `anabranch emulate` does."""
+"""The work of `anabranch emulate`."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ from .rooted import become, become_root
 _PATIENCE = 3.0
 """Seconds that a command has to end after Ctrl-C."""
 _LOOK_EVERY = 0.5
-"""Seconds."""
+"""Seconds between two looks at whether the emulation or the command has ended."""
 _REFUSED = {
     "malformed": "were no packets of IP and were not taken",
     "too_large": "were larger than the MTU of their path and were not taken",
@@ -37,16 +37,16 @@ _REFUSED = {
     "overrun": "were dropped by the device of the node that sent them, which holds about 10,000:"
     " nobody read them in time",
 }
-"""What has happened to packets that links do not count, by the name of its scalar."""
+"""What has happened to packets that no link counts, by the scalar that counts them."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     scenario: Path | None
     link: Mapping[str, Any]
-    """What describes a link instead."""
+    """The options that describe a link, in place of a scenario."""
     command: Sequence[str]
     node: str | None
     sets: Mapping[str, str]
@@ -58,7 +58,7 @@ class Wanted:
 
 
 def start(wanted: Wanted) -> int:
-    """Run it to its end; gives the exit status."""
+    """Runs the emulation to its end; gives the exit status."""
     become_root("an emulation")
     source = wanted.scenario or scenario_text(**wanted.link)
     with Emulator(
@@ -77,7 +77,7 @@ def start(wanted: Wanted) -> int:
     if wanted.json is not None:
         write_json(wanted.json, _record(emulator, wanted.replication, devices, scalars))
     if not wanted.is_quiet:
-        # The command's output is on standard output.
+        # With a command, the summary goes to standard error, as standard output is the command's.
         _sum_up(counters, scalars, to_error=bool(wanted.command))
     _warn(emulator, scalars)
     return code
@@ -86,7 +86,7 @@ def start(wanted: Wanted) -> int:
 def _record(
     emulator: Emulator, replication: int, devices: str, scalars: Mapping[str, float]
 ) -> dict[str, object]:
-    """What `--json` says, by the names that a run's has."""
+    """What `--json` writes, with the same keys as for a simulated run."""
     return {
         "kind": "emulation",
         "scenario": emulator.name,
@@ -100,7 +100,7 @@ def _record(
 
 
 def start_virtual(wanted: Wanted) -> int:
-    """Run it in the virtual kernel; gives the exit status."""
+    """Runs the emulation in the virtual kernel; gives the exit status."""
     if not wanted.command and wanted.duration is None:
         raise AnabranchError(
             "nobody can join an emulation in the virtual kernel: it needs a command, or --duration"
@@ -129,7 +129,7 @@ def start_virtual(wanted: Wanted) -> int:
 
 
 def join(node: str, command: Sequence[str], pid: int | None) -> int:
-    """Run a command in a node of an emulation that runs."""
+    """Runs a command in a node of a running emulation; gives its exit status."""
     found = running.find(pid)
     if node not in found.nodes:
         raise AnabranchError(f"there is no node `{node}`, only {', '.join(found.nodes)}")
@@ -139,12 +139,12 @@ def join(node: str, command: Sequence[str], pid: int | None) -> int:
 
 
 def change(link: str, values: Mapping[str, str], pid: int | None) -> None:
-    """Change a link of an emulation that runs."""
+    """Changes a link of a running emulation."""
     running.find(pid).ask(link, values)
 
 
 def _become_who_started(found: running.Running) -> None:
-    """An emulation of who is not root is in a namespace of users, which has to be entered first."""
+    """Enters the user namespace of an emulation that a user other than root has started."""
     try:
         own, other = (Path(f"/proc/{who}/ns/user").readlink() for who in ("self", found.pid))
     except OSError as error:
@@ -165,7 +165,7 @@ def _started(places: tuple[str, str, str], command: Sequence[str]) -> "subproces
 
 
 def _wait(process: "subprocess.Popen[Any]", duration: float | None) -> int:
-    """The exit status of a command, as a shell has it."""
+    """Waits for a command; gives its exit status as a shell does."""
     try:
         code = process.wait(duration)
     except subprocess.TimeoutExpired:
@@ -175,7 +175,7 @@ def _wait(process: "subprocess.Popen[Any]", duration: float | None) -> int:
         process.terminate()
         code = _ended(process)
     except KeyboardInterrupt:
-        # The terminal has told the command, too.
+        # The terminal has sent Ctrl-C to the command, too.
         code = _ended(process)
     return 128 - code if code < 0 else code
 
@@ -190,7 +190,7 @@ def _ended(process: "subprocess.Popen[Any]") -> int:
 
 
 def _watch(emulator: Emulator, wanted: Wanted) -> None:
-    """Waits for Ctrl-C or the end."""
+    """Waits for Ctrl-C or the end of the duration."""
     end = None if wanted.duration is None else time.monotonic() + wanted.duration
     out = terminal.console()
     _welcome(emulator, out.print)
@@ -217,7 +217,7 @@ def _welcome(emulator: Emulator, tell: Any) -> None:
         tell(f"{name}: {places}")
     node = next(iter(emulator.nodes))
     tell(f"join with: anabranch emulate exec {node} COMMAND; Ctrl-C ends it")
-    # Who reads from a pipe may wait for it.
+    # A reader at the other end of a pipe may wait for the line.
     sys.stdout.flush()
 
 

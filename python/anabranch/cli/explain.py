@@ -39,20 +39,20 @@ def explain(
     Parameters
     ----------
     scenario
-        A scenario file. With its seed and replication it says everything about a run, so the run
+        A scenario file. With its seed and replication it determines a run completely, so the run
         need not have been kept.
     set_
         Change a value, PATH=VALUE; may be given several times.
     flow
-        Which flow; the first one with several paths if not given.
+        The flow to explain; the first one with several paths if not given.
     seed
-        Instead of the scenario's seed.
+        Replaces the scenario's seed.
     replication
         Which of the independent repetitions.
     cell
         Which cell, if the scenario has a sweep.
     metric
-        What to compare the paths by, a scalar without the flow's name; MOS or goodput if not given.
+        The scalar to compare the paths by, without the flow's name; MOS or goodput if not given.
     no_alone
         Do not try each path alone.
     plot

@@ -26,14 +26,16 @@ def lab(
     browser: Annotated[bool, Parameter(negative="--no-browser", show_default=False)] = True,
     out: Path | None = None,
 ) -> None:
-    """Open a page in which a network can be watched, changed and compared, until Ctrl-C.
+    """Open a page in which a network can be watched, changed and compared.
+
+    It is there until Ctrl-C.
 
     Parameters
     ----------
     scenario
-        A scenario file to begin with; without one the page begins with a story.
+        A scenario file to begin with; without one, the page begins with a story.
     port
-        Where the page is on this machine; 0 for a port that is free.
+        The page's TCP port on this machine; 0 for any free port.
     browser
         Open the page in a browser.
     out

@@ -1,13 +1,13 @@
-"""How late packets of an emulation were, in words."""
+"""Says in words how late the packets of an emulation were."""
 
 from collections.abc import Mapping
 
 _LATE_MS = 1.0
-"""A 99th percentile beyond this is worth a sentence."""
+"""A 99th percentile above this, in ms, gets a warning."""
 
 
 def line(scalars: Mapping[str, float]) -> str | None:
-    """The distribution; None where there was no packet."""
+    """The distribution of the lateness; None where there was no packet."""
     if "emulation.lateness_p50_ms" not in scalars:
         return None
     p50, p99, most = (scalars[f"emulation.lateness_{name}_ms"] for name in ("p50", "p99", "max"))
@@ -15,7 +15,7 @@ def line(scalars: Mapping[str, float]) -> str | None:
 
 
 def warning(scalars: Mapping[str, float]) -> str | None:
-    """A sentence where it was too much."""
+    """A warning where the lateness was too large; None elsewhere."""
     p99 = scalars.get("emulation.lateness_p99_ms", 0.0)
     if p99 <= _LATE_MS:
         return None

@@ -8,7 +8,7 @@ from anabranch.support import terminal, wording
 from .app import app
 
 _FIRST = 4
-"""Names of a category in the overview."""
+"""How many names of each category the overview shows."""
 
 
 @app.command(
@@ -21,7 +21,7 @@ Examples:
   anabranch list codecs""",
 )
 def list_(category: str | None = None, /) -> None:
-    """List what there is: the categories, or with one of them all that is in it.
+    """List what can be named in scenarios and commands: the categories, or all in one of them.
 
     Parameters
     ----------

@@ -12,10 +12,10 @@ Examples:
   anabranch merge all half-1 half-2"""
 )
 def merge(into: Path, /, *others: Path) -> None:
-    """Copy what other study folders have and one lacks.
+    """Copy the runs that other study folders have into one that lacks them.
 
-    The others stay as they are. A run that several folders have counts once.
-    After it was stopped, the same command continues.
+    The others stay unchanged. A run that several folders have counts once. If
+    the command was stopped, the same command continues.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the command line says on standard error."""
+"""Messages of the command line on standard error."""
 
 import sys
 from contextlib import suppress
@@ -7,14 +7,14 @@ USER_ERROR = 2
 
 
 def complain(error: object) -> int:
-    """Says what went wrong, in one line; gives the exit code."""
+    """Prints what went wrong in one line; gives the exit code."""
     say("error: " + " ".join(str(error).split()))
     return USER_ERROR
 
 
 def say(sentence: str) -> None:
-    """Prints a sentence on standard error, if there is one."""
-    # The exit code says it, too, where standard error is closed or full.
+    """Prints a sentence on standard error; does nothing if it is empty."""
+    # Where standard error is closed or full, the exit code still tells of the error.
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"anabranch: {sentence}", file=sys.stderr, flush=True)

@@ -14,15 +14,15 @@ Examples:
 def migrate(folder: Path, /, *folders: Path) -> None:
     """Bring study folders that an older anabranch has written up to date.
 
-    Nothing is computed, and rows keep every bit. After it was stopped, the
-    same command continues.
+    Nothing is computed, and rows keep every bit. If the command was stopped,
+    the same command continues.
 
     Parameters
     ----------
     folder
         A study folder.
     folders
-        More of them.
+        Further study folders.
     """
     from anabranch import store  # noqa: PLC0415 - slow to import
 

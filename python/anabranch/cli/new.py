@@ -15,7 +15,7 @@ Examples:
   anabranch list templates"""
 )
 def new(name: Path, /, *, template: str = "two-path-call") -> None:
-    """Write a scenario to start from; never over an existing file.
+    """Write a scenario to start from; an existing file is never overwritten.
 
     Parameters
     ----------

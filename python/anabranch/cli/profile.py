@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from anabranch.profile import Measurement, Profile
 
 _QUIET_SECONDS = 1.5
-"""Before progress is shown."""
+"""Seconds before progress is shown."""
 MEGABYTE = 1_000_000
 
 
@@ -42,21 +42,21 @@ def profile(
 ) -> None:
     """Estimate a path from a measurement, for scenarios and for tc-netem.
 
-    Delay, jitter, rate, queue and a model of the losses, each with a 95 % interval, as far as the
-    measurement says something about them.
+    The profile has delay, jitter, rate, queue and a model of the losses, each
+    with a 95 % interval, as far as the measurement allows.
 
     Parameters
     ----------
     files
-        A capture (pcap, pcapng), what ping printed, a table of pings (CSV) or a packet-delivery
+        A capture (pcap, pcapng), the output of ping, a table of pings (CSV) or a packet-delivery
         trace (Mahimahi); or two captures of the same traffic, the sender's first.
     name
-        Of the link and the path; the file's name if not given.
+        The name of the link and the path; the file's name if not given.
     ends
         The two nodes that the link joins: first the one that sent the data or the pings.
     interface
-        Which packets of a capture (pcapng) of several interfaces: the interface's name, or those of
-        two that saw the same traffic, the sender's first.
+        Selects packets of a capture (pcapng) of several interfaces: the name of one interface, or
+        of two that saw the same traffic, the sender's first.
     out
         Write the profile to this file, which scenarios `include`; print it if not given.
     plot
@@ -81,7 +81,8 @@ def profile(
     text = output.toml(estimated, name, ends, out)
     wrote = []
     if out is not None:
-        # Before anything is printed: a reader such as `head` may close the pipe early.
+        # The file is written before anything is printed: a reader such as `head` may close the pipe
+        # early.
         write_atomically(out, text.encode())
         wrote.append(out)
     if json_file is not None:
@@ -123,7 +124,7 @@ def _figures(profile: "Profile", folder: Path | None, name: str) -> list[Path]:
 
 
 def _read(files: list[Path], interfaces: tuple[str, ...]) -> "Measurement":
-    """The measurement; a large capture shows how far it is read."""
+    """Reads the measurement; for a large capture it shows progress."""
     from anabranch import profile as profiling  # noqa: PLC0415 - slow to import
 
     with progress.shown("reading", "MB") as update:

@@ -14,7 +14,7 @@ from .app import Whole, app
 from .messages import say
 
 _SHOWN = 40
-"""Rows of a result that are printed."""
+"""Rows of a result that are printed at most."""
 
 
 @app.command(
@@ -41,25 +41,25 @@ def query(
     """Ask a study folder in SQL, or export its rows.
 
     Tables: rows (a row for each finished run), cells (a row for each cell) and
-    traces_NAME. A scalar has a dot in its name and so needs double quotes,
-    "call.mos"; NULL is "no value". What is too long for the screen is cut
-    there; files get all of it. A query has no time limit unless --timeout gives
-    one; Ctrl-C stops it.
+    traces_NAME. A scalar has a dot in its name, so it needs double quotes,
+    "call.mos"; NULL means "no value". Long values are cut on the screen, but
+    complete in files. A query has no time limit unless --timeout gives one;
+    Ctrl-C stops it.
 
     Parameters
     ----------
     folder
         A study folder, as `sweep --out` makes it.
     sql
-        One SELECT in DuckDB's dialect; all rows if not given.
+        One SELECT in DuckDB's dialect; if not given, all rows are read.
     csv_file
         Write the result to this file.
     arrow
-        The same as an Arrow IPC file.
+        Write the result to this file as Arrow IPC.
     parquet
-        The same as Parquet.
+        Write the result to this file as Parquet.
     json_file
-        The same as a JSON list of rows.
+        Write the result to this file as a JSON list of rows.
     jobs
         Threads; each may use 0.7 GB of memory.
     timeout

@@ -28,9 +28,9 @@ def report(
 ) -> None:
     """Write a study folder's report: one HTML file that needs nothing else.
 
-    What was run, as a diagram; tables with intervals and the best cells; what
-    each axis does, alone and with others; how sensitive the result is; and
-    where every number comes from.
+    It has a diagram of what was run, tables with intervals and the best cells,
+    the effect of each axis alone and with others, how sensitive the result is,
+    and where every number comes from.
 
     Parameters
     ----------
@@ -39,10 +39,10 @@ def report(
     out
         The file; report.html in the study folder if not given.
     metric
-        A scalar to report, may be given several times; every flow's MOS or goodput if not given.
+        A scalar to report; may be given several times. Every flow's MOS or goodput if not given.
     per
-        An axis that nobody chooses, such as a loss: the best cells are found for each of its values
-        by itself. May be given several times.
+        An axis that is given and not chosen, such as a loss: the best cells are found separately
+        for each of its values. May be given several times.
     """
     target = folder / "report.html" if out is None else out
     if out is not None:

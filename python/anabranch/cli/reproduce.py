@@ -43,30 +43,30 @@ def reproduce(
     out: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> int:
-    """Repeat a published study: its numbers beside ours, a verdict for each claim.
+    """Repeat a published study: its numbers beside ours, with a verdict on each claim.
 
     Parameters
     ----------
     paper
-        Which one; `anabranch list papers` shows them. Or the folder of one that
-        `python -m anabranch.papers new` began.
+        Which paper; `anabranch list papers` shows them. Or the folder of a paper that `python -m
+        anabranch.papers new` has started.
     quick
-        The cells that carry the claims, in minutes; so it is if nothing is said.
+        The cells that carry the claims, in minutes; this is the default.
     full
         The whole study.
     smoke
-        One run of each kind, to see that everything works: no number means anything.
+        One run of each kind, to see that everything works; the numbers mean nothing.
     kernel
-        Also run what can be run of the main study on a kernel's own stacks, over the same links: in
-        virtual time (`make kernel`), or on this machine's, in real time.
+        Also run the main study, as far as possible, on a kernel's own stacks over the same links:
+        in virtual time (`make kernel`), or on this machine's kernel, in real time.
     stack
-        What flows of SCTP run on there: the kernel, or usrsctp, FreeBSD's SCTP in user space. By
-        itself it means the virtual kernel.
+        What SCTP flows run on there: the kernel, or usrsctp, FreeBSD's SCTP in user space. Given
+        alone, it implies the virtual kernel.
     jobs
         Threads; all cores if not given. Never changes a result.
     out
-        Folder for rows and figures; `results/PAPER` if not given, with --smoke
-        `results/PAPER-smoke`.
+        Folder for rows and figures; `results/PAPER` if not given, or `results/PAPER-smoke` with
+        --smoke.
     json_file
         Write cells and claims with their verdicts to this file.
     """
@@ -89,9 +89,9 @@ def stack_of(
     jobs: int,
     sctp: Literal["kernel", "usrsctp"] = "kernel",
 ) -> "Stack":
-    """The stacks of a kernel; virtual ones run as many at a time as there are jobs.
+    """The stacks of a kernel; as many virtual ones run at a time as there are jobs.
 
-    `sctp` is what flows of SCTP run on.
+    `sctp` says what SCTP flows run on.
     """
     from anabranch.emulate import testbed  # noqa: PLC0415 - slow to import
     from anabranch.papers.real import Stack  # noqa: PLC0415 - slow to import

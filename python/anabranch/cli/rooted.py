@@ -1,4 +1,4 @@
-"""Who is not root starts a command again as root of a namespace of users."""
+"""Starts a command again as root of a user namespace, for users other than root."""
 
 import os
 import shutil
@@ -12,9 +12,9 @@ from anabranch.errors import LiveError
 
 
 def become_root(what: str) -> None:
-    """Who is not root becomes it in a namespace of users, where that is permitted.
+    """Continues as root of a user namespace, where that is permitted; root itself just goes on.
 
-    `what` needs it, in a sentence: an emulation.
+    `what` names in an error message what needs root, such as an emulation.
     """
     if os.geteuid() == 0 or not sys.platform.startswith("linux"):
         return
@@ -29,7 +29,7 @@ def become_root(what: str) -> None:
 
 
 def become(prefix: Sequence[str]) -> NoReturn:
-    """Starts the same command again, behind this prefix."""
+    """Replaces this process by the same command, preceded by these words."""
     os.environ[running.USER] = str(running.user())
     try:
         os.execvp(prefix[0], [*prefix, sys.executable, "-m", "anabranch", *sys.argv[1:]])

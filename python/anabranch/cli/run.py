@@ -49,7 +49,7 @@ def run(
     all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> None:
-    """Run a scenario once: what came of it, and what stood in its way.
+    """Run a scenario once: print its results, and what held it back.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def run(
     set_
         Change a value, PATH=VALUE; may be given several times.
     seed
-        Instead of the scenario's seed.
+        Replaces the scenario's seed.
     replication
         Which of the independent repetitions.
     cell
@@ -70,9 +70,9 @@ def run(
         over time, every scalar, and the scenario.
     pcap
         Write all packets to this file, as a capture (pcapng) with an interface for each end of each
-        link: for Wireshark, tshark and `anabranch profile`.
+        link; Wireshark, tshark and `anabranch profile` read it.
     formats
-        Write each figure of the page as a file of its own, too.
+        Also write each figure of the page as a file of its own.
     all_
         Print every scalar.
     json_file
@@ -114,7 +114,7 @@ def run(
         files = []
         for name, figure in figures.items():
             files += plots.save(figure, plot / f"{loaded.name}-{name}", formats)
-        # Last: it leaves the figures as a narrow screen has them.
+        # This comes last, as it leaves the figures in their form for narrow screens.
         write_atomically(page, run_page.page(result, figures).encode())
         written += [page, *files]
     if json_file is not None:
@@ -125,12 +125,12 @@ def run(
 
 
 def _more(scenario: Path, sets: Sequence[str], result: "Result") -> str:
-    """Where to look, as one would type it."""
+    """Further commands to type for details."""
     shown = f"--plot DIR draws it; --all prints all {len(result.summary)} scalars"
     flows = tomllib.loads(result.scenario.cell_toml(result.cell))["flows"].values()
     several = (flow for flow in flows if len(flow["paths"]) > 1)
     if next(several, next(iter(flows)))["transport"]["kind"] == "udp":
-        return shown  # nobody accounts for what has no connection
+        return shown  # only connections have time accounts
     words = ["anabranch", "explain", str(scenario)]
     for text in sets:
         words += ["--set", text]

@@ -39,16 +39,16 @@ def listen(
     echo: Annotated[bool, Flag] = False,
     keep: Annotated[bool, Flag] = False,
 ) -> None:
-    """Wait for a peer, print what it says and send it the lines of standard input.
+    """Wait for a peer, print the messages it sends, and send it the lines of standard input.
 
     Parameters
     ----------
     port
-        The port of SCTP.
+        The SCTP port.
     echo
         Send every message back instead.
     keep
-        Wait for the next peer when one has gone, and for any number at the same time with --echo.
+        Wait for the next peer after one has left; with --echo, serve any number at the same time.
     """
     sockets, messages = sockets or Sockets(), messages or Messages()
 
@@ -80,9 +80,9 @@ def connect(
     host
         The peer's name or address, or several of its addresses with commas between them.
     port
-        Its port of SCTP.
+        The peer's SCTP port.
     remote_udp
-        Its port of UDP.
+        The peer's UDP port.
     """
     sockets, messages = sockets or Sockets(), messages or Messages()
 
@@ -108,20 +108,20 @@ def send(
     remote_udp: Natural = 9899,
     size: Natural = _CHUNK,
 ) -> None:
-    """Send a file, or standard input, and shut down when the peer has all of it.
+    """Send a file, or standard input, and shut down once the peer has all of it.
 
     Parameters
     ----------
     host
         The peer's name or address, or several of its addresses with commas between them.
     port
-        Its port of SCTP.
+        The peer's SCTP port.
     file
         What to send; `-` is standard input.
     remote_udp
-        Its port of UDP.
+        The peer's UDP port.
     size
-        Bytes of a message, from 1 on.
+        Bytes in each message, at least 1.
     """
     sockets, messages = sockets or Sockets(), messages or Messages()
     if size < 1:
@@ -144,7 +144,7 @@ def receive(port: Natural, file: File = STANDARD, /, *, sockets: Sockets | None 
     Parameters
     ----------
     port
-        The port of SCTP.
+        The SCTP port.
     file
         Where to write; `-` is standard output.
     """
@@ -175,23 +175,23 @@ def call(
     duration: float = 60.0,
     app_: Annotated[Sets, Parameter(name="--app", consume_multiple=False)] = (),
 ) -> None:
-    """Talk both ways, show the paths and the quality as they are, and rate the call at its end.
+    """Talk in both directions, show the paths and the quality, and rate the call at its end.
 
-    One-way delays follow from the clocks of both ends, compared by round trips: they take for
-    granted that both ways take equally long.
+    One-way delays are computed from the clocks of both ends, which round trips
+    compare; this assumes that both directions take equally long.
 
     Parameters
     ----------
     host
         The peer's name or address, or several of its addresses with commas between them.
     port
-        Its port of SCTP.
+        The peer's SCTP port.
     listen
-        Wait for a call at this port of SCTP instead.
+        Wait for a call at this SCTP port instead.
     remote_udp
-        The peer's port of UDP.
+        The peer's UDP port.
     duration
-        Seconds of talk; the end that calls decides.
+        Seconds of talk; the calling end decides.
     app_
         A setting of a scenario's app of kind voip, KEY=VALUE, such as codec=gsm-efr; may be given
         several times.

@@ -1,4 +1,4 @@
-"""What the commands of `anabranch sctp` have in common."""
+"""The options that the commands of `anabranch sctp` share."""
 
 import tomllib
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 STANDARD = Path("-")
-"""Standard input or output, where a file is named."""
+"""Stands for standard input or output where a file is named."""
 
 
 def _file(_: object, tokens: Sequence[Token]) -> Path:
@@ -35,25 +35,25 @@ File = Annotated[Path, Parameter(allow_leading_hyphen=True, converter=_file)]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Sockets:
-    """What all these commands have in common."""
+    """Options of all these commands."""
 
     address: Words = ()
-    """An address to bind to; several times for a multi-homed end, none for all."""
+    """An address to bind to; several for a multi-homed end, none for all addresses."""
     udp: Natural | None = None
-    """This end's port of UDP; default 9899 where it waits, else any."""
+    """This end's UDP port; by default 9899 for an end that waits, otherwise any free port."""
     raw: Annotated[bool, Flag] = False
-    """In IP itself, without UDP; needs root or the capability CAP_NET_RAW."""
+    """Send SCTP directly in IP, without UDP; needs root or the capability CAP_NET_RAW."""
     mtu: Natural = 1500
     """The largest IP packet in bytes."""
     profile: str | None = None
-    """Whose defaults: rfc9260, rfc4960, rfc2960, freebsd_10, linux or ns2."""
+    """The profile of the transport: rfc9260, rfc4960, rfc2960, freebsd_10, linux or ns2."""
     set_: Sets = ()
     """A setting of a scenario's transport, KEY=VALUE; may be given several times."""
     json_file: Annotated[Path | None, Parameter(name="--json")] = None
     """Write the counters of the association to this file at its end."""
 
     def settings(self) -> dict[str, object]:
-        """What the transport is to be."""
+        """The transport's settings, as a scenario has them."""
         settings: dict[str, object] = {} if self.profile is None else {"profile": self.profile}
         for path, text in pairs(self.set_, "--set KEY=VALUE").items():
             *tables, key = path.split(".")
@@ -67,7 +67,7 @@ class Sockets:
         return settings
 
     def endpoint(self, waits: bool) -> "Endpoint":  # noqa: FBT001 - says itself what it is
-        """The sockets."""
+        """Opens the sockets."""
         from anabranch.sctp import ENCAPSULATION_PORT, Endpoint  # noqa: PLC0415 - slow to import
 
         check_file(self.json_file)
@@ -81,21 +81,21 @@ class Sockets:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Messages:
-    """How messages are sent."""
+    """Options for how messages are sent."""
 
     stream: Natural = 0
-    """The stream."""
+    """The stream on which messages are sent."""
     ppid: Natural = 0
     """The payload protocol identifier."""
     unordered: Annotated[bool, Flag] = False
-    """Deliver each message as soon as it is there."""
+    """Deliver each message as soon as it arrives."""
     retransmissions: Natural | None = None
-    """Give a message up after so many retransmissions (RFC 7496)."""
+    """Give a message up after this many retransmissions (RFC 7496)."""
     lifetime: Natural | None = None
-    """Give a message up after so many milliseconds (RFC 3758)."""
+    """Give a message up after this many milliseconds (RFC 3758)."""
 
     def options(self) -> dict[str, Any]:
-        """As `Association.send` has them."""
+        """The options as `Association.send` takes them."""
         return {
             "stream": self.stream,
             "ppid": self.ppid,
@@ -106,7 +106,7 @@ class Messages:
 
 
 def value(text: str) -> object:
-    """A value as TOML has it, or a text."""
+    """Reads a value as TOML; anything that is not TOML is text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

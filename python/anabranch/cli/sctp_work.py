@@ -1,4 +1,4 @@
-"""What the commands of `anabranch sctp` do, apart from them since it is slow to import."""
+"""The work of the commands of `anabranch sctp`, in a module of its own as it is slow to import."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ _PLAIN_SECONDS = 10
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Does one of these to its end; Ctrl-C ends it."""
+    """Runs one of these coroutines to its end, or until Ctrl-C."""
     asyncio.run(work)
 
 
@@ -170,7 +170,7 @@ async def _talk(
 
 @contextlib.contextmanager
 def _display(association: Association) -> Iterator[Callable[[Sight], None]]:
-    """Shows a call while it goes on: a table on a terminal, else a line every ten seconds."""
+    """Shows a call while it lasts: a table on a terminal, else a line every ten seconds."""
     console = Console(stderr=True)
     if not console.is_terminal:
 
@@ -192,7 +192,7 @@ def _state(sight: Sight) -> str:
 
 
 def _table(sight: Sight, association: Association) -> Table:
-    """The call now, path by path."""
+    """A table of the call's present state, path by path."""
     table = Table(title=_state(sight), box=box.SIMPLE, title_justify="left")
     table.add_column("path")
     table.add_column("state")
@@ -207,7 +207,7 @@ def _table(sight: Sight, association: Association) -> Table:
 
 @asynccontextmanager
 async def _waiting(sockets: Sockets, port: int) -> AsyncIterator[AsyncIterator[Association]]:
-    """The associations that peers open at a port."""
+    """Listens at a port; gives the associations that peers open."""
     async with (
         sockets.endpoint(waits=True) as endpoint,
         endpoint.listen(port, settings=sockets.settings()) as listener,
@@ -221,7 +221,7 @@ async def _waiting(sockets: Sockets, port: int) -> AsyncIterator[AsyncIterator[A
 async def _connected(
     sockets: Sockets, host: str, port: int, remote_udp: int
 ) -> AsyncIterator[Association]:
-    """An association with a peer, shut down at the end."""
+    """An association with a peer, which is shut down at the end."""
     async with sockets.endpoint(waits=False) as endpoint:
         association = await endpoint.connect(
             host.split(","), port, udp_port=remote_udp, settings=sockets.settings()
@@ -238,7 +238,7 @@ async def _converse(
     *,
     until_said: bool,
 ) -> None:
-    """Lines out, messages in, until the peer ends it, or with `until_said` the lines do."""
+    """Sends lines and prints messages until the peer ends it or, if asked, the lines end."""
 
     async def speak() -> None:
         try:
@@ -266,7 +266,7 @@ async def _converse(
 
 @asynccontextmanager
 async def _telling(association: Association) -> AsyncIterator[None]:
-    """Says meanwhile what the peer does with the association."""
+    """Prints, while the context lasts, what the peer does with the association."""
 
     async def tell() -> None:
         async for event in association.events():
@@ -300,9 +300,11 @@ async def _echo(association: Association) -> None:
 
 
 class _Pieces:
-    """What a file gives, read ahead by a thread that nobody waits for: the file may never end.
+    """The pieces of a file, which a thread reads ahead.
 
-    May be asked by one after another, each of whom goes on where the one before stopped.
+    No one waits for it, as the file may never end.
+
+    It may be iterated over several times: each iteration goes on where the last one stopped.
     """
 
     def __init__(self, read: Callable[[], bytes]) -> None:
@@ -311,7 +313,7 @@ class _Pieces:
         self._is_over = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces that nobody has had yet."""
+        """The pieces that no iteration has taken yet."""
         if self._queue is None:
             self._queue = asyncio.Queue(_READ_AHEAD)
             work = (self._queue, asyncio.get_running_loop())
@@ -326,7 +328,7 @@ class _Pieces:
 
     def _work(self, queue: asyncio.Queue[bytes | OSError], loop: asyncio.AbstractEventLoop) -> None:
         piece: bytes | OSError = b"before the first"
-        # The loop may be closed meanwhile.
+        # The loop may have been closed in the meantime.
         with contextlib.suppress(RuntimeError, CancelledError):
             while piece and not isinstance(piece, OSError):
                 try:
@@ -339,7 +341,7 @@ class _Pieces:
 def _standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise AnabranchError("standard input is closed; </dev/null says that there is nothing")
-    # Not that of `sys`: Python cannot end while a thread waits in it.
+    # Not `sys.stdin`: Python cannot exit while a thread waits in it.
     return open(sys.stdin.fileno(), "rb", closefd=False)
 
 

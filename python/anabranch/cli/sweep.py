@@ -61,19 +61,18 @@ def sweep(
     replications
         Runs of each cell, instead of what the sweep asks for.
     until
-        METRIC=HALF_WIDTH: go on in each cell until the 95 % interval of the
-        metric's mean is this narrow; as sweep.until in the file.
+        METRIC=HALF_WIDTH: continue in each cell until the 95 % interval of the metric's mean is
+        this narrow; the same as sweep.until in the file.
     metric
-        Print mean and 95 % interval of this scalar; every flow's MOS if not
-        given. Progress shows the interval of the first.
+        Print mean and 95 % interval of this scalar; every flow's MOS if not given. The progress
+        line shows the interval of the first metric.
     trace
-        Keep this table of every run, such as packets; as sweep.traces.
+        Keep this table of every run, such as packets; the same as sweep.traces in the file.
     dask
         Compute on the workers of a Dask scheduler, tcp://HOST:PORT, or of a
         cluster of --jobs processes on this machine: local.
     shard
-        I/N: compute only the I-th of N shares, beside the others; see
-        `anabranch array`.
+        I/N: compute only the I-th of N shares; others compute the rest. See `anabranch array`.
     """
     if until is not None and replications is not None:
         raise AnabranchError("--until and --replications exclude each other: give one of them")
@@ -100,12 +99,12 @@ def sweep(
 
 
 def finding_runs(scenario: anabranch.Scenario) -> str:
-    """What goes on while a study is made: the hash of each cell says which runs it has."""
+    """A message for the time in which the cells' hashes tell which runs a study has."""
     return f"{scenario.name}: finding the runs of {wording.counted(scenario.cell_count, 'cell')}"
 
 
 def sweep_sets(until: str | None, traces: tuple[str, ...]) -> dict[str, str]:
-    """What `--until` and `--trace` change in the scenario."""
+    """The settings of the scenario that `--until` and `--trace` stand for."""
     sets = {}
     if until is not None:
         name, equals, width = until.partition("=")
@@ -118,7 +117,7 @@ def sweep_sets(until: str | None, traces: tuple[str, ...]) -> dict[str, str]:
 
 
 def share_of(shard: str) -> tuple[int, int]:
-    """`2/5` as two numbers."""
+    """Parses a share such as `2/5`; gives both numbers."""
     number, _, count = shard.partition("/")
     numbers = number.isdecimal() and count.isdecimal()
     if not (numbers and 1 <= int(number) <= int(count) <= MOST_TASKS):

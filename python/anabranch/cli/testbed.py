@@ -45,24 +45,25 @@ def start(
 ) -> int:
     """Run a scenario on a kernel: its flows are sockets, its links are emulated, in real time.
 
-    Flows run on the kernel's own TCP, MPTCP, UDP and SCTP, with what the scenario says of them;
-    what this kernel does not have is refused. The scalars are those of `anabranch run`. With --out
-    it runs every cell of a sweep, one run after another, into a study folder.
+    Flows use the kernel's own TCP, MPTCP, UDP and SCTP, with the settings of
+    the scenario; settings that this kernel does not have are refused. The
+    scalars are those of `anabranch run`. With --out it runs every cell of a
+    sweep, one run after another, into a study folder.
 
     Parameters
     ----------
     scenario
         A scenario file.
     kernel
-        Whose stacks: those of this machine, or of the virtual kernel (`make kernel`), whose runs
-        are repeatable to the byte, without root and not bound to the clock.
+        The kernel to use: this machine's, or the virtual one (`make kernel`), whose runs are
+        repeatable to the byte, need no root and do not depend on the clock.
     stack
-        What flows of SCTP run on: that kernel, or usrsctp, FreeBSD's SCTP in user space, which is
+        What SCTP flows run on: that kernel, or usrsctp, FreeBSD's SCTP in user space, which is
         built from libusrsctp the first time.
     set_
         Change a value, PATH=VALUE; may be given several times.
     seed
-        Instead of the scenario's seed.
+        Replaces the scenario's seed.
     replication
         Which of the independent repetitions.
     cell
@@ -72,7 +73,7 @@ def start(
     replications
         Runs of each cell, with --out.
     jobs
-        Virtual kernels that run at a time, with --out; all cores if not given.
+        Virtual kernels that run at the same time, with --out; all cores if not given.
     trace
         Write path, frame, interval, exchange, queue and event traces into this folder, as Parquet.
     pcap
@@ -84,7 +85,7 @@ def start(
     json_file
         Write the scalars to this file.
     quiet
-        Say nothing but what went wrong.
+        Print errors only.
     """
     if out is not None:
         single = {"--trace": trace, "--pcap": pcap, "--json": json_file, "--seed": seed}

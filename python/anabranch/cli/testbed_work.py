@@ -1,4 +1,4 @@
-"""What `anabranch testbed` does."""
+"""The work of `anabranch testbed`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     scenario: Path
     sets: Mapping[str, str]
@@ -38,7 +38,7 @@ class Wanted:
 
 
 def run(wanted: Wanted) -> None:
-    """One run, to its end."""
+    """Computes one run."""
     loaded = anabranch.load(wanted.scenario, wanted.sets)
     become_root("a testbed")
     result = testbed.run(
@@ -66,10 +66,10 @@ def run(wanted: Wanted) -> None:
 
 
 def run_virtual(wanted: Wanted) -> int:
-    """One run in the virtual kernel, to its end; gives the exit status."""
+    """Computes one run in the virtual kernel; gives the exit status."""
     loaded = anabranch.load(wanted.scenario, wanted.sets)
     if wanted.stack == "usrsctp":
-        # What is built within the virtual kernel is gone with it.
+        # It is built here, as anything built within the virtual kernel is lost with it.
         usrsctp.program()
     if wanted.trace is not None:
         wanted.trace.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def study(
     stack: testbed.SctpStack,
     is_quiet: bool,
 ) -> None:
-    """Every cell of a sweep: one run after another, or on all cores in virtual kernels."""
+    """Computes every cell of a sweep: one run after another, or on all cores in virtual kernels."""
     loaded = anabranch.load(scenario, sets)
     workers: Workers
     if kernel == "host":

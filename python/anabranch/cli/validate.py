@@ -40,7 +40,7 @@ def validate(*scenarios: Path, set_: Sets = ()) -> int:
 
 
 def _runs(scenario: anabranch.Scenario) -> str:
-    """Cells and how often each is run, part by part."""
+    """How many cells there are and how often each is run, for each part of the sweep."""
     problems = []
     for part in scenario.parts:
         until = part["until"]

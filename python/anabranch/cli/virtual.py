@@ -1,4 +1,4 @@
-"""Runs a command of ours again in the virtual kernel."""
+"""Runs a command of the command line again in the virtual kernel."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,22 +20,23 @@ def again(
     seed: int,
     is_quiet: bool,
 ) -> Finished:
-    """Run `anabranch COMMAND`, shown as if it ran here.
+    """Runs `anabranch COMMAND` in the virtual kernel, with the output that it would have here.
 
     Parameters
     ----------
     command
-        Its name.
+        The command's name.
     options
-        By name; those that are None or False are left out, and True is an option without a value.
+        Options by name; those that are None or False are left out, and True is an option without a
+        value.
     sets
         Values of `--set`.
     words
-        What comes behind the options.
+        The words after the options.
     files, folders
-        Where it writes, beside the current folder; None where it does not.
+        Where the command writes besides the current folder; None for an output that is not wanted.
     seed
-        Of the kernel's random numbers.
+        The seed of the kernel's random numbers.
     is_quiet
         Whether `--quiet` is among the options.
     """
@@ -57,5 +58,5 @@ def again(
 
 
 def say_what_it_took(done: Finished) -> None:
-    """Virtual time and CPU, on standard error."""
+    """Prints virtual time and CPU time on standard error."""
     say(f"{done.virtual_seconds:.1f} s of virtual time took {done.cpu_seconds:.1f} s of CPU")

@@ -1,8 +1,8 @@
-"""Two studies or runs of one scenario side by side, whatever made them: what `compare A B` does.
+"""Two studies or runs of one scenario side by side, whatever made them: the command `compare A B`.
 
-`sides` says where runs are found, `outcome` compares them scalar by scalar, `overlays` lays their
-traces over each other, `page` makes a page of both. Two settings within one study are compared, in
-one scalar at a time, by `Study.compare` and the command `difference`.
+`sides` finds the runs, `outcome` compares them scalar by scalar, `overlays` lays their traces over
+each other, `page` makes a page of both. Two settings within one study are compared, in one scalar
+at a time, by `Study.compare` and the command `difference`.
 """
 
 from .outcome import Cell, Outcome, compare

@@ -18,20 +18,21 @@ from anabranch.support import wording
 from .sides import Key, RunId, Settings, Side, side
 
 _CERTAIN = 1e-9
-"""A standard error that is smaller, relatively, is that of equal differences, but for rounding."""
+"""A relative standard error below this is rounding: the differences are all equal."""
 
 _RANKS = {"resolved": 0, "same": 0, "single": 1, "open": 2, "equal": 3}
-"""By verdict: what comes first among the rows."""
+"""The order of rows by verdict, the lowest first."""
 
 _FEW = 6
-"""Runs; of a counter with two values, as likely as each other, as many pairs all differ alike with
-probability 2^-5."""
+"""With fewer runs than this, equal differences may be chance: six pairs of a counter with two
+equally likely values all differ by the same amount with probability 2^-5.
+"""
 
 _NAMED = 3
-"""Of what only one side has, so many are named."""
+"""How many names of what only one side has are listed."""
 
 _SETTINGS = 12
-"""And so many settings that differ."""
+"""How many settings that differ are listed."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class Cell:
     """A cell that both sides have."""
 
     name: str
-    """Its place on the axes, empty where each side has one cell."""
+    """Its values on the axes; empty where each side has only one cell."""
     a: int
-    """Its place among the side's cells."""
+    """The index of the cell at side A."""
     b: int
 
 
@@ -53,23 +54,26 @@ class Outcome:
     b: Side
     cells: Sequence[Cell]
     only: tuple[Sequence[str], Sequence[str]]
-    """Cells that only one side has."""
+    """The names of cells that only one side has."""
     only_scalars: tuple[Sequence[str], Sequence[str]]
-    """Scalars that only one side has, or has a value of."""
+    """The names of scalars for which only one side has a value."""
     settings: Sequence[tuple[str, str, str]] | None
-    """What differs in the scenarios of the first cell: path, value of A, value of B; None if a side
-    does not say its settings."""
+    """The settings in which the scenarios of the first cell differ: path, value of A, value of B;
+    None if a side does not tell its settings.
+    """
     rows: pl.DataFrame
-    """One row a cell and scalar that both have a value of: cell, scalar, a and b (means),
+    """One row for each cell and scalar that both have a value of: cell, scalar, a and b (means),
     difference (a - b), half_width (at `interval_level`), deviation (difference / |b|; NaN where b
     is 0), p (NaN where nothing was tested), runs_a, runs_b, paired, verdict.
 
     The verdict is `resolved`, `same` (by the same amount in every run), `single` (too few runs for
-    an interval), `open` (not resolved) or `equal` (in every run). The rows are in this order, the
-    first two being one, and within it those come first whose ratio is furthest from 1."""
+    an interval), `open` (not resolved) or `equal` (in every run). The rows are in this order, with
+    `resolved` and `same` ranked alike; rows of one rank are sorted by how far their ratio is from
+    1.
+    """
     level: float
     interval_level: float
-    """Of the intervals: high enough that 0 lies outside of just those that are resolved."""
+    """The level of the intervals, chosen so that exactly the resolved ones exclude 0."""
 
     def count(self, *verdicts: str) -> int:
         """How many rows have one of these verdicts."""
@@ -78,8 +82,9 @@ class Outcome:
     def listed(self, bound: float) -> pl.DataFrame:
         """The rows to look at.
 
-        Where there are intervals these are the differences that are resolved, or the same in every
-        run; where there are none, those that deviate by more than the bound, a share of b.
+        Where there are intervals, these are the differences that are resolved, or the same in every
+        run. Where there are none, these are the rows whose deviation exceeds the bound, a share of
+        b.
         """
         exceeds = pl.col("deviation").is_nan() | (pl.col("deviation").abs() > bound)
         kept = pl.col("verdict").is_in(["resolved", "same"])
@@ -87,7 +92,7 @@ class Outcome:
 
     @property
     def notes(self) -> list[str]:
-        """What there is to know before the numbers, a sentence each."""
+        """What the reader has to know before the numbers, a sentence each."""
         return list(filter(None, (*self._about_scenarios(), *self._about_missing(), self._method)))
 
     @property
@@ -161,7 +166,7 @@ class Outcome:
             yield f"the versions differ: {a.version} | {b.version}"
         for things, mine, other in (("flows", a.flows, b.flows), ("links", a.links, b.links)):
             for name, more in (("A", mine - other), ("B", other - mine)):
-                # An emulation has no scalars of flows that are not its own.
+                # no news: an emulation has scalars of its own flows only
                 if more and mine and other:
                     yield f"only {name} has the {things} {_some(sorted(more))}"
         if self.settings:
@@ -196,7 +201,8 @@ def compare(
     metrics
         Patterns of scalars, `link.*`; all if there are none.
     level
-        Of the differences that are resolved, 1 - level are by chance on average.
+        Of the differences that are called resolved, a share of 1 - level is due to chance on
+        average.
 
     Raises
     ------
@@ -240,7 +246,7 @@ def compare(
 
 
 def _check_alike(a: Side, b: Side) -> None:
-    """Raises unless the sides can be of one scenario or of variants of it."""
+    """Raises unless the sides can be runs of one scenario or of variants of it."""
     for things, mine, other in (("flow", a.flows, b.flows), ("link", a.links, b.links)):
         if mine and other and not mine & other:
             raise AnabranchError(
@@ -252,7 +258,7 @@ def _check_alike(a: Side, b: Side) -> None:
 def _in_common(
     a: Side, b: Side, metrics: Sequence[str]
 ) -> tuple[list[str], tuple[list[str], list[str]]]:
-    """The scalars of both, in the order of A, and those that only one has."""
+    """The scalars that both have, in the order of A, and those that only one has."""
     patterns = metrics or ["*"]
     mine, other = (
         [name for name in of.scalars if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
@@ -260,13 +266,14 @@ def _in_common(
     )
     for pattern in metrics:
         if not any(fnmatch.fnmatchcase(name, pattern) for name in (*mine, *other)):
-            # Of a study only what matches has been read.
+            # From a study, only the matching scalars were read, so it is read again with all of
+            # them.
             known = [name for of in (a, b) for name in side(of.name).scalars]
             hint = suggestion(pattern, known)
             raise AnabranchError(f"there is no scalar `{pattern}`{hint}")
     there = set(other)
     both = [name for name in mine if name in there]
-    # Every run has those of `run`: they say nothing of the scenario.
+    # Every run has the scalars of `run`, so they do not show that the scenario is the same.
     if not both or (not metrics and all(name.startswith("run.") for name in both)):
         raise AnabranchError(
             f"{a.name} and {b.name} have no scalar in common: are they of the same scenario?"
@@ -279,7 +286,7 @@ def _in_common(
 def _matched(a: Side, b: Side) -> tuple[list[Cell], tuple[list[str], list[str]]]:
     """The cells that both have, and the names of those that only one has.
 
-    A cell without a finished run is not there.
+    A cell without a finished run does not count.
     """
     there = [sorted(of.rows["_cell"].unique().to_list()) for of in (a, b)]
     if len(there[0]) == len(there[1]) == 1:
@@ -306,7 +313,7 @@ def _matched(a: Side, b: Side) -> tuple[list[Cell], tuple[list[str], list[str]]]
 
 
 def _names(keys: Iterable[Key]) -> dict[Key, str]:
-    """Text for each key; values that differ do not look alike."""
+    """A text for each key; different values get different texts."""
     keys = list(dict.fromkeys(keys))
     among: dict[str, list[Any]] = {}
     for key in keys:
@@ -320,7 +327,7 @@ def _names(keys: Iterable[Key]) -> dict[Key, str]:
 
 
 def _differences(a: Side, b: Side, cell: Cell, scalars: Sequence[str]) -> pl.DataFrame:
-    """The scalars of one cell."""
+    """The differences of all scalars in one cell."""
     runs = (a.runs(cell.a), b.runs(cell.b))
     values = [a.values(cell.a, scalars), b.values(cell.b, scalars)]
     pairs: list[RunId] = []
@@ -329,7 +336,7 @@ def _differences(a: Side, b: Side, cell: Cell, scalars: Sequence[str]) -> pl.Dat
         pairs = [run for run in runs[0] if run in known and run[0] is not None]
     for i, of in enumerate(runs):
         places = {run: place for place, run in enumerate(of)}
-        # The pairs come first, in one order.
+        # The paired runs come first, in one order.
         order = [places.pop(run) for run in pairs]
         values[i] = values[i][:, [*order, *places.values()]]
     found = differences(values[0], values[1], len(pairs))
@@ -359,10 +366,10 @@ def _differences(a: Side, b: Side, cell: Cell, scalars: Sequence[str]) -> pl.Dat
 
 
 def _judged(rows: pl.DataFrame, level: float) -> tuple[pl.DataFrame, float]:
-    """The rows with verdicts and intervals, those that differ most first, and the intervals' level.
+    """The rows with verdicts and intervals, sorted, and the level of the intervals.
 
-    What is equal, or differs by the same amount, in all runs is no question of chance, so it does
-    not count among the tests.
+    Scalars that are equal in all runs, or differ by the same amount in all of them, are not a
+    matter of chance, so they do not count among the tests.
     """
     is_test = (rows["verdict"] == "open").to_numpy()
     p = np.where(is_test, rows["p"].to_numpy(), math.nan)
@@ -372,7 +379,7 @@ def _judged(rows: pl.DataFrame, level: float) -> tuple[pl.DataFrame, float]:
     half_width = np.where(is_test, half_width, np.where(np.isnan(error), math.nan, 0.0))
     verdict = np.where(resolved, "resolved", rows["verdict"].to_numpy())
     a, b = rows["a"].abs(), rows["b"].abs()
-    # The ratio of both: the same order, whichever is A.
+    # The ratio of the larger to the smaller, so that the order does not depend on which side is A.
     apart = rows["difference"].abs() / pl.select(pl.max_horizontal(a, b)).to_series()
     judged = rows.with_columns(
         pl.Series("half_width", half_width),
@@ -388,7 +395,7 @@ def _judged(rows: pl.DataFrame, level: float) -> tuple[pl.DataFrame, float]:
 
 
 def _settings(a: Side, b: Side, cell: Cell) -> list[tuple[str, str, str]] | None:
-    """What differs in the settings of a cell; None unless both are known."""
+    """The settings in which a cell differs; None unless both sides tell theirs."""
     one, two = a.settings(cell.a), b.settings(cell.b)
     return None if one is None or two is None else list(_changes(one, two))
 
@@ -398,7 +405,7 @@ def _changes(a: Settings, b: Settings) -> Iterator[tuple[str, str, str]]:
     changed: list[str] = []
     for path in dict.fromkeys([*mine, *other]):
         one, two = mine.get(path), other.get(path)
-        # What is of another kind has other keys: those are no news.
+        # Where the `kind` of a table differs, its keys do as well; those are not listed.
         if one == two or (None in (one, two) and path.startswith(tuple(changed))):
             continue
         parent, _, name = path.rpartition(".")
@@ -431,7 +438,7 @@ def _differ(count: int) -> str:
 
 
 def _release(mine: Side, other: Side) -> str:
-    """The version, without the engine's hash where the other has none."""
+    """The version of the package, without the engine's hash where the other side has none."""
     version = mine.version or ""
     return version if "+" in (other.version or "") else version.partition("+")[0]
 

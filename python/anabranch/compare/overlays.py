@@ -22,7 +22,7 @@ from .outcome import Outcome
 from .sides import Settings
 
 MOST_PANELS = 12
-"""Of a figure; what comes later is named below it."""
+"""Panels of a figure at most; the caption names the others."""
 
 _COLUMNS = 2
 _PANEL_INCHES = 1.7
@@ -30,7 +30,7 @@ _PANEL_INCHES = 1.7
 
 @dataclass(frozen=True)
 class _Quantity:
-    """What a figure shows."""
+    """What one figure shows."""
 
     name: str
     label: str
@@ -40,7 +40,7 @@ class _Quantity:
     scale: float
     words: str
     least: int
-    """Different values that a line has to have: the side that only receives has few."""
+    """How many different values a line must have: the side that only receives data has few."""
 
 
 _QUANTITIES = (
@@ -92,17 +92,18 @@ class Overlays:
     """The figures, and what to say about them."""
 
     figures: Mapping[str, Figure]
-    """`cwnd`, `srtt`, `goodput` and `queue`, as far as both runs have them."""
+    """The figures by quantity (`cwnd`, `srtt`, `goodput`, `queue`), as far as both runs have them.
+    """
     captions: Mapping[str, str]
     note: str
-    """Of which runs they are, or why there are none."""
+    """Which runs they show, or why there are none."""
 
 
 def overlays(outcome: Outcome) -> Overlays:
     """Lays traces of A and B over each other.
 
-    They are those of the first cell in which both have traces: of one replication if it has them in
-    both, otherwise of the first that each has.
+    They come from the first cell in which both have traces: from one replication if both have
+    traces of it, otherwise from the first replication of each.
     """
     a, b = outcome.a, outcome.b
     for cell in outcome.cells:
@@ -151,13 +152,13 @@ def _drawn(
 
 
 _Lines = tuple[pl.DataFrame, pl.DataFrame]
-"""Of A and of B."""
+"""The lines of A and of B."""
 
 
 def _series(
     quantity: _Quantity, tables: Sequence[Mapping[str, pl.DataFrame]]
 ) -> dict[tuple[object, ...], _Lines]:
-    """The lines of both runs by what they are of, without those that hardly move in either."""
+    """The lines of both runs by subject, without those that hardly move in either run."""
     sides = []
     for of_run in tables:
         rows = of_run.get(quantity.table)
@@ -178,7 +179,7 @@ def _series(
 
 
 def _line(quantity: _Quantity, rows: pl.DataFrame) -> pl.DataFrame:
-    """Times and values: each value holds until the next time."""
+    """Times and values as steps: each value holds until the next time."""
     value = (pl.col(quantity.value).cast(pl.Float64) * quantity.scale).alias("value")
     if "start_s" in rows.columns:
         line = rows.select(pl.col("start_s").alias("time_s"), value)
@@ -219,7 +220,7 @@ def _figure(
         for row in grid:
             row[0].set_ylabel(quantity.label)
         for i in range(columns):
-            # The lowest panel that is there says what the axis is.
+            # The lowest visible panel of each column has the label of the axis.
             lowest = [row[i] for row in grid if row[i].get_visible()][-1]
             lowest.set_xlabel("time (s)")
             lowest.tick_params(labelbottom=True)
@@ -232,7 +233,7 @@ def _figure(
 
 
 def _title(quantity: _Quantity, key: tuple[object, ...], settings: Settings) -> str:
-    """What a panel is of: `call at caller, p0`, or `wan forward`."""
+    """What a panel shows, such as `call at caller, p0` or `wan forward`."""
     if quantity.table == "queues":
         return f"{shortened(str(key[0]))} {key[1]}"
     flow, side = str(key[0]), str(key[1])
@@ -248,9 +249,9 @@ def _title(quantity: _Quantity, key: tuple[object, ...], settings: Settings) -> 
 
 
 def _flow(settings: Settings, flow: str) -> Settings:
-    """What the settings say of a flow, as far as they are what settings should be."""
+    """The settings of a flow; empty where the tree has none of the expected shape."""
     flows = settings.get("flows")
     flows = flows if isinstance(flows, dict) else {}
-    # `load_2` is one of the flows that `load` with a count stands for.
+    # `load_2` is one of the flows that `load` with a `count` stands for.
     tree = flows.get(flow, flows.get(flow.rpartition("_")[0]))
     return tree if isinstance(tree, dict) else {}

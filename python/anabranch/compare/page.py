@@ -21,10 +21,10 @@ _SHADES: dict[str, Shade] = {
     "open": "open",
     "equal": "reproduced",
 }
-"""By verdict."""
+"""The shade of a row, by verdict."""
 
 _MOST_EQUAL = 100
-"""Rows of a table that has nothing to tell."""
+"""Rows shown at most where nothing differs."""
 
 _MEANING = (
     "Red: the difference is told from chance, or the same in every run. Yellow: there is one run of"
@@ -33,7 +33,7 @@ _MEANING = (
 
 
 def table(outcome: Outcome, rows: pl.DataFrame) -> Table:
-    """Rows of an outcome as people read them; differences as shares of B, too."""
+    """The rows of an outcome as people read them, with differences also as shares of B."""
     with_cells = any(cell.name for cell in outcome.cells)
     lines = []
     for row in rows.iter_rows(named=True):
@@ -74,7 +74,7 @@ def _with_interval(value: float, half_width: float) -> str:
 
 
 def _shown(value: float, digits: int) -> str:
-    """So many digits, but all of those in front of the point."""
+    """A number with this many digits, but with all those before the point."""
     return f"{value:.0f}" if abs(value) >= 10**digits else wording.number(value, digits)
 
 

@@ -1,6 +1,6 @@
-"""What is compared: where the runs of a side are found, and what they say of themselves.
+"""Reads the sides of a comparison: finds their runs, and what they say about themselves.
 
-A side is a path to one of these, in this order:
+A side is a path to one of these, tried in this order:
 
 - a study folder, which has a `study.json`: its finished runs, and the traces that its sweep keeps;
 - any other folder: the runs in each `.json` file in it and in the folders directly in it;
@@ -8,8 +8,8 @@ A side is a path to one of these, in this order:
 
 A file has what `run --json` and `emulate --json` write, an object whose `summary` has the scalars;
 or an object of scalars alone; or several of these as a list, which may be `runs` of an object whose
-other keys hold for all of them. A run's traces are the Parquet tables
-beside its file, as `run --trace DIR --json DIR/run.json` leaves them, if no other run is there.
+other keys hold for all of them. A run's traces are the Parquet tables beside its file, as `run
+--trace DIR --json DIR/run.json` leaves them, if no other run is in that folder.
 """
 
 import json
@@ -35,7 +35,7 @@ Key = tuple[tuple[str, Any], ...]
 """A cell's place on the axes: names and values, sorted by name."""
 
 RunId = tuple[int | None, int]
-"""Seed, if that is known, and replication; of a cell."""
+"""The seed, if it is known, and the replication of a run within a cell."""
 
 Settings = dict[str, Any]
 """A scenario as a tree, with every default filled in."""
@@ -45,64 +45,64 @@ TRACES = {
     "intervals": ("flow", "side", "start_s", "end_s", "goodput_kbit_per_s"),
     "queues": ("time_s", "link", "direction", "waiting_packets"),
 }
-"""The tables that are laid over each other, and the columns that this takes."""
+"""The traces that are laid over each other, and the columns needed for that."""
 
 _WORDS = ("direction", "flow", "link", "side")
-"""Columns of these that have text; the others have numbers."""
+"""The columns among these that hold text; all others hold numbers."""
 
 SIMULATION = "simulation"
-"""What `kind` says of runs that a simulation made: those with one seed share random numbers."""
+"""The `kind` of runs that a simulation made; those with the same seed share random numbers."""
 
 _MOST = 1e60
-"""Of a scalar, so that its fourth power is still a number."""
+"""The largest absolute value of a scalar, so that its fourth power is still finite."""
 
 _NO_FLOWS = ("emulation", "link", "run")
-"""First words of scalars that are of no flow."""
+"""First words of scalars that belong to no flow."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two things that are compared."""
+    """One of the two sides of a comparison."""
 
     name: str
     """The path, as it was given."""
     is_study: bool
     scenario: str | None
-    """Its name; None if the runs do not say it."""
+    """The scenario's name; None if the runs do not tell it."""
     version: str | None
-    """Of the package that made the runs."""
+    """The version of the package that made the runs."""
     hashes: frozenset[str]
-    """Of the scenarios, as far as the runs say them."""
+    """The hashes of the scenarios, as far as the runs tell them."""
     is_simulated: bool
     keys: Sequence[Key]
-    """One a cell."""
+    """The keys of the cells."""
     rows: pl.DataFrame
-    """One row a run: _cell (its place among `keys`), _seed, _replication, and the scalars."""
+    """One row for each run: _cell (its index in `keys`), _seed, _replication, and the scalars."""
     settings: Callable[[int], Settings | None] = field(repr=False)
-    """Of a cell, None if they are not known."""
+    """Cell -> its settings; None if they are not known."""
     traced: Callable[[int], Sequence[RunId]] = field(repr=False)
     """The runs of a cell that have traces."""
     traces: Callable[[int, RunId], Mapping[str, pl.DataFrame]] = field(repr=False)
-    """Those of `TRACES` that one of them has."""
+    """Cell and run -> those traces of `TRACES` that the run has."""
 
     @property
     def scalars(self) -> list[str]:
-        """Their names."""
+        """The names of the scalars."""
         return [name for name in self.rows.columns if is_scalar(name)]
 
     @property
     def flows(self) -> set[str]:
-        """The flows that scalars are of."""
+        """The names of the flows that have scalars."""
         return {name.partition(".")[0] for name in self.scalars}.difference(_NO_FLOWS)
 
     @property
     def links(self) -> set[str]:
-        """The links that scalars are of."""
+        """The names of the links that have scalars."""
         return {name.split(".")[1] for name in self.scalars if name.startswith("link.")}
 
     @property
     def description(self) -> str:
-        """What it is, in words."""
+        """A description of the side in words."""
         runs = wording.counted(self.rows.height, "run")
         how = "simulated" if self.is_simulated else "not simulated, or not known to be"
         if self.is_study:
@@ -116,7 +116,7 @@ class Side:
         return list(zip(rows["_seed"].to_list(), rows["_replication"].to_list(), strict=True))
 
     def values(self, cell: int, scalars: Sequence[str]) -> np.ndarray:
-        """A row a scalar, a column a run; NaN is no value."""
+        """The values of these scalars: a row for each scalar, a column for each run, or NaN."""
         rows = self._rows(cell).select(pl.col(scalars).cast(pl.Float64).fill_null(math.nan))
         return rows.to_numpy().T.reshape(len(scalars), -1)
 
@@ -130,14 +130,14 @@ def side(path: str | Path, scalars: Sequence[str] | None = None) -> Side:
     Parameters
     ----------
     path
-        What the module's description allows.
+        One of the paths that the module's description lists.
     scalars
-        Patterns of those that are wanted; all if not given.
+        Patterns of the scalars to read; all scalars if not given.
 
     Raises
     ------
     AnabranchError
-        When there is nothing, or something else; the message names the file.
+        When the path has no runs or cannot be read; the message names the file.
     """
     path = Path(path)
     if (path / "study.json").exists():
@@ -169,12 +169,12 @@ def _study(folder: Path, scalars: Sequence[str] | None) -> Side:
         tuple(sorted((name, value) for name, value in row.items() if value is not None))
         for row in cells.select(axes).iter_rows(named=True)
     ]
-    if not axes:  # and so no columns
+    if not axes:  # a sweep without axes has no columns for them
         keys = [()] * cells.height
 
     @lru_cache(maxsize=1)
     def definition() -> Any:
-        # Another engine's definition may be one that ours does not understand.
+        # Our engine may not understand the definition that another version has written.
         try:
             return read_definition(folder)
         except StoreError:
@@ -205,7 +205,7 @@ def _study(folder: Path, scalars: Sequence[str] | None) -> Side:
         scenario=identity["name"],
         version=identity["engine_version"],
         hashes=frozenset([identity["scenario_hash"]]),
-        # Where something else made the rows, it is named behind the engine.
+        # Rows that something else made name it after the engine's version.
         is_simulated=" " not in identity["engine_version"],
         keys=keys,
         rows=rows.select(
@@ -222,7 +222,7 @@ def _study(folder: Path, scalars: Sequence[str] | None) -> Side:
 
 @dataclass(frozen=True)
 class _Run:
-    """What a file says of a run."""
+    """What a file says about one run."""
 
     file: Path
     key: Key
@@ -230,7 +230,7 @@ class _Run:
     replication: int | None
     scalars: dict[str, float]
     about: Mapping[str, Any]
-    """Its other keys."""
+    """The other keys of the run's object."""
 
 
 def _from_files(path: Path, runs: Sequence[_Run]) -> Side:
@@ -245,7 +245,7 @@ def _from_files(path: Path, runs: Sequence[_Run]) -> Side:
     counts = Counter[int]()
     for run in runs:
         cell = cells[run.key]
-        # Runs that say no number have that of their place among the files.
+        # Runs that tell no replication are numbered by their place among the files.
         number = counts[cell] if run.replication is None else run.replication
         counts[cell] += 1
         place = (cell, (run.seed, number))
@@ -387,7 +387,7 @@ def _checked(file: Path, name: str, rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.select(TRACES[name])
     for column in rows:
         is_right = column.dtype == pl.String if column.name in _WORDS else column.dtype.is_numeric()
-        # Without rows, a column has no kind.
+        # A column without rows has no type that could be checked.
         if not (is_right or rows.is_empty()) or column.null_count():
             raise AnabranchError(
                 f"{file} is no trace `{name}`: its column `{column.name}` is not as a run has it"

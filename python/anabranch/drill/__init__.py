@@ -1,7 +1,7 @@
-"""Conformance by scripts in packetdrill's language: which are run, and what came of them.
+"""Conformance by scripts in packetdrill's language: finds and runs them, and gives the verdicts.
 
-A script is run by the engine in virtual time, against Anabranch's own endpoints. What of the
-language there is, and how to read the verdicts, is in docs/drill.md.
+The engine runs a script in virtual time against Anabranch's own endpoints. docs/drill.md says which
+part of the language is supported, and how to read the verdicts.
 """
 
 import json
@@ -26,36 +26,36 @@ SUFFIX = ".pkt"
 
 @dataclass(frozen=True)
 class Script:
-    """A script and the suite that it is from."""
+    """A script and the suite that it belongs to."""
 
     file: Path
     suite: str
     name: str
-    """Its file, relative to the suite's folder."""
+    """The file's name, relative to the suite's folder."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a script."""
+    """The verdict on a script."""
 
     script: Script
     verdict: Literal["passed", "failed", "not_applicable"]
     line: int | None
-    """Of the statement that decided it."""
+    """The line of the statement that decided the verdict."""
     expected: str | None
-    """That statement."""
+    """The text of that statement."""
     seen: str | None
     """What happened instead."""
     when_s: float | None
-    """When, in virtual time since the script began."""
+    """When it happened, in seconds of virtual time since the script began."""
     reason: str | None
     largest_deviation_s: float
-    """The largest difference between when something was expected and when it happened."""
+    """The largest difference between the time when something was expected and when it happened."""
     tolerance_s: float
 
 
 def find(paths: Sequence[Path], suites: Sequence[Path] = ()) -> list[Script]:
-    """The scripts that are meant: files, and every script in a folder.
+    """Finds the scripts that are meant: files, and every script in a folder.
 
     Raises an AnabranchError where there is no such file or folder, or no script in it.
     """
@@ -81,7 +81,7 @@ def find(paths: Sequence[Path], suites: Sequence[Path] = ()) -> list[Script]:
 def run_script(script: Script, profile: str | None = None) -> Result:
     """Runs a script.
 
-    Raises an AnabranchError that names the line where the file is no script, or the profile if
+    Raises an AnabranchError that names the line where the file is not a script, or the profile if
     there is none of that name.
     """
     try:

@@ -1,4 +1,4 @@
-"""What came of scripts, as lines for people, as JSON and as JUnit XML."""
+"""Results of scripts as lines for people, as JSON and as JUnit XML."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,10 @@ _MARGIN = 14
 
 
 def print_line(console: Console, result: "Result") -> None:
-    """One line; after a failure what was wanted and what was seen, one below the other."""
+    """Prints one line.
+
+    After a failure also what was expected and what was seen, one below the other.
+    """
     where = f"{result.script.suite}/{result.script.name}"
     about = f": {result.reason}" if result.verdict == "not_applicable" else ""
     line = f" (line {result.line})" if result.line and result.verdict != "passed" else ""
@@ -35,7 +38,7 @@ def print_line(console: Console, result: "Result") -> None:
 
 
 def totals(results: Sequence["Result"]) -> dict[str, dict[str, int]]:
-    """How many scripts of each suite came to which verdict."""
+    """How many scripts of each suite got which verdict."""
     counts: dict[str, dict[str, int]] = {}
     for result in results:
         of_suite = counts.setdefault(result.script.suite, dict.fromkeys(_WORDS, 0))
@@ -44,7 +47,7 @@ def totals(results: Sequence["Result"]) -> dict[str, dict[str, int]]:
 
 
 def print_totals(console: Console, results: Sequence["Result"]) -> None:
-    """A row for each suite."""
+    """Prints a row for each suite."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, head in enumerate(("suite", "scripts", "passed", "failed", "not applicable", "share")):
         table.add_column(head, justify="right" if i else "left")
@@ -57,7 +60,7 @@ def print_totals(console: Console, results: Sequence["Result"]) -> None:
 
 
 def as_json(results: Sequence["Result"], profile: str | None) -> dict[str, Any]:
-    """Everything that was found, for other programs."""
+    """All results, as a tree for JSON."""
     return {
         "profile": profile,
         "version": _engine.__version__,
@@ -81,7 +84,7 @@ def as_json(results: Sequence["Result"], profile: str | None) -> dict[str, Any]:
 
 
 def junit(results: Sequence["Result"]) -> bytes:
-    """The scripts as JUnit XML: a suite for each suite."""
+    """The results as JUnit XML, with a test suite for each suite."""
     root = ET.Element("testsuites", _counts(results), name="anabranch drill")
     for name in totals(results):
         own = [result for result in results if result.script.suite == name]

@@ -1,4 +1,4 @@
-"""An emulation that runs, and the programs in it."""
+"""A running emulation, and the programs in it."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from anabranch.errors import LiveError, MissingError, suggestion
 from anabranch.support.files import path_atomically
 
 _PRIORITY = 10
-"""Of the thread that carries packets, among those that the system serves first (SCHED_FIFO)."""
+"""The SCHED_FIFO priority of the thread that carries packets."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Interface:
     path: str
     device: str
     peer: str
-    """The node at the other end."""
+    """The node at the other end of the path."""
     addresses: tuple[str, ...]
-    """Those here, IPv4 first."""
+    """The device's own addresses, IPv4 first."""
     peer_addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class LinkCounters:
-    """A direction of a link, as it is now."""
+    """The state of one direction of a link at this moment."""
 
     link: str
     direction: str
@@ -42,42 +42,42 @@ class LinkCounters:
     rate: int | None
     """In bit/s, 0 while it is down; None for a radio and for a link without a rate."""
     queue: int
-    """Packets that wait or are being sent."""
+    """Packets that wait in the queue or are being sent."""
     packets: int
-    """Those that have come to the other end."""
+    """Packets that have arrived at the other end."""
     bytes: int
     drops: Mapping[str, int]
     """Packets by cause: aqm, corrupted, down, lost, queue_full."""
 
     @property
     def dropped(self) -> int:
-        """Packets dropped, whatever for."""
+        """Packets dropped, for whatever cause."""
         return sum(self.drops.values())
 
 
 class Emulator:
-    """A scenario in real time, from here until it is closed.
+    """A scenario that runs in real time from construction until it is closed.
 
-    To be used in `with`: leaving it ends all programs that run in it.
+    Use it in `with`: leaving the block ends all programs that run in it.
 
     Parameters
     ----------
     scenario
-        A scenario file, or the text of one; it may have no flows. Flows that it has run along as
-        load. Limits of a run (`run`) and a sweep do not count.
+        A scenario file, or the text of one; it may have no flows. Its flows run along as load.
+        Limits of a run (`run`) and the sweep are ignored.
     sets
         Settings by path, as `--set` has them: {"links.wan.delay": "30 ms"}.
     replication
         Which random numbers links and flows have.
     pcap
-        A file of pcapng for what the nodes send and receive; it has its name at the end.
+        A pcapng file for what the nodes send and receive; it has this name once it is complete.
 
     Raises
     ------
     ScenarioError
         The scenario is wrong.
     LiveError
-        The system does not permit what it takes.
+        The system does not permit what an emulation needs.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Emulator:
         replication: int = 0,
         pcap: str | Path | None = None,
     ) -> None:
-        # Not where the system has neither network namespaces nor such devices.
+        # The engine lacks it where the system has neither network namespaces nor such devices.
         if not hasattr(_engine, "Emulation"):
             raise LiveError("an emulation needs network namespaces, which only Linux has")
         pairs = list((sets or {}).items())
@@ -103,7 +103,7 @@ class Emulator:
                 self._engine = _engine.Emulation.load(file, pairs, replication, capture)
             self._capture = stack.pop_all()
         self.is_real_time = serve_first(self._engine.thread_id)
-        """Whether the system serves the thread that carries packets before all others."""
+        """Whether the system runs the thread that carries packets before all others."""
         self._row: dict[str, float] = {}
         self._started: list[subprocess.Popen[Any]] = []
 
@@ -114,7 +114,7 @@ class Emulator:
 
     @property
     def seed(self) -> int:
-        """The scenario's."""
+        """The scenario's seed."""
         return self._engine.seed
 
     @property
@@ -124,9 +124,9 @@ class Emulator:
 
     @property
     def devices(self) -> str:
-        """What the nodes have: `tun`, or `veth` where /dev/net/tun may not be opened.
+        """The kind of the nodes' devices: `tun`, or `veth` where /dev/net/tun cannot be opened.
 
-        The variable ANABRANCH_EMULATE_DEVICES asks for one of them.
+        The environment variable ANABRANCH_EMULATE_DEVICES asks for one of them.
         """
         return self._engine.devices
 
@@ -137,7 +137,10 @@ class Emulator:
 
     @property
     def nodes(self) -> dict[str, list[Interface]]:
-        """The nodes at ends of paths, in the order in which paths name them, by name."""
+        """The interfaces of each node that is an end of a path.
+
+        Nodes are in the order of the paths.
+        """
         return {
             name: [
                 Interface(path, device, peer, tuple(own), tuple(remote))
@@ -147,9 +150,9 @@ class Emulator:
         }
 
     def places(self, node: str) -> tuple[str, str, str]:
-        """The files that stand for a node's network, its mounts and the processes in it.
+        """The files for a node's network namespace, its mount namespace and its process namespace.
 
-        They are there for other programs of this user, too, such as `nsenter`.
+        Other programs of this user, such as `nsenter`, can use them too.
         """
         found = self._engine.descriptors(node)
         if found is None:
@@ -164,7 +167,7 @@ class Emulator:
     ) -> "subprocess.Popen[Any]":
         """Start a program in a node; `options` are those of `subprocess.Popen`.
 
-        The names of nodes that a path leads to are in its `/etc/hosts`.
+        The program's `/etc/hosts` has the names of the nodes that a path leads to.
         """
         process = start_within(self.places(node), command, **options)
         self._started = [other for other in self._started if other.poll() is None] + [process]
@@ -198,21 +201,21 @@ class Emulator:
         return done
 
     def set(self, link: str, **values: object) -> None:
-        """Change a link from now on; what waits in its queue stays there.
+        """Change a link from now on; packets that wait in its queue stay there.
 
         Parameters
         ----------
         link
             Its name.
         values
-            `rate`, `delay` or `loss` as a scenario has them, a loss also as a probability; the same
-            for the way back in `reverse={"rate": ...}`.
+            `rate`, `delay` or `loss` as a scenario has them (a loss may also be a probability), and
+            the same for the reverse direction in `reverse={"rate": ...}`.
         """
         for key, value in _flat(values):
             self._engine.set(link, key, value)
 
     def counters(self) -> list[LinkCounters]:
-        """Each direction of each link as it is now."""
+        """The state of each direction of each link at this moment."""
         return [
             LinkCounters(link, direction, rate, queue, packets, size, dict(drops))
             for link, direction, rate, queue, packets, size, drops in self._engine.states()
@@ -220,11 +223,11 @@ class Emulator:
 
     @property
     def summary(self) -> dict[str, float]:
-        """The scalars up to now, or at the end: those that a simulated run has.
+        """The scalars up to now, or at the end: those of a simulated run, and a few more.
 
         `emulation.lateness_p50_ms`, `_p99_ms` and `_max_ms` say how much later than due packets
-        were written to the devices of the nodes, and `emulation.overrun_packets` how many these
-        have dropped since nobody read them in time.
+        were written to the nodes' devices, and `emulation.overrun_packets` how many packets these
+        devices have dropped because they were not read in time.
         """
         with suppress(LiveError):
             self._row = self._engine.row()
@@ -233,7 +236,7 @@ class Emulator:
     def close(self) -> None:
         """End it, with all programs that run in it."""
         _ = self.summary
-        # A namespace of processes ends only when somebody has asked for the end of each of them.
+        # A process namespace ends only once each of its processes has been waited for.
         for process in self._started:
             process.kill()
             process.wait()
@@ -255,7 +258,7 @@ class Emulator:
 
 
 def serve_first(thread_id: int) -> bool:
-    """Have the system serve a thread before all others, where that is permitted."""
+    """Asks the system to run a thread before all others; gives whether that is permitted."""
     try:
         kind = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
         os.sched_setscheduler(thread_id, kind, os.sched_param(_PRIORITY))
@@ -283,7 +286,7 @@ def start_within(
     options.setdefault("cwd", Path.cwd())
 
     def begin() -> "subprocess.Popen[Any]":
-        # Only this thread moves, and what it starts is where it is.
+        # Only this thread moves into the namespaces, and the program it starts inherits them.
         _engine.enter_namespaces(*places)
         return subprocess.Popen([os.fspath(word) for word in command], **options)
 

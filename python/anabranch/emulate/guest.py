@@ -1,7 +1,7 @@
 """Runs of a study in the virtual kernel, each from a file of TOML to one of JSON.
 
-It imports next to nothing: there, where each system call and each new page is work for two
-kernels, the command line's imports cost more than many a run.
+It imports as little as possible: in the virtual kernel, where each system call and each new page is
+work for two kernels, the command line's imports cost more than many a run.
 """
 
 import json
@@ -15,14 +15,14 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 
 _LOOK_EVERY = 0.1
-"""Seconds; a run that is over ends by itself, so what it gives does not depend on this."""
+"""Seconds; a finished run ends by itself, so results do not depend on this."""
 
 
 def main(words: Sequence[str]) -> None:
-    """Runs them.
+    """Runs the runs that the command line names.
 
-    The words are the seed, the interval in ms, the program of ends on usrsctp, where flows of SCTP
-    run on that, the traces that are kept, and the runs' names, `CELL-REPLICATION`.
+    `words` are the seed, the interval in ms, the program for SCTP ends on usrsctp (empty if they
+    are not used), the traces to keep, and the runs' names, `CELL-REPLICATION`.
     """
     seed, interval_ms, usrsctp, tables, *names = words
     for name in names:

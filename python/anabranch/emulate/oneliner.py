@@ -1,4 +1,4 @@
-"""A scenario of one link, said on the command line: in the manner of Mahimahi's shells."""
+"""A scenario of one link, described on the command line, in the manner of Mahimahi's shells."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = "here"
 """The node in which the command runs."""
 PEER = "peer"
-"""The one at the other end."""
+"""The node at the other end."""
 
 
 def scenario_text(
@@ -28,7 +28,7 @@ def scenario_text(
     loss
         Probability of loss, in both directions.
     queue
-        Packets that wait at most, in front of a rate.
+        Packets that may wait in front of the rate limit.
     trace
         A trace in Mahimahi's format instead of a rate.
     """
@@ -50,5 +50,5 @@ def scenario_text(
 def _toml(value: object) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
-    # Strings, numbers and lists of JSON are such of TOML.
+    # JSON's strings, numbers and lists are also valid TOML.
     return json.dumps(value)

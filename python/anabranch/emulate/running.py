@@ -1,8 +1,8 @@
-"""Emulations that run on this machine: how other commands find them, and ask them for something.
+"""Finds the emulations that run on this machine, and sends them orders.
 
-Each has a file in the user's runtime folder that says where its namespaces are, and a socket beside
-it that takes orders. Those of emulations that have ended without removing them go when the next
-one starts.
+Each emulation has a file in the user's runtime folder that says where its namespaces are, and a
+socket beside it that takes orders. Files of emulations that ended without removing them are removed
+when the next one starts.
 """
 
 import json
@@ -21,31 +21,33 @@ from anabranch.errors import AnabranchError, LiveError
 from .emulator import Emulator
 
 _MOST_BYTES = 65_536
-"""Of an order or an answer."""
+"""Bytes of an order or an answer at most."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """An emulation of this user that runs."""
+    """A running emulation of this user."""
 
     pid: int
     started: str
-    """When its process started, as the kernel counts it: another process has another time."""
+    """When its process started, in the kernel's count; a later process with the same id has
+    another.
+    """
     uid: int
-    """Who started it; inside a namespace of users that is not who it is there."""
+    """The user who started it; inside a user namespace this differs from the id there."""
     name: str
-    """The scenario's."""
+    """The scenario's name."""
     links: list[str]
     nodes: dict[str, list[str]]
-    """The files that stand for the namespaces of each node."""
+    """The files for the namespaces of each node."""
 
     @property
     def is_there(self) -> bool:
-        """Whether it still runs."""
+        """Whether the emulation still runs."""
         return _start_of(self.pid) == self.started
 
     def ask(self, link: str, values: Mapping[str, str]) -> None:
-        """Change a link of it."""
+        """Changes a link of the emulation."""
         order = {"link": link, "values": dict(values)}
         try:
             with socket.socket(socket.AF_UNIX) as line, _short(_socket_of(self.pid)) as place:
@@ -60,7 +62,7 @@ class Running:
 
 
 def find(pid: int | None = None) -> Running:
-    """The emulation that runs, or the one of this process."""
+    """Gives the running emulation, or the one of this process id."""
     found = [running for running in _listed() if running.is_there]
     if pid is not None:
         found = [running for running in found if running.pid == pid]
@@ -77,7 +79,7 @@ def find(pid: int | None = None) -> Running:
 
 @contextmanager
 def announced(emulator: Emulator) -> Iterator[None]:
-    """While it lasts, other commands find this emulation."""
+    """Lets other commands find this emulation while the context lasts."""
     remove_stale()
     pid = os.getpid()
     nodes = {node: list(emulator.places(node)) for node in emulator.nodes}
@@ -93,7 +95,7 @@ def announced(emulator: Emulator) -> Iterator[None]:
             try:
                 yield
             finally:
-                # Wakes who waits in `accept`.
+                # Wakes the thread that waits in `accept`.
                 with suppress(OSError):
                     line.shutdown(socket.SHUT_RDWR)
     finally:
@@ -102,7 +104,7 @@ def announced(emulator: Emulator) -> Iterator[None]:
 
 
 def remove_stale() -> None:
-    """Remove what emulations have left that are no longer there."""
+    """Removes the files of emulations that have ended."""
     for running in _listed():
         if not running.is_there:
             for left in (_file_of(running.pid), _socket_of(running.pid)):
@@ -111,7 +113,7 @@ def remove_stale() -> None:
 
 
 def folder() -> Path:
-    """Where such files are: nobody else may write there."""
+    """The folder for such files; other users cannot write to it."""
     name = f"anabranch-emulate-{user()}"
     for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir()):
         if not base or not os.access(base, os.W_OK):
@@ -119,7 +121,7 @@ def folder() -> Path:
         path = Path(base) / name
         with suppress(OSError):
             path.mkdir(mode=0o700, exist_ok=True)
-            # Not one that somebody else has put there.
+            # A folder that another user has put there is refused.
             found = path.lstat()
             if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
                 return path
@@ -127,11 +129,12 @@ def folder() -> Path:
 
 
 USER = "ANABRANCH_EMULATE_UID"
-"""Who has started an emulation, inside the namespace of users where all are root."""
+"""Holds the user who started the emulation, for use inside the user namespace, where all are root.
+"""
 
 
 def user() -> int:
-    """Who has started this, as the system knows him."""
+    """The user who started this command, by the system's user id."""
     return int(os.environ.get(USER, os.geteuid()))
 
 
@@ -145,7 +148,7 @@ def _socket_of(pid: int) -> Path:
 
 @contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """A name of this file that is never too long for a socket's address (108 bytes)."""
+    """A name for this file that is short enough for a socket's address (108 bytes)."""
     parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{parent}/{path.name}"
@@ -160,9 +163,9 @@ def _listed() -> Iterator[Running]:
 
 
 def _start_of(pid: int) -> str:
-    """Of a process, in ticks since the machine started; empty if there is none."""
+    """A process's start time in ticks since boot; empty if there is no such process."""
     with suppress(OSError):
-        # What is in brackets may have any characters.
+        # The name in brackets may contain any characters, also brackets and spaces.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     return ""
 

@@ -4,7 +4,7 @@
 >>> result = testbed.run("scenarios/tcp-wan.toml", trace=True)
 >>> result.summary["bulk.goodput_kbit_per_s"], testbed.release()
 
-What a scenario gives is what `anabranch.run` gives, by the same names.
+A run gives what `anabranch.run` gives, by the same names.
 """
 
 import hashlib
@@ -38,16 +38,16 @@ from . import usrsctp
 from .emulator import serve_first
 
 SctpStack = Literal["kernel", "usrsctp"]
-"""What flows of SCTP run on: the kernel as all others, or FreeBSD's SCTP in user space."""
+"""What SCTP flows run on: the kernel like all others, or FreeBSD's SCTP in user space."""
 
 INTERVALS_MS = (10, 1000)
-"""How often connections may be asked for their state, in ms."""
+"""The shortest and longest interval, in ms, at which connections are asked for their state."""
 
 BOOT_PAYS_MS = 20_000
-"""Of virtual time, after which a boot is a small part of what a kernel has cost."""
+"""Virtual time, in ms, after which booting is a small part of what a kernel has cost."""
 
 _LOOK_EVERY = 0.02
-"""Seconds."""
+"""Seconds between two looks at whether the run has ended or was cancelled."""
 
 
 def run(
@@ -69,7 +69,7 @@ def run(
     scenario
         A loaded scenario, a path or TOML text.
     seed
-        Instead of the scenario's: losses, cross traffic and what applications draw follow from it.
+        Replaces the scenario's seed, from which losses, cross traffic and applications draw.
     replication
         Which of the independent repetitions.
     set
@@ -79,18 +79,18 @@ def run(
     trace
         Whether to record traces: all that a simulated run has but packets.
     pcap
-        Where to write what the nodes send and receive (pcapng).
+        The pcapng file for what the nodes send and receive.
     interval_ms
-        How often the kernel is asked for the state of its connections, which `paths` has.
+        How often the kernel is asked for the state of its connections, for the trace `paths`.
     stack
-        What flows of SCTP run on.
+        What SCTP flows run on.
 
     Raises
     ------
     ScenarioError
-        The scenario is wrong, or asks for what no kernel, or usrsctp, has.
+        The scenario is wrong, or asks for something that no kernel, or usrsctp, has.
     LiveError
-        The system does not permit what it takes, or this kernel does not have it.
+        The system does not permit what a run needs, or this kernel does not have it.
     """
     scenario, cell, seed, replication = checked(scenario, set, cell, seed, replication)
     interval_ms = whole("interval_ms", interval_ms, *INTERVALS_MS)
@@ -106,7 +106,7 @@ def run(
 
 
 def _waited(bed: _engine.Testbed, cancelled: Event) -> Any:
-    """What a run gives at its end, or when it is cancelled."""
+    """Waits until a run ends or is cancelled; gives its result."""
     serve_first(bed.thread_id)
     try:
         while not bed.is_over() and not cancelled.is_set():
@@ -118,7 +118,7 @@ def _waited(bed: _engine.Testbed, cancelled: Event) -> Any:
 
 
 Found = tuple[dict[str, float], dict[str, Any]]
-"""What a run gave: its scalars, and the traces that the scenario wants kept."""
+"""The result of a run: its scalars, and the traces that the scenario wants kept."""
 
 
 class _Testbeds(Pool):
@@ -129,7 +129,7 @@ class _Testbeds(Pool):
 
     def __init__(self, scenario: Scenario, interval_ms: int, jobs: int, stack: SctpStack) -> None:
         super().__init__(jobs)
-        # It is built before any run, and for a virtual kernel outside of it.
+        # It is built before any run and, for a virtual kernel, outside of it.
         self._program = _program(stack)
         self._scenario = scenario
         self._interval_ms = whole("interval_ms", interval_ms, *INTERVALS_MS)
@@ -138,7 +138,7 @@ class _Testbeds(Pool):
 
     @property
     def _on(self) -> str:
-        """What the name of an engine says before the kernel's release."""
+        """The part of the engine's name before the kernel's release."""
         with_it = "" if self._program is None else " with usrsctp"
         return f"{_engine.ENGINE_VERSION}{with_it} on Linux"
 
@@ -166,7 +166,7 @@ class _Testbeds(Pool):
 
     @abstractmethod
     def _run(self, runs: Sequence[Run]) -> Iterator[Found | str]:
-        """What each run gave, or why it failed; fewer where it was given up."""
+        """The result of each run, or why it failed; fewer entries if the batch was given up."""
 
     def cancel(self) -> None:
         """See `Workers`."""
@@ -174,9 +174,9 @@ class _Testbeds(Pool):
 
 
 class Kernel(_Testbeds):
-    """The worker of a study whose runs are on this kernel; see `Workers`.
+    """The worker of a study whose runs use this machine's kernel; see `Workers`.
 
-    They come one after another: two at a time would be in each other's way.
+    Runs come one after another, as two at a time would disturb each other.
     """
 
     def __init__(
@@ -208,17 +208,17 @@ class Kernel(_Testbeds):
 class VirtualKernel(_Testbeds):
     """The workers of a study whose runs are in virtual kernels; see `Workers`.
 
-    With a kernel for each run the same run gives the same bytes again: what a kernel draws follows
-    from the scenario's seed and the replication. Several runs in one kernel save the time to boot
-    it, about 0.7 s of CPU each; what it draws, and where a run begins between two ticks of its
-    timers, then depends on those before.
+    With a kernel for each run, the same run gives the same bytes again: the kernel's random numbers
+    follow from the scenario's seed and the replication. Several runs in one kernel save the time to
+    boot it, about 0.7 s of CPU each. A run then depends on those before it, which change the
+    kernel's random numbers and where the run begins between two ticks of its timers.
     """
 
     @classmethod
     def of_short_runs(
         cls, scenario: Scenario, jobs: int, stack: SctpStack = "kernel"
     ) -> "VirtualKernel":
-        """With as many runs in a kernel as keep it at work for BOOT_PAYS_MS."""
+        """The workers with as many runs in a kernel as keep it busy for BOOT_PAYS_MS."""
         duration = milliseconds(tomllib.loads(scenario.to_toml())["run"]["duration"])
         shared = max(1, round(BOOT_PAYS_MS / duration))
         return cls(scenario, jobs=jobs, stack=stack, runs_per_boot=shared)
@@ -251,7 +251,7 @@ class VirtualKernel(_Testbeds):
             names = [f"{cell}-{replication}" for cell, replication in runs]
             kept = ",".join(self._scenario.traces)
             words = [seed, self._interval_ms, self._program or "", kept, *names]
-            # By its path: `-m` would import what is in its package, too.
+            # The script is started by its path: `-m` would import its package, too.
             script = Path(__file__).with_name("guest.py")
             try:
                 done = run_in_kernel(
@@ -261,7 +261,7 @@ class VirtualKernel(_Testbeds):
                     cancelled=self._cancelled,
                 )
             except (LiveError, OSError) as error:
-                # Of a kernel whose files somebody has removed, too.
+                # Raised, for example, when somebody has removed the files of a kernel.
                 said = str(error)
             else:
                 said = done.stderr.decode(errors="replace").strip() or "it said nothing"
@@ -277,15 +277,15 @@ class VirtualKernel(_Testbeds):
 
 
 def kernel_seed(seed: int, replication: int) -> int:
-    """What the virtual kernel's random numbers follow from, from 0 to 2⁶⁴ - 1."""
+    """The seed of the virtual kernel's random numbers, from 0 to 2⁶⁴ - 1."""
     text = f"{seed} {replication}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8])
 
 
 class Lacking:
-    """Says why a cell cannot run on this machine's kernel, in a sentence; None where it can.
+    """Says in a sentence why a cell cannot run on this machine's kernel; None where it can.
 
-    Cells whose flows are equal are asked about once.
+    Cells with equal flows are tried only once.
     """
 
     def __init__(self, stack: SctpStack = "kernel") -> None:
@@ -293,7 +293,7 @@ class Lacking:
         self._program = _program(stack)
 
     def __call__(self, scenario: Scenario, cell: int) -> str | None:
-        """Opens the cell's sockets for a moment."""
+        """Opens the cell's sockets for a moment, to see whether the kernel allows it."""
         flows = json.dumps(tomllib.loads(scenario.cell_toml(cell))["flows"])
         if flows not in self._known:
             try:
@@ -307,24 +307,27 @@ class Lacking:
 
 @cache
 def virtual_release() -> str:
-    """The release of the virtual kernel, `6.12.41`."""
+    """The release of the virtual kernel, such as `6.12.41`."""
     return run_in_kernel(["uname", "-r"], folder=tempfile.gettempdir()).stdout.decode().strip()
 
 
 def release() -> str:
-    """The release of the kernel that flows run on, `6.12.5`."""
+    """The release of the kernel that flows run on, such as `6.12.5`."""
     _check_system()
     return _engine.Testbed.kernel()
 
 
 def kind() -> str:
-    """Which kernel that is: `virtual`, in virtual time, or `host`."""
+    """The kind of that kernel: `virtual` (in virtual time) or `host`."""
     _check_system()
     return "virtual" if _engine.Testbed.is_virtual() else "host"
 
 
 def _program(stack: SctpStack) -> str | None:
-    """The file of the program that an end on usrsctp has."""
+    """The program that runs an end of an SCTP flow on usrsctp.
+
+    None where the kernel's SCTP is used.
+    """
     if stack not in get_args(SctpStack):
         choices = " or ".join(f"`{name}`" for name in get_args(SctpStack))
         raise AnabranchError(f"stack is `{stack}`; it is {choices}")
@@ -332,6 +335,6 @@ def _program(stack: SctpStack) -> str | None:
 
 
 def _check_system() -> None:
-    # Not where the system has neither network namespaces nor such devices.
+    # The engine lacks it where the system has neither network namespaces nor such devices.
     if not hasattr(_engine, "Testbed"):
         raise LiveError("a testbed needs network namespaces, which only Linux has")

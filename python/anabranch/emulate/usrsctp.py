@@ -1,4 +1,4 @@
-"""The program of a flow's end on usrsctp: built where it is first needed, from our source."""
+"""The program that runs a flow's end on usrsctp, built from our source when it is first needed."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from anabranch.errors import LiveError
 
 _SOURCE = Path(__file__).with_name("usrsctp_end.c")
 _CACHE = Path(".cache", "anabranch")
-"""In the home folder, which the virtual kernel's programs have, too."""
+"""A folder in the home folder, which is also visible to the virtual kernel's programs."""
 
 
 def program() -> Path:
@@ -42,7 +42,7 @@ def program() -> Path:
                 told = [line for line in done.stderr.splitlines() if "error" in line]
                 why = (told or done.stderr.splitlines() or ["it said nothing"])[0].strip()
                 raise LiveError(f"{needs}; {how_to}, and `cc` says: {why}")
-            # Whoever builds it at the same time has the same file.
+            # Another process that builds it at the same time produces the same file.
             built.replace(file)
     except OSError as error:
         raise LiveError(f"cannot build {file}: {error.strerror or error}") from None

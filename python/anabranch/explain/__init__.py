@@ -1,8 +1,8 @@
 """`anabranch explain`: where the time of a run went, path by path, and what to change.
 
-A run is repeated with time accounts; each of its flow's paths is also tried alone. What is printed
-and drawn are the accounts (`accounts`), what follows from them (`causes`), and how paths compare.
-A call is judged by what its quality was lost to (`calls`), not by where the sender's time went.
+The run is repeated with time accounts, and each path of the flow is also tried alone. The command
+prints and draws the accounts (`accounts`), what follows from them (`causes`), and how the paths
+compare. A call is judged by what cost it quality (`calls`), not by where the sender's time went.
 """
 
 import math
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 METRICS = ("mos", "a_to_b.mos", "rpm", "goodput_kbit_per_s", "a_to_b.goodput_kbit_per_s")
-"""What variants of a flow are compared by: the first of them that it has."""
+"""Metrics by which variants of a flow are compared; the first one that the flow has is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """The flow over one of its paths alone."""
+    """The result of the flow over one of its paths alone."""
 
     path: str
     value: float
-    """The metric; NaN where there is none."""
+    """The value of the metric; NaN where the run has none."""
     problem: str = ""
     """Why it could not be run, in one sentence."""
 
@@ -55,10 +55,10 @@ class Explanation:
     value: float
     alone: list[Alone]
     call: Call | None = None
-    """What a call's quality was lost to; None for other flows."""
+    """What cost the call quality; None for other flows."""
 
     def tables(self, width: int) -> "RenderableType":
-        """What a person reads, for a terminal of this width."""
+        """The tables for people, laid out for a terminal of this width."""
         return Group(*self._parts(width))
 
     def _parts(self, width: int) -> "Iterator[RenderableType]":
@@ -85,7 +85,7 @@ class Explanation:
         return terminal.side_by_side(heads, rows, width, 1)
 
     def _measured(self) -> str:
-        """What the metric is, in words."""
+        """A description of the metric in words."""
         if "goodput" in self.metric:
             return "goodput"
         return "round trips per minute" if self.metric == "rpm" else "MOS"
@@ -131,7 +131,7 @@ class Explanation:
         yield f"{values} ({self._measured()}): together {verdict} {than} {best.path} alone."
 
     def figure(self) -> "Figure":
-        """The accounts over time."""
+        """Draws the accounts over time."""
         from anabranch.explain import figure  # noqa: PLC0415 - slow to import
         from anabranch.figures import plots  # noqa: PLC0415 - slow to import
 
@@ -141,7 +141,7 @@ class Explanation:
         return figure.draw(self.flow, title)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, for programs."""
+        """Everything, as a tree for JSON."""
         return {
             "scenario": self.result.scenario.name,
             "scenario_hash": self.result.scenario.hash,
@@ -165,7 +165,7 @@ class Explanation:
 
 
 Steps = AbstractContextManager[Callable[[], None]]
-"""Progress: gives a function to call after each step."""
+"""Shows progress: the context gives a function to call after each step."""
 
 
 def _no_steps(_: int) -> Steps:
@@ -193,7 +193,7 @@ def explain(
     set
         Values to change, by dotted path.
     flow
-        Which flow; the first one with several paths if not given.
+        The flow to explain; the first one with several paths if not given.
     seed, replication, cell
         Which run.
     metric
@@ -201,7 +201,8 @@ def explain(
     alone
         Whether to try each path alone.
     steps
-        Called with the number of such runs before them; gives what to call after each.
+        Called before these runs, with their number; its context gives a function to call after
+        each of them.
     """
     loaded = load(scenario, set)
     cell = whole("cell", cell, 0)
@@ -249,7 +250,7 @@ def explain(
 
 
 def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:
-    """The scalar to compare by."""
+    """The scalar to compare by: the one asked for, or the first of METRICS that the flow has."""
     if asked is not None:
         if f"{flow}.{asked}" not in summary:
             raise AnabranchError(
@@ -265,7 +266,7 @@ def _only(tree: accounts.Tree, name: str, path: str) -> dict[str, Value]:
     """What to set so that the flow has this path only."""
     flow = accounts.members(tree)[name]
     sets: dict[str, Value] = {f"flows.{flow}.paths": f"['{path}']"}
-    # Settings that name one of several paths name the only one.
+    # A setting that names one of several paths now has to name the only one.
     for transport in ("transport", "transport_to"):
         for key in ("path", "primary_path"):
             if key in tree["flows"][flow].get(transport, {}):
@@ -276,7 +277,7 @@ def _only(tree: accounts.Tree, name: str, path: str) -> dict[str, Value]:
 
 
 def _shares(end: End, width: int) -> "RenderableType":
-    """A row for the connection and each path, and a column for each limit that there was."""
+    """A table with a row for the connection and each path, and a column for each limit."""
     rows = [end.connection, *end.paths]
     seen = [limit for limit in LIMITS if any(row.seconds[limit] > 0 for row in rows)]
     heads = ["path", *seen, "recoveries", "timeouts", "srtt ms", "Mbit/s carried", "of"]

@@ -1,7 +1,7 @@
-"""Where the time of a run went: its time accounts, read for people.
+"""Reads the time accounts of a run: where its time went.
 
-The engine keeps them (`run.time_accounts`); here they are cut to the time after the warm-up, and
-put beside what the links of each path carried.
+The engine keeps them (`run.time_accounts`). Here they are cut to the time after the warm-up and
+combined with what the links of each path carried.
 """
 
 import math
@@ -29,7 +29,7 @@ LIMITS = {
     "standby": "stands by",
     "handshake": "opening",
 }
-"""What holds a sender back, in the order of tables, in words."""
+"""What can hold a sender back, in words, in the order of tables."""
 
 CONNECTION = -1
 """The number of the whole connection among the paths."""
@@ -54,22 +54,22 @@ _HEAD_OF_LINE: dict[Any, Any] = {
     "sent_again": pl.Boolean,
     "waiting_byte_s": pl.Float64,
 }
-"""Types of the traces, which empty columns do not show."""
+"""Column types of the traces, which cannot be told from empty columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What the narrowest link of a path carried for all flows, and what became of the others."""
+    """What the narrowest link of a path carried for all flows, and the packets lost on the way."""
 
     link: str
     rate: float
-    """Its rate in bit/s; NaN where it is not one rate."""
+    """The link's rate in bit/s; NaN where it is not a single rate."""
     carried: float
-    """In bit/s, all headers included."""
+    """The rate it carried in bit/s, all headers included."""
     lost: int
-    """Packets lost on the way, on all links of the path."""
+    """Packets lost in transit on all links of the path."""
     dropped: int
-    """Packets that queues dropped."""
+    """Packets that queues dropped on all links of the path."""
 
     @property
     def used(self) -> float:
@@ -79,26 +79,29 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Of one path, or of a whole connection."""
+    """The time account of one path, or of a whole connection."""
 
     name: str
     seconds: dict[str, float]
-    """Time per limit."""
+    """Limit -> seconds in which it held the sender back."""
     waits: dict[str, float]
-    """Time in which a full buffer waited for data that had been sent on a path."""
+    """Path -> seconds in which a full buffer waited for data that had been sent on that path."""
     recoveries: int
     timeouts: int
     srtt_ms: float = math.nan
-    """The mean; NaN for a connection."""
+    """The mean smoothed RTT in ms; NaN for a connection."""
     carried: Carried | None = None
 
     @property
     def total(self) -> float:
-        """All of its time in seconds."""
+        """The accounted time in seconds."""
         return sum(self.seconds.values())
 
     def share(self, *limits: str) -> float:
-        """The share of the time in which one of these held it back."""
+        """The share of the time in which one of these limits held the sender back.
+
+        NaN without any time.
+        """
         return sum(self.seconds.get(limit, 0.0) for limit in limits) / (self.total or math.nan)
 
 
@@ -109,14 +112,14 @@ class Receiver:
     blocked_share: float
     mean_bytes: float
     missing: dict[str, float]
-    """Byte-seconds of waiting data per path on which the missing data had been sent."""
+    """Path -> byte-seconds of data that waited for missing data sent on that path."""
     again: float
-    """The part of these that waited for data that had to be sent again."""
+    """The part of these byte-seconds that waited for data that had to be sent again."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of a flow: as the sender of its data, and as the receiver of the other's."""
+    """One end of a flow, as the sender of its own data and the receiver of the other end's."""
 
     side: str
     host: str
@@ -124,7 +127,8 @@ class End:
     paths: tuple[Account, ...]
     receiver: Receiver
     rescheduled: int
-    """Chunks sent again because everything waited for them, not because they were lost."""
+    """Chunks sent again because everything waited for them, although they were not taken for lost.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +137,12 @@ class Flow:
 
     name: str
     settings: Tree
-    """As the scenario has them."""
+    """The flow's settings, as the scenario has them."""
     start_s: float
     end_s: float
     ends: tuple[End, End]
     limits: pl.DataFrame
-    """The rows of the trace `limits` in this time."""
+    """The rows of the trace `limits` after the warm-up."""
     head_of_line: pl.DataFrame
 
     @property
@@ -149,7 +153,7 @@ class Flow:
 
     @property
     def receiver(self) -> End:
-        """The other end."""
+        """The end that receives from `sender`."""
         return self.ends[0] if self.sender is self.ends[1] else self.ends[1]
 
     def transport(self, side: str) -> Tree:
@@ -158,14 +162,14 @@ class Flow:
         return self.settings.get("transport_to", settings) if side == "b" else settings
 
     def buffer(self, side: str, key: str) -> float:
-        """The size of a buffer in bytes; NaN where the profile's default holds."""
+        """The size of a buffer in bytes; NaN where the scenario leaves it to the profile."""
         transport = self.transport(side)
         size = transport.get(key, transport.get("tcp", {}).get(key))
         return math.nan if size is None else octets(size)
 
 
 def choose(tree: Tree, asked: str | None) -> str:
-    """The name of the flow to explain: the one asked for, else the first with several paths."""
+    """The name of the flow to explain: the one asked for, or else the first with several paths."""
     flows = tree["flows"]
     if asked is not None:
         if asked not in members(tree):
@@ -178,7 +182,7 @@ def choose(tree: Tree, asked: str | None) -> str:
 
 
 def members(tree: Tree) -> dict[str, str]:
-    """Flows as they run, and the scenario's flow that each belongs to (`load_2` to `load`)."""
+    """The flows that run, each with the scenario's flow that it belongs to (`load_2` to `load`)."""
     return {
         name if flow.get("count", 1) == 1 else f"{name}_{i}": name
         for name, flow in tree["flows"].items()
@@ -192,12 +196,12 @@ def settings_of(scenario: Scenario, cell: int) -> dict[str, Any]:
 
 
 def read(result: Result, name: str) -> Flow:
-    """The accounts of one flow of a run that kept time accounts."""
+    """Reads the accounts of one flow from a run that kept time accounts."""
     return _Reader(result, name).flow()
 
 
 class _Reader:
-    """One flow of a run."""
+    """Reads one flow of a run."""
 
     def __init__(self, result: Result, name: str) -> None:
         self.name = name
@@ -268,7 +272,7 @@ class _Reader:
     def _carried(self, path: str, side: str) -> Carried:
         links = list(self._route(path, side))
         rates = [_rate(self.tree["links"][link]) for link, _ in links]
-        # Where a rate is not known, which link is the narrowest is not known either.
+        # Where one rate is not known, the narrowest link is not known either.
         is_known = not any(math.isnan(rate) for rate in rates)
         narrowest = rates.index(min(rates)) if is_known else len(rates) - 1
         link, direction = links[narrowest]
@@ -300,8 +304,8 @@ class _Reader:
 
 
 def _within(rows: pl.DataFrame, start: float, end: float) -> pl.DataFrame:
-    """The rows in this time, the first and last ones cut."""
-    # Rows without duration do not exist, so nothing is divided by zero.
+    """The rows within this time; amounts of rows that cross its bounds are cut in proportion."""
+    # The engine writes no rows without a duration, so there is no division by zero.
     whole = pl.col("end_s") - pl.col("start_s")
     cut = rows.with_columns(
         whole=whole,

@@ -1,10 +1,10 @@
-"""What a call's quality was lost to: each cause with its cost in MOS.
+"""What a call lost quality to: each cause with its cost in MOS.
 
 Every frame that was not played, and every millisecond of the mean delay, belongs to one cause. The
-E-model is asked what the call would be worth without some of them; since it is not linear, the
-cost of one depends on which others are gone. A cause's cost here is the mean over all orders in
+E-model says what the call would be worth without some of the causes. It is not linear, so the cost
+of one cause depends on which others are gone. A cause's cost here is the mean over all orders in
 which causes can be taken away (its Shapley value, L. S. Shapley, "A value for n-person games",
-1953), so the costs add up to what the call is short of its codec's best.
+1953), so the costs add up to what the call falls short of its codec's best.
 """
 
 import math
@@ -23,10 +23,10 @@ from anabranch.studies.result import Result
 from anabranch.support import terminal
 
 RELEVANT = 0.1
-"""MOS from which on a cause is worth mending, as for advice."""
+"""MOS from which on a cause is worth mending; advice uses the same threshold."""
 
 _MOST = 10
-"""Causes whose costs are told apart; the smallest beyond that are one, `others`."""
+"""How many causes are told apart; with more, the smallest are merged into one, `others`."""
 
 KINDS = {
     "loss": "frames lost on the way",
@@ -42,7 +42,7 @@ KINDS = {
     "listening": "codec and jitter buffer",
     "others": "other causes",
 }
-"""What can cost a call its quality, in words."""
+"""What can cost a call quality, in words."""
 
 _FATES = {
     "lost": "loss",
@@ -58,7 +58,9 @@ _HELD = {
     "in_recovery": "recovery",
     "handshake": "not_open",
 }
-"""Why frames wait at the sender, by what held the path back meanwhile; the first counts."""
+"""Why frames wait at the sender, by the limit that held the path back meanwhile; the first match
+counts.
+"""
 
 _ADVICE = {
     "loss": "Concealment (`codec`), a second copy or one retransmission would hide some of it.",
@@ -76,22 +78,23 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one cause costs."""
+    """The cost of one cause."""
 
     kind: str
-    """One of `KINDS`."""
+    """One of the keys of `KINDS`."""
     path: str
-    """Empty where it belongs to none."""
+    """The path that it belongs to; empty where it belongs to none."""
     frames: int
     """Frames that were not played because of it."""
     delay_ms: float
-    """Its part of the mean delay that the E-model is given."""
+    """Its part, in ms, of the mean delay that goes into the E-model."""
     mos: float
-    """What the call would gain without it, as the mean over all orders of taking causes away."""
+    """What the call would gain in MOS without it: the mean over all orders of taking causes away.
+    """
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The cause in words."""
         return f"{KINDS[self.kind]}{self.path and f', {self.path}'}"
 
 
@@ -101,15 +104,17 @@ class Call:
 
     flow: str
     section: str
-    """Where its scalars are, `call` or `call.a_to_b`."""
+    """The part of their name in front of its scalars: `call` or `call.a_to_b`."""
     frames: int
     mos: float
     best: float
-    """Of this codec and E-model without a loss and without delay."""
+    """The MOS of this codec and E-model without losses and without delay."""
     costs: tuple[Cost, ...]
-    """The dearest first."""
+    """The costs, with the dearest first."""
     remainder: float
-    """What the costs leave of `best - mos`; 0 unless the frames do not give the engine's rating."""
+    """The part of `best - mos` that the costs do not explain; 0 unless the frames give a rating
+    other than the engine's.
+    """
 
     def table(self, width: int) -> Any:
         """The costs, for a terminal of this width."""
@@ -125,12 +130,12 @@ class Call:
         return terminal.side_by_side(heads, rows, width, 1)
 
     def causes(self, alone: Sequence[tuple[str, float]]) -> list[Cause]:
-        """Those that are worth mending, the dearest first; else the one that says there is none.
+        """The causes that are worth mending, the dearest first; or one that says there is none.
 
         Parameters
         ----------
         alone
-            Paths and the MOS that each reaches alone.
+            Paths, each with the MOS that it reaches alone.
         """
         losing = [self._cause(cost, alone) for cost in self.costs if cost.mos >= RELEVANT]
         if losing:
@@ -160,7 +165,7 @@ class Call:
         return Cause(cost.kind, cost.path, text, advice)
 
     def sentences(self) -> list[str]:
-        """What the call is worth, and whether the costs add up."""
+        """Sentences on what the call is worth, and on whether the costs add up."""
         first = (
             f"{self.section}: MOS {self.mos:.2f}; without loss and delay this codec reaches "
             f"{self.best:.2f}."
@@ -173,7 +178,7 @@ class Call:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The same, as a tree for JSON."""
         return {
             "section": self.section,
             "mos": self.mos,
@@ -199,7 +204,7 @@ def is_call(settings: Tree) -> bool:
 
 
 def worst(result: Result, flow: Flow) -> Call | None:
-    """The direction of a call that is worth less; None for a call that nobody heard a frame of."""
+    """The direction of a call that is worth less; None if no frame of the call was heard."""
     sides = result.traces["frames"].filter(pl.col("flow") == flow.name)["side"].unique().to_list()
     calls = [_Direction(result, flow, side).call() for side in sorted(sides)]
     return min(calls, key=lambda call: call.mos, default=None)
@@ -245,7 +250,7 @@ class _Direction:
         )
 
     def _sorted(self) -> tuple[list[tuple[str, str] | None], dict[tuple[str, str], float]]:
-        """Why each frame was not played (None: it was), and each cause's part of the mean delay."""
+        """Why each frame was not played (None if it was), and each cause's part of the delay."""
         rows = list(self.frames.iter_rows(named=True))
         heard = [row for row in rows if row["status"] == "played"]
         longest = max((row["delay_ms"] for row in heard), default=math.inf)
@@ -279,7 +284,7 @@ class _Direction:
         return "" if path is None else self.names[path]
 
     def _waited_ms(self, row: dict[str, Any]) -> float:
-        """How long a frame that arrived was at the sender before it left for the last time."""
+        """How many ms a frame that arrived was at the sender before it was last sent."""
         if row["sent_s"] is None or math.isnan(row["arrived_s"]):
             return 0.0
         waited: float = max(0.0, row["sent_s"] - row["created_s"]) * 1e3
@@ -305,7 +310,7 @@ class _Direction:
         why: list[tuple[str, str] | None],
         delays: dict[tuple[str, str], float],
     ) -> tuple[list[Cost], float, float]:
-        """The costs, the best that there is, and what the costs come to together."""
+        """The costs, the best MOS possible, and the MOS that the costs lead to together."""
         counts: dict[tuple[str, str], int] = {}
         for cause in why:
             if cause is not None:
@@ -321,7 +326,7 @@ class _Direction:
         worth = np.array([self._mos(frame_cause, frames_of, delay, s) for s in range(1 << groups)])
         costs = []
         for i in range(groups):
-            # With more causes than can be told apart, the last place is for all the small ones.
+            # With more causes than can be told apart, the last place collects all the small ones.
             kind, path = ("others", "") if i == _MOST - 1 < len(causes) - 1 else causes[i]
             mos = _shapley(worth, groups, i)
             costs.append(Cost(kind, path, int(frames_of[i]), float(delay[i]), mos))
@@ -330,7 +335,7 @@ class _Direction:
     def _mos(
         self, frame_cause: np.ndarray, frames_of: np.ndarray, delay: np.ndarray, active: int
     ) -> float:
-        """What the call is worth where only these causes are at work."""
+        """The MOS of the call if only the causes in the set `active` were at work."""
         bits = np.array([active >> i & 1 for i in range(len(delay))], dtype=bool)
         total = len(frame_cause)
         terms: dict[str, float | str] = {
@@ -346,7 +351,7 @@ class _Direction:
 
 
 def _burst_ratio(missing: np.ndarray) -> float:
-    """As the engine has it (G.107 section 7.5): 1 without a loss and where everything is lost."""
+    """The burst ratio as in the engine (G.107 section 7.5): 1 if none or all are lost."""
     lost = int(missing.sum())
     if lost in (0, len(missing)):
         return 1.0
@@ -355,7 +360,10 @@ def _burst_ratio(missing: np.ndarray) -> float:
 
 
 def _shapley(worth: np.ndarray, count: int, which: int) -> float:
-    """The mean of what one takes away, over all orders; `worth` is by the set of those at work."""
+    """The mean gain from taking this cause away, over all orders.
+
+    `worth` is indexed by the set of active causes.
+    """
     sets = np.arange(1 << count)
     without = sets[sets >> which & 1 == 0]
     sizes = np.array([int(s).bit_count() for s in without])

@@ -8,13 +8,13 @@ from anabranch.explain.accounts import Account, End, Flow
 from anabranch.support import wording
 
 FULL = 0.9
-"""A path is full when it carries this part of its narrowest link's rate."""
+"""A path is full when it carries at least this share of its narrowest link's rate."""
 
 OBSTACLE = 0.2
-"""Part of the time from which on something is what holds a path back."""
+"""The share of the time from which on a limit counts as what holds a path back."""
 
 BLOCKED = 0.75
-"""Part of the waiting of the others that is for data of one path when that path blocks them."""
+"""One path blocks the others if at least this share of their waiting is for its data."""
 
 GROUPS = {
     "application": ("application_limited",),
@@ -25,7 +25,7 @@ GROUPS = {
     "path_down": ("path_down",),
     "handshake": ("handshake",),
 }
-"""What can be an obstacle, and the limits that it shows as."""
+"""Kinds of obstacle, and the limits that belong to each."""
 
 
 SIMPLE = {
@@ -46,7 +46,7 @@ SIMPLE = {
         "The transfer is short beside the round-trip time.",
     ),
 }
-"""What their share of the time says, and what to change."""
+"""What the share of the time of each obstacle means, and what to change."""
 
 UNOPENED = "Look at the `loss` and the `up` of its links, or let the run last longer."
 """What to change where the handshake takes all the time."""
@@ -57,7 +57,8 @@ class Cause:
     """What holds a path back most."""
 
     kind: str
-    """`capacity` (it is full), one of the groups, `head_of_line`, `slow_reader`, or `window`."""
+    """`capacity` (the path is full), one of the groups, `head_of_line`, `slow_reader`, or `window`.
+    """
     path: str
     text: str
     """What the numbers say."""
@@ -66,17 +67,18 @@ class Cause:
 
 
 def of_paths(flow: Flow) -> list[Cause]:
-    """The cause for each path that is to carry data of the end that has more to send."""
+    """The cause for each path that is meant to carry data of the end that has more to send."""
     sender = flow.sender
     used = [path for path in sender.paths if not path.share("standby") > 1 / 2]
     return [_cause(flow, sender, path) for path in used or sender.paths]
 
 
 def main(flow: Flow, causes: Sequence[Cause], alone: Mapping[str, float]) -> Cause:
-    """The cause that counts most: that of the path that falls most behind what it could carry.
+    """The cause that counts most: that of the path furthest short of what it could carry.
 
-    That is what it carries alone, in bit/s, or else the rate of its narrowest link. Where neither
-    is known, the path counts most whose window is used least of the time.
+    What it could carry is its goodput alone, in bit/s, or else the rate of its narrowest link.
+    Where neither is known, the path counts most whose window is used for the smallest part of the
+    time.
     """
     behind = {}
     for path in flow.sender.paths:
@@ -127,7 +129,7 @@ def _buffer(flow: Flow, sender: End, path: Account, kind: str, time: str) -> Cau
         advice = f"{advice} The scheduler blest {other}".lstrip()
         return Cause("head_of_line", path.name, text, advice)
     if is_enough and receives and flow.transport(side)["kind"] == "sctp":
-        # Over SCTP what is whole is read.
+        # the application over SCTP reads each message once it is complete
         advice = (
             "Messages wait in the buffer until they are whole: make them shorter, or it larger."
         )
@@ -138,7 +140,7 @@ def _buffer(flow: Flow, sender: End, path: Account, kind: str, time: str) -> Cau
 
 
 def _waiting(sender: End, path: Account, blocking: Account) -> str:
-    """For whose data a full buffer waits."""
+    """A sentence on which path's data a full buffer waits for."""
     if blocking is path:
         waited, of = _waited(sender, blocking)
         share = _percent(waited / of)
@@ -157,7 +159,7 @@ def _enlarge(flow: Flow, side: str, key: str, enough: float) -> str:
 def _blocking(sender: End, size: float) -> Account | None:
     """The path for whose data full buffers wait on the other paths, if there is one.
 
-    Not where the buffer is too small for the waiting paths alone.
+    There is none where the buffer is too small even for the waiting paths alone.
     """
     for path in sender.paths:
         on_it, of = _waited(sender, path)
@@ -169,19 +171,19 @@ def _blocking(sender: End, size: float) -> Account | None:
 
 
 def _waited(sender: End, path: Account) -> tuple[float, float]:
-    """Time in which the other paths waited for data of this one, and for data of any path."""
+    """Seconds in which the other paths waited for data of this one, and for data of any path."""
     others = [other for other in sender.paths if other is not path]
     on_it = sum(other.waits.get(path.name, 0.0) for other in others)
     return on_it, sum(sum(other.waits.values()) for other in others)
 
 
 def _delay_product(path: Account) -> float:
-    """Rate times round-trip time in bytes; NaN where one is unknown."""
+    """Rate times round-trip time in bytes; NaN where either is unknown."""
     return (path.carried.rate if path.carried else math.nan) * path.srtt_ms / 8e3
 
 
 def _recommended(sender: End) -> tuple[float, str]:
-    """The size of both buffers that RFC 6182 section 5.3 recommends, and how it came about."""
+    """The size of both buffers that RFC 6182 section 5.3 recommends, and how it is computed."""
     paths = [path for path in sender.paths if path.carried is not None]
     rates = [path.carried.rate for path in paths if path.carried]
     rtt = max((path.srtt_ms for path in paths), default=math.nan)
@@ -192,7 +194,7 @@ def _recommended(sender: End) -> tuple[float, str]:
 
 
 def _losses(sender: End, path: Account, shares: str) -> Cause:
-    """Repairs take the path's time, or keep its window small."""
+    """The cause where repairs take the path's time, or keep its window small."""
     text = f"{path.name}: {shares}; {_repairs(path)}; {_carries(path)}."
     if path.carried is None:
         return Cause("losses", path.name, text, "")
@@ -212,7 +214,7 @@ def _losses(sender: End, path: Account, shares: str) -> Cause:
 
 
 def _window(sender: End, path: Account) -> Cause:
-    """The congestion window is what limits, and the path is not full, as far as one knows."""
+    """The cause where the congestion window is the limit and the path does not seem full."""
     time = f"{_percent(path.share('cwnd_limited'))} of the time"
     shares = f"data waited for the congestion window {time}"
     if path.recoveries + path.timeouts > 0:
@@ -241,7 +243,7 @@ def _percent(share: float) -> str:
 
 
 def _bytes(size: float) -> str:
-    """A size as scenarios have it."""
+    """A size in bytes as scenarios write it."""
     for unit, factor in (("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{wording.number(math.ceil(size / factor * 10) / 10, 4)} {unit}"

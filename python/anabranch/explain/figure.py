@@ -1,4 +1,4 @@
-"""The figure: what held each path back, over time, and what waited at the receiver."""
+"""The figure of time accounts: what held each path back, and what waited at the receiver."""
 
 from collections.abc import Sequence
 
@@ -23,17 +23,17 @@ COLOURS = {
     "standby": "#F2F2F2",
     "handshake": plots.QUIET,
 }
-"""Okabe and Ito's, as in all figures; grey and pale where nothing is meant to be sent."""
+"""Okabe and Ito's colours, as in all figures; grey and pale where nothing is meant to be sent."""
 
 WAITING = ("#BBBBBB", "#444444", "#888888", "#DDDDDD")
-"""For data that waits, by the path of what is missing."""
+"""Greys for waiting data, by the path on which the missing data was sent."""
 
 _BINS = 150
 """Steps of the time axis."""
 
 
 def draw(flow: Flow, title: str) -> Figure:
-    """One panel a path of the end that has more to send, and one for what waits at the other."""
+    """Draws a panel for each path of the main sender, and one for data waiting at the other end."""
     sender, receiver = flow.sender, flow.receiver
     edges = np.linspace(flow.start_s, flow.end_s, _BINS + 1)
     names: list[str] = flow.settings["paths"]
@@ -65,7 +65,7 @@ def draw(flow: Flow, title: str) -> Figure:
 
 
 def _shares(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, path: Account) -> None:
-    """The part of each step that each limit took, one above the other."""
+    """Draws the share of each time step that each limit took, stacked."""
     base = np.zeros(len(edges) - 1)
     for limit in LIMITS:
         own = rows.filter(pl.col("limit") == limit)
@@ -92,7 +92,7 @@ def _heading(path: Account) -> str:
 
 
 def _waiting(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, names: Sequence[str]) -> None:
-    """Bytes that wait for data of each path."""
+    """Draws the bytes that wait for data of each path."""
     base = np.zeros(len(edges) - 1)
     handles = []
     for number, name in enumerate(names):
@@ -118,7 +118,7 @@ def _waiting(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, names: Sequence[
 
 
 def _spread(rows: pl.DataFrame, amounts: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """How much of the amounts, each spread evenly over its row's time, falls into each step."""
+    """Spreads each amount evenly over its row's time; gives how much falls into each step."""
     times = np.column_stack((rows["start_s"].to_numpy(), rows["end_s"].to_numpy())).ravel()
     sums = np.cumsum(amounts)
     so_far = np.column_stack((sums - amounts, sums)).ravel()

@@ -1,1 +1,1 @@
-"""Figures of runs and studies, and the pages that they stand in."""
+"""Figures of runs and studies, and the pages that contain them."""

@@ -1,7 +1,7 @@
-"""A scenario drawn: hosts as bars, between them a card for each link, and the flows above.
+"""A drawing of a scenario: hosts as bars, a card for each link between them, and the flows above.
 
-Hosts stand in the order in which paths visit them, so that flows go from left to right. What an
-axis of the sweep changes has the axis's name in place of a value.
+Hosts stand in the order in which paths visit them, so that flows go from left to right. Where an
+axis of the sweep changes a value, the drawing has the axis's name in its place.
 """
 
 import tomllib
@@ -24,17 +24,18 @@ _MARGIN = 10
 _PATH_INKS = ("--blue", "--orange", "--green", "--pink")
 
 _ROOM = 34
-"""Characters of a line of a card."""
+"""Characters that fit on a line of a card."""
 
 Table = Mapping[str, Any]
 
 AxesOf = Callable[[str], tuple[list[str], bool]]
-"""The axes that change a key of a link or one within it, and whether one changes all of it."""
+"""Gives the axes that change a key of a link (or one within it), and whether one changes all of it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of a line; `axis` if it names what the sweep varies."""
+    """A piece of a line; `axis` is set if it names an axis of the sweep."""
 
     text: str
     axis: bool = False
@@ -51,7 +52,7 @@ class _Link:
     paths: list[int]
     lines: list[Line]
     first: int = 0
-    """Column of the host at its left."""
+    """The column of the host at its left."""
     last: int = 0
     y: float = 0.0
 
@@ -100,7 +101,7 @@ class Diagram:
         self._place()
 
     def svg(self) -> str:
-        """The drawing as SVG to stand in a page; its colours are the page's."""
+        """The drawing as SVG for use within a page, whose colours it takes."""
         columns = 1 + max(host.column for host in self._hosts.values())
         width = columns * _BAR + (columns - 1) * _GAP + 2 * _MARGIN
         flows, above = [], float(_MARGIN)
@@ -126,7 +127,7 @@ class Diagram:
         )
 
     def words(self) -> str:
-        """What the drawing shows, for those who do not see it."""
+        """A description of the drawing for readers who do not see it."""
         links = [
             f"{link.name} from {link.left} to {link.right} ("
             + "; ".join("".join(piece.text for piece in line) for line in link.lines)
@@ -137,7 +138,7 @@ class Diagram:
         return f"Links: {', '.join(links)}. Flows: {'. '.join(flows)}."
 
     def _axes_of(self, table: str, part: str) -> tuple[list[str], bool]:
-        """See `AxesOf`."""
+        """Implements `AxesOf` for one link."""
         key = f"{table}{part}"
         axes, is_whole = [], False
         for axis, keys in self._varied.items():
@@ -154,8 +155,8 @@ class Diagram:
             link.first, link.last = columns[link.left], columns[link.right]
             self._hosts[link.left].links.append(link)
             self._hosts[link.right].links.append(link)
-        # Links of one host stand together, in the order of the paths; what passes a column without
-        # stopping there goes below all.
+        # Links of one host stand together, in the order of the paths; a link that passes a column
+        # without stopping there goes below all others.
         rank = {link.name: _mean(link.paths, len(self._path_names)) for link in self._links}
         place = {
             name: _mean([rank[link.name] for link in host.links], 0.0)
@@ -184,7 +185,7 @@ class Diagram:
                 lowest[gap] = y + link.height / 2
 
     def _flow_lines(self) -> Iterator[tuple[str, str, list[str], list[str]]]:
-        """From where, to where, two lines, and the axes that change something of the flow."""
+        """For each flow: first and last host, two lines of text, and the axes that change it."""
         for name, flow in self._flows.items():
             count = f" × {flow['count']}" if flow.get("count", 1) != 1 else ""
             app, transport = flow["app"], flow["transport"]
@@ -206,7 +207,7 @@ class Diagram:
     def _draw_flow(
         self, top: float, start: str, end: str, texts: Sequence[str], axes: Sequence[str]
     ) -> tuple[str, float]:
-        """The drawing and its lower end."""
+        """Draws a flow; gives the drawing and the height of its lower end."""
         x1, x2 = (self._x(self._hosts[host].column) + _BAR / 2 for host in (start, end))
         left = min(x1, x2) + 4
         room = abs(x2 - x1) / 6.1
@@ -305,7 +306,7 @@ def _orientations(links: Table, paths: Table, flows: Table) -> dict[str, tuple[s
 
 
 def _columns(steps: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """A column for each host, right of all that lead to it, rings apart."""
+    """Gives each host a column, to the right of all hosts that lead to it, except in a ring."""
     hosts = list(dict.fromkeys(host for step in steps for host in step))
     following: dict[str, list[str]] = {host: [] for host in hosts}
     before: dict[str, list[str]] = {host: [] for host in hosts}
@@ -316,7 +317,7 @@ def _columns(steps: Sequence[tuple[str, str]]) -> dict[str, int]:
     column = dict.fromkeys(hosts, 0)
     for host in TopologicalSorter(before).static_order():
         column[host] = max((column[first] + 1 for first in before[host]), default=0)
-    # A host that nothing leads to stands right before the first that it leads to.
+    # A host that nothing leads to stands directly before the first host that it leads to.
     for host in hosts:
         if following[host] and not before[host]:
             column[host] = min(column[after] for after in following[host]) - 1
@@ -324,7 +325,7 @@ def _columns(steps: Sequence[tuple[str, str]]) -> dict[str, int]:
 
 
 def _reaches(following: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
-    """Whether steps lead from one host to another, each host looked at once."""
+    """Whether steps lead from one host to another; each host is visited once."""
     seen = {start}
     left = [start]
     while left and goal not in seen:
@@ -335,7 +336,7 @@ def _reaches(following: Mapping[str, Sequence[str]], start: str, goal: str) -> b
 
 
 def _link_lines(link: Table, axes_of: AxesOf) -> Iterator[Line]:
-    """What a card says below the link's name: rate and delay, loss, queue, cross traffic."""
+    """The lines of a card below the link's name: rate and delay, loss, queue, cross traffic."""
     radio = link.get("radio")
     if radio is not None:
         parts = [_Part("radio", " ".join([radio["kind"], *_some(radio, "standard", "profile")]))]
@@ -371,17 +372,17 @@ class _Part:
     key: str
     text: str
     what: str = ""
-    """Said before the name of an axis."""
+    """Stands before the name of an axis."""
 
 
 def _lines(parts: Sequence[_Part], axes_of: AxesOf) -> Iterator[Line]:
-    """The parts beside each other, and below where they do not fit."""
+    """Puts the parts side by side, and on further lines where they do not fit."""
     line: Line = []
     for part in parts:
         axes, is_whole = axes_of(part.key)
         pieces = [Text(part.text)]
         if axes:
-            # Of a loss or a queue, an axis may vary a part: the rest is said beside it.
+            # An axis may vary only a part of a loss or a queue: the rest stands beside its name.
             named = f"{part.what or part.key}: " if is_whole else f"{part.text}, "
             pieces = [Text(named), Text(", ".join(axes), axis=True)]
         before = [Text(" · ")] if line else []
@@ -420,7 +421,7 @@ def _percent(value: object) -> str:
 
 
 def _value(value: object) -> str:
-    """A value as the file has it; a table of values by its kind."""
+    """A value as scenario files write it; a table by its kind."""
     if isinstance(value, Mapping):
         kind = next((k for k in ("mahimahi", "timetable") if k in value), None)
         return kind or str(value.get("kind", "table"))
@@ -446,6 +447,6 @@ def _mean(values: Sequence[float], default: float) -> float:
 
 
 def _cut(text: str, room: float) -> str:
-    """The text for SVG, with an ellipsis where it is longer than so many characters."""
+    """The text for SVG, cut with an ellipsis if it has more characters than there is room for."""
     most = max(int(room), 2)
     return escape(text if len(text) <= most else text[: most - 1] + "…")

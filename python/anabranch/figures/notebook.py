@@ -1,4 +1,4 @@
-"""What notebooks show of runs, studies and comparisons, and the figures of their `plot`."""
+"""What notebooks show for runs, studies and comparisons, and the figures of their `plot`."""
 
 import html
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from anabranch.studies.study import Study
 
 _MOST_LINES = 7
-"""Lines of one figure."""
+"""Lines in one figure at most."""
 
 
 def of_result(result: "Result") -> str:
-    """The lines of a run, and every scalar to unfold."""
+    """The lines of a run, with all scalars in a part that unfolds."""
     lines = "".join(f"<p>{html.escape(line)}</p>" for line in headline.lines(result))
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{wording.number(value)}</td></tr>"
@@ -31,7 +31,7 @@ def of_result(result: "Result") -> str:
 
 
 def figure(result: "Result", name: str | None = None) -> "Figure":
-    """One of a run's figures: the first if no name is given."""
+    """One of a run's figures; the first one if no name is given."""
     if not result.traces:
         raise AnabranchError("the run kept no traces to draw: run it with `trace=True`")
     figures = run_plots.of_run(result)
@@ -46,11 +46,11 @@ def figure(result: "Result", name: str | None = None) -> "Figure":
 
 
 def of_study(study: "Study") -> str:
-    """What is studied, and the means of the usual scalar."""
+    """A description of the study, with the means of the usual scalar."""
     text = f"<p>{html.escape(repr(study))}</p>"
     try:
         metric = watch.usual(study.frame().columns)
-    except AnabranchError:  # nothing is finished
+    except AnabranchError:  # no run is finished
         return text
     if metric is None:
         return text
@@ -59,7 +59,7 @@ def of_study(study: "Study") -> str:
 
 
 def figure_of_study(study: "Study", metric: str, x: str | None, by: str | None) -> "Figure":
-    """A scalar against an axis."""
+    """The means of a scalar against an axis."""
     cells = study.cells(metric)
     for argument, axis in (("x", x), ("by", by)):
         if axis is not None and axis not in study.axes:

@@ -1,9 +1,10 @@
-"""What all figures share, and figures of studies. Figures of one run are in `run_plots.py`.
+"""What all figures share, and the figures of studies. Figures of one run are in `run_plots.py`.
 
 Every function returns a figure; none shows or saves it.
 
-Colours are Okabe and Ito's (Color Universal Design, 2008): they stay apart for all common kinds of
-colour vision. Lines are labelled where they end, so no legend has to be matched to colours.
+Colours are Okabe and Ito's (Color Universal Design, 2008): they can be told apart with all common
+kinds of colour vision. Lines are labelled at their ends, so readers need not match colours with a
+legend.
 """
 
 import io
@@ -32,25 +33,28 @@ from anabranch.support import wording
 from anabranch.support.files import write_atomically
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-"""For lines, in this order."""
+"""The colours of lines, in this order."""
 
 ACCENT = "#D55E00"
 QUIET = "#666666"
 FAILED = "#EEEEEE"
-"""Behind the time in which something is not there."""
+"""The background during the time in which something is unavailable."""
 
 ON_DARK, ON_LIGHT = "#FEFEFE", "#010101"
-"""For text on a colour that stays when a page makes black white: neither is exactly that."""
+"""Colours of text on a coloured cell. They are not exactly white and black, so a page that swaps
+these leaves them alone.
+"""
 
 SIZE, TITLE_SIZE = 9, 10
-"""Of all text in points, and of titles. No figure has others, so that text is equally large in all
-figures of a page, which shows them on one scale."""
+"""The size of all text and that of titles, in points. Figures use no other sizes: a page shows all
+of them on one scale, so their text is equally large.
+"""
 
 NAME = 24
-"""Characters of a link's, path's or flow's name in a figure."""
+"""Characters of a link's, path's or flow's name in a figure at most."""
 
 CHARACTER = 0.0075 * SIZE
-"""Width of one of that size in inches, somewhat more than the mean."""
+"""Width of a character of that size in inches, slightly above the mean."""
 
 _KEY = 0.55
 """Width of a legend's mark and the space around it, in inches."""
@@ -66,7 +70,7 @@ _STYLE: Any = {
     "axes.titlesize": TITLE_SIZE,
     "axes.labelsize": SIZE,
     "figure.dpi": 150,
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so it is the same everywhere
     "figure.labelsize": SIZE,
     "figure.titlesize": TITLE_SIZE,
     "font.size": SIZE,
@@ -74,7 +78,7 @@ _STYLE: Any = {
     "grid.linewidth": 0.8,
     "legend.fontsize": SIZE,
     "lines.linewidth": 1.5,
-    "pdf.fonttype": 42,  # text stays text
+    "pdf.fonttype": 42,  # text remains text
     "svg.fonttype": "none",
     "svg.hashsalt": "anabranch",
     "xtick.color": QUIET,
@@ -87,23 +91,23 @@ _STYLE: Any = {
 
 
 def style() -> AbstractContextManager[None]:
-    """The style of all figures; a context, so it changes nothing for the caller."""
+    """The style of all figures, as a context, so that nothing changes for the caller."""
     return mpl.rc_context(_STYLE)
 
 
 @contextmanager
 def laid_out(figure: Figure) -> Iterator[None]:
-    """The figure with a layout that is computed once, however often it is drawn within.
+    """Computes the layout of the figure once, however often it is drawn within this context.
 
-    That takes longer than drawing, and each drawing would do it twice. What is drawn has one layout
-    in all formats, too. Within another one for the same figure it does nothing.
+    Computing it takes longer than drawing, and each drawing would do it twice. It also gives all
+    formats the same layout. A context within another one for the same figure does nothing.
     """
     engine = figure.get_layout_engine()
     if engine is None:
         yield
         return
     with style(), warnings.catch_warnings():
-        # Where text leaves no room for the axes, they stay as they are.
+        # Where text leaves no room for the axes, matplotlib warns and leaves them as they are.
         warnings.filterwarnings("ignore", "constrained_layout not applied")
         figure.draw_without_rendering()
     figure.set_layout_engine(None)
@@ -114,11 +118,11 @@ def laid_out(figure: Figure) -> Iterator[None]:
 
 
 FORMATS = ("png", "svg", "pdf")
-"""Those that a page has links to."""
+"""The formats that a page links to."""
 
 
 def save(figure: Figure, path: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Writes `path` plus a suffix for each format; the same figure gives the same bytes."""
+    """Writes `path` with a suffix for each format; the same figure gives the same bytes."""
     no_date = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +138,7 @@ def save(figure: Figure, path: str | Path, formats: Sequence[str] = FORMATS) -> 
 
 
 _STRIP_INCHES = 0.09
-"""Height of the primary path's strip."""
+"""Height of the strip that shows the primary path."""
 
 
 def strip(
@@ -144,22 +148,22 @@ def strip(
     last_s: float,
     colours: Mapping[str, str],
 ) -> list[Artist]:
-    """The primary path as a strip above the axes, in the colours of the paths.
+    """Draws the primary path as a strip above the axes, in the colours of the paths.
 
     Parameters
     ----------
     axes
-        With time in seconds from left to right.
+        Axes with time in seconds on the horizontal axis.
     changes
-        Time in seconds and name of the path that is the primary one from then on.
+        Times in seconds, each with the name of the path that is primary from then on.
     first_s, last_s
-        From when to when it is drawn.
+        The time that is drawn.
     colours
-        Of the paths, by name.
+        The colours of the paths, by name.
 
     Returns
     -------
-    What a legend says, one entry for each path that was the primary one.
+    The entries of a legend: one for each path that was primary.
     """
     ends = [*(time for time, _ in changes[1:]), math.inf]
     pieces = [
@@ -167,7 +171,7 @@ def strip(
         for (time, name), end in zip(changes, ends, strict=False)
         if time < last_s and end > first_s
     ]
-    # Time from left to right, inches above the axes' top.
+    # Coordinates: time horizontally, and inches above the top of the axes vertically.
     figure = axes.get_figure(root=True)
     assert figure is not None
     inches = figure.dpi_scale_trans + ScaledTranslation(0, 1, axes.transAxes)  # type: ignore[arg-type]
@@ -201,7 +205,7 @@ def metric_against_axis(
     log_x: bool = False,
     title: str = "",
 ) -> Figure:
-    """A metric against an axis with its intervals, one line a value of `by`.
+    """A metric against an axis with its intervals; each value of `by` has a line.
 
     Parameters
     ----------
@@ -210,11 +214,11 @@ def metric_against_axis(
     x, by
         Names of axes; `x` has numbers.
     x_label, y_label
-        With units.
+        Labels, with units.
     log_x
         Whether the axis is logarithmic.
     title
-        Above the figure.
+        The title above the figure.
     """
     with style():
         figure, axes = panel(6.4, 4)
@@ -260,22 +264,22 @@ def heat_map(
     limits: tuple[float, float] | None = None,
     title: str = "",
 ) -> Figure:
-    """A value for each pair of two axes: colour, and the number itself.
+    """A value for each pair of two axes, as a colour and as a number.
 
     Parameters
     ----------
     cells
-        As `Study.cells` gives them, one row a pair.
+        As `Study.cells` gives them, one row for each pair.
     x, y
         Names of the axes; their values appear in the order of the rows.
     value
-        Which column.
+        The column with the values.
     value_label
         What the colour means.
     limits
-        Of the colour scale, so that several maps can be compared.
+        The limits of the colour scale, so that several maps can be compared.
     title
-        Above the figure.
+        The title above the figure.
     """
     columns = cells[x].unique(maintain_order=True).to_list()
     lines = cells[y].unique(maintain_order=True).to_list()
@@ -308,20 +312,20 @@ def heat(
     digits: int = 2,
     colours: str = "cividis",
 ) -> AxesImage:
-    """Draws a heat map with the number in each cell, dark ones in white.
+    """Draws a heat map with the number in each cell, in white on dark colours.
 
     Parameters
     ----------
     axes
-        Where.
+        Where to draw.
     grid
-        Lines of values; NaN is empty.
+        Lines of values; a NaN cell stays empty.
     limits
-        Of the colour scale; those of the values if not given.
+        The limits of the colour scale; those of the values if not given.
     columns, lines
-        What to write below and beside them.
+        The names below and beside them.
     digits
-        After the point.
+        Digits after the point.
     colours
         The colour map.
     """
@@ -343,7 +347,7 @@ def heat(
             axes.text(
                 i,
                 j,
-                f"{round(value, digits) + 0.0:.{digits}f}",  # no -0
+                f"{round(value, digits) + 0.0:.{digits}f}",  # avoids -0
                 ha="center",
                 va="center",
                 color=ON_DARK if is_dark else ON_LIGHT,
@@ -352,7 +356,7 @@ def heat(
 
 
 def frame_cells(axes: Axes, cells: Iterable[tuple[int, int]]) -> None:
-    """Frames cells of a heat map, by column and line: those that may be the best."""
+    """Frames cells of a heat map, given by column and line: those that may be the best."""
     for column, line in cells:
         axes.add_patch(
             Rectangle(
@@ -376,7 +380,7 @@ def blank(width: float, height: float) -> Figure:
 
 
 def legend(figure: Figure, handles: Sequence[Artist], columns: int | None = None) -> None:
-    """A legend above everything, in as few lines as the figure's width allows."""
+    """Puts a legend above everything, in as few lines as the figure's width allows."""
     if not handles:
         return
     labels = [str(handle.get_label()) for handle in handles]
@@ -391,10 +395,10 @@ def legend(figure: Figure, handles: Sequence[Artist], columns: int | None = None
 
 
 def _columns(labels: Sequence[str], room: float) -> int:
-    """How many columns of a legend fit into so many inches."""
+    """How many columns of a legend fit into this many inches."""
     widths = [_KEY + CHARACTER * max(map(len, label.split("\n"))) for label in labels]
     for columns in range(len(widths), 1, -1):
-        # Entries go down the columns, the first ones of which may be longer by one.
+        # Entries go down the columns, and the first columns may be longer by one.
         few, longer = divmod(len(widths), columns)
         sizes = [few + (i < longer) for i in range(columns)]
         ends = list(accumulate(sizes))
@@ -405,26 +409,26 @@ def _columns(labels: Sequence[str], room: float) -> int:
 
 
 def shortened(name: str, most: int = NAME) -> str:
-    """A name in at most so many characters: of its two ends, since names may differ in either."""
+    """A name in at most this many characters; it keeps both ends, as names may differ in either."""
     last = most // 3
     return name if len(name) <= most else f"{name[: most - 1 - last]}…{name[-last:]}"
 
 
 def finite(value: float) -> float:
-    """A half-width to draw: none where there is none."""
+    """A half-width to draw: 0 where there is no interval."""
     return 0.0 if math.isnan(value) else value
 
 
 def bar(
     mean: float, half_width: float, low: float = 0.0, high: float = math.inf
 ) -> list[list[float]]:
-    """An interval to draw, cut to what is possible: Jain's index is never above 1."""
+    """An interval to draw, cut to the possible values: Jain's index is never above 1."""
     width = finite(half_width)
     return [[max(0.0, min(width, mean - low))], [max(0.0, min(width, high - mean))]]
 
 
 def percent(share: float) -> str:
-    """A share as people write it."""
+    """A share as a percentage in words."""
     return f"{100 * share:g} %"
 
 
@@ -435,7 +439,7 @@ def panel(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def titled(axes: Axes, title: str, pad: float = 12) -> None:
-    """Gives a panel its title, in as many lines as it needs; none if it is empty."""
+    """Gives a panel its title, in as many lines as it needs; an empty title gives none."""
     if title:
         figure = axes.get_figure(root=True)
         assert figure is not None
@@ -443,18 +447,18 @@ def titled(axes: Axes, title: str, pad: float = 12) -> None:
 
 
 def filled(title: str, figure: Figure) -> str:
-    """The title in lines that fit into the figure, beside what stands left of its axes."""
+    """The title in lines that fit into the figure, less the space left of its axes."""
     characters = (figure.get_size_inches()[0] - 1) / (CHARACTER * TITLE_SIZE / SIZE)
     return textwrap.fill(title, int(characters))
 
 
 def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Labels right of the axes at the height of each line's end, moved apart if need be.
+    """Puts labels right of the axes at each line's end, moved apart where they would overlap.
 
     Parameters
     ----------
     figure, axes
-        Where.
+        Where to draw.
     ends
         Last value, text and colour of each line.
     """
@@ -486,18 +490,18 @@ def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]
 
 
 STEPS = 400
-"""Of a time axis, each narrower than what a panel can show."""
+"""Steps of a time axis, each narrower than a panel can show."""
 
 
 def thinned(rows: pl.DataFrame, value: str, until_s: float) -> pl.DataFrame:
-    """The rows of a trace that a line through them shows: first, least, most and last of each step.
+    """Thins a trace but keeps the first, least, largest and last row of each step.
 
     Parameters
     ----------
     rows
-        With `time_s`, in order of time.
+        Rows with `time_s`, in order of time.
     value
-        What is drawn against the time.
+        The column that is drawn against time.
     until_s
         The end of the time axis, which begins at 0 and has STEPS steps.
     """
@@ -510,9 +514,9 @@ def thinned(rows: pl.DataFrame, value: str, until_s: float) -> pl.DataFrame:
 
 
 def plain_log(axis: Axis) -> None:
-    """Numbers on a logarithmic axis as people write them: 0.1, not 10 to the power of -1."""
+    """Writes numbers on a logarithmic axis in plain form: 0.1, not 10 to the power of -1."""
     axis.set_major_formatter(lambda value, _: _plain(value))
-    # Between the powers of ten only where there would be few numbers otherwise.
+    # Labels between the powers of ten appear only where there would be few numbers otherwise.
     axis.set_minor_formatter(_FewMinor(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
 
 

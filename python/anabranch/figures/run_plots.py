@@ -33,14 +33,14 @@ from .plots import (
 )
 
 _FAR = 4.0
-"""A limit beyond so many times what is drawn is left out: it would flatten the rest."""
+"""Limits above this multiple of the drawn values are left out, as they would flatten the rest."""
 
 
 def of_run(result: Result) -> dict[str, Figure]:
     """The figures of a traced run: `<flow>-delay` and `<flow>-mos` for calls, `<flow>-paths`.
 
-    The first of a call over several paths shows which of them carried each frame. With two
-    senders in a flow, `<flow>-<side>-delay` and so on.
+    For a call over several paths, the delay figure shows which path carried each frame. If both
+    ends of a flow send, the names are `<flow>-<side>-delay` and so on.
     """
     figures = {}
     for table, name, draw in (
@@ -54,14 +54,14 @@ def of_run(result: Result) -> dict[str, Figure]:
         for (flow,), rows in trace.group_by("flow", maintain_order=True):
             sides = rows["side"].unique(maintain_order=True).to_list()
             for side in sides:
-                # A flow with one sender needs no name for it.
+                # The side is named only where both ends send.
                 key = f"{flow}-{name}" if len(sides) == 1 else f"{flow}-{side}-{name}"
                 figures[key] = draw(result, str(flow), rows.filter(pl.col("side") == side))
     return figures
 
 
 def _direction(result: Result, flow: str, side: str) -> str:
-    """From which host to which the side sends."""
+    """The host from which the side sends and the one to which it sends."""
     ends = [shortened(_flow(result, flow)[end]) for end in ("from", "to")]
     sender, receiver = ends if side == "a" else reversed(ends)
     return f"flow {shortened(flow)} from {sender} to {receiver}"
@@ -95,7 +95,7 @@ def _rating_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
 
 
 def primary_changes(result: Result, flow: str, side: str) -> list[tuple[float, str]]:
-    """When another path became the primary one at this side of a flow, and its name."""
+    """The times at which another path became primary at this side, each with its name."""
     names = _flow(result, flow)["paths"]
     primary = _primary(result, flow, side)
     changed = primary.filter(pl.col("path").ne_missing(pl.col("path").shift()))
@@ -103,7 +103,7 @@ def primary_changes(result: Result, flow: str, side: str) -> list[tuple[float, s
 
 
 def primary_failures(result: Result, flow: str, side: str) -> list[tuple[float, float]]:
-    """From when to when the primary path at this side of a flow was not active."""
+    """When, from start to end, the primary path at this side of a flow was not active."""
     primary = _primary(result, flow, side).with_columns(failed=pl.col("state") != "active")
     turns = primary.filter(pl.col("failed").ne_missing(pl.col("failed").shift()))
     ends = [*turns["time_s"][1:], math.inf]
@@ -115,7 +115,7 @@ def primary_failures(result: Result, flow: str, side: str) -> list[tuple[float, 
 
 
 def _primary(result: Result, flow: str, side: str) -> pl.DataFrame:
-    """The rows of the trace `paths` that are of the primary path of the time."""
+    """The rows of the trace `paths` that belong to the path that was primary at the time."""
     of_side = (pl.col("flow") == flow) & (pl.col("side") == side)
     return result.traces["paths"].filter(of_side & pl.col("is_primary"))
 
@@ -142,17 +142,19 @@ def _rto_limits_ms(result: Result, flow: str) -> tuple[float, float] | None:
 def frame_delay(
     frames: pl.DataFrame, *, playout_limit_ms: float | None = None, title: str = ""
 ) -> Figure:
-    """Delay of each frame over the time of its creation; lost ones on the axis, late ones marked.
+    """The delay of each frame over its creation time.
+
+    Lost frames stand on the axis, late ones are marked.
 
     Parameters
     ----------
     frames
-        The trace `frames` of one flow: created_s, delay_ms, status; with `path`, the name of the
-        path that each frame took, every path has its colour and late frames are rings.
+        The trace `frames` of one flow: created_s, delay_ms, status. If it has `path`, the name of
+        the path that each frame took, every path has its colour and late frames are rings.
     playout_limit_ms
-        The delay beyond which a frame comes too late to be played, drawn as a line.
+        The delay beyond which a frame is too late to be played; it is drawn as a line.
     title
-        Above the figure.
+        The title above the figure.
     """
     with style():
         figure, axes = panel(8, 3.6)
@@ -197,17 +199,17 @@ def frame_delay(
 
 
 def _dot(label: str, colour: str) -> Line2D:
-    """A legend's entry for dots."""
+    """A legend entry for dots."""
     return Line2D([], [], color=colour, marker="o", markersize=4, linestyle="none", label=label)
 
 
 def _tick(label: str, colour: str) -> Line2D:
-    """A legend's entry for marks on the axis."""
+    """A legend entry for marks on the axis."""
     return Line2D([], [], color=colour, marker="|", markersize=9, linestyle="none", label=label)
 
 
 def _frames_by_path(axes: Axes, frames: pl.DataFrame) -> list[Line2D]:
-    """Draws frames in the colour of their path; gives what to say about each path."""
+    """Draws frames in the colour of their path; gives the legend entry of each path."""
     handles = []
     names = frames["path"].drop_nulls().unique(maintain_order=True).sort().to_list()
     for i, name in enumerate(names):
@@ -246,7 +248,7 @@ def _frames_by_path(axes: Axes, frames: pl.DataFrame) -> list[Line2D]:
 
 
 def _lost(axes: Axes, frames: pl.DataFrame, colour: str, gid: str) -> None:
-    """Marks on the axis, where the delay of a frame that never came belongs to no value."""
+    """Marks lost frames on the axis, as they have no delay."""
     axes.plot(
         frames["created_s"],
         [0.0] * frames.height,
@@ -269,20 +271,20 @@ def rating(
     names: Sequence[str] = (),
     title: str = "",
 ) -> Figure:
-    """MOS of each second of a call, the primary path above it, grey where that has failed.
+    """MOS of each second of a call, with the primary path above and grey while it has failed.
 
     Parameters
     ----------
     trace
         The trace `ratings` of one side of one flow: start_s, end_s, mos.
     changes
-        Time in seconds and name of the new path.
+        Times in seconds, each with the name of the new path.
     failures
-        From when to when, in seconds, the primary path was not active.
+        Start and end, in seconds, of the times in which the primary path was not active.
     names
-        Of all paths, where `changes` may lack some: each keeps its colour.
+        The names of all paths, where `changes` may lack some, so that each keeps its colour.
     title
-        Above the figure.
+        The title above the figure.
     """
     first, last = trace["start_s"][0], trace["end_s"][-1]
     with style():
@@ -306,9 +308,9 @@ def draw_rating(
     names: Sequence[str] = (),
     colour: str = "black",
 ) -> list[Artist]:
-    """Draws what `rating` shows; gives what a legend says of the primary path."""
+    """Draws what `rating` shows; gives the legend entries of the primary path."""
     first, last = trace["start_s"][0], trace["end_s"][-1]
-    # A second without a frame has no rating: the line breaks there.
+    # A second without a frame has no rating, and the line has a gap there.
     for _, rows in trace.group_by(
         (pl.col("start_s") > pl.col("end_s").shift() + 1e-6).fill_null(value=False).cum_sum(),
         maintain_order=True,
@@ -324,7 +326,7 @@ def draw_rating(
 
 
 def path_colours(names: Iterable[str]) -> dict[str, str]:
-    """The colour of each path, the same in all figures of a run."""
+    """The colour of each path, which is the same in all figures of a run."""
     ordered = sorted(set(names))
     return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(ordered)}
 
@@ -335,17 +337,17 @@ def paths(
     rto_limits_ms: tuple[float, float] | None = None,
     title: str = "",
 ) -> Figure:
-    """Congestion window and RTO of each path over time, and which path is the primary one.
+    """Congestion window and RTO of each path over time, and which path is primary.
 
     Parameters
     ----------
     trace
-        The trace `paths` of one side of one flow: time_s, path, cwnd_bytes, rto_ms; with
-        `is_primary`, the primary path is a strip above, if there are several paths.
+        The trace `paths` of one side of one flow: time_s, path, cwnd_bytes, rto_ms. If it has
+        `is_primary` and several paths, a strip above shows the primary path.
     rto_limits_ms
-        RTO.Min and RTO.Max, drawn as lines where they lie near the RTOs.
+        RTO.Min and RTO.Max, drawn as lines if they are near the RTOs.
     title
-        Above the figure.
+        The title above the figure.
     """
     panels = (("cwnd_bytes", 1e-3, "cwnd (kB)", "linear"), ("rto_ms", 1.0, "RTO (ms)", "log"))
     colours = path_colours(trace["path"].unique().to_list())
@@ -380,7 +382,7 @@ def paths(
 
 
 def _rto_limits(axes: Axes, limits_ms: tuple[float, float] | None) -> None:
-    """Lines at RTO.Min and RTO.Max, unless they lie far from what is drawn."""
+    """Draws lines at RTO.Min and RTO.Max, unless they are far from the drawn values."""
     low, high = axes.get_ylim()
     for name, limit in zip(("RTO.Min", "RTO.Max"), limits_ms or (), strict=False):
         if not low / _FAR <= limit <= high * _FAR:
@@ -397,7 +399,7 @@ def _rto_limits(axes: Axes, limits_ms: tuple[float, float] | None) -> None:
 
 
 def _playout_limit_ms(result: Result, flow: str, frames: pl.DataFrame) -> float | None:
-    """A fixed jitter buffer's limit: its depth after the delay of the first frame that arrived."""
+    """The limit of a fixed jitter buffer: its depth plus the first arrived frame's delay."""
     buffer = _flow(result, flow)["app"].get("jitter_buffer", {})
     arrived = frames.filter(pl.col("arrived_s").is_not_nan()).sort("arrived_s")
     if buffer.get("kind") != "fixed" or "depth" not in buffer or arrived.is_empty():
@@ -406,8 +408,8 @@ def _playout_limit_ms(result: Result, flow: str, frames: pl.DataFrame) -> float 
 
 
 def _flow(result: Result, flow: str) -> dict[str, Any]:
-    """What the scenario says about a flow, with every default filled in."""
+    """The settings of a flow in the scenario, with every default filled in."""
     flows = tomllib.loads(result.scenario.cell_toml(result.cell))["flows"]
-    # `load_2` is one of the flows that `load` with a count stands for.
+    # `load_2` is one of the flows that `load` with a `count` stands for.
     flow_tree: dict[str, Any] = flows[flow if flow in flows else flow.rpartition("_")[0]]
     return flow_tree

@@ -1,4 +1,4 @@
-"""A table as a value, shown alike on a terminal, on a page and in a record."""
+"""A table as a value, with the same content on a terminal, on a page and in a record."""
 
 import math
 import textwrap
@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 Shade = Literal["reproduced", "partly", "not_reproduced", "open"]
-"""How a number came out, in the words of the pages' styles."""
+"""The verdict on a number, in the words of the pages' styles."""
 
 STYLES: dict[Shade, str] = {
     "reproduced": "green",
@@ -19,23 +19,23 @@ STYLES: dict[Shade, str] = {
     "not_reproduced": "red",
     "open": "dim",
 }
-"""The colours of a terminal."""
+"""The terminal colour of each shade."""
 _LONG = 20
-"""A key of more characters may be broken into lines on a terminal."""
+"""A key with more characters may be broken into lines on a terminal."""
 _HEAD = 7
-"""Characters that a number's head may have on a line, however short its numbers are."""
+"""Characters on a line of a number's head, even if its numbers are shorter."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one place."""
+    """The content of one cell."""
 
     text: str
     shade: Shade | None = None
 
     @property
     def in_words(self) -> str:
-        """As where there are no colours."""
+        """The text with the shade in words, for output without colours."""
         return self.text if self.shade is None else f"{self.text}, {self.shade.replace('_', ' ')}"
 
 
@@ -45,33 +45,33 @@ class Table:
 
     title: str
     heads: Sequence[str]
-    """With units."""
+    """The heads of the columns, with units."""
     rows: Sequence[Sequence[Cell | str]]
     keys: int = 1
-    """The first columns, which say what a row is: their text may be broken."""
+    """How many of the first columns say what a row is: their text may be broken."""
     is_merged: bool = False
-    """On a page rows that begin alike have their common key once."""
+    """Whether, on a page, rows with equal keys show the common key once."""
     lead: str = ""
-    """How to read it, in a record."""
+    """How to read the table; a record has it above the rows."""
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """The rows, text as cells without a shade."""
+        """The rows, with plain text as cells without a shade."""
         return [[Cell(one) if isinstance(one, str) else one for one in row] for row in self.rows]
 
     def first(self, columns: int) -> "Table":
-        """It with so many columns, for a narrow terminal."""
+        """The table with only its first columns, for a narrow terminal."""
         return replace(self, heads=self.heads[:columns], rows=[row[:columns] for row in self.rows])
 
     def rich(self) -> RichTable:
-        """For a terminal: keys at the left, numbers at the right, shades as colours."""
+        """The table for a terminal: keys left-aligned, numbers right-aligned, shades as colours."""
         grid = titled(self.title)
         for column, head in enumerate(self.heads):
             texts = [row[column].text for row in self.cells]
             widest = max(map(len, texts), default=0)
             if column >= self.keys:
                 name = textwrap.fill(head, max(widest, _HEAD), break_long_words=False)
-                # Two numbers may stand on two lines.
+                # A cell with two numbers may be split into two lines.
                 whole = not any(", " in text for text in texts)
                 grid.add_column(name, justify="right", no_wrap=whole)
             elif widest > _LONG:
@@ -86,14 +86,14 @@ class Table:
         return grid
 
     def markdown(self) -> list[str]:
-        """The lines of a record: title, lead, rows; shades in words."""
+        """The lines of a record: title, lead and rows, with shades in words."""
         lead = [self.lead, ""] if self.lead else []
         rows = (line(*(cell.in_words for cell in row)) for row in self.cells)
         return [f"## {self.title}", "", *lead, *head(*self.heads), *rows]
 
     @property
     def groups(self) -> list[list[list[Cell]]]:
-        """Rows whose first keys are equal, one after the other."""
+        """Groups of consecutive rows whose first keys are equal."""
         return [list(group) for _, group in groupby(self.cells, key=lambda row: row[0].text)]
 
     @staticmethod
@@ -103,7 +103,7 @@ class Table:
 
 
 def titled(title: str) -> RichTable:
-    """A table for a terminal, without columns yet."""
+    """A table for a terminal with this title, still without columns."""
     return RichTable(title=title, title_justify="left", show_edge=False, pad_edge=False)
 
 
@@ -118,5 +118,5 @@ def line(*cells: str) -> str:
 
 
 def known(value: float, digits: int) -> str:
-    """A number, a dash for NaN."""
+    """A number, or a dash for NaN."""
     return "–" if math.isnan(value) else f"{value:.{digits}f}"

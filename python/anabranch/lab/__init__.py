@@ -1,6 +1,6 @@
-"""The lab: a page in which a network can be played with, computed by the engine in the browser.
+"""The lab: a page for playing with a network, which the engine computes in the browser.
 
-`lab/` at the top of the sources is what it is made from; `make lab` puts it into `static` here.
+It is made from `lab/` at the top of the sources; `make lab` puts it into `static` here.
 """
 
 import base64
@@ -32,7 +32,7 @@ _POLICY = (
     "connect-src 'self'; worker-src 'self'; img-src 'self' data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-"""As in the page itself; a page cannot say who may frame it."""
+"""The same policy as in the page itself, and who may frame it, which a page cannot say."""
 
 
 def files() -> dict[str, bytes]:
@@ -53,14 +53,14 @@ def files() -> dict[str, bytes]:
 
 
 def fragment(scenario: Path) -> str:
-    """What an address of the page ends with so that it opens this scenario.
+    """The fragment of an address of the page that makes it open this scenario.
 
-    What the file includes from others becomes a part of it.
+    Files that the scenario includes become a part of it.
 
     Raises
     ------
     ScenarioError
-        If it is no scenario.
+        If it is not a valid scenario.
     """
     checked = engine.Scenario.load(str(scenario), [])
     text = scenario.read_text("utf-8")
@@ -72,7 +72,7 @@ def fragment(scenario: Path) -> str:
 
 
 def write_site(folder: Path) -> list[Path]:
-    """Write the page as a static site; returns its files."""
+    """Writes the page as a static site; returns its files."""
     page = files()
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in page.items():
@@ -82,17 +82,17 @@ def write_site(folder: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def serving(port: int = 0) -> Iterator[str]:
-    """While it lasts, the page is at the address that this gives, for programs on this machine.
+    """Serves the page to programs on this machine while the context lasts; gives its address.
 
     Parameters
     ----------
     port
-        Of TCP; 0 for one that is free.
+        The TCP port; 0 for any free port.
 
     Raises
     ------
     AnabranchError
-        If the page has not been built, or the port cannot be had.
+        If the page has not been built, or the port is not available.
     """
     page = files()
 
@@ -126,15 +126,16 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_GET(self) -> None:
-        """A file, or the page itself for `/`."""
+        """Sends a file, or the page itself for `/`."""
         self._answer(with_content=True)
 
     def do_HEAD(self) -> None:
-        """The same without the content."""
+        """Sends the same headers without the content."""
         self._answer(with_content=False)
 
     def _answer(self, *, with_content: bool) -> None:
-        # A name that somebody else has pointed at this machine is not how this is reached.
+        # Refuses requests by another name, such as one that someone else has pointed at this
+        # machine.
         if self.headers.get("Host") not in self.names:
             return self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
         name = urlsplit(self.path).path.removeprefix("/") or "index.html"
@@ -154,4 +155,4 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Says nothing."""
+        """Logs nothing."""

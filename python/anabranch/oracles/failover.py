@@ -1,16 +1,17 @@
-"""How long SCTP takes to declare a path down: the closed form, beside ours and the Linux kernel's.
+"""How long SCTP takes to declare a path down: the closed form, our result and the Linux kernel's.
 
 Every retransmission timeout on a black path is an error and doubles RTO (RFC 9260 sections 6.3.3 E2
 and 8.2), so more than Path.Max.Retrans errors take the sum of Path.Max.Retrans + 1 doubling
-timeouts, each at most RTO.Max: 63 s for RTO 1 s and the defaults. More than PFMR errors make it
-potentially failed (RFC 7829 section 5): the same sum with PFMR. Delivery resumes long before: each
-timeout sends again over the alternate path, and the longest gap is the last timeout alone.
+timeouts, each at most RTO.Max: 63 s for RTO 1 s and the defaults. More than PFMR errors make the
+path potentially failed (RFC 7829 section 5), which takes the same sum with PFMR. Delivery resumes
+long before: each timeout sends again over the alternate path, and the longest gap is the last
+timeout alone.
 
-The sum counts from the first message that is lost, if none before is outstanding then and there is
-one to send at every timeout. `failover.toml` is made so: ours is the sum to the nanosecond. The
-kernel's timer starts with the last acknowledgement before, at most a round trip and a message
-interval earlier, the timer wheel rounds each timeout up by up to an eighth, and the message that
-starts the next one comes up to 20 ms later.
+The sum counts from the first lost message, provided that nothing sent earlier is outstanding then
+and that there is a message to send at every timeout. `failover.toml` meets both conditions: our
+result is the sum to the nanosecond. The kernel's timer starts with the last acknowledgement before,
+at most a round trip and a message interval earlier; its timer wheel rounds each timeout up by at
+most an eighth, and the message that starts the next one comes up to 20 ms later.
 """
 
 import math
@@ -29,15 +30,15 @@ from anabranch.oracles import linux_sctp_rows
 from anabranch.studies.result import load
 
 FIRST_LOST_S = 5.1
-"""When the first message after the blackout is sent."""
+"""When the first message after the blackout is sent, in seconds."""
 INTERVAL_S = 0.1
-"""Between messages; every RTO of the sweep is a multiple of it."""
+"""Seconds between messages; every RTO of the sweep is a multiple of it."""
 
 KERNEL_SACK_DELAY_S = 0.2
 
 PATH_MAX_RETRANS = tuple(range(11))
 RTO_LIMITS_S = ((0.1, 0.1), (0.1, 1.0), (0.1, 60.0), (1.0, 1.0), (1.0, 10.0), (1.0, 60.0))
-"""RTO.Min and RTO.Max."""
+"""The pairs of RTO.Min and RTO.Max in the sweep."""
 HEADS = (
     "RTO.Min, s",
     "RTO.Max, s",
@@ -59,9 +60,9 @@ def timeouts(errors: int, rto_s: float, rto_max_s: float) -> list[float]:
     Parameters
     ----------
     errors
-        How many.
+        The number of errors.
     rto_s
-        RTO when the path turns black, in seconds: RTO.Min where round-trip times are short.
+        RTO in seconds when the path turns black: RTO.Min where round-trip times are short.
     rto_max_s
         RTO.Max in seconds.
     """
@@ -76,7 +77,7 @@ def time_to_inactive(path_max_retrans: int, rto_s: float, rto_max_s: float) -> f
 def time_to_potentially_failed(
     pf_max_retrans: int, path_max_retrans: int, rto_s: float, rto_max_s: float
 ) -> float:
-    """Seconds from the first lost message to potentially failed; NaN if it is passed over."""
+    """Seconds from the first lost message to potentially failed; NaN if that state is skipped."""
     if pf_max_retrans >= path_max_retrans:
         return math.nan
     return time_to_inactive(pf_max_retrans, rto_s, rto_max_s)
@@ -84,7 +85,10 @@ def time_to_potentially_failed(
 
 @dataclass(frozen=True)
 class Row:
-    """One setting of the sweep, and what ours did. Times in seconds from the first lost message."""
+    """One setting of the sweep with our result.
+
+    Times are in seconds from the first lost message.
+    """
 
     rto_min_s: float
     rto_max_s: float
@@ -96,12 +100,12 @@ class Row:
 
     @property
     def expected_inactive_s(self) -> float:
-        """The closed form."""
+        """The time to inactive by the closed form."""
         return time_to_inactive(self.path_max_retrans, self.rto_min_s, self.rto_max_s)
 
     @property
     def expected_potentially_failed_s(self) -> float:
-        """The closed form; NaN: it never happens."""
+        """The time to potentially failed by the closed form; NaN if it never happens."""
         if self.pf_max_retrans is None:
             return math.nan
         return time_to_potentially_failed(
@@ -112,7 +116,7 @@ class Row:
     def expected_gap_s(self) -> float:
         """The longest interval without a delivery: the last timeout, or the first and a message.
 
-        Once the path is potentially failed, data goes elsewhere.
+        Once the path is potentially failed, data is sent elsewhere.
         """
         errors = self.path_max_retrans
         if self.pf_max_retrans is not None:
@@ -124,7 +128,7 @@ class Row:
 def scenario(
     path_max_retrans: int, pf_max_retrans: int | None, rto_min_s: float, rto_max_s: float
 ) -> Scenario:
-    """The set-up with one setting."""
+    """The scenario with one setting."""
     transport = "flows.call.transport"
     settings: dict[str, str | float | bool] = {
         f"{transport}.path_max_retrans": path_max_retrans,
@@ -138,7 +142,7 @@ def scenario(
 
 
 def sweep() -> Iterator[Row]:
-    """Ours for every setting, without and with the potentially failed state (PFMR 0)."""
+    """Our result for every setting, without and with the potentially failed state (PFMR 0)."""
     for rto_min_s, rto_max_s in RTO_LIMITS_S:
         for path_max_retrans in PATH_MAX_RETRANS:
             for pf_max_retrans in (None, 0):
@@ -148,7 +152,7 @@ def sweep() -> Iterator[Row]:
 def measure(
     path_max_retrans: int, pf_max_retrans: int | None, rto_min_s: float, rto_max_s: float
 ) -> Row:
-    """Ours for one setting; nothing in the set-up is random, so one run says it."""
+    """Our result for one setting; nothing in the set-up is random, so one run is enough."""
     one = scenario(path_max_retrans, pf_max_retrans, rto_min_s, rto_max_s)
     columns = _engine.run_batch(one, [(0, 0)], 1)
     path = "call.sctp.a.path0"
@@ -185,7 +189,10 @@ def _seconds(value: float) -> str:
 
 @dataclass(frozen=True)
 class KernelRow:
-    """A kernel's row without the potentially failed state. Times in seconds from the blackout."""
+    """A row of the kernel without the potentially failed state.
+
+    Times are in seconds from the blackout.
+    """
 
     name: str
     path_max_retrans: int
@@ -197,7 +204,7 @@ class KernelRow:
 
     @property
     def is_spurious(self) -> bool:
-        """Whether the healthy path's timer expires before its delayed SACK comes.
+        """Whether the healthy path's timer expires before its delayed SACK arrives.
 
         Retransmissions then move to the black path (docs/linux-sctp.md).
         """
@@ -205,12 +212,12 @@ class KernelRow:
 
     @property
     def expected_inactive_s(self) -> float:
-        """The closed form with RTO.Min for RTO: the round-trip time of 41 ms is below it."""
+        """The closed form with RTO.Min as RTO, as the round-trip time of 41 ms is below it."""
         return time_to_inactive(self.path_max_retrans, self.rto_min_s, self.rto_max_s)
 
 
 def kernel_rows() -> list[KernelRow]:
-    """The kernel's rows in which timeouts alone decide."""
+    """The kernel's rows in which only timeouts decide."""
     return [
         KernelRow(
             name=",".join(row[name] for name in linux_sctp_rows.SETTINGS),

@@ -1,8 +1,8 @@
-"""Queue disciplines beside those of Linux 6.12: four TCP flows through one queue.
+"""Our queue disciplines and those of Linux 6.12: four TCP flows through one queue.
 
 The kernel was measured once for each discipline and congestion control. What is not known of its
-run is drawn in ours: when each flow began within the first round trip, and when PIE made its first
-update. So the kernel's numbers have a range to lie in.
+run is drawn at random in ours: when each flow began within the first round trip, and when PIE made
+its first update. This gives a range that the kernel's number should lie in.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,23 +30,22 @@ CAPTIONS = {
     "linux-aqm": "Our means and 95 % ranges as shares of Linux's numbers, a line for each row of"
     " the table."
 }
-"""Of the figures."""
+"""The captions of the figures."""
 KEYS = 3
-"""How many of them say what a row is."""
+"""How many columns, from the first one on, say what a row is."""
 
 CAUSES = values.CAUSES | {
     "b": "one instant of a sawtooth: the smoothed round-trip times at the end of the run",
 }
-"""What makes a deviation; docs/linux-aqm.md has the evidence."""
+"""What causes a deviation; docs/linux-aqm.md has the evidence."""
 
 _KNOWN: dict[tuple[str, ...], str] = {
     ("fq_codel", "reno", "rtt"): "b",
     ("fq_pie", "cubic", "rtt"): "b",
 }
-"""Causes that were found by looking at traces and at more of the kernel's runs, by queue, control
-and quantity."""
+"""Causes found in traces and in further runs of the kernel, by queue, control and quantity."""
 
-# Linux's pfifo counts the packet in service, which waits for the token bucket, towards its limit.
+# Linux's pfifo counts the packet in service, which waits for the token bucket, against its limit.
 _PFIFO = '{{ kind = "drop_tail", packets = {} }}'
 _PIE = '{{ kind = "pie", update = "16 ms", first_update = "{} ms" }}'
 
@@ -55,23 +54,23 @@ _QUEUES = {
     "pfifo-limit-1000": [_PFIFO.format(999)],
     "codel": ['{ kind = "codel", square_root = "newton" }'],
     "fq_codel": ['{ kind = "fq_codel", mtu_of_all = true, square_root = "newton", ecn = false }'],
-    # 15 ms are 15 jiffies at HZ 1000, and the timer wheel adds one; the first update comes HZ / 2
+    # 15 ms are 15 jiffies at HZ 1000, and the timer wheel adds one. The first update comes HZ / 2
     # after the discipline is installed (`pie_init`), which was at an unknown time before the flows.
     "pie": [_PIE.format(first) for first in (16, 100, 200, 300, 400, 500)],
     "fq_pie": ['{ kind = "fq_pie", update = "16 ms" }'],
-    # The packet that waits for the token bucket counts towards the 127 (`qdisc_peek_dequeued`).
+    # The packet that waits for the token bucket is one of the 127 (`qdisc_peek_dequeued`).
     "sfq": ['{ kind = "sfq", packets = 126 }'],
-    # No token bucket, but CAKE's own shaper: 10 Mbit/s counted on the Ethernet frame.
+    # It has no token bucket, but CAKE's own shaper: 10 Mbit/s, counted on Ethernet frames.
     "cake-10mbit": ['{ kind = "cake", bandwidth = "9907529 bit/s" }'],
 }
-"""The kernel's disciplines in ours, each reading of what is not known."""
+"""The kernel's disciplines as ours; several where something about the kernel's run is not known."""
 
 _SHAPERS = {"cake-10mbit": "10 Gbit/s"}
 """The rate of the link below a discipline that shapes."""
 
 
 def kernel_rows() -> list[Measured]:
-    """The kernel's file, its flows summed up."""
+    """The numbers in the kernel's file, with the flows added up."""
     grouped = groupby(values.lines("linux_aqm.csv"), lambda line: (line["queue"], line["cc"]))
     rows = []
     for (queue, control), group in grouped:
@@ -103,7 +102,7 @@ def _quantities(
 
 
 def scenario(queue: str, control: str, rate: str | None = None) -> Scenario:
-    """The set-up with one queue, as a scenario file has it, one control and a rate of the link."""
+    """The scenario with one queue (as a scenario file writes it), one control and a link rate."""
     settings: dict[str, str | float | bool] = {
         "flows.bulk.transport.cc.kind": control,
         "links.wan.queue": queue,
@@ -116,7 +115,7 @@ def scenario(queue: str, control: str, rate: str | None = None) -> Scenario:
 def compare(
     rows: Sequence[Measured], replications: int = REPLICATIONS, jobs: int = 1
 ) -> Iterator[Value]:
-    """The kernel's numbers beside ours, each queue and control as soon as it is computed."""
+    """The kernel's numbers beside ours; each queue and control is yielded once computed."""
     for key, quantities in values.settings(rows):
         rate = _SHAPERS.get(key["queue"])
         readings = [scenario(queue, key["control"], rate) for queue in _QUEUES[key["queue"]]]

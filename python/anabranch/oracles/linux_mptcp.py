@@ -1,13 +1,13 @@
-"""MPTCP of profile `linux_6` beside the MPTCP of Linux 6.12, and TCP on one of its two paths.
+"""MPTCP of profile `linux_6` and the MPTCP of Linux 6.12, and TCP on one of its two paths.
 
-Two equal paths without loss, subflows that are not coupled: what two paths carry is to be twice
-what one does. Nothing in these runs is random, so one run of each is compared with one of the
-kernel's.
+The paths are equal and have no loss, and the subflows are not coupled: two paths should carry twice
+as much as one. Nothing in these runs is random, so one run of each is compared with one run of the
+kernel.
 
 Then the first path turns black, for good or for 5 s, and the longest time without new data or the
-goodput is compared. They depend on how full the queue is at that moment, which no two
-implementations agree on after 10 s of sawteeth: the kernel's number is a mean over its runs, ours
-turn black at several times, and the kernel's has their range to lie in.
+goodput is compared. These depend on how full the queue is at that moment, on which no two
+implementations agree after 10 s of sawteeth. So the kernel's number is a mean over its runs, and
+our runs turn black at several times, which gives a range that the kernel's number should lie in.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,16 +34,16 @@ CAPTIONS = {
     "linux-mptcp": "Our means and 95 % ranges as shares of Linux's numbers, a line for each row of"
     " the table."
 }
-"""Of the figures."""
+"""The captions of the figures."""
 KEYS = 3
-"""How many of them say what a row is."""
+"""How many columns, from the first one on, say what a row is."""
 
 CAUSES = values.CAUSES | {
     "b": "the kernel's send buffer, which follows the windows, is full before the subflow has "
     "failed: the other one is idle by then and sends a fragment again with each interval",
     "c": "BBR's round-trip times are longer in the kernel, 73 to 88 ms, and with them the interval",
 }
-"""What makes a deviation."""
+"""What causes a deviation."""
 
 _BLACK = "path 1 black"
 _BACKUP = "path 1 black, path 2 a backup"
@@ -54,16 +54,18 @@ _KNOWN = {
     (_BLACK, "bbr"): "c",
     (_BACKUP, "bbr"): "c",
 }
-"""Causes that were found by looking at the kernel's counters and timers, by case and control."""
+"""Causes found in the kernel's counters and timers, by case and control."""
 
 _BLACK_FROM_S = [8.0 + 0.5 * step for step in range(9)]
-"""When path 1 turns black in ours: about a sawtooth with the kernel's 10 s in its middle."""
+"""When path 1 turns black in our runs, in seconds: about one sawtooth, with the kernel's 10 s in
+its middle.
+"""
 
 _BUFFERS = 'send_buffer = "16 MiB", receive_buffer = "16 MiB"'
 
 
 def kernel_rows() -> list[Measured]:
-    """The kernel's file; a path that nothing crosses is left out."""
+    """The numbers in the kernel's file; paths that nothing crosses are left out."""
     rows = []
     for line in values.lines("linux_mptcp.csv"):
         key = {"case": line["case"], "control": line["cc"]}
@@ -87,14 +89,17 @@ def kernel_rows() -> list[Measured]:
 
 
 def _blackout(line: dict[str, str]) -> tuple[str, str]:
-    """The case and the control of a line of the kernel's runs in which a path turns black."""
+    """The case and the control of a line of the kernel's file whose run has a blackout."""
     if line["black_to_s"]:
         return _RETURNS, line["cc"]
     return _BACKUP if line["path2"] == "backup" else _BLACK, line["cc"]
 
 
 def scenario(case: str, control: str, black_from_s: float | None = None) -> Scenario:
-    """The set-up with one transport and control; path 1 turns black then, if at all."""
+    """The scenario with one transport and control.
+
+    Path 1 turns black at that time, if one is given.
+    """
     cc = f'cc = {{ kind = "{control}" }}'
     kind = case if case in ("mptcp", "tcp") else "mptcp"
     backup = "backup = [1], " if case == _BACKUP else ""
@@ -111,7 +116,7 @@ def scenario(case: str, control: str, black_from_s: float | None = None) -> Scen
 def compare(
     rows: Sequence[Measured], replications: int = REPLICATIONS, jobs: int = 1
 ) -> Iterator[Value]:
-    """The kernel's numbers beside ours, each transport and control as soon as it is computed."""
+    """The kernel's numbers beside ours; each transport and control is yielded once computed."""
     runs = [(0, replication) for replication in range(replications)]
     for key, quantities in values.settings(rows):
         case, control = key["case"], key["control"]

@@ -1,12 +1,12 @@
-"""SCTP of profile `linux` beside the SCTP of Linux 6.12 when paths turn black.
+"""SCTP of profile `linux` and the SCTP of Linux 6.12 when paths turn black.
 
-The kernel was measured once for each setting, in virtual time; what is random in it (the phase of
-its timer wheel, the jitter of its heartbeats) was drawn once. Ours is drawn for each of many
-replications, so that the kernel's number has a mean to be compared with and a range to lie in.
+The kernel was measured once for each setting, in virtual time, so what is random in it (the phase
+of its timer wheel, the jitter of its heartbeats) was drawn once. Ours is drawn for each of many
+replications, so the kernel's number can be compared with a mean and a range.
 
 There are four set-ups: `black` (path 1 of two turns black), `all_black` (both do), `return` (path 1
-comes back), and `hb100` (heartbeats every 100 ms). Path 1 is the primary one, our path 0. Times are
-compared as times since the path turned black, or since it came back.
+comes back), and `hb100` (heartbeats every 100 ms). Path 1, our path 0, is the primary path. Times
+count from when the path turned black, or from when it came back.
 """
 
 import csv
@@ -45,7 +45,7 @@ CAUSES = {
     "a": "random heartbeat times: the kernel's is one draw, ours is the mean of all",
     "b": "random heartbeat times: it happens in some runs only, or after the kernel's run ended",
 }
-"""What makes a deviation; docs/linux-sctp.md has the evidence."""
+"""What causes a deviation; docs/linux-sctp.md has the evidence."""
 
 REPLICATIONS = 1000
 
@@ -53,7 +53,7 @@ REPLICATIONS = 1000
 def compare(
     rows: Sequence[Mapping[str, str]], replications: int = REPLICATIONS, jobs: int = 1
 ) -> Iterator[Row]:
-    """The kernel's rows beside ours, each as soon as it is computed."""
+    """The kernel's rows beside ours; each is yielded once computed."""
     for row in rows:
         setup = SETUPS[row["setup"]]
         ours = _ours_of(scenario(row), setup, replications, jobs)
@@ -67,11 +67,11 @@ def compare(
 
 
 _RUNS_AT_ONCE = 50
-"""With traces, which are held in memory."""
+"""How many runs with traces are computed together, as traces are held in memory."""
 
 
 def _ours_of(one: Scenario, setup: Setup, replications: int, jobs: int) -> dict[str, list[float]]:
-    """Quantity -> one value for each replication; NaN: it never happens."""
+    """Quantity -> one value for each replication; NaN if it never happens."""
     runs = [(0, number) for number in range(math.ceil(replications / setup.runs_per_trace))]
     scalars = {name: q.scalar for name, q in setup.quantities.items() if q.scalar is not None}
     if not setup.is_traced:
@@ -91,7 +91,7 @@ def _ours_of(one: Scenario, setup: Setup, replications: int, jobs: int) -> dict[
 
 
 def _traced(tables: Mapping[str, Mapping[str, list[Any]]]) -> dict[str, float]:
-    """When the association is lost, path 1 comes back, data and heartbeats leave: first times."""
+    """When first the association is lost, path 1 comes back, data and heartbeats leave."""
     times: dict[str, float] = {}
     events = tables["events"]
     for time_s, side, event, detail in zip(
@@ -128,9 +128,9 @@ def _value(written: float, ours: Sequence[float], origin: float, observed_s: flo
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """One line a row: the kernel's number, our mean, least and most, and the verdict.
+    """One line for each row: the kernel's number, our mean, least and largest, and verdict.
 
-    Empty where a set-up does not have the quantity.
+    A cell is empty where a set-up does not have the quantity.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -152,7 +152,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Every value with its key, deviation, verdict and cause; null: it never happens."""
+    """Every value with its key, deviation, verdict and cause; null if it never happens."""
     return [
         {
             "key": row.key,
@@ -171,7 +171,7 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """How many values of each quantity have which verdict, a sentence for each set-up."""
+    """How many values of each quantity have which verdict, in a sentence for each set-up."""
     words = {"within": "within 10 %", "in_range": "in our 95 % range", "outside": "outside"}
     counted = counts(rows)
     sentences = []
@@ -198,7 +198,7 @@ def counts(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
-    """Ours and the kernel's for the same traffic, and ours over the closed form."""
+    """Our times and the kernel's for the same traffic, and ours over the closed form."""
     return {
         "linux-sctp": linux_sctp_figures.failover(),
         "linux-sctp-times": linux_sctp_figures.times(rows),
@@ -207,11 +207,11 @@ def figures(rows: Sequence[Row]) -> dict[str, Figure]:
 
 
 def heartbeat_test(rows: Sequence[Row]) -> tuple[int, float]:
-    """Whether the kernel's times that heartbeats decide look like draws from ours.
+    """Tests whether the kernel's times that heartbeats decide look like draws from ours.
 
-    If they do, the shares of ours that are below them are uniformly distributed. Number of rows,
-    and p-value of the Kolmogorov-Smirnov test; NaN without such a row. The rows are those of one
-    set-up, where ours differ by more than the tolerance.
+    If they do, the shares of our times below them are uniformly distributed. Gives the number of
+    rows and the p-value of the Kolmogorov-Smirnov test; NaN if there are no rows. Only rows of one
+    set-up count whose times in our runs differ by more than the tolerance.
     """
     tested = [(row, row.setup.tested) for row in rows]
     values = [row.values[name] for row, name in tested if name is not None]
@@ -224,7 +224,7 @@ def heartbeat_test(rows: Sequence[Row]) -> tuple[int, float]:
 
 
 def tables(rows: Sequence[Row]) -> list[tuple[str, tuple[str, ...], list[Row]]]:
-    """For each set-up its text, the heads of its table and its rows."""
+    """For each set-up its text, the heads of its table, and its rows."""
     return [(setup.text, heads(name), of_setup(rows, name)) for name, setup in SETUPS.items()]
 
 
@@ -243,7 +243,7 @@ CAPTIONS = {
     "linux-sctp-times": "Every time of the tables, ours over the kernel's, with our 95 % ranges.",
     "failover-closed-form": "Dots are ours, lines the closed form of docs/failover.md.",
 }
-"""Of the figures."""
+"""The captions of the figures."""
 
 MEANINGS = {
     "gap_ms": "the longest time without a delivery",
@@ -258,16 +258,16 @@ MEANINGS = {
     "available_s": "when path 1 was active again",
     "first_data_p1_s": "the first data on path 1 after its return",
 }
-"""Quantity -> what it is; times are those of the run."""
+"""Quantity -> its meaning; times are those of the run."""
 
 
 def shades(row: Row) -> dict[int, Verdict]:
-    """The columns of a row of `cells` that verdicts are about."""
+    """The columns of a row of `cells` that have a verdict."""
     return {KEYS + 3 * i + 1: value.verdict for i, value in enumerate(row.values.values())}
 
 
 KEYS = len(SETTINGS)
-"""How many of them say what a row is."""
+"""How many columns, from the first one on, say what a row is."""
 
 
 def cells(row: Row) -> list[str]:

@@ -1,4 +1,4 @@
-"""The figures of `linux_sctp`: ours over the kernel's, for the same traffic."""
+"""The figures of `linux_sctp`: our times over the kernel's, for the same traffic."""
 
 import math
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from anabranch.oracles.linux_sctp_rows import BLACKOUT_S, SETUPS, TOLERANCE, Row
 
 _PATH_MAX_RETRANS = tuple(range(1, 6))
 _DASHES: dict[int, Literal["-", "--"]] = {100: "-", 1_000: "-", 10_000: "--", 60_000: "-"}
-"""RTO.Max in ms -> the line, so that none is hidden below another."""
+"""RTO.Max in ms -> the style of its line, chosen so that no line hides another."""
 _RUNS = 20
-"""Of each point of the curves."""
+"""Runs for each point of the curves."""
 _SHORTEST_S = 0.05
-"""The axes of `times` start here."""
+"""Where the axes of `times` begin, in seconds."""
 
 
 def failover(jobs: int = 1) -> Figure:
     """Time to declare a path down, and the longest gap in deliveries, against Path.Max.Retrans.
 
-    Without the potentially failed state, in the set-up in which the kernel was measured.
+    It is without the potentially failed state, in the set-up in which the kernel was measured.
     """
     kernel = [row for row in linux_sctp_rows.kernel_rows() if row["setup"] == "black"]
     kernel = [row for row in kernel if row["pf"] == "off"]
@@ -38,7 +38,7 @@ def failover(jobs: int = 1) -> Figure:
             rows = [row for row in kernel if row["rto_min_ms"] == str(low)]
             rows = [row for row in rows if row["rto_max_ms"] == str(high)]
             curves = zip(*(_ours(rows[0], pmr, jobs) for pmr in _PATH_MAX_RETRANS), strict=True)
-            # Curves with a higher RTO.Max lie below: they agree until the limit is reached.
+            # Curves with a higher RTO.Max lie below: they coincide until the limit is reached.
             look, order = _DASHES[high], 3 - high / 60_000
             for axes, ours in zip((down, gap), curves, strict=True):
                 axes.plot(_PATH_MAX_RETRANS, ours, color=colour, linestyle=look, zorder=order)
@@ -68,7 +68,7 @@ def failover(jobs: int = 1) -> Figure:
 
 
 def _ours(row: dict[str, str], path_max_retrans: int, jobs: int) -> tuple[float, float]:
-    """Ours for the setting of a kernel's row with another Path.Max.Retrans: mean times, in s."""
+    """Our mean times in s for the setting of a kernel's row with another Path.Max.Retrans."""
     one = linux_sctp_rows.scenario({**row, "pmr": str(path_max_retrans)})
     columns = _engine.run_batch(one, [(0, number) for number in range(_RUNS)], jobs)
     inactive = fmean(columns["call.sctp.a.path0.first_inactive_s"]) - BLACKOUT_S
@@ -76,7 +76,7 @@ def _ours(row: dict[str, str], path_max_retrans: int, jobs: int) -> tuple[float,
 
 
 def times(rows: Sequence[Row]) -> Figure:
-    """Every time of every set-up: our mean and range over the kernel's draw."""
+    """All times of all set-ups: our mean and range over the kernel's single draw."""
     setups = [name for name in SETUPS if linux_sctp_rows.of_setup(rows, name)]
     with plots.style():
         figure = plots.blank(9, 2.6 + 2.6 * ((len(setups) + 1) // 2))
@@ -139,7 +139,7 @@ def _draw_times(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def _plain(value: float, _position: float) -> str:
-    """A number on a logarithmic axis as people write it."""
+    """A number on a logarithmic axis in plain form."""
     return f"{value:g}"
 
 

@@ -1,4 +1,4 @@
-"""The kernel's rows of `linux_sctp`: set-ups, settings, numbers, and ours beside one of them."""
+"""The kernel's rows of `linux_sctp`: set-ups, settings and numbers, with ours beside them."""
 
 import csv
 import math
@@ -21,42 +21,42 @@ TOLERANCE = 0.10
 SETTINGS = ("pmr", "pf", "rto_initial_ms", "rto_min_ms", "rto_max_ms")
 
 KEY = ("setup", *SETTINGS)
-"""What says which row of the kernel's files it is."""
+"""The columns that identify a row of the kernel's files."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of the kernel's file, and where ours is."""
+    """A column of the kernel's file, and where our value is found."""
 
     scalar: str | None = None
-    """Our scalar; if there is none, a trace has it (`_traced`)."""
+    """Our scalar; if there is none, the value comes from a trace (`_traced`)."""
     origin: float = BLACKOUT_S
-    """What it is counted from, in seconds."""
+    """The time from which it counts, in seconds."""
     is_random: bool = False
-    """Whether the random times of heartbeats decide it where unanswered ones count as errors."""
+    """Whether the random times of heartbeats decide it if unanswered heartbeats count as errors."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What was done to the paths, and what was measured."""
+    """What happened to the paths, and what was measured."""
 
     file: str
-    """The kernel's numbers."""
+    """The file with the kernel's numbers."""
     text: str
     """The set-up in a few words."""
     quantities: dict[str, Quantity]
     tested: str | None = None
     """The quantity whose random times are tested against our distribution."""
     settings: dict[str, str] = field(default_factory=dict)
-    """What differs from `linux_sctp_failover.toml`."""
+    """Settings that differ from `linux_sctp_failover.toml`."""
     observed_s: float = math.inf
-    """The kernel's run was at least so long."""
+    """A lower bound of the length of the kernel's run, in seconds."""
     runs_per_trace: int = 1
-    """Only one of so many replications is run: traces take their time."""
+    """Only one of this many replications is run, as traces take time."""
 
     @property
     def is_traced(self) -> bool:
-        """Whether ours comes from traces, too."""
+        """Whether some of our values come from traces."""
         return any(quantity.scalar is None for quantity in self.quantities.values())
 
 
@@ -79,7 +79,7 @@ SETUPS: dict[str, Setup] = {
             "first_unreachable_s": _path(0, "first_inactive_s", is_random=True),
         },
         tested="first_unreachable_s",
-        # The latest event in the kernel's file.
+        # The time of the latest event in the kernel's file.
         observed_s=89.511523,
     ),
     "all_black": Setup(
@@ -147,7 +147,7 @@ SETUPS: dict[str, Setup] = {
 
 @dataclass(frozen=True)
 class Value:
-    """One of the kernel's numbers beside ours. NaN: it never happens."""
+    """One of the kernel's numbers beside ours; NaN means that it never happens."""
 
     kernel: float
     mean: float
@@ -159,7 +159,7 @@ class Value:
     """The share of these that are below the kernel's number."""
     origin: float
     observed_s: float = math.inf
-    """How long the kernel was observed at least."""
+    """How long the kernel was observed at least, in seconds."""
 
     @property
     def deviation(self) -> float:
@@ -171,7 +171,7 @@ class Value:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the mean is within the tolerance, or else the kernel's within our range."""
+        """Whether our mean is within the tolerance, or else the kernel's within our range."""
         if math.isnan(self.kernel):
             never = self.happens < 1 or self.high > self.observed_s
             return "within" if self.happens == 0 else "in_range" if never else "outside"
@@ -182,14 +182,14 @@ class Value:
 
 @dataclass(frozen=True)
 class Row:
-    """One setting."""
+    """All values of one setting."""
 
     key: dict[str, str]
     values: dict[str, Value]
 
     @property
     def setup(self) -> Setup:
-        """Its set-up."""
+        """The set-up that the row belongs to."""
         return SETUPS[self.key["setup"]]
 
     @property
@@ -198,7 +198,7 @@ class Row:
         return ",".join(self.key.values())
 
     def cause(self, name: str) -> str:
-        """The letter of what makes a value deviate by more than the tolerance; `?` if unknown."""
+        """The letter for the cause of a deviation above the tolerance; `?` if it is unknown."""
         value = self.values[name]
         if value.verdict == "within":
             return ""
@@ -224,7 +224,7 @@ def kernel_rows() -> list[dict[str, str]]:
 
 
 def scenario(row: Mapping[str, str]) -> Scenario:
-    """The set-up with one row's settings."""
+    """The scenario of a set-up with one row's settings."""
     transport = "flows.call.transport"
     settings: dict[str, str | float | bool] = {
         **SETUPS[row["setup"]].settings,
@@ -256,4 +256,4 @@ HEADS = {
     "available_s": "up again, s",
     "first_data_p1_s": "data 1, s",
 }
-"""Quantity -> what its columns are called."""
+"""Quantity -> the heads of its columns."""

@@ -1,4 +1,4 @@
-"""TCP of profile `linux_6` beside the TCP of Linux 6.12, and beside ns-3, on one lossy bottleneck.
+"""TCP of profile `linux_6`, the TCP of Linux 6.12, and ns-3's, on one lossy bottleneck.
 
 The kernel was measured three times for each congestion control and loss, 30 s each, with the same
 three patterns of loss for every control; ours is the mean of many replications. ns-3's numbers are
@@ -32,7 +32,7 @@ Verdict = Literal["within", "in_interval", "outside"]
 TOLERANCE = 0.10
 REPLICATIONS = 100
 SEGMENT_BYTES = 1448
-"""Data in a full segment with timestamps."""
+"""Bytes of data in a full segment with timestamps."""
 
 HEADS = (
     "control",
@@ -52,21 +52,24 @@ HEADS = (
 CAPTIONS = {
     "linux-tcp-windows": "One run of ours (blue) over one of the kernel's (orange), in segments."
 }
-"""Of the figures."""
+"""The captions of the figures."""
 KEYS = 2
-"""How many of them say what a row is."""
+"""How many columns, from the first one on, say what a row is."""
 
 CAUSES = {
     "a": "the kernel's three patterns of loss lost fewer or more packets than the nominal share",
 }
-"""What makes a deviation; docs/linux-tcp.md has the evidence."""
+"""What causes a deviation; docs/linux-tcp.md has the evidence."""
 
 _NS3_NAMES = {"reno": "LinuxReno", "westwood": "WestwoodPlus", "highspeed": "HighSpeed"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One congestion control at one loss. Goodputs in kbit/s, half-widths of 95 % intervals."""
+    """One congestion control at one loss.
+
+    Goodputs are in kbit/s, half-widths those of 95 % intervals.
+    """
 
     control: str
     loss_percent: str
@@ -75,13 +78,13 @@ class Row:
     ours: float
     half_width: float
     ours_at_its_loss: float
-    """Ours where packets are lost with the shares that the kernel's three runs lost."""
+    """Our goodput with the shares of lost packets that the kernel's three runs had."""
     ns3: float
-    """NaN where ns-3 was not measured."""
+    """ns-3's goodput; NaN where it was not measured."""
     kernel_runs: tuple[float, ...] = ()
     """The kernel's goodput with each of its patterns of loss."""
     lost: tuple[float, ...] = ()
-    """The share of the packets that each of them lost."""
+    """The share of packets that each of the kernel's runs lost."""
 
     @property
     def deviation(self) -> float:
@@ -90,17 +93,17 @@ class Row:
 
     @property
     def deviation_at_its_loss(self) -> float:
-        """The same where as many packets are lost as in the kernel's runs."""
+        """Our mean at the kernel's own losses as a share of the kernel's mean, less one."""
         return self.ours_at_its_loss / self.kernel - 1
 
     @property
     def ns3_deviation(self) -> float:
-        """The same of ns-3."""
+        """ns-3's mean as a share of the kernel's, less one."""
         return self.ns3 / self.kernel - 1
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the mean is within the tolerance, or else within the combined interval."""
+        """Whether our mean is within the tolerance, or else within the combined interval."""
         if abs(self.deviation) <= TOLERANCE:
             return "within"
         half_width = math.hypot(self.kernel_half_width, self.half_width)
@@ -108,7 +111,7 @@ class Row:
 
     @property
     def cause(self) -> str:
-        """The letter of what makes a deviation outside; `?` if unknown."""
+        """The letter for the cause of a deviation outside of these; `?` if it is unknown."""
         if self.verdict != "outside":
             return ""
         return "a" if abs(self.deviation_at_its_loss) <= TOLERANCE else "?"
@@ -116,18 +119,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Measured:
-    """What others measured at one congestion control and loss, in kbit/s."""
+    """The goodputs that others measured at one congestion control and loss, in kbit/s."""
 
     control: str
     loss_percent: str
     kernel: tuple[float, ...]
     lost: tuple[float, ...]
-    """The share of the packets behind the queue that each of the kernel's runs lost."""
+    """The share of packets after the queue that each of the kernel's runs lost."""
     ns3: float
 
 
 def kernel_rows() -> list[Measured]:
-    """The kernel's file and ns-3's, one entry for each control and loss."""
+    """The entries of the kernel's file and ns-3's, one for each control and loss."""
     ns3 = {
         (line["cc"], round(float(line["loss"]) * 100, 6)): float(line["goodput_mbps"]) * 1e3
         for line in _lines("ns3_tcp_loss.csv")
@@ -155,7 +158,7 @@ def _lines(name: str) -> list[dict[str, str]]:
 
 
 def scenario(control: str, loss: float) -> Scenario:
-    """The set-up with one control and one share of lost packets."""
+    """The scenario with one control and one share of lost packets."""
     text = (files(__package__) / "linux_tcp_10mbit.toml").read_text("utf-8")
     settings: dict[str, str | float | bool] = {
         "flows.bulk.transport.cc.kind": control,
@@ -167,14 +170,14 @@ def scenario(control: str, loss: float) -> Scenario:
 def compare(
     rows: Sequence[Measured], replications: int = REPLICATIONS, jobs: int = 1
 ) -> Iterator[Row]:
-    """The kernel's rows beside ours, each as soon as it is computed."""
+    """The kernel's rows beside ours; each is yielded once computed."""
     for row in rows:
         share = float(row.loss_percent) / 100
         nominal = _goodputs(row.control, share, replications, jobs)
         ours, half_width, _ = mean_interval(nominal)
         few = -(-replications // len(row.lost))
         at_its_loss = [
-            # Without loss it is what has just been computed.
+            # Without loss this has just been computed.
             nominal if lost == share else _goodputs(row.control, lost, few, jobs)
             for lost in row.lost
         ]
@@ -203,7 +206,7 @@ def _finite(half_width: float) -> float:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """How far we are from the kernel over all cells with loss, and how far ns-3 is."""
+    """How far our numbers and ns-3's are from the kernel's, over all cells with loss."""
     lossy = [row for row in rows if float(row.loss_percent) > 0]
     both = [row for row in lossy if not math.isnan(row.ns3)]
     verdicts = [row.verdict for row in rows]
@@ -220,9 +223,9 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """What to know before the table: where all controls deviate to the same side, and why.
+    """What readers should know first: where all controls deviate to the same side, and why.
 
-    Every control of the kernel saw the same patterns of loss, so there are as many samples of the
+    Every control of the kernel met the same patterns of loss, so there are as many samples of the
     deviation as there are patterns, however many controls there are.
     """
     lines = []
@@ -274,12 +277,12 @@ def cells(row: Row) -> list[str]:
 
 
 def shades(row: Row) -> dict[int, Verdict]:
-    """The column of a row of `cells` that a verdict is about."""
+    """The column of a row of `cells` that has a verdict."""
     return {6: row.verdict}
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """One line a row."""
+    """One line for each row."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     fields = ("kernel", "kernel_half_width", "ours", "half_width", "ours_at_its_loss", "ns3")
@@ -292,7 +295,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Every row with its deviations, verdict and cause; null: not measured."""
+    """Every row with its deviations, verdict and cause; null where it was not measured."""
     return [
         {
             "key": {"control": row.control, "loss_percent": float(row.loss_percent)},
@@ -326,9 +329,10 @@ def kernel_traces() -> pl.DataFrame:
 
 
 def figures(_rows: Sequence[Row] = ()) -> dict[str, Figure]:
-    """The congestion windows of one of our runs over those of the kernel, a panel for each pair.
+    """The congestion windows of one of our runs over the kernel's, with a panel for each pair.
 
-    Without loss both see the same; with loss the patterns differ, and so do the reductions.
+    Without loss both meet the same conditions; with loss the patterns differ, and so do the
+    reductions.
     """
     kernel = kernel_traces()
     losses = kernel["loss_percent"].unique(maintain_order=True).to_list()

@@ -1,8 +1,9 @@
-"""Two TCP flows and UDP through one queue, beside ns-3.44.
+"""Two TCP flows and UDP through one queue, compared with ns-3.44.
 
 ns-3's numbers are means over ten runs, each until both flows together had delivered 4 MB. Ours are
-means over runs that end at the same point: each is run twice, first to learn when that is. How its
-UDP packets are spaced is not known, so that half of ours have equal intervals and half Poisson's.
+means over runs that end at the same point: each is run twice, first to learn when that is. How
+ns-3's UDP packets are spaced is not known, so half of our runs have equal intervals and half have
+Poisson's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,9 +33,9 @@ CAPTIONS = {
     "ns3-shared-queue": "Our means and 95 % ranges as shares of ns-3's numbers, a line for each row"
     " of the table."
 }
-"""Of the figures."""
+"""The captions of the figures."""
 KEYS = 5
-"""How many of them say what a row is."""
+"""How many columns, from the first one on, say what a row is."""
 
 CAUSES = values.CAUSES | {
     "b": "ns-3.44's recovery gives back too little: proportional rate reduction counts duplicates"
@@ -47,7 +48,7 @@ CAUSES = values.CAUSES | {
     "f": "how far apart the two flows started is not known, and decides which packets a drop-tail"
     " queue loses in slow start: 20 ms apart, ours drops 66 instead of 92 at 1 Mbit/s",
 }
-"""What makes a deviation; docs/ns3-shared-queue.md has the evidence."""
+"""What causes a deviation; docs/ns3-shared-queue.md has the evidence."""
 
 _COLUMNS = {
     "goodput_frac": "goodput / C",
@@ -60,7 +61,7 @@ _COLUMNS = {
     "sojourn_mean_ms": "sojourn",
     "sojourn_p95_ms": "p95 sojourn",
 }
-"""Columns of ns-3's file and what they are called here."""
+"""Columns of ns-3's file, and what they are called here."""
 
 _TIMES = ("rtt A", "rtt B", "sojourn", "p95 sojourn")
 
@@ -72,22 +73,23 @@ _QUEUES = {
 
 _COMMON = (
     'kind = "tcp", cc = { kind = "reno" }, measure = true,'
-    # Only the receiver's window limits. ns-3's application fills its send buffer of as many bytes
-    # with each acknowledgement; ours, as in Linux, waits until a third is free, and then bursts.
+    # Only the receiver's window limits the flows. ns-3's application refills its send buffer of the
+    # same size with each acknowledgement; ours, as in Linux, waits until a third is free, and then
+    # bursts.
     ' send_buffer = "1 MiB", receive_buffer = "64 KiB", loss_detection = "dupacks",'
     " tail_loss_probe = false, f_rto = false, undo = false"
 )
 _TRANSPORTS = {
-    # LinuxReno, SACK, proportional rate reduction (ns-3's default).
+    # ns-3's default: LinuxReno, SACK, proportional rate reduction.
     "linux": f'{{ {_COMMON}, profile = "linux_6", receive_autotuning = false, quick_acks = 0,'
     ' compressed_ack_delay = "0 s", rto_estimator = "rfc6298" }',
     "old": f'{{ {_COMMON}, profile = "rfc", sack = false }}',
 }
-"""ns-3's profiles: neither RACK nor probes of the tail."""
+"""ns-3's profiles, which have neither RACK nor tail loss probes."""
 
 
 def kernel_rows() -> list[Measured]:
-    """ns-3's file."""
+    """The numbers in ns-3's file."""
     return [
         Measured({head: line[key] for key, head in _KEYS.items()}, ours, float(line[name]))
         for line in values.lines("ns3_shared_queue.csv")
@@ -98,7 +100,7 @@ def kernel_rows() -> list[Measured]:
 def scenario(
     key: Mapping[str, str], spacing: str = "cbr", duration_s: float | None = None
 ) -> Scenario:
-    """The set-up with one setting."""
+    """The scenario with one setting."""
     rate = float(key["rate"]) * 1e6
     transport = _TRANSPORTS[key["profile"]]
     settings: dict[str, str | float | bool] = {
@@ -111,7 +113,7 @@ def scenario(
         "flows.udp.app.intervals.kind": spacing,
         "flows.udp.app.rate": f"{rate / 4 * 1430 / 1460:.0f} bit/s",
     }
-    # Without a duration, long enough for half of the rate.
+    # Without a given duration, the run is long enough for half of the rate.
     longest = DELIVERED_BYTES * 8 / (rate / 2)
     settings["run.duration"] = f"{longest if duration_s is None else duration_s:.4f} s"
     return load(values.text("ns3_shared_queue.toml"), settings)
@@ -120,7 +122,7 @@ def scenario(
 def compare(
     rows: Sequence[Measured], replications: int = REPLICATIONS, jobs: int = 1
 ) -> Iterator[Value]:
-    """ns-3's numbers beside ours, each setting as soon as it is computed."""
+    """ns-3's numbers beside ours; each setting is yielded once computed."""
     with ThreadPoolExecutor(jobs) as pool:
         for key, quantities in values.settings(rows):
             readings = [
@@ -140,7 +142,7 @@ def compare(
 
 
 def _cause(key: Mapping[str, str], row: Measured, mean: float) -> str:
-    """What makes a deviation outside of our range."""
+    """The cause of a deviation outside of our range."""
     rate = float(key["rate"])
     packet = 1460 * 8 / rate / 1e3 if row.quantity in _TIMES else 1.0
     if row.quantity != "dropped" and abs(mean - row.theirs) < packet:

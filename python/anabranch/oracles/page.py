@@ -1,4 +1,4 @@
-"""The page of a comparison with other implementations."""
+"""The page of a comparison with another implementation."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +16,7 @@ _SHADES: dict[str, Shade] = {
     "in_interval": "open",
     "outside": "not_reproduced",
 }
-"""By verdict."""
+"""The shade of a verdict."""
 
 
 def write(oracle: Any, rows: list[Any], replications: int, folder: Path) -> list[Path]:
@@ -27,11 +27,11 @@ def write(oracle: Any, rows: list[Any], replications: int, folder: Path) -> list
     oracle
         The module of the comparison.
     rows
-        As its `compare` gives them.
+        The rows, as the module's `compare` gives them.
     replications
         Runs of each row.
     folder
-        Where they go.
+        The folder for the page and the figures.
     """
     figures = oracle.figures(rows)
     drawn = drawing.draw({name: partial(figures.__getitem__, name) for name in figures}, folder)
@@ -41,7 +41,7 @@ def write(oracle: Any, rows: list[Any], replications: int, folder: Path) -> list
 
 
 def of(oracle: Any, rows: list[Any], replications: int, captions: dict[str, str]) -> Page:
-    """What the page says."""
+    """The content of the page."""
     verdicts = [row["verdict"] for row in oracle.as_json(rows)]
     within, outside = (verdicts.count(word) for word in ("within", "outside"))
     title = (oracle.__doc__ or "").splitlines()[0].rstrip(".").replace("`", "")
@@ -65,9 +65,9 @@ def of(oracle: Any, rows: list[Any], replications: int, captions: dict[str, str]
 
 
 def _table(oracle: Any, name: str, heads: Sequence[str], part: list[Any]) -> Table:
-    """Without empty columns; where each quantity has a cause, it stands behind our number.
+    """A table without empty columns; where quantities have a cause, it stands behind our number.
 
-    In columns of their own the causes would make the table wider than a screen.
+    In columns of their own, the causes would make the table wider than a screen.
     """
     lines = [oracle.cells(row) for row in part]
     causes = [i for i, head in enumerate(heads) if head.endswith(": cause")]

@@ -1,4 +1,4 @@
-"""What comparisons have in common that put one number beside another: rows and how to show them."""
+"""What comparisons share that put one number beside another: rows, and how to show them."""
 
 import csv
 import io
@@ -42,15 +42,15 @@ UNITS = {
     "sojourn": "ms",
     "p95 sojourn": "ms",
 }
-"""Of the quantities of all these comparisons."""
+"""The units of the quantities in all these comparisons."""
 
 CAUSES = {IN_RANGE: "theirs lies in the range in which ours does with 95 %"}
-"""Causes that all these comparisons know."""
+"""Causes that all these comparisons share."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One quantity of one setting, as others measured it."""
+    """One quantity of one setting, as another implementation has it."""
 
     key: Mapping[str, str]
     quantity: str
@@ -59,7 +59,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Value:
-    """The same beside ours: the mean, and a range with 95 % of what is to be expected."""
+    """The same quantity with our mean, and a range where 95 % of such results would lie."""
 
     key: Mapping[str, str]
     quantity: str
@@ -68,7 +68,7 @@ class Value:
     low: float
     high: float
     known: str = ""
-    """The letter of the cause if it is outside."""
+    """The letter of the cause if their number is outside of the range."""
 
     @property
     def deviation(self) -> float:
@@ -79,26 +79,26 @@ class Value:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the mean is within the tolerance, or else their number in our range."""
+        """Whether our mean is within the tolerance, or else their number within our range."""
         if abs(self.deviation) <= TOLERANCE:
             return "within"
         return "in_range" if self.low <= self.theirs <= self.high else "outside"
 
     @property
     def cause(self) -> str:
-        """The letter of what makes a deviation of more than the tolerance; `?` if unknown."""
+        """The letter for the cause of a deviation above the tolerance; `?` if it is unknown."""
         letters = {"within": "", "in_range": IN_RANGE, "outside": self.known or "?"}
         return letters[self.verdict]
 
 
 def lines(name: str) -> list[dict[str, str]]:
-    """A file of numbers beside this module, its comments left out."""
+    """The lines of a file of numbers beside this module, without comments."""
     text = (files(__package__) / name).read_text("utf-8")
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
 def text(name: str) -> str:
-    """A scenario beside this module."""
+    """The text of a scenario beside this module."""
     return (files(__package__) / name).read_text("utf-8")
 
 
@@ -118,7 +118,7 @@ def quantiles(values: Sequence[float]) -> tuple[float, float]:
 
 
 def range_of_means(values: Sequence[float], count: int) -> tuple[float, float]:
-    """Where the mean of `count` more runs lies with 95 % (Student's prediction interval)."""
+    """The 95 % range for the mean of `count` further runs (Student's prediction interval)."""
     mean, half_width, n = mean_interval(values)
     if not math.isfinite(half_width):
         return mean, mean
@@ -146,12 +146,12 @@ def cells(value: Value) -> list[str]:
 
 
 def shades(value: Value) -> dict[int, Verdict]:
-    """The column of a row of `cells` that a verdict is about."""
+    """The column of a row of `cells` that has a verdict."""
     return {len(value.key) + 3: value.verdict}
 
 
 def number(value: float) -> str:
-    """With as many digits as are of use."""
+    """A number with as many digits as are useful."""
     digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
     return f"{value:.{digits}f}"
 
@@ -176,7 +176,7 @@ def summary(values: Sequence[Value]) -> list[str]:
 
 
 def as_csv(values: Sequence[Value]) -> str:
-    """One line a value."""
+    """One line for each value."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     keys = list(values[0].key) if values else []
@@ -208,14 +208,16 @@ def as_json(values: Sequence[Value]) -> list[dict[str, Any]]:
 
 
 _COLUMNS = 4
-"""Of a figure's panels."""
+"""Panels side by side in a figure."""
 
 _FARTHEST = 2.0
-"""Where a figure's scale ends: what lies beyond would make the rest unreadable."""
+"""Where a figure's scale ends, as a multiple of their number: values beyond it would make the rest
+unreadable.
+"""
 
 
 def figure(values: Sequence[Value], theirs: str) -> Figure:
-    """Our means and ranges over their numbers: a panel a quantity, a line a setting."""
+    """Our means and ranges over their numbers: a panel for each quantity, lines for settings."""
     names = list(dict.fromkeys(value.quantity for value in values))
     settings = list(dict.fromkeys(" ".join(value.key.values()) for value in values))
     columns = min(_COLUMNS, len(names))
@@ -240,7 +242,7 @@ def figure(values: Sequence[Value], theirs: str) -> Figure:
             axes.grid(visible=False)
         grid[0][0].set_yticks(range(len(settings)), settings)
         grid[0][0].set_ylim(len(settings) - 0.5, -0.5)
-        # Of each column the lowest panel that there is.
+        # The lowest panel of each column.
         for axes in grid.flat[max(len(names) - columns, 0) : len(names)]:
             axes.set_xlabel(f"ours / {theirs}'s")
             axes.tick_params(labelbottom=True)
@@ -258,7 +260,7 @@ def figure(values: Sequence[Value], theirs: str) -> Figure:
 
 
 def _share(value: Value, number: float) -> float:
-    """A number over theirs; of nothing, nothing is all."""
+    """A number as a share of theirs; 1 where both are 0."""
     if value.theirs:
         return number / value.theirs
     return 1.0 if number == 0 else math.inf

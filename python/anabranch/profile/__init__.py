@@ -16,7 +16,7 @@ from .estimates import Estimate, Profile, estimate
 from .measurement import Measurement
 
 _PROFILE = re.compile(r"^# Path profile of |^\[links\.", re.MULTILINE)
-"""What a path file has."""
+"""Matches the text of a path file."""
 
 __all__ = ["Estimate", "Measurement", "Profile", "estimate", "measure"]
 
@@ -26,17 +26,17 @@ def measure(
     progress: Callable[[Path], Callable[[int], None]] | None = None,
     interfaces: Sequence[str] = (),
 ) -> Measurement:
-    """Reads a measurement; its kind is told by its content.
+    """Reads a measurement and recognises its kind by its content.
 
     Parameters
     ----------
     files
-        One file, or two captures of the same traffic: that of the sender first.
+        One file, or two captures of the same traffic, with the sender's first.
     progress
-        Asked for each capture for a function that is told how many of its bytes are read.
+        Called for each capture; gives a function that is told how many of its bytes have been read.
     interfaces
-        Of captures with packets of several interfaces: the one that is meant, or of a single
-        capture two, that of the sender first; of two captures one of each.
+        The interfaces to read in captures that have several: one name, or for a single capture two,
+        with the sender's first; for two captures, one of each.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def measure(
         return ping.read_csv(files[0])
     if kinds[0] == "mahimahi":
         return mahimahi.read(files[0])
-    # Two interfaces of one file are two captures.
+    # Two interfaces of one file count as two captures.
     places = list(zip_longest(files * max(1, len(interfaces) // len(files)), interfaces))
     captures = [
         capture.Capture(file, progress(file) if progress is not None else None, interface)
@@ -72,7 +72,7 @@ def measure(
             raise
         for each in captures:
             each.check_interface()
-        # What was left out may be why.
+        # The packets that were left out may be the reason.
         said = [str(error), *(note for each in captures for note in each.notes)]
         raise AnabranchError(f"{named}: {'; '.join(said)}") from None
     for each in captures:
@@ -91,7 +91,7 @@ def _check_interfaces(files: list[Path], kinds: list[str], interfaces: Sequence[
 
 
 def _kind(file: Path) -> str:
-    """`capture`, `ping`, `csv` or `mahimahi`."""
+    """The kind of a file: `capture`, `ping`, `csv` or `mahimahi`."""
     if file.exists() and not file.is_file():
         raise AnabranchError(f"{file}: not a file")
     with file.open("rb") as stream:

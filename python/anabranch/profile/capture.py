@@ -1,8 +1,8 @@
 """Packets of captures: pcap (also with ns) and pcapng, read in pieces.
 
-Frames and headers are taken apart here, only as far as a path's profile needs; a capture may have
-been cut to its headers (`tcpdump -s 128`). What is left out is counted. Formats:
-draft-ietf-opsawg-pcap and -pcapng; link layers by their numbers in the registry of LINKTYPEs.
+Frames and headers are parsed only as far as a path's profile needs them; a capture may contain only
+headers (`tcpdump -s 128`). Packets that are left out are counted. Formats: draft-ietf-opsawg-pcap
+and -pcapng; link layers by their numbers in the registry of LINKTYPEs.
 """
 
 import struct
@@ -22,30 +22,35 @@ MAGICS = {
     b"\xa1\xb2\x3c\x4d": (">", 1),
     b"\x4d\x3c\xb2\xa1": ("<", 1),
 }
-"""First bytes of a pcap file -> its byte order and the unit of its fractions of a second in ns."""
+"""First bytes of a pcap file -> its byte order, and the unit of its fractions of a second in ns."""
 
 PCAPNG = b"\x0a\x0d\x0d\x0a"
 
 _LONGEST = 1 << 24
-"""Bytes of a frame or block above which a file is damaged; captures of loopbacks have 64 KiB."""
+"""Larger frames or blocks, in bytes, mean that a file is damaged; captures of loopbacks have 64
+KiB.
+"""
 
 
 class Packet(NamedTuple):
-    """What of a packet matters; numbers of its transport are taken from `payload` later."""
+    """The parts of a packet that matter here.
+
+    Numbers of its transport are read from `payload` later.
+    """
 
     time_ns: int
-    """Since 1970: as seconds in a float, it would have steps of 200 ns and more."""
+    """Nanoseconds since 1970; seconds in a float would have steps of 200 ns and more."""
     source: bytes
     destination: bytes
     protocol: int
-    """What follows IP's own headers and the extensions of IPv6."""
+    """The protocol after IP's own headers and the extensions of IPv6."""
     identification: int
     octets: int
-    """Length of the IP packet."""
+    """Length of the IP packet in bytes."""
     payload: bytes
-    """What IP carries, as far as it was captured."""
+    """The payload of IP, as far as it was captured."""
     length: int
-    """Its length in the packet."""
+    """The full length of that payload in bytes."""
 
 
 NO_IP = "frames without an IP packet"
@@ -53,30 +58,30 @@ FRAGMENTS = "fragments other than the first of their packet"
 CUT = "packets whose headers are cut off"
 DAMAGED = "packets whose lengths contradict each other"
 UNTIMED = "packets without a time (simple packet blocks)"
-"""What a packet is called that says nothing."""
+"""What packets are called that have no time."""
 
 _Frame = tuple[int, int, int, bytes]
-"""When in ns, the link type, how long it was, and what was captured of it."""
+"""Time in ns, link type, original length in bytes, and captured bytes."""
 
 
 @dataclass
 class Capture:
-    """A capture that is being read."""
+    """A capture file that is being read."""
 
     file: Path
     progress: Callable[[int], None] | None = None
-    """Called with the number of bytes read, now and then."""
+    """Called from time to time with the number of bytes read."""
     interface: str | None = None
-    """The only one whose packets are wanted, by its name or number."""
+    """The only interface whose packets are wanted, by its name or number; None for all."""
     interfaces: Counter[str] = field(default_factory=Counter)
-    """How many frames of each interface the file has, so far, wanted or not."""
+    """The number of frames of each interface read so far, wanted or not."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """How many of what the packets are without, so far."""
+    """What has been left out so far, with the number of frames."""
     damage: str | None = None
-    """Why the file could not be read to its end."""
+    """Why the file could not be read to its end; None where it could."""
 
     def packets(self) -> Iterator[Packet]:
-        """The IP packets of the file; of a damaged or cut file those before the damage."""
+        """The IP packets of the file; from a damaged or cut file, those before the damage."""
         count = 0
         with self.file.open("rb") as stream:
             try:
@@ -96,14 +101,14 @@ class Capture:
                 self.damage = str(damage)
 
     def check_interface(self) -> None:
-        """After its packets: whether it is clear which of them are meant.
+        """Checks, once the packets have been read, that it is clear which interface is meant.
 
         A packet that several interfaces have seen would count several times.
 
         Raises
         ------
         AnabranchError
-            Where there are several interfaces and none is asked for, or not the one that is.
+            Where the file has several interfaces and none is asked for, or lacks the one that is.
         """
         names = ", ".join(self.interfaces)
         if self.interface is None and len(self.interfaces) > 1:
@@ -119,7 +124,7 @@ class Capture:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about what of the file is not used."""
+        """Sentences about the parts of the file that are not used."""
         sentences = left_out(self.left_out, self.file.name)
         if self.damage is not None:
             sentences.append(f"{self.file.name}: {self.damage}; what comes before it is used")
@@ -186,28 +191,28 @@ class Capture:
 
 
 def left_out(counts: Counter[str], file: str = "") -> list[str]:
-    """A sentence for each kind of what is left out."""
+    """A sentence for each kind of packet that is left out."""
     of = f"{file}: " if file else ""
     return [f"{of}left out: {count} {what}" for what, count in sorted(counts.items())]
 
 
 _MARKS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
-"""How a section of pcapng tells its byte order."""
+"""The byte order of a pcapng section, by its mark."""
 
 _PACKET_BLOCKS = {2: "HxxIIII", 6: "IIIII"}
-"""Packet blocks, which are obsolete, and enhanced ones: interface, time, captured, octets."""
+"""Packet blocks (obsolete) and enhanced packet blocks: interface, time, captured length, length."""
 
 _SIMPLE_PACKET = 3
 _WITHOUT_PACKETS = (4, 5, 9, 10, 0xBAD, 0x40000BAD)
-"""Names, statistics, journals, secrets and what is custom."""
+"""Types of blocks without packets: names, statistics, journals, secrets and custom ones."""
 
 
 class _LeftOutError(Exception):
-    """What a frame is that is not used."""
+    """Raised for a frame that is not used; the text says what it is."""
 
 
 class _DamageError(Exception):
-    """Where a file cannot be read on."""
+    """Raised where a file cannot be read any further."""
 
 
 def _exactly(stream: BinaryIO, count: int) -> bytes:
@@ -224,7 +229,7 @@ def _needed(body: bytes, count: int) -> bytes:
 
 
 def _body(stream: BinaryIO, order: str, head: bytes, read: bytes = b"") -> bytes:
-    """The rest of a block, without the length that is repeated at its end."""
+    """The rest of a block, without the length repeated at its end."""
     length = struct.unpack(f"{order}I", head[4:])[0]
     if not 12 + len(read) <= length <= _LONGEST:
         raise _DamageError(f"a block of {length} bytes cannot be; the file is damaged")
@@ -232,11 +237,11 @@ def _body(stream: BinaryIO, order: str, head: bytes, read: bytes = b"") -> bytes
 
 
 class _Interface(NamedTuple):
-    """What a section says about the packets of one interface."""
+    """What a section says about one interface."""
 
     linktype: int
     resolution: int
-    """`if_tsresol`: a negative power of 10, or with the highest bit of 2."""
+    """`if_tsresol`: a negative power of 10, or of 2 if the highest bit is set."""
     offset_s: int
     name: str = ""
     """`if_name`, where it has one."""
@@ -272,16 +277,16 @@ def _interface(order: str, body: bytes) -> _Interface:
 _ETHERNET = 1
 _TAGS = (0x8100, 0x88A8, 0x9100)
 _HEADERS = {
-    **dict.fromkeys((12, 14, 101, 228, 229), 0),  # IP itself
+    **dict.fromkeys((12, 14, 101, 228, 229), 0),  # raw IP
     **dict.fromkeys((0, 108), 4),  # loopbacks of BSD
-    113: 16,  # what Linux captures of all interfaces, and its second version
+    113: 16,  # Linux's captures of all interfaces, and their second version
     276: 20,
 }
 """Link type -> octets before the IP header."""
 
 
 def _network_at(linktype: int, frame: bytes) -> int:
-    """Where in a frame the IP header begins."""
+    """The position in a frame at which the IP header begins."""
     if linktype == _ETHERNET:
         at = 12
         while len(frame) >= at + 2 and int.from_bytes(frame[at : at + 2]) in _TAGS:
@@ -298,13 +303,14 @@ _IP4 = struct.Struct(">BxHHHxB2x4s4s")
 _IP6 = struct.Struct(">IHBx16s16s")
 _FRAGMENT, _AUTHENTICATION = 44, 51
 _EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)
-"""Headers before what IP carries (RFC 8200 section 4, RFC 4302). Hop-by-hop options, routing,
-destination options, mobility, HIP and Shim6 have one form, fragments and authentication their own.
+"""Headers before the payload of IP (RFC 8200 section 4, RFC 4302). Hop-by-hop options, routing,
+destination options, mobility, HIP and Shim6 have one form; fragments and authentication have their
+own.
 """
 
 
 def _ip(time_ns: int, linktype: int, wire_octets: int, frame: bytes) -> Packet:
-    """The IP packet of a frame, or a `_LeftOutError`."""
+    """The IP packet of a frame; raises a `_LeftOutError` where there is none to use."""
     at = _network_at(linktype, frame)
     version = frame[at] >> 4 if len(frame) > at else 4
     if version not in (4, 6):
@@ -324,7 +330,7 @@ def _ip(time_ns: int, linktype: int, wire_octets: int, frame: bytes) -> Packet:
         _, length, protocol, source, destination = _IP6.unpack_from(frame, at)
         identification, header = 0, 40
         octets = length + 40 if length else 0
-    # Segmentation offload leaves a length of 0 in large packets.
+    # With segmentation offload, large packets have a length of 0.
     octets = octets or max(wire_octets, len(frame)) - at
     while protocol in _EXTENSIONS and (version == 6 or protocol == _AUTHENTICATION):
         extension = frame[at + header : at + min(header + 8, octets)]

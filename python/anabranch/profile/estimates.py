@@ -1,4 +1,4 @@
-"""A path's numbers, each with its interval and where it comes from."""
+"""A path's numbers, each with its interval and how it was found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,21 +14,24 @@ from .measurement import Delays, Deliveries, LossSequence, Measurement, Opportun
 from .timed import TimedFit, TimedLosses
 
 FEWEST_LOSSES_TO_CHOOSE = 10
-"""Below this every model but independent losses is a guess."""
+"""With fewer losses, every model but independent losses would be a guess."""
 
 OUTAGE_S = 0.25
-"""A packet-delivery trace without an opportunity for so long has an outage."""
+"""A packet-delivery trace has an outage if it has no opportunity for this long, in seconds."""
 
 BAD_STATE_S = 0.1
-"""Where none is seen, losses may still come in bad states; a bound allows for ones so long."""
+"""Seconds. Where no loss is seen, there may still be bad states; a bound allows for states this
+long.
+"""
 
 _WINDOW_S = 0.1
-"""Shortest time over which a rate is taken."""
+"""The shortest time, in seconds, over which a rate is taken."""
 _WINDOW_PACKETS = 16
 
 _MEDIAN_DIFFERENCE = {1: 1 - 0.5**0.5, 2: 0.40273}
-"""Legs -> median of |X - Y|, where X and Y are sums of so many uniform numbers from 0 to 1: for two
-the quartile of Irwin and Hall's distribution of four."""
+"""Legs -> median of |X - Y|, where X and Y are each a sum of that many uniform numbers from 0 to 1.
+For two legs it is the quartile of Irwin and Hall's distribution of four.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +49,27 @@ class Profile:
 
     measurement: Measurement
     delay_s: Estimate | None = None
-    """One way."""
+    """The delay of one way."""
     jitter_s: Estimate | None = None
-    """Of one way: the random part is uniform from 0 to this."""
+    """The jitter of one way: the random part of the delay is uniform from 0 to this."""
     rate_bit_per_s: Estimate | None = None
     rate_is_bound: bool = False
-    """Whether the rate is only what the traffic reached."""
+    """Whether the rate is only a lower bound, which the traffic reached."""
     queue_packets: Estimate | None = None
     packet_octets: float = 1500.0
     mean_loss: Estimate | None = None
     losses: Losses | None = None
     fits: Sequence[Fit | TimedFit] = ()
-    """In time where packets have times and no equal distances, elsewhere by packets."""
+    """Models in time where packets have times but no regular spacing, elsewhere models by packets.
+    """
     loss: Fit | TimedFit | None = None
     """The model that is chosen."""
     outages: list[tuple[float, float]] = field(default_factory=list)
-    """When they began and how long they were, in s."""
+    """Start and length of each outage, in seconds."""
 
 
 def estimate(measurement: Measurement) -> Profile:
-    """All that a measurement has to say."""
+    """Estimates everything that a measurement allows."""
     rate, is_bound, packet = None, False, 1500.0
     if measurement.deliveries is not None:
         packet = measurement.deliveries.packet_octets
@@ -126,7 +130,7 @@ def _with_timed_losses(profile: Profile, sequence: LossSequence, times_s: Vector
         how += "; mean over time by the model, interval by its likelihood"
     interval = losses.mean_interval(chosen)
     if not losses.count:
-        # A longer gap, as where packets are left out, may have had a bad state.
+        # A longer gap, where packets were left out for example, may contain a bad state.
         gaps = np.diff(losses.times_s)
         interval = _of_none(interval, float(gaps[gaps <= BAD_STATE_S].sum()))
     mean_loss = Estimate(chosen.mean_loss, interval, how)
@@ -145,10 +149,10 @@ def _with_timed_losses(profile: Profile, sequence: LossSequence, times_s: Vector
 
 
 def _of_none(interval: Bounds, seconds: float) -> Bounds:
-    """The interval of a mean loss of which so many seconds show nothing.
+    """The interval of a mean loss if no loss was seen in this many seconds.
 
-    Single losses would show sooner than bad states: so many visits to one as have none with 5 %,
-    which are Poisson's.
+    Single losses would have been seen sooner than bad states. The upper end is that of a Poisson
+    number of visits to a bad state which is 0 with a probability of 5 %.
     """
     low, high = interval
     visits = -float(np.log(1 - LEVEL))
@@ -156,11 +160,11 @@ def _of_none(interval: Bounds, seconds: float) -> Bounds:
 
 
 def _behind_the_queue(measurement: Measurement, rate: float, *, known: bool) -> Measurement:
-    """With the losses of the link alone, at the times at which its queue has sent the packets.
+    """The link's own losses, at the times when its queue sent the packets.
 
-    What a queue that is part of the profile (`known`) loses is no loss of the link. Those that
-    found room in it when it was full go, too: left in, they would be ones that the link cannot
-    lose.
+    Packets dropped by a queue that is part of the profile (`known`) are not losses of the link. The
+    packets that found room in the full queue are left out, too: otherwise they would count as
+    packets that the link cannot lose.
     """
     losses, delays = measurement.losses, measurement.delays
     if losses is None or delays is None:
@@ -191,13 +195,13 @@ def _behind_the_queue(measurement: Measurement, rate: float, *, known: bool) -> 
 
 
 def _met_full_queue(losses: LossSequence, delays: Delays) -> NDArray[np.bool_]:
-    """Packets next to delays like the longest ones: a queue with little or no room."""
+    """Marks packets whose neighbours have delays near the longest: the queue was full."""
     if losses.times_s is None or delays.times_s is None:
         return np.zeros(len(losses.lost), dtype=bool)
     order = np.argsort(delays.times_s, kind="stable")
     seconds = delays.seconds[order]
     after = np.searchsorted(delays.times_s[order], losses.times_s)
-    # The longer of both neighbours: not every packet has a delay.
+    # The longer delay of both neighbours, as not every packet has a delay.
     around = np.maximum(
         seconds[np.maximum(after - 1, 0)], seconds[np.minimum(after, len(seconds) - 1)]
     )
@@ -206,9 +210,9 @@ def _met_full_queue(losses: LossSequence, delays: Delays) -> NDArray[np.bool_]:
 
 
 def _on_the_wire(losses: LossSequence, rate: float, dropped: NDArray[np.bool_]) -> LossSequence:
-    """With the times at which a first-in first-out link of this rate has sent the packets.
+    """The losses with the times at which a first-in first-out link of this rate sends the packets.
 
-    Those that its queue has dropped took no time of it.
+    Packets that its queue has dropped take no time of the link.
     """
     if losses.times_s is None or losses.octets is None:
         return losses
@@ -218,7 +222,7 @@ def _on_the_wire(losses: LossSequence, rate: float, dropped: NDArray[np.bool_]) 
 
 
 def _base_delay(delays: Delays, rate: float | None) -> Estimate:
-    """The least delay, without a packet's own transmission where the rate is known."""
+    """The least delay, less the packet's own transmission where the rate is known."""
     seconds = delays.seconds
     how = "half of the least round-trip time" if delays.legs == 2 else "the least one-way delay"
     if rate is not None and delays.octets is not None:
@@ -226,17 +230,17 @@ def _base_delay(delays: Delays, rate: float | None) -> Estimate:
         how += ", less a packet's transmission"
     value, (low, high) = minimum_interval(seconds, delays.legs)
     if rate is not None:
-        value = high  # the queue was empty for this one, and jitter is small beside it
+        value = high  # no queue, and a jitter that is small beside the transmission
     half = delays.resolution_s / 2
     bounds = (max(low - half, 0.0) / delays.legs, (high + half) / delays.legs)
     return Estimate(value / delays.legs, bounds, how)
 
 
 def _jitter(delays: Delays, transmission_s: float) -> Estimate | None:
-    """From the median difference of neighbouring delays, which queues change little.
+    """The jitter, from the median difference of neighbouring delays, which queues change little.
 
-    The idea is that of RFC 3550's interarrival jitter; the factor makes it the width of a uniform
-    delay in each direction.
+    The idea is that of RFC 3550's interarrival jitter; the factor turns it into the width of a
+    uniform delay in each direction.
     """
     differences = np.abs(np.diff(delays.seconds))
     if len(differences) < 10:
@@ -244,7 +248,7 @@ def _jitter(delays: Delays, transmission_s: float) -> Estimate | None:
     factor = 1 / _MEDIAN_DIFFERENCE[delays.legs]
     median = float(np.median(differences))
     how = f"differences of neighbouring {delays.what}"
-    # Packets of a queue differ by their transmission, and clocks by their steps.
+    # Packets in a queue differ by their transmission times, and clocks have steps.
     if median <= max(transmission_s, delays.resolution_s) * 1.05:
         edge = max(transmission_s, delays.resolution_s) * factor
         return Estimate(0.0, (0.0, edge), f"{how}, which differ by no more than a packet's time")
@@ -254,10 +258,10 @@ def _jitter(delays: Delays, transmission_s: float) -> Estimate | None:
 
 
 def _rate(deliveries: Deliveries, delays: Delays | None) -> tuple[Estimate | None, bool]:
-    """The rate of windows in which the link was busy, and whether that is only a lower bound."""
+    """The rate of the windows in which the link was busy, and whether it is only a lower bound."""
     times = deliveries.times_s - deliveries.times_s[0]
     sums = np.cumsum(deliveries.octets)
-    # No shorter than two round trips: within one, a sender's window comes as a burst.
+    # At least two round trips: within one, a sender's window arrives as a burst.
     width = _WINDOW_S if delays is None else max(_WINDOW_S, 2 * float(np.median(delays.seconds)))
     if len(times) < 4 * _WINDOW_PACKETS or times[-1] < 4 * width:
         return None, False
@@ -273,7 +277,7 @@ def _rate(deliveries: Deliveries, delays: Delays | None) -> tuple[Estimate | Non
     windows = np.array(rates)
     if len(windows) < 4:
         return None, False
-    # Not the fastest window: a burst of acknowledgements does not make a link faster.
+    # The fastest window is not used: a burst of acknowledgements does not make a link faster.
     top = float(np.quantile(windows, 0.9))
     busy = windows[np.abs(windows / top - 1) <= 0.1]
     value = float(np.median(busy))
@@ -292,7 +296,7 @@ def _rate(deliveries: Deliveries, delays: Delays | None) -> tuple[Estimate | Non
 
 
 def _standing(delays: Delays, packet_s: float, width: float) -> float:
-    """Share of the windows in which a queue stood all the time: the link was never idle."""
+    """The share of windows in which there was always a queue, so that the link was never idle."""
     if delays.times_s is None:
         return 0.0
     window = ((delays.times_s - delays.times_s.min()) / width).astype(int)
@@ -303,14 +307,15 @@ def _standing(delays: Delays, packet_s: float, width: float) -> float:
 
 
 def _queue(delays: Delays, rate: Estimate, packet: float) -> Estimate | None:
-    """Packets that the range of the delays is long."""
+    """The queue's length in packets, from the range of the delays."""
     least = float(delays.seconds.min())
     deep = float(np.quantile(delays.seconds, 0.99))
     low, high = block_interval(delays.seconds, 0.99)
     high = max(high, float(delays.seconds.max()))
     unit = packet * 8
     value = (deep - least) * rate.value / unit
-    # What is in service is no part of the queue, and its rest is seen: one packet either way.
+    # The packet in service is not part of the queue, but its remaining time is seen: one packet
+    # more or less at either end.
     bounds = (
         (low - least) * rate.interval[0] / unit - 1,
         (high - least) * rate.interval[1] / unit + 1,

@@ -1,4 +1,4 @@
-"""Figures of a profile: how long bursts of losses are, and how delays spread."""
+"""Figures of a profile: lengths of loss bursts, and the distribution of delays."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,7 +19,7 @@ _LINES = {
 
 
 def of_profile(profile: Profile) -> dict[str, Figure]:
-    """`bursts` (`losses` of models in time), `delays`, `rate`, as far as there is something."""
+    """The figures `bursts` (`losses` for models in time), `delays` and `rate`, if there is data."""
     figures = {}
     with plots.style():
         if profile.losses is not None and len(profile.losses.bursts) >= 5:
@@ -78,7 +78,7 @@ def _after_losses(profile: Profile, losses: TimedLosses) -> Figure:
         assert isinstance(fit, TimedFit)
         after = losses.after_loss(fit)
         seen = after.packets > 0
-        # A class from 0 on is drawn at half of its end.
+        # A class that begins at 0 is drawn at half of its end, as the axis is logarithmic.
         at = np.concatenate([[after.edges_s[1] / 2], after.edges_s[1:]])[seen] * 1e3
         colour, line = _LINES[fit.model]
         chosen = fit is profile.loss

@@ -1,9 +1,9 @@
-"""What the packets of a capture say: round-trip times, losses and deliveries of its main flow.
+"""Reads from a capture's packets the round-trip times, losses and deliveries of its main flow.
 
-Round-trip times: ICMP echoes and SCTP heartbeats with their answers; data and what acknowledges it,
-without what was sent twice (P. Karn, C. Partridge, SIGCOMM 1987); for a capture at the receiver,
-TCP's time stamps and who echoes them (RFC 7323 section 4). Losses: gaps in the sequence numbers of
-RTP and of ICMP echoes; retransmissions of TCP and SCTP, which are an estimate.
+Round-trip times come from ICMP echoes and SCTP heartbeats with their answers; from data and its
+acknowledgements, except for data sent twice (P. Karn, C. Partridge, SIGCOMM 1987); and in a capture
+at the receiver, from TCP's timestamps and their echoes (RFC 7323 section 4). Losses come from gaps
+in the sequence numbers of RTP and of ICMP echoes; retransmissions of TCP and SCTP give an estimate.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from .intervals import Vector
 from .measurement import Delays, Deliveries, LossSequence, Measurement
 
 FEWEST_PACKETS = 10
-"""Of a flow that says anything."""
+"""A flow with fewer packets is not used."""
 
 _NAMES = {ICMP: "ICMP echo", ICMP6: "ICMP echo", SCTP: "SCTP", TCP: "TCP", UDP: "UDP"}
 
@@ -33,42 +33,44 @@ DATA, ACK, HEARTBEAT, ANSWER = range(4)
 
 _FIELDS = ("time_s", "forward", "octets", "kind", "number", "following", "stamp", "echo")
 ROWS = np.dtype([(name, np.float64) for name in _FIELDS])
-"""A row of a flow. The time is since the first packet: since 1970 it would have steps of 200 ns and
-more; `forward` is 1 or 0; what a `Row` says comes after the octets."""
+"""A row of a flow. The time is in seconds since the first packet (seconds since 1970 would have
+steps of 200 ns and more); `forward` is 1 or 0; the fields of a `Row` come after the octets.
+"""
 
 Rows = NDArray[np.void]
-"""Of `ROWS`, in the order of their times."""
+"""Rows of type `ROWS`, in order of time."""
 
 
 class Row(NamedTuple):
-    """What a packet, or a chunk of one, says; -1 stands for what there is not.
+    """The content of a packet, or of one of its chunks; -1 stands for a missing value.
 
-    A TCP packet is a row of DATA and one of ACK, an SCTP packet one a chunk, and the first of DATA
-    has the octets. An RTP packet is DATA, another one of UDP too, but with nothing in it.
+    A TCP packet becomes a row of DATA and one of ACK. An SCTP packet becomes a row for each chunk,
+    of which the first one of DATA has the octets. An RTP packet becomes a row of DATA; so does any
+    other UDP packet, but without values.
     """
 
     kind: int
     number: float
     """DATA: the sequence number; ACK: the acknowledged one; HEARTBEAT and ANSWER: an identity."""
     following: float = -1.0
-    """DATA: the number of what follows, of RTP the source; of an echo the sequence number."""
+    """DATA: the number of what follows, or RTP's source; an echo: its sequence number."""
     stamp: float = -1.0
     echo: float = -1.0
-    """Of TCP's time stamps; of RTP there is a stamp."""
+    """The echo of TCP's timestamps; RTP has only a stamp."""
 
 
 class Sample(NamedTuple):
-    """A delay."""
+    """A measured delay."""
 
     seen_s: float
-    """When it was over."""
+    """When the delay was over, in seconds."""
     delay_s: float
     octets: float
-    """Of the packet that had it."""
+    """The length of the packet that was delayed."""
 
 
 class Waiting(NamedTuple):
-    """Data that is not acknowledged yet."""
+    """Data that has not been acknowledged yet."""
 
     following: float
     seen_s: float
@@ -79,13 +81,13 @@ Key = tuple[int, bytes, bytes]
 
 
 class Flows:
-    """Packets sorted by the hosts, ports and protocol they belong to."""
+    """Packets by the hosts, ports and protocol that they belong to."""
 
     def __init__(self, packets: Iterable[Packet]) -> None:
         self.rows: dict[Key, array[float]] = defaultdict(lambda: array("d"))
         self.octets: Counter[Key] = Counter()
         self.left_out: Counter[str] = Counter()
-        """How many of what the flows are without."""
+        """What the flows leave out, with the number of packets."""
         self._first_ns: int | None = None
         for packet in packets:
             reader = _READERS.get(packet.protocol)
@@ -97,7 +99,7 @@ class Flows:
                 self.left_out[missing] += 1
 
     def add(self, packet: Packet, ends: tuple[bytes, bytes], *rows: Row) -> None:
-        """Notes rows of a packet; `ends` tells apart flows between the same hosts."""
+        """Adds the rows of a packet; `ends` distinguishes flows between the same hosts."""
         one, other = packet.source + ends[0], packet.destination + ends[1]
         forward = one <= other
         key = (packet.protocol, one, other) if forward else (packet.protocol, other, one)
@@ -112,9 +114,9 @@ class Flows:
             flow.extend((time_s, float(forward), octets, *row))
 
     def main(self) -> tuple[Key, Rows, int]:
-        """The flow of the most bytes, its rows, and how many others there are.
+        """The flow with the most bytes, its rows, and the number of other flows.
 
-        Of several with as many bytes, the one that began first.
+        Among flows with equally many bytes, the one that began first counts.
         """
         wanted = {
             key: octets
@@ -131,12 +133,12 @@ class Flows:
 
 
 def _cut(packet: Packet) -> str:
-    """What a packet is whose payload ends within a header: the capture's end of it or its own."""
+    """Says whether the capture or the packet itself ends within a header."""
     return CUT if len(packet.payload) < packet.length else DAMAGED
 
 
 def _read_tcp(flows: Flows, packet: Packet) -> str | None:
-    """Adds the packet's rows, or says what it is that has none; so do the others like it."""
+    """Adds the packet's rows, or says what it is if it has none; the other readers do the same."""
     payload = packet.payload
     if len(payload) < 20:
         return _cut(packet)
@@ -145,7 +147,8 @@ def _read_tcp(flows: Flows, packet: Packet) -> str | None:
     if not 20 <= header <= packet.length:
         return DAMAGED
     stamp, echo = _tcp_time_stamps(payload[20:header])
-    length = packet.length - header + (flags & 0b11).bit_count()  # FIN and SYN count
+    # FIN and SYN take a sequence number each.
+    length = packet.length - header + (flags & 0b11).bit_count()
     rows = [Row(DATA, float(sequence), float(sequence + length), stamp)] if length else []
     if flags & 16:
         rows.append(Row(ACK, float(acknowledged), stamp=stamp, echo=echo))
@@ -176,7 +179,7 @@ def _read_udp(flows: Flows, packet: Packet) -> str | None:
     if len(payload) < 8:
         return _cut(packet)
     row = Row(DATA, -1.0)
-    # Version 2 of RTP, and no packet types of RTCP (RFC 5761 section 4).
+    # Version 2 of RTP, and not a packet type of RTCP (RFC 5761 section 4).
     if len(payload) >= 20 and payload[8] >> 6 == 2 and not 192 <= payload[9] <= 223:
         sequence, stamp = struct.unpack_from(">HI", payload, 10)
         row = Row(DATA, float(sequence), float(int.from_bytes(payload[16:20])), float(stamp))
@@ -225,7 +228,7 @@ def _read_sctp(flows: Flows, packet: Packet) -> str | None:
 
 
 def _information(heartbeat: bytes) -> float:
-    """A number of 52 bits for what a heartbeat carries and its answer repeats."""
+    """A 52-bit number for the information that a heartbeat carries and its answer repeats."""
     return float(int.from_bytes(hashlib.blake2b(heartbeat, digest_size=8).digest()) >> 12)
 
 
@@ -236,7 +239,7 @@ _READERS = {ICMP: _read_icmp, ICMP6: _read_icmp, SCTP: _read_sctp, TCP: _read_tc
 
 
 def measure(flows: Flows) -> Measurement:
-    """The measurement that the main flow is."""
+    """The measurement of the main flow."""
     (protocol, one, other), rows, others = flows.main()
     if protocol in (ICMP, ICMP6):
         weights = rows["kind"] == HEARTBEAT
@@ -263,7 +266,7 @@ def measure(flows: Flows) -> Measurement:
 
 
 def _direction(directions: Vector, weights: Vector) -> int:
-    """The direction of the most; where both have as much, that of the first row."""
+    """The direction with the largest weight; if both have the same, that of the first row."""
     forward, backward = (float(weights[directions == side].sum()) for side in (1, 0))
     return int(directions[0]) if forward == backward else int(forward > backward)
 
@@ -281,7 +284,7 @@ def _echoes(rows: Rows) -> Measurement:
     sent = dict(zip(sequence.tolist(), asked["time_s"].tolist(), strict=True))
     back = {}
     if len(answered) and len(sequence):
-        # An answer belongs to the last question with its 16 bits.
+        # An answer belongs to the last question with the same 16 bits.
         for time, number in zip(
             answered["time_s"].tolist(), answered["following"].tolist(), strict=True
         ):
@@ -294,7 +297,7 @@ def _echoes(rows: Rows) -> Measurement:
     if not back:
         raise AnabranchError("no echo was answered, so there is nothing to estimate")
     order = sorted(sent)
-    # Questions that may still be answered after the capture's end say nothing.
+    # Questions that may be answered only after the capture's end are left out.
     latest = rows["time_s"][-1] - max(back.values())
     order = [number for number in order if number in back or sent[number] <= latest]
     lost = np.array([number not in back for number in order])
@@ -322,7 +325,7 @@ def _rtp(rows: Rows) -> Measurement:
     lost = np.ones(last - first + 1, dtype=bool)
     lost[sequence - first] = False
     stamps = _unwrapped(rows["stamp"], 1 << 32).astype(float)
-    # A tick of the media clock in s; clocks are whole multiples of 8 kHz, or 44.1 kHz and its like.
+    # A tick of the media clock in s; clocks are multiples of 8 kHz, or 44.1 kHz and its fractions.
     delays = regular = None
     if np.ptp(stamps) > 0:
         tick = np.ptp(rows["time_s"]) / (stamps[-1] - stamps[0])
@@ -342,11 +345,11 @@ def _rtp(rows: Rows) -> Measurement:
 
 
 _CLOCKS = (8000, 16000, 48000, 90000, 44100, 22050, 32000, 24000, 12000, 11025)
-"""Of RTP, in Hz (RFC 3551 section 6, RFC 7587)."""
+"""The clock rates of RTP in Hz (RFC 3551 section 6, RFC 7587)."""
 
 
 def _acknowledged(rows: Rows, side: int, name: str) -> Measurement:
-    """TCP and SCTP: one side sends most of the data, the other acknowledges it."""
+    """The measurement of TCP or SCTP: one side sends most of the data, the other answers."""
     is_data = rows["kind"] == DATA
     ahead = _round_trips(rows, side) + _answers(rows, side)
     behind = _round_trips(rows, 1 - side) + _echo_times(rows, side) + _answers(rows, 1 - side)
@@ -357,8 +360,8 @@ def _acknowledged(rows: Rows, side: int, name: str) -> Measurement:
     chosen = ahead if at_sender else behind
     times, delays, of_delays = np.array(sorted(chosen)).T
     if at_sender:
-        times = times - delays  # when they were sent, as the losses' times
-    # In the middle of the path, either side has a part of the round trip.
+        times = times - delays  # when the packets were sent, like the times of the losses
+    # For a capture in the middle of the path, each side has a part of the round trip.
     delays = delays + min(near)
     data = rows[is_data & (rows["forward"] == side)]
     octets = None
@@ -393,26 +396,26 @@ def _acknowledged(rows: Rows, side: int, name: str) -> Measurement:
 
 
 def _each(rows: Rows) -> Iterator[tuple[float, ...]]:
-    """The rows as tuples, which are fast but large: some at a time."""
+    """The rows as tuples, which are fast but large, so only some exist at a time."""
     for start in range(0, len(rows), 65_536):
         yield from rows[start : start + 65_536].tolist()
 
 
 def _round_trips(rows: Rows, side: int) -> list[Sample]:
-    """When data of a side was acknowledged, and how long after it had been seen."""
+    """The delays between a side's data and its acknowledgements, as the capture saw them."""
     samples = []
     waiting: deque[Waiting] = deque()
-    """In the order of the numbers."""
+    """Waiting data in the order of its numbers."""
     highest: float | None = None
     tainted: float | None = None
     for time, of, octets, kind, number, after, _, _ in _each(rows):
         if kind == DATA and of == side:
             if highest is not None and not _before(highest, after):
-                # Sent again: up to here nothing tells which of the two is acknowledged.
+                # A retransmission: up to here, an acknowledgement may be of either transmission.
                 tainted = highest
                 continue
             highest = after % _WRAP
-            # A later chunk of a packet has no octets of its own.
+            # Later chunks of a packet have no octets of their own.
             with_last = not octets and waiting and waiting[-1].seen_s == time
             waiting.append(Waiting(highest, time, waiting[-1].octets if with_last else octets))
         elif kind == ACK and of != side:
@@ -432,12 +435,12 @@ _WRAP = float(1 << 32)
 
 
 def _before(one: float, other: float) -> bool:
-    """Whether a number comes before another one (RFC 1982)."""
+    """Whether a number comes before another in serial number arithmetic (RFC 1982)."""
     return 0 < (other - one) % _WRAP < _WRAP / 2
 
 
 def _echo_times(rows: Rows, side: int) -> list[Sample]:
-    """From an acknowledgement with a new time stamp to the first data that echoes it."""
+    """The delays from an acknowledgement with a new timestamp to the first data that echoes it."""
     samples = []
     seen: dict[float, float] = {}
     full = float(rows["octets"].max(initial=0))
@@ -455,7 +458,7 @@ def _echo_times(rows: Rows, side: int) -> list[Sample]:
 
 
 def _answers(rows: Rows, side: int) -> list[Sample]:
-    """When what a side asked was answered, and how long that took."""
+    """The delays between a side's questions and their answers."""
     asked: dict[float, float] = {}
     answers = []
     for time, of, _, kind, identity, *_ in _each(rows[rows["kind"] >= HEARTBEAT]):
@@ -467,10 +470,10 @@ def _answers(rows: Rows, side: int) -> list[Sample]:
 
 
 def _sent_again(data: Rows, end: float, round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
-    """At the sender: what was sent again later, counted as lost; and the times of all packets.
+    """At the sender: packets sent again later, which count as lost, and the times of all.
 
-    Those that may be sent again after the capture's end are left out: as near to it as the longest
-    time between a packet and the same one again.
+    Packets that may have been sent again after the capture's end are left out: those as near to it
+    as the longest time between a packet and its retransmission.
     """
     lost = np.zeros(len(data), dtype=bool)
     last: dict[float, int] = {}
@@ -482,17 +485,17 @@ def _sent_again(data: Rows, end: float, round_trip: float) -> tuple[NDArray[np.b
             lost[earlier] = True
             longest = max(longest, float(times[index] - times[earlier]))
         last[number] = index
-    # A long pause may be all of a short capture.
+    # In a short capture, a long pause may be as long as all of it.
     latest = max(end - longest, end / 2)
     known = int(np.searchsorted(times, latest, side="right"))
     return lost[:known], times[:known]
 
 
 def _gaps(data: Rows, round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
-    """At the receiver: holes in the sequence that are not filled before a retransmission can be.
+    """At the receiver: holes in the sequence that fill only after a retransmission or never.
 
-    With the times of all packets. Lost ones are put behind the last that came before them, as far
-    apart as packets usually are: a sender pauses after its losses, not before them.
+    Gives the times of all packets as well. Lost ones are placed after the last packet that arrived
+    before them, at the usual spacing: a sender pauses after its losses, not before them.
     """
     if not len(data):
         return np.zeros(0, dtype=bool), np.zeros(0)
@@ -508,7 +511,7 @@ def _gaps(data: Rows, round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
             missing = 0.0 if highest is None else (number - highest) % _WRAP
             count = int(-(-missing // full)) if full > 0 else 0
             if count > 100_000:
-                count = 0  # a new turn of the numbers, not a loss
+                count = 0  # the numbers start again; nothing was lost
             apart = min(usual, (time - before) / (count + 1))
             for hole in range(count):
                 open_[(highest + hole * full) % _WRAP] = (len(lost), time)  # type: ignore[operator]
@@ -518,7 +521,7 @@ def _gaps(data: Rows, round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
         elif number in open_:
             index, since = open_.pop(number)
             if time - since < round_trip / 2:
-                lost[index] = False  # late, not lost
+                lost[index] = False  # late rather than lost
                 continue
         lost.append(False)
         times.append(time)
@@ -544,7 +547,7 @@ def _deliveries(
         )
     acknowledged = rows[(rows["kind"] == ACK) & (rows["forward"] != side)]
     numbers = _unwrapped(acknowledged["number"], 1 << 32)
-    # Octets of IP packets for each that is numbered: payload and headers.
+    # Bytes of IP packets for each numbered byte: payload and headers.
     factor = packets["octets"].sum() / max(((data["following"] - data["number"]) % _WRAP).sum(), 1)
     grown = np.maximum.accumulate(numbers)
     octets = np.diff(grown, prepend=grown[:1]) * factor
@@ -557,7 +560,7 @@ def _deliveries(
 
 
 def _unwrapped(numbers: Vector, modulus: int) -> NDArray[np.int64]:
-    """Numbers that start over at `modulus`, as numbers that do not."""
+    """Turns numbers that start over at `modulus` into numbers that do not."""
     whole = numbers.astype(np.int64)
     if not len(whole):
         return whole
@@ -566,7 +569,7 @@ def _unwrapped(numbers: Vector, modulus: int) -> NDArray[np.int64]:
 
 
 def spacing(times: list[float]) -> float | None:
-    """The time between packets, if it is regular."""
+    """The time between packets, if it is regular; otherwise None."""
     return _regular(np.arange(len(times)), np.array(times))
 
 

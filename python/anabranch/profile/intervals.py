@@ -1,4 +1,4 @@
-"""Intervals of what is estimated from a sequence whose values depend on each other."""
+"""Intervals for estimates from sequences whose values depend on each other."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,27 +7,27 @@ Vector = NDArray[np.float64]
 Bounds = tuple[float, float]
 
 LEVEL = 0.95
-"""Level of every interval."""
+"""The level of every interval."""
 
 _MOST = 10_000
-"""Values that a quantile is resampled from at most."""
+"""The most values from which a quantile is resampled."""
 
 
 def block_interval(values: Vector, quantile: float | None = None, resamples: int = 999) -> Bounds:
     """Percentile interval of the mean, or of a quantile, of a stationary sequence.
 
-    By moving blocks (H. R. Künsch, Annals of Statistics 17(3), 1989) of n^(1/3) values, or of as
-    many as a correlation lasts, drawn with a fixed seed.
+    It resamples moving blocks (H. R. Künsch, Annals of Statistics 17(3), 1989) of n^(1/3) values,
+    or as many as a correlation lasts; the random seed is fixed.
     """
     rng = np.random.default_rng(1)
     if quantile is not None and len(values) > _MOST:
-        # Fewer values in their order: a wider interval, in bounded time.
+        # Every so many values are taken, in order: the interval is wider, but the time is bounded.
         values = values[np.linspace(0, len(values) - 1, _MOST).astype(int)]
     n = len(values)
     block = min(max(round(n ** (1 / 3)), _correlation_length(values)), max(n // 4, 1))
     count = -(-n // block)
     if quantile is None:
-        # The means of blocks say everything about a mean.
+        # For a mean, the means of the blocks are enough.
         sums = np.concatenate([[0.0], np.cumsum(values)])
         means = (sums[block:] - sums[:-block]) / block
         drawn = [means[rng.integers(len(means), size=count)].mean() for _ in range(resamples)]
@@ -48,10 +48,10 @@ def block_interval(values: Vector, quantile: float | None = None, resamples: int
 def minimum_interval(values: Vector, legs: int) -> tuple[float, Bounds]:
     """The least value that a delay can have, median-unbiased, and its interval.
 
-    Near its minimum a sum of `legs` random delays has the distribution function c x^legs. So the
-    ratio of the distances of the first and the m-th least value from the minimum is that of the
-    least of m - 1 uniform numbers to 1, raised to 1 / legs (I. Weissman, Communications in
-    Statistics A10(6), 1981).
+    Near its minimum, a sum of `legs` random delays has the distribution function c x^legs. So the
+    ratio of the distances of the least and the m-th least value from the minimum has the
+    distribution of the least of m - 1 uniform numbers from 0 to 1, raised to 1 / legs (I. Weissman,
+    Communications in Statistics A10(6), 1981).
     """
     lowest = np.sort(values)
     m = int(np.clip(len(lowest) // 10, 2, 50))
@@ -71,7 +71,7 @@ def _correlation_length(values: Vector) -> int:
     """Integrated autocorrelation time, cut where the correlation is first below its noise."""
     n = len(values)
     x = values - values.mean()
-    # einsum, as BLAS would start threads for so little.
+    # einsum is used because BLAS would start threads for so little work.
     variance = float(np.einsum("i,i", x, x)) / n
     if n < 8 or variance <= 0:
         return 1

@@ -9,9 +9,10 @@ System Technical Journal 39, 1960; E. O. Elliott, ibid. 42, 1963):
 - `gilbert_elliott`: these and the loss in the good state.
 
 The parameters are those of a link's `loss` in a scenario. The first two have maximum-likelihood
-estimates in closed form; the states of the others are hidden, and their likelihood comes from the
-forward algorithm (L. R. Rabiner, Proceedings of the IEEE 77(2), 1989), here as a product of
-matrices, one a run of equal outcomes, multiplied pairwise: some ms for a million packets.
+estimates in closed form. The states of the others are hidden; their likelihood comes from the
+forward algorithm (L. R. Rabiner, Proceedings of the IEEE 77(2), 1989), written as a product of
+matrices, one for each run of equal outcomes, which are multiplied pairwise: some ms for a million
+packets.
 """
 
 from dataclasses import dataclass
@@ -32,39 +33,42 @@ PARAMETERS = {
     "gilbert": ("p", "r", "loss_in_bad"),
     "gilbert_elliott": ("p", "r", "loss_in_bad", "loss_in_good"),
 }
-"""Model -> its parameters, in the scenario's words."""
+"""Model -> the names of its parameters, as a scenario has them."""
 
 FEWEST_LOSSES = 30
-"""Below this a hidden state cannot be told from chance, and its models are not fitted."""
+"""With fewer losses, a hidden state cannot be told from chance, and models with hidden states are
+not fitted.
+"""
 
 _EDGE = 1e-9
-"""How near a probability may come to 0 and 1 while it is searched."""
+"""How near a probability may come to 0 and 1 during the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goodness:
-    """Observed lengths of runs beside those that a model gives."""
+    """The observed lengths of runs compared with those of a model."""
 
     statistic: float
-    """G, over the lengths of loss bursts; NaN where there are too few."""
+    """The statistic G over the lengths of loss bursts; NaN where there are too few."""
     p_value: float
     degrees: int
     gap_distance: float
-    """Kolmogorov and Smirnov's distance between the lengths of gaps and the model's."""
+    """The Kolmogorov-Smirnov distance between the observed lengths of gaps and the model's."""
     gap_p_value: float
-    """Conservative, since lengths are whole numbers."""
+    """Conservative, as lengths are whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model with the parameters that the packets make most likely."""
+    """A model with its maximum-likelihood parameters."""
 
     model: str
     values: dict[str, float]
     intervals: dict[str, Bounds]
-    """At 95 %: Wilson's where the states are seen, elsewhere from the observed information."""
+    """95 % intervals: Wilson's where the states are seen, otherwise from the observed information.
+    """
     moments: dict[str, float]
-    """The same parameters by the method of moments; NaN where the moments have no solution."""
+    """The parameters by the method of moments; NaN where the moments have no solution."""
     log_likelihood: float
     packets: int
     goodness: Goodness
@@ -81,16 +85,19 @@ class Fit:
 
     @property
     def mean_loss(self) -> float:
-        """Share of packets that the model loses."""
+        """The share of packets that the model loses."""
         return float(_stationary(self.states) @ self.states[2:])
 
     @property
     def states(self) -> Vector:
-        """(p, r, loss in the good state, loss in the bad state); `bernoulli` has equal ones."""
+        """(p, r, loss in the good state, loss in the bad state).
+
+        For `bernoulli`, both losses are equal.
+        """
         return _states(self.model, np.array(list(self.values.values())))
 
     def values_with(self, mean: float) -> dict[str, float]:
-        """The parameters with another mean loss (above 0): more or fewer bad states, as long."""
+        """The parameters for another mean loss (above 0): more or fewer bad states, as long."""
         if self.model == "bernoulli":
             return {"probability": mean}
         share, losses = share_of_bad(self.values, mean / self.mean_loss, mean)
@@ -98,9 +105,9 @@ class Fit:
         return {"p": min(r * share / (1 - share), 1.0), "r": r} | losses
 
     def survival(self, lengths: Vector, lost: bool = True) -> Vector:  # noqa: FBT001, FBT002
-        """Probability that a run of losses (or of none) is at least so long, from length 1."""
+        """Probability that a run of losses (or arrivals) is at least so long, from length 1 on."""
         own, other = _step(self.states, lost), _step(self.states, not lost)
-        # A run begins with the packet after one of the other kind.
+        # A run begins with the packet after one with the other outcome.
         start = _stationary(self.states) @ other
         reached = _powers(own, np.asarray(lengths, dtype=np.int64))
         first = start @ own @ np.ones(2)
@@ -114,7 +121,7 @@ class Losses:
     Parameters
     ----------
     lost
-        In the order in which the packets were sent.
+        The outcomes in the order in which the packets were sent.
     """
 
     def __init__(self, lost: Flags) -> None:
@@ -126,17 +133,17 @@ class Losses:
 
     @property
     def count(self) -> int:
-        """Packets that were lost."""
+        """The number of lost packets."""
         return int(self.lost.sum())
 
     @property
     def bursts(self) -> NDArray[np.int64]:
-        """Lengths of runs of lost packets; those at either end are cut off and left out."""
+        """Lengths of runs of lost packets; runs at either end are cut off, so they are left out."""
         return self._whole_runs(lost=True)
 
     @property
     def gaps(self) -> NDArray[np.int64]:
-        """The same of packets that arrived."""
+        """Lengths of runs of packets that arrived, without those at either end."""
         return self._whole_runs(lost=False)
 
     def _whole_runs(self, *, lost: bool) -> NDArray[np.int64]:
@@ -145,18 +152,18 @@ class Losses:
 
     @cached_property
     def mean_loss(self) -> tuple[float, Bounds]:
-        """Share of lost packets, and its interval by moving blocks: bursts make it wider."""
+        """The share of lost packets, and its interval by moving blocks, which bursts make wider."""
         return float(self.lost.mean()), block_interval(self.lost.astype(float))
 
     def autocovariance(self, lags: int) -> Vector:
-        """At lags 0 to `lags`."""
+        """The autocovariance at lags 0 to `lags`."""
         x = self.lost - self.lost.mean()
         n = len(x)
-        # einsum, as BLAS would start threads for so little.
+        # einsum is used because BLAS would start threads for so little work.
         return np.array([np.einsum("i,i", x[: n - lag], x[lag:]) / n for lag in range(lags + 1)])
 
     def independence(self, lags: int = 20) -> tuple[float, float]:
-        """Statistic and p-value of Ljung and Box: how likely such correlation is without bursts."""
+        """Ljung and Box's statistic and p-value: how likely this is if losses are independent."""
         n = len(self.lost)
         lags = min(lags, n // 4)
         covariance = self.autocovariance(lags)
@@ -167,7 +174,7 @@ class Losses:
         return statistic, float(stats.chi2.sf(statistic, lags))
 
     def fits(self) -> list[Fit]:
-        """The models, fitted; those with hidden states only where there are losses enough."""
+        """The fitted models; those with hidden states only if there are enough losses."""
         models = ["bernoulli"]
         if len(self.bursts) >= 2 and len(self.gaps) >= 2:
             models.append("simple_gilbert")
@@ -176,7 +183,7 @@ class Losses:
         return [self.fit(model) for model in models]
 
     def fit(self, model: str) -> Fit:
-        """One model, fitted."""
+        """Fits one model."""
         if model == "bernoulli":
             return self._bernoulli()
         return self._simple_gilbert() if model == "simple_gilbert" else self._hidden(model)
@@ -216,14 +223,15 @@ class Losses:
             values = np.clip(special.expit(logits), _EDGE, 1 - _EDGE)
             return -runs.log_likelihood(_states(model, values))
 
-        # From the moments, where they have a solution, and from longer bad states that lose a part.
+        # The search starts from the moments, where they have a solution, and from longer bad states
+        # that lose only a part.
         loss = self.count / len(self.lost)
         starts = [
             [moments[name] for name in names],
             [counted["p"] / 2, counted["r"] / 2, 0.7, loss / 10][: len(names)],
         ]
         tries = [
-            # BFGS, not L-BFGS-B: LAPACK would start threads for four numbers.
+            # BFGS rather than L-BFGS-B, for which LAPACK would start threads for four numbers.
             optimize.minimize(cost, special.logit(np.clip(start, 1e-4, 1 - 1e-4)), method="BFGS")
             for start in starts
             if np.all(np.isfinite(start))
@@ -231,7 +239,7 @@ class Losses:
         best = min(tries, key=lambda result: float(result.fun))
         values = special.expit(best.x)
         if model == "gilbert_elliott" and values[2] < values[3]:
-            # The same chain with its states' names exchanged.
+            # The same chain with the names of its states exchanged.
             best.x = best.x[[1, 0, 3, 2]]
             values = values[[1, 0, 3, 2]]
         intervals = _information_intervals(cost, best.x)
@@ -246,10 +254,10 @@ class Losses:
     def _moments(self, model: str) -> dict[str, float]:
         """Parameters from the mean, the autocovariance at two lags and the third joint moment.
 
-        The covariance of a two-state chain falls by 1 - p - r a step. With pi the share of the bad
-        state and D the difference of the states' losses, its value at lag 0 without the noise of
-        single packets is C = pi (1 - pi) D^2, and the third joint moment of neighbours is
-        D (1 - 2 pi) C (1 - p - r)^2.
+        The covariance of a two-state chain falls by the factor 1 - p - r with each step. With pi
+        the share of the bad state and D the difference of the states' losses, its value at lag 0
+        without the noise of single packets is C = pi (1 - pi) D^2, and the third joint moment of
+        neighbours is D (1 - 2 pi) C (1 - p - r)^2.
         """
         missing = dict.fromkeys(PARAMETERS[model], float("nan"))
         mean = self.count / len(self.lost)
@@ -297,7 +305,8 @@ class Losses:
         )
         expected = len(bursts) * -np.diff(np.append(survival, 0.0))
         observed, expected = _pooled(observed, expected)
-        # One of the parameters is the share of lost packets, which bursts say nothing about.
+        # One of the parameters is the share of lost packets, about which the lengths of bursts say
+        # nothing.
         degrees = len(observed) - len(fit.values)
         statistic, p_value = float("nan"), float("nan")
         if degrees >= 1:
@@ -314,21 +323,21 @@ class Losses:
 
 
 def best(fits: list[Fit]) -> Fit:
-    """The model of the least BIC, which finds the right one as packets become many."""
+    """The model with the least BIC, which selects the right one as the number of packets grows."""
     return min(fits, key=lambda fit: fit.bic)
 
 
 def share_of_bad(
     values: dict[str, float], factor: float, mean: float
 ) -> tuple[float, dict[str, float]]:
-    """How much of the time a chain of this mean loss is bad, and what its states lose.
+    """The share of time in which a chain with this mean loss is bad, and the losses in its states.
 
-    The good state loses `factor` times as much as in `values`, and the bad one as much, unless that
-    is too little for the mean, which is below 1.
+    The good state loses `factor` times as much as in `values`. The bad one loses as much as there,
+    unless that is too little for the mean, which is below 1.
     """
     losses = {name: value for name, value in values.items() if name.startswith("loss_")}
     if "loss_in_good" in losses:
-        # A fit may have its states the other way round.
+        # A fit may have its states in the opposite order.
         losses["loss_in_good"] = min(losses["loss_in_good"] * factor, mean)
     bad, good = losses.get("loss_in_bad", 1.0), losses.get("loss_in_good", 0.0)
     if mean > 0.9 * bad or bad <= good:
@@ -337,10 +346,10 @@ def share_of_bad(
 
 
 class _Runs:
-    """The likelihood of a sequence under a chain whose states are hidden."""
+    """The likelihood of a sequence under a chain with hidden states."""
 
     def __init__(self, losses: Losses) -> None:
-        # Which of the distinct lengths each run has; there are few of these.
+        # The index of each run's length among the distinct lengths, of which there are few.
         self.distinct = [np.unique(losses.lengths[losses.kinds == kind]) for kind in (False, True)]
         self.which = [
             np.searchsorted(self.distinct[int(kind)], losses.lengths[losses.kinds == kind])
@@ -349,7 +358,7 @@ class _Runs:
         self.kinds = losses.kinds
 
     def log_likelihood(self, states: Vector) -> float:
-        # Entry by entry: far faster than numpy's products of small matrices.
+        # Entry by entry, this is far faster than numpy's products of small matrices.
         matrices = np.empty((2, 2, len(self.kinds)))
         scale = 0.0
         for kind in (False, True):
@@ -362,9 +371,10 @@ class _Runs:
 
 
 def log_product(matrices: Vector, start: Vector) -> float:
-    """Logarithm of a row times the product of 2 x 2 matrices, the last axis, times ones.
+    """The logarithm of a row times 2 x 2 matrices (along the last axis) times ones.
 
-    Pairwise, so that numpy does each round at once; scaled, so that nothing becomes 0 by its size.
+    Matrices are multiplied pairwise, so that numpy does each round at once, and scaled, so that the
+    product does not underflow.
     """
     scale = 0.0
     while (count := matrices.shape[2]) > 1:
@@ -380,14 +390,14 @@ def log_product(matrices: Vector, start: Vector) -> float:
 
 
 def _step(states: Vector, lost: bool) -> Vector:  # noqa: FBT001 - a kind of packet
-    """The matrix of one packet: its fate in each state, then the change of state."""
+    """The matrix of one packet: its outcome's probability in each state, then the change."""
     p, r, good, bad = states
     fate = np.array([good, bad]) if lost else np.array([1 - good, 1 - bad])
     return np.asarray(fate[:, None] * np.array([[1 - p, p], [r, 1 - r]]))
 
 
 def _powers(matrix: Vector, exponents: NDArray[np.int64]) -> tuple[Vector, Vector]:
-    """Powers of a matrix, each divided by a factor whose logarithm comes with it."""
+    """Powers of a matrix, each divided by a factor; gives the logarithms of these factors, too."""
     result = np.broadcast_to(np.eye(2), (len(exponents), 2, 2)).copy()
     logs = np.zeros(len(exponents))
     square, square_log = matrix, 0.0
@@ -422,14 +432,14 @@ def _wilson(count: int, trials: int) -> Bounds:
 
 
 def _information_intervals(cost: Any, at: Vector) -> list[Bounds]:
-    """Intervals on the scale of logits."""
+    """95 % intervals on the scale of logits."""
     width = information_widths(cost, at)
     low, high = special.expit(at - width), special.expit(at + width)
     return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
 
 def information_widths(cost: Any, at: Vector) -> Vector:
-    """Half of the intervals' widths from the observed information, by central differences."""
+    """Half-widths of intervals from the observed information, by central differences."""
     n, step = len(at), 1e-3
     hessian = np.empty((n, n))
     units = np.eye(n) * step
@@ -439,7 +449,7 @@ def information_widths(cost: Any, at: Vector) -> Vector:
                 cost(at + a * units[i] + b * units[j]) * a * b for a in (1, -1) for b in (1, -1)
             ]
             hessian[i, j] = hessian[j, i] = sum(corners) / (4 * step**2)
-    # What the packets say nothing about, such as a probability at its edge, stays open.
+    # Where the packets say nothing, as about a probability at its edge, the interval stays open.
     free = np.diag(hessian) > 1e-4
     z = float(stats.norm.ppf((1 + LEVEL) / 2))
     width = np.full(n, np.inf)
@@ -451,7 +461,7 @@ def information_widths(cost: Any, at: Vector) -> Vector:
 
 
 def _pooled(observed: Vector, expected: Vector, least: float = 5.0) -> tuple[Vector, Vector]:
-    """Neighbouring classes put together until at least five are expected in each (Cochran)."""
+    """Merges neighbouring classes until at least five are expected in each (Cochran)."""
     pooled: list[list[float]] = []
     sums = [0.0, 0.0]
     for pair in zip(observed, expected, strict=True):

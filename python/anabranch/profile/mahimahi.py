@@ -9,13 +9,13 @@ from anabranch.errors import AnabranchError
 from .measurement import Measurement, Opportunities
 
 OCTETS = 1500
-"""What one line stands for (R. Netravali et al., USENIX ATC 2015)."""
+"""Bytes that one line stands for (R. Netravali et al., USENIX ATC 2015)."""
 
 _MOST_MEGABYTES = 500
 
 
 def read(file: Path) -> Measurement:
-    """The times, which do not decrease."""
+    """Reads the times and checks that they do not decrease."""
     if file.stat().st_size > _MOST_MEGABYTES * 1e6:
         raise AnabranchError(f"{file}: more than {_MOST_MEGABYTES} MB, the most that is read")
     values: list[float] = []

@@ -13,45 +13,45 @@ class Delays:
 
     seconds: Vector
     legs: int
-    """Directions of the path that a delay is made of: 2 for a round trip, 1 for one way."""
+    """The number of directions that a delay covers: 2 for a round trip, 1 for one way."""
     what: str
     absolute: bool = True
-    """Whether they are delays, or only say how delays differ."""
+    """Whether these are absolute delays; otherwise they only say how delays differ."""
     resolution_s: float = 0.0
-    """Steps in which they are given."""
+    """The steps in which delays are given, in seconds."""
     times_s: Vector | None = None
-    """When, by the clock of the losses' times."""
+    """When each delay was measured, by the clock of the losses' times."""
     octets: Vector | None = None
-    """Of the packets, where their transmission is a part of the delay."""
+    """The packets' lengths, where their transmission is part of the delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossSequence:
-    """Which packets were lost."""
+    """Which packets of a sequence were lost."""
 
     lost: Flags
     what: str
     is_estimate: bool = False
-    """Whether losses are only inferred, as from retransmissions."""
+    """Whether losses are only inferred, for example from retransmissions."""
     spacing_s: float | None = None
-    """Time between packets where it is regular."""
+    """The time between packets in seconds, where it is regular."""
     round_trip: bool = False
-    """Whether a loss may have happened on the way there or back."""
+    """Whether a loss may have happened in either direction."""
     times_s: Vector | None = None
-    """When each packet was seen, or should have been."""
+    """When each packet was seen, or should have been seen."""
     octets: Vector | None = None
-    """Of the packets, where a queue before the loss delays them by their transmission."""
+    """The packets' lengths, where a queue before the loss delays them by their transmission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """What arrived at the receiver, packet by packet or as it was acknowledged."""
+    """What arrived at the receiver, by packet or as it was acknowledged."""
 
     times_s: Vector
     octets: Vector
-    """Of IP packets."""
+    """Bytes of IP packets."""
     packet_octets: float
-    """Size of a full packet."""
+    """The length of a full packet."""
     what: str
 
 
@@ -65,7 +65,7 @@ class Opportunities:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """All that one or two files say."""
+    """Everything that one or two files say."""
 
     title: str
     delays: Delays | None = None

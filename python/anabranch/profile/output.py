@@ -1,4 +1,4 @@
-"""A profile as a part of a scenario, as a line for tc, as a table and as JSON."""
+"""Writes a profile as a part of a scenario, as a line for tc, as a table and as JSON."""
 
 import math
 import os
@@ -18,11 +18,13 @@ from .measurement import LossSequence
 from .timed import TimedFit, TimedLosses, chain, slot_of
 
 NETEM_PACKET_S = 0.02
-"""netem's chain counts packets: one in time is given to it for a call's packets, every so often."""
+"""netem's chain counts packets: it is given a chain in time as seen by a call's packets, which come
+this often, in seconds.
+"""
 
 
 def check_names(name: str, ends: tuple[str, str]) -> None:
-    """Raises where a scenario would not take the name of a link, or its ends."""
+    """Raises where a scenario would not accept the name of the link or of its ends."""
     for each in (name, *ends):
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", each):
             raise AnabranchError(f"`{each}` is not a name; use letters, digits, `-` and `_`")
@@ -38,11 +40,11 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
     profile
         What was estimated.
     name
-        Of the link and the path.
+        The name of the link and the path.
     ends
         The link's nodes.
     out
-        Where the text will be written; names of files in it start there.
+        Where the text will be written; names of files in it are relative to its folder.
     """
     lines = [f"# Path profile of {_comment(profile.measurement.title)}."]
     lines += [f"# {_comment(note)}." for note in [*profile.measurement.notes, *missing(profile)]]
@@ -126,7 +128,10 @@ def _loss_lines(profile: Profile) -> list[str]:
 
 
 def _bound_lines(profile: Profile, name: str) -> list[str]:
-    """The ends of the mean loss's interval as models that `advise` looks at, too."""
+    """Lines with a loss model for each end of the mean loss's interval.
+
+    `advise` tries these as well.
+    """
     measured, fit, mean = profile.measurement.losses, profile.loss, profile.mean_loss
     if measured is None or fit is None or mean is None or profile.losses is None:
         return []
@@ -145,7 +150,7 @@ def _bound_lines(profile: Profile, name: str) -> list[str]:
 
 
 def _model(fit: Fit | TimedFit, values: dict[str, float], measured: LossSequence) -> str:
-    """A link's `loss` of this kind of model."""
+    """The `loss` of a link with this kind of model."""
     if fit.model == "bernoulli":
         return f'{{ kind = "bernoulli", probability = {_digits(values["probability"])} }}'
     if isinstance(fit, TimedFit):
@@ -167,18 +172,21 @@ def _pairs(values: dict[str, float]) -> str:
 
 
 def _parameter(name: str, value: float) -> str:
-    """A bound of a loss model's parameter, which is a length in s or a share."""
+    """A bound of a loss model's parameter: a length in s, or a share."""
     if not name.startswith("mean_"):
         return _digits(value, 3)
     return "∞" if value > _LONGEST_S else f"{_digits(value * 1e3, 2)} ms"
 
 
 _LONGEST_S = 1e5
-"""A longer mean of a state is one that the packets do not bound."""
+"""If the bound of a state's mean length is above this, in seconds, the packets do not bound it."""
 
 
 def direction(profile: Profile, ends: tuple[str, str]) -> str | None:
-    """Which way the losses were measured, in a sentence; None where there is nothing to say."""
+    """A sentence on the direction in which losses were measured.
+
+    None where there is nothing to say.
+    """
     measured = profile.measurement.losses
     if measured is None or profile.losses is None:
         return None
@@ -194,13 +202,15 @@ def direction(profile: Profile, ends: tuple[str, str]) -> str | None:
 
 
 _TELLING_RATIO = 3.0
-"""An interval whose ends are further apart than this leaves open what is better."""
+"""If the ends of an interval differ by more than this factor, it leaves open which settings are
+better.
+"""
 
 _NARROWEST = 0.1
-"""No interval is asked for whose ends are nearer to each other, as a logarithm."""
+"""The smallest distance of the ends, as a logarithm, that a recommended measurement aims at."""
 
 _ALL = 0.99
-"""A mean loss from which on there are no states to be told apart."""
+"""From this mean loss on, there are no states to tell apart."""
 
 _HARMLESS = 0.002
 """A mean loss below which a G.711 call without concealment loses less than 0.1 MOS (G.113)."""
@@ -211,7 +221,7 @@ _PING_EVERY_S = 0.02
 
 
 def missing(profile: Profile) -> list[str]:
-    """What the measurement cannot tell and what would, in sentences."""
+    """Sentences on what the measurement cannot tell, and which measurement could."""
     notes = []
     mean, fit, losses = profile.mean_loss, profile.loss, profile.losses
     if mean is not None and losses is not None and fit is not None:
@@ -230,11 +240,11 @@ def missing(profile: Profile) -> list[str]:
 
 
 def _pings_for(profile: Profile, fit: Fit | TimedFit) -> str:
-    """Pings that bring the ends of the interval within `_TELLING_RATIO`, for this model.
+    """The pings that narrow the interval's ends to a factor of `_TELLING_RATIO`, for this model.
 
-    Where they are, pings that bring them to the root of their ratio.
-    The logarithm of a mean of so many independent visits to the bad state, whose lengths and
-    distances are exponential, has a variance of 2 / visits; of so many single losses, 1 / losses.
+    If they are that near already, the pings that narrow them to the root of their ratio. The
+    logarithm of a mean of n independent visits to the bad state, whose lengths and distances are
+    exponential, has a variance of 2 / n; for n single losses it is 1 / n.
     """
     assert profile.mean_loss is not None
     low, high = profile.mean_loss.interval
@@ -258,11 +268,11 @@ def _pings_for(profile: Profile, fit: Fit | TimedFit) -> str:
 def netem(
     profile: Profile, ends: tuple[str, str] = ("a", "b"), device: str = "DEVICE"
 ) -> list[str]:
-    """Lines that make Linux behave like the path: at the first end, and at the other one.
+    """Commands that make Linux behave like the path, for the first end and for the other one.
 
     netem's jitter without a table is uniform around its delay, and its `gemodel` takes p, r, the
     loss in the bad and that in the good state (tc-netem(8), net/sched/sch_netem.c). Its `limit`
-    counts what is delayed, too.
+    also counts packets that are being delayed.
     """
     here, there = [], []
     if profile.delay_s is not None:
@@ -288,7 +298,7 @@ def netem(
     for part, (start, end) in ((here, ends), (there, ends[::-1])):
         if not part:
             continue
-        # `replace`: with `add`, a device that has a qdisc at its root would refuse a second one.
+        # `replace` rather than `add`, which a device refuses that has a qdisc at its root.
         lines.append(
             f"# on {start}, for what it sends to {end}; undo: tc qdisc del dev {device} root"
         )
@@ -307,7 +317,7 @@ def netem(
 
 
 def netem_loss(fit: Fit | TimedFit) -> str:
-    """What netem is told of a loss model."""
+    """Netem's parameters for a loss model."""
     values = fit.values
     if _is_timed_chain(fit):
         values = chain(values, NETEM_PACKET_S)
@@ -325,7 +335,7 @@ Row = tuple[str, str, str, str]
 
 
 def rows(profile: Profile) -> list[Row]:
-    """What was estimated: name, value, 95 % interval, how."""
+    """The estimates: name, value, 95 % interval, and how it was found."""
     described = []
     for name, estimate, unit, scale in (
         ("base delay, one way", profile.delay_s, "ms", 1e-3),
@@ -392,7 +402,7 @@ def _is_timed(profile: Profile) -> bool:
 
 
 def model_rows(profile: Profile) -> list[tuple[str, ...]]:
-    """The models of loss by maximum likelihood, the chosen one marked, and by moments."""
+    """The loss models by maximum likelihood, with the chosen one marked, and by moments."""
     rows: list[tuple[str, ...]] = []
     for fit in profile.fits:
         name = fit.model + (" *" if fit is profile.loss else "")
@@ -437,7 +447,7 @@ def _p_value(value: float) -> str:
 
 
 def as_json(profile: Profile, name: str) -> dict[str, Any]:
-    """Everything, in SI units and shares."""
+    """Everything as a tree for JSON, in SI units and shares."""
 
     def number(estimate: Estimate | None) -> dict[str, Any] | None:
         if estimate is None:
@@ -514,12 +524,12 @@ def _percent(estimate: Estimate) -> str:
 
 
 def _comment(text: str) -> str:
-    """A text that cannot leave its line."""
+    """A text for a comment, without line breaks."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _digits(value: float, digits: int = 4) -> str:
-    """So many digits, never with an exponent; what is below a millionth is 0."""
+    """A number with this many digits, never with an exponent; values below a millionth become 0."""
     if not math.isfinite(value):
         return "–"
     if abs(value) < 1e-6:
@@ -533,7 +543,7 @@ def _fixed(value: float, places: int) -> str:
 
 
 def _texts(estimate: Estimate, scale: float) -> tuple[str, str, str]:
-    """Value and interval, with the digits that the interval's width deserves."""
+    """Value and interval, with the digits that the interval's width justifies."""
     low, high = (bound / scale for bound in estimate.interval)
     value = estimate.value / scale
     if not high - low > 1e-9 * abs(high):

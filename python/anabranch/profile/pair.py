@@ -1,4 +1,4 @@
-"""Two captures of the same packets, one of each end: delays and losses one way."""
+"""Two captures of the same packets, one at each end: one-way delays and losses."""
 
 import hashlib
 import math
@@ -17,11 +17,11 @@ from .measurement import Delays, Deliveries, LossSequence, Measurement
 Pair = tuple[bytes, bytes]
 
 _CHECKSUM = {TCP: slice(16, 18), UDP: slice(6, 8)}
-"""Left out: a sender's network card computes it after the capture."""
+"""The checksum is left out: a sender's network card computes it after the capture."""
 
 
 class _Seen(NamedTuple):
-    """A packet in one of the captures; times are whole ns, and exact."""
+    """A packet in one of the captures; times are whole nanoseconds, and exact."""
 
     time_ns: int
     hosts: Pair
@@ -29,7 +29,7 @@ class _Seen(NamedTuple):
 
 
 def _identity(packet: Packet) -> bytes:
-    """The same at both ends and in every process: what no router changes, of the first bytes."""
+    """A digest of first bytes that no router changes: the same at both ends and always."""
     kept = bytearray(packet.payload[:64])
     kept[_CHECKSUM.get(packet.protocol, slice(0, 0))] = b""
     numbers = (packet.protocol << 32 | packet.identification).to_bytes(8)
@@ -38,14 +38,15 @@ def _identity(packet: Packet) -> bytes:
 
 
 def measure(near: Iterable[Packet], far: Iterable[Packet]) -> Measurement:
-    """The direction of the most packets, by packets that both captures have.
+    """Measures the direction with the most packets, by the packets that both captures have.
 
-    Of both directions with as many, as pings have, that of the packet which the first capture saw
-    first. Clocks need not agree where both directions have packets: half of the sum of the least
-    delays is taken as the least delay of each.
+    If both directions have equally many, as with pings, the direction of the packet counts which
+    the first capture saw first. Clocks need not agree where both directions have packets: half the
+    sum of the least delays is taken as the least delay of each direction.
     """
     first, second = _seen(near), _seen(far)
-    # In the order of the first capture's times, which decides between directions of one count.
+    # In the order of the first capture's times, which decides between directions with equally many
+    # packets.
     both = sorted((key for key in first if key in second), key=lambda key: first[key].time_ns)
     if len(both) < FEWEST_PACKETS:
         raise AnabranchError(
@@ -64,7 +65,7 @@ def measure(near: Iterable[Packet], far: Iterable[Packet]) -> Measurement:
 
 
 class _Ends(NamedTuple):
-    """Both captures, and what is to be added to the sender's times."""
+    """Both captures, and the offset to add to the sender's times."""
 
     sender: dict[bytes, _Seen]
     receiver: dict[bytes, _Seen]
@@ -73,7 +74,7 @@ class _Ends(NamedTuple):
 
 
 class _Journey(NamedTuple):
-    """A packet that was sent; times count from the first one's departure."""
+    """A packet that was sent; its times are in seconds since the first packet was sent."""
 
     sent_s: float
     arrived_s: float | None
@@ -83,7 +84,7 @@ class _Journey(NamedTuple):
 
 
 def _seen(packets: Iterable[Packet]) -> dict[bytes, _Seen]:
-    """The packets of a capture, each where it is first."""
+    """The packets of a capture, each at its first occurrence."""
     seen: dict[bytes, _Seen] = {}
     for packet in packets:
         hosts = (packet.source, packet.destination)
@@ -94,19 +95,19 @@ def _seen(packets: Iterable[Packet]) -> dict[bytes, _Seen]:
 def _aligned(
     first: dict[bytes, _Seen], second: dict[bytes, _Seen], both: Sequence[bytes], pair: Pair
 ) -> _Ends:
-    """Which capture is the sender's, and how its clock goes by the receiver's."""
+    """Finds out which capture is the sender's, and how far its clock is from the receiver's."""
     sender, receiver = first, second
     back = (pair[1], pair[0])
 
     def later_ns(of: Pair) -> list[int]:
-        """How much later the receiver's capture has what both have, by the captures' clocks."""
+        """How much later the receiver's capture has the common packets, by the two clocks."""
         return [
             receiver[key].time_ns - sender[key].time_ns for key in both if sender[key].hosts == of
         ]
 
     notes = []
     ahead, behind = later_ns(pair), later_ns(back)
-    # The sum of both delays is positive; where it seems negative, the captures are exchanged.
+    # The sum of both delays is positive; if it seems negative, the captures are exchanged.
     if min(ahead) < max(behind, default=0):
         sender, receiver = receiver, sender
         ahead, behind = later_ns(pair), later_ns(back)
@@ -119,13 +120,13 @@ def _aligned(
 
 
 def _journeys(ends: _Ends, pair: Pair) -> list[_Journey]:
-    """Those of one direction, in the order in which they began."""
+    """The journeys of one direction, in the order of departure."""
     sent = sorted(
         ((key, packet) for key, packet in ends.sender.items() if packet.hosts == pair),
         key=lambda each: each[1].time_ns,
     )
     inside = [index for index, (key, _) in enumerate(sent) if key in ends.receiver]
-    # Before the first and after the last packet that both have, one capture may not have run.
+    # Before the first and after the last common packet, one of the captures may not have run.
     sent = sent[inside[0] : inside[-1] + 1]
     offset_ns = ends.offset_ns
     began_ns = sent[0][1].time_ns + offset_ns

@@ -1,4 +1,4 @@
-"""Round-trip times and losses from the output of ping, or from a table of them."""
+"""Round-trip times and losses from the output of ping, or from a table."""
 
 import csv
 import itertools
@@ -14,9 +14,9 @@ from anabranch.errors import AnabranchError
 from .measurement import Delays, LossSequence, Measurement
 
 MOST_PINGS = 10_000_000
-"""Pings, answered or not, that one file may have."""
+"""The most pings, answered or not, that one file may have."""
 MOST_LATE = 1_000
-"""Pings that may have been answered before one that was sent earlier."""
+"""How many later pings may be answered before a ping's own answer comes."""
 
 _REPLY = re.compile(r"(?:icmp_)?seq=(\d+).*?time[=<]([\d.]+) ?(us|ms|s)\b")
 _STAMP = re.compile(r"^\[(\d+\.\d+)\]")
@@ -24,12 +24,12 @@ _SUMMARY = re.compile(r"^(\d+) packets transmitted.*?(?:time (\d+) ?ms)?$")
 _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _SEQUENCE = ("seq", "icmp_seq", "sequence")
 _RTT = {"rtt": 1e-3, "rtt_ms": 1e-3, "rtt_s": 1.0, "rtt_us": 1e-6, "time_ms": 1e-3, "time": 1e-3}
-"""Column -> its unit in s; the first that the table has."""
+"""Column -> its unit in s; the first one that the table has counts."""
 _NONE = ("", "*", "-", "nan", "none", "null", "lost", "timeout")
 
 
 def read_ping(file: Path) -> Measurement:
-    """What ping printed (iputils, BusyBox, macOS), with or without `-D`."""
+    """Reads the output of ping (iputils, BusyBox, macOS), with or without `-D`."""
     times: dict[int, float] = {}
     stamps: dict[int, float] = {}
     sent, duration, digits, last = 0, None, 9, 0
@@ -44,10 +44,12 @@ def read_ping(file: Path) -> Measurement:
             if not match or "DUP" in line:
                 continue
             sequence = int(match[1])
-            # 16 bits on the wire: of the numbers that it stands for, the nearest to the last one.
+            # The number has 16 bits on the wire: of those it can stand for, the one nearest to the
+            # last is taken.
             if times:
                 near = last + (sequence - last + 32768) % 65536 - 32768
-                # Farther back than an answer comes late, it is one after a long outage.
+                # If that is further back than answers come late, it belongs to a time after a long
+                # outage.
                 sequence = near if near > last - MOST_LATE else max(near, sequence)
             last = max(last, sequence)
             unit = _UNIT_S[match[3]]
@@ -57,12 +59,12 @@ def read_ping(file: Path) -> Measurement:
                 stamps[sequence] = float(stamp[1])
     if not times:
         raise AnabranchError(f"{file}: no ping was answered, so there is nothing to estimate")
-    # Without its beginning, the output does not say what was sent before.
+    # Output without its beginning does not show which pings were sent before.
     first = min(1, *times) if is_whole else min(times)
     last = max(*times, first + sent - 1)
     spacing = None
     if len(stamps) > 1:
-        # The time of an answer, minus how long it took.
+        # A stamp is the time of an answer, so the round-trip time is subtracted.
         begin, end = min(stamps), max(stamps)
         at = [stamps[key] - times[key] for key in (begin, end)]
         spacing = (at[1] - at[0]) / (end - begin)
@@ -72,7 +74,7 @@ def read_ping(file: Path) -> Measurement:
 
 
 def read_csv(file: Path) -> Measurement:
-    """A table with a header: `seq`, and `rtt` or `time` in ms (`rtt_s` and `rtt_us` in these).
+    """Reads a table with a header: `seq`, and `rtt` or `time` in ms (or `rtt_s`, `rtt_us`).
 
     Pings without an answer are missing or have an empty cell.
     """
@@ -137,7 +139,10 @@ def _measurement(
     spacing: float | None,
     resolution: float,
 ) -> Measurement:
-    """From the times by sequence number; `numbers` are the first and the last that was sent."""
+    """The measurement from the times by sequence number.
+
+    `numbers` are the first and last one sent.
+    """
     first, last = numbers
     count = last - first + 1
     if count > MOST_PINGS:
@@ -160,7 +165,7 @@ def _measurement(
 
 
 def looks_like_ping(head: str) -> bool:
-    """Whether a text begins as ping's output does."""
+    """Whether a text begins like ping's output."""
     lines = itertools.islice((line for line in head.splitlines() if line.strip()), 20)
     return any(
         line.startswith("PING ") or "bytes from" in line or "icmp_seq" in line for line in lines

@@ -1,21 +1,23 @@
-"""Models of loss in time, fitted to packets that were sent at any times.
+"""Models of loss in time, fitted to packets that may have been sent at any times.
 
-The four models of `loss.py` with a chain that changes its state in time, whether or not there are
-packets: it leaves the good state at the rate `1 / mean_good` and the bad one at `1 / mean_bad`, and
-a packet meets the state of its moment. Over a gap of d seconds the chain changes by the exponential
-of its generator: with k the sum of both rates and B the share of time in the bad state, it goes
-from good to bad with probability B (1 - exp(-k d)), back with (1 - B) (1 - exp(-k d)).
+These are the four models of `loss.py` with a chain that changes its state in time, whether or not
+there are packets: it leaves the good state at the rate `1 / mean_good` and the bad one at `1 /
+mean_bad`, and a packet meets the state of its moment. Over a gap of d seconds the chain changes by
+the exponential of its generator: with k the sum of both rates and B the share of time in the bad
+state, it goes from good to bad with probability B (1 - exp(-k d)), and back with (1 - B) (1 -
+exp(-k d)).
 
-A sender such as TCP sends less once it has lost something, and so looks at the bad state less
-often than at the good one: its share of lost packets is less than that of a sender who goes on.
-The likelihood has no such bias. That of everything seen is a product over the packets: the density
-of the moment of sending given all fates before, and the probability of the fate given all fates
-before and the moment. As long as the chain does not heed the sender, its parameters are in the
-second kind of factor alone, and the product of those is what the forward algorithm gives for the
-moments as they were (the sampling is ignorable: D. B. Rubin, Biometrika 63(3), 1976).
+A sender such as TCP sends less once it has lost something, so it samples the bad state less often
+than the good one: its share of lost packets is below that of a sender who continues at the same
+rate. The likelihood has no such bias. It is a product over the packets of two kinds of factor: the
+density of the time of sending given all earlier outcomes, and the probability of the outcome given
+all earlier outcomes and the time. As long as the chain does not depend on the sender, its
+parameters are only in the second kind, and the product of those is what the forward algorithm gives
+for the times as they were (the sampling is ignorable: D. B. Rubin, Biometrika 63(3), 1976).
 
-The mean is that over time: what packets at equal intervals would lose. Its interval is that of the
-profile likelihood, which needs no normal distribution: with two visits to the bad state it is wide.
+The mean is the mean over time: what packets at equal intervals would lose. Its interval is that of
+the profile likelihood, which needs no normal distribution: with two visits to the bad state it is
+wide.
 """
 
 import itertools
@@ -42,40 +44,41 @@ PARAMETERS = {
     "gilbert": ("mean_bad", "mean_good", "loss_in_bad"),
     "gilbert_elliott": ("mean_bad", "mean_good", "loss_in_bad", "loss_in_good"),
 }
-"""Model -> its parameters; means are lengths of the states in s."""
+"""Model -> its parameters; means are the states' mean lengths in s."""
 
 _BLOCKS = (512, 64, 8)
-"""Packets of a block in the likelihood, powers of two."""
+"""Possible numbers of packets in a block of the likelihood, powers of two."""
 
 _FEWEST_FOR_A_PART = 5
-"""Losses from which on a bad state that loses only a part of the packets is tried."""
+"""With fewer losses, a bad state that loses only a part of the packets is not tried."""
 
 _NEAR = 8
-"""Packets beside a loss that are in no block."""
+"""Packets on either side of a loss that belong to no block."""
 
 _EVEN = 4
-"""A block is one if none of its gaps is longer than so many mean ones."""
+"""Packets form a block only if none of its gaps exceeds the mean gap by more than this factor."""
 
 _EDGE = 1e-9
-"""How near a probability may come to 0 and 1 while it is searched."""
+"""How near a probability may come to 0 and 1 during the search."""
 
 _SHORTEST_S, _LONGEST_S = 1e-5, 1e4
-"""Between these the mean length of the bad state is searched."""
+"""The bounds of the search for the mean length of the bad state."""
 
 _SLOT_SHARE = 10
-"""Slots that the shorter state is long in a scenario, where the chain changes once a slot."""
+"""The length of the shorter state in slots; in a scenario the chain may change once in each slot.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedFit:
-    """A model in time with the parameters that the packets make most likely."""
+    """A model in time with its maximum-likelihood parameters."""
 
     model: str
     values: dict[str, float]
     intervals: dict[str, Bounds]
-    """At 95 %, from the observed information."""
+    """95 % intervals from the observed information."""
     mean_loss: float
-    """What packets at equal intervals lose of themselves."""
+    """The share of packets lost when packets are sent at equal intervals."""
     log_likelihood: float
     packets: int
     _coordinates: Vector = field(repr=False)
@@ -91,7 +94,7 @@ class TimedFit:
         return len(self.values) * float(np.log(self.packets)) - 2 * self.log_likelihood
 
     def values_with(self, mean: float) -> dict[str, float]:
-        """The parameters with another mean loss (above 0): more or fewer bad states, as long."""
+        """The parameters for another mean loss (above 0): more or fewer bad states, as long."""
         if self.model == "bernoulli":
             return {"probability": mean}
         share, losses = share_of_bad(self.values, mean / self.mean_loss, mean)
@@ -100,13 +103,13 @@ class TimedFit:
 
 
 def slot_of(values: dict[str, float]) -> float:
-    """A slot in s that is short beside both states of a chain in time, of a round length."""
+    """A round slot length in s that is short compared with both states of a chain in time."""
     shorter = min(values["mean_bad"], values["mean_good"])
     return float(f"{min(max(shorter / _SLOT_SHARE, 1e-5), 5e-3):.0e}")
 
 
 def chain(values: dict[str, float], slot_s: float) -> dict[str, float]:
-    """A chain in time looked at once a slot: p, r and the states' losses."""
+    """The chain in time sampled once in each slot: p, r and the states' losses."""
     bad, good = values["mean_bad"], values["mean_good"]
     changed = -np.expm1(-slot_s * (1 / bad + 1 / good))
     losses = {name: value for name, value in values.items() if name.startswith("loss_")}
@@ -116,18 +119,20 @@ def chain(values: dict[str, float], slot_s: float) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class AfterLoss:
-    """Packets by the time since the last lost one before them."""
+    """Packets by the time since the last lost packet before them."""
 
     edges_s: Vector
-    """Where each class of times begins; the last one has no end."""
+    """The start of each class of times; the last class has no end."""
     packets: Vector
     lost: Vector
     expected: Vector
-    """Sums of each packet's probability given all before it, which holds for any sender."""
+    """Sums of each packet's loss probability given all packets before it, which holds for any
+    sender.
+    """
     variance: Vector
 
     def p_value(self, parameters: int) -> float:
-        """How likely such a distance from the model is, with so many parameters fitted."""
+        """The p-value of this distance from the model, of which `parameters` were fitted."""
         enough = (self.expected >= 5) & (self.packets - self.expected >= 5)
         degrees = int(enough.sum()) - parameters
         if degrees < 1:
@@ -142,33 +147,37 @@ class TimedLosses(Losses):
     Parameters
     ----------
     lost
-        In the order of the times.
+        The outcomes in order of time.
     times_s
-        When each met the lossy link.
+        When each packet met the lossy link.
     """
 
     def __init__(self, lost: Flags, times_s: Vector) -> None:
         super().__init__(lost)
-        # Packets follow each other; the state may change between any two of them.
+        # Packets are in order, and the state may change between any two of them.
         order = np.arange(len(times_s)) * _SHORTEST_S
         self.times_s = np.maximum.accumulate(np.asarray(times_s, dtype=float) - order) + order
         self._factors = _Factors(self.lost, self.times_s)
 
     def timed_fits(self) -> list[TimedFit]:
-        """The models, fitted, from the simplest on; hidden states only where there are losses."""
+        """The fitted models, the simplest first.
+
+        Those with hidden states only if there are enough losses.
+        """
         fits = [self._bernoulli_timed()]
         if self.count < 2 or self.count == len(self.lost) or self.times_s[-1] <= self.times_s[0]:
             return fits
         fits.append(self._fit_timed("simple_gilbert", None))
         if self.count >= _FEWEST_FOR_A_PART:
-            # Without it, a bad state that some packets pass would seem to be several: too sure.
+            # Without it, a bad state that some packets pass would look like several, and intervals
+            # would be too narrow.
             fits.append(self._fit_timed("gilbert", fits[-1]))
         if self.count >= FEWEST_LOSSES:
             fits.append(self._fit_timed("gilbert_elliott", fits[-1]))
         return fits
 
     def mean_interval(self, fit: TimedFit) -> Bounds:
-        """Of the mean over time under a model, by its profile likelihood."""
+        """The interval of the mean loss over time under a model, by its profile likelihood."""
         if fit.model == "bernoulli":
             return fit.intervals["probability"]
         best, rest = fit._coordinates[0], fit._coordinates[1:]
@@ -196,7 +205,7 @@ class TimedLosses(Losses):
         return edge_of(-1.0), edge_of(1.0)
 
     def after_loss(self, fit: TimedFit) -> AfterLoss:
-        """How many are lost so long after a loss, beside what a model expects."""
+        """How many packets are lost in each time after a loss, beside what a model expects."""
         at = np.flatnonzero(self.lost)
         last = np.searchsorted(at, np.arange(len(self.lost)), side="left") - 1
         known = last >= 0
@@ -211,7 +220,7 @@ class TimedLosses(Losses):
         return AfterLoss(edges, *sums)
 
     def _ahead(self, fit: TimedFit) -> Vector:
-        """Of each packet the probability to be lost given all before it."""
+        """The probability of each packet's loss given all packets before it."""
         bad_share, total, good, bad = _chain(fit.model, fit._coordinates)
         changed = (-np.expm1(-total * np.diff(self.times_s, prepend=self.times_s[0]))).tolist()
         counts = []
@@ -242,7 +251,8 @@ class TimedLosses(Losses):
             starts = [[special.logit(share), np.log(length)] for length in self._lengths()]
         else:
             assert simpler is not None
-            # One more state of loss, near where the simpler model has it and far from there.
+            # A further loss parameter starts near where the simpler model has it, and far from
+            # there.
             known = simpler._coordinates.tolist()
             extras = (2.0, 0.0) if model == "gilbert" else (-4.0, 0.0)
             starts = [[*known, extra] for extra in extras]
@@ -271,7 +281,7 @@ class TimedLosses(Losses):
         )
 
     def _lengths(self) -> list[float]:
-        """Lengths of the bad state to begin with: of runs of losses, and longer ones."""
+        """Starting values for the bad state's mean length: that of runs of losses, and longer."""
         edges = np.flatnonzero(np.diff(self.lost)) + 1
         bounds = np.concatenate([[0], edges, [len(self.lost)]])
         runs = [
@@ -284,14 +294,15 @@ class TimedLosses(Losses):
 
 
 _FARTHEST = 20.0
-"""On the scale of logits: beyond that the data say nothing."""
+"""A limit on the scale of logits: beyond it, the data say nothing."""
 
 
 class _Factors:
     """The factors of a chain's likelihood: packets, and blocks of packets that all arrived.
 
-    Far from a loss a block is taken to be evenly spaced if it nearly is, so that its factor is a
-    power: only what a state does unseen between two of its packets depends on that.
+    Far from a loss, a block that is nearly evenly spaced is treated as evenly spaced, so that its
+    factor is a power. The error only concerns what a state does unseen between two packets of the
+    block.
     """
 
     def __init__(self, lost: Flags, times_s: Vector) -> None:
@@ -318,7 +329,8 @@ class _Factors:
         sizes = np.diff(first, append=len(lost))
         spacing = (totals[first + sizes] - totals[first]) / sizes
         self.count = len(first)
-        # By kind: where in the product, how many packets each, and the time between them.
+        # For each kind: the positions in the product, the packets of each factor, and the time
+        # between them.
         self.kinds = [
             (where, size, fate, spacing[where])
             for size in (1, *_BLOCKS[::-1])
@@ -349,11 +361,11 @@ class _Factors:
 
 
 def _chain(model: str, coordinates: Vector) -> tuple[float, float, float, float]:
-    """Share of the bad state, sum of both rates in 1/s, and the losses in the good and bad state.
+    """The share of the bad state, the sum of both rates in 1/s, and the losses in both states.
 
-    Coordinates are the logit of the mean, the logarithm of the bad state's mean length, the logit
-    of where the loss in the bad state is between the mean and 1, and of that in the good state's
-    share of the mean: whatever they are, the chain is possible.
+    The coordinates are the logit of the mean, the logarithm of the bad state's mean length, the
+    logit of the position of the bad state's loss between the mean and 1, and the logit of the good
+    state's loss as a share of the mean. Any values give a possible chain.
     """
     mean = float(np.clip(special.expit(coordinates[0]), _EDGE, 1 - _EDGE))
     if model == "bernoulli":
@@ -365,7 +377,7 @@ def _chain(model: str, coordinates: Vector) -> tuple[float, float, float, float]
     if len(coordinates) > 3:
         good = mean * float(special.expit(coordinates[3]))
     share = float(np.clip((mean - good) / max(bad - good, _EDGE), _EDGE, 1 - _EDGE))
-    # Both states' rates are in the ratio of the shares of time.
+    # The rates of both states have the ratio of their shares of time.
     return share, 1 / length / (1 - share), good, bad
 
 
@@ -390,5 +402,5 @@ def _intervals(model: str, at: Vector, cost: Callable[[Vector], float]) -> dict[
 
 
 def _minimum(cost: Callable[[Vector], float], start: Vector) -> Any:
-    # BFGS, not L-BFGS-B: LAPACK would start threads for four numbers.
+    # BFGS rather than L-BFGS-B, for which LAPACK would start threads for four numbers.
     return optimize.minimize(cost, start, method="BFGS", options={"gtol": 1e-3})

@@ -22,7 +22,7 @@ from .environments import Environments, divisions
 from .sensitivity import Saltelli
 
 MOST_METRICS = 4
-"""Scalars that a report shows if none are asked for."""
+"""How many scalars a report shows if none are asked for."""
 
 
 def write(
@@ -39,13 +39,13 @@ def write(
     metrics
         The scalars; if none are given, up to `MOST_METRICS` that say how good a cell is.
     per
-        Axes for whose values the best cells are found one by one, in the sub-studies that they
-        divide (`environments.divisions`).
+        Axes for each of whose values the best cells are found separately, in the sub-studies that
+        they divide (`environments.divisions`).
 
     Raises
     ------
     AnabranchError
-        When a scalar or an axis is not there, or `per` leaves nothing to choose.
+        When a scalar or an axis does not exist, or `per` leaves nothing to choose.
     StoreError
         When it is not a study folder or a shard is damaged.
     """
@@ -110,9 +110,10 @@ def _scalars(folder: Path) -> list[str]:
 
 
 def _chosen(study: Study, names: Sequence[str]) -> list[str]:
-    """Scalars that say how good a cell is: every call's MOS, else goodputs, else what there is.
+    """Scalars that say how good a cell is: every call's MOS, else goodputs, else whatever exists.
 
-    Those that no run has a value of are passed over, as are those of cells of earlier definitions.
+    Scalars without a value in any run are left out, and so are those of cells of earlier
+    definitions.
     """
     rules: list[Callable[[str], bool]] = [
         lambda name: name.endswith(".mos"),

@@ -1,4 +1,4 @@
-"""What a report says about a scalar: the ranking of its cells, and what each axis does."""
+"""The analysis of a scalar for a report: the ranking of its cells, and the effect of each axis."""
 
 import math
 import re
@@ -20,22 +20,23 @@ from anabranch.support.wording import number, told_apart
 from .sensitivity import Index, Saltelli, saltelli_indices, sobol_indices
 
 MOST_LEVELS = 12
-"""Values of an axis that are shown one by one; those of one with more are put into groups."""
+"""An axis with more values than this is shown in groups of values."""
 
 GROUPS = 5
-"""Groups of about equal size in which such an axis is shown."""
+"""The number of groups, of about equal size, in which such an axis is shown."""
 
 MOST_SCREENED = 1000
-"""Cells, those with the best means, of which is asked which may be the best: each pair of them is
-compared."""
+"""How many cells, those with the best means, are screened for which may be the best, as each pair
+of them is compared.
+"""
 
 _NUMBER = re.compile(r"^-?[0-9]+(?:[.][0-9]+)?(?:e-?[0-9]+)?")
 
 MOST_PAIRS = 3
-"""Pairs of axes whose interaction is drawn."""
+"""How many pairs of axes have their interaction drawn."""
 
 LEAST_SHARE = 0.005
-"""Of the variance between cells, for a pair to be drawn beside the one that interacts most."""
+"""The share of the variance between cells from which on a pair is drawn besides the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +45,18 @@ class Axis:
 
     name: str
     labels: list[str]
-    """What is shown, value by value or group by group."""
+    """The labels of its values, or of its groups of values."""
     levels: np.ndarray
-    """Of each cell: the position of its label; -1 where it does not have the axis."""
+    """The position of each cell's label; -1 where the cell does not have the axis."""
     numbers: np.ndarray | None
-    """Of each cell: the value, where the axis has numbers."""
+    """The value in each cell, if the axis has numbers."""
     grouped: bool
     """Whether a label stands for several values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The means of the cells that have a value of an axis, or values of two."""
+    """The mean of the cells that have a value of an axis, or a pair of values of two axes."""
 
     labels: tuple[str, ...]
     interval: Interval
@@ -76,7 +77,7 @@ class Analysis:
     Parameters
     ----------
     rows
-        As `Study.frame` gives them, with this scalar.
+        Rows of this scalar, as `Study.frame` gives them.
     metric
         The scalar.
     labels
@@ -105,18 +106,19 @@ class Analysis:
         self.cells = firsts
         self.labels = {name: _completed(firsts[name], labels.get(name, {})) for name in names}
         self.axes = [_axis(firsts[name], self.labels[name]) for name in names]
-        """Those that differ between cells."""
+        """The axes that differ between cells."""
         self.axes = [axis for axis in self.axes if len(set(axis.levels.tolist())) > 1]
         self.values = _matrix(rows, firsts["cell"], metric)
-        """A line a cell, a column a replication; NaN where there is no value."""
+        """A line for each cell, a column for each replication; NaN where there is no value."""
         self.ranking = self._ranked(rows)
-        """The cells from best to worst, as `comparison.best_set` has them, of which only the first
-        `MOST_SCREENED` may be `best`. Where better is not known, those with the most are first and
-        none is."""
+        """The cells from best to worst, as `comparison.best_set` ranks them; only the first
+        `MOST_SCREENED` may be `best`. Where it is not known which is better, cells with the largest
+        means come first, and none is `best`.
+        """
 
     @property
     def runs(self) -> int:
-        """Runs that have a value."""
+        """The number of runs that have a value."""
         return int((~np.isnan(self.values)).sum())
 
     @property
@@ -128,7 +130,7 @@ class Analysis:
         return comparison.doubt(self.ranking, axes, self.metric)
 
     def key(self, row: Mapping[str, object]) -> list[tuple[str, str]]:
-        """What tells a cell apart: the axes that it has, and their values as people write them."""
+        """What identifies a cell: the axes that it has, with their values as people write them."""
         return [
             (name, self.shown(name, row[name]))
             for name in self.cells.columns
@@ -148,7 +150,7 @@ class Analysis:
             return np.asarray(np.where(known, self.values, 0).sum(axis=1) / np.where(n, n, np.nan))
 
     def effects(self, axis: Axis) -> list[Effect]:
-        """What each value of an axis brings, the mean over all cells that have it."""
+        """The effect of each value of an axis: the mean over all cells that have it."""
         return [
             self._effect((label,), axis.levels == i)
             for i, label in enumerate(axis.labels)
@@ -156,7 +158,7 @@ class Analysis:
         ]
 
     def interaction(self, first: Axis, second: Axis) -> list[Effect]:
-        """The same for each pair of values of two axes, as far as cells have them."""
+        """The effects of each pair of values of two axes, as far as cells have them."""
         effects = []
         for i, one in enumerate(first.labels):
             for j, other in enumerate(second.labels):
@@ -167,9 +169,9 @@ class Analysis:
 
     @cached_property
     def pairs(self) -> list[tuple[Axis, Axis]]:
-        """The pairs of axes that interact most, by the variance that the pair alone explains.
+        """The pairs of axes that interact most, by the variance that only the pair explains.
 
-        The first of them, and up to `MOST_PAIRS` that explain `LEAST_SHARE` or more.
+        The first of them, and up to `MOST_PAIRS` in all that explain `LEAST_SHARE` or more.
         """
         if not self._variance:
             return []
@@ -196,11 +198,11 @@ class Analysis:
 
     @cached_property
     def shares(self) -> list[Share]:
-        """Parts of the variance between the cells' means, from largest to smallest; with rests.
+        """Parts of the variance between the cells' means, the largest first, and the remainders.
 
-        Exact in a full factorial (the functional decomposition of variance, Hoeffding 1948, Sobol'
-        1993): axes and pairs of axes add up with what three and more axes do together. Saltelli's
-        design has `indices` instead, also where its points meet in such cells.
+        They are exact in a full factorial (the functional decomposition of variance, Hoeffding
+        1948, Sobol' 1993): axes and pairs of axes add up with the joint effects of three and more
+        axes. Saltelli's design has `indices` instead, even where its points form a full factorial.
         """
         total = self._variance
         if not total or not self.is_factorial or self.design is not None:
@@ -218,9 +220,9 @@ class Analysis:
 
     @cached_property
     def noise(self) -> float:
-        """The part of that variance that replications alone would make; NaN below two of them.
+        """The part of that variance due to replications alone; NaN with fewer than two of them.
 
-        What a replication does to all cells alike makes none of it.
+        A replication's common effect on all cells does not count.
         """
         if not self._variance:
             return math.nan
@@ -232,7 +234,7 @@ class Analysis:
 
     @cached_property
     def _variance(self) -> float:
-        """Of the cells' means; 0 where they are equal but for rounding."""
+        """The variance of the cells' means; 0 where they differ by rounding only."""
         means = self.means[~np.isnan(self.means)]
         return float(np.var(means)) if len(means) and not stats.are_equal(means) else 0.0
 
@@ -240,7 +242,8 @@ class Analysis:
     def indices(self) -> list[Index]:
         """Sobol indices from the cells of a design.
 
-        Those of Saltelli's have a total order; others are of the axes that have numbers alone.
+        With Saltelli's design they include a total order; otherwise only axes with numbers have
+        indices.
         """
         if not self._variance:
             return []
@@ -253,7 +256,7 @@ class Analysis:
 
     @property
     def points_left_out(self) -> int:
-        """Base points of Saltelli's design that `indices` leave out: a cell has no value."""
+        """Base points of Saltelli's design that `indices` leave out as a cell has no value."""
         return int(np.isnan(self._at_points).any(axis=1).sum())
 
     @cached_property
@@ -270,7 +273,7 @@ class Analysis:
         return float(np.nanvar(means[axis.levels]))
 
     def _of_pair(self, one: Axis, other: Axis) -> float:
-        """What two axes do together beyond what each does alone."""
+        """The joint effect of two axes beyond what each does alone."""
         has = (one.levels >= 0) & (other.levels >= 0) & ~np.isnan(self.means)
         if not has.any():
             return 0.0
@@ -283,8 +286,8 @@ class Analysis:
     def _effect(self, labels: tuple[str, ...], cells: np.ndarray) -> Effect:
         """The mean over some cells, each with the same weight.
 
-        A replication is one sample where it has all of these cells: they share its random numbers.
-        Where no two replications do, the cells' own intervals are put together.
+        A replication that has all of these cells is one sample, as they share its random numbers.
+        If no two replications have all cells, the cells' own intervals are combined.
         """
         values, count = self.values[cells], int(cells.sum())
         complete = values[:, ~np.isnan(values).any(axis=0)]
@@ -323,12 +326,12 @@ class Analysis:
 
     @cached_property
     def _of_means(self) -> tuple[np.ndarray, np.ndarray]:
-        """The variance of each cell's mean, and how many runs it is of."""
+        """The variance of each cell's mean, and the number of runs behind it."""
         return _variances_of_means(self.values - self.means[:, np.newaxis])
 
 
 def _variances_of_means(deviations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each line's mean, from its values' deviations; and how many values it is of."""
+    """The variance of each line's mean, from its values' deviations, and the number of values."""
     known = ~np.isnan(deviations)
     n = known.sum(axis=1)
     squares = np.where(known, deviations, 0) ** 2
@@ -337,7 +340,7 @@ def _variances_of_means(deviations: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _advance_together(one: Axis, other: Axis) -> bool:
-    """Whether a value of one axis always comes with the same value of the other, or nearly so."""
+    """Whether each value of one axis comes (almost) always with the same value of the other."""
     met = set(zip(one.levels.tolist(), other.levels.tolist(), strict=True))
     return len(met) <= max(len(set(one.levels.tolist())), len(set(other.levels.tolist())))
 
@@ -383,7 +386,7 @@ def _shown(value: object, labels: Mapping[str, str]) -> str:
 
 
 def _ranges(edges: np.ndarray, labels: Mapping[str, str]) -> list[str]:
-    """Ranges of values in the unit in which the scenario writes them, if it is one for all."""
+    """Ranges of values, in the unit that the scenario uses if all have the same."""
     scale, unit = 1.0, ""
     ranges = [
         (float(value), text, label[text.end() :])
@@ -398,7 +401,7 @@ def _ranges(edges: np.ndarray, labels: Mapping[str, str]) -> list[str]:
 
 
 def _group_means(means: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """By level; cells without a level or a value are left out."""
+    """The mean at each level; cells without a level or a value are left out."""
     has = (levels >= 0) & ~np.isnan(means)
     size = int(levels.max()) + 1
     sums = np.bincount(levels[has], means[has], size)
@@ -421,7 +424,7 @@ def label_table(axes: Sequence[Mapping[str, object]]) -> dict[str, dict[str, str
 
 
 def _short_number(label: str, digits: int) -> str:
-    """A label whose number has these digits: points of a design have more than anybody reads."""
+    """A label with its number cut to these digits: points of a design have many more."""
     text = _NUMBER.match(label)
     if text is None or len(text[0]) <= digits + 3:
         return label

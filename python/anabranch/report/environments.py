@@ -1,4 +1,4 @@
-"""The best cells for each value of axes that nobody chooses: a loss, a delay, who else is there."""
+"""The best cells for each value of axes that no one chooses: a loss, a delay, other traffic."""
 
 import math
 from collections.abc import Sequence
@@ -15,26 +15,26 @@ from anabranch.support.columns import axes_of
 from .analysis import Analysis
 
 MOST = 60
-"""Combinations of values that fit a page; with more, a study is ranked as a whole."""
+"""The most combinations of values that fit a page; with more, a study is ranked as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """How axes that nobody chooses divide the cells of a study, or of a sub-study."""
+    """How axes that are given, not chosen, divide the cells of a study or of a sub-study."""
 
     per: list[str]
-    """Those of these axes that its cells have."""
+    """Those of the given axes that its cells have."""
     choice: list[str]
-    """The axes that are left to choose."""
+    """The axes that remain to be chosen."""
     combinations: int
-    """Of the values of `per`."""
+    """The number of combinations of the values of `per`."""
 
 
 def divisions(cells: pl.DataFrame, per: Sequence[str]) -> dict[str | None, Division]:
-    """Of each sub-study (None where there are none) whose cells some axes divide.
+    """The division of each sub-study (None without sub-studies) whose cells some axes divide.
 
-    Left out are sub-studies without these axes, without a choice, and with more combinations than
-    `MOST`.
+    Sub-studies without these axes, without a choice, or with more combinations than `MOST` are left
+    out.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def divisions(cells: pl.DataFrame, per: Sequence[str]) -> dict[str | None, Divis
     Raises
     ------
     AnabranchError
-        When one is not an axis, or all sub-studies are left out.
+        When one of these is not an axis, or all sub-studies are left out.
     """
     if not per:
         return {}
@@ -73,27 +73,27 @@ def divisions(cells: pl.DataFrame, per: Sequence[str]) -> dict[str | None, Divis
 
 @dataclass(frozen=True, slots=True)
 class Environments:
-    """One scalar, ranked for each combination of the values of some axes by itself."""
+    """One scalar, ranked separately for each combination of values of some axes."""
 
     division: Division
-    """What the combinations are of, and what is chosen at each."""
+    """Which axes are combined, and which are chosen."""
     analyses: list[tuple[str, Analysis]]
-    """What each combination is, and its cells."""
+    """The description of each combination, and the analysis of its cells."""
     finding: str
-    """Which choice is best in all of them, in a sentence."""
+    """Which choice is best in all combinations, in a sentence."""
 
     @classmethod
     def of(cls, rows: pl.DataFrame, whole: Analysis, division: Division) -> Self:
-        """Those of a study, or of a sub-study.
+        """The environments of a study, or of a sub-study.
 
         Parameters
         ----------
         rows
-            As `Study.frame` gives them, with the scalar.
+            Rows with the scalar, as `Study.frame` gives them.
         whole
             The analysis of all of these rows.
         division
-            That of its cells.
+            The division of these cells.
         """
         analyses = []
         for part in rows.partition_by(division.per, maintain_order=True):

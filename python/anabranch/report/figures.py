@@ -16,20 +16,20 @@ from anabranch.figures import plots
 from .analysis import Analysis, Axis, Effect
 
 MOST_BOXES = 16
-"""Cells whose runs are shown as boxes."""
+"""The most cells whose runs are shown as boxes."""
 
 _PANELS = 3
-"""Panels beside each other."""
+"""Panels side by side."""
 
 _MOST_LINES = 6
-"""Values of an axis that are told apart by colours."""
+"""The most values of an axis that are told apart by colour."""
 
 _LONG = 14
-"""Characters of a label that still stands upright below an axis."""
+"""The longest label, in characters, that is written horizontally below an axis."""
 
 
 def main_effects(analysis: Analysis) -> Figure:
-    """A panel an axis: the mean at each of its values over all cells, with its interval."""
+    """A panel for each axis: the mean at each of its values over all cells, with its interval."""
     axes = analysis.axes
     lines = math.ceil(len(axes) / _PANELS)
     with plots.style():
@@ -48,7 +48,7 @@ def main_effects(analysis: Analysis) -> Figure:
 
 
 def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
-    """The mean over the axis with more values, a line for each value of the one with less."""
+    """The mean over the axis with more values, with a line for each value of the other axis."""
     across, by = sorted((one, other), key=lambda axis: -len(axis.labels))
     effects = {effect.labels: effect for effect in analysis.interaction(across, by)}
     shown = _spread(len(by.labels), _MOST_LINES)
@@ -64,7 +64,7 @@ def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
             handles.append(Line2D([], [], marker="o", label=_short(label), **line))
         _ticks(panel, across)
         panel.set_ylabel(analysis.metric)
-        # Above, where a long name takes no room from the figure.
+        # The legend is above, where a long name takes no room from the figure.
         plots.legend(figure, handles, columns=min(len(handles), 4))
         figure.axes[0].set_title(f"lines: {_short(by.name, 40)}", color=plots.QUIET)
         return figure
@@ -73,7 +73,7 @@ def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
 def heat_map(analysis: Analysis, one: Axis, other: Axis) -> Figure:
     """The mean at each pair of values of two axes.
 
-    Where these are all axes, so that a pair is a cell, what may be the best is framed.
+    If there are no other axes, so that a pair is a cell, the cells that may be the best are framed.
     """
     across, down = sorted((one, other), key=lambda axis: -len(axis.labels))
     columns, lines = (list(map(_short, axis.labels)) for axis in (across, down))
@@ -96,7 +96,7 @@ def heat_map(analysis: Analysis, one: Axis, other: Axis) -> Figure:
 
 
 def has_best_cells(analysis: Analysis) -> bool:
-    """Whether each place of a heat map is one cell, and some of them surely are not the best."""
+    """Whether each place of a heat map is one cell, and some cells are certainly not the best."""
     return (
         analysis.maximise is not None
         and len(analysis.axes) == 2
@@ -106,7 +106,7 @@ def has_best_cells(analysis: Analysis) -> bool:
 
 
 def _best_places(analysis: Analysis, across: Axis, down: Axis) -> list[tuple[int, int]]:
-    """Column and line of what may be the best in a heat map."""
+    """Column and line of each cell in a heat map that may be the best."""
     if not has_best_cells(analysis):
         return []
     keys = [
@@ -169,7 +169,7 @@ def distribution(analysis: Analysis) -> Figure:
 
 
 def cumulative(analysis: Analysis) -> Figure:
-    """Which part of all runs has at most a value: all cells together, and the first and last."""
+    """The share of runs with at most each value: for all cells together, the first and the last."""
     ranked = analysis.ranking.filter(pl.col("n") > 0)
     row_of = {cell: i for i, cell in enumerate(analysis.cells["cell"])}
     with plots.style():
@@ -182,7 +182,7 @@ def cumulative(analysis: Analysis) -> Figure:
                 shown.append((name, analysis.values[row_of[ranked["cell"][i]]], colour))
         for name, values, colour in shown:
             known = np.sort(values[~np.isnan(values)])
-            # As many points as a figure can show, also of a million runs.
+            # As many points as a figure can show, even for a million runs.
             parts = np.linspace(0, 1, min(len(known), 400))
             steps = np.quantile(known, parts, method="inverted_cdf")
             panel.step(steps, parts, where="post", color=colour, label=name)
@@ -195,9 +195,9 @@ def cumulative(analysis: Analysis) -> Figure:
 
 
 def bars(names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Parts of the variance, the first name on top.
+    """Parts of the variance, with the first name on top.
 
-    Each series has a value and a half-width for each name; a legend tells several series apart.
+    Each series has a value and a half-width for each name; a legend distinguishes several series.
     """
     several = len(series) > 1
     height = 0.8 / len(series) if several else 0.6
@@ -207,7 +207,7 @@ def bars(names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float]
         for i, (label, own) in enumerate(series.items()):
             places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * height
             values = [value for value, _ in own]
-            # A part of the variance lies from 0 to 1, whatever an estimate of it does.
+            # A part of the variance is between 0 and 1, even if an estimate of it is not.
             ends = [plots.bar(value, width, 0.0, 1.0) for value, width in own]
             widths = [[low for (low,), _ in ends], [high for _, (high,) in ends]]
             panel.barh(places, values, height=height, color=plots.COLOURS[i], label=label)
@@ -226,7 +226,7 @@ def bars(names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float]
 
 
 def box_name(analysis: Analysis, row: dict[str, object]) -> str:
-    """A cell's place on the axes that differ, in a line."""
+    """A cell's values on the axes that differ, in a line."""
     names = {axis.name for axis in analysis.axes}
     return ", ".join(f"{name} = {value}" for name, value in analysis.key(row) if name in names)
 
@@ -257,24 +257,24 @@ def _ticks(panel: Axes, axis: Axis) -> None:
 
 
 def _is_crowded(axis: Axis) -> bool:
-    """Whether its labels do not fit beside each other."""
+    """Whether the labels do not fit side by side."""
     labels = list(map(_short, axis.labels))
     return sum(map(len, labels)) > 26 or max(map(len, labels)) > _LONG
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """So many of a number of things, the first and the last among them."""
+    """Chooses `most` of `count` positions, evenly, including the first and the last."""
     return sorted({round(i) for i in np.linspace(0, count - 1, min(count, most))})
 
 
 def _short(text: str, most: int = 18) -> str:
-    """For a figure: cut, and no mathematics where a name has dollar signs."""
+    """A text for a figure: cut, and with dollar signs that do not start mathematics."""
     cut = text if len(text) <= most else text[: most - 1] + "…"
     return cut.replace("$", r"\$")
 
 
 def _digits(grid: Sequence[Sequence[float]]) -> int:
-    """Digits after the point that tell the cells of a heat map apart, in three or four in all."""
+    """Digits after the point that distinguish the cells of a heat map, three or four in all."""
     known = [abs(value) for line in grid for value in line if not math.isnan(value)]
     largest = max(known, default=0)
     return max(0, min(3, 2 - math.floor(math.log10(largest)))) if largest > 0 else 0

@@ -28,20 +28,20 @@ from .analysis import MOST_LEVELS, MOST_SCREENED, Analysis, label_table
 from .environments import Environments
 
 MOST_CELLS = 60
-"""Cells up to which a table has all of them."""
+"""Up to this number of cells, a table lists all of them."""
 
 FIRST, LAST = 25, 5
-"""Otherwise so many of the ranking's beginning and end."""
+"""Otherwise, it lists this many from the beginning and from the end of the ranking."""
 
 FIRST_OF_EACH = 5
-"""Cells in the table of one combination of values of `--per`."""
+"""Cells in the table for one combination of values of `--per`."""
 
 LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure as it stands in the page."""
+    """A figure as the page contains it."""
 
     svg: Markup
     caption: str
@@ -49,21 +49,21 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What a report has about one scalar, in one sub-study where there are any."""
+    """The part of a report about one scalar, within one sub-study if there are any."""
 
     id: str
     title: str
     analysis: Analysis
     figures: dict[str, Drawn]
     rows: list[dict[str, Any]]
-    """The table's."""
+    """The rows of the ranking's table."""
     left_out: int
-    """Cells that the table does not have."""
+    """The number of cells that the table leaves out."""
     indices: list[dict[str, str]]
-    """The table's of Sobol indices with a total order."""
+    """The rows of the table of Sobol indices with a total order."""
     finding: str
     per: list[str]
-    """The axes for whose values the best cells are found one by one."""
+    """The axes for each of whose values the best cells are found separately."""
     tables: list["FirstCells"]
     """The best cells for each combination of these values."""
 
@@ -76,15 +76,15 @@ class FirstCells:
     axes: list[str]
     rows: list[dict[str, Any]]
     cells: int
-    """In all."""
+    """The number of all cells."""
     best: int
-    """Those that may be the best."""
+    """The number of those that may be the best."""
 
 
 def section(
     analysis: Analysis, part: str | None, place: int, environments: Environments | None = None
 ) -> Section:
-    """The section with this place in the page, of a sub-study if there are any."""
+    """The section at this place in the page, of a sub-study if there are any."""
     title = analysis.metric if part is None else f"{analysis.metric} in {part}"
     name = f"metric{place}"
     drawn = {}
@@ -160,7 +160,7 @@ def _figures(analysis: Analysis, title: str) -> Iterator[tuple[str, str, Figure]
 
 
 def _shares(analysis: Analysis, title: str) -> tuple[str, Figure] | None:
-    """Parts of the variance: exact ones of a full factorial, else estimates from a design."""
+    """Parts of the variance: exact for a full factorial, otherwise estimates from a design."""
     if analysis.shares:
         caption = (
             f"Part of the variance of {title} between cells that each axis explains alone, and"
@@ -218,7 +218,7 @@ def _table(analysis: Analysis) -> tuple[list[dict[str, Any]], int]:
 
 
 def _rows(analysis: Analysis, shown: pl.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a ranking as text."""
+    """The rows of a ranking as text."""
     rows = []
     for row in shown.iter_rows(named=True):
         mean, half_width = _rounded(row["mean"], row["half_width"])
@@ -240,7 +240,7 @@ def _rows(analysis: Analysis, shown: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _rounded(mean: float | None, half_width: float | None) -> tuple[str, str]:
-    """A mean and its half-width with as many digits as two of the half-width's have a meaning."""
+    """A mean and its half-width, with digits up to the half-width's second one."""
     if (
         mean is None
         or half_width is None
@@ -256,7 +256,7 @@ def _rounded(mean: float | None, half_width: float | None) -> tuple[str, str]:
 
 
 def _finding(analysis: Analysis) -> str:
-    """What the ranking says, in a sentence."""
+    """The result of the ranking in a sentence."""
     ranked = analysis.ranking.filter(pl.col("n") > 0)
     if ranked.is_empty():
         return f"No run has a value of {analysis.metric}."
@@ -289,7 +289,7 @@ def _with_interval(row: dict[str, Any]) -> str:
 
 
 def _code(text: str) -> Markup:
-    """Text for the page, with what stands in backticks as code."""
+    """Text for the page, with parts in backticks as code."""
     return Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
@@ -300,7 +300,7 @@ def render(
     options: Sequence[str],
     sections: Sequence[Section],
 ) -> str:
-    """The page as text; `counts` has the runs of each cell, `options` are the command's."""
+    """The page as HTML; `counts` has the runs of each cell, `options` those of the command."""
     identity, cells = store.read_identity(folder), store.read_cells(folder)
     runs = int(counts["len"].sum())
     asked = store.asked_of(folder, identity, scenario.cell_count)
@@ -340,9 +340,9 @@ def render(
 
 
 def _wanted(scenario: Scenario, asked: Sequence[int] | None) -> tuple[np.ndarray, str]:
-    """The runs of each cell that were asked for, and a sentence if the definition has others.
+    """The runs of each cell that were asked for, and a sentence if the definition differs.
 
-    A stopping rule asks for `least`.
+    With a stopping rule, `least` runs are asked for.
     """
     defined, rules = wanted_of(scenario)
     for cell, rule in rules.items():
@@ -359,14 +359,14 @@ def _wanted(scenario: Scenario, asked: Sequence[int] | None) -> tuple[np.ndarray
 
 
 def _missing(wanted: np.ndarray, counts: pl.DataFrame) -> int:
-    """Runs that were asked for and that are not there."""
+    """The number of runs that were asked for and are missing."""
     there = np.zeros_like(wanted)
     there[counts["cell"].to_numpy()] = counts["len"].to_numpy()
     return int(np.maximum(wanted - there, 0).sum())
 
 
 def _stopping(scenario: Scenario) -> list[str]:
-    """What the stopping rules of the parts say."""
+    """Sentences on the stopping rules of the parts."""
     rules = [(part["study"], part["until"]) for part in scenario.parts if part["until"]]
     return [
         f"{f'In {study}, each' if scenario.studies else 'Each'} cell was repeated until the"
@@ -399,7 +399,7 @@ def _facts(
 
 
 def _axes(scenario: Scenario) -> list[dict[str, str]]:
-    """The axes: name, what they set, values."""
+    """The axes: name, settings that they change, and values."""
     import tomllib  # noqa: PLC0415 - only here
 
     sweep = tomllib.loads(scenario.to_toml()).get("sweep", {})

@@ -9,8 +9,9 @@ import numpy as np
 from anabranch import stats
 
 LEAST = 40
-"""Cells, or base points of Saltelli's design, from which on indices are estimated; with less, their
-intervals say nothing."""
+"""Cells, or base points of Saltelli's design, below which no indices are estimated, as their
+intervals would say nothing.
+"""
 
 _SEED = 1
 _RESAMPLES = 200
@@ -22,8 +23,9 @@ class Saltelli:
 
     axes: list[str]
     cells: np.ndarray
-    """The cell of each point, a line a base point: A, A with the first axis of B, A with the
-    second, ..., B. Several points may have the same cell."""
+    """The cell of each point, with a line for each base point: A, A with the first axis of B, A
+    with the second, ..., B. Several points may share a cell.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Index:
     """The part of the variance that the axis explains alone."""
     half_width: float
     total_order: float = math.nan
-    """The part that it explains alone or with others; NaN where the design does not give it."""
+    """The part that it explains alone or with others; NaN where the design does not allow it."""
     total_half_width: float = math.nan
 
 
@@ -52,7 +54,7 @@ def sobol_indices(
     """First-order indices of inputs of any design, largest first; none without SALib.
 
     The estimator is that of Plischke, Borgonovo and Smith (European Journal of Operational Research
-    226, 2013), which needs no design of its own: Latin hypercubes and Sobol' sequences will do.
+    226, 2013), which works with any design, such as Latin hypercubes and Sobol' sequences.
 
     Parameters
     ----------
@@ -101,10 +103,10 @@ def saltelli_indices(axes: Sequence[str], values: np.ndarray, level: float = 0.9
     Parameters
     ----------
     axes
-        Their names.
+        The names of the axes.
     values
-        The output at each point, a line a base point as in `Saltelli.cells`; base points that lack
-        a value are left out.
+        The output at each point, with a line for each base point as in `Saltelli.cells`; base
+        points that lack a value are left out.
     level
         Confidence level.
     """

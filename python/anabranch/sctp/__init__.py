@@ -1,11 +1,10 @@
 """SCTP for programs where the system has none: multi-homed, over UDP or IP, for asyncio.
 
-The association is the one that the simulator computes with: the same state machine, with a real
-clock, real addresses and bytes. It travels in UDP (RFC 6951), so that nobody needs to be root and
-it passes translators of addresses; with `udp_port=None` in IP itself, where the system permits raw
-sockets.
+The association is the simulator's: the same state machine, with a real clock, real addresses and
+bytes. It travels in UDP (RFC 6951), so it needs no root and passes address translators; with
+`udp_port=None` it travels directly in IP, where the system permits raw sockets.
 
-A server that gives every message back, and a client (`python -m asyncio` runs them as they stand):
+A server that sends every message back, and a client (`python -m asyncio` runs them as they are):
 
 >>> async def serve():
 ...     async with sctp.Endpoint(udp_port=9899) as endpoint, endpoint.listen(5001) as listener:

@@ -1,4 +1,4 @@
-"""An association: messages both ways, over the paths that there are."""
+"""An association: messages in both directions, over the paths of both ends."""
 
 import asyncio
 import ipaddress
@@ -15,10 +15,10 @@ from anabranch.errors import AnabranchError, LiveError, whole
 from .waiting import until
 
 _EVENTS_KEPT = 10_000
-"""Events that nobody has asked for; of more the earliest are forgotten."""
+"""Events are kept until someone asks for them; beyond this number the earliest are dropped."""
 
 _READ_AT_ONCE = 32_768
-"""Bytes that may have been read before the peer is told of the room."""
+"""Bytes that may have been read before the peer is told of the free space."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class Path:
     cwnd: int
     """Bytes."""
     outstanding: int
-    """Bytes that have been sent and neither acknowledged nor given up."""
+    """Bytes that have been sent and are neither acknowledged nor given up."""
     errors: int
-    """Errors in a row."""
+    """Consecutive errors."""
 
 
 @dataclass(frozen=True)
 class PathChanged:
-    """A path is in another state."""
+    """A path has changed its state."""
 
     path: int
     state: Literal["active", "inactive", "potentially_failed"]
@@ -62,7 +62,7 @@ class PathChanged:
 
 @dataclass(frozen=True)
 class PrimaryChanged:
-    """Data goes over another path first."""
+    """Another path has become the primary one."""
 
     before: int
     after: int
@@ -79,16 +79,17 @@ class Abandoned:
 class Restarted:
     """The peer has restarted, and the association is open again.
 
-    What had been sent and was not acknowledged may not have arrived, and will not.
+    Data that had been sent and was not acknowledged may not have arrived, and will not be sent
+    again.
     """
 
 
 @dataclass(frozen=True)
 class StreamReset:
-    """The peer has begun its stream anew, after all messages that it sent before."""
+    """The peer has restarted its stream, after all messages that it sent earlier."""
 
     stream: int | None
-    """None: all of its streams."""
+    """The stream's number; None for all of its streams."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class AddressAdded:
 
 @dataclass(frozen=True)
 class AddressRemoved:
-    """An address of the peer is part of the association no longer."""
+    """An address of the peer is no longer part of the association."""
 
     address: str
 
@@ -123,8 +124,8 @@ class AssociationClosedError(LiveError):
     ----------
     reason
         `shutdown` (both ends, in order), `aborted` (by one end), `lost` (the peer cannot be
-        reached) or `failed` (the endpoint itself; the message says why); `closing` where it takes
-        no message any more, but has not ended yet.
+        reached) or `failed` (the endpoint itself; the message says why); `closing` if it has not
+        ended yet but no longer accepts messages.
     """
 
     def __init__(self, reason: str, why: str = "") -> None:
@@ -150,7 +151,7 @@ def check_message(
 ) -> tuple[str, int] | None:
     """The rule of partial reliability and its number, if these options of a message have one.
 
-    Raises an AnabranchError where no message can be sent so.
+    Raises an AnabranchError for options with which no message can be sent.
     """
     rules = {"retransmissions": retransmissions, "lifetime": lifetime_ms, "priority": priority}
     given = [(rule, value) for rule, value in rules.items() if value is not None]
@@ -168,7 +169,8 @@ def check_message(
 class Association:
     """An association of an `Endpoint`; see the package for an example.
 
-    In `async with` it is shut down at the end, or aborted where an exception leaves the block.
+    At the end of an `async with` block it is shut down, or aborted if an exception leaves the
+    block.
     """
 
     def __init__(self, host: LiveHost, number: int) -> None:
@@ -201,20 +203,20 @@ class Association:
         Parameters
         ----------
         data
-            The message, at least a byte.
+            The message, at least one byte.
         stream
-            The stream, from 0 on; how many there are is `streams` of the settings of both ends.
+            The stream's number, from 0 on; `streams` in the settings of both ends limits it.
         ppid
             The payload protocol identifier, for the peer's program.
         unordered
             Deliver it as soon as it is complete, without regard to order.
         retransmissions, lifetime_ms, priority
-            Partial reliability, at most one of them: give up after so many retransmissions or
-            milliseconds, or for a message of higher priority (0 is the highest) that has no room.
+            Partial reliability, at most one of them: give up after this many retransmissions or
+            milliseconds, or when a message of higher priority (0 is the highest) finds no room.
 
         Returns
         -------
-        The message's number, by which `Abandoned` tells that it was given up.
+        The message's number; `Abandoned` uses it to say that the message was given up.
 
         Raises
         ------
@@ -247,7 +249,7 @@ class Association:
         lifetime_ms: int | None = None,
         priority: int | None = None,
     ) -> int | None:
-        """As `send`, but where the send buffer is full the message is not taken: None."""
+        """Like `send`, but gives None, without taking the message, if the send buffer is full."""
         self._check_open()
         rule = check_message(
             stream=stream,
@@ -264,12 +266,12 @@ class Association:
             raise AssociationClosedError("closing") from None
 
     async def receive(self) -> Message:
-        """The next message.
+        """Waits for the next message.
 
         Raises
         ------
         AssociationClosedError
-            There is none any more.
+            There are no more messages.
         """
         await until(self._changed, lambda: self._inbox or self._reason is not None)
         if not self._inbox:
@@ -283,7 +285,7 @@ class Association:
         return message
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        """The messages, until the association is shut down; another end of it is an exception."""
+        """The messages until the association is shut down; if it ends otherwise, this raises."""
         return self._messages()
 
     async def _messages(self) -> AsyncIterator[Message]:
@@ -297,9 +299,9 @@ class Association:
             yield message
 
     async def events(self) -> AsyncIterator[Event]:
-        """What happens to its paths, its peer and to messages that are given up, until it ends.
+        """Events of its paths, its peer and of messages that are given up, until it ends.
 
-        Of what nobody has asked for, the latest 10,000 are kept.
+        Of events that no one has asked for, the latest 10,000 are kept.
         """
         while True:
             await until(self._changed, lambda: self._events or self._reason is not None)
@@ -308,24 +310,24 @@ class Association:
             yield self._events.popleft()
 
     def paths(self) -> list[Path]:
-        """The state of every path now; empty once it has ended."""
+        """The state of every path at this moment; empty once the association has ended."""
         if self._reason is not None:
             return []
         return [Path(*row) for row in self._host.paths(self._number)]
 
     def scalars(self) -> dict[str, float]:
-        """Its counters, by the names that those of a simulated association have.
+        """Its counters, by the names that a simulated association's have.
 
-        There are none where the endpoint was closed before it had ended.
+        There are none if the endpoint was closed before the association ended.
         """
         if self._reason is not None:
             return self._counted
         return self._host.scalars(self._number)
 
     def set_primary(self, path: int) -> None:
-        """Makes a path the one that data goes over first, as far as its policy allows.
+        """Makes a path the primary one, as far as its policy allows.
 
-        Its number is its place in `paths()`.
+        `path` is its position in `paths()`.
         """
         self._check_open()
         whole("path", path, 0, max(len(self.paths()), 1) - 1)
@@ -334,35 +336,36 @@ class Association:
     async def add_address(self, address: str) -> None:
         """Adds an address of this end (RFC 5061); waits until the peer has agreed.
 
-        A socket is bound to it where there is none yet.
+        A socket is bound to the address if there is none yet.
 
         Raises
         ------
         LiveError
-            It cannot be bound, or the peer lets no addresses change or refuses this one.
+            The address cannot be bound, or the peer allows no changes of addresses or refuses this
+            one.
         AssociationClosedError
             The association has ended.
         """
         await self._change("add", address)
 
     async def remove_address(self, address: str) -> None:
-        """Takes an address of this end from the association; waits until the peer has agreed.
+        """Removes an address of this end from the association; waits until the peer has agreed.
 
-        Nothing leaves from there any more from now on, and what had been sent from there and is not
-        acknowledged is sent again from another one.
+        From now on nothing is sent from it, and data that was sent from it and is not acknowledged
+        is sent again from another address.
 
         Raises
         ------
         LiveError
-            It is not part of the association, or the only one, or the peer lets no addresses
-            change or refuses this.
+            The address is not part of the association or is its only one, or the peer allows no
+            changes of addresses or refuses this one.
         AssociationClosedError
             The association has ended.
         """
         await self._change("remove", address)
 
     def set_peer_primary(self, address: str) -> None:
-        """Asks the peer to send to this address of ours first (RFC 5061 section 4.2.4)."""
+        """Asks the peer to make this address of ours its primary one (RFC 5061 section 4.2.4)."""
         self._check_open()
         self._host.change_address(self._number, "set_peer_primary", address)
 
@@ -380,15 +383,15 @@ class Association:
             raise LiveError(f"address = {address}: the peer refuses to {change} it")
 
     async def reset_streams(self, streams: Iterable[int]) -> None:
-        """Has outgoing streams begin anew (RFC 6525); waits until the peer has agreed.
+        """Resets outgoing streams (RFC 6525); waits until the peer has agreed.
 
-        Everything that was sent on them is delivered before; meanwhile `send` waits on them. The
-        peer hears of it as `StreamReset`.
+        Everything that was sent on them is delivered first; meanwhile `send` waits on them. The
+        peer gets a `StreamReset` event.
 
         Parameters
         ----------
         streams
-            Their numbers.
+            The streams' numbers.
 
         Raises
         ------
@@ -422,7 +425,7 @@ class Association:
         return self._reason
 
     async def shutdown(self) -> None:
-        """Ends it after everything that was sent has been delivered; waits for that."""
+        """Ends it once everything that was sent has been delivered; waits for that."""
         if self._reason is None:
             self._host.command(self._number, "shutdown")
             await self.ended()
@@ -433,7 +436,7 @@ class Association:
         await self.ended()
 
     async def __aenter__(self) -> Self:
-        """Itself."""
+        """Gives the association itself."""
         return self
 
     async def __aexit__(
@@ -442,7 +445,7 @@ class Association:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        """Shuts down, or aborts where something went wrong."""
+        """Shuts the association down, or aborts it if an exception leaves the block."""
         if self._reason is None:
             await (self.shutdown() if error is None else self.abort())
 
@@ -464,7 +467,7 @@ class Association:
             self._check_open()
 
     def _fail(self, why: str) -> None:
-        """The endpoint has failed."""
+        """Ends the association because the endpoint has failed."""
         if self._reason is None:
             self._reason, self._why = "failed", why
         self._changed.set()
@@ -477,7 +480,7 @@ class Association:
             answer.set_result(kind != "address_refused")
 
     def _take(self, kind: str, particulars: object) -> None:
-        """Something has happened."""
+        """Handles an event from the engine."""
         match kind, particulars:
             case "received", (bytes(data), int(stream), int(ppid), bool(unordered)):
                 self._inbox.append(Message(data, stream, ppid, unordered))

@@ -1,10 +1,10 @@
-"""A telephone call over an association, both ends talking, rated as a simulated one is.
+"""A telephone call over an association: both ends talk, and it is rated like a simulated call.
 
-Each end sends a frame every packetisation on stream 0, unordered, and rates what it hears. How
-long a frame took one way follows from the clocks of both ends, whose difference is estimated from
-round trips (as NTP does it, from the quickest of them): it takes for granted that both ways take
-equally long. What each has heard it tells the other at the end, on stream 1, where the clocks are
-compared, too.
+Each end sends a frame every packetisation interval on stream 0, unordered, and rates what it hears.
+One-way delays are computed from the clocks of both ends, whose difference is estimated from round
+trips (as NTP does it, from the fastest of them); this assumes that both directions take equally
+long. At the end each tells the other what it has heard, on stream 1, where the clocks are compared,
+too.
 """
 
 import asyncio
@@ -24,40 +24,40 @@ from .settings import settings_text
 from .waiting import until
 
 SPEECH, TALK_ABOUT = 0, 1
-"""Streams: frames, and what the ends tell each other about them."""
+"""Streams: one for frames, one for what the ends tell each other about them."""
 _INDEX_BYTES = 4
 _PROBES = 8
-"""Round trips before the first frame."""
+"""Round trips to compare the clocks before the first frame."""
 _PROBE_EVERY = 0.5
 _PATIENCE = 10.0
-"""Seconds that the peer may take to say what it has heard."""
+"""Seconds that the peer may take to report what it has heard."""
 _RATED_SECONDS = 10
 _MOST = 1e15
-"""Of what the peer says that it has heard."""
+"""The largest number accepted in the peer's report."""
 
 
 @dataclass
 class Outcome:
-    """What came of a call."""
+    """The result of a call."""
 
     scalars: dict[str, float] = field(default_factory=dict)
-    """`a_to_b.mos` and so on, as a simulated call has them; A is the end that called."""
+    """`a_to_b.mos` and so on, as for a simulated call; A is the end that called."""
     round_trip_ms: float = math.nan
-    """The quickest round trip; half of it is how well the delays are known at worst."""
+    """The fastest round trip; the delays may be wrong by half of it."""
 
 
 @dataclass(frozen=True)
 class Sight:
-    """A call while it goes on."""
+    """The state of a call in progress."""
 
     seconds: float
     mos: float
-    """Of what was heard in the last ten seconds; NaN before there is a second."""
+    """The MOS of the last ten seconds; NaN before the first full second."""
     heard: Mapping[str, float]
 
 
 class _Clocks:
-    """How much the peer's clock is ahead of ours."""
+    """How far the peer's clock is ahead of ours."""
 
     def __init__(self) -> None:
         self.round_trip = math.inf
@@ -71,7 +71,7 @@ class _Clocks:
 
 
 def check_call(settings: Mapping[str, object]) -> None:
-    """Raises an AnabranchError where there can be no call with these settings."""
+    """Raises an AnabranchError if no call is possible with these settings."""
     LiveCall(settings_text(settings), 0)
 
 
@@ -112,7 +112,7 @@ class Talk:
             await asyncio.gather(listening, giving_up, return_exceptions=True)
 
     async def _agree(self, listening: asyncio.Task[None]) -> None:
-        """Compares the clocks and tells the peer what kind of call it is."""
+        """Compares the clocks, and tells the peer the settings of the call."""
         if self._calls:
             self._call = LiveCall(settings_text(self._settings), secrets.randbits(32))
             await self._tell({"call": self._settings})
@@ -167,12 +167,12 @@ class Talk:
 
     def _sight(self, passed: float) -> Sight:
         call = self._ready()
-        # The second that is going on has frames that may still arrive.
+        # Frames of the current second may still arrive, so it is not rated yet.
         rated = call.ratings()[:-1][-_RATED_SECONDS:]
         return Sight(passed, sum(rated) / len(rated) if rated else math.nan, call.heard())
 
     async def _compare(self) -> Outcome:
-        """Waits for the last frames, and for what the peer has heard."""
+        """Waits for the last frames, and for the peer's report."""
         await asyncio.sleep(1.0)
         heard = self._ready().heard()
         try:
@@ -228,7 +228,8 @@ class Talk:
             case {"start": float(start)}:
                 self._peer_start = start
             case {"heard": dict(heard)}:
-                # What the peer says is printed: no other names than ours, and no number beyond all.
+                # The peer's report is printed, so only our names are accepted, and only finite
+                # numbers in bounds.
                 names = () if self._call is None else self._call.heard()
                 self._peer_heard = {
                     name: float(heard[name])

@@ -16,39 +16,41 @@ from .settings import settings_text
 from .waiting import until
 
 ENCAPSULATION_PORT = 9899
-"""The port of UDP at which hosts take SCTP (RFC 6951 section 5.1)."""
+"""The UDP port at which hosts receive SCTP (RFC 6951 section 5.1)."""
 
 DEFAULTS: Mapping[str, object] = {"send_buffer": "1 MB", "receive_buffer": "1 MB"}
-"""Settings of live associations that differ from a scenario's, where nothing else is said."""
+"""Defaults of live associations where they differ from a scenario's."""
 
 _BACKLOG = 1024
-"""Associations that peers have opened and `accept` has not given yet, of each port; those that come
-then are aborted."""
+"""The most associations of each port that peers have opened and `accept` has not returned yet;
+further ones are aborted.
+"""
 
 _LOOK_EVERY = 0.5
-"""Seconds after which it is looked for news although nobody has told of any."""
+"""Seconds after which the engine is asked for events even if none were announced."""
 
 
 class Endpoint:
     """Sockets, a thread that serves them, and any number of associations.
 
-    To be used in `async with`: leaving it closes the sockets, and peers whose associations have not
-    been shut down will notice.
+    Use it in `async with`: leaving the block closes the sockets, and peers of associations that
+    have not been shut down will notice.
 
     Parameters
     ----------
     addresses
-        Addresses to bind to, all paths of a multi-homed end; none for all that the system has.
+        Addresses to bind to, for the paths of a multi-homed end; none for all addresses of the
+        system.
     udp_port
-        The port of UDP that packets travel in; 0 for any, None for SCTP in IP itself, which needs
-        root or the capability CAP_NET_RAW.
+        The UDP port that packets travel in; 0 for any free port, None for SCTP directly in IP,
+        which needs root or the capability CAP_NET_RAW.
     mtu
         The largest IP packet in bytes, from 576 to 65535.
     most_accepted
-        Associations that peers may have opened at the same time; what comes then is refused.
+        Associations that peers may have open at the same time; further ones are refused.
     shared_key
-        A secret that this end shares with its peers: changes of addresses are signed with it
-        besides what both ends say of themselves when an association is opened (RFC 4895).
+        A secret that this end shares with its peers. Changes of addresses are signed with it and
+        with what both ends sent when the association was opened (RFC 4895).
 
     Raises
     ------
@@ -110,13 +112,13 @@ class Endpoint:
             association._take("closed", ("aborted", {}))
         for listener in self._listeners.values():
             listener._close()
-        # It may be opened again, and numbers associations anew then.
+        # The endpoint may be opened again, and its associations are then numbered anew.
         self._associations.clear()
         self._listeners.clear()
 
     @property
     def udp_port(self) -> int | None:
-        """The port of UDP that it is bound to; None where packets travel in IP itself."""
+        """The UDP port that it is bound to; None if packets travel directly in IP."""
         return self._live().udp_port
 
     async def connect(
@@ -133,24 +135,24 @@ class Endpoint:
         Parameters
         ----------
         host
-            The peer's name or address, or several of its addresses; it says itself which others it
-            has.
+            The peer's name or address, or several of its addresses; the peer itself tells its
+            others.
         port
-            The peer's port of SCTP.
+            The peer's SCTP port.
         local_port
-            This end's; 0 for any.
+            This end's SCTP port; 0 for any.
         udp_port
-            The peer's port of UDP; of no meaning where packets travel in IP itself.
+            The peer's UDP port; ignored if packets travel directly in IP.
         settings
-            Those of `transport` in a scenario with kind `sctp`, such as `{"rto_max": "1 s"}`;
-            buffers have 1 MB if nothing is said.
+            The keys of a scenario's `transport` of kind `sctp`, such as `{"rto_max": "1 s"}`;
+            buffers have 1 MB by default.
 
         Raises
         ------
         AssociationClosedError
             The peer refuses, or does not answer.
         ScenarioError
-            A setting is not one, or impossible.
+            A setting does not exist, or its value is impossible.
         """
         whole("port", port, 1, 65_535)
         whole("local_port", local_port, 0, 65_535)
@@ -170,9 +172,9 @@ class Endpoint:
     async def listen(
         self, port: int, *, settings: Mapping[str, object] | None = None
     ) -> AsyncIterator["Listener"]:
-        """Waits for peers at a port of SCTP while the block lasts: gives a `Listener`.
+        """Waits for peers at an SCTP port while the block lasts; gives a `Listener`.
 
-        At its end associations that it has not given are aborted.
+        At the end of the block, associations that it has not returned are aborted.
         """
         whole("port", port, 1, 65_535)
         self._live().listen(port, _json(settings))
@@ -181,7 +183,7 @@ class Endpoint:
             yield listener
         finally:
             self._listeners.pop(port, None)
-            with suppress(LiveError):  # it is closed, or has failed
+            with suppress(LiveError):  # the endpoint is closed, or has failed
                 self._live().stop_listening(port)
                 for association in listener._close("nobody waits at the port any more"):
                     association._begin_abort()
@@ -192,7 +194,7 @@ class Endpoint:
         return self._host
 
     def _fail(self, sentence: str) -> None:
-        """Nothing is sent or received any more: everybody who waits hears why."""
+        """Stops all sending and receiving; all who wait get this reason."""
         for association in self._associations.values():
             association._fail(sentence)
         self._associations.clear()
@@ -230,7 +232,7 @@ class Endpoint:
 
 
 class Listener:
-    """The associations that peers open; each is given once."""
+    """The associations that peers open; each is returned once."""
 
     def __init__(self) -> None:
         self._accepted: deque[Association] = deque()
@@ -238,12 +240,12 @@ class Listener:
         self._closed: str | None = None
 
     async def accept(self) -> Association:
-        """The next association.
+        """Waits for the next association.
 
         Raises
         ------
         LiveError
-            The endpoint has been closed, or has failed: the sentence says why.
+            The endpoint has been closed, or has failed; the message says why.
         """
         await until(self._changed, lambda: self._accepted or self._closed is not None)
         if not self._accepted:
@@ -251,7 +253,7 @@ class Listener:
         return self._accepted.popleft()
 
     async def __aiter__(self) -> AsyncIterator[Association]:
-        """The associations as they come."""
+        """The associations in the order in which they are opened."""
         while True:
             yield await self.accept()
 
@@ -263,7 +265,7 @@ class Listener:
         return len(self._accepted) >= _BACKLOG
 
     def _close(self, sentence: str = "the endpoint is closed") -> list[Association]:
-        """Whoever waits hears why; gives the associations that nobody has asked for."""
+        """Wakes all who wait with this reason; gives the associations that were not returned."""
         self._closed = self._closed or sentence
         self._changed.set()
         left = [*self._accepted]
@@ -272,7 +274,7 @@ class Listener:
 
 
 class _Bell(asyncio.DatagramProtocol):
-    """Rings when there is news."""
+    """Wakes the event loop when the engine has events."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -294,8 +296,8 @@ async def connect(
 ) -> AsyncIterator[Association]:
     """An association from an endpoint of its own, which is shut down at the end of the block.
 
-    As `Endpoint` and `Endpoint.connect`; `udp_port` is the peer's, and None means SCTP in IP
-    itself.
+    The parameters are those of `Endpoint` and `Endpoint.connect`; `udp_port` is the peer's, and
+    None means SCTP directly in IP.
     """
     own = None if udp_port is None else 0
     async with Endpoint(addresses, udp_port=own, mtu=mtu) as endpoint:
@@ -308,7 +310,7 @@ async def connect(
 
 
 async def _resolved(host: str | Sequence[str]) -> list[str]:
-    """The addresses that these names stand for, one a name."""
+    """Resolves these names, one address for each."""
     names = [host] if isinstance(host, str) else list(host)
     loop = asyncio.get_running_loop()
     addresses = []

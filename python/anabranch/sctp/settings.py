@@ -1,4 +1,4 @@
-"""Settings on their way to the engine, which takes them as JSON."""
+"""Converts settings to JSON, in which the engine takes them."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from anabranch.errors import AnabranchError
 
 
 def settings_text(settings: Mapping[str, object]) -> str:
-    """These settings as JSON; raises an AnabranchError naming the one that has no form there."""
+    """These settings as JSON; raises an AnabranchError naming one that JSON cannot express."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
             settings_text({f"{key}.{inner}": part for inner, part in value.items()})

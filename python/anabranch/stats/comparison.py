@@ -1,4 +1,4 @@
-"""What is better: the best cells of a study, two settings side by side, and when to doubt either.
+"""What is better: the best cells of a study, two settings side by side, and doubts about either.
 
 Replication r of every cell draws from the same random streams, so cells are compared by their
 differences within each replication. docs/statistics.md has the methods with their sources.
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Selection = Mapping[str, Any] | int | Sequence[int]
-"""Cells: values of axes (all cells that have them), a cell's number, or several numbers."""
+"""Selects cells by values of axes (all cells that have them), by a cell's number, or by several."""
 
 MOST_REPLICATIONS = 10**9
-"""Where more would be needed, none are said to be enough."""
+"""Above this, no number of replications is said to be enough."""
 
 _BLOCK = 128
-"""Rows that are compared with all others at once."""
+"""How many rows are compared with all others at a time."""
 
 _ROUNDING = 1e-9
-"""How far, relatively, a sum of squares is off at most: many times what it is."""
+"""A bound on the relative rounding error of a sum of squares, many times what it really is."""
 
 
 def keys_of(rows: pl.DataFrame) -> list[str]:
-    """The columns of a study's rows that tell its cells apart: the sub-study, and the axes."""
+    """The columns of a study's rows that identify its cells: the sub-study, and the axes."""
     axes = axes_of(rows)
     return [name for name in rows.columns if name == "study" or name in axes]
 
@@ -55,11 +55,11 @@ def best_set(
 ) -> pl.DataFrame:
     """The groups of `by` from best to worst, and which of them may be the best.
 
-    The set has the truly best group in it with probability `level` or more: a group is left out if
-    another one beats it in a one-sided paired t test at (1 - level) / (groups - 1). That is the
-    screening of Nelson, Swann, Goldsman and Song (Operations Research 49, 2001), with Bonferroni's
-    level since common random numbers correlate the groups (Nelson and Matejcik, Management Science
-    41, 1995).
+    The set contains the truly best group with a probability of at least `level`: a group is left
+    out if another one beats it in a one-sided paired t test at (1 - level) / (groups - 1). This is
+    the screening of Nelson, Swann, Goldsman and Song (Operations Research 49, 2001), with
+    Bonferroni's level since common random numbers correlate the groups (Nelson and Matejcik,
+    Management Science 41, 1995).
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def best_set(
     metric
         A scalar. A group without any value of it is never best; one with a single value may be.
     per
-        Those of `by` that nobody chooses, such as a loss: groups are compared for each combination
-        of their values by itself, each time with probability `level`.
+        The columns of `by` that no one chooses, such as a loss: groups are compared separately for
+        each combination of their values, each time with probability `level`.
     maximise
         Whether more is better; if not given, what the scalar's name says.
     level
@@ -80,10 +80,10 @@ def best_set(
 
     Returns
     -------
-    One row a group, sorted by rank, one combination of `per` after the other: `by`, mean,
+    One row for each group, sorted by rank, one combination of `per` after the other: `by`, mean,
     half_width (t), n, rank (1 is best), best (whether it may be), behind (how much worse than rank
     1 in the replications that both have), behind_half_width (simultaneous: at the level of the
-    screening), resolved_by (about how many replications would tell it from rank 1; NaN where none
+    screening), resolved_by (about how many replications would tell it from rank 1; NaN if none
     would).
     """
     stats.check_level(level)
@@ -124,9 +124,9 @@ def best_set(
 
 
 def axes_left(cells: pl.DataFrame, axes: Sequence[str], per: Sequence[str]) -> list[str]:
-    """The axes that are left to choose: they differ between cells with the same values of `per`.
+    """The axes that remain to be chosen: they vary among cells with the same values of `per`.
 
-    One that advances with one of `per` is none of them.
+    An axis that advances with one of `per` is not among them.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def axes_left(cells: pl.DataFrame, axes: Sequence[str], per: Sequence[str]) -> l
 
 
 def none_is_left(per: Sequence[str]) -> AnabranchError:
-    """What is wrong where `axes_left` gives none."""
+    """The error to raise where `axes_left` finds none."""
     return AnabranchError(f"there is one cell for each {' and '.join(per)}: none is left to choose")
 
 
@@ -153,14 +153,14 @@ def best_everywhere(
     Parameters
     ----------
     ranking
-        What `best_set` gives with this `per`. A combination without any value is left out.
+        The result of `best_set` with this `per`. Combinations without any value are left out.
     choice
         The `axes_left`: a choice is a set of their values.
 
     Returns
     -------
-    One row a choice, the one that is first most often on top: `choice`, firsts (for how many
-    combinations it has rank 1).
+    One row for each choice, with the one that is most often first on top: `choice`, firsts (the
+    number of combinations in which it has rank 1).
     """
     known = ranking.filter(pl.col("best").any().over(per))
     combinations = known.select(per).unique().height
@@ -199,9 +199,9 @@ def judged(rows: pl.DataFrame, metric: str, level: float = 0.95) -> tuple[pl.Dat
 
     Returns
     -------
-    `stats.cells` of each cell with its `keys_of`, and where more or less of the scalar is known to
-    be better, a column `best`: whether it may be the best of its sub-study. And a sentence for each
-    sub-study in which several cells may be best.
+    `stats.cells` of each cell with its `keys_of` and, if it is known whether more of the scalar is
+    better, a column `best`: whether the cell may be the best of its sub-study. Also a sentence for
+    each sub-study in which several cells may be best.
     """
     stats.check_level(level)
     _check_metric(rows, metric)
@@ -223,7 +223,7 @@ def judged(rows: pl.DataFrame, metric: str, level: float = 0.95) -> tuple[pl.Dat
 def enough(
     difference: float | np.ndarray, deviation: float | np.ndarray, tail: float
 ) -> np.ndarray:
-    """How many replications resolve differences, were they and their deviations as estimated.
+    """How many replications resolve differences, if these and their deviations are as estimated.
 
     The smallest number n with t(tail, n - 1) * deviation / sqrt(n) < |difference|; NaN where there
     is none up to `MOST_REPLICATIONS`.
@@ -244,30 +244,30 @@ class Comparison:
 
     metric: str
     names: tuple[str, str]
-    """What was selected, `rto_max = 0.1`."""
+    """The selections in words, such as `rto_max = 0.1`."""
     means: tuple[Interval, Interval]
-    """Of each selection; where runs are paired, over the replications that both have."""
+    """The mean of each selection; for paired runs, over the replications that both have."""
     difference: Interval
     """Student's t for pairs, Welch's otherwise; `n` counts the pairs, or the smaller sample."""
     low: float
     high: float
     """The difference's BCa interval."""
     p: float
-    """Of the t test that there is no difference, two-sided."""
+    """The two-sided p-value of the t test that there is no difference."""
     paired: bool
-    """Whether it is a mean of differences within replications."""
+    """Whether the difference is a mean of differences within replications."""
     maximise: bool | None
     """Whether more is better; None if that is not known."""
     level: float
     needed: float
-    """About how many replications resolve a difference as large as this; NaN if none do."""
+    """About how many replications would resolve a difference of this size; NaN if none would."""
 
     def __repr__(self) -> str:
-        """The result in plain words, and what there is to doubt."""
+        """The result in plain words, with any doubts."""
         return "\n".join(filter(None, (self.sentence, self.doubt)))
 
     def _repr_html_(self) -> str:
-        """The same in a notebook."""
+        """The result in plain words, for a notebook."""
         return "".join(f"<p>{html.escape(line)}</p>" for line in repr(self).splitlines())
 
     def plot(self) -> "Figure":
@@ -276,7 +276,7 @@ class Comparison:
 
     @property
     def resolved(self) -> bool:
-        """Whether the interval of the difference leaves 0 out."""
+        """Whether the interval of the difference excludes 0."""
         return self.difference.positive or self.difference.negative
 
     @property
@@ -331,10 +331,11 @@ def compare(
 ) -> Comparison:
     """Compares a scalar in two selections of cells, a minus b.
 
-    Cells that have the same values on the axes that neither selection names are compared with each
-    other; a cell without such a partner is left out. Where that is not one to one, the mean over
-    each selection's cells is compared. Either way within each replication, if both have two
-    replications or more in common, and as independent samples (Welch) if not.
+    Cells with the same values on the axes that neither selection names are compared with each
+    other; a cell without such a partner is left out. If the partners are not one to one, the mean
+    over each selection's cells is compared. Both ways compare within each replication if the
+    selections have at least two replications in common, and as independent samples (Welch)
+    otherwise.
 
     Parameters
     ----------
@@ -352,7 +353,7 @@ def compare(
     Raises
     ------
     AnabranchError
-        When a selection names an axis or a value that is not there, or has no value of the scalar.
+        When a selection names an axis or value that does not exist, or has no value of the scalar.
     """
     stats.check_level(level)
     _check_metric(rows, metric)
@@ -400,7 +401,7 @@ def _paired(first: np.ndarray, second: np.ndarray, level: float) -> tuple[Interv
 
 
 def welch(first: np.ndarray, second: np.ndarray, level: float) -> tuple[Interval, float, float]:
-    """The same for independent samples whose variances differ (Welch, Biometrika 34, 1947)."""
+    """The same for independent samples with different variances (Welch, Biometrika 34, 1947)."""
     from scipy.stats import ttest_ind  # noqa: PLC0415 - slow to import
 
     stats.check_level(level)
@@ -446,8 +447,8 @@ def _interval(values: np.ndarray, level: float) -> Interval:
 
 
 def _matrix(samples: pl.DataFrame, groups: pl.DataFrame, metric: str) -> np.ndarray:
-    """One row a group, one column a replication, NaN where there is no value."""
-    # Joined on a number: a group's values may be text, or NaN-like floats.
+    """One row for each group, one column for each replication, NaN where there is no value."""
+    # The groups are joined on a number, as their values may be text, or floats such as NaN.
     intervals = (
         samples.join(groups.with_row_index("_row"), on=groups.columns, how="left", nulls_equal=True)
         if groups.columns
@@ -460,34 +461,38 @@ def _matrix(samples: pl.DataFrame, groups: pl.DataFrame, metric: str) -> np.ndar
 
 
 class _Rivals(NamedTuple):
-    """The rows that are screened, as sums over pairs of them need them."""
+    """The rows to screen, in the form that sums over pairs of them need."""
 
     values: np.ndarray
     is_complete: bool
     """Whether no value is missing."""
     has: np.ndarray
-    """1 where there is a value, 0 where there is none."""
+    """1 for a value, 0 for a missing one."""
     centred: np.ndarray
-    """Without what all rows share in a replication, which is in no difference; 0 for no value."""
+    """The values less the mean of all rows in the replication, which cancels in differences; 0
+    where a value is missing.
+    """
     squares: np.ndarray
-    """Of the centred values."""
+    """The squares of the centred values."""
     sums: np.ndarray
-    """Of each row's centred values."""
+    """The sum of each row's centred values."""
     sizes: np.ndarray
-    """Of their squares."""
+    """The sum of each row's squares."""
 
 
 class _Leads(NamedTuple):
-    """Of each pair of rows, the sums over the replications that both have."""
+    """Sums, for each pair of rows, over the replications that both have."""
 
     n: Any
-    """How many these are; one number where no value is missing."""
+    """The number of these replications; a single number if no value is missing."""
     lead: np.ndarray
-    """Of the differences, the first row's values minus the other's."""
+    """The sum of the differences, the first row's values minus the other's."""
     spread: np.ndarray
-    """Of the squares of the differences."""
+    """The sum of the squares of the differences."""
     size: np.ndarray
-    """Of the squares of both rows' values, in which the rounding of the others is counted."""
+    """The sum of the squares of both rows' values, to which the rounding of the other sums is
+    relative.
+    """
 
 
 def _rivals(values: np.ndarray, rivals: int) -> _Rivals:
@@ -508,7 +513,7 @@ def _rivals(values: np.ndarray, rivals: int) -> _Rivals:
 
 
 def _leads(rows: _Rivals, block: np.ndarray, others: np.ndarray) -> _Leads:
-    """Each row of the block against each of the others, by products of matrices."""
+    """Compares each row of the block with each of the others, by products of matrices."""
     size = np.add.outer(rows.sizes[block], rows.sizes[others])
     centred, has, squares = rows.centred, rows.has, rows.squares
     if rows.is_complete:
@@ -524,13 +529,13 @@ def _leads(rows: _Rivals, block: np.ndarray, others: np.ndarray) -> _Leads:
 
 @np.errstate(invalid="ignore")
 def _screened(values: np.ndarray, rivals: int, tail: float) -> np.ndarray:
-    """Which rows no other row beats; the first `rivals` have values.
+    """Which rows no other row beats; the first `rivals` rows have values.
 
     Sums over all pairs are matrix products. Where their rounding could decide, the differences
-    themselves do.
+    themselves are used.
     """
     left = np.zeros(len(values), dtype=bool)
-    # Equal rows do not beat each other, and fare alike.
+    # Equal rows do not beat each other, and others beat all of them or none.
     firsts: dict[bytes, int] = {}
     equal_to = [firsts.setdefault(row.tobytes(), i) for i, row in enumerate(values[:rivals])]
     different = np.array(list(firsts.values()), dtype=int)
@@ -545,7 +550,8 @@ def _screened(values: np.ndarray, rivals: int, tail: float) -> np.ndarray:
         if rows.is_complete:
             others = others[others > block[0]]  # the order of the means is that of the differences
         n, lead, spread, size = _leads(rows, block, others)
-        # mean > t deviation / sqrt(n), with both sides squared and multiplied by n^2 (n - 1).
+        # The test mean > t deviation / sqrt(n), with both sides squared and multiplied by n^2 (n -
+        # 1).
         excess = lead * ((n - 1) * np.abs(lead) + squared[n] * lead) - n_squared[n] * spread
         rounding = bounds[n] * size
         left[others[(excess > rounding).any(axis=0)]] = False
@@ -560,7 +566,7 @@ def _screened(values: np.ndarray, rivals: int, tail: float) -> np.ndarray:
 
 
 def _beaten(values: np.ndarray, row: int, others: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
-    """Those of the others that a row beats, by the differences themselves."""
+    """Those of the other rows that a row beats, by the differences themselves."""
     n, mean, deviation = _differences(values[row : row + 1], values[others])
     beaten: np.ndarray = others[mean > quantiles[n] * deviation / np.sqrt(n)]
     return beaten
@@ -580,7 +586,7 @@ def _differences(
 
 
 def _t_quantile(n: Any, probability: float) -> np.ndarray:
-    """Student's t for a mean of n values; NaN below two."""
+    """Student's t for a mean of n values; NaN for fewer than two."""
     from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
 
     return np.asarray(
@@ -623,10 +629,11 @@ def _check_axis(name: str, axes: Sequence[str]) -> None:
 
 
 def _meant(matching: Sequence[Any], wanted: Any, axis: Sequence[Any]) -> Any:
-    """The one of the values found that is meant, None if none is.
+    """The value among those found that is meant, or None.
 
-    It is that value itself, else the one that tables show so among all values of the axis, else the
-    only one with these six digits. Text stands for what it says.
+    It is the wanted value itself, otherwise the one that tables show like it among all values of
+    the axis, otherwise the only one with the same six digits. Text counts as the value that it
+    shows.
     """
     if isinstance(wanted, str):
         for value in matching:
@@ -656,7 +663,7 @@ def _meant(matching: Sequence[Any], wanted: Any, axis: Sequence[Any]) -> Any:
 def _matched(
     sides: tuple[pl.DataFrame, pl.DataFrame], others: Sequence[str]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The cells of each side with a partner on the other; all, where that is not one to one."""
+    """The cells of each side with a partner on the other; all cells, if that is not one to one."""
     if not others:
         return sides
     cells = [side.select("cell", *others).unique() for side in sides]
@@ -679,13 +686,13 @@ def _name(selection: Selection, rows: pl.DataFrame) -> str:
 
 
 def _key(values: Mapping[str, Any], among: pl.DataFrame) -> str:
-    """What tells a cell apart, without the axes that it does not have."""
+    """What identifies a cell, without the axes that it does not have."""
     own = {name: of for name, of in values.items() if of not in (None, "")}
     return wording.key_text(own, {name: _values(among, name) for name in own})
 
 
 def needed(replications: float) -> str:
-    """How many replications would do, in words: an estimate, so two digits."""
+    """How many replications would suffice, in words with two digits, as it is an estimate."""
     if math.isnan(replications):
         return "no number of replications would"
     digits = 10 ** max(len(str(int(replications))) - 2, 0)
@@ -693,7 +700,7 @@ def needed(replications: float) -> str:
 
 
 def not_resolved(replications: int, resolved_by: float) -> str:
-    """That so many replications do not tell what is best, and how many it would take."""
+    """A sentence that this many replications do not tell what is best, and how many would."""
     counted = f"{replications} replication{'' if replications == 1 else 's'}"
     if replications < 2:
         return f"not resolved after {counted}: a difference needs two or more to have an interval"

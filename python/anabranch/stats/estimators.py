@@ -1,8 +1,8 @@
 """Estimates with confidence intervals over replications.
 
-Replications are independent, so the textbook's intervals hold; which one when, with sources and
-measured coverage, is in docs/statistics.md. A NaN is a run without a value; it is left out, and `n`
-counts the rest. Every result has the same bits on any number of threads and for any order of the
+Replications are independent, so textbook intervals hold; docs/statistics.md says which one is used
+when, with sources and measured coverage. A NaN means a run without a value; it is left out, and `n`
+counts the others. Every result has the same bits on any number of threads and for any order of the
 groups.
 """
 
@@ -19,7 +19,7 @@ from anabranch.stats.resampling import bca
 from anabranch.support import wording
 
 Estimator = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
-"""Samples of equal size (one a row, no NaN) and a level -> for each: value, low, high."""
+"""Samples of equal size (one in each row, no NaN) and a level -> value, low and high of each."""
 
 
 def quantile(
@@ -27,8 +27,8 @@ def quantile(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """An `Estimator`: a quantile between two order statistics, whatever the distribution.
 
-    How many values lie below the true quantile is binomial (Conover, Practical Nonparametric
-    Statistics, 3rd ed., section 3.2), so the interval covers at least as asked. An end is NaN where
+    The number of values below the true quantile is binomial (Conover, Practical Nonparametric
+    Statistics, 3rd ed., section 3.2), so the interval covers at least as asked. An end is NaN if
     there are too few values. The value is the median-unbiased estimate (Hyndman and Fan, 1996, 8).
     """
     from scipy.stats import quantile_test  # noqa: PLC0415 - slow to import
@@ -37,7 +37,8 @@ def quantile(
     count, n = samples.shape
     if n == 0:
         return tuple(np.full((3, count), math.nan))  # type: ignore[return-value]
-    # The interval of the numbers 0 to n - 1 says which order statistics bound any sample's.
+    # The interval for the numbers 0 to n - 1 gives the order statistics that bound any sample's
+    # quantile.
     ranks = quantile_test(np.arange(n), q=0, p=probability).confidence_interval(level)
     ordered = np.sort(samples, axis=1)
     low, high = (
@@ -49,12 +50,12 @@ def quantile(
 def share(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """An `Estimator`: the share of ones among zeros and ones, with Wilson's score interval.
 
-    Brown, Cai and DasGupta, Statistical Science 16 (2001), recommend it.
+    Brown, Cai and DasGupta, Statistical Science 16 (2001), recommend this interval.
 
     Raises
     ------
     AnabranchError
-        When there is another value than 0 and 1.
+        When there is a value other than 0 and 1.
     """
     from scipy.stats import binomtest  # noqa: PLC0415 - slow to import
 
@@ -74,7 +75,7 @@ def share(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndar
 
 
 def cells(rows: pl.DataFrame, by: Sequence[str], metric: str, level: float = 0.95) -> pl.DataFrame:
-    """One row a group of `by`, in order of appearance: `by`, mean, half_width (t), n."""
+    """One row for each group of `by`, in order of appearance: `by`, mean, half_width (t), n."""
     groups, samples = _samples(rows, by, metric)
     mean, half_width, n = t_intervals(samples, level)
     return groups.with_columns(mean=mean, half_width=half_width, n=n)
@@ -87,7 +88,7 @@ def estimates(
     estimator: Estimator = bca,
     level: float = 0.95,
 ) -> pl.DataFrame:
-    """One row a group of `by`, in order of appearance: `by`, value, low, high, n.
+    """One row for each group of `by`, in order of appearance: `by`, value, low, high, n.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def estimates(
     metric
         A scalar.
     estimator
-        What is estimated: `bca`, `share`, `quantile`, or `partial(quantile, probability=0.95)`.
+        The estimator: `bca`, `share`, `quantile`, or `partial(quantile, probability=0.95)`.
     level
         Confidence level.
     """
@@ -113,7 +114,7 @@ def estimates(
 
 
 def _of_equal_size(samples: list[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Where the samples of each size are, and they themselves, one a row."""
+    """The positions of the samples of each size, and these samples, one in each row."""
     sizes = np.array([len(sample) for sample in samples])
     for size in np.unique(sizes):
         here = np.flatnonzero(sizes == size)
@@ -131,8 +132,8 @@ def paired(
 ) -> pl.DataFrame:
     """Differences from a baseline on common random numbers.
 
-    Replication r of every cell draws from the same random streams, so the difference within a
-    replication has most of the noise taken out (Law, section 11.2).
+    Replication r of every cell draws from the same random streams, so most of the noise cancels in
+    differences within a replication (Law, section 11.2).
 
     Parameters
     ----------
@@ -151,9 +152,9 @@ def paired(
 
     Returns
     -------
-    One row a group and value except the baseline: `by`, `axis`, mean of the difference, half_width
-    (t), n, low and high (BCa), p (of the paired t test, two-sided, not corrected for the number of
-    comparisons).
+    One row for each group and value except the baseline: `by`, `axis`, mean of the difference,
+    half_width (t), n, low and high (BCa), p (of the paired t test, two-sided, not corrected for the
+    number of comparisons).
 
     Raises
     ------
@@ -182,13 +183,13 @@ def paired(
 
 
 def p_values(samples: np.ndarray) -> np.ndarray:
-    """Two-sided p of the t test that the mean of a sample (a row) is 0; NaN below two values."""
+    """Two-sided p of the t test that a sample (a row) has mean 0; NaN for fewer than two values."""
     from scipy.stats import ttest_1samp  # noqa: PLC0415 - slow to import
 
     count, n = samples.shape
     if n < 2:
         return np.full(count, math.nan)
-    # Without any spread, a difference is certain, and so is none; of both SciPy says NaN.
+    # Without any spread a difference is certain, and so is none; SciPy gives NaN for both.
     p: np.ndarray = (samples[:, 0] == 0).astype(float)
     varied = np.ptp(samples, axis=1) > 0
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of a spread near 0
@@ -199,7 +200,7 @@ def p_values(samples: np.ndarray) -> np.ndarray:
 def per_replication(rows: pl.DataFrame, by: Sequence[str], metric: str) -> pl.DataFrame:
     """The mean over a group's rows within each replication: `by`, replication, the metric.
 
-    A replication is one sample: cells share their random numbers, so a mean over several cells is
+    A replication is one sample: cells share its random numbers, so a mean over several cells is
     taken within each replication first. Only replications that have every cell of the group count.
     """
     groups, flat, ends = _groups(rows, [*by, "replication"], pl.col(metric))
@@ -224,7 +225,7 @@ def _samples(
 def _groups(
     rows: pl.DataFrame, by: Sequence[str], value: pl.Expr
 ) -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
-    """The groups in order of appearance, their values one after the other, where each one's end."""
+    """The groups in order of appearance, their values one after the other, and the end of each."""
     lists = value.cast(pl.Float64).alias("_values")
     if by:
         groups = rows.group_by(by, maintain_order=True).agg(lists)

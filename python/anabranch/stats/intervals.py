@@ -12,7 +12,7 @@ from anabranch.errors import AnabranchError
 class Interval(NamedTuple):
     """A mean and the half-width of its interval (Student's t).
 
-    The half-width is NaN below two values, the mean below one.
+    The half-width is NaN for fewer than two values, the mean for none.
     """
 
     mean: float
@@ -40,7 +40,7 @@ class Interval(NamedTuple):
         return self.high < 0
 
     def text(self, digits: int = 2, *, signed: bool = False) -> str:
-        """Mean and half-width as people write them; a dash where there is no mean."""
+        """Mean and half-width as people write them; a dash if there is no mean."""
         if math.isnan(self.mean):
             return "–"
         sign = "+" if signed else ""
@@ -51,7 +51,7 @@ class Interval(NamedTuple):
 
 
 def check_level(level: Any) -> None:
-    """Raises AnabranchError unless it is a confidence level."""
+    """Raises an AnabranchError unless the value is a confidence level."""
     if not (isinstance(level, int | float | np.floating) and 0 < level < 1):
         raise AnabranchError(
             f"level is {level}; it must lie between 0 and 1, as 0.95 does for 95 %"
@@ -72,7 +72,7 @@ def t_intervals(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean, half-width and size of each sample.
 
-    Sums are correctly rounded: the same bits for any order of the values.
+    Sums are correctly rounded, so they have the same bits for any order of the values.
     """
     check_level(level)
     from scipy.special import stdtrit  # noqa: PLC0415 - slow to import

@@ -1,4 +1,4 @@
-"""Differences of many scalars at once: as arrays, since a test by itself takes a millisecond."""
+"""Differences of many scalars at once, as arrays: a single test takes about a millisecond."""
 
 import warnings
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _ROUNDING = 1e-12
-"""What differs by less, relatively, is equal."""
+"""A relative difference below this is rounding, so the values count as equal."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Differences:
     """Two samples of each scalar, and their difference; all arrays have a value for each scalar."""
 
     a: Numbers
-    """Mean of the first sample; where runs are paired, over the replications that both have."""
+    """Mean of the first sample; for paired runs, over the replications that both have."""
     b: Numbers
     difference: Numbers
     """The mean of a minus b."""
@@ -29,42 +29,42 @@ class Differences:
     freedom: Numbers
     """Degrees of freedom of its t distribution."""
     p: Numbers
-    """Of the t test that there is no difference, two-sided."""
+    """The two-sided p-value of the t test that there is no difference."""
     n_a: NDArray[np.int64]
-    """Values of the first sample."""
+    """The number of values of the first sample."""
     n_b: NDArray[np.int64]
     paired: Flags
-    """Whether it is a mean of differences within replications."""
+    """Whether the difference is a mean of differences within replications."""
     equal: Flags
-    """Whether all values are the same: where runs are paired, within each replication."""
+    """Whether all values are the same; for paired runs, the same within each replication."""
 
 
 def half_widths(error: Numbers, freedom: Numbers, level: float) -> Numbers:
-    """Of the intervals of `Differences`: Student's t for pairs, Welch's otherwise."""
+    """The half-widths of these differences' intervals: Student's t for pairs, else Welch's."""
     from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
 
-    # Without any spread there are no degrees of freedom to have an interval with.
+    # Without any spread, an interval has no width and there are no degrees of freedom.
     return np.where(error == 0, 0.0, stdtrit(freedom, (1 + level) / 2) * error)
 
 
 def differences(first: Numbers, second: Numbers, pairs: int) -> Differences:
     """Compares samples of many scalars, the first minus the second.
 
-    A scalar with two pairs or more is compared within them (Law, Simulation Modeling and Analysis,
-    5th ed., section 11.2), any other one as two independent samples (Welch, Biometrika 34, 1947):
-    what `comparison.compare` does for one scalar. NaN is no value.
+    A scalar with at least two pairs is compared within them (Law, Simulation Modeling and Analysis,
+    5th ed., section 11.2), any other one as two independent samples (Welch, Biometrika 34, 1947),
+    just as `comparison.compare` does for one scalar. NaN means no value.
 
     Parameters
     ----------
     first, second
-        A row a scalar, a column a run.
+        A row for each scalar, a column for each run.
     pairs
-        So many columns at the beginning of both are of the same replications, on the same random
-        numbers; 0 where runs have nothing to do with each other.
+        This many columns at the beginning of both belong to the same replications, on the same
+        random numbers; 0 if the runs are independent.
     """
     of_pairs = _paired(first[:, :pairs], second[:, :pairs])
     apart = _independent(first, second)
-    # A single pair has no interval; it is still better than single runs of different replications.
+    # A single pair has no interval, but it is better than single runs of different replications.
     without = np.minimum(apart.n_a, apart.n_b) < 2
     use = (of_pairs.n_a >= 2) | ((of_pairs.n_a == 1) & without)
     chosen = {
@@ -75,20 +75,20 @@ def differences(first: Numbers, second: Numbers, pairs: int) -> Differences:
 
 
 def screened(p: Numbers, level: float) -> tuple[Flags, float]:
-    """Which of many differences are told from none, and at which level intervals agree with that.
+    """Which of many differences are significant, and the level at which intervals agree with that.
 
-    Of those that are, a share of 1 - level is there by chance on average (Benjamini and Hochberg,
-    Journal of the Royal Statistical Society B 57, 1995). Intervals of a level raised to
-    1 - (1 - level) R / N, with R of N told from none, leave 0 out for just those, and of their
-    intervals that share misses the true difference on average (Benjamini and Yekutieli, Journal of
-    the American Statistical Association 100, 2005).
+    Of the significant ones, a share of 1 - level is due to chance on average (Benjamini and
+    Hochberg, Journal of the Royal Statistical Society B 57, 1995). With R of N differences
+    significant, intervals of the level 1 - (1 - level) R / N exclude 0 for exactly these, and on
+    average the share 1 - level of their intervals misses the true difference (Benjamini and
+    Yekutieli, Journal of the American Statistical Association 100, 2005).
 
     Parameters
     ----------
     p
-        Of each test; NaN where there was none.
+        The p-value of each test; NaN if there was none.
     level
-        Of the whole, 0.95.
+        The level for all differences together, such as 0.95.
     """
     from scipy.stats import false_discovery_control  # noqa: PLC0415 - slow to import
 
@@ -154,7 +154,7 @@ def _moments(values: Numbers) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
     n = (~np.isnan(values)).sum(axis=1)
     least, most = _ends(values)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Of equal values the mean is that value, to the last digit.
+        # The mean of equal values is exactly that value.
         mean = np.where(least == most, least, np.nansum(values, axis=1) / n)
         squares = np.nansum((values - mean[:, np.newaxis]) ** 2, axis=1)
         variance = np.where(n < 2, np.nan, squares / (n - 1))
@@ -162,7 +162,7 @@ def _moments(values: Numbers) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
 
 
 def _ends(values: Numbers) -> tuple[Numbers, Numbers]:
-    """The least and the most of each row; NaN where there is no value."""
+    """The smallest and the largest value of each row; NaN if there is none."""
     if values.shape[1] == 0:
         nothing = np.full(len(values), np.nan)
         return nothing, nothing
@@ -175,5 +175,5 @@ def _p(difference: Numbers, error: Numbers, freedom: Numbers) -> Numbers:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         p: Numbers = 2 * stdtr(freedom, -np.abs(difference) / error)
-    # Without any spread, a difference is certain, and so is none.
+    # Without any spread a difference is certain, and so is none.
     return np.where(error == 0, (difference == 0).astype(float), p)

@@ -1,6 +1,6 @@
 """Whether more of a scalar is better.
 
-The last part of its name says it, `mos` of `call.mos`. Counters are not listed: whether many
+The last part of its name tells, such as `mos` in `call.mos`. Counters are not listed: whether many
 packets are good depends on the question.
 """
 

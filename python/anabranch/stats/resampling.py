@@ -5,20 +5,22 @@ import numpy as np
 from anabranch.stats.intervals import t_intervals
 
 RESAMPLES = 1999
-"""Bootstrap resamples: about the 2000 that Efron and Tibshirani, An Introduction to the Bootstrap
-(1993), take for BCa intervals in chapter 14."""
+"""The number of bootstrap resamples: about the 2000 that Efron and Tibshirani, An Introduction to
+the Bootstrap (1993), take for BCa intervals in chapter 14.
+"""
 
 MOST_BOOTSTRAPPED = 10_000
-"""Values of a sample from which on BCa's corrections, of order 1/n, are nothing: the t interval
-stands in."""
+"""With more values in a sample, BCa's corrections, of order 1/n, are negligible: the t interval is
+used instead.
+"""
 
 SEED = 1
 
 _ROUNDING = 1e-12
-"""What differs by less, relatively, is equal."""
+"""A relative difference below this is rounding, so the values count as equal."""
 
 _BATCH = 4_000_000
-"""Numbers that are in memory at once while resampling."""
+"""How many numbers are in memory at once while resampling."""
 
 
 def bca(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -38,8 +40,8 @@ def bca(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarra
     size = max(1, _BATCH // (RESAMPLES * n))
     for start in range(0, len(varied), size):
         rows = varied[start : start + size]
-        # The same resamples for all, and one sample twice, so that NumPy adds in the same order: a
-        # sample's interval does not depend on the others.
+        # All samples use the same resamples. A single sample is given twice, so that NumPy adds in
+        # the same order: a sample's interval does not depend on the others.
         resampled = bootstrap(
             (samples[rows if len(rows) > 1 else [*rows, *rows]],),
             np.mean,
@@ -54,11 +56,11 @@ def bca(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarra
 
 
 def are_equal(samples: np.ndarray) -> np.ndarray:
-    """Whether the values of a sample (a row) are all the same but for rounding."""
+    """Whether the values of each sample (a row) are equal, except for rounding."""
     spread = np.ptp(samples, axis=-1)
     return np.asarray(spread <= _ROUNDING * np.abs(samples).max(axis=-1))
 
 
 def batch(values: int) -> int:
-    """How many resamples of so many values are in memory at once."""
+    """How many resamples of this many values are in memory at once."""
     return max(1, min(RESAMPLES, _BATCH // values))

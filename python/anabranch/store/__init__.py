@@ -9,11 +9,11 @@ A study folder has
 - `rows/DIGEST.parquet`: one row a run, in shards that are named by a digest of their bytes,
 - `traces/TABLE/HASH-REPLICATION.parquet`: the traces that the sweep keeps.
 
-A run's address is the hash of its cell's own scenario, and its replication. So a definition may
-change: whatever cells it shares with an earlier one are not computed again. A file appears whole or
+A run is identified by the hash of its cell's own scenario and by its replication. So a definition
+may change: cells that it shares with an earlier one are not computed again. A file appears whole or
 not at all (temporary file, fsync, rename), so a sweep may be killed at any moment; a shard whose
-bytes do not give its name is damaged. Rows read back stand in the order of the definition's cells,
-so nothing shows how the work was split.
+bytes do not match its name is damaged. Rows are read in the order of the definition's cells, so
+nothing shows how the work was split.
 """
 
 from .definitions import asked_of, read_definition, read_identity

@@ -24,14 +24,14 @@ _KEYS: dict[str, Callable[[Any], bool]] = {
     "name": lambda value: isinstance(value, str),
     "scenario_hash": lambda value: bool(re.fullmatch("[0-9a-f]{16}", str(value))),
 }
-"""What `study.json` must have, and which values are sound."""
+"""The keys that `study.json` must have, each with a check of its value."""
 
 Asked = int | Sequence[int] | None
-"""Runs of each cell, or of every cell in turn; None is what the definition asks for."""
+"""Runs of each cell, or of every cell in turn; None means those of the definition."""
 
 
 def identity_of(scenario: Scenario, asked: Asked = None, engine: str = ENGINE_VERSION) -> Identity:
-    """What `study.json` says while this definition is the current one, and `engine` makes rows."""
+    """The content of `study.json` for this definition and the engine that makes the rows."""
     identity = {
         "schema_version": SCHEMA_VERSION,
         "engine_version": engine,
@@ -46,12 +46,12 @@ def identity_of(scenario: Scenario, asked: Asked = None, engine: str = ENGINE_VE
 
 
 def asked_of(folder: Path, identity: Identity, cells: int) -> list[int] | None:
-    """The runs of each cell that were asked for last, None if those of the definition.
+    """The runs of each cell that were last asked for; None if they are those of the definition.
 
     Raises
     ------
     StoreError
-        When what `study.json` says of them is damaged.
+        When `study.json` is damaged in this respect.
     """
     asked = identity.get("replications")
     counts = [asked] * cells if isinstance(asked, int) else asked
@@ -70,7 +70,10 @@ def _is_count(value: object) -> bool:
 
 
 def write_definition(folder: Path, scenario: Scenario, identity: Identity) -> None:
-    """Makes this definition the current one; `study.json` comes last, as it names the others."""
+    """Makes this definition the current one.
+
+    `study.json` is written last, as it names the others.
+    """
     toml = scenario.to_toml().encode()
     definitions = folder / "definitions"
     definitions.mkdir(exist_ok=True)
@@ -82,7 +85,7 @@ def write_definition(folder: Path, scenario: Scenario, identity: Identity) -> No
 
 
 def has_definition(folder: Path, scenario: Scenario) -> bool:
-    """Whether this definition, with these metrics, is or was the folder's."""
+    """Whether the folder has, or once had, this definition with these metrics."""
     path = folder / "definitions" / f"{scenario.hash}.toml"
     try:
         known = Scenario.parse(path.read_text(encoding="utf-8"))
@@ -94,8 +97,8 @@ def has_definition(folder: Path, scenario: Scenario) -> bool:
 def read_definition(folder: str | Path) -> Scenario:
     """The current definition of a study folder.
 
-    It is the one that `study.json` names. `scenario.toml` is for people, and is the next one
-    already when a sweep was killed between the two.
+    It is the one that `study.json` names. `scenario.toml` is for people; if a sweep was killed
+    between writing the two, it is already the next definition.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def read_definition(folder: str | Path) -> Scenario:
     folder = Path(folder)
     path = folder / "definitions" / f"{read_identity(folder)['scenario_hash']}.toml"
     try:
-        # As text: names of files in it start where the sweep was started, not in the folder.
+        # Parsed as text, as names of files in it are relative to where the sweep was started.
         return Scenario.parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StoreError(f"{path} is missing: the same sweep writes it again") from None
@@ -117,7 +120,8 @@ def read_definition(folder: str | Path) -> Scenario:
 def cells_in(folder: Path, identity: Identity) -> pl.DataFrame:
     """The cells of the current definition, as `cells_of` gives them.
 
-    They are read, not made from `scenario.toml`: another engine could give them other hashes.
+    They are read rather than derived from `scenario.toml`, as another engine could give them other
+    hashes.
     """
     path = folder / "definitions" / f"{identity['scenario_hash']}.parquet"
     try:
@@ -135,20 +139,20 @@ def cells_in(folder: Path, identity: Identity) -> pl.DataFrame:
 def check_comparable(
     folder: Path, other: Identity, scenario: Scenario, engine: str = ENGINE_VERSION
 ) -> None:
-    """Raises StoreError if rows of this scenario cannot stand beside those of the folder."""
+    """Raises StoreError if rows of this scenario cannot be combined with those of the folder."""
     mine = {"engine_version": engine, "metrics": scenario.metrics}
     if difference := _difference(other, mine):
         raise StoreError(f"{folder} holds rows {difference}: choose another output folder")
 
 
 def check_same(folder: Path, identity: Identity, other: Path, theirs: Identity) -> None:
-    """Raises StoreError if the rows of two folders cannot stand beside each other."""
+    """Raises StoreError if the rows of two folders cannot be combined."""
     if difference := _difference(theirs, identity):
         raise StoreError(f"{other} cannot be merged with {folder}: it holds rows {difference}")
 
 
 def _difference(other: Identity, mine: Identity) -> str | None:
-    """What the rows of `other` are, if they cannot stand beside mine."""
+    """What distinguishes the rows of `other`; None if they can be combined with mine."""
     if other["engine_version"] != mine["engine_version"]:
         return f"of anabranch {other['engine_version']}, not {mine['engine_version']}"
     if other["metrics"] != mine["metrics"]:
@@ -157,12 +161,12 @@ def _difference(other: Identity, mine: Identity) -> str | None:
 
 
 def read_identity(folder: Path) -> Identity:
-    """What `study.json` says.
+    """Reads `study.json`.
 
     Raises
     ------
     StoreError
-        If it is not there, is damaged or has another schema version.
+        If it does not exist, is damaged or has another schema version.
     """
     identity = read_any_identity(folder)
     version = identity["schema_version"]
@@ -183,7 +187,7 @@ def read_identity(folder: Path) -> Identity:
 
 
 def read_any_identity(folder: Path) -> Identity:
-    """The same for every schema version."""
+    """Reads `study.json` of any schema version."""
     path = folder / "study.json"
     try:
         identity = json.loads(path.read_text(encoding="utf-8"))

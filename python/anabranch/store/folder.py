@@ -33,10 +33,10 @@ from .shard_files import FileShard
 from .tables import is_complete, parquet
 
 _MANY = 100
-"""Small shards that are made one while a sweep goes on."""
+"""During a sweep, this many small shards are merged into one."""
 
 _LOOKS = 5
-"""How often a folder is read again because a sweep has replaced a shard meanwhile."""
+"""How often a folder is read again because a sweep has just merged shards."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,22 +49,23 @@ class FolderStore:
     Parameters
     ----------
     folder
-        Made if it is not there.
+        The folder; it is created if it does not exist.
     scenario
         The definition, which becomes the folder's current one.
     shared
-        Whether other processes that say so, too, may write to it meanwhile; otherwise this is the
-        only one.
+        Whether other processes that also set this may write to the folder meanwhile; otherwise no
+        other process may.
     asked
-        The runs of each cell that the sweep is to have, for those who read the folder.
+        The runs of each cell that the sweep is to have, recorded for those who read the folder.
     engine
-        What names who makes the rows: those of others do not stand beside them.
+        The name of the engine that makes the rows; those of other engines cannot be combined with
+        them.
 
     Raises
     ------
     StoreError
-        When the folder's rows cannot stand beside those of the scenario, or another process writes
-        to it.
+        When the folder's rows cannot be combined with those of the scenario, or another process
+        writes to it.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class FolderStore:
             self.close()
 
     def finished(self, replications: int) -> Matrix:
-        """See `Store`. A run without a trace that the definition keeps is not finished."""
+        """See `Store`. A run that lacks a trace kept by the definition is not finished."""
 
         def look() -> Matrix:
             matrix = np.zeros((self._cells.height, replications), dtype=np.bool_)
@@ -133,7 +134,7 @@ class FolderStore:
             self.compact()
 
     def append_traces(self, cell: int, replication: int, tables: Mapping[str, Any]) -> None:
-        """See `Store`. A table that the run does not have is an empty file."""
+        """See `Store`. For a table that the run does not have, the file is empty."""
         address = f"{self._cells['scenario_hash'][cell]}-{replication}.parquet"
         for table in self._tables:
             folder = self._folder / "traces" / table
@@ -145,7 +146,7 @@ class FolderStore:
         return _read(self._folder, self._scenario, columns, self._engine)
 
     def compact(self) -> None:
-        """Makes few shards of many small ones, unless others write to the folder, too."""
+        """Merges many small shards into few, unless other processes also write to the folder."""
         if self._shared:
             return
         try:
@@ -161,7 +162,7 @@ class FolderStore:
         self._held.close()
 
     def _check(self) -> None:
-        """Raises if the folder says of itself that its rows cannot stand beside the scenario's."""
+        """Raises if `study.json` says that its rows cannot be combined with the scenario's."""
         if (self._folder / "study.json").exists():
             check_comparable(
                 self._folder, read_identity(self._folder), self._scenario, self._engine
@@ -173,7 +174,7 @@ class FolderStore:
             )
 
     def _check_shards(self, whole: Sequence[FileShard]) -> None:
-        """Checks the shards of a folder that says nothing; warns if no run is the scenario's."""
+        """Checks the shards of a folder without `study.json`; warns if no run is the scenario's."""
         if not (self._folder / "study.json").exists():
             engines = {name for s in whole for name in s.read(["engine_version"]).to_series()}
             if others := engines - {self._engine}:
@@ -191,9 +192,10 @@ class FolderStore:
 
 
 def free_of_other_engines(folder: Path, own: str = ENGINE_VERSION) -> None:
-    """Renames a study folder whose rows another engine has made, so that its place is free.
+    """Renames a study folder with rows of another engine, so that its name is free.
 
-    For folders that a command fills by itself: nothing is lost, and all is computed again.
+    It is for folders that a command fills by itself: nothing is lost, and everything is computed
+    again.
 
     Parameters
     ----------
@@ -210,7 +212,7 @@ def free_of_other_engines(folder: Path, own: str = ENGINE_VERSION) -> None:
     try:
         identity = read_any_identity(folder)
     except StoreError:
-        return  # a new folder; or a damaged one, and opening it says so
+        return  # a new folder, or a damaged one, which opening reports
     engine = str(identity.get("engine_version"))
     if identity["schema_version"] == SCHEMA_VERSION and engine == own:
         return
@@ -232,21 +234,22 @@ def read(
     folder
         The study folder.
     scenario
-        Whose runs to read; those of the folder's current definition if not given.
+        The scenario whose runs are read; the folder's current definition if not given.
     columns
-        The scalars that are wanted; all of them if not given. One that no row has is left out, and
-        one that none has a value of unless it is named.
+        The scalars to read; all if not given. A scalar that no row has is left out, and so is one
+        without any value unless it is named.
 
     Returns
     -------
-    One row a run, sorted by cell and replication: cell, replication, study (with sub-studies),
-    seed, the axes, the scalars by name, engine_version, schema_version, scenario_hash.
+    One row for each run, sorted by cell and replication: cell, replication, study (with
+    sub-studies), seed, the axes, the scalars by name, engine_version, schema_version,
+    scenario_hash.
 
     Raises
     ------
     StoreError
-        When it is not a study folder (with runs of this scenario) or a shard of it is damaged; the
-        message names the file.
+        When it is not a study folder (with runs of this scenario), or one of its shards is damaged;
+        the message names the file.
     """
     return _read(Path(folder), scenario, columns)
 
@@ -315,9 +318,9 @@ def traces(folder: str | Path, table: str, scenario: Scenario | None = None) -> 
     folder
         The study folder.
     table
-        Which of its tables.
+        The name of the table.
     scenario
-        As for `read`.
+        The same as for `read`.
     """
     folder = Path(folder)
     identity = read_identity(folder)
@@ -346,13 +349,13 @@ def traces(folder: str | Path, table: str, scenario: Scenario | None = None) -> 
     )
     runs = wanted.select(*INDEX, file=pl.Series(paths)).lazy()
     tables = rows.join(runs, on="file", maintain_order="left_right").drop("file")
-    if wanted["place"].is_duplicated().any():  # cells that are equal share a file
+    if wanted["place"].is_duplicated().any():  # equal cells share a file
         tables = tables.sort(INDEX, maintain_order=True)
     return tables.select(*INDEX, pl.exclude(INDEX))
 
 
 def _while_it_changes(look: Callable[[], T]) -> T:
-    """Reads once more when a file is gone because a sweep has made one shard of several."""
+    """Reads again if a file is gone because a sweep has merged shards."""
     for _ in range(_LOOKS - 1):
         try:
             return look()
@@ -369,7 +372,7 @@ def _trace_files(folder: Path, table: str) -> list[Path]:
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether a run had no such table."""
+    """Whether the file stands for a run that had no such table."""
     return path.stat().st_size < 1000 and not pl.read_parquet_schema(path)
 
 

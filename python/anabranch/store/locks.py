@@ -1,4 +1,4 @@
-"""Who may write to a study folder."""
+"""Locks: which processes may write to a study folder."""
 
 import errno
 import logging
@@ -18,17 +18,17 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def hold(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Holds a folder for this process; the system lets go of it however the process ends.
+    """Holds a folder for this process; the system releases it however the process ends.
 
-    Alone with it, it removes what processes have left that were killed while they wrote. Where the
-    filesystem has no locks, it warns.
+    If no other process holds the folder, files left by processes that were killed while writing are
+    removed. A filesystem without locks causes a warning.
 
     Parameters
     ----------
     folder
         The study folder.
     shared
-        Whether other processes may hold it, too, if they say so.
+        Whether other processes that also set this may hold it at the same time.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def _lock(descriptor: int, folder: Path, *, shared: bool) -> None:
         if sys.platform == "win32":
             import msvcrt  # noqa: PLC0415 - exists there only
 
-            if not shared:  # Windows has no shared locks here
+            if not shared:  # shared locks are not available on Windows
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl  # noqa: PLC0415 - exists elsewhere only

@@ -1,4 +1,4 @@
-"""What a sweep needs of the place where its rows go, and memory as such a place."""
+"""What a sweep needs from a store of rows, and a store in memory."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -21,20 +21,20 @@ class Store(Protocol):
     """Finished rows of a definition."""
 
     def finished(self, replications: int) -> Matrix:
-        """Which runs need not be computed again: cells by replications, as of now."""
+        """Which runs are finished at this moment: a matrix of cells by replications."""
 
     def append(self, rows: pl.DataFrame) -> None:
-        """Adds the rows of `rows_of`; they are safe when this returns."""
+        """Adds the rows of `rows_of`; they are stored safely when this returns."""
 
     def append_traces(self, cell: int, replication: int, tables: Mapping[str, Any]) -> None:
-        """Adds the traces of a run, whose row comes after them: table -> column -> values."""
+        """Adds the traces of a run (table -> column -> values); its row is added after them."""
 
     def read(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The frame of the definition's finished runs; see `anabranch.store.read`."""
 
 
 class MemoryStore:
-    """Rows that last as long as the object."""
+    """A store whose rows last as long as the object."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -66,7 +66,7 @@ class MemoryStore:
     def traces(self, table: str) -> pl.LazyFrame:
         """See `anabranch.store.traces`."""
         parts = self._traces.get(table, {})
-        cells: dict[str, list[int]] = {}  # those that are equal share their runs
+        cells: dict[str, list[int]] = {}  # equal cells share their runs
         for cell, address in enumerate(cells_of(self._scenario)["scenario_hash"]):
             cells.setdefault(address, []).append(cell)
         runs = sorted(
@@ -86,7 +86,7 @@ class MemoryStore:
 
 
 def mark(matrix: Matrix, cells: pl.DataFrame, addresses: pl.DataFrame) -> None:
-    """Sets the places of a matrix, cells by replications, whose runs are among these addresses."""
+    """Sets the entries of a matrix of cells by replications whose runs have these addresses."""
     marked = cells.select("cell", "scenario_hash").join(
         addresses.filter(pl.col("replication") < matrix.shape[1]), on="scenario_hash"
     )

@@ -1,4 +1,4 @@
-"""Study folders of several machines made one."""
+"""Merges study folders of several machines."""
 
 import errno
 import logging
@@ -22,15 +22,15 @@ _log = logging.getLogger(__name__)
 
 
 def merge(into: str | Path, others: Sequence[str | Path]) -> int:
-    """Copies what other study folders have, and one lacks: rows, traces, definitions.
+    """Copies rows, traces and definitions that other study folders have and one lacks.
 
-    Those folders stay as they are. A run that is in several counts once. Merging again, or after it
-    was stopped, copies what is missing.
+    The other folders stay unchanged. A run that is in several folders counts once. Merging again,
+    also after an interruption, copies what is missing.
 
     Parameters
     ----------
     into
-        A study folder; one that is not there yet gets the definition of the first of the others.
+        A study folder; one that does not exist yet gets the definition of the first other.
     others
         Study folders.
 
@@ -41,8 +41,8 @@ def merge(into: str | Path, others: Sequence[str | Path]) -> int:
     Raises
     ------
     StoreError
-        If one is not a study folder, has rows of another kind or a damaged shard, or two disagree
-        about a run; nothing is copied then.
+        If one of them is not a study folder, has rows of another kind or a damaged shard, or if two
+        disagree about a run; nothing is copied then.
     """
     into, sources = Path(into), [Path(other) for other in others]
     if not sources:
@@ -79,7 +79,8 @@ def merge(into: str | Path, others: Sequence[str | Path]) -> int:
         for source in sources:
             copies += _missing(source, into, "definitions/*.*")
         if is_new:
-            # `study.json` makes it a study folder: merging and sweeping can go on from here.
+            # `study.json` makes it a study folder, so that merging and sweeping can continue from
+            # here.
             copies += [(first / name, into / name) for name in ("scenario.toml", "study.json")]
         for source in sources:
             copies += _missing(source, into, "traces/*/*.parquet")
@@ -97,7 +98,7 @@ def merge(into: str | Path, others: Sequence[str | Path]) -> int:
 
 
 def _missing(source: Path, into: Path, pattern: str) -> list[tuple[Path, Path]]:
-    """Files of a folder that another lacks, or has not whole, and where they go."""
+    """Files of a folder that another one lacks or has only in part, each with its new place."""
     targets = [(path, into / path.relative_to(source)) for path in sorted(source.glob(pattern))]
     return [
         (path, target)
@@ -111,9 +112,9 @@ def _is_whole(path: Path) -> bool:
 
 
 def _hold_source(held: ExitStack, source: Path) -> None:
-    """Holds a folder that is copied, so that nobody makes one shard of several there meanwhile."""
+    """Holds a folder that is copied, so that no process merges its shards meanwhile."""
     try:
         held.enter_context(hold(source, shared=True))
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise  # a copy that may only be read needs no lock
+            raise  # a read-only copy needs no lock

@@ -1,7 +1,7 @@
-"""Study folders of an older schema version brought up to date, without computing anything.
+"""Brings study folders of an older schema version up to date without computing anything.
 
-Schema version 1 numbered its shards, `rows/0000.parquet`, and found a row by the number of its cell
-in the one definition that a folder could have.
+Schema version 1 numbered its shards (`rows/0000.parquet`), and identified a row by the number of
+its cell in the folder's only definition.
 """
 
 import logging
@@ -34,7 +34,7 @@ _NUMBERED = re.compile(r"[0-9]{4,15}\.parquet")
 def migrate(folder: str | Path) -> bool:
     """Brings a study folder to this schema version; rows keep every bit.
 
-    It may be stopped at any moment, and goes on when it is called again.
+    It may be stopped at any moment; the next call continues.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ def migrate(folder: str | Path) -> bool:
 
     Returns
     -------
-    Whether it was of an older version.
+    Whether the folder had an older version.
 
     Raises
     ------
     StoreError
-        If it is not a study folder, or of a newer schema version.
+        If it is not a study folder, or has a newer schema version.
     """
     folder = Path(folder)
     old = read_any_identity(folder)
@@ -73,7 +73,7 @@ def migrate(folder: str | Path) -> bool:
 
 
 def _migrate_shard(path: Path, cells: pl.DataFrame) -> None:
-    """Writes the shard anew, then removes the old one."""
+    """Writes the shard in the new form, then removes the old one."""
     try:
         old = read_table(path)
         old.select(*INDEX, "engine_version")

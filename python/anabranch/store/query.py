@@ -1,15 +1,14 @@
 """SQL over a study folder: DuckDB reads the shards in place; nothing is copied or changed.
 
-Tables of a query:
+The tables of a query:
 
 - `rows`: a row for each finished run of the folder's definition, as `Study.frame` has them;
-- `cells`: a row for each cell: cell, study (with sub-studies), the axes, seed, scenario_hash;
-- `traces_packets`, `traces_frames`, ...: traces that the study has kept, with the `cell` and the
-  `replication` that they are of.
+- `traces_packets`, `traces_frames`, ...: traces that the study has kept, each row with its `cell`
+  and `replication`.
 
-NULL is "no value", NaN in the shards, so that aggregates leave it out as all statistics do.
+NULL means "no value" (NaN in the shards), so aggregates leave it out as all statistics do.
 
-A query may take as long as it likes, unless it is given a time; Ctrl-C ends it at any moment.
+A query has no time limit unless it is given one; Ctrl-C ends it at any moment.
 """
 
 import math
@@ -37,18 +36,19 @@ _CAST = "cast columns of such types, say `::VARCHAR`"
 T = TypeVar("T")
 
 MEMORY_PER_JOB = 700
-"""Megabytes that DuckDB may use for each thread; beyond that it works on disk. A million rows of 60
-scalars can be sorted with it."""
+"""Megabytes that DuckDB may use for each thread; with more data it works on disk. They suffice to
+sort a million rows of 60 scalars.
+"""
 
 ALL_ROWS = "SELECT * FROM rows ORDER BY cell, replication"
-"""What a query without SQL means."""
+"""The query that is run if no SQL is given."""
 
 FORMATS = ("arrow", "csv", "json", "parquet")
-"""Kinds of files that a result can be written to; Arrow is its IPC file format."""
+"""Types of files that a result can be written to; Arrow is its IPC file format."""
 
 
 class Tables:
-    """The tables of a study folder, to be asked in SQL.
+    """The tables of a study folder, for queries in SQL.
 
     Parameters
     ----------
@@ -57,12 +57,13 @@ class Tables:
     jobs
         Threads; each may use `MEMORY_PER_JOB`.
     timeout_s
-        Seconds that each query may take, if not any number; then it is an AnabranchError.
+        Seconds that each query may take, after which it raises an AnabranchError; no limit if not
+        given.
 
     Raises
     ------
     AnabranchError
-        When the time is not more than 0.
+        When the time is not above 0.
     StoreError
         When it is not a study folder or a shard is damaged.
     """
@@ -81,7 +82,7 @@ class Tables:
         self._idle = threading.Event()
         self._idle.set()
         self.columns: dict[str, list[str]] = {}
-        """The columns of each table; those of traces once they have been asked for."""
+        """The columns of each table; those of traces only once a query has used them."""
         try:
             self._database = duckdb.connect(
                 config={
@@ -117,12 +118,12 @@ class Tables:
         self._scratch.cleanup()
 
     def frame(self, sql: str | None = None) -> pl.DataFrame:
-        """What a SELECT gives; without one all rows, sorted by cell and replication."""
+        """The result of a SELECT; without one all rows, sorted by cell and replication."""
         with self._result(self._select(sql)) as path, _typed():
             return pl.read_parquet(path, memory_map=False)
 
     def head(self, sql: str | None, count: int) -> tuple[pl.DataFrame, int]:
-        """The first `count` rows of what a SELECT gives, and how many there are."""
+        """The first `count` rows of a SELECT's result, and the number of all its rows."""
         selected = self._select(sql)
         with self._result(selected.limit(count)) as path, _typed():
             first = pl.read_parquet(path, memory_map=False)
@@ -132,7 +133,7 @@ class Tables:
         return first, total
 
     def save(self, sql: str | None, files: dict[str, Path]) -> int:
-        """Writes what a SELECT gives to files, by format (`FORMATS`); gives the number of rows."""
+        """Writes a SELECT's result to files, by format (`FORMATS`); gives the number of rows."""
         with self._result(self._select(sql)) as path, _typed():
             for kind, target in files.items():
                 _write(path, kind, target)
@@ -141,7 +142,7 @@ class Tables:
     def _make(self, cells: pl.DataFrame, shards: Sequence[Path]) -> None:
         """Makes the tables.
 
-        The axes are those of the current definition: a shard has those of the time of its writing.
+        The axes are those of the current definition: a shard has those of when it was written.
         """
         given = self._file("cells")
         cells.write_parquet(given)
@@ -174,7 +175,7 @@ class Tables:
         self._note_columns("rows")
 
     def _check_names(self, shards: Sequence[Path]) -> None:
-        """Raises where scalars differ only in case: DuckDB takes one for the other."""
+        """Raises if scalars differ only in case, as DuckDB would confuse them."""
         named = f"SELECT DISTINCT name FROM parquet_schema({_list(shards)}) ORDER BY name"
         seen: dict[str, str] = {}
         for (name,) in self._execute(named):
@@ -185,7 +186,7 @@ class Tables:
                 )
 
     def _make_traces(self, sql: str) -> None:
-        """The traces that a query mentions."""
+        """Makes the tables of traces that a query mentions."""
         for folder in sorted((self._folder / "traces").glob("*/")):
             name = f"traces_{folder.name}"
             if name in sql.lower() and name not in self.columns:
@@ -204,14 +205,14 @@ class Tables:
         return self._database.execute(sql).fetchall()
 
     def _once(self, stored: str) -> str:
-        """The shards' rows without repetitions: a run may be in two shards, with equal rows."""
+        """The shards' rows without repetitions: two shards may have equal rows of the same run."""
         key = "scenario_hash, replication"
         [(total, different)] = self._execute(
             f"SELECT count(*), count(DISTINCT ({key})) FROM {stored}"
         )
         if total == different:
             return stored
-        # Only the places of the rows that are left out are kept.
+        # Only the positions of the rows to leave out are kept in memory.
         located = stored[:-1] + ", filename = true, file_row_number = true)"
         self._execute(
             "CREATE TABLE repeated AS SELECT filename, file_row_number FROM"
@@ -241,13 +242,13 @@ class Tables:
                 )
             selected = self._database.sql(statements[0].query)
         if any("INTERVAL" in str(kind) for kind in selected.types):
-            # Polars panics, and says so on standard error.
+            # Polars would panic, and print that on standard error.
             raise AnabranchError(f"the result has an INTERVAL: {_CAST}")
         return selected
 
     @contextmanager
     def _result(self, selected: duckdb.DuckDBPyRelation) -> Iterator[Path]:
-        """A Parquet file of what is selected: results larger than memory pass through it, too."""
+        """Writes a query's result to a Parquet file, so that it may be larger than memory."""
         path = self._file("result")
         try:
             self._compute(lambda: selected.write_parquet(str(path), row_group_size=20_480))
@@ -256,9 +257,9 @@ class Tables:
             path.unlink(missing_ok=True)
 
     def _compute(self, work: Callable[[], T]) -> T:
-        """Does the work on another thread, so that this one hears Ctrl-C at once.
+        """Does the work on another thread, so that this one reacts to Ctrl-C at once.
 
-        DuckDB may hear it minutes late.
+        DuckDB itself may react minutes later.
         """
         results: list[T] = []
         errors: list[BaseException] = []
@@ -274,7 +275,7 @@ class Tables:
 
         threading.Thread(target=run, daemon=True).start()
         try:
-            # DuckDB's thread may get the signal; Python hears of it when the wait is over.
+            # If DuckDB's thread gets the signal, Python handles it once the wait is over.
             while not self._idle.wait(min(0.1, max(self._deadline - time.monotonic(), 0))):
                 if time.monotonic() >= self._deadline:
                     raise AnabranchError(
@@ -291,7 +292,7 @@ class Tables:
 
     @contextmanager
     def _reading(self, sql: str = "") -> Iterator[None]:
-        """DuckDB's complaints in one sentence."""
+        """Turns DuckDB's errors into messages of one sentence."""
         try:
             yield
         except duckdb.Error as error:
@@ -318,7 +319,7 @@ class Tables:
         return AnabranchError(f"the query cannot be run: {_first_line(message)}")
 
     def _unquoted(self, first: str, sql: str) -> str | None:
-        """The scalar that a name with dots and without quotes means."""
+        """The scalar that is meant by a name with dots and without quotes."""
         scalars = {name.lower(): name for names in self.columns.values() for name in names}
         for name in re.findall(rf'(?<!["\w]){re.escape(first)}(?:\.[\w-]+)+', sql, re.IGNORECASE):
             if name.lower() in scalars:
@@ -328,7 +329,7 @@ class Tables:
 
 @contextmanager
 def _typed() -> Iterator[None]:
-    """Says in one sentence that Polars or a kind of file does not have a type."""
+    """Reports in one sentence that Polars or a type of file does not support a data type."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -341,7 +342,7 @@ def _typed() -> Iterator[None]:
 
 
 def _write(parquet: Path, kind: str, target: Path) -> None:
-    """Writes a result as another kind of file, in pieces."""
+    """Writes a result as another type of file, in pieces."""
     rows = pl.scan_parquet(parquet)
     with opened_atomically(target) as file:
         if kind == "arrow":
@@ -355,7 +356,7 @@ def _write(parquet: Path, kind: str, target: Path) -> None:
 
 
 def _first_line(message: str) -> str:
-    """DuckDB's message without its kind, its list of candidates and the text of the query."""
+    """DuckDB's message without the type of error, its list of candidates and the query's text."""
     line = message.partition("\n")[0]
     return re.sub(r"^[A-Z]\w+(?: \w+)* Error: ", "", line).rstrip(".!")
 

@@ -1,4 +1,4 @@
-"""Rows: what a run leaves, and the frame that they make for a definition's cells."""
+"""Rows: the stored results of runs, and the frame of rows for a definition's cells."""
 
 import fnmatch
 import tomllib
@@ -14,13 +14,13 @@ from anabranch.errors import StoreError
 from anabranch.support.columns import INDEX, OWN_COLUMNS, axes_of, is_scalar
 
 SCHEMA_VERSION = 2
-"""Of the folder's layout and of the columns that are not scalars."""
+"""The version of the folder's layout and of the columns that are not scalars."""
 
 ADDRESS = ("scenario_hash", "replication")
-"""What a stored row is found by, whatever the definition is."""
+"""The columns that identify a stored row, independent of the definition."""
 
 _GROUP = 16
-"""Scalars that are read at once: the rest of the rows need not fit into memory twice."""
+"""Scalars that are read at a time, so that the rows need not fit into memory twice."""
 
 
 class Shard(Protocol):
@@ -28,13 +28,13 @@ class Shard(Protocol):
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The shard's name, for messages."""
 
     def names(self) -> Sequence[str]:
-        """Of the columns."""
+        """The names of its columns."""
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
-        """These columns of every row."""
+        """These columns of all its rows."""
 
 
 @lru_cache(maxsize=8)
@@ -63,9 +63,9 @@ def cells_of(scenario: Scenario) -> pl.DataFrame:
 
 
 def rows_of(scenario: Scenario, batch: Mapping[str, Any]) -> pl.DataFrame:
-    """What is stored of one batch of the engine: its columns, and what tells one run from another.
+    """What is stored of a batch of the engine: its columns, and what identifies the runs.
 
-    The axes are for those who read a shard by itself; frames take them from the definition.
+    The axes are there for readers of a single shard; frames take them from the definition.
     """
     cells = cells_of(scenario)
     numbers = {name: pl.Series(name, batch[name], dtype=pl.Float64) for name in INDEX}
@@ -103,7 +103,7 @@ def frame(
     shards
         Where the rows are.
     engine_version
-        Of all rows.
+        The version of the engine that made all rows.
     columns
         The scalars that are wanted, `*` standing for anything; all if None. One that no row has is
         left out, and one that none has a value of unless it is named.
@@ -125,7 +125,8 @@ def frame(
         block = pl.concat([_padded(shard, group) for shard in shards])
         _check_equal(block, twice, shards)
         block = block[parts["row"]]
-        # A scalar that only some cells have is NaN elsewhere, as the engine writes "no value".
+        # A scalar that only some cells have is NaN elsewhere, which is how the engine writes "no
+        # value".
         filled = [column.fill_null(float("nan")) for column in block]
         scalars += [column for column in filled if column.name in forms or _has_value(column)]
     about = cells[parts["cell"]]
@@ -142,7 +143,7 @@ def frame(
 
 
 def without_empty(rows: pl.DataFrame, named: Sequence[str] = ()) -> pl.DataFrame:
-    """Rows without the scalars that none of them has a value of, but for those named."""
+    """The rows without scalars that have no value in any of them, except those named."""
     return rows.select(
         column
         for column in rows
@@ -151,12 +152,12 @@ def without_empty(rows: pl.DataFrame, named: Sequence[str] = ()) -> pl.DataFrame
 
 
 def each_once(shards: Sequence[Shard]) -> pl.DataFrame:
-    """All columns of all rows of some shards, each run once, in the order of their addresses.
+    """All columns and rows of some shards, with each run once, in the order of their addresses.
 
     Raises
     ------
     StoreError
-        If two of them have different values for one run.
+        If two shards have different values for one run.
     """
     index = index_of(shards)
     names = list(dict.fromkeys(name for shard in shards for name in shard.names()))
@@ -183,7 +184,7 @@ def check_twins(shards: Sequence[Shard]) -> None:
 
 
 def index_of(shards: Sequence[Shard]) -> pl.DataFrame:
-    """Address, shard (its position) and row (counted over all shards) of each stored row."""
+    """The address, shard (its position) and row (counted over all shards) of each stored row."""
     indices = [
         shard.read(ADDRESS).with_columns(pl.lit(number, pl.UInt32).alias("shard"))
         for number, shard in enumerate(shards)
@@ -195,7 +196,7 @@ def index_of(shards: Sequence[Shard]) -> pl.DataFrame:
 
 
 def firsts(index: pl.DataFrame) -> pl.DataFrame:
-    """Each run of `index_of` where it is first."""
+    """Each run of `index_of` at its first occurrence."""
     return index.unique(ADDRESS, keep="first", maintain_order=True)
 
 
@@ -219,7 +220,7 @@ def _found(cells: pl.DataFrame, shards: Sequence[Shard]) -> tuple[pl.DataFrame, 
 
 
 def _twice(index: pl.DataFrame, first: pl.DataFrame) -> pl.DataFrame:
-    """Of runs that are there more than once: address, both rows, both shards."""
+    """For runs that occur more than once: their address, both rows, both shards."""
     if first.height == index.height:
         return index.head(0).with_columns(row_first="row", shard_first="shard")
     return index.join(first, on=ADDRESS, suffix="_first").filter(
@@ -228,7 +229,7 @@ def _twice(index: pl.DataFrame, first: pl.DataFrame) -> pl.DataFrame:
 
 
 def _padded(shard: Shard, names: Sequence[str]) -> pl.DataFrame:
-    """These scalars, null where the shard has none."""
+    """These scalars; those that the shard lacks are null."""
     there = set(shard.names())
     own = [name for name in names if name in there]
     rows = shard.read(own or ADDRESS[1:])
@@ -243,7 +244,7 @@ def _check_equal(rows: pl.DataFrame, twice: pl.DataFrame, shards: Sequence[Shard
     other = rows[twice["row"]].fill_null(float("nan"))
     for name in rows.columns:
         a, b = one[name].to_numpy(), other[name].to_numpy()
-        # To the bit, but for what kind of NaN it is.
+        # Values have to be equal to the bit, except that any NaN equals any other.
         same = (a.view(np.uint64) == b.view(np.uint64)) | (np.isnan(a) & np.isnan(b))
         if not same.all():
             run = twice.row(int(same.argmin()), named=True)
@@ -255,7 +256,7 @@ def _check_equal(rows: pl.DataFrame, twice: pl.DataFrame, shards: Sequence[Shard
 
 
 def _axis(name: str, values: Iterable[Any]) -> pl.Series:
-    """A column of an axis; text where its values are not all of one kind."""
+    """The column of an axis; as text if its values are not all of one type."""
     values = list(values)
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) > 1:
@@ -264,7 +265,7 @@ def _axis(name: str, values: Iterable[Any]) -> pl.Series:
 
 
 def _seeds(scenario: Scenario) -> list[int]:
-    """The seed of each cell: the scenario's unless an axis sets it."""
+    """The seed of each cell, which is the scenario's unless an axis sets it."""
     sweep = tomllib.loads(scenario.to_toml()).get("sweep", {})
     parts = [sweep, *sweep.get("studies", {}).values()]
     axes = [axis for part in parts for axis in part.get("axes", {}).values()]
@@ -275,7 +276,7 @@ def _seeds(scenario: Scenario) -> list[int]:
 
 
 def _settings(axis: Mapping[str, Any]) -> set[str]:
-    """The paths that an axis of a scenario file sets."""
+    """The settings, by path, that an axis of a scenario file changes."""
     paths = axis.get("set", [])
     cases = axis.get("cases", {}).values()
     return {

@@ -1,4 +1,4 @@
-"""Shards: files of rows whose names are a digest of their bytes, and that never change."""
+"""Shards: files of rows, named by a digest of their bytes, that never change."""
 
 import hashlib
 import logging
@@ -19,7 +19,7 @@ from .tables import parquet, read_table
 
 MOST_ROWS = 200_000
 MOST_BYTES = 32 << 20
-"""Of a shard that is made of others: it is held in memory while it is written."""
+"""The largest size of a merged shard, as it is held in memory while it is written."""
 
 _NAME = re.compile(r"[0-9a-f]{16}\.parquet")
 _log = logging.getLogger(__name__)
@@ -33,12 +33,12 @@ class FileShard:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The shard's file name, for messages."""
         return str(self.path)
 
     @cached_property
     def height(self) -> int:
-        """Rows."""
+        """The number of rows."""
         with _damage(self.path):
             return int(self._scan().select(pl.len()).collect().item())
 
@@ -48,16 +48,16 @@ class FileShard:
             return self._scan().collect_schema().names()
 
     def names(self) -> Sequence[str]:
-        """Of the columns."""
+        """The names of the columns."""
         return self._names
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
-        """These columns of every row."""
+        """These columns of all rows."""
         with _damage(self.path):
             return read_table(self.path, list(columns))
 
     def check(self) -> None:
-        """Raises StoreError unless the bytes give the name, and are rows."""
+        """Raises StoreError unless the bytes match the name and are rows."""
         if digest(self.path) != self.path.stem:
             raise _damaged(self.path, "its bytes do not give its name")
         for name in ADDRESS:
@@ -69,7 +69,7 @@ class FileShard:
 
 
 def digest(path: Path) -> str:
-    """16 hexadecimal digits that stand for the bytes of a file."""
+    """A digest of a file's bytes: 16 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, _hash).hexdigest()
 
@@ -83,12 +83,12 @@ def write(folder: Path, rows: pl.DataFrame) -> FileShard:
 
 
 def files(folder: Path) -> list[Path]:
-    """What is, or claims to be, a shard: no folder, no pipe, no link that leads nowhere.
+    """The files that are shards by name; folders, pipes and dangling links are not.
 
     Raises
     ------
     StoreError
-        If it is a file: a folder that is not there has none.
+        If the path is a file; a folder that does not exist has no shards.
     """
     check_folder(folder)
     return sorted(
@@ -97,7 +97,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises StoreError if a study folder's own folder is something else."""
+    """Raises StoreError if the path of a folder within a study folder is something else."""
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"{folder} is damaged: it is a file, not a folder; move it away")
 
@@ -133,7 +133,7 @@ def check_engine(shards: Iterable[FileShard], engine_version: str) -> None:
 
 
 def set_aside_damaged(folder: Path) -> list[FileShard]:
-    """The whole shards of a folder; a damaged one is renamed, so that its runs are missing."""
+    """The intact shards of a folder; damaged ones are renamed, so that their runs are missing."""
     shards = []
     for shard, error in _checks(files(folder)):
         if isinstance(error, StoreError):
@@ -149,10 +149,10 @@ def set_aside_damaged(folder: Path) -> list[FileShard]:
 
 
 def compact(folder: Path, shards: Iterable[FileShard]) -> int:
-    """Makes few shards of many small ones; gives the number of those that remain.
+    """Merges many small shards into few; gives the number of shards that remain.
 
-    The new ones are there before the old ones go: a kill between leaves rows twice, which count
-    once.
+    New shards are written before the old ones are removed. If the process is killed in between,
+    some rows exist twice, and count once.
     """
     small, count = [], 0
     for shard in shards:
@@ -169,7 +169,7 @@ def compact(folder: Path, shards: Iterable[FileShard]) -> int:
 
 
 def _groups(shards: Iterable[FileShard]) -> Iterator[list[FileShard]]:
-    """Two and more shards that make one together."""
+    """Groups of at least two shards that are merged into one."""
     group: list[FileShard] = []
     rows = size = 0
     for shard in shards:
@@ -194,7 +194,7 @@ def _checks(paths: Sequence[Path]) -> list[tuple[FileShard, Exception | None]]:
             return shard, error
         return shard, None
 
-    # Digests are computed without the interpreter's lock.
+    # Computing digests does not hold the interpreter's lock.
     with ThreadPoolExecutor(4) as pool:
         return list(pool.map(check, paths))
 

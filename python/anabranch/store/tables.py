@@ -1,4 +1,4 @@
-"""Tables as Parquet files that are written whole or not at all."""
+"""Writes tables as Parquet files, completely or not at all."""
 
 import io
 import os
@@ -11,7 +11,7 @@ from anabranch.support.files import write_atomically
 
 
 def write_tables(folder: Path, tables: dict[str, pl.DataFrame]) -> list[Path]:
-    """Writes one Parquet file a table; returns the paths."""
+    """Writes one Parquet file for each table; returns the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, table in tables.items():
@@ -22,21 +22,21 @@ def write_tables(folder: Path, tables: dict[str, pl.DataFrame]) -> list[Path]:
 
 
 def parquet(table: pl.DataFrame, *, statistics: bool = True) -> bytes:
-    """The table as a Parquet file."""
+    """The bytes of a Parquet file with this table."""
     buffer = io.BytesIO()
     table.write_parquet(buffer, compression="zstd", statistics=statistics)
     return buffer.getvalue()
 
 
 def read_table(path: Path, columns: list[str] | None = None, **options: Any) -> pl.DataFrame:
-    """One Parquet file; a path is taken as it is, whatever characters it has."""
+    """Reads one Parquet file; special characters in the path have no meaning."""
     return pl.read_parquet(
         path, columns=columns, glob=False, hive_partitioning=False, use_statistics=False, **options
     )
 
 
 def is_complete(path: Path) -> bool:
-    """Whether a Parquet file ends as one does."""
+    """Whether a file ends like a complete Parquet file."""
     with path.open("rb") as file:
         if file.seek(0, os.SEEK_END) < 12:
             return False

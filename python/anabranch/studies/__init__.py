@@ -1,1 +1,1 @@
-"""Runs and studies: what is asked for, computed, and watched while it is."""
+"""Runs and studies: what they compute, how it is computed, and how far it is."""

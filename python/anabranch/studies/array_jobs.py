@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MOST_TASKS = 100_000
-"""Far above what a batch system allows of an array (SLURM's MaxArraySize is 1001 unless set)."""
+"""The most tasks of an array, far above what batch systems allow (SLURM's MaxArraySize is 1001 by
+default).
+"""
 
 
 def script(scenario: Path, out: Path, tasks: int, options: Sequence[str], name: str) -> str:
@@ -20,17 +22,18 @@ def script(scenario: Path, out: Path, tasks: int, options: Sequence[str], name: 
     scenario
         The scenario file.
     out
-        The study folder, on a file system that all nodes have.
+        The study folder, on a file system that all nodes can reach.
     tasks
-        Shares of the study.
+        The number of shares that the study is split into.
     options
-        Those of `anabranch sweep`.
+        Options for `anabranch sweep`.
     name
-        The study's.
+        The study's name.
     """
     sweep = [sys.executable, "-m", "anabranch", "sweep", str(scenario.absolute())]
     command = shlex.join([*sweep, "--out", str(out.absolute()), *options])
-    # No shell reads the lines of #SBATCH, so nothing can be quoted there: the name becomes a word.
+    # No shell reads the lines of #SBATCH, so nothing can be quoted there, and the name must be one
+    # word.
     job = re.sub(r"[^A-Za-z0-9_.-]+", "-", name)
     return f"""\
 #!/bin/bash

@@ -1,9 +1,10 @@
 """A study's runs on the workers of a Dask cluster.
 
-A task is a batch of runs of some seconds. It carries the study's definition as text and brings back
-columns; this process alone writes rows. Dask computes the tasks of a lost worker elsewhere, and
-gives up those that were on several workers that died. Such a batch is computed again run by run; a
-run that is given up again, at last with nothing beside it: only what kills its workers is lost.
+A task is a batch of runs that takes some seconds. It carries the study's definition as text and
+returns columns; only this process writes rows. Dask computes the tasks of a lost worker elsewhere,
+and gives up tasks that were on several workers that died. The runs of such a batch are computed
+again one by one, and a run that is given up again once more, at last with nothing beside it: only
+runs that kill their workers are lost.
 """
 
 import logging
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 LOCAL = "local"
-"""Instead of an address: a cluster of processes of this machine, for this study alone."""
+"""Instead of an address: a cluster of processes on this machine, only for this study."""
 
 _ADDRESS = re.compile(r"([a-z]+://)?[^\s:/]+:[0-9]+|[a-z]+://\[[0-9a-fA-F:]+\]:[0-9]+")
 
@@ -38,10 +39,10 @@ _TASKS_A_THREAD = 3
 
 _CONNECT_SECONDS = 10.0
 _REFRESH_SECONDS = 1.0
-"""How old the number of workers may be."""
+"""Seconds for which a known number of workers is used before it is asked again."""
 
 _STOP_SECONDS = 0.5
-"""How long a stopped study waits for what its workers have finished."""
+"""Seconds that a stopped study waits for what its workers have finished."""
 
 _POLL_SECONDS = 0.02
 
@@ -52,20 +53,20 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Definition:
-    """What a worker must know of a study."""
+    """What a worker has to know about a study."""
 
     study: str
     """A name that no other study on the same workers has."""
     text: str
     folder: str
-    """The folder from which names of files in the scenario start."""
+    """The folder to which names of files in the scenario are relative."""
     hash: str
     engine_version: str
     traces: tuple[str, ...]
 
 
 class Cluster:
-    """Workers that are those of a Dask cluster; see `workers.Workers`."""
+    """The workers of a Dask cluster; see `workers.Workers`."""
 
     engine = _engine.ENGINE_VERSION
     batch_runs = 1
@@ -130,7 +131,7 @@ class Cluster:
         return result if isinstance(result, Batch) else self._failed(future, runs)
 
     def _failed(self, future: "Future[Batch]", runs: Sequence[Run]) -> Batch | None:
-        """Takes a batch that Dask has given up: begins its runs one by one, or raises why not."""
+        """Handles a batch that Dask has given up: starts its runs one by one, or raises why not."""
         from distributed import KilledWorker  # noqa: PLC0415 - slow to import
 
         error = future.exception() if future.status == "error" else None
@@ -156,7 +157,7 @@ class Cluster:
         self._client.run(_give_up, self._definition.study, wait=False, on_error="ignore")
 
     def cancel(self) -> None:
-        """See `Workers`. A signal's handler may not talk to the cluster: `wait` does."""
+        """See `Workers`. A signal handler may not talk to the cluster, so `wait` does that."""
         self._is_cancelled = True
 
     @property
@@ -170,7 +171,7 @@ class Cluster:
     def close(self) -> None:
         """See `Workers`."""
         if self._open:
-            with suppress(OSError):  # where the scheduler is gone there is nothing to give up
+            with suppress(OSError):  # if the scheduler is gone, there is nothing to give up
                 self._tell_workers_to_stop()
                 self._client.cancel(list(self._open))
             self._open.clear()
@@ -186,12 +187,12 @@ def connected(cluster: Any, jobs: int) -> "Iterator[Client]":
         A `distributed.Client`; a cluster such as `LocalCluster` or dask-jobqueue's `SLURMCluster`;
         an address, `tcp://host:port`; or `local`.
     jobs
-        Worker processes of a local cluster.
+        The number of worker processes of a local cluster.
 
     Raises
     ------
     AnabranchError
-        If Dask is not installed or nobody answers there.
+        If Dask is not installed, or there is no answer at the address.
     """
     try:
         import distributed  # noqa: PLC0415 - slow to import, and an extra
@@ -199,7 +200,7 @@ def connected(cluster: Any, jobs: int) -> "Iterator[Client]":
         raise AnabranchError(
             "Dask is not installed; pip install 'anabranch[dask]' installs it"
         ) from None
-    # Dask's own choice tells of every connection.
+    # By default, Dask reports every connection.
     logging.getLogger("distributed").setLevel(logging.WARNING)
     with ExitStack() as stack:
         if isinstance(cluster, str) and cluster != LOCAL and not _ADDRESS.fullmatch(cluster):
@@ -241,19 +242,20 @@ def _local(jobs: int) -> Any:
 def dask_setup(_: object) -> None:
     """Dask calls this when a worker of the local cluster starts.
 
-    The worker ignores Ctrl-C, which the terminal sends to it too: the study's process hears it.
+    The worker ignores Ctrl-C, which the terminal sends to it as well: the study's process handles
+    it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 _stopped: dict[str, _engine.Cancel] = {}
-"""On a worker: by study, what ends its runs."""
+"""On a worker: study -> the object that ends its runs."""
 
 
 async def _give_up(study: str) -> None:
-    """On a worker: ends the study's runs and those that have yet to begin.
+    """On a worker: ends the study's runs, and all that have not started.
 
-    A coroutine, because Dask waits for the end of anything else.
+    It is a coroutine because Dask would wait for the end of anything else.
     """
     _stopped.setdefault(study, _engine.Cancel()).set()
 

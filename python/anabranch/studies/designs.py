@@ -12,22 +12,22 @@ def points(kind: str, count: int, dimensions: int, seed: int) -> NDArray[np.floa
     Parameters
     ----------
     kind
-        `latin_hypercube`: each of `count` equal parts of each axis has one point. `sobol`: a
-        Sobol' sequence with Owen's scrambling; `count` is a power of two. `saltelli`: `count`
-        points of such a sequence in twice the dimensions, each of which is cut into two halves, A
-        and B. From each come as many points as there are dimensions and two more: A; A with its
-        first number replaced by B's, A with its second replaced, and so on; B (Saltelli et al.,
-        Computer Physics Communications 181, 2010; the order is SALib's).
+        `latin_hypercube`: each of `count` equal parts of each axis has one point. `sobol`: a Sobol'
+        sequence with Owen's scrambling; `count` is a power of two. `saltelli`: `count` points of
+        such a sequence in twice the dimensions, each cut into two halves, A and B. Each gives as
+        many points as there are dimensions, plus two: A; A with its first number replaced by B's, A
+        with its second replaced, and so on; B (Saltelli et al., Computer Physics Communications
+        181, 2010; the order is SALib's).
     count, dimensions
-        How many points of how many numbers.
+        The number of points, and how many numbers each has.
     seed
-        What they are drawn with.
+        The seed of the random numbers.
 
     Returns
     -------
-    One row a point, each number from 0 to below 1. The same for the same arguments, whatever the
-    platform; a later release of scipy may give others, so a study keeps its points. Those of
-    `sobol` and `saltelli` begin with those of half the count.
+    One row for each point, with numbers from 0 to below 1. The same arguments give the same points
+    on all platforms, but a later release of scipy may give others, so a study keeps its points. The
+    points of `sobol` and `saltelli` begin with those of half the count.
     """
     from scipy.stats import qmc  # noqa: PLC0415 - slow to import
 
@@ -43,7 +43,7 @@ def points(kind: str, count: int, dimensions: int, seed: int) -> NDArray[np.floa
 
 
 def _crossed(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each row, which is A and B: A, A with each number of B in turn, B."""
+    """From rows of A and B, the rows A, A with each number of B in turn, and B."""
     a, b = np.split(pairs, 2, axis=1)
     dimensions = a.shape[1]
     crossed = np.repeat(a[:, np.newaxis], dimensions + 2, axis=1)
@@ -54,7 +54,7 @@ def _crossed(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def expanded(scenario: Scenario) -> Scenario:
-    """The scenario with the points of those of its designs that have none yet."""
+    """The scenario with points for those of its designs that have none yet."""
     for part in scenario.parts:
         design = part["design"]
         if design is not None and part["is_open"]:

@@ -1,8 +1,8 @@
-"""How a study's runs are computed: in batches, by threads or by a cluster; a signal loses none.
+"""How a study's runs are computed: in batches, by threads or a cluster; signals lose no result.
 
-One loop hands batches to workers and takes what comes back, in whatever order; one process writes
-the rows. So the loop is the same for threads of this process (`workers.Threads`) and for those of a
-Dask cluster (`cluster.Cluster`), and memory holds no more than the batches at work.
+One loop hands batches to workers and takes the results in any order; one process writes the rows.
+So the loop is the same for threads of this process (`workers.Threads`) and for the workers of a
+Dask cluster (`cluster.Cluster`), and memory holds no more than the batches in progress.
 """
 
 import logging
@@ -28,16 +28,16 @@ from anabranch.support.columns import is_scalar
 from anabranch.support.progress import Status
 
 _NOTE_SECONDS = 1.0
-"""Between two looks at the interval that progress shows."""
+"""Seconds between two updates of the interval that progress shows."""
 
 _WAIT_SECONDS = 0.2
-"""How long the loop waits for a batch before it looks for signals and new workers."""
+"""Seconds that the loop waits for a batch before it looks for signals and new workers."""
 
 _MOST_IN_BATCH = 5_000
-"""Runs of a batch, whatever they cost: their results are in memory at the same time."""
+"""The most runs of a batch, whatever they cost, as all their results are in memory at once."""
 
 _MOST_FAILURES = 100
-"""Runs that may fail before a study is given up: the rest would fail, too."""
+"""After this many failed runs a study is given up, as the others would fail, too."""
 
 _log = logging.getLogger(__name__)
 
@@ -57,31 +57,31 @@ def compute(
 ) -> None:
     """Computes the runs of the plan and stores their rows.
 
-    On Ctrl-C or SIGTERM it gives up the runs at work, saves those that are finished and lets the
-    signal have its effect; the first is KeyboardInterrupt. A second one does not wait for that.
+    On Ctrl-C or SIGTERM it gives up the runs in progress, saves the finished ones and then lets the
+    signal take effect; Ctrl-C raises KeyboardInterrupt. A second signal takes effect at once.
 
     Parameters
     ----------
     scenario
         The definition of the study.
     store
-        Where finished runs are, and where rows go.
+        Where finished runs are kept, and where new rows are stored.
     plan
         Which runs are missing.
     workers
-        Who computes them.
+        What computes the runs.
     progress
-        Hears of the state first as the store has it, then with every batch.
+        Called with the state that the store has at first, then after every batch.
     metrics
-        Scalars that must exist: a wrong name ends the study with its first run. The interval of the
-        first is part of the status.
+        Scalars that must exist: a wrong name ends the study with its first run. The status includes
+        the interval of the first one.
 
     Raises
     ------
     AnabranchError
         If there is no such scalar.
     RunError
-        In the end, if runs failed; all others are stored.
+        At the end, if runs failed; all others are stored.
     """
     work = _Work(scenario, store, plan, workers, metrics)
     with interruptible(work.cancel) as interruption:
@@ -92,7 +92,7 @@ def compute(
                 work.save()  # while the workers are busy
                 work.take_in()
                 work.tell(progress)
-            while workers.under_way:  # what was finished when the signal came
+            while workers.under_way:  # batches that were finished when the signal came
                 work.take_in()
                 work.tell(progress)
         finally:
@@ -110,7 +110,7 @@ def compute_fixed(
     workers: Workers,
     progress: Progress | None,
 ) -> None:
-    """Computes so many runs of each cell, whatever the definition asks for."""
+    """Computes this many runs of each cell, whatever the definition asks for."""
     replications = np.array(wanted)
     plan = Plan(replications, store.finished(int(replications.max())))
     compute(scenario, store, plan, workers, progress=progress)
@@ -128,20 +128,20 @@ def compute_study(
     progress: Progress | None = None,
     metrics: Sequence[str] = (),
 ) -> None:
-    """Computes what a definition asks for, or so many replications of each cell.
+    """Computes what a definition asks for, or this many replications of each cell.
 
     Parameters
     ----------
     replications
-        Instead of the definition's replications and stopping rules.
+        Overrides the definition's replications and stopping rules.
     jobs
         Threads, or workers of a local cluster.
     cluster
-        None, or as `cluster.connected` takes it.
+        None, or what `cluster.connected` takes.
     workers
-        Who computes, instead of threads or a cluster.
+        What computes the runs, instead of threads or a cluster.
     shard
-        As for `Plan`.
+        The same as for `Plan`.
     """
     if shard is not None:
         shard = whole("shard", shard[0], 1), whole("shard", shard[1], 1)
@@ -165,7 +165,7 @@ def compute_study(
 
 
 class _Work:
-    """A study under way: what is handed out, and what becomes of it when it comes back."""
+    """A study in progress: hands out runs, and handles their results."""
 
     def __init__(
         self,
@@ -188,31 +188,32 @@ class _Work:
         self._is_cancelled = False
         for metric in plan.metrics if plan.is_resumed else ():
             rows = store.read([metric])
-            # What no row has is "no value" in all of them, as in runs that come in.
+            # A scalar that no row has counts as "no value" in all of them, as for runs that come
+            # in.
             values = pl.col(metric) if metric in rows.columns else pl.lit(math.nan)
             plan.learn(metric, rows.select("cell", "replication", values).iter_rows())
 
     def cancel(self) -> None:
-        """Gives up the runs at work; called from a signal's handler."""
+        """Gives up the runs in progress; called from a signal handler."""
         self._is_cancelled = True
         self._workers.cancel()
 
     def tell(self, progress: Progress | None) -> None:
-        """Reports the state."""
+        """Reports the state to `progress`."""
         note = self._note.text()
         if progress is not None:
             plan = self._plan
             progress(Status(plan.done, plan.total, plan.is_estimate, note))
 
     def hand_out(self) -> bool:
-        """Gives work to all workers; says whether any is under way."""
+        """Gives work to all workers; gives whether any batch is in progress."""
         workers = self._workers
         while workers.under_way < workers.places() and (runs := self._plan.take(self._pace.size)):
             workers.begin(runs)
         return workers.under_way > 0
 
     def take_in(self) -> None:
-        """Takes all finished batches, if there are any soon."""
+        """Takes all finished batches; waits a moment for the first one."""
         batch = self._workers.wait(_WAIT_SECONDS)
         while batch is not None:
             self._failures.add(batch.failures)
@@ -250,7 +251,7 @@ class _Work:
             self._store.append(pl.concat(rows, how="diagonal"))
 
     def conclude(self) -> None:
-        """Raises if runs failed; says which cells are less precise than asked."""
+        """Raises if runs failed; warns of cells that are less precise than asked."""
         if short := sorted(self._plan.short):
             _log.warning(
                 "%s reached the most replications of the stopping rule with an interval wider than"
@@ -263,24 +264,24 @@ class _Work:
 
 
 class _Pace:
-    """How many runs a batch should have, from what the last ones took."""
+    """Chooses how many runs a batch has, from the time that the last ones took."""
 
     def __init__(self, size: int, batch_seconds: float | None) -> None:
         self._batch_seconds = batch_seconds
         self.size = size
 
     def learn(self, finished: int, seconds: float) -> None:
-        """Takes in that so many runs took so many seconds."""
+        """Takes into account that this many runs took this many seconds."""
         if self._batch_seconds is None:
             return
         rate = finished / max(seconds, 1e-3)
-        # At most fourfold: the first runs say little about the others.
+        # At most fourfold, as the first runs say little about the others.
         most = min(4 * finished, _MOST_IN_BATCH)
         self.size = max(1, min(round(rate * self._batch_seconds), most))
 
 
 class _Note:
-    """The interval of a scalar that progress shows."""
+    """The interval of a scalar that the progress line shows."""
 
     def __init__(
         self, scenario: Scenario, store: Store, plan: Plan, metrics: Sequence[str]
@@ -295,7 +296,7 @@ class _Note:
         self._text = ""
 
     def hear(self, cells: NDArray[np.int64], columns: Mapping[str, NDArray[np.float64]]) -> None:
-        """Takes the values of a batch, by the cells of its runs."""
+        """Adds the values of a batch, with the cells of its runs."""
         if not self._is_begun:
             self._is_begun = True
             self._watch = self._begin(columns)
@@ -303,7 +304,7 @@ class _Note:
             self._watch.add(cells, columns[self._watch.metric])
 
     def _begin(self, columns: Iterable[str]) -> watch.Watch | None:
-        """A watch that has taken in what the store knows of the scalar already."""
+        """A watch that already has the values in the store."""
         metric = watch.usual(columns) if self._metric is None else self._metric
         if metric is None:
             return None
@@ -315,7 +316,7 @@ class _Note:
         return begun
 
     def text(self) -> str:
-        """The interval as it was some moments ago."""
+        """The interval, at most a moment old."""
         if self._watch is not None and time.monotonic() > self._written + _NOTE_SECONDS:
             self._written = time.monotonic()
             self._text = self._watch.text()
@@ -323,7 +324,7 @@ class _Note:
 
 
 class _Failures:
-    """Runs that failed, and why."""
+    """The runs that failed, with the reasons."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -333,11 +334,11 @@ class _Failures:
         return len(self._runs)
 
     def add(self, runs: Iterable[tuple[Run, str]]) -> None:
-        """Those of a batch."""
+        """Adds the failures of a batch."""
         self._runs += runs
 
     def conclude(self, total: int) -> None:
-        """Raises if runs failed, of so many in all."""
+        """Raises if runs failed; `total` is the number of all runs."""
         if not self._runs:
             return
         (cell, replication), reason = min(self._runs)

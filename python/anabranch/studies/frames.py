@@ -1,8 +1,8 @@
 """The frames of a call and the packets that carried them: which path, and what became of each.
 
-The trace `frames` is of the application, `packets` of the transport. A frame came with the packet
-that was delivered when it arrived; one that never came was in the packet that was sent when it was
-made, if there was one: otherwise the sender held it back.
+The trace `frames` comes from the application, `packets` from the transport. A frame came with the
+packet that was delivered when the frame arrived. A frame that never came was in the packet that was
+sent when the frame was made, if there was one; otherwise the sender held it back.
 """
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from anabranch.studies.result import Result
 
 DATA = ("data", "i_data", "datagram", "fragment")
-"""Kinds of packets that carry an application's data."""
+"""The kinds of packets that carry an application's data."""
 
 _TYPES: dict[str, type[pl.DataType]] = {
     "sent_s": pl.Float64,
@@ -23,9 +23,9 @@ _TYPES: dict[str, type[pl.DataType]] = {
 def carried(result: Result, flow: str, side: str) -> pl.DataFrame:
     """The frames of one sender with the packet that each went in, for a traced run.
 
-    The columns of the trace `frames`, and `path` (its number), `sent_s` and `fate` of the packet;
-    null where no packet carried it. A frame that waited at the receiver for an earlier one has the
-    packet that ended its wait.
+    It has the columns of the trace `frames`, and of the packet `path` (its number), `sent_s` and
+    `fate`; null if no packet carried the frame. A frame that waited at the receiver for an earlier
+    one has the packet that ended its wait.
     """
     of_sender = (pl.col("flow") == flow) & (pl.col("side") == side)
     frames = result.traces["frames"].filter(of_sender)

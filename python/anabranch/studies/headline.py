@@ -1,4 +1,4 @@
-"""A run in a few lines: what ran, what came of it, and what stood in its way."""
+"""A run in a few lines: what ran, its results, and what held it back."""
 
 import math
 import tomllib
@@ -10,7 +10,7 @@ from anabranch.support import wording
 from anabranch.support.quantities import bits_per_second, milliseconds
 
 FULL = 0.9
-"""Part of its rate from which on a link is called full, as `explain` has it."""
+"""The share of its rate from which on a link is called full, as in `explain`."""
 
 _MOST_FLOWS = 5
 _MOST_OBSTACLES = 3
@@ -22,7 +22,7 @@ _LOST = {
     "queue_full_packets": "dropped at a full queue",
     "aqm_packets": "dropped by the AQM",
 }
-"""What links do to packets, in words."""
+"""Scalar -> what the link did to these packets, in words."""
 
 _TIMEOUTS = ("t3_expiries", "timeouts")
 
@@ -32,19 +32,19 @@ class Finished(Protocol):
 
     @property
     def scenario(self) -> Scenario:
-        """What ran."""
+        """The scenario that ran."""
 
     @property
     def cell(self) -> int:
-        """Which cell of its sweep."""
+        """The cell of its sweep."""
 
     @property
     def seed(self) -> int:
-        """What its random numbers come from."""
+        """The seed of its random numbers."""
 
     @property
     def replication(self) -> int:
-        """Which of the repetitions."""
+        """The number of the replication."""
 
     @property
     def summary(self) -> Mapping[str, float]:
@@ -52,7 +52,7 @@ class Finished(Protocol):
 
 
 def lines(result: Finished) -> list[str]:
-    """What ran; the result of each flow; what stood in its way."""
+    """What ran, the result of each flow, and what held it back."""
     scenario = result.scenario
     tree = tomllib.loads(scenario.cell_toml(result.cell))
     time = wording.number(result.summary.get("run.simulated_s"), 4)
@@ -69,7 +69,7 @@ def lines(result: Finished) -> list[str]:
 
 
 def _flows(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each flow that has a result, for each direction where both have one."""
+    """A line for each flow with a result, or for each of its directions if both have one."""
     for name, flow in tree["flows"].items():
         count = flow.get("count", 1)
         for member in [name] if count == 1 else [f"{name}_{i}" for i in range(1, count + 1)]:
@@ -87,7 +87,7 @@ def _flows(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator[st
 
 
 def _facts(summary: Mapping[str, float], section: str) -> Iterator[str]:
-    """What a person asks of a flow first, with units; nothing that has no value."""
+    """The main results of a flow, with units, as far as they have a value."""
 
     def value(name: str) -> float:
         return summary.get(f"{section}.{name}", math.nan)
@@ -126,7 +126,7 @@ def _obstacles(summary: Mapping[str, float], tree: Mapping[str, Any]) -> str:
 
 
 def _of_links(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """The share of a link that was used up or lost, and the words, where that is worth a word."""
+    """The share of a link that was used or lost, with words for it, if it is worth mentioning."""
     seconds = summary.get("run.simulated_s", math.nan) - milliseconds(tree["run"]["warm_up"]) / 1e3
     for link, settings in tree["links"].items():
         for way, ends in (("forward", settings["ends"]), ("reverse", settings["ends"][::-1])):

@@ -1,4 +1,4 @@
-"""Signals that wait until what is finished is saved."""
+"""Signals that wait until finished results are saved."""
 
 import signal
 import threading
@@ -7,28 +7,28 @@ from contextlib import contextmanager
 
 
 class Interruption:
-    """A first Ctrl-C or SIGTERM that waits until it is delivered."""
+    """A first Ctrl-C or SIGTERM, which waits until it is delivered."""
 
     def __init__(self) -> None:
         self.number: int | None = None
 
     @property
     def is_heard(self) -> bool:
-        """Whether there was one."""
+        """Whether a signal has come."""
         return self.number is not None
 
     def deliver(self) -> None:
-        """Lets the signal have its effect, if there was one."""
+        """Lets the signal take effect, if one has come."""
         if self.number is not None:
             signal.raise_signal(self.number)
 
 
 @contextmanager
 def interruptible(cancel: Callable[[], None]) -> Iterator[Interruption]:
-    """While it lasts, a first Ctrl-C or SIGTERM calls `cancel` and waits until it is delivered."""
+    """Within this context, a first Ctrl-C or SIGTERM calls `cancel` and waits to be delivered."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
-        yield interruption  # only the main thread hears signals
+        yield interruption  # only the main thread gets signals
         return
     before = {
         number: handler
@@ -38,7 +38,7 @@ def interruptible(cancel: Callable[[], None]) -> Iterator[Interruption]:
 
     def hear(number: int, _: object) -> None:
         interruption.number = number
-        restore()  # a second one does not wait
+        restore()  # a second signal takes effect at once
         cancel()
 
     def restore() -> None:

@@ -11,7 +11,7 @@ _FOLDER = Path(__file__).parents[1] / "scenarios"
 
 
 def scenarios() -> dict[str, Path]:
-    """Name -> file."""
+    """The scenarios of the package, by name."""
     return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
 
 
@@ -24,7 +24,7 @@ def described() -> list[tuple[str, str]]:
 
 
 def create(target: Path, template: str) -> Path:
-    """Writes a copy of a template under a new name; never over an existing file.
+    """Writes a copy of a template under a new name; an existing file is never overwritten.
 
     Returns
     -------

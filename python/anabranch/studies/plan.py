@@ -1,7 +1,8 @@
 """Which runs a study still needs, in the order in which they are computed.
 
-All cells once, then all cells again: a study that is stopped early covers everything. Runs are
-found when they are asked for; the plan of a hundred million runs is a matrix of bytes.
+All cells are computed once, then all once more: a study that is stopped early has runs of every
+cell. Runs are determined when they are asked for; the plan of a hundred million runs is a matrix of
+bytes.
 """
 
 import math
@@ -23,10 +24,10 @@ Until = Mapping[str, Any]
 """A rule of sequential stopping: `metric`, `half_width`, `level`, `least`, `most`."""
 
 Shard = tuple[int, int]
-"""The share `i` of `n`, from 1 on, that one of several processes computes."""
+"""`(i, n)`: the i-th of n shares, counted from 1, that one of several processes computes."""
 
 _BLOCK = 1 << 16
-"""Places of the matrix that are looked at together."""
+"""Entries of the matrix that are searched at a time."""
 
 
 class Plan:
@@ -35,14 +36,14 @@ class Plan:
     Parameters
     ----------
     wanted
-        Replications of each cell; those of a cell with a stopping rule do not matter.
+        Replications of each cell; for cells with a stopping rule, they are ignored.
     finished
         Cells by replications: the runs that the store has. It must be wide enough for every run
         that may be wanted.
     shard
-        Only this share: every n-th run, or every n-th cell where there are stopping rules.
+        Only take this share: every n-th run, or every n-th cell if there are stopping rules.
     until
-        Stopping rules by cell. `learn` must hear of the values of finished runs, too.
+        Stopping rules by cell. `learn` has to be called with the values of finished runs as well.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Plan:
             cell: _Values(rule, int(wanted[cell])) for cell, rule in until.items() if mask[0, cell]
         }
         self.metrics = list(dict.fromkeys(str(rule["metric"]) for rule in until.values()))
-        """The scalars that stopping rules ask for."""
+        """The scalars that stopping rules depend on."""
         self.is_resumed = bool(finished.any())
         self.level = max(
             (float(rule.get("level", stopping.LEVEL)) for rule in until.values()),
@@ -77,20 +78,23 @@ class Plan:
         self._extended: deque[Run] = deque()
         self.done = int(self._expected.sum() - np.count_nonzero(mask))
         self.short: list[int] = []
-        """Cells whose interval is wider than asked after the most replications allowed."""
+        """Cells whose interval is still wider than asked after the most replications allowed."""
 
     @property
     def is_estimate(self) -> bool:
-        """Whether `total` may change, because a stopping rule has still to decide."""
+        """Whether `total` may change because a stopping rule has not decided yet."""
         return bool(self._open)
 
     @property
     def total(self) -> int:
-        """Runs wanted in all; with stopping rules, what the variances seen so far let expect."""
+        """The number of all wanted runs.
+
+        With stopping rules, an estimate from the variances so far.
+        """
         return int(self._expected.sum())
 
     def take(self, count: int) -> list[Run]:
-        """The next runs, at most so many; none if all that are wanted by now are taken."""
+        """The next runs, at most this many; none if all runs wanted so far have been taken."""
         runs: list[Run] = []
         cells = self._finished.shape[0]
         while len(runs) < count and self._place < self._left.size:
@@ -104,7 +108,7 @@ class Plan:
         return runs
 
     def learn(self, metric: str, runs: Iterable[tuple[int, int, float]]) -> None:
-        """Hears the metric's value in finished runs: cell, replication, value."""
+        """Adds the metric's value in finished runs: cell, replication, value."""
         touched = set()
         for cell, replication, value in runs:
             values = self._open.get(cell)
@@ -115,7 +119,7 @@ class Plan:
             self._decide(cell, self._open[cell])
 
     def _decide(self, cell: int, values: "_Values") -> None:
-        """Goes on to the next look at which a run is missing, unless enough is known before."""
+        """Moves on to the next look for which a run is missing, unless enough is known earlier."""
         while values.is_complete():
             needed = stopping.replications_needed(values.seen(), values.rule)
             if needed is not None:
@@ -135,7 +139,7 @@ class Plan:
 
 
 class _Values:
-    """A metric's values in one cell, by replication, up to the look that is due."""
+    """A metric's values in one cell, by replication, up to the next look."""
 
     def __init__(self, rule: Until, wanted: int) -> None:
         self.rule = rule
@@ -165,7 +169,7 @@ class _Values:
         return math.inf if math.isnan(width) else width
 
     def expected(self, least: int) -> int:
-        """Replications that the variance so far lets expect: the width falls with their root."""
+        """Replications to expect from the variance so far: the width falls with their root."""
         most = int(self.rule.get("most", stopping.MOST))
         excess = self.half_width(self.wanted) / float(self.rule["half_width"])
         return (
@@ -190,16 +194,16 @@ def wanted_of(scenario: Scenario) -> tuple[NDArray[np.int64], dict[int, Until]]:
 def ask_once(
     addresses: Sequence[str], wanted: NDArray[np.int64], rules: Mapping[int, Until]
 ) -> tuple[NDArray[np.int64], dict[int, Until]]:
-    """The same wishes, those of several equal cells put to the first of them only.
+    """What is wanted, with the wishes for equal cells assigned to the first of them only.
 
     Equal cells have the same runs.
 
     Parameters
     ----------
     addresses
-        The hash of each cell.
+        The scenario hash of each cell.
     wanted, rules
-        As `wanted_of` gives them.
+        What `wanted_of` gives.
     """
     wanted, rules = wanted.copy(), dict(rules)
     firsts: dict[tuple[str, str], int] = {}
@@ -213,9 +217,9 @@ def ask_once(
 
 
 def _keep_share(mask: NDArray[np.bool_], shard: Shard, *, whole_cells: bool) -> None:
-    """Leaves every n-th cell, or every n-th run.
+    """Keeps only every n-th cell, or every n-th run.
 
-    Runs are counted from another cell in each replication, so that no share has the costly cells.
+    Each replication starts counting at another cell, so that no share gets all the costly cells.
     """
     number, count = shard
     if whole_cells:

@@ -1,4 +1,4 @@
-"""A scenario that is read, one run of it, and what that gave."""
+"""Reading a scenario, running it once, and the result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,22 +21,24 @@ if TYPE_CHECKING:
 
 
 Value = str | float | bool
-"""A value for `set`; text as the scenario file would have it, without quotes."""
+"""A value for `set`; text is written as in the scenario file, without quotes."""
 
 MOST_NUMBER = 2**64 - 1
-"""The greatest seed, and the greatest number of a replication."""
+"""The largest seed, and the largest number of a replication."""
 
 _TAKEN = {
     *OWN_COLUMNS,
     *("mean", "half_width", "n", "value", "low", "high", "p"),
     *("rank", "best", "behind", "behind_half_width", "resolved_by"),
 }
-"""Columns of frames, `stats` and `comparison` that stand beside the axes."""
+"""Columns of frames, `stats` and `comparison` that stand beside the axes, so no axis may have their
+names.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one run gave."""
+    """The result of one run."""
 
     scenario: Scenario
     seed: int
@@ -45,15 +47,16 @@ class Result:
     summary: dict[str, float]
     """Every scalar by name, `call.mos`; the unit is last in the name, NaN is "no value"."""
     traces: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """`frames`, `intervals`, `exchanges`, `packets`, `paths`, `queues` and `events`; empty unless
-    asked for."""
+    """The tables `frames`, `intervals`, `exchanges`, `packets`, `paths`, `queues` and `events`;
+    empty unless traces were asked for.
+    """
 
     def __repr__(self) -> str:
-        """What ran, what came of it, and what stood in its way."""
+        """What ran, the results, and what held it back."""
         return "\n".join(headline.lines(self))
 
     def _repr_html_(self) -> str:
-        """The same in a notebook, with every scalar to unfold."""
+        """The same lines for a notebook, with all scalars in a part that unfolds."""
         return views().of_result(self)
 
     def plot(self, name: str | None = None) -> "Figure":
@@ -62,7 +65,8 @@ class Result:
         Parameters
         ----------
         name
-            Which, such as `call-delay`, the delay of each frame; the first if not given.
+            The figure's name, such as `call-delay` for the delay of each frame; the first if not
+            given.
         """
         return views().figure(self, name)
 
@@ -121,7 +125,7 @@ def _expanded(scenario: Scenario) -> Scenario:
 
 
 def _check_axes(scenario: Scenario) -> None:
-    """Raises unless each axis can be a column, in SQL (which takes A for a) and of statistics."""
+    """Raises unless each axis can be a column, in SQL (which ignores case) and in statistics."""
     seen: dict[str, str] = {}
     for axis in scenario.axes:
         name = axis["name"]
@@ -153,7 +157,7 @@ def run(
     scenario
         A loaded scenario, a path or TOML text.
     seed
-        Instead of the scenario's.
+        Replaces the scenario's seed.
     replication
         Which of the independent repetitions.
     set
@@ -163,8 +167,8 @@ def run(
     trace
         Whether to record traces; never changes the summary.
     pcap
-        Where to write the packets as a capture (pcapng), which Wireshark reads; never changes the
-        summary either.
+        Where to write the packets as a capture (pcapng) for Wireshark and other programs; never
+        changes the summary either.
     """
     scenario, cell, seed, replication = checked(scenario, set, cell, seed, replication)
     if pcap is None:
@@ -187,7 +191,7 @@ def checked(
     Raises
     ------
     AnabranchError
-        When there can be no such run.
+        When there is no such run.
     """
     scenario = loaded(scenario, sets)
     seed = scenario.seed if seed is None else whole("seed", seed, 0, MOST_NUMBER)
@@ -197,7 +201,7 @@ def checked(
 def result_of(
     found: Mapping[str, Any], scenario: Scenario, cell: int, seed: int, replication: int
 ) -> Result:
-    """What the engine found of a run, as people get it."""
+    """Converts the engine's result of a run to a `Result`."""
     return Result(
         scenario=scenario,
         seed=seed,
@@ -213,7 +217,7 @@ def result_of(
 
 
 def loaded(scenario: Scenario | str | Path, sets: Mapping[str, Value] | None) -> Scenario:
-    """The scenario itself, or the one that a path or text has."""
+    """The given scenario, or the one in the given path or text."""
     if not isinstance(scenario, Scenario):
         return load(scenario, sets)
     if sets:

@@ -1,4 +1,4 @@
-"""Whether scalars that are asked for exist, before a study computes for hours."""
+"""Checks that the scalars asked for exist, before a study computes for hours."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -7,7 +7,7 @@ from anabranch.errors import AnabranchError, suggestion
 from anabranch.studies.workers import Threads
 
 _WAIT_SECONDS = 0.2
-"""How long a run is waited for before it is asked whether to go on."""
+"""Seconds that a run is waited for before looking again whether to go on."""
 
 
 def check(
@@ -23,16 +23,16 @@ def check(
     scenario
         The definition of the study.
     metrics
-        What is asked for.
+        The scalars that are asked for.
     known
         The scalars of some runs.
     is_cancelled
-        Whether the study has been given up; then nothing is checked.
+        Whether the study has been given up; in that case nothing is checked.
     """
     names = set(known)
     if names.issuperset(metrics):
         return
-    others = Threads(scenario, 1)  # so that this thread hears signals meanwhile
+    others = Threads(scenario, 1)  # another thread, so that this one gets signals meanwhile
     try:
         for cell in _kinds(scenario):
             others.begin([(cell, 0)])
@@ -49,7 +49,7 @@ def check(
 
 
 def _kinds(scenario: Scenario) -> list[int]:
-    """A few cells with the first values of each axis: other settings may have other scalars."""
+    """A few cells with the first values of each axis, as other settings may have other scalars."""
     seen: set[tuple[str, object]] = set()
     kinds = []
     for cell in range(min(scenario.cell_count, 10_000)):

@@ -1,17 +1,17 @@
-"""Sequential stopping: as many replications as the asked half-width takes.
+"""Sequential stopping: as many replications as the wanted half-width requires.
 
-A study with `until = { metric, half_width }` goes on in each cell until the interval of the
+A study with `until = { metric, half_width }` continues in each cell until the interval of the
 metric's mean is as narrow as asked. That is decided only at fixed looks: after `least`
-replications, then each time that there are a quarter more, at last at `most`. A look sees nothing
-but the cell's first replications, so the answer never depends on how the work was split, stopped
-and resumed.
+replications, then after each growth by a quarter, and finally at `most`. A look uses only the
+cell's first replications, so the result never depends on how the work was split, stopped and
+resumed.
 
 The rule is that of Chow and Robbins (Annals of Mathematical Statistics 36, 1965; Law, Simulation
 Modeling and Analysis, 5th ed., section 9.4.1). In the limit of small half-widths its interval
-covers as asked; before that it covers less, because a study is more likely to stop where the
-variance happens to look small. `least` replications and looks that are not close to each other
-keep that away, as does that a few equal values do not count as certainty (docs/statistics.md has
-the coverage that was measured).
+covers as asked. Before that it covers less, because a study is more likely to stop where the
+variance happens to look small. Three things limit this: `least` replications, looks that are not
+close to each other, and that a few equal values do not count as certainty (docs/statistics.md has
+the measured coverage).
 """
 
 import math
@@ -26,10 +26,11 @@ LEVEL = 0.95
 LEAST = 10
 MOST = 1000
 GROWTH = 1.25
-"""Replications at a look over those at the look before."""
+"""The replications at a look divided by those at the previous look."""
 EQUAL = 59
-"""Equal values from which on they count as having no spread: a value that one run in twenty has
-would have been among them with probability 0.95 (1 - 0.95^59)."""
+"""From this many equal values on they count as having no spread: a different value that one run in
+twenty has would have been among them with probability 0.95 (1 - 0.95^59).
+"""
 
 
 def looks(until: Mapping[str, Any]) -> list[int]:
@@ -45,7 +46,7 @@ def looks(until: Mapping[str, Any]) -> list[int]:
 
 
 def next_look(replications: int, until: Mapping[str, Any]) -> int | None:
-    """The first look after so many replications; None after the last."""
+    """The first look after this many replications; None after the last one."""
     return next((look for look in looks(until) if look > replications), None)
 
 
@@ -65,13 +66,13 @@ def replications_needed(
 
     Returns
     -------
-    The number at the first look at which the interval is no wider than asked, or `most`, where the
-    study may have stopped short; None if more replications are needed to tell.
+    The number at the first look at which the interval is no wider than asked, or `most` if the
+    interval never is; None if more replications are needed to decide.
 
     Raises
     ------
     AnabranchError
-        When the level does not lie between 0 and 1.
+        When the level is not between 0 and 1.
     """
     level = until.get("level", LEVEL)
     stats.check_level(level)
@@ -87,17 +88,17 @@ def replications_needed(
 
 
 def _half_widths(values: np.ndarray, at: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of the first so many: how many are values, half-width of Student's t interval.
+    """The number of values in the first `at` replications, and Student's t half-width.
 
-    The half-width is NaN below two values.
+    The half-width is NaN for fewer than two values.
     """
     from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
 
     known = ~np.isnan(values)
     if not known.any() or not len(at):
         return np.zeros(len(at)), np.full(len(at), math.nan)
-    # Sums around the first value lose no digits to a large mean, and a longer series has the same
-    # sums at the same places.
+    # Sums of differences from the first value lose no digits to a large mean, and a longer series
+    # has the same sums at the same positions.
     offset = np.where(known, values - values[np.argmax(known)], 0.0)
     n, total, squares = (np.cumsum(terms)[at - 1] for terms in (known, offset, offset**2))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_RUNS = 100_000_000
-"""Runs that one study may have: which of them are finished is kept in memory."""
+"""The most runs of a study, as memory holds which of them are finished."""
 
 
 class Study:
@@ -49,16 +49,15 @@ class Study:
     Parameters
     ----------
     scenario
-        A loaded scenario, a path or TOML text; or a study folder, to read what is in it or to go on
-        with it.
+        A loaded scenario, a path or TOML text; or a study folder, to read or to continue it.
     out
         A folder for the rows: finished runs in it are not computed again. Without it, rows are kept
         in memory.
     set
         Values to change, by dotted path; only with a path or text.
     replications
-        Runs of each cell, instead of what the sweep asks for. In an opened folder, all that are
-        there are read if it is not given.
+        Runs of each cell, instead of those in the sweep. If not given for an opened folder, all
+        runs in it are read.
     jobs
         Threads; all cores if not given. Never changes a result.
 
@@ -94,7 +93,7 @@ class Study:
             self._memory = MemoryStore(self.scenario)
 
     def __repr__(self) -> str:
-        """What is studied, and how much of it is finished."""
+        """A description of the study, and how much of it is finished."""
         what = f"Study {self.scenario.name}: {wording.counted(len(self._cells), 'cell')}"
         if self.axes:
             what += f" over {', '.join(self.axes)}"
@@ -103,7 +102,7 @@ class Study:
         return f"{what}; {done}; {'in memory' if self.out is None else f'in {self.out}'}"
 
     def _repr_html_(self) -> str:
-        """The same in a notebook, with the cells' means to see."""
+        """The same description for a notebook, with the means of the cells."""
         return views().of_study(self)
 
     def plot(self, metric: str, x: str | None = None, by: str | None = None) -> "Figure":
@@ -114,15 +113,15 @@ class Study:
         metric
             The scalar, `call.mos`.
         x
-            The axis to draw it against; the first one of numbers if not given.
+            The axis to draw it against; the first one with numbers if not given.
         by
-            The axis that has a line for each value; the other one, if there is one, if not given.
+            The axis whose values have a line each; if not given, the other axis, if there is one.
         """
         return views().figure_of_study(self, metric, x, by)
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The definition."""
+        """The study's definition."""
         assert self.out is not None
         return read_definition(self.out)
 
@@ -138,7 +137,7 @@ class Study:
 
     @property
     def total(self) -> int:
-        """How many runs the study has; with a stopping rule, at most."""
+        """The number of all runs; with a stopping rule, the most possible."""
         counts = zip(self._most_of_parts(), self.scenario.parts, strict=True)
         return sum(most * part["cell_count"] for most, part in counts)
 
@@ -158,18 +157,18 @@ class Study:
         Parameters
         ----------
         progress
-            Hears of the state of the work, such as `print`. In a notebook a bar is shown if it is
-            not given; False shows none.
+            Called with the state of the work, such as `print`. If not given, a notebook shows a
+            bar; False shows none.
         cluster
-            Where to compute instead of in this process: `local`, the address of a Dask scheduler, a
+            Compute there instead of in this process: `local`, the address of a Dask scheduler, a
             `distributed.Client` or a cluster such as dask-jobqueue's `SLURMCluster`.
         shard
             Compute the i-th share of n, `(i, n)`, only; the folder may be shared by all of them.
         metrics
-            Scalars that must exist: a wrong name ends the study with its first run. `progress`
-            hears of the interval of the first.
+            Scalars that must exist: a wrong name ends the study with its first run. `progress` gets
+            the interval of the first one.
         workers
-            Who computes them, instead of threads or a cluster.
+            What computes the runs, instead of threads or a cluster.
         """
         self._check_total()
         with ExitStack() as stack:
@@ -192,17 +191,17 @@ class Study:
     def frame(self, study: str | None = None, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """One row for each finished run of this study, sorted by cell and replication.
 
-        Its columns: cell, replication, study (with sub-studies), seed, the axes, every scalar by
-        name that one of the rows has a value of, engine_version, schema_version, scenario_hash.
-        Equal to the bit however the work was split, stopped and continued.
+        Its columns are cell, replication, study (with sub-studies), seed, the axes, every scalar
+        that has a value in one of the rows, engine_version, schema_version, scenario_hash. It is
+        equal to the bit however the work was split, stopped and continued.
 
         Parameters
         ----------
         study
-            The sub-study whose rows are wanted; all rows if not given.
+            The sub-study whose rows to read; all rows if not given.
         columns
-            The scalars that are wanted, `*` in a name standing for anything; all of them if not
-            given. One without any value is there only if it is named.
+            The scalars to read, with `*` for any text in a name; all if not given. A scalar without
+            any value is included only if it is named.
 
         Raises
         ------
@@ -223,7 +222,7 @@ class Study:
         return without_empty(rows, columns or ())
 
     def _finished(self, columns: Sequence[str] | None = ()) -> pl.DataFrame:
-        """The rows that there are; none where the folder is still to be made."""
+        """The finished rows; none if the folder does not exist yet."""
         if self.out is None:
             rows = self._memory.read(columns)
         elif not self._opened and not self.out.exists():
@@ -258,16 +257,16 @@ class Study:
         return traces(self.out, table, None if self._opened else self.scenario)
 
     def query(self, sql: str | None = None, *, timeout_s: float | None = None) -> pl.DataFrame:
-        """What a SELECT over the study folder gives; the tables are those of `store.query`.
+        """The result of a SELECT over the study folder; the tables are those of `store.query`.
 
-        The folder's current definition is what is asked, whatever this study would compute.
+        The query is about the folder's current definition, even if this study has another one.
 
         Parameters
         ----------
         sql
-            In DuckDB's dialect; all rows if not given.
+            The query in DuckDB's dialect; all rows if not given.
         timeout_s
-            Seconds that it may take, then it is an AnabranchError; any number if not given.
+            Seconds after which the query raises an AnabranchError; no limit if not given.
         """
         from anabranch.store.query import Tables  # noqa: PLC0415 - slow to import
 
@@ -317,7 +316,7 @@ class Study:
         return comparison.compare(rows, a, b, metric, maximise=maximise, level=level)
 
     def _scalar(self, metric: str) -> pl.DataFrame:
-        """The rows with this scalar alone."""
+        """The rows with only this scalar."""
         rows = self.frame(columns=[metric])
         if metric not in rows.columns:
             message = f"there is no scalar `{metric}`{suggestion(metric, self.frame().columns)}"
@@ -325,12 +324,12 @@ class Study:
         return rows
 
     def _most(self) -> NDArray[np.int64]:
-        """The most runs that each cell may have; no folder has more than `MOST_RUNS`."""
+        """The most runs of each cell; no folder has more than `MOST_RUNS`."""
         counts = [min(most, MOST_RUNS) for most in self._most_of_parts()]
         return np.repeat(counts, [part["cell_count"] for part in self.scenario.parts])
 
     def _most_of_parts(self) -> list[int]:
-        """The most runs that each cell of a part may have."""
+        """The most runs of each cell of a part."""
         if self._asked is not None:
             return [self._asked for _ in self.scenario.parts]
         return [
@@ -339,7 +338,7 @@ class Study:
         ]
 
     def _check_total(self) -> None:
-        # Of too many cells there is not even a list.
+        # Too many cells would not even fit in a list.
         if (total := self.total) > MOST_RUNS:
             raise AnabranchError(f"the study has {total:,} runs; at most {MOST_RUNS:,} are allowed")
 

@@ -11,11 +11,11 @@ from anabranch import stats
 from anabranch.support import wording
 
 USUAL = ("*.mos", "*.goodput*")
-"""Scalars that are watched where none is asked for; the first that a study has."""
+"""Scalars to watch if none is asked for; the first one that a study has is used."""
 
 
 def usual(names: Iterable[str]) -> str | None:
-    """The scalar that is watched where none is asked for."""
+    """The scalar to watch if none is asked for."""
     names = list(names)
     return next((name for form in USUAL for name in names if fnmatchcase(name, form)), None)
 
@@ -24,8 +24,8 @@ class Watch:
     """Mean and variance of a scalar in every cell.
 
     Sums are merged as Chan, Golub and LeVeque do ("Updating formulae and a pairwise algorithm for
-    computing sample variances", 1979): numerically stable, one pass, any number of values at once.
-    They serve people only; results are computed from the rows.
+    computing sample variances", 1979): numerically stable, in one pass, with any number of values
+    at once. They are only shown to people; results are computed from the rows.
     """
 
     def __init__(self, metric: str, cells: int, level: float = 0.95) -> None:
@@ -37,7 +37,7 @@ class Watch:
         self._squares = np.zeros(cells)
 
     def add(self, cells: ArrayLike, values: ArrayLike) -> None:
-        """Hears the scalar's values in finished runs, each with its cell; NaN is no value."""
+        """Adds the scalar's values in finished runs, each with its cell; NaN means no value."""
         at, new_values = np.asarray(cells, dtype=np.int64), np.asarray(values, dtype=float)
         known = ~np.isnan(new_values)
         at, new_values = at[known], new_values[known]
@@ -51,7 +51,7 @@ class Watch:
         self._squares[touched] += squares + step**2 * before * n / (before + n)
 
     def half_widths(self) -> NDArray[np.float64]:
-        """Of Student's t interval of every cell; NaN below two values."""
+        """Half-widths of Student's t interval for every cell; NaN for fewer than two values."""
         from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
 
         enough = np.where(self._n > 1, self._n, math.nan)
@@ -60,12 +60,15 @@ class Watch:
         return widths
 
     def text(self) -> str:
-        """`call.mos 3.91 ± 0.04`, or for many cells their range, typical and widest interval."""
+        """Such as `call.mos 3.91 ± 0.04`.
+
+        For many cells, their range and the typical and widest interval.
+        """
         known = self._n > 0
         if not known.any():
             return ""
         means, widths = self._mean[known], self.half_widths()[known]
-        widths[widths < 1e-9 * np.abs(means)] = 0.0  # equal values, but for rounding
+        widths[widths < 1e-9 * np.abs(means)] = 0.0  # equal values, except for rounding
         widths = widths[~np.isnan(widths)]
         values = wording.number(means.min(), 4)
         if len(means) > 1:

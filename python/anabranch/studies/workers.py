@@ -1,4 +1,4 @@
-"""Who computes batches of runs: what the loop of a study asks of them, and threads that do it."""
+"""Workers compute batches of runs: the interface that a study's loop uses, and threads."""
 
 import time
 from abc import ABC, abstractmethod
@@ -18,18 +18,18 @@ from anabranch.studies.plan import Run
 
 @dataclass(frozen=True)
 class Batch:
-    """What a batch of runs gave."""
+    """The result of a batch of runs."""
 
     columns: dict[str, NDArray[np.float64]]
-    """Those of `_engine.run_batch`; without runs that failed or were given up."""
+    """The columns of `_engine.run_batch`, without runs that failed or were given up."""
     seconds: float
-    """That the batch took."""
+    """Seconds that the batch took."""
     traces: Sequence[tuple[int, int, Mapping[str, Any]]] = ()
     failures: Sequence[tuple[Run, str]] = ()
-    """Runs that failed, and why."""
+    """The runs that failed, each with its reason."""
 
     def __len__(self) -> int:
-        """Finished runs."""
+        """The number of finished runs."""
         return len(self.columns.get("cell", ()))
 
 
@@ -38,37 +38,37 @@ class Workers(Protocol):
 
     @property
     def engine(self) -> str:
-        """What names who computes them, in rows: those of others do not stand beside these."""
+        """The name of the engine in rows; rows of other engines cannot be combined with these."""
 
     @property
     def batch_runs(self) -> int:
-        """Runs of the first batch."""
+        """The number of runs in the first batch."""
 
     @property
     def batch_seconds(self) -> float | None:
-        """How long a later batch should take; None: all have as many runs as the first."""
+        """Seconds that a later batch should take; None if all have as many runs as the first."""
 
     def places(self) -> int:
-        """Batches that should be under way, so that no worker waits."""
+        """How many batches should be in progress so that no worker waits."""
 
     def begin(self, runs: Sequence[Run]) -> None:
-        """Has a batch computed."""
+        """Starts to compute a batch."""
 
     def wait(self, seconds: float) -> Batch | None:
-        """The next finished batch, if there is one within so many seconds."""
+        """The next finished batch; None if there is none within this many seconds."""
 
     def cancel(self) -> None:
-        """Gives up the runs at work; called from a signal's handler.
+        """Gives up the runs in progress; called from a signal handler.
 
-        `wait` gives what is finished.
+        `wait` then gives what is finished.
         """
 
     @property
     def under_way(self) -> int:
-        """Batches that `wait` has still to give."""
+        """The number of batches that `wait` still has to give."""
 
     def close(self) -> None:
-        """Gives up what is under way."""
+        """Gives up all batches in progress."""
 
 
 def run_batch(
@@ -77,7 +77,7 @@ def run_batch(
     traces: Sequence[str] = (),
     cancel: _engine.Cancel | None = None,
 ) -> Batch:
-    """Computes some runs in this thread; those that fail do not keep the others from their rows."""
+    """Computes some runs in this thread; runs that fail do not affect the rows of the others."""
     started = time.monotonic()
 
     def engine(some: Sequence[Run]) -> dict[str, Any]:
@@ -87,11 +87,11 @@ def run_batch(
     try:
         columns = engine(runs)
     except (RunError, ScenarioError):
-        # The engine names the first run that failed and keeps none of the others' results, so each
-        # run is computed by itself now.
+        # The engine names the first run that failed and keeps no result of the others, so each run
+        # is computed separately now.
         columns, failures = _each(engine, runs)
     kept = columns.pop("traces", ())
-    # A quarter of the memory that lists take, until the rows are written.
+    # Arrays take a quarter of the memory of lists until the rows are written.
     arrays = {name: np.asarray(values, dtype=float) for name, values in columns.items()}
     return Batch(arrays, time.monotonic() - started, kept, failures)
 
@@ -108,7 +108,7 @@ def _each(
             failures.append((run, str(error)))
             continue
         results.setdefault("traces", []).extend(one.pop("traces", ()))
-        if not one["cell"]:  # given up
+        if not one["cell"]:  # the run was given up
             continue
         for name, values in one.items():
             results.setdefault(name, [np.nan] * rows).extend(values)
@@ -120,7 +120,7 @@ def _each(
 
 
 class Pool(ABC):
-    """Workers that are threads of this process; how a batch is computed and given up differs."""
+    """Workers that are threads of this process; subclasses compute and give up batches."""
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="anabranch")
@@ -129,7 +129,7 @@ class Pool(ABC):
 
     @abstractmethod
     def compute(self, runs: Sequence[Run]) -> Batch:
-        """Computes a batch, in one of the threads."""
+        """Computes a batch; called in one of the threads."""
 
     @abstractmethod
     def cancel(self) -> None:
@@ -169,7 +169,7 @@ class Pool(ABC):
 
 
 class Threads(Pool):
-    """The engine computes without Python's lock, in as many threads as there are jobs."""
+    """Threads, as many as there are jobs, in which the engine computes without Python's lock."""
 
     engine = _engine.ENGINE_VERSION
     batch_runs = 1
@@ -183,7 +183,7 @@ class Threads(Pool):
         self._cancel = _engine.Cancel()
 
     def places(self) -> int:
-        """See `Workers`: another batch lies ready for each thread."""
+        """See `Workers`: for each thread, a further batch waits."""
         return 2 * self._jobs
 
     def compute(self, runs: Sequence[Run]) -> Batch:

@@ -1,1 +1,1 @@
-"""What knows nothing of studies: files, words, quantities, and how far some work is."""
+"""What is independent of studies: files, words, quantities, and progress."""

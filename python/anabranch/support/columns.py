@@ -1,9 +1,9 @@
-"""The columns of a study's rows: those of every row, axes, and scalars."""
+"""The columns of a study's rows: those that all rows have, axes, and scalars."""
 
 import polars as pl
 
 INDEX = ("cell", "replication")
-"""What a row of a frame is found by."""
+"""The columns that identify a row of a frame."""
 
 _PROVENANCE = ("engine_version", "schema_version", "scenario_hash")
 
@@ -17,5 +17,5 @@ def axes_of(rows: pl.DataFrame) -> list[str]:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether a column is a scalar metric: its name has a dot, an axis's has none."""
+    """Whether a column is a scalar metric: its name has a dot, while an axis's name has none."""
     return "." in name

@@ -1,11 +1,11 @@
-"""How many threads there are."""
+"""The number of threads to use."""
 
 import os
 
 from anabranch.errors import whole
 
 MOST_JOBS = 1024
-"""Threads that a study may have: more than cores only cost memory."""
+"""The most threads of a study: beyond the number of cores, they only cost memory."""
 
 
 def threads(jobs: int | None) -> int:

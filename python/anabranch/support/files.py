@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all, and refused before the work rather than after."""
+"""Files that commands write: whole or not at all, and checked before the work starts."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ _TEMPORARY = re.compile(r"\..+\.[0-9]+-[0-9a-f]{8}")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """After this, `path` has this content on disk; before that, what it had; never a part.
+    """Writes a file so that `path` has either its old or its new content on disk, never a part.
 
     See `opened_atomically`.
     """
@@ -26,12 +26,12 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def opened_atomically(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to that has the name `path` once all is written and on disk, not before.
+    """A file to write to, which gets the name `path` once everything is written and on disk.
 
-    A link stays, and the file behind it is replaced. The new one has the old one's rights, and its
+    A link stays, and the file behind it is replaced. The new file has the old one's rights, and its
     owner and group where the system allows that; a hard link keeps the old content. A read-only
-    file is not replaced. What cannot be replaced, such as a device, a pipe or what standard output
-    goes to, is written as it is.
+    file is not replaced. What cannot be replaced, such as a device, a pipe or the target of
+    standard output, is written directly.
     """
     target = _target(path)
     stream = _stream(path)
@@ -57,14 +57,14 @@ def opened_atomically(path: Path) -> Iterator[BinaryIO]:
     if sys.platform != "win32":
         descriptor = os.open(target.parent, os.O_RDONLY)
         try:
-            os.fsync(descriptor)  # the rename itself
+            os.fsync(descriptor)  # makes the rename itself durable
         finally:
             os.close(descriptor)
 
 
 @contextmanager
 def path_atomically(path: Path) -> Iterator[Path]:
-    """The same for what opens files by itself: the name that it writes to meanwhile."""
+    """The same for code that opens files itself: gives the name to write to meanwhile."""
     target = _target(path)
     if _stream(path) is not None or (path.exists() and not path.is_file()):
         yield path
@@ -98,16 +98,16 @@ def check_different(**files: Path | None) -> None:
 
 
 def check_file(path: Path | None, made: Path | None = None) -> None:
-    """Raises the OSError that `write_atomically` would raise, as far as that can be known before.
+    """Raises the OSError that `write_atomically` would raise, as far as that can be known now.
 
-    Leaves nothing behind.
+    It leaves nothing behind.
 
     Parameters
     ----------
     path
-        The file; with none there is nothing to check.
+        The file; with None there is nothing to check.
     made
-        A folder that the command makes before it writes the file; see `check_folder`.
+        A folder that the command creates before it writes the file; see `check_folder`.
     """
     if path is None:
         return
@@ -125,9 +125,9 @@ def check_file(path: Path | None, made: Path | None = None) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raises the OSError that making the folder and writing into it would raise.
+    """Raises the OSError that creating the folder and writing into it would raise.
 
-    Leaves nothing behind.
+    It leaves nothing behind.
     """
     there = _nearest(path)
     if not there.is_dir():
@@ -136,14 +136,17 @@ def check_folder(path: Path) -> None:
 
 
 def remove_temporaries(folder: Path, pattern: str = ".*") -> None:
-    """Removes what processes have left that were killed while they wrote files like these."""
+    """Removes temporary files of processes that were killed while they wrote."""
     for path in folder.glob(pattern):
         if _TEMPORARY.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
 
 def _target(path: Path) -> Path:
-    """The file that a path means, behind all links; an OSError if it may not be written."""
+    """The file that a path leads to, behind all links.
+
+    Raises an OSError if it may not be written.
+    """
     try:
         path.stat()
     except FileNotFoundError:
@@ -152,21 +155,21 @@ def _target(path: Path) -> Path:
         raise _named(error, path) from error
     if path.is_dir():
         raise _folder_error(path)
-    # A new file could take the place of a read-only one, but its owner wants to keep that.
+    # A new file could replace a read-only one, but its owner wants to keep it as it is.
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "may not be written", str(path))
     return _behind_links(path)
 
 
 def _behind_links(path: Path) -> Path:
-    # Not `Path.resolve`: before Python 3.13 a loop of links is a RuntimeError there.
+    # Before Python 3.13, `Path.resolve` raises a RuntimeError for a loop of links.
     return Path(os.path.realpath(path))
 
 
 def _stream(path: Path) -> int | None:
-    """Standard output or error, if that goes to this file, perhaps as `/dev/stdout`.
+    """The descriptor of standard output or error that goes to this file, if one does.
 
-    A new file in its place would lose what is printed, and a second opening would overwrite it.
+    A new file in its place would lose what is printed, and opening it again would overwrite that.
     """
     for stream in (1, 2):
         with suppress(OSError):
@@ -176,7 +179,7 @@ def _stream(path: Path) -> int | None:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or the first above it that exists."""
+    """The folder, or the nearest one above it that exists."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder
@@ -187,43 +190,44 @@ def _folder_error(path: Path) -> OSError:
 
 
 def _temporary(path: Path) -> Path:
-    # Machines that share a folder may have processes of one number.
+    # Machines that share a folder may have processes with the same number.
     return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def _created(temporary: Path, target: Path) -> BinaryIO:
-    """A new file which at no time anybody may read who may not read the one that it replaces."""
+    """A new file that at no time can be read by users who may not read the file it replaces."""
     try:
         old = target.stat()
     except FileNotFoundError:
         return temporary.open("xb")
-    if sys.platform == "win32":  # rights come from the folder there
+    if sys.platform == "win32":  # on Windows, rights come from the folder
         return temporary.open("xb")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     rights = stat.S_IMODE(old.st_mode) & 0o777
     new = os.fstat(descriptor)
     if old.st_uid != new.st_uid:
-        with suppress(OSError):  # only root gives files away
+        with suppress(OSError):  # only root can give files away
             os.fchown(descriptor, old.st_uid, -1)
     if old.st_gid != new.st_gid:
         try:
             os.fchown(descriptor, -1, old.st_gid)
         except OSError:
-            rights &= ~0o070  # they were another group's
-    with suppress(OSError):  # file systems without rights
+            rights &= ~0o070  # the group's rights were meant for another group
+    with suppress(OSError):  # some file systems have no rights
         os.fchmod(descriptor, rights)
     return os.fdopen(descriptor, "wb")
 
 
 def _named(error: OSError, path: Path) -> OSError:
-    """The same error about the file that its reader named."""
-    if error.errno is None:  # of a library that writes by itself, which has only text
+    """The same error with the file name that the user gave."""
+    if error.errno is None:  # an error of a library that writes by itself has only text
         return OSError(f"{path}: {error}")
     return OSError(error.errno, error.strerror, str(path))
 
 
 def _try_to_write(temporary: Path, named: Path) -> None:
-    # Only the system knows what it allows: rights, lists of them, a disk that is read-only or full.
+    # Only the system knows what it allows, as there are rights, access lists, and read-only or full
+    # disks.
     try:
         temporary.open("xb").close()
         temporary.unlink()

@@ -1,4 +1,4 @@
-"""How far a sweep has come, on standard error: a bar on a terminal, else a line now and then."""
+"""The progress of a sweep on standard error: a bar on a terminal, otherwise a line now and then."""
 
 import html
 import sys
@@ -16,39 +16,39 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _PLAIN_SECONDS = 10.0
-"""Until the second line where there is no terminal; each later one takes as long as all before it.
+"""Seconds until the second line where there is no terminal; later lines come at doubling times.
 
-So a log of a day has few lines, and the last of them is never older than half of the time.
+So the log of a day has few lines, and the last of them is never older than half of the time.
 """
 _MOST_PLAIN_SECONDS = 3600.0
 
 
 _JUDGED_SECONDS = 2.0
-"""After so long the speed of the first runs tells how long all of them take."""
+"""Seconds after which the speed of the first runs tells how long all of them take."""
 _LONG_SECONDS = 60.0
-"""What takes longer says so."""
+"""Work that takes longer than this, in seconds, is announced."""
 
 _NOTEBOOK_SECONDS = 0.2
-"""Between two states of a notebook's bar."""
+"""Seconds between two updates of a notebook's bar."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far some work is."""
+    """How far some work has come."""
 
     done: int
     total: int
     is_estimate: bool = False
-    """Whether a stopping rule has still to say how much there is in all."""
+    """Whether the total may change, because a stopping rule has not decided yet."""
     note: str = ""
-    """What the work has found so far, in a line."""
+    """A line on what the work has found so far."""
 
     def of_total(self) -> str:
-        """All of it, said to be an estimate where it is one."""
+        """The total in words, marked as an estimate where it is one."""
         return f"{'about ' if self.is_estimate else ''}{self.total}"
 
     def __str__(self) -> str:
-        """As a line for people."""
+        """A line for people."""
         return f"{self.done} of {self.of_total()}{self.note and f'; {self.note}'}"
 
 
@@ -58,7 +58,7 @@ def shown(
 ) -> "Iterator[Callable[[Status], None]]":
     """Gives a function to call with the state of the work; nothing is shown before that.
 
-    Work of more than a minute says so on standard error as soon as its first runs tell.
+    Work of more than a minute is announced on standard error once its first runs allow an estimate.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def shown(
     unit
         What is counted, in the plural.
     kept
-        Whether what is done stays done when the work is stopped: Ctrl-C then says so.
+        Whether finished work is kept if the work is stopped: Ctrl-C then says so.
     """
     console = Console(stderr=True)
     reporter: _Bar | _Lines | _Notebook
@@ -98,7 +98,7 @@ def shown(
 
 
 def announce(sentence: str) -> None:
-    """Says on standard error how long something takes, before it starts."""
+    """Prints on standard error how long something takes, before it starts."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"anabranch: {sentence}", file=sys.stderr, flush=True)
@@ -106,7 +106,7 @@ def announce(sentence: str) -> None:
 
 @contextmanager
 def waiting(what: str) -> "Iterator[None]":
-    """Says on a terminal, until it is over, what goes on while nothing can be counted."""
+    """Shows on a terminal what is going on while nothing can be counted."""
     console = Console(stderr=True)
     with console.status(Text(what)) if console.is_terminal else nullcontext():
         yield
@@ -114,7 +114,7 @@ def waiting(what: str) -> "Iterator[None]":
 
 @contextmanager
 def steps(what: str, total: int, unit: str = "runs") -> "Iterator[Callable[[], None]]":
-    """Gives a function to call after each of so many steps."""
+    """Gives a function to call after each of `total` steps."""
     done = 0
     with shown(what, unit) as update:
 
@@ -129,7 +129,7 @@ def steps(what: str, total: int, unit: str = "runs") -> "Iterator[Callable[[], N
 
 
 class _Rate:
-    """Runs per second since the first report, so that runs found finished do not count."""
+    """Runs per second since the first report, so runs that were finished before do not count."""
 
     def __init__(self) -> None:
         self._first: tuple[float, int] | None = None
@@ -143,17 +143,17 @@ class _Rate:
 
 
 def rate_text(rate: float) -> str:
-    """Slow work has digits behind the point, rather than 0."""
+    """A rate in words; slow work gets decimal places instead of 0."""
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def _left(status: Status, rate: float) -> float:
-    """Seconds."""
+    """The seconds that are left."""
     return (status.total - status.done) / rate
 
 
 class _Length:
-    """Says once how long the work takes, where that is long."""
+    """Announces once how long the work takes, if that is long."""
 
     def __init__(self, what: str, unit: str, *, kept: bool) -> None:
         self._what = what
@@ -179,7 +179,7 @@ class _Length:
 
 
 def _duration(seconds: float) -> str:
-    """In the unit that suits an estimate."""
+    """A duration in a unit that suits an estimate."""
     if seconds >= 5400:
         return f"{seconds / 3600:.1f} hours"
     return "a minute" if seconds < 90 else f"{seconds / 60:.0f} minutes"
@@ -193,7 +193,7 @@ class _Bar:
             BarColumn(),
             TextColumn("{task.completed:.0f}/{task.fields[of_total]}"),
             TextColumn("{task.fields[rate]} " + unit + "/s"),
-            # Rich's own column begins anew with every change of the total.
+            # Rich's own column starts again with every change of the total.
             TextColumn("{task.fields[left]}"),
             console=console,
         )
@@ -288,9 +288,11 @@ class _Lines:
             line += f", {rate_text(rate)} {self._unit}/s, {_left(status, rate):,.0f} s left"
         if status.note:
             line += f"; {status.note}"
-        if sys.stderr is None:  # closed; `print` would take standard output instead
+        if (
+            sys.stderr is None
+        ):  # standard error is closed; `print` would use standard output instead
             return
-        # No run is given up because nobody can read how far it is.
+        # A run is not given up because its progress cannot be printed.
         with suppress(OSError):
             print(line, file=sys.stderr, flush=True)
 

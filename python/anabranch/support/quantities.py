@@ -1,4 +1,4 @@
-"""Quantities that the command line takes itself; those in scenarios are the engine's business."""
+"""Quantities that the command line reads itself; the engine reads those in scenarios."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def share(text: str) -> float:
 
 
 def _quantity(text: str, units: Mapping[str, float], what: str) -> float:
-    """A number from 0 on with one of these units, in that whose factor is 1."""
+    """A number of at least 0 with one of these units, in the unit whose factor is 1."""
     number, unit = _split(text)
     if number is None or unit not in units or number < 0:
         raise AnabranchError(f"`{text}` is not {what} (units: {', '.join(units)})")

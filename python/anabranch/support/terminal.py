@@ -1,4 +1,4 @@
-"""Tables for people: the same in a terminal and in a pipe, numbers never cut off."""
+"""Tables for people: the same on a terminal and in a pipe, with numbers never cut off."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Standard output; in a pipe as wide as its content needs."""
+    """A console on standard output; in a pipe it is as wide as its content needs."""
     out = _Console(highlight=False)
     return out if out.is_terminal else _Console(highlight=False, width=10_000)
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to the command line, which knows the exit code."""
+        """Leaves a broken pipe to the command line, which knows the exit code."""
         raise BrokenPipeError
 
 
@@ -40,8 +40,8 @@ def summary(scalars: Mapping[str, float]) -> Table:
 def cells(frame: "pl.DataFrame", axes: Sequence[str], metric: str) -> Table:
     """Mean and interval of a metric for each cell; a star for those that may be the best.
 
-    `frame` has the columns of `stats.cells`, and `best` where that is known. Where all may be the
-    best, none has a star.
+    `frame` has the columns of `stats.cells`, and `best` if it is known. If all may be the best,
+    none has a star.
     """
     heads = [*axes, metric, "± 95 %", "runs"]
     starred = "best" in frame.columns and not frame["best"].all()
@@ -60,9 +60,9 @@ def cells(frame: "pl.DataFrame", axes: Sequence[str], metric: str) -> Table:
 
 
 def frame(rows: "pl.DataFrame", width: int, axes: Iterable[str] = ()) -> Group:
-    """Rows of any kind, below each other where their columns do not fit beside each other.
+    """Rows of any kind, in several tables if their columns do not fit side by side.
 
-    Different values of `axes` do not look alike.
+    Different values of `axes` get different texts.
     """
     known = [name for name in rows.columns[:4] if name in ("study", "cell", "replication")]
     columns = [
@@ -92,7 +92,7 @@ def choices(rows: Iterable[Sequence[str]], *heads: str) -> Table:
 
 
 def plain(heads: Sequence[str], words: int) -> Table:
-    """An empty table whose first columns have words, and the others numbers."""
+    """An empty table whose first `words` columns have words, and the others numbers."""
     return _table(heads, right=range(words, len(heads)))
 
 
@@ -101,8 +101,8 @@ def side_by_side(
 ) -> Group:
     """Numbers as text, each beside its counterpart.
 
-    As many tables, one below the other, as a terminal of this width needs; the first `keys` columns
-    say what a row is and stand in all of them.
+    There are as many tables, one below the other, as a terminal of this width needs; the first
+    `keys` columns identify a row and are in all of them.
     """
     lines = [list(row) for row in rows]
     tables = []
@@ -126,7 +126,7 @@ def _table(heads: Sequence[str], right: Iterable[int] = ()) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     rights = set(right)
     for i, head in enumerate(heads):
-        # What names a row is never broken in two, nor a number; words go to the next line.
+        # Keys and numbers are never broken in two; words wrap to the next line.
         table.add_column(
             head,
             justify="right" if i in rights else "left",

@@ -17,7 +17,7 @@ def inline(value: Any, key: str = "value") -> str:
     Raises
     ------
     AnabranchError
-        If TOML has nothing of its kind, or the number is not finite.
+        If TOML has no such type, or the number is not finite.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -26,7 +26,7 @@ def inline(value: Any, key: str = "value") -> str:
         pairs = (f"{inline(name, key)} = {inline(item, f'{key}.{name}')}" for name, item in items)
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, bool | int | str):
-        # Text is written as in JSON, but for one character that TOML does not take as it is.
+        # Text is written as in JSON, except for one character that TOML does not accept.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, float):
         if not math.isfinite(value):

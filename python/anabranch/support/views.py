@@ -1,7 +1,7 @@
-"""How results are shown in notebooks and drawn: asked of here, known further up.
+"""The interface through which results are shown in notebooks and drawn by modules further up.
 
-Results and comparisons stand below the figures and do not import them. The package itself says
-which module draws; it is loaded when something is first shown.
+Results and comparisons are below the figures and do not import them. The package itself registers
+the module that draws; it is loaded when something is first shown.
 """
 
 from importlib import import_module
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Views(Protocol):
-    """What draws: `anabranch.figures.notebook`."""
+    """The module that draws: `anabranch.figures.notebook`."""
 
     def of_result(self, result: Any) -> str:
         """A run as HTML."""
@@ -34,10 +34,10 @@ _modules: list[str] = []
 
 
 def drawn_by(module: str) -> None:
-    """Says which module draws, by its whole name."""
+    """Registers the module that draws, by its full name."""
     _modules[:] = [module]
 
 
 def views() -> Views:
-    """What draws."""
+    """The module that draws."""
     return cast("Views", import_module(_modules[0]))

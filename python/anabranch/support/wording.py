@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 MOST_DIGITS = 17
-"""As many as tell any two numbers apart."""
+"""As many digits as distinguish any two numbers."""
 
 _GAP = 3
 """Characters between two columns."""
 
 
 def number(value: float | str | bool | None, digits: int = 6) -> str:  # noqa: FBT001 - a table's cell
-    """A number as people write it: no trailing zeros, no exponent for what fits; a dash for NaN."""
+    """A number as people write it: no trailing zeros, an exponent only if needed; NaN is a dash."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, bool | str):
@@ -29,7 +29,7 @@ def counted(count: int, thing: str) -> str:
 
 
 def rate(bit_per_s: float) -> str:
-    """A rate to three digits in the unit that suits it: `4.29 Mbit/s`."""
+    """A rate to three digits in a suitable unit, such as `4.29 Mbit/s`."""
     for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if bit_per_s >= factor:
             return f"{number(bit_per_s / factor, 3)} {unit}"
@@ -39,7 +39,7 @@ def rate(bit_per_s: float) -> str:
 def told_apart(
     values: Iterable[Any], digits: int = 6, write: Callable[[Any, int], str] = number
 ) -> list[str]:
-    """Values as `number` writes them; those that would look alike have as many digits as differ."""
+    """Values as `number` writes them, with more digits where different ones would look alike."""
     values = list(values)
     alike, texts = list(dict.fromkeys(values)), dict[Any, str]()
     for more in range(digits, MOST_DIGITS + 1):
@@ -58,9 +58,9 @@ def _is_nan(value: object) -> bool:
 def key_text(
     key: Mapping[str, float | str | bool], among: Mapping[str, Iterable[Any]] | None = None
 ) -> str:
-    """A cell's place on the axes, `rto_max = 0.1, pmr = 0`.
+    """A cell's values on the axes, such as `rto_max = 0.1, pmr = 0`.
 
-    `among` has other values of the axes; a value does not look like one of those.
+    `among` has other values of the axes, from which the text of each value has to differ.
     """
     others = among or {}
     return ", ".join(
@@ -71,9 +71,9 @@ def key_text(
 def groups(
     heads: Sequence[str], rows: Iterable[Sequence[str]], width: int, keys: int
 ) -> list[list[int]]:
-    """The columns of each table where one with all of them would be too wide, none cut off.
+    """The columns of each table if one with all of them would be too wide; none is cut off.
 
-    Each begins with the first `keys` columns; where there are no others, they are the one table.
+    Each begins with the first `keys` columns; if there are no others, these are the only table.
     """
     widths = [max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True)]
     left = width + 1 - sum(widths[:keys])

@@ -4,7 +4,7 @@
 >>> run_in_kernel(["sleep", "1000"]).virtual_seconds
 1000.31
 
-Linux on x86-64 only; nobody needs to be root.
+It needs Linux on x86-64, but no root.
 """
 
 from .machine import Finished, kernel_file, run_in_kernel

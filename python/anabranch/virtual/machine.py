@@ -1,8 +1,8 @@
-"""Boots the virtual kernel, has it run one command, and brings back what that has left.
+"""Boots the virtual kernel, runs one command in it, and brings back the results.
 
 The kernel is an ordinary process in a folder of its own. Its command line is the same on every
-machine and in every run but for the seed, because the kernel mixes it into its random numbers:
-whatever differs is in that folder, which the kernel finds as `/proc/self/cwd`.
+machine and in every run except for the seed, because the kernel mixes it into its random numbers:
+everything that differs is in that folder, which the kernel finds as `/proc/self/cwd`.
 """
 
 import os
@@ -22,41 +22,41 @@ from threading import Event
 from anabranch.errors import AnabranchError, LiveError
 
 _EPOCH = 1_767_225_600
-"""The time of day when it boots: 2026-01-01, in every run."""
+"""The time of day at boot, in every run: 2026-01-01."""
 _LOOK_EVERY = 0.02
-"""Seconds of real time."""
+"""Seconds of real time between two looks at whether the kernel has ended."""
 _MEMORY_MIB = 1024
-"""It takes from the host what it uses of that."""
+"""The kernel's memory; the host provides only what is used of it."""
 _KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "VIRTUAL_ENV")
-"""Variables that a command has from here; others would only make runs differ."""
+"""Variables that a command gets from this environment; others would make runs differ."""
 _NAME = "ANABRANCH_KERNEL"
 _JOB = "anabranch-kernel-"
-"""What the names of jobs' folders begin with."""
+"""The prefix of the names of jobs' folders."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a command in the virtual kernel has left."""
+    """The result of a command in the virtual kernel."""
 
     returncode: int
-    """As a shell has it: 128 and the signal's number where it was ended by one."""
+    """The exit status as a shell has it: 128 plus the signal's number if a signal ended it."""
     stdout: bytes
     stderr: bytes
     virtual_seconds: float
-    """From boot to the command's end, by the kernel's clock."""
+    """Seconds from boot to the command's end, by the kernel's clock."""
     cpu_seconds: float
-    """What all of it took of the host's CPU."""
+    """Seconds of the host's CPU for all of it."""
 
 
 def kernel_file() -> Path:
     """The virtual kernel's program.
 
-    `target/kernel/linux` of the source tree, or what the variable ANABRANCH_KERNEL names.
+    It is `target/kernel/linux` of the source tree, or the file in the variable ANABRANCH_KERNEL.
 
     Raises
     ------
     LiveError
-        There is none.
+        The file does not exist.
     """
     named = os.environ.get(_NAME)
     file = Path(named) if named else Path(__file__).parents[3] / "target" / "kernel" / "linux"
@@ -80,30 +80,30 @@ def run_in_kernel(
 ) -> Finished:
     """Run a command as root of a Linux in virtual time.
 
-    It sees the host's files where they are. What it writes is gone at the end, but for what is in
-    `folder` and `writable`. No network leads out, and there is no standard input. Two runs with the
-    same command, seed and files give the same bytes.
+    It sees the host's files at their usual places. What it writes is lost at the end, except in
+    `folder` and `writable`. It has no network to the outside and no standard input. Two runs with
+    the same command, seed and files give the same bytes.
 
     Parameters
     ----------
     command
         The program and its arguments.
     folder
-        Where it runs; what it writes there stays. By default the current one.
+        The folder in which it runs, where its files are kept. By default the current one.
     writable
-        Other folders in which what it writes stays.
+        Other folders in which its files are kept.
     seed
-        Of all random numbers in there, from 0 to 2⁶⁴ - 1.
+        The seed of all random numbers in the kernel, from 0 to 2⁶⁴ - 1.
     timeout
         Seconds of real time after which it is ended.
     environment
-        Variables of the command beside HOME, LANG, LC_ALL, PATH, PYTHONPATH and VIRTUAL_ENV.
+        Variables of the command besides HOME, LANG, LC_ALL, PATH, PYTHONPATH and VIRTUAL_ENV.
     memory_mib
-        What the kernel has, in MiB.
+        The kernel's memory in MiB.
     is_shown
-        Whether its output also goes to ours, as it comes.
+        Whether its output is also printed as it comes.
     cancelled
-        Ends it once it is set.
+        Ends the command once this is set.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def run_in_kernel(
         if not one.is_dir():
             raise AnabranchError(f"there is no folder {one}")
     variables = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    # In memory: files without a name, which programs make there, are none of hostfs.
+    # In memory, as hostfs does not support files without a name, which programs create there.
     variables["TMPDIR"] = "/run/tmp"
     variables |= environment or {}
     with _job_folder() as job:
@@ -147,7 +147,7 @@ def run_in_kernel(
 
 
 class _Output:
-    """What a command has written up to now, handed on as it comes."""
+    """What a command has written so far, passed on as it comes."""
 
     def __init__(self, job: Path, *, is_shown: bool) -> None:
         pairs = [("stdout", sys.stdout), ("stderr", sys.stderr)] if is_shown else []
@@ -169,9 +169,9 @@ class _Output:
 
 @contextmanager
 def _job_folder() -> Iterator[Path]:
-    """A folder for a job, in memory: each write of the command's output is waited for.
+    """A folder for a job, in memory, as each write of the command's output is waited for.
 
-    Removes first those whose process was killed: who has one holds it by a lock.
+    Folders of killed processes are removed first: a process holds its folder by a lock.
     """
     base = Path("/dev/shm")
     if not os.access(base, os.W_OK):
@@ -182,7 +182,7 @@ def _job_folder() -> Iterator[Path]:
             os.close(lock)
     lock = None
     while lock is None:
-        # Before it is held, somebody else may take it for one that was left.
+        # Until it is locked, another process may take it for an abandoned one.
         job = Path(tempfile.mkdtemp(prefix=_JOB, dir=base))
         lock = _locked(job)
     try:
@@ -193,7 +193,7 @@ def _job_folder() -> Iterator[Path]:
 
 
 def _locked(folder: Path) -> int | None:
-    """A descriptor that holds a folder of ours; None if somebody else does, or it is gone."""
+    """A descriptor that locks a folder of ours; None if another process holds it, or it is gone."""
     import fcntl  # noqa: PLC0415 - not on systems that have no such kernel anyway
 
     try:
@@ -203,7 +203,7 @@ def _locked(folder: Path) -> int | None:
     with suppress(OSError):
         if os.fstat(descriptor).st_uid == os.geteuid():
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # It may have been removed before it was locked.
+            # The folder may have been removed before it was locked.
             if folder.exists():
                 return descriptor
     os.close(descriptor)
@@ -217,10 +217,10 @@ def _job(
     variables: Mapping[str, str],
 ) -> str:
     """The part of `init.sh` that differs from run to run."""
-    # A folder before those in it, so that none is hidden.
+    # A folder comes before those inside it, so that none is hidden.
     paths = [str(one) for one in sorted(set(folders))]
     words = [f"{name}={value}" for name, value in variables.items()]
-    # Not `env --chdir`, which busybox lacks.
+    # busybox has no `env --chdir`.
     words += ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(place)]
     words += [os.fspath(word) for word in command]
     return f'folders() {{ "$@" {shlex.join(paths)}; }}\nprogram() {{ "$@" {shlex.join(words)}; }}\n'
@@ -236,8 +236,8 @@ def _boot(
     timeout: float | None,
     cancelled: Event | None,
 ) -> float:
-    """Runs the kernel to its end; gives the seconds of CPU that it took."""
-    # Newer tools would hand over the folder in a form that hostfs takes otherwise.
+    """Runs the kernel to its end; gives the CPU seconds that it took."""
+    # Newer tools would pass the folder in a form that hostfs reads differently.
     first = (
         "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         " && export LIBMOUNT_FORCE_MOUNT2=always"
@@ -245,7 +245,7 @@ def _boot(
         " && mount -t hostfs -o sync,/proc/self/cwd/. none /tmp/job && exec /bin/sh /tmp/job/init"
     )
     line = [
-        # Ends with the thread that has started it.
+        # The kernel ends with the thread that started it.
         "setpriv", "--pdeathsig", "KILL",
         str(kernel),
         f"mem={memory_mib}M", f"seed={seed}",
@@ -254,7 +254,7 @@ def _boot(
         "con=null", "con0=null,fd:2", "norandmaps",
         "init=/bin/sh", "--", "-c", f'"{first}"',
     ]  # fmt: skip
-    # It has its own files under HOME.
+    # The kernel has its own files under HOME.
     own = {"HOME": str(job), "PATH": os.environ.get("PATH", os.defpath)}
     with (job / "console").open("wb") as console:
         try:
@@ -275,7 +275,7 @@ def _boot(
             pid, _, usage = os.wait4(process.pid, os.WNOHANG)
             output.hand_on()
             if pid:
-                # Popen does not wait for it again.
+                # Popen then does not wait for the process again.
                 process.returncode = 0
                 return usage.ru_utime + usage.ru_stime
             if cancelled is not None and cancelled.is_set():
@@ -285,7 +285,7 @@ def _boot(
                 raise LiveError(f"{late} of real time")
             time.sleep(_LOOK_EVERY)
     finally:
-        # Its processes are a group of their own.
+        # The kernel's processes form a group of their own.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         if process.returncode is None:
@@ -297,7 +297,7 @@ def _text(file: Path) -> str:
 
 
 def _last_words(job: Path) -> str:
-    """Why it has ended without a status."""
+    """Why the kernel has ended without a status."""
     boot = _text(job / "boot").splitlines()
     if boot:
         return boot[-1]

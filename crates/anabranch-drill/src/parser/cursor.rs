@@ -1,6 +1,6 @@
 //! A position in a text, and the small steps that the parser makes.
 
-/// What is wrong with a script: one sentence, and where.
+/// A mistake in a script: one sentence, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
     /// The line, from 1.
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         Self { text, at: 0 }
     }
 
-    /// What has not been read yet.
+    /// The text that has not been read yet.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether this comes next; if so it is read, with the space before it.
+    /// Reads `wanted`, with the space before it, if it comes next; gives whether it did.
     pub(super) fn eat(&mut self, wanted: &str) -> bool {
         let mut ahead = *self;
         ahead.skip_space();
@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
         comes
     }
 
-    /// The same for a word that ends there.
+    /// The same as [`Self::eat`] for a word that ends there.
     pub(super) fn eat_word(&mut self, wanted: &str) -> bool {
         let mut ahead = *self;
         ahead.skip_space();
@@ -122,7 +122,7 @@ impl<'a> Cursor<'a> {
         (length > 0).then(|| &rest[..length])
     }
 
-    /// What comes up to this, which is read too.
+    /// The text up to `end`, which is read as well.
     pub(super) fn until(&mut self, end: &str) -> Parsed<&'a str> {
         match self.rest().find(end) {
             Some(length) => {

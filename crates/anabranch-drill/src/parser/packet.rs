@@ -1,4 +1,4 @@
-//! Packets: direction, what is said of the IP header, and TCP or ICMP behind it.
+//! Packets: the direction, the fields of the IP header, and the TCP or ICMP part.
 
 use super::cursor::{Cursor, Parsed};
 use super::{options, sctp, term};
@@ -7,7 +7,7 @@ use crate::script::{Body, Direction, EcnCheck, Icmp, Packet, Tcp, Term};
 /// Protocols that packetdrill knows and we do not.
 const OTHERS: [&str; 7] = ["GREv0", "encap", "gre", "ipv4", "ipv6", "mpls", "udp"];
 
-/// What follows `<` or `>`.
+/// Reads what follows `<` or `>`.
 pub(super) fn packet(cursor: &mut Cursor<'_>, direction: Direction) -> Parsed<Packet> {
     let mut packet = Packet {
         direction,
@@ -27,7 +27,7 @@ pub(super) fn packet(cursor: &mut Cursor<'_>, direction: Direction) -> Parsed<Pa
         *cursor = ahead;
         Body::Icmp(icmp(cursor)?)
     } else if OTHERS.contains(&word) {
-        // What we cannot send is read to the end of its line.
+        // A packet that we cannot send is read to the end of its line.
         let line = cursor.rest().find('\n').unwrap_or(cursor.rest().len());
         cursor.at += line;
         Body::Other(word.into())

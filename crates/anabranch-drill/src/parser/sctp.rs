@@ -4,7 +4,7 @@ use super::cursor::{Cursor, Parsed};
 use super::term;
 use crate::script::{Sctp, Term};
 
-/// What follows the word `sctp`.
+/// Reads what follows the word `sctp`.
 pub(super) fn packet(cursor: &mut Cursor<'_>) -> Parsed<Sctp> {
     let header = if cursor.eat("(") { term::list(cursor, ")", 0)? } else { Vec::new() };
     cursor.need(":")?;
@@ -16,7 +16,7 @@ pub(super) fn packet(cursor: &mut Cursor<'_>) -> Parsed<Sctp> {
                 return cursor.expected(&format!("a chunk such as DATA[...] instead of \"{other}\""));
             }
         }
-        // One may stand behind the last chunk, too.
+        // A semicolon may also follow the last chunk.
         if !cursor.eat(";") || !another_follows(*cursor) {
             return Ok(Sctp { header, chunks });
         }

@@ -1,4 +1,4 @@
-//! What stands in brackets: arguments, structs, sets of flags, chunks and their parameters.
+//! The terms in brackets: arguments, structs, sets of flags, chunks and their parameters.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -26,7 +26,7 @@ pub(super) fn list(cursor: &mut Cursor<'_>, end: &str, depth: u32) -> Parsed<Vec
     }
 }
 
-/// One term, with the ones that `|` joins to it.
+/// One term, or several that are joined with `|`.
 pub(super) fn term(cursor: &mut Cursor<'_>, depth: u32) -> Parsed<Term> {
     let first = single(cursor, depth)?;
     if !cursor.eat("|") {

@@ -20,7 +20,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Whether Python takes it for true.
+    /// Whether Python treats the value as true.
     fn holds(&self) -> bool {
         match self {
             Self::Float(number) => *number != 0.0,
@@ -181,7 +181,7 @@ impl Reader<'_> {
             self.variables.0.insert(name.clone(), value);
             return Ok(());
         }
-        // What is printed is of no interest, but it must be something that is known.
+        // The printed text does not matter, but every name in it must be known.
         self.expression().map(drop)
     }
 

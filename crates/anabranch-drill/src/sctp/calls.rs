@@ -18,7 +18,7 @@ const UNORDERED: i64 = 0x400;
 const RECEIVED_FLAGS: [(&str, i64); 1] = [("MSG_EOR", END_OF_RECORD)];
 const END_OF_RECORD: i64 = 8;
 
-/// How a message is to be sent.
+/// The options of a message to send.
 #[derive(Default)]
 struct Manner {
     stream: u16,
@@ -148,8 +148,8 @@ impl SctpExecutor {
         match socket.role {
             Role::Association(id) => {
                 let known = self.associations.entry(id).or_default();
-                // Nobody will read what has arrived; and an association that is being opened is given up
-                // (FreeBSD's `sctp_inpcb_free`).
+                // Received data will not be read any more; and an association that is being opened is given
+                // up (FreeBSD's `sctp_inpcb_free`).
                 let aborts = !known.messages.is_empty() || !known.is_connected;
                 let command = if aborts { Command::Abort } else { Command::Shutdown };
                 self.host.command(now, id, command);
@@ -292,7 +292,7 @@ fn stream(term: &Term) -> Option<u16> {
     term.number().and_then(|number| number.try_into().ok())
 }
 
-/// How a message is to be sent that `sctp_sendv` says this of (`struct sctp_sendv_spa`).
+/// The options of a message that `sctp_sendv` is called with (`struct sctp_sendv_spa`).
 fn manner(info: &Term) -> Step<Manner> {
     let needs = || Stop::needs(format!("sctp_sendv with {info}"));
     let flags = info.setting("sendv_flags").map(Term::flags).ok_or_else(needs)?;

@@ -8,9 +8,9 @@ pub(super) enum Part {
     Any(usize),
     /// The bytes of the field of this name.
     Bytes(&'static str, Vec<u8>),
-    /// Something with a length of its own.
+    /// An item with a length field of its own.
     Item(Item),
-    /// A number of so many bytes; none: whatever it is.
+    /// A number of this many bytes; `None` matches any value.
     Number(&'static str, usize, Option<u64>),
     /// All that is left.
     Rest,
@@ -19,7 +19,7 @@ pub(super) enum Part {
 /// A chunk, a parameter or an error cause: two bytes, a length that covers all but the padding, a body.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
-    /// Its name, for what differs.
+    /// The name of the field, for messages about differences.
     pub(super) name: &'static str,
     /// Type, and flags where it is a chunk.
     pub(super) head: Vec<Part>,
@@ -28,7 +28,7 @@ pub(super) struct Item {
     pub(super) body: Vec<Part>,
 }
 
-/// How many bytes are added to get to a multiple of four.
+/// How many padding bytes complete a multiple of four.
 const fn padding(length: usize) -> usize {
     length.next_multiple_of(4) - length
 }

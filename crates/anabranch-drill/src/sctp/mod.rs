@@ -59,7 +59,7 @@ struct Socket {
     config: Config,
 }
 
-/// What a descriptor is.
+/// The role of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Association(AssociationId),
@@ -67,30 +67,31 @@ enum Role {
     New,
 }
 
-/// What an application knows of an association.
+/// The application's view of an association.
 #[derive(Debug, Default)]
 struct Known {
-    /// What has arrived and has not been read.
+    /// Messages that have arrived and have not been read.
     messages: VecDeque<Inbound>,
-    /// How many bytes of the first of them have been read.
+    /// How many bytes of the first of these messages have been read.
     read: usize,
     /// Tells of itself once (`SO_ERROR`).
     error: Option<&'static str>,
     is_connected: bool,
     closed: Option<CloseReason>,
     has_shut_down: bool,
-    /// A peer has opened it, and nobody has accepted it.
+    /// Whether a peer has opened it and it has not been accepted yet.
     waits: bool,
 }
 
-/// What is known of the association under test, to tell the script's numbers from its own.
+/// The association under test, with what is needed to translate between its numbers and the script's.
 #[derive(Debug, Default)]
 struct UnderTest {
     numbers: Numbers,
     /// The peer's tag.
     peer_tag: u32,
     ports: [u16; 2],
-    /// What the endpoint says of itself counts: it is opened, or nobody has accepted it yet.
+    /// Whether the endpoint's own values are still being learnt: it is being opened, or has not been accepted
+    /// yet.
     learns: bool,
     /// The State Cookie that it gave last, and the information of its last heartbeat.
     cookie: Vec<u8>,
@@ -221,7 +222,8 @@ impl SctpExecutor {
         Ok(bytes)
     }
 
-    /// A chunk that comes in: the cookie and the heartbeat that it gives back are those of the endpoint.
+    /// Completes a chunk that comes in: the cookie and the heartbeat information are replaced by the
+    /// endpoint's own.
     fn fill(&mut self, mut item: Item) -> Item {
         let is_open = item.length.is_none() && item.body == [form::Part::Rest];
         match item.name {
@@ -243,8 +245,8 @@ impl SctpExecutor {
         item
     }
 
-    /// What an INIT or an INIT ACK that went out says of the endpoint, of which the script says something
-    /// else; and what it wants back.
+    /// Learns from an INIT or INIT ACK that went out the values for which the script has others, and what the
+    /// endpoint wants back.
     fn learn(&mut self, wanted: &Sctp, bytes: &[u8]) {
         let chunks = &bytes[COMMON_HEADER..];
         let word = |at: usize| {
@@ -275,7 +277,7 @@ impl SctpExecutor {
     }
 }
 
-/// Nothing is known of the IP header but the addresses.
+/// Of the IP header, only the addresses are known.
 fn check_header(packet: &Packet) -> Step<()> {
     match (&packet.ip[..], packet.ecn) {
         ([], None) => Ok(()),
@@ -329,7 +331,7 @@ impl Executor for SctpExecutor {
         if !wanted.header.is_empty() {
             return Err(Stop::needs("the common header of a packet that goes out"));
         }
-        // What goes to other addresses of the peer is not looked at, as long as nothing has come from there.
+        // Packets to other addresses of the peer are ignored as long as nothing has come from there.
         self.sent.retain(|(_, route, _)| route.remote == REMOTE);
         let Some((at, _, bytes)) = self.sent.pop_front() else { return Ok(None) };
         self.learn(wanted, &bytes);

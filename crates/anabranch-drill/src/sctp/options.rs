@@ -42,7 +42,7 @@ impl SctpExecutor {
         let (role, config) = (socket.role, socket.config.clone());
         match role {
             Role::Association(id) => self.host.set_options(now, id, &config).map_err(Stop::needs)?,
-            // Associations to come have the option, too.
+            // Future associations inherit the option.
             Role::Listening => self.listen(&config)?,
             Role::New => {}
         }
@@ -131,7 +131,7 @@ fn set(config: &mut Config, name: &str, value: &Term) -> Step<()> {
                 config.valid_cookie_life = Some(life);
             }
         }
-        // What is told of besides data is not asked for.
+        // Subscriptions to events other than data have no effect here.
         "SCTP_EVENTS" => {
             let is_on = |term: &&Term| {
                 let Term::Setting(key, value) = term else { return true };

@@ -24,8 +24,8 @@ pub(super) fn profile(name: Option<&str>) -> Step<Config> {
     Ok(Config { profile, nagle: Some(true), ..Config::default() })
 }
 
-/// FreeBSD 14: the profile of FreeBSD 10 with what has changed since, and what RFC 9260 and RFC 3758 leave
-/// open and no study has needed.
+/// FreeBSD 14: the profile of FreeBSD 10 with later changes, and with choices that RFC 9260 and RFC 3758
+/// leave open and that no study has needed.
 fn freebsd() -> Config {
     Config {
         profile: Profile::FreeBsd10,
@@ -68,8 +68,8 @@ pub(super) fn set(config: &mut Config, name: &str, value: &str) -> Step<()> {
         ("pr_enable" | "prsctp_enable", _) => config.partial_reliability = Some(number != 0),
         ("rto_initial", _) => config.rto_initial = Some(Duration::from_millis(number)),
         ("rto_min", _) => config.rto_min = Some(Duration::from_millis(number)),
-        // What there is not, or not in an association that does not ask for it. Data that has been
-        // acknowledged is never dropped (`do_sctp_drain`).
+        // Features that we lack, or that an association lacks which does not ask for them. Acknowledged data
+        // is never dropped (`do_sctp_drain`).
         (
             "asconf_enable" | "auth_enable" | "ecn_enable" | "nr_sack_on_off" | "nrsack_enable"
             | "nrsack_on_off" | "pktdrop_enable" | "reconfig_enable",

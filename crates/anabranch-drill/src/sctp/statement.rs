@@ -1,7 +1,8 @@
 //! The chunks of a statement in their [form](super::form).
 //!
-//! TSNs and tags of the endpoint under test are the script's own: as in packetdrill they are told apart from
-//! those of the endpoint by what its INIT or INIT ACK had. Those of the peer are what the script says.
+//! TSNs and tags of the endpoint under test are written as the script numbers them: as in packetdrill, they
+//! are translated by the values in its INIT or INIT ACK. Those of the peer are taken from the script as they
+//! are.
 
 use super::form::{Item, Part};
 use super::names::{CAUSES, CHUNKS, PARAMETERS, code};
@@ -18,12 +19,12 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// One of the endpoint's TSNs.
+    /// Converts a script's number to the endpoint's TSN.
     pub(super) const fn tsn(&self, script: u32) -> u32 {
         script.wrapping_sub(self.script_tsn).wrapping_add(self.tsn)
     }
 
-    /// The same as a script says it.
+    /// Converts an endpoint's TSN to the script's number.
     pub(super) const fn script_tsn(&self, tsn: u32) -> u32 {
         tsn.wrapping_sub(self.tsn).wrapping_add(self.script_tsn)
     }
@@ -34,7 +35,7 @@ impl Numbers {
     }
 }
 
-/// What stands in the brackets of a chunk, a parameter or a cause, some of which has been taken.
+/// The terms in the brackets of a chunk, a parameter or a cause that have not been used yet.
 struct Fields<'a> {
     of: &'static str,
     terms: Vec<&'a Term>,
@@ -49,7 +50,7 @@ impl<'a> Fields<'a> {
         Stop::needs(format!("{} without {key} or with another one", self.of))
     }
 
-    /// What a key is set to; none where it is not there.
+    /// The value of a key; `None` if the key is missing.
     fn value(&mut self, key: &str) -> Option<&'a Term> {
         let is_it = |term: &&Term| matches!(term, Term::Setting(name, _) if name.name() == Some(key));
         let place = self.terms.iter().position(is_it)?;
@@ -108,7 +109,7 @@ impl<'a> Fields<'a> {
         Ok((length, body))
     }
 
-    /// What is left: parameters or causes, and `...` for all others.
+    /// The remaining terms: parameters or causes, and `...` for any others.
     fn items(&mut self, item: impl Fn(&'a Term) -> Step<Item>) -> Step<Vec<Part>> {
         let each = std::mem::take(&mut self.terms).into_iter();
         each.map(|term| match term {
@@ -118,7 +119,7 @@ impl<'a> Fields<'a> {
         .collect()
     }
 
-    /// Nothing may be left.
+    /// Fails if any term is left.
     fn end(&self) -> Step<()> {
         match self.terms.first() {
             Some(left) => Err(Stop::needs(format!("{} with {left}", self.of))),
@@ -214,7 +215,7 @@ pub(super) fn chunk(term: &Term, direction: Direction, numbers: &Numbers) -> Ste
     Ok(Item { name, head, length, body })
 }
 
-/// What SACK and NR-SACK say; `live` makes a TSN of the script the one that it stands for.
+/// The fields of SACK and NR-SACK; `live` converts a TSN of the script to the endpoint's.
 fn acknowledgement(fields: &mut Fields<'_>, live: impl Fn(Option<u64>) -> Option<u64>) -> Step<Vec<Part>> {
     let name = fields.of;
     let needs = || Stop::needs(format!("the chunk {name}"));

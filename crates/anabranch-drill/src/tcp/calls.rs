@@ -148,8 +148,8 @@ impl TcpExecutor {
         if let Role::Connection(index) = socket.role {
             let connection = &mut self.connections[index];
             connection.is_orphan = true;
-            // What arrived and nobody will read is a reason to reset (RFC 2525 section 2.17, RFC 9293 section
-            // 3.6); in SYN-SENT there is nothing to close (section 3.10.4).
+            // Unread data is a reason to reset (RFC 2525 section 2.17, RFC 9293 section 3.6); in SYN-SENT
+            // there is nothing to close (section 3.10.4).
             let aborts = connection.available() > 0 || connection.end.info().state == "SYN-SENT";
             let command = if aborts { Command::Abort } else { Command::Shutdown };
             connection.end.close_reading();
@@ -187,7 +187,7 @@ impl TcpExecutor {
         let info = connection.end.info();
         let name = call.arguments.get(1).and_then(Term::word).unwrap_or("");
         let value = match name {
-            // Linux counts FIN, too, where everything before it has been read.
+            // Linux also counts the FIN once everything before it has been read.
             "SIOCINQ" | "FIONREAD" => connection.available(),
             "SIOCOUTQ" => info.unacknowledged,
             "SIOCOUTQNSD" => info.unsent,
@@ -271,7 +271,7 @@ impl TcpExecutor {
         if done == 0 && length > 0 { Reply::Error("EAGAIN") } else { Reply::Returns(done as i64) }
     }
 
-    /// One descriptor or several: what is ready is compared, and how many are returned.
+    /// Polls one or several descriptors: compares the events, and returns how many descriptors have any.
     fn poll(&mut self, _now: Time, call: &Call) -> Step<Reply> {
         let [Term::List(entries), _, timeout] = &call.arguments[..] else {
             return Err(Stop::needs("poll with other arguments"));
@@ -306,7 +306,7 @@ impl TcpExecutor {
         Ok(Reply::Returns(ready))
     }
 
-    /// What is ready at a descriptor.
+    /// The events that are ready at a descriptor.
     fn events(&mut self, descriptor: i64) -> i64 {
         let accepts = self.connections.iter().any(|one| one.waits_at == Some(descriptor) && one.is_connected);
         let Some((connection, _)) = self.of(descriptor) else { return i64::from(accepts) };
@@ -325,7 +325,7 @@ impl TcpExecutor {
         if connection.error.is_some() {
             events |= 8;
         }
-        // Where nothing more can be written, that is known at once.
+        // If nothing more can be written, the application learns that at once.
         let is_writable = connection.is_connected && connection.is_writable();
         if is_writable || connection.has_shut_down || connection.closed.is_some() {
             events |= 4;
@@ -334,7 +334,7 @@ impl TcpExecutor {
     }
 }
 
-/// Flags of a message; what is not known is needed.
+/// The flags of a message; an unknown flag stops the script.
 fn message_flags(term: &Term) -> Step<i64> {
     number(term, &MESSAGE_FLAGS).ok_or_else(|| {
         let what = match term.flags() {

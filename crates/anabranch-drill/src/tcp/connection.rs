@@ -1,4 +1,4 @@
-//! One connection with what belongs to its socket: its flows, what arrived and is to be read, and what its
+//! A connection with the state of its socket: its flows, received data that is to be read, and what the
 //! application has been told.
 
 use anabranch_transport::endpoint::{
@@ -30,13 +30,13 @@ pub(super) struct Chronometer {
 pub(super) struct Connection {
     pub(super) end: End,
     timeout: Time,
-    /// By path; TCP has one.
+    /// The flows by path; TCP has one.
     pub(super) flows: Vec<Flow>,
     /// The flow on which the last packet came in.
     pub(super) current: usize,
     /// The largest packet in bytes, on every path.
     pub(super) mtu: u32,
-    /// What the system is set up with for MPTCP.
+    /// The system's settings for MPTCP.
     pub(super) endpoints: Endpoints,
     /// The listening socket that it came to, until it is accepted.
     pub(super) waits_at: Option<i64>,
@@ -53,12 +53,12 @@ pub(super) struct Connection {
     pub(super) refused: u32,
     /// Bytes that the application can read without asking the endpoint.
     pub(super) readable: u64,
-    /// What a call that waits has written so far.
+    /// How many bytes a waiting call has written so far.
     pub(super) waiting_write: Option<u64>,
     pub(super) limits: Limits,
     pub(super) progress: Progress,
     pub(super) chronometer: Chronometer,
-    /// What scripts of MPTCP have named.
+    /// The names that scripts of MPTCP have used.
     pub(super) told: Told,
     last_data_at: Time,
     last_now: Time,
@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// One that this end opens.
+    /// A connection that this end opens.
     pub(super) fn open(now: Time, end: End, ports: [u16; 2], mtu: u32, settings: &Settings) -> Self {
         let mut connection = Self::new(end, Flow::new([None, None], ports), mtu, settings);
         connection.begin(now, settings);
@@ -101,7 +101,7 @@ impl Connection {
         connection
     }
 
-    /// One that a listener has made of a SYN.
+    /// A connection that a listener has made from a SYN.
     pub(super) fn accepted(
         now: Time,
         end: End,
@@ -233,7 +233,7 @@ impl Connection {
         chronometer
     }
 
-    /// What held the sender back until now.
+    /// The times for which each limit has held the sender back until now.
     pub(super) fn chronometer_now(&self, now: Time) -> Chronometer {
         self.chronometer_at(self.last_now, now.saturating_since(self.last_now))
     }
@@ -243,7 +243,7 @@ impl Connection {
         now.saturating_since(self.last_data_at)
     }
 
-    /// Hands so many bytes to the endpoint: how many it took.
+    /// Hands this many bytes to the endpoint; gives how many it took.
     pub(super) fn write(&mut self, now: Time, length: u64) -> u64 {
         let length = length.min(u64::from(u32::MAX)) as u32;
         let payload = Payload { offset: self.written, length };
@@ -261,7 +261,7 @@ impl Connection {
         self.readable + self.end.info().unread
     }
 
-    /// Reads at most so many bytes.
+    /// Reads up to this many bytes.
     pub(super) fn read(&mut self, now: Time, most: u64) -> u64 {
         if self.readable < most {
             self.command(now, Command::ResumeReading);
@@ -272,7 +272,7 @@ impl Connection {
         taken
     }
 
-    /// Whether the peer has said everything, and all that can be read has been.
+    /// Whether the peer has sent its FIN and everything before it has been read.
     pub(super) fn has_reached_end(&self) -> bool {
         self.available() == 0
             && (self.end.info().peer_has_finished || self.closed.is_some() || self.has_shut_reading)

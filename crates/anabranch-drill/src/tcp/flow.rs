@@ -26,7 +26,7 @@ pub(super) struct Sent {
     pub(super) mptcp: Option<(Options, u32)>,
 }
 
-/// One TCP connection, as a script sees it.
+/// One TCP connection from a script's point of view.
 #[derive(Debug)]
 pub(super) struct Flow {
     /// Our address and the peer's, as the script calls them, once it has.
@@ -61,7 +61,7 @@ impl Flow {
         }
     }
 
-    /// Whether it may be between these addresses, of which a statement names none, one or both.
+    /// Whether it can be between these addresses; a statement names none, one or both.
     pub(super) fn is_between(&self, named: &[Option<String>; 2]) -> bool {
         self.addresses.iter().zip(named).all(|(own, named)| match (own, named) {
             (Some(own), Some(named)) => own == named,
@@ -86,7 +86,7 @@ impl Flow {
         self.sent.push_back(sent);
     }
 
-    /// What is added to our numbers to get the script's.
+    /// The offset from our sequence numbers to the script's.
     pub(super) fn own_offset(&self) -> u32 {
         self.own_first.map_or(0, |first| self.script_first.wrapping_sub(first))
     }
@@ -130,7 +130,7 @@ impl Flow {
     }
 }
 
-/// What a statement calls the addresses of a packet, our own first.
+/// The names of a packet's addresses in a statement, our own first.
 pub(super) fn names([from, to]: &[Option<Term>; 2], is_inbound: bool) -> [Option<String>; 2] {
     let (own, peer) = if is_inbound { (to, from) } else { (from, to) };
     [own, peer].map(|term| term.as_ref().map(Term::to_string))

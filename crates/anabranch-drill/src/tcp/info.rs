@@ -28,7 +28,7 @@ const CONGESTION_STATES: [(&str, &str, i64); 5] = [
     ("TCP_CA_Loss", "Loss", 4),
 ];
 
-/// What was agreed on (`TCPI_OPT_*`).
+/// The negotiated options (`TCPI_OPT_*`).
 const OPTIONS: [(&str, i64); 5] = [
     ("TCPI_OPT_TIMESTAMPS", 1),
     ("TCPI_OPT_SACK", 2),

@@ -49,19 +49,19 @@ struct Descriptor {
     settings: Settings,
 }
 
-/// What a descriptor is.
+/// The role of a descriptor.
 #[derive(Debug, Default)]
 enum Role {
     /// A connection, by its number.
     Connection(usize),
-    /// It waits for peers.
+    /// A listening socket.
     Listening { listener: Box<Listener>, port: u16 },
-    /// Nothing has been done with the socket.
+    /// A socket that has not been used yet.
     #[default]
     New,
 }
 
-/// What packets are about.
+/// The endpoint that packets belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnderTest {
     Connection(usize),

@@ -56,7 +56,7 @@ impl TcpExecutor {
             // none.
             ("SOL_SOCKET", "SO_REUSEADDR") | ("SOL_IP", "IP_FREEBIND" | "IP_MTU_DISCOVER" | "IP_TOS") => {}
             ("SOL_SOCKET", "SO_SNDBUF") => {
-                // Linux doubles it for what it keeps beside the data.
+                // Linux doubles it for its own overhead.
                 let bytes = 2 * number.max(2_304) as u64;
                 socket.settings.send_buffer = Some(bytes);
                 if let Some(connection) = connection {
@@ -72,7 +72,7 @@ impl TcpExecutor {
                     connection.clock(now);
                     connection.end.set_nagle(now, if number != 0 { Nagle::Off } else { Nagle::Minshall });
                     if number != 0 {
-                        // Even what is corked.
+                        // Even corked data is sent.
                         connection.end.push_out(now);
                     }
                     connection.drain(now);
@@ -105,7 +105,7 @@ impl TcpExecutor {
             _ => return Err(needs()),
         }
         if matches!(socket.role, Role::Listening { .. }) {
-            // Connections to come have the option, too.
+            // Future connections inherit the option.
             let settings = socket.settings.clone();
             let (listener, port) = self.listen(&settings)?;
             self.descriptors.get_mut(&descriptor).expect("it is there").role =

@@ -17,7 +17,7 @@ use super::render::{self, Shown};
 use crate::script::{Body, EcnCheck, Packet, Tcp, TcpOption};
 use crate::verdict::{Step, Stop};
 
-/// How segments are compared.
+/// The rules by which segments are compared.
 pub(super) struct Check {
     /// Segments are not put together until they are as long as the statement says.
     pub(super) is_strict: bool,
@@ -25,7 +25,7 @@ pub(super) struct Check {
     pub(super) tolerance_micros: u64,
 }
 
-/// The flags that letters stand for.
+/// The flags that the letters stand for.
 fn flags(tcp: &Tcp) -> Step<Flags> {
     let mut flags = tcp.ace.map_or(Flags::NONE, Flags::from_ace);
     for letter in tcp.flags.chars() {
@@ -71,7 +71,7 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
     };
     for option in tcp.options.iter().flatten() {
         match option {
-            // Those of MPTCP are no part of the segment of TCP.
+            // Options of MPTCP are not part of the TCP segment.
             TcpOption::End | TcpOption::Mptcp(..) | TcpOption::Nop => {}
             TcpOption::Mss(size) => segment.mss = Some(*size as u16),
             TcpOption::Sack(blocks) => {
@@ -256,7 +256,7 @@ fn follows(before: &Shown, next: &Shown) -> String {
     String::new()
 }
 
-/// What differs in a segment; nothing if it is as it should be.
+/// The difference from the wanted segment; `None` if there is none.
 fn difference(packet: &Packet, wanted: &Tcp, shown: &Shown) -> Step<Option<String>> {
     let compared = flags(wanted)?;
     let mut reasons = Vec::new();

@@ -8,7 +8,7 @@ use super::connection::Connection;
 use super::flow::Flow;
 use crate::verdict::{Step, Stop};
 
-/// A connection has so many paths at most.
+/// The most paths of a connection.
 const MOST_PATHS: usize = 8;
 
 impl Connection {

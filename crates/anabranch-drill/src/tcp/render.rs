@@ -5,7 +5,7 @@ use anabranch_transport::wire::tcp::{Flags, Segment};
 
 use crate::script::{EcnCheck, TcpOption};
 
-/// A segment with the numbers of a script: what is sent, for comparison and for people.
+/// A sent segment with the numbers of a script, for comparison and for people.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shown {
     pub(super) flags: Flags,
@@ -18,8 +18,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// A segment of ours; `own` and `peer` are what is added to the numbers of either stream to get the
-    /// script's.
+    /// A segment of ours; `own` and `peer` are the offsets from either stream's numbers to the script's.
     pub(super) fn new(segment: &Segment, ecn: Ecn, own: u32, peer: u32) -> Self {
         let has_ack = segment.flags.has(Flags::ACK);
         Self {
@@ -107,7 +106,7 @@ pub(super) fn option(option: &TcpOption) -> String {
     }
 }
 
-/// What an IP header says of ECN, in the words of a script.
+/// The ECN field of an IP header in the words of a script.
 pub(super) const fn ecn_word(ecn: Ecn) -> &'static str {
     match ecn {
         Ecn::Ce => "ce",
@@ -117,7 +116,7 @@ pub(super) const fn ecn_word(ecn: Ecn) -> &'static str {
     }
 }
 
-/// Whether an IP header is as a script wants it.
+/// Whether the ECN field of an IP header is as a script wants it.
 pub(super) const fn is_ecn(wanted: EcnCheck, ecn: Ecn) -> bool {
     match wanted {
         EcnCheck::Ce => matches!(ecn, Ecn::Ce),

@@ -12,15 +12,15 @@ use super::end::End;
 use super::writing::Limits;
 use crate::verdict::{Step, Stop};
 
-/// Linux has so many (`MPTCP_PM_ADDR_MAX`).
+/// Linux's limit (`MPTCP_PM_ADDR_MAX`).
 const MOST_ENDPOINTS: u8 = 8;
 
-/// What the system is set up with for MPTCP (`ip mptcp`).
+/// The system's settings for MPTCP (`ip mptcp`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Endpoints {
-    /// So many other addresses are announced to peers.
+    /// How many further addresses are announced to peers.
     pub(super) signalled: u8,
-    /// So many addresses of a peer are joined when it announces them.
+    /// How many addresses that a peer announces are joined.
     pub(super) accepted: u8,
 }
 
@@ -125,9 +125,8 @@ impl Settings {
                 self.first_send_buffer = number(1).ok_or_else(needs)?;
                 config.send_buffer = Some(Bytes(number(2).ok_or_else(needs)?));
             }
-            // What there is only with this value, or makes no difference without a script that uses it:
-            // cookies of fast open, which is not there, the option of accurate ECN, and SYN cookies of a
-            // flood.
+            // Settings that exist only with this value, or that make no difference unless a script uses them:
+            // cookies of fast open, which we lack, the option of accurate ECN, and SYN cookies of a flood.
             ("tcp_recovery", Some(1))
             | ("tcp_reordering", Some(3))
             | ("tcp_fack", Some(0))
@@ -143,9 +142,9 @@ impl Settings {
     /// Another command that sets the system up.
     pub(super) fn command(&mut self, words: &[&str]) -> Step<()> {
         match words {
-            // What the kernel counts is not looked at. TCP makes packets of several segments in any case
-            // (since Linux 4.17), and here they are seen cut. Addresses are names here, which the script
-            // gives them where they turn up.
+            // The kernel's counters are not compared. TCP makes packets of several segments in any case
+            // (since Linux 4.17); here they are seen as single segments. Addresses are names here, which the
+            // script introduces where they first occur.
             ["nstat"]
             | ["ethtool", "-K", "tun0", "gso" | "tso", "off", "gso" | "tso", "off"]
             | ["ip", "addr", "add", _, "dev", _] => {}
@@ -215,12 +214,12 @@ impl Settings {
         tcp::Config { nagle: self.has_no_delay.then_some(Nagle::Off), ..self.config.clone() }
     }
 
-    /// Applies to an endpoint what is set while it lives.
+    /// Applies a changed setting to a living endpoint.
     pub(super) fn apply(&self, end: &mut End, _now: Time) {
         end.set_bursts(self.least_burst, self.window_divisor);
     }
 
-    /// What decides how much is taken of what an application writes.
+    /// The limits on how much of an application's write is accepted.
     pub(super) fn limits(&self) -> Limits {
         Limits {
             send_buffer: self.send_buffer.unwrap_or(self.first_send_buffer),

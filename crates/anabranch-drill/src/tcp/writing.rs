@@ -8,32 +8,30 @@ use anabranch_transport::time::Time;
 
 use super::connection::Connection;
 
-/// What a packet takes in kernel memory besides its data, in bytes (`struct sk_buff`, its head and
-/// fragments).
+/// The kernel memory of a packet besides its data, in bytes (`struct sk_buff`, its head and fragments).
 const PACKET_OVERHEAD: u64 = 1_280;
 /// Bytes of data in the largest packet (`GSO_LEGACY_MAX_SIZE` less the largest header).
 const LARGEST_PACKET: u64 = 65_535 - 320;
 
-/// What decides how much is taken.
+/// The limits on how much of a write is accepted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// `sk_sndbuf`, in bytes of kernel memory.
     pub(super) send_buffer: u64,
-    /// Nothing is taken while so many bytes have not been sent (`TCP_NOTSENT_LOWAT`).
+    /// No data is accepted while this many bytes have not been sent (`TCP_NOTSENT_LOWAT`).
     pub(super) unsent: u64,
 }
 
-/// How something is written.
+/// The options of a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Manner {
     /// More follows (`MSG_MORE`).
     pub(super) more: bool,
-    /// Whether it ends a record (`MSG_EOR`).
+    /// Whether the write ends a record (`MSG_EOR`).
     pub(super) is_record: bool,
 }
 
-/// Where the packet begins that is being filled, and up to where everything is pushed, as positions in the
-/// stream.
+/// The start of the packet that is being filled, and the end of pushed data, as positions in the stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     tail: u64,
@@ -57,12 +55,12 @@ impl Connection {
         info.unacknowledged + packets * PACKET_OVERHEAD
     }
 
-    /// Whether another packet may be begun (`sk_stream_memory_free`).
+    /// Whether another packet may be started (`sk_stream_memory_free`).
     fn has_memory(&self) -> bool {
         self.memory() < self.limits.send_buffer && self.end.info().unsent < self.limits.unsent
     }
 
-    /// Whether a writer that waits is woken (`sk_stream_is_writeable`).
+    /// Whether a waiting writer is woken (`sk_stream_is_writeable`).
     pub(super) fn is_writable(&self) -> bool {
         let memory = self.memory();
         self.limits.send_buffer.saturating_sub(memory) >= memory / 2

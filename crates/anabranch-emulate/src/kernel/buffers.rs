@@ -37,7 +37,7 @@ fn set_buffer(socket: &Socket, size: u64, forced: i32, plain: i32) -> Result<(),
     set(forced).or_else(|_| set(plain)).map_err(|error| format!("does not take it: {error}"))?;
     let mut got = [0; 4];
     let _ = system::option(socket.as_fd(), libc::SOL_SOCKET, plain, &mut got);
-    // The kernel doubles it, for what it needs beside the bytes (socket(7)).
+    // The kernel doubles the size for its own overhead (socket(7)).
     let got = i32::from_ne_bytes(got) / 2;
     if got < wanted { Err(format!("gives at most {got} B without root")) } else { Ok(()) }
 }

@@ -7,9 +7,9 @@ use anabranch::outside::Counters;
 /// Sums of counters, always of the same names.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// What those have counted that are gone.
+    /// The counts of connections that have ended.
     past: Vec<u64>,
-    /// What the present one has counted.
+    /// The counts of the present connection.
     present: Vec<u64>,
 }
 
@@ -62,7 +62,7 @@ mod tests {
         counts.update([10, 1].into_iter());
         counts.update([12, 1].into_iter());
         assert_eq!(sums(&counts), [("x.sent".into(), 12), ("x.lost".into(), 1)]);
-        // A new connection that nobody has announced, and one that was.
+        // One new connection that was not announced, and one that was.
         counts.update([3, 0].into_iter());
         counts.end();
         counts.update([30, 2].into_iter());

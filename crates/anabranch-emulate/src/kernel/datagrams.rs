@@ -92,14 +92,14 @@ impl Datagrams {
         Ok(Self { ends: [end(one, Side::A), end(other, Side::B)] })
     }
 
-    /// The sockets, and what is waited for.
+    /// Calls `each` with the sockets and the events to wait for.
     pub(crate) fn watch<'a>(&'a self, each: &mut impl FnMut(BorrowedFd<'a>, PollFlags)) {
         for end in &self.ends {
             each(end.socket.as_fd(), PollFlags::IN);
         }
     }
 
-    /// What an application has ordered.
+    /// Carries out a command of an application.
     pub(crate) fn obey(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
         match command {
             Command::Connect => tell(side, Event::Connected),
@@ -129,7 +129,7 @@ impl Datagrams {
             let has_rtp = self.ends[side.peer().index()].has_rtp;
             for _ in 0..BATCH {
                 let end = &mut self.ends[side.index()];
-                // What ICMP says of a datagram is no datagram.
+                // An ICMP error about a datagram is reported by the read; it is not a datagram.
                 let Ok(length) = rustix::io::read(&end.socket, &mut *buffer) else { break };
                 if let Some(payload) = end.take(&buffer[..length], has_rtp, pattern) {
                     let received = Received { stream: 0, ppid: 0, unordered: true, payload };
@@ -139,7 +139,7 @@ impl Datagrams {
         }
     }
 
-    /// What an end has counted.
+    /// The counters of an end.
     pub(crate) fn counters(&self, side: Side) -> Counters {
         let end = &self.ends[side.index()];
         [
@@ -156,7 +156,7 @@ impl Datagrams {
 }
 
 impl End {
-    /// Whether the kernel has taken it.
+    /// Sends a datagram; gives whether the kernel has taken it.
     fn send(&mut self, Payload { offset, length }: Payload, pattern: &Pattern) -> bool {
         let mut datagram = Vec::with_capacity(RTP_HEADER + length as usize);
         if self.has_rtp {
@@ -177,7 +177,7 @@ impl End {
         is_taken
     }
 
-    /// What is in a datagram, if it is one of this flow.
+    /// The payload of a datagram, if it belongs to this flow.
     fn take(&mut self, datagram: &[u8], has_rtp: bool, pattern: &Pattern) -> Option<Payload> {
         let header = if has_rtp { RTP_HEADER } else { 0 };
         let offset = datagram.get(header..).and_then(|message| pattern.read_message(self.near, message));

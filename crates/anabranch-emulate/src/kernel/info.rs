@@ -16,12 +16,12 @@ use crate::system::{self, MPTCP, MPTCP_SUBFLOW_ADDRS, MPTCP_TCPINFO, TCP};
 /// Longer than the structure of any kernel so far (280 bytes in 6.18).
 const LENGTH: usize = 512;
 
-/// What the kernel says of a connection.
+/// The kernel's information on a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpInfo([u8; LENGTH]);
 
-/// What a connection counts, with where that is in the structure and its size: first what a simulated
-/// connection counts by the same name, then what only a kernel says.
+/// The counters of a connection, with their offset and size in the structure: first those that a simulated
+/// connection has by the same name, then those that only a kernel has.
 const COUNTERS: [(&str, usize, usize); 19] = [
     ("segments_sent", 136, 4),
     ("segments_received", 140, 4),
@@ -65,14 +65,15 @@ impl Known {
 }
 
 impl TcpInfo {
-    /// That of a socket of TCP.
+    /// The information on a TCP socket.
     pub(crate) fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let mut info = Self([0; LENGTH]);
         system::option(socket, TCP, libc::TCP_INFO, &mut info.0)?;
         Ok(info)
     }
 
-    /// That of each subflow of a socket of Multipath TCP, with the addresses of its two ends, this one first.
+    /// The information on each subflow of a Multipath TCP socket, with the addresses of its two ends, this
+    /// one first.
     pub(crate) fn of_subflows(socket: BorrowedFd<'_>) -> io::Result<Vec<([IpAddr; 2], Self)>> {
         let infos = subflow_data(socket, MPTCP_TCPINFO, LENGTH)?;
         let addresses = subflow_data(socket, MPTCP_SUBFLOW_ADDRS, 2 * STORAGE)?;
@@ -100,7 +101,7 @@ impl TcpInfo {
         if cfg!(target_endian = "little") { low | high << 32 } else { high | low << 32 }
     }
 
-    /// Its state, for a trace. Sizes are in bytes, which the kernel counts in segments.
+    /// The connection's state for a trace. Sizes are in bytes, while the kernel counts segments.
     pub(crate) fn sample(&self, path: PathId, is_primary: bool) -> PathSample {
         let mss = self.u32(16);
         let micros = |at: usize| Duration::from_micros(self.u32(at).into());
@@ -123,7 +124,7 @@ impl TcpInfo {
         }
     }
 
-    /// What it has counted, in the order of their names.
+    /// The values of the counters, in the order of their names.
     pub(crate) fn counters(&self, known: Known) -> impl Iterator<Item = u64> {
         known.counters().map(|&(name, at, size)| {
             let value = match size {
@@ -132,7 +133,7 @@ impl TcpInfo {
                 _ => self.u64(at),
             };
             match name {
-                // Those that are sent again are among them.
+                // The kernel's count includes retransmissions.
                 "data_segments_sent" => value.saturating_sub(self.u32(100).into()),
                 "bytes_sent" => value.saturating_sub(self.u64(208)),
                 // SYN and FIN are among them.
@@ -149,10 +150,10 @@ const STORAGE: usize = 128;
 /// The most subflows that a kernel has: its first one, and eight that may be added.
 const MOST_SUBFLOWS: usize = 9;
 
-/// The header of what is asked about subflows: `struct mptcp_subflow_data`.
+/// The header of queries about subflows: `struct mptcp_subflow_data`.
 const HEADER: usize = 16;
 
-/// An option about subflows, at most so many bytes for each.
+/// Reads an option about subflows, with at most `size` bytes for each.
 fn subflow_data(socket: BorrowedFd<'_>, name: i32, size: usize) -> io::Result<Vec<Vec<u8>>> {
     let mut data = vec![0; HEADER + MOST_SUBFLOWS * size];
     data[..4].copy_from_slice(&(HEADER as u32).to_ne_bytes());
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_an_older_kernel_does_not_count_is_not_named() {
-        // As in 4.9: without what has come since, from the bytes that were sent on.
+        // As in Linux 4.9, which lacks the later fields, from `bytes_sent` on.
         let known = Known(168);
         assert!(known.names().any(|name| name == "segments_sent"));
         assert!(known.names().all(|name| !["bytes_sent", "timeouts", "kernel.busy_us"].contains(&name)));

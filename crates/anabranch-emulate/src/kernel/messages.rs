@@ -94,7 +94,7 @@ struct End {
     is_connecting: bool,
     is_blocked: bool,
     has_read_all: bool,
-    /// What belongs to the message that is being read.
+    /// The part of the message that has been read so far.
     partial: Vec<u8>,
     /// The place in the stream of what came last.
     near: u64,
@@ -130,7 +130,7 @@ impl Messages {
         Ok(Self { homes, options, paths, listener, port, ends: [End::default(), End::default()] })
     }
 
-    /// The sockets, and what is waited for.
+    /// Calls `each` with the sockets and the events to wait for.
     pub(crate) fn watch<'a>(&'a self, each: &mut impl FnMut(BorrowedFd<'a>, PollFlags)) {
         for end in &self.ends {
             let mut interest = PollFlags::empty();
@@ -144,7 +144,7 @@ impl Messages {
         each(self.listener.as_fd(), PollFlags::IN);
     }
 
-    /// What an application has ordered.
+    /// Carries out a command of an application.
     pub(crate) fn obey(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
         let end = &mut self.ends[side.index()];
         match command {
@@ -259,7 +259,7 @@ impl Messages {
                     let payload = Payload { offset, length: message.len() as u32 };
                     end.near = offset.saturating_add(message.len() as u64);
                     end.delivered += 1;
-                    // In which order they come is the kernel's affair.
+                    // The kernel has decided on the order of delivery.
                     tell(side, Event::Received(Received { stream: 0, ppid: 0, unordered: true, payload }));
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return,
@@ -269,7 +269,7 @@ impl Messages {
         }
     }
 
-    /// What a notification tells (RFC 6458 section 6.1).
+    /// The event in a notification (RFC 6458 section 6.1).
     fn notice(&self, side: Side, bytes: &[u8], pattern: &Pattern) -> Option<Event> {
         match u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?) {
             PEER_ADDR_CHANGE => {
@@ -313,8 +313,8 @@ impl Messages {
         tell(side, Event::Closed(reason));
     }
 
-    /// The state of an end's paths, and what it has counted. The kernel does not tell thresholds nor what is
-    /// outstanding on each.
+    /// The state of an end's paths, and its counters. The kernel tells neither thresholds nor the outstanding
+    /// bytes of each path.
     pub(crate) fn observe(&mut self, side: Side) -> (Vec<PathSample>, Counters) {
         let Self { ends, paths, port, .. } = self;
         let end = &mut ends[side.index()];

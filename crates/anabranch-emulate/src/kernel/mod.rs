@@ -1,7 +1,7 @@
 //! A scenario's flows on the kernel's own stacks: at each end of a flow a socket in the network of its node,
 //! which does what the flow's application orders, and tells it what happens.
 //!
-//! What is sent are bytes that follow from their place in the stream, and whoever receives them checks that.
+//! The bytes that are sent follow from their position in the stream, and the receiving end checks them.
 
 mod buffers;
 mod counts;

@@ -1,5 +1,5 @@
-//! The bytes that flows send: each follows from its place in the stream, so that whoever receives it can
-//! tell whether it is the right one.
+//! The bytes that flows send: each follows from its position in the stream, so that the receiver can check
+//! it.
 
 /// A prime, so that bytes that are wrong by a number of blocks, segments or pages differ.
 const PERIOD: usize = 65_521;
@@ -20,13 +20,13 @@ impl Default for Pattern {
 }
 
 impl Pattern {
-    /// What is from this place on in a stream, at most [`PIECE`] bytes.
+    /// The bytes from this offset on, at most [`PIECE`] of them.
     pub(crate) fn at(&self, offset: u64, length: usize) -> &[u8] {
         let start = (offset % PERIOD as u64) as usize;
         &self.0[start..start + length.min(PIECE)]
     }
 
-    /// Whether these are the bytes from there on.
+    /// Whether these are the bytes from this offset on.
     pub(crate) fn is_at(&self, offset: u64, bytes: &[u8]) -> bool {
         let mut at = offset;
         bytes.chunks(PIECE).all(|piece| {
@@ -58,7 +58,7 @@ impl Pattern {
     }
 }
 
-/// How many bytes of a message say its place in the stream.
+/// How many bytes of a message give its position in the stream.
 const TAG: usize = 8;
 
 /// The number with these low bits that is nearest to `near`.

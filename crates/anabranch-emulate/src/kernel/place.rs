@@ -1,4 +1,4 @@
-//! Where sockets are: in the network of a node, at an address and a port.
+//! Where sockets are: in the network of a node, with an address and a port.
 
 use std::io;
 use std::net::SocketAddr;

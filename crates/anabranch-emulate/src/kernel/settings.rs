@@ -1,5 +1,5 @@
-//! What a scenario asks of a kernel: options of each socket and sysctls of each node, or a sentence that says
-//! what this kernel does not have.
+//! Translates a scenario's settings for a kernel: to options of each socket and sysctls of each node, or to a
+//! sentence that says what this kernel lacks.
 //!
 //! A setting that is left out is the kernel's own affair, whatever the profile, but for the congestion
 //! control: that is the scenario's, cubic if it names none.
@@ -22,17 +22,17 @@ use serde::Serialize;
 use super::usrsctp::ProgramOptions;
 use super::usrsctp_settings;
 
-/// What a socket of TCP or Multipath TCP gets.
+/// The options of a TCP or Multipath TCP socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamOptions {
-    /// What a sentence calls the settings: `flows.bulk.transport`.
+    /// The name of the settings in messages: `flows.bulk.transport`.
     pub(crate) key: String,
     /// The name of the congestion control, and whether the scenario names it.
     pub(crate) congestion: (String, bool),
     pub(crate) mss: Option<u32>,
     pub(crate) is_nodelay: bool,
     pub(crate) send_buffer: Option<u64>,
-    /// The size of a receive buffer that does not follow what is read.
+    /// The size of a receive buffer without autotuning.
     pub(crate) receive_buffer: Option<u64>,
     pub(crate) syn_retries: Option<u32>,
     pub(crate) is_paced: bool,
@@ -44,10 +44,10 @@ pub(crate) struct StreamOptions {
     pub(crate) backup: Vec<u8>,
 }
 
-/// What a socket of SCTP gets.
+/// The options of an SCTP socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageOptions {
-    /// What a sentence calls the settings: `flows.call.transport`.
+    /// The name of the settings in messages: `flows.call.transport`.
     pub(crate) key: String,
     pub(crate) is_nodelay: bool,
     /// Outbound streams, and inbound ones at most.
@@ -57,7 +57,7 @@ pub(crate) struct MessageOptions {
     pub(crate) receive_buffer: Option<u64>,
 }
 
-/// What an end of a flow runs on.
+/// The implementation and options of a flow's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EndOptions {
     Datagrams(udp::Config),
@@ -76,13 +76,13 @@ pub(crate) enum EndOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     pub(crate) sysctl: &'static str,
-    /// Where the scenario says it: `flows.bulk.transport.sack`.
+    /// The key in the scenario: `flows.bulk.transport.sack`.
     pub(crate) key: String,
-    /// As the scenario has it, and as the sysctl has it.
+    /// The value as the scenario writes it, and as the sysctl takes it.
     pub(crate) value: Option<[String; 2]>,
 }
 
-/// As a scenario has it.
+/// A value as a scenario writes it.
 pub(super) fn shown(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -238,7 +238,7 @@ impl Reader {
         self.wish("net.mptcp.close_timeout", "close_timeout", config.close_timeout.as_ref(), seconds);
         let on_or_off = |on: &bool| u8::from(*on).to_string();
         self.wish("net.mptcp.checksum_enabled", "checksums", config.checksums.as_ref(), on_or_off);
-        // What every subflow has; the rest is that of the connection.
+        // Every subflow has these settings; the others belong to the connection.
         let mut of_subflows = Reader { key: format!("{}.tcp", self.key), wishes: Vec::new() };
         let tcp = config.tcp.clone().unwrap_or_default();
         let options = of_subflows.tcp(&tcp)?;
@@ -289,7 +289,7 @@ impl Reader {
         ] {
             self.wish(sysctl, key, value.as_ref(), millis);
         }
-        // What a kernel counts to has 16 bits.
+        // The kernel's counter has 16 bits.
         let limit = |limit: &Limit| match limit {
             Limit::At(most) => most.to_string(),
             Limit::Off => u16::MAX.to_string(),
@@ -320,13 +320,13 @@ impl Reader {
         })
     }
 
-    /// The size of a receive buffer that does not follow what is read. Of one that does, the largest is a
-    /// matter of the whole node.
+    /// The size of a receive buffer without autotuning. With autotuning, the limit is a setting of the whole
+    /// node.
     fn receive_buffer(&mut self, autotuning: Option<bool>, size: Option<Bytes>) -> Option<u64> {
         let is_fixed = autotuning == Some(false);
         let largest = size.as_ref().filter(|_| !is_fixed);
         self.wish("net.ipv4.tcp_rmem", "receive_buffer", largest, |size| size.0.to_string());
-        // Without a size it is that of the simulated TCP.
+        // Without a given size, it is that of the simulated TCP.
         is_fixed.then(|| size.map_or(6 << 20, |size| size.0))
     }
 }

@@ -26,15 +26,15 @@ use super::usrsctp::Usrsctp;
 use crate::plan::{Node, Plan};
 use crate::space::configure;
 
-/// What the flows of a scenario want of the system; nothing has been done about it yet.
+/// What the flows of a scenario need from the system, before anything has been set up.
 #[derive(Debug)]
 pub(crate) struct Flows {
     /// Names, settings, and what each end runs on.
     all: Vec<(String, FlowConfig, [EndOptions; 2])>,
-    /// By node.
+    /// The sysctls by node.
     sysctls: BTreeMap<String, BTreeMap<&'static str, Wish>>,
-    /// For each node with flows of Multipath TCP to it: the key of one of them, and its paths behind the
-    /// first, with whether they stand by.
+    /// For each node that Multipath TCP flows lead to: the key of one of these flows, and its paths after the
+    /// first, each with whether it is a backup path.
     announced: BTreeMap<String, (String, Vec<(String, bool)>)>,
     /// The nodes that open connections of Multipath TCP.
     openers: Vec<String>,
@@ -204,8 +204,8 @@ impl Flows {
         if lines.is_empty() { Ok(()) } else { configure("-4", &(lines.join("\n") + "\n")) }
     }
 
-    /// What `ip` is told at a node for Multipath TCP. The server announces its addresses on other paths than
-    /// the first, and the client joins each of them, from its own address there.
+    /// The commands for `ip` at a node for Multipath TCP. The server announces its addresses on all paths but
+    /// the first, and the client joins each of them from its own address there.
     fn batch(&self, node: &Node) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some((_, paths)) = self.announced.get(&node.name) {
@@ -274,7 +274,7 @@ fn set_sysctl(sysctl: &str, text: &str) -> Result<(), String> {
             return Err(format!("has the schedulers {}", names.join(", ")));
         }
         if text == "default" {
-            // Also where there is no choice, and no such sysctl.
+            // Older kernels offer no choice, and have no such sysctl.
             return Ok(());
         }
     }
@@ -320,16 +320,16 @@ enum Flow {
 /// A socket that is watched: its flow, and which of its sockets it is.
 pub(crate) type Watched = (usize, usize);
 
-/// Each flow has so many sockets at most.
+/// The most sockets of a flow.
 const MOST_SOCKETS: usize = 3;
 
 impl Sockets {
-    /// When something is to be done here by itself.
+    /// When something has to be done here without an event at a socket.
     pub(crate) const fn next_event(&self) -> Time {
         self.next_sample
     }
 
-    /// The sockets, what is waited for, and which they are.
+    /// Calls `each` with the sockets, the events to wait for, and their keys.
     pub(crate) fn watch<'a>(&'a self, each: &mut impl FnMut(BorrowedFd<'a>, PollFlags, Watched)) {
         for (index, flow) in self.flows.iter().enumerate() {
             let mut number = 0;
@@ -391,10 +391,10 @@ impl Sockets {
 
     /// Sees which connections have ended, and now and then what the others' state is.
     pub(crate) fn look(&mut self, now: Time, emulation: &mut Emulation) {
-        // First what is asked: a program tells what happens while it answers.
+        // Samples are taken first, as a program may report events while it answers.
         if now >= self.next_sample {
             self.observe(emulation);
-            // From when it was due, unless that is long ago.
+            // The next sample counts from when this one was due, unless that is long ago.
             let due = self.next_sample + self.interval;
             self.next_sample = if due > now { due } else { now + self.interval };
         }

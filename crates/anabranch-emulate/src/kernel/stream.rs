@@ -40,7 +40,7 @@ pub(crate) struct Stream {
     /// The path, among these, on which it is opened.
     first: usize,
     listener: Socket,
-    /// Where it listens, as side A sees it.
+    /// The address that listens, as side A reaches it.
     target: SocketAddr,
     known: Known,
     ends: [End; 2],
@@ -59,7 +59,7 @@ struct End {
     is_finished: bool,
     /// Whether the peer has nothing more to send.
     has_read_all: bool,
-    /// What has been read of the present connection, in bytes.
+    /// How many bytes of the present connection have been read.
     read: u64,
     connections: u64,
     delivered: u64,
@@ -84,7 +84,7 @@ impl Stream {
         let first = usize::from(options[0].path);
         let [from, to] = paths[first];
         let protocol = if is_multipath { Protocol::MPTCP } else { Protocol::TCP };
-        // What side A cannot have is known before the first connection.
+        // If side A lacks something, that is found before the first connection.
         homes[0].enter()?;
         make(&options[0], from, protocol)?;
         homes[1].enter()?;
@@ -111,7 +111,7 @@ impl Stream {
         Ok(Self { homes, options, is_multipath, paths, first, listener, target, known, ends })
     }
 
-    /// The sockets, and what is waited for.
+    /// Calls `each` with the sockets and the events to wait for.
     pub(crate) fn watch<'a>(&'a self, each: &mut impl FnMut(BorrowedFd<'a>, PollFlags)) {
         for end in &self.ends {
             match end.interest() {
@@ -122,13 +122,13 @@ impl Stream {
         each(self.listener.as_fd(), PollFlags::IN);
     }
 
-    /// What an application has ordered.
+    /// Carries out a command of an application.
     pub(crate) fn obey(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
         let end = &mut self.ends[side.index()];
         match command {
             Command::Abort => {
                 if let Some(socket) = &end.socket {
-                    // What is closed like that is reset (tcp(7), SO_LINGER).
+                    // Closing with this option resets the connection (tcp(7), SO_LINGER).
                     let _ = socket.set_linger(Some(std::time::Duration::ZERO));
                 }
                 self.close(side, CloseReason::Aborted, tell);
@@ -168,7 +168,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as there is room for.
     fn write(&mut self, side: Side, payload: Payload, pattern: &Pattern, tell: &mut Tell<'_>) {
         let end = &mut self.ends[side.index()];
         let Payload { mut offset, mut length } = payload;
@@ -259,7 +259,7 @@ impl Stream {
             match rustix::io::read(socket, &mut buffer[..PIECE]) {
                 Ok(0) => {
                     end.has_read_all = true;
-                    // Without half-close this end closes too, behind what the kernel has of it.
+                    // Without half-close this end closes as well, after the data that the kernel already has.
                     end.is_finished = true;
                     end.shut();
                     return tell(side, Event::PeerFinished);
@@ -319,7 +319,7 @@ impl Stream {
         samples
     }
 
-    /// The state of an end's paths, and what it has counted.
+    /// The state of an end's paths, and its counters.
     pub(crate) fn observe(&mut self, side: Side) -> (Vec<PathSample>, Counters) {
         let samples = self.count(side);
         let end = &self.ends[side.index()];
@@ -352,8 +352,8 @@ impl End {
         }
     }
 
-    /// What is waited for at its socket; nothing once both directions are closed, since that would be told
-    /// without end.
+    /// The events to wait for at its socket; `None` once both directions are closed, as the events would then
+    /// be reported without end.
     fn interest(&self) -> Option<(&Socket, PollFlags)> {
         let socket = self.socket.as_ref()?;
         let reads = !self.is_paused && !self.has_read_all && !self.is_connecting;
@@ -403,7 +403,7 @@ fn make(options: &StreamOptions, address: IpAddr, protocol: Protocol) -> Result<
         set(TCP, libc::TCP_SYNCNT, retries as i32).map_err(failed("syn_retries", retries.to_string()))?;
     }
     if options.is_paced {
-        // As fast as the window asks for: any limit has the kernel pace.
+        // The rate has no limit, but setting one makes the kernel pace.
         let most = (u64::MAX - 1).to_ne_bytes();
         system::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &most)
             .map_err(failed("pacing", "true".into()))?;

@@ -26,18 +26,18 @@ use super::datagrams::Tell;
 use super::pattern::Pattern;
 use super::place::Home;
 
-/// The first port of UDP that packets are in (RFC 6951); each flow has one of its own.
+/// The first UDP port that carries packets (RFC 6951); each flow has its own port.
 const UDP_PORT: usize = 9899;
 
-/// A program takes so many paths.
+/// The most paths that a program accepts.
 const MOST_PATHS: usize = 16;
 
 /// Longer than anything that a program tells: 64 KiB of a message.
 const LONGEST: usize = 1 << 17;
 
-/// What the library counts since the program's start, in the order of its answer. What a simulated endpoint
-/// counts has the same name; the library's timer for data also expires where nothing has been outstanding for
-/// so long, and then does nothing, so that its count is no number of retransmission timeouts.
+/// The library's counters since the program's start, in the order of its answer. Counters that a simulated
+/// endpoint has have the same name. The library's data timer also expires where nothing has been outstanding
+/// for its whole length, and then does nothing, so its count is not a number of retransmission timeouts.
 const COUNTERS: [&str; 16] = [
     "data_chunks_sent",
     "data_chunks_retransmitted",
@@ -61,10 +61,10 @@ const COUNTERS: [&str; 16] = [
 /// is primary.
 const PATH_BYTES: usize = 20;
 
-/// What an end on usrsctp gets.
+/// The options of an end on usrsctp.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProgramOptions {
-    /// What a sentence calls the settings: `flows.call.transport`.
+    /// The name of the settings in messages: `flows.call.transport`.
     pub(crate) key: String,
     /// `name=value`, for the program.
     pub(crate) words: Vec<String>,
@@ -81,7 +81,7 @@ pub(crate) struct Usrsctp {
 struct End {
     side: Side,
     program: Program,
-    /// What belongs to the message that is being read.
+    /// The part of the message that has been read so far.
     partial: Vec<u8>,
     /// The place in the stream of what came last.
     near: u64,
@@ -97,9 +97,9 @@ struct End {
 struct Program {
     child: Child,
     socket: OwnedFd,
-    /// What it has told while an answer was waited for.
+    /// What the program has reported while an answer was waited for.
     told: VecDeque<Vec<u8>>,
-    /// It has ended by itself.
+    /// Whether the program has ended by itself.
     is_gone: bool,
     buffer: Vec<u8>,
 }
@@ -148,12 +148,12 @@ impl Usrsctp {
                 counters: [0; COUNTERS.len()],
             })
         };
-        // Who listens is there first.
+        // The listening end is started first.
         let other = open(Side::B)?;
         Ok(Self { ends: [open(Side::A)?, other] })
     }
 
-    /// The sockets to the programs, and what is waited for.
+    /// Calls `each` with the sockets to the programs and the events to wait for.
     pub(crate) fn watch<'a>(&'a self, each: &mut impl FnMut(BorrowedFd<'a>, PollFlags)) {
         for End { program, .. } in &self.ends {
             let interest = if program.is_gone { PollFlags::empty() } else { PollFlags::IN };
@@ -161,7 +161,7 @@ impl Usrsctp {
         }
     }
 
-    /// What an application has ordered.
+    /// Carries out a command of an application.
     pub(crate) fn obey(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
         let end = &mut self.ends[side.index()];
         match command {
@@ -175,7 +175,7 @@ impl Usrsctp {
                 }
             }
             Command::Send(message) => {
-                // When there is room again, the program tells by itself.
+                // The program reports by itself when there is room again.
                 if end.program.order(&packed(message, pattern)) != Outcome::Done {
                     tell(side, Event::Refused(message.payload));
                 }
@@ -201,15 +201,15 @@ impl Usrsctp {
         self.settle(pattern, tell);
     }
 
-    /// Hears what they have told while they were asked something.
+    /// Handles what the programs have reported while they were asked something.
     pub(crate) fn settle(&mut self, pattern: &Pattern, tell: &mut Tell<'_>) {
         for end in &mut self.ends {
             end.hear(pattern, tell);
         }
     }
 
-    /// The state of an end's paths, and what it has counted. Of paths the library does not tell thresholds
-    /// nor what is outstanding on each, nor whether one is potentially failed.
+    /// The state of an end's paths, and its counters. The library tells neither the thresholds nor the
+    /// outstanding bytes of a path, nor whether it is potentially failed.
     pub(crate) fn observe(&mut self, side: Side) -> (Vec<PathSample>, Counters) {
         let end = &mut self.ends[side.index()];
         let mut samples = Vec::new();
@@ -281,7 +281,7 @@ impl End {
         }
     }
 
-    /// What a packet of the program tells an application.
+    /// The event for the application in a packet of the program.
     fn event(&mut self, packet: &[u8], pattern: &Pattern) -> Option<Event> {
         let (kind, rest) = packet.split_first()?;
         match (kind, rest) {
@@ -320,7 +320,7 @@ impl End {
                 let payload = Payload { offset, length: message.len() as u32 };
                 self.near = offset.saturating_add(message.len() as u64);
                 self.delivered += 1;
-                // In which order they come is the library's affair.
+                // The library has decided on the order of delivery.
                 Some(Event::Received(Received { stream: 0, ppid: 0, unordered: true, payload }))
             }
             // The program has ended.
@@ -330,11 +330,11 @@ impl End {
     }
 }
 
-/// How an order went.
+/// The outcome of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
-    /// It was not possible, or not yet.
+    /// The order was impossible, or came too early.
     Refused,
 }
 
@@ -345,7 +345,7 @@ impl Program {
         let (own, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|error| failed(error.into()))?;
         let child = process.stdin(Stdio::from(its)).stdout(Stdio::null()).spawn().map_err(failed)?;
-        // The command holds the other end, too.
+        // The command holds the other end of the socket as well.
         drop(process);
         let buffer = vec![0; LONGEST];
         let mut program = Self { child, socket: own, told: VecDeque::new(), is_gone: false, buffer };

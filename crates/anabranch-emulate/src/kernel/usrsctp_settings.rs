@@ -1,5 +1,5 @@
-//! What a scenario asks of usrsctp: words for its program, or a sentence that says what the library does not
-//! have.
+//! Translates a scenario's settings for usrsctp: to options of its program, or to a sentence that says what
+//! the library lacks.
 //!
 //! A setting that is left out is the library's own affair, whatever the profile.
 
@@ -38,7 +38,7 @@ const KNOWN: [&str; 22] = [
     "partial_reliability",
 ];
 
-/// What the end with these settings gets; `key` is what a sentence calls them.
+/// The options of an end with these settings; `key` is their name in messages.
 ///
 /// # Errors
 /// A sentence about what the library does not have.
@@ -52,12 +52,12 @@ pub(super) fn read(key: &str, config: &Config) -> Result<ProgramOptions, String>
         Some(Buffer::Off) => return Err(refused(key, "send_buffer", &"off", "usrsctp's has a size")),
     };
     let millis = |time: Duration| time.as_nanos() / 1_000_000;
-    // What the library counts to has 16 bits.
+    // The library's counter has 16 bits.
     let limit = |limit: Limit| match limit {
         Limit::At(most) => u64::from(most),
         Limit::Off => u16::MAX.into(),
     };
-    // Without a limit of the burst there is none to keep.
+    // Without a limit on bursts there is none to set.
     let burst = |limit: Limit| limit.count().map_or(0, u64::from);
     let values = [
         ("rto_initial", config.rto_initial.map(millis)),

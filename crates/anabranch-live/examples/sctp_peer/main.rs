@@ -106,7 +106,7 @@ impl Arguments {
     }
 }
 
-/// What the driver's thread and the main one share.
+/// The state that the driver's thread and the main one share.
 struct State {
     want: Arguments,
     id: Option<AssociationId>,
@@ -253,7 +253,7 @@ impl State {
         host.command(now, id, command);
     }
 
-    /// Asks for the reset of all streams after half of the messages; whether that goes on.
+    /// Asks for the reset of all streams after half of the messages; gives whether that is still going on.
     fn is_resetting(&mut self, host: &mut Host, now: Time, id: AssociationId) -> bool {
         if !self.want.reset_streams || self.next < self.want.send / 2 {
             return false;
@@ -297,7 +297,7 @@ fn run(want: Arguments) -> Result<Arc<Mutex<State>>, String> {
     let (port, remote_port, remotes) = (want.port, want.remote_port, want.remote.clone());
     let remote_encapsulation = want.remote_encapsulation;
     let carrier = want.encapsulation.map_or(Carrier::Ip, Carrier::Udp);
-    // With the headers of IP and UDP.
+    // The MTU with the headers of IP and UDP.
     let mtu = want.mtu + if carrier == Carrier::Ip { 20 } else { 28 };
     let settings = DriverSettings {
         addresses: want.local.clone(),

@@ -1,4 +1,5 @@
-//! What every peer sends, checks and says at its end, as in `payload.h`; the rules stand in README.md.
+//! The pattern that every peer sends and checks, and its report at the end, as in `payload.h`; README.md has
+//! the rules.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -78,7 +79,7 @@ pub(crate) struct Flow {
 #[derive(Default)]
 struct Stream {
     digest: u64,
-    /// By index.
+    /// The messages seen so far, by index.
     seen: Vec<bool>,
 }
 
@@ -116,7 +117,7 @@ impl Flow {
         seen[index] = true;
     }
 
-    /// Its fields in a report: those of `name`, and what was wrong if it was received.
+    /// Writes its fields of a report: those of `name`, and the errors if it was received.
     pub(crate) fn report(&self, name: &str, into: &mut Map<String, Value>) {
         into.insert(format!("{name}_messages"), self.messages.into());
         into.insert(format!("{name}_bytes"), self.bytes.into());
@@ -132,7 +133,7 @@ impl Flow {
     }
 }
 
-/// What an end has been through.
+/// The history of an end.
 pub(crate) struct Course {
     pub(crate) established: Option<Instant>,
     pub(crate) last_data: Option<Instant>,
@@ -142,7 +143,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// Of an end that is not there yet.
+    /// The history of an end that does not exist yet.
     pub(crate) fn new() -> Self {
         let (sent, received) = (Flow::default(), Flow::default());
         Self { established: None, last_data: None, ended: None, sent, received }

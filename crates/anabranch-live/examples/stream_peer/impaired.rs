@@ -8,13 +8,13 @@ use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::time::{Duration, Time};
 
-/// How bad it is: probabilities, for each packet by itself.
+/// The impairments: probabilities that apply to each packet independently.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weather {
     pub(crate) loss: f64,
     pub(crate) duplication: f64,
     pub(crate) reordering: f64,
-    /// How late a packet is that others overtake.
+    /// The extra delay of a packet that others overtake.
     pub(crate) late_by: Duration,
     /// The least delay of every packet, one way.
     pub(crate) delay: Duration,
@@ -24,17 +24,17 @@ pub(crate) struct Weather {
 
 type Flying = (Route, Ecn, Vec<u8>);
 
-/// A host and what is on its way from and to it.
+/// A host, and the packets on their way from and to it.
 pub(crate) struct Impaired<H> {
     pub(crate) host: H,
     pub(crate) weather: Weather,
-    /// Nothing passes on the paths between these addresses of ours.
+    /// Our addresses between which no packet passes.
     pub(crate) cut: Vec<std::net::IpAddr>,
     rng: Rng,
     count: u64,
     arriving: BTreeMap<(Time, u64), Flying>,
     leaving: BTreeMap<(Time, u64), Flying>,
-    /// What may leave at once: the packets, and how many of them have been taken.
+    /// The packets that may leave now, and how many of them have been taken.
     ready: (Vec<Flying>, usize),
     now: Time,
 }
@@ -54,7 +54,7 @@ impl<H: Stack> Impaired<H> {
         }
     }
 
-    /// When the copies of a packet arrive.
+    /// The arrival times of the copies of a packet.
     fn fate(&mut self, now: Time, local: std::net::IpAddr) -> Vec<(Time, u64)> {
         if self.cut.contains(&local) || self.rng.bernoulli(self.weather.loss) {
             return Vec::new();

@@ -26,13 +26,13 @@ use anabranch_transport::{mptcp, tcp};
 use impaired::{Impaired, Weather};
 use serde_json::{Value, json};
 
-/// The pattern repeats after so many bytes, a prime number, so that no segment is in the place of another one
-/// unnoticed.
+/// The length of the pattern, a prime number, so that a segment in the place of another one is always
+/// noticed.
 const PERIOD: usize = 65_521;
-/// So much is handed over at a time.
+/// Bytes handed over at a time.
 const CHUNK: usize = 65_536;
 
-/// What every peer sends.
+/// The pattern that every peer sends.
 fn pattern() -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -67,7 +67,7 @@ fn addresses(text: &str) -> Result<Vec<IpAddr>, String> {
     text.split(',').map(|word| word.parse().map_err(|_| format!("{word} is no address"))).collect()
 }
 
-/// What is to be done, and what has been.
+/// The work to do, and its progress.
 struct Work {
     pattern: Vec<u8>,
     id: Option<ConnectionId>,
@@ -81,7 +81,7 @@ struct Work {
     has_shut_down: bool,
     echo: bool,
     backlog: Vec<u8>,
-    /// Reading stops once at so many bytes, for so long.
+    /// Reading stops once, after this many bytes, for this long.
     pause: Option<(u64, Duration)>,
     resume_at: Option<Time>,
     begun: Instant,
@@ -304,7 +304,7 @@ fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<boo
                 work.lock().expect("nobody panics with it").pump(&mut host.host, now);
             });
         }
-        // What is to happen so long after the connection is open.
+        // What to do this long after the connection is open.
         let open = {
             let work = work.lock().expect("nobody panics with it");
             work.id.map(|_| work.begun.elapsed()).unwrap_or_default()
@@ -340,7 +340,7 @@ fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<boo
     Ok(report.is_some())
 }
 
-/// A command, with its path if it has one, so many ms after the beginning: `300:delete_address:1`.
+/// A command, perhaps with a path, at this many ms after the beginning: `300:delete_address:1`.
 fn command(text: &str) -> Result<(u64, Command), String> {
     let refusal = || format!("at = {text} is no command of the form MS:NAME:PATH");
     let mut parts = text.split(':');

@@ -29,8 +29,8 @@ impl Live {
         self.heard_at[path.index()] = local;
     }
 
-    /// Both ends have said what they can: the key follows from the key vector of the peer, which this packet
-    /// has brought, and ours.
+    /// Computes the key once both ends have sent their parameters: it follows from the key vector of the
+    /// peer, which this packet has brought, and ours.
     pub(super) fn agree_on_key(&mut self, shared: &[u8], secret: &Secret, packet: &Packet, peers: &[u8]) {
         let Body::Sctp(sctp) = &packet.body else { return };
         let tag = match &sctp.first {

@@ -22,18 +22,18 @@ use crate::route::Route;
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) end: Association,
-    /// By path.
+    /// The routes of the paths.
     pub(super) routes: Vec<Route>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     /// The peer's addresses by the INIT at hand, and its key vector.
     pub(super) listed: Vec<IpAddr>,
     pub(super) listed_key: Vec<u8>,
-    /// What chunks are signed with (RFC 4895 section 6.1); empty before both ends have said what they can.
+    /// The key that signs chunks (RFC 4895 section 6.1); empty until both ends have sent their parameters.
     pub(super) key: Vec<u8>,
     /// Paths whose address at this end is being added or deleted, or was.
     pub(super) changing: BTreeSet<PathId>,
-    /// By path, at which of our addresses its last packet has come.
+    /// For each path, the address of ours to which its last packet came.
     pub(super) heard_at: Vec<IpAddr>,
     /// Addresses of the peer have come or gone.
     pub(super) has_moved: bool,
@@ -48,8 +48,8 @@ pub(super) struct Live {
     pub(super) has_ended: bool,
 }
 
-/// A message that waits for the application takes up so much of the receive buffer at least, on average: what
-/// it costs besides its bytes.
+/// The least share of the receive buffer that a waiting message takes on average, in bytes: its cost besides
+/// its payload.
 const LEAST_PER_MESSAGE: u64 = 256;
 
 /// Messages that wait for the application.
@@ -70,22 +70,22 @@ impl Unread {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// What they take up of the receive buffer, in bytes.
+    /// The space that they take in the receive buffer, in bytes.
     pub(super) fn room(self) -> u64 {
         self.bytes.max(LEAST_PER_MESSAGE * self.messages)
     }
 }
 
-/// What packets of an association, or of none yet, are written with.
+/// What is needed to write the packets of an association, or of none yet.
 pub(super) struct Writing<'a> {
     pub(super) routes: &'a [Route],
     /// All addresses of this end.
     pub(super) own: &'a [IpAddr],
     /// The peer's, where its INIT is answered.
     pub(super) peers: &'a [IpAddr],
-    /// Its key vector.
+    /// The peer's key vector.
     pub(super) peer_key: &'a [u8],
-    /// What chunks are signed with.
+    /// The key that signs chunks.
     pub(super) key: &'a [u8],
     pub(super) outgoing: Option<&'a Outgoing>,
     pub(super) secret: &'a Secret,
@@ -139,12 +139,12 @@ pub(super) fn put(outbox: &mut Outbox, packet: &mut Packet, writing: &Writing<'_
     outbox.push(route, packet.ecn, |out| sctp.emit(packet.path, writing, out));
 }
 
-/// What a datagram is read with: nothing of it is believed yet, so its pieces are places in it.
+/// What is needed to read a datagram. Its content is not trusted yet, so its parts are positions in it.
 pub(super) struct Reading<'a> {
     pub(super) datagram: &'a [u8],
     pub(super) secret: &'a Secret,
     pub(super) staged: Staged,
-    /// Where it comes from.
+    /// The route on which it came.
     pub(super) route: Route,
     /// The association whose tag it has, if there is one.
     pub(super) live: Option<&'a Live>,
@@ -228,7 +228,7 @@ impl Live {
         self.find(|_, route| route.remote == remote)
     }
 
-    /// The same, where the path is part of the association.
+    /// The path to this address of the peer, if it is part of the association.
     pub(super) fn present_path_to(&self, remote: IpAddr) -> Option<PathId> {
         self.find(|path, route| route.remote == remote && self.end.has_path(path))
     }
@@ -256,14 +256,14 @@ impl Live {
         (0..MOST_ADDRESSES as u8).map(PathId).find(is_free)
     }
 
-    /// Which address of ours packets on this path leave from, as far as it is known.
+    /// The address of ours that packets on this path leave from, if it is known.
     pub(super) fn local(&self, path: PathId) -> IpAddr {
         let Route { local, .. } = self.routes[path.index()];
         let heard_at = self.heard_at.get(path.index()).filter(|_| local.is_unspecified());
         heard_at.copied().unwrap_or(local)
     }
 
-    /// Does what the endpoint wants done; `datagram` is the one that it has been given.
+    /// Carries out the endpoint's outputs; `datagram` is the one that it was given.
     pub(super) fn drain(
         &mut self,
         now: Time,
@@ -303,7 +303,7 @@ impl Live {
         Place { address, is_ours }
     }
 
-    /// This address of the peer is gone: what has led there leads to another one.
+    /// Moves paths to this address of the peer, which is gone, to another one.
     fn avoid(&mut self, gone: IpAddr) {
         let Some(other) = self.find(|path, route| route.remote != gone && self.end.has_path(path)) else {
             return;

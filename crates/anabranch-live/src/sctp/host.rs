@@ -27,9 +27,9 @@ use crate::outbox::{Outbox, Transmit};
 use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Stack;
 
-/// As many addresses of a peer are used at most.
+/// The most addresses of a peer that are used.
 pub(super) const MOST_ADDRESSES: usize = 16;
-/// The first of the dynamic ports, which are assigned to nobody (RFC 6335 section 6).
+/// The first of the dynamic ports, which are not assigned (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 /// A key vector with a list of all chunk types is no longer than that, in bytes.
 const MOST_KEY_BYTES: usize = 512;
@@ -40,10 +40,10 @@ const UDP_HEADER: u32 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationId(pub u64);
 
-/// What a host is made with.
+/// The settings of a host.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its addresses; none where the system chooses them.
+    /// Its addresses; empty if the system chooses them.
     pub addresses: Vec<IpAddr>,
     /// The largest IP packet in bytes, on all paths.
     pub mtu: u32,
@@ -51,8 +51,7 @@ pub struct Settings {
     pub is_in_udp: bool,
     /// Associations that peers may have opened at the same time; what comes then is refused.
     pub most_accepted: usize,
-    /// Whether associations let streams begin anew (RFC 6525) and addresses come and go (RFC 5061), where
-    /// their peers do.
+    /// Whether associations can reset streams (RFC 6525) and change addresses (RFC 5061), if their peers can.
     pub offers_extensions: bool,
     /// A secret that this end and its peers share, with which changes of addresses are signed besides what
     /// both ends say of themselves (RFC 4895 section 6.1); empty for none.
@@ -64,7 +63,7 @@ pub struct Settings {
 pub struct Place {
     /// The address.
     pub address: IpAddr,
-    /// Whether it is one of this end.
+    /// Whether the address is one of this end's.
     pub is_ours: bool,
 }
 
@@ -77,7 +76,7 @@ pub struct Outbound {
     pub ppid: u32,
     /// Deliver as soon as it is complete, without regard to order.
     pub unordered: bool,
-    /// How hard to try.
+    /// The message's reliability.
     pub reliability: Reliability,
     /// The message.
     pub bytes: Vec<u8>,
@@ -106,11 +105,11 @@ pub enum Refusal {
     Closed,
     /// The send buffer is full: here it is again, for [`HostEvent::Writable`].
     Full(Outbound),
-    /// It is empty, longer than the send buffer, or for a stream that is not there.
+    /// The message is empty, longer than the send buffer, or for a stream that does not exist.
     Impossible,
 }
 
-/// What a host tells.
+/// The events of a host.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum HostEvent {
@@ -131,7 +130,7 @@ pub enum HostEvent {
     Closed {
         /// Why.
         reason: CloseReason,
-        /// What was counted, under `sctp`.
+        /// The counters, under `sctp`.
         counted: Row,
     },
     /// The association that was asked for is open.
@@ -140,10 +139,10 @@ pub enum HostEvent {
     PathChanged {
         /// The path.
         path: PathId,
-        /// Its state.
+        /// The new state.
         state: PathState,
     },
-    /// Data goes to another address first.
+    /// The primary path leads to another address now.
     PrimaryChanged {
         /// The former primary path.
         from: PathId,
@@ -174,7 +173,7 @@ pub enum HostEvent {
     Writable,
 }
 
-/// A packet that has arrived, and what it was made of.
+/// A packet that has arrived, and the datagram it was parsed from.
 struct Arrival<'a> {
     packet: Box<Packet>,
     route: Route,
@@ -188,7 +187,7 @@ struct Arrival<'a> {
     datagram: &'a [u8],
 }
 
-/// Associations, those who wait for some, and what is to be sent. See the [module](self).
+/// Associations, listeners, and packets to send. See the [module](self).
 #[derive(Debug)]
 pub struct Host {
     pub(super) settings: Settings,
@@ -197,16 +196,17 @@ pub struct Host {
     pub(super) secret: Secret,
     numbers: SecretNumbers,
     streams: Streams,
-    /// By port and by version of IP.
+    /// The listeners by port and version of IP.
     listeners: BTreeMap<(u16, bool), Listener>,
     pub(super) associations: BTreeMap<AssociationId, Live>,
     next_id: u64,
-    /// By verification tag.
+    /// The associations by verification tag.
     by_tag: BTreeMap<u32, AssociationId>,
-    /// By the peer's address, its port and ours: several peers may share these behind one address.
+    /// The associations by the peer's address, its port and ours: several peers may share these behind one
+    /// address.
     pub(super) by_address: ByAddress,
     alarms: Alarms<AssociationId>,
-    /// Those that peers have opened.
+    /// The associations that peers have opened.
     accepted: BTreeSet<AssociationId>,
     /// Peers may open none for the time being.
     is_paused: bool,
@@ -244,7 +244,7 @@ impl Host {
         }
     }
 
-    /// What an association's packets have room for, in bytes with the header of IP.
+    /// The space in an association's packets, in bytes with the IP header.
     pub(super) const fn mtu(&self) -> u32 {
         if self.settings.is_in_udp { self.settings.mtu - UDP_HEADER } else { self.settings.mtu }
     }
@@ -276,13 +276,13 @@ impl Host {
         Ok(listener)
     }
 
-    /// No longer waits for peers at a port; associations stay.
+    /// Stops listening at a port; its associations stay.
     pub fn stop_listening(&mut self, port: u16) {
         self.listeners.retain(|(other, _), _| *other != port);
     }
 
-    /// Whether peers that ask for an association are refused for the time being, because nobody takes note of
-    /// those that there are.
+    /// Whether peers that ask for an association are refused for now, because the application has not taken
+    /// note of the present ones.
     pub const fn pause_accepting(&mut self, is_paused: bool) {
         self.is_paused = is_paused;
     }
@@ -404,9 +404,9 @@ impl Host {
         }
     }
 
-    /// Has outgoing streams begin anew once everything that was sent on them is acknowledged (RFC 6525);
-    /// until then they take no message. [`HostEvent::StreamReset`] or [`HostEvent::StreamResetRefused`] tells
-    /// of each what has become of it.
+    /// Resets outgoing streams once everything that was sent on them is acknowledged (RFC 6525); until then
+    /// they take no message. For each stream, [`HostEvent::StreamReset`] or [`HostEvent::StreamResetRefused`]
+    /// reports the result.
     ///
     /// # Errors
     /// When the association is not open, the peer cannot do that, or a stream is not there: one sentence.
@@ -430,7 +430,7 @@ impl Host {
         Ok(())
     }
 
-    /// The application has read so many messages of what has arrived, which have so many bytes together.
+    /// The application has read this many of the messages that arrived, with this many bytes together.
     pub fn has_read(&mut self, now: Time, id: AssociationId, messages: u64, bytes: u64) {
         if let Some(live) = self.associations.get_mut(&id) {
             live.unread.subtract(messages, bytes);
@@ -484,7 +484,7 @@ impl Host {
         packet.path = path;
         live.incoming.staged = staged;
         if live.incoming.is_full(&live.end) {
-            // As if the network had lost it.
+            // The packet counts as lost in the network.
             live.incoming.staged.clear();
             return;
         }
@@ -544,8 +544,8 @@ impl Host {
         put(&mut self.outbox, &mut reply, &writing);
     }
 
-    /// A peer that restarts has these addresses left of those that it had: the number of the path to the one
-    /// that it writes from.
+    /// Finds which of its former addresses a restarting peer keeps; gives the number of the path to the
+    /// address that it writes from.
     fn restart(&mut self, id: AssociationId, echo: &Packet, from: Route, addresses: &[IpAddr]) -> PathId {
         let mtu = self.mtu();
         let live = self.associations.get_mut(&id).expect("it owns the packet");
@@ -594,9 +594,9 @@ impl Host {
         let ip = version(route.remote);
         let Body::Sctp(sctp) = &mut packet.body else { return };
         if let Chunk::CookieEcho(_) = &sctp.first {
-            // Whoever has a cookie has it from the address that it begins with, and no other address is known
-            // to want the association (RFC 9260 section 5.4). An association that began at another one would
-            // send there what a third party asks for.
+            // A cookie was sent to the address that it begins with, and no other address is known to want the
+            // association (RFC 9260 section 5.4). An association that began with another one could send that
+            // address traffic that a third party asks for.
             if !addresses.contains(&route.remote) {
                 return;
             }
@@ -695,12 +695,12 @@ impl Host {
         }
     }
 
-    /// How many associations there are.
+    /// The number of associations.
     pub fn associations(&self) -> usize {
         self.associations.len()
     }
 
-    /// How many datagrams were no packets of SCTP.
+    /// The number of datagrams that were not packets of SCTP.
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
@@ -765,7 +765,7 @@ impl Stack for Host {
     }
 }
 
-/// By the peer's address, its port and ours.
+/// Associations by the peer's address, its port and ours.
 pub(super) type ByAddress = BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>;
 
 /// An association is not at this address any more.
@@ -778,8 +778,8 @@ pub(super) fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16)
     }
 }
 
-/// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host,
-/// each once, that of its packet included.
+/// The usable addresses among those that a peer lists: only addresses of a single host, each once, and that
+/// of its packet.
 pub(super) fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {

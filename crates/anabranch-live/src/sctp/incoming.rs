@@ -1,5 +1,5 @@
-//! The bytes of what has arrived and has not been delivered: those of the datagram at hand, and fragments and
-//! messages that wait for others.
+//! The bytes of data that has arrived and has not been delivered: those of the current datagram, and
+//! fragments and messages that wait for others.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,18 +9,17 @@ use anabranch_transport::ground::Payload;
 use anabranch_transport::sctp::Association;
 use anabranch_transport::wire::bytes::Piece;
 
-/// At least this many bytes are kept, with what each piece costs, before those that are no longer needed are
-/// looked for.
+/// With fewer bytes, the cost of pieces included, there is no search for those that are no longer needed.
 const LEAST_SWEPT: usize = 256 * 1024;
-/// What a piece costs besides its bytes, roughly.
+/// The approximate cost of a piece besides its bytes.
 const PIECE_COST: usize = 128;
-/// A receive buffer that is full of pieces of 64 bytes costs so many times its size.
+/// The cost of a receive buffer full of pieces of 64 bytes, as a multiple of its size.
 const COST_OF_BUFFER: usize = 1 + PIECE_COST / 64;
 /// Bits for the bytes of a chunk in an offset; the TSN is above them.
 const CHUNK_BITS: u32 = 16;
 
-/// Which fragment of which message an I-DATA chunk is: stream, U bit, Message Identifier and Fragment
-/// Sequence Number.
+/// Identifies the fragment in an I-DATA chunk: stream, U bit, Message Identifier and Fragment Sequence
+/// Number.
 type Fragment = (u16, bool, u32, u32);
 
 /// The pieces of a datagram, as places in it.
@@ -29,12 +28,12 @@ pub(super) type Staged = Vec<(Piece, Range<usize>)>;
 /// Pieces by TSN, which no two that wait have in common.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
-    /// Those of the datagram at hand.
+    /// The bytes of the current datagram.
     pub(super) staged: Staged,
     kept: BTreeMap<u32, Kept>,
     /// The TSNs of fragments that are kept and may alternate with those of other messages.
     fragments: BTreeMap<Fragment, u32>,
-    /// What is kept costs this, in bytes.
+    /// The cost of what is kept, in bytes.
     cost: usize,
     sweep_at: usize,
 }
@@ -119,8 +118,8 @@ impl Incoming {
         Some(kept)
     }
 
-    /// Keeps what of the datagram at hand has not been delivered, and forgets now and then what nobody waits
-    /// for.
+    /// Keeps the data of the current datagram that has not been delivered, and from time to time forgets
+    /// bytes that are no longer needed.
     pub(super) fn keep_staged(&mut self, datagram: &[u8], end: &impl Endpoint) {
         for (piece, range) in std::mem::take(&mut self.staged) {
             let tsn = tsn(piece);
@@ -144,7 +143,7 @@ impl Incoming {
         *self = Self { staged: std::mem::take(&mut self.staged), ..Self::default() };
     }
 
-    /// Forgets what is neither a fragment nor a message that waits: copies, and what was given up.
+    /// Forgets bytes that are neither a fragment nor a waiting message: copies, and data that was given up.
     fn sweep(&mut self, end: &impl Endpoint) {
         let (kept, fragments) = (&mut self.kept, &self.fragments);
         end.payloads_that_wait(&mut |payload| {
@@ -172,8 +171,8 @@ impl Incoming {
         self.sweep_at = 2 * self.cost;
     }
 
-    /// Whether the datagram at hand has to be dropped: it has user data, so many small pieces wait that they
-    /// cost many times the receive buffer, and it has not the one that the others wait for.
+    /// Whether the current datagram has to be dropped: it has user data, the small pieces that wait cost many
+    /// times the receive buffer, and it lacks the chunk that the others wait for.
     pub(super) fn is_full(&self, end: &Association) -> bool {
         let most = LEAST_SWEPT + 2 * COST_OF_BUFFER * end.receive_buffer() as usize;
         let closes_gap =

@@ -19,7 +19,7 @@ use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
 use crate::route::Route;
 
-/// Who a segment is from and for: address and port at this end, and at the peer's.
+/// The addresses and ports of a segment: this end's first, then the peer's.
 pub(super) type Tuple = (IpAddr, u16, IpAddr, u16);
 
 /// A window is no wider than the receive buffer, rounded up to what a shift count can say.
@@ -29,31 +29,31 @@ const WINDOW_SLACK: u64 = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Live<E> {
     pub(super) end: E,
-    /// By path.
+    /// The routes of the paths.
     pub(super) routes: Vec<Route>,
     /// This end's addresses by their identifiers: that of the first subflow is 0 (RFC 8684 section 3.4.1).
     pub(super) own: Vec<IpAddr>,
-    /// What the segments of each path are known by.
+    /// The addresses and ports by which the segments of each path are recognised.
     pub(super) tuples: Vec<Option<Tuple>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     pub(super) mappings: Mappings,
-    /// What names it to its peer, in MPTCP.
+    /// The token by which the peer identifies the connection, in MPTCP.
     pub(super) token: u32,
     /// When the endpoint wants to be woken.
     pub(super) timeout: Time,
-    /// A peer has opened it, and nobody has been told.
+    /// Whether a peer has opened it and the application has not been told yet.
     pub(super) is_unheard: bool,
-    /// How many bytes of what was handed over last were refused.
+    /// How many of the bytes handed over last were refused.
     pub(super) refused: u32,
-    /// Whether the application has been told that it is over.
+    /// Whether the application has been told of the end.
     pub(super) has_ended: bool,
 }
 
-/// What segments are written with.
+/// What is needed to write segments.
 pub(super) struct Writing<'a> {
     pub(super) routes: &'a [Route],
-    /// Where in this end's stream the segment's payload begins, and in its path's.
+    /// The position of the segment's payload in this end's stream, and in its path's.
     pub(super) source: u64,
     pub(super) offset: u64,
     pub(super) outgoing: Option<&'a Outgoing>,
@@ -114,11 +114,10 @@ pub(super) fn put(outbox: &mut Outbox, packet: &Packet, writing: &Writing<'_>) {
     });
 }
 
-/// Where the bytes of a segment are: their position in what the peer sends on a path, and their place in the
-/// datagram.
+/// The position of a segment's bytes in the peer's stream on a path, and their place in the datagram.
 pub(super) type Staged = Option<(u64, Range<usize>)>;
 
-/// What a segment is read with: nothing of it is believed yet, so its bytes stay where they are.
+/// What is needed to read a segment. Its content is not trusted yet, so its bytes stay where they are.
 pub(super) struct Reading<'a, E> {
     pub(super) end: Option<(&'a E, PathId)>,
     pub(super) datagram: &'a [u8],
@@ -171,14 +170,14 @@ impl<E: StreamEnd> Receiving for Reading<'_, E> {
     }
 }
 
-/// Whether a segment may be the peer's, or has to do with opening the connection: what a stranger maps or
-/// announces is not believed.
+/// Whether a segment may come from the peer, or helps to open the connection: mappings and announcements of
+/// strangers are ignored.
 fn is_near(end: &mptcp::Connection, packet: &Packet) -> bool {
     let (Some(segment), Some(subflow)) = (packet.body.tcp(), end.subflow(packet.path)) else { return false };
     segment.flags.has(Flags::SYN) || subflow.is_near(segment)
 }
 
-/// The keys of a connection, its own first; 0 for what is not known.
+/// The keys of a connection, its own first; 0 for an unknown key.
 fn keys(end: &impl StreamEnd) -> [u64; 2] {
     let keys = end.as_multipath().map_or([None; 2], mptcp::Connection::keys);
     keys.map(|key| key.unwrap_or(0))
@@ -222,7 +221,7 @@ impl<E: StreamEnd> Live<E> {
             && is_near(end, &packet)
             && !self.mappings.apply(end, &mut packet, said)
         {
-            // As if the network had lost it.
+            // The segment counts as lost in the network.
             return;
         }
         let Some((position, range)) = staged else {
@@ -239,7 +238,7 @@ impl<E: StreamEnd> Live<E> {
         let Some(place) = place else { return };
         let most = self.end.receive_buffer() + WINDOW_SLACK;
         for (start, end) in wanted {
-            // What is beyond the window, or behind a FIN, is cut off at the end.
+            // Bytes beyond the window, or after a FIN, are cut off at the end.
             let mut taken = end;
             self.end.missing(path, start, end, &mut |from, _| taken = taken.min(from));
             if start < taken {
@@ -254,7 +253,7 @@ impl<E: StreamEnd> Live<E> {
         self.own.iter().position(|other| *other == own).unwrap_or(0) as u8
     }
 
-    /// Does what the endpoint wants done; tells of each SYN that leaves, with its ports.
+    /// Carries out the endpoint's outputs; gives each SYN that leaves, with its ports.
     pub(super) fn drain(
         &mut self,
         now: Time,

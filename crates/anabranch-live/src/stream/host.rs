@@ -28,25 +28,25 @@ use crate::outbox::{Outbox, Transmit};
 use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Stack;
 
-/// The first of the dynamic ports, which are assigned to nobody (RFC 6335 section 6).
+/// The first of the dynamic ports, which are not assigned (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
-/// A connection has so many paths at most.
+/// The most paths of a connection.
 const MOST_PATHS: usize = 8;
 
 /// A connection of a host: its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
-/// What a host is made with.
+/// The settings of a host.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its addresses.
+    /// The host's addresses.
     pub addresses: Vec<IpAddr>,
     /// The largest IP packet in bytes, on all paths.
     pub mtu: u32,
-    /// Connections that peers may have at the same time, those that are being opened included: the oldest of
-    /// these gives way to the next, and where there is none that is not answered.
+    /// How many connections peers may have at the same time, including those that are being opened. The
+    /// oldest of these gives way to a new one; if there is none, the new one is not answered.
     pub most_accepted: usize,
 }
 
@@ -57,7 +57,7 @@ pub enum Refusal {
     Closed,
 }
 
-/// What a host tells.
+/// The events of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostEvent {
@@ -75,7 +75,7 @@ pub enum HostEvent {
     PathChanged {
         /// The path.
         path: PathId,
-        /// Its state.
+        /// The new state.
         state: PathState,
     },
     /// The peer has nothing more to say.
@@ -86,7 +86,7 @@ pub enum HostEvent {
     Writable,
 }
 
-/// A segment that has arrived, and what it was made of.
+/// A segment that has arrived, and the datagram it was parsed from.
 struct Arrival<'a> {
     packet: Box<Packet>,
     route: Route,
@@ -96,14 +96,14 @@ struct Arrival<'a> {
     datagram: &'a [u8],
 }
 
-/// Connections, those who wait for some, and what is to be sent. See the [module](self).
+/// Connections, listeners, and packets to send. See the [module](self).
 #[derive(Debug)]
 pub struct Host<E: StreamEnd> {
     settings: Settings,
     secret: Secret,
     numbers: SecretNumbers,
     streams: Streams,
-    /// By port and by version of IP.
+    /// The listeners by port and version of IP.
     listeners: BTreeMap<(u16, bool), E::Listener>,
     connections: BTreeMap<ConnectionId, Live<E>>,
     next_id: u64,
@@ -111,9 +111,9 @@ pub struct Host<E: StreamEnd> {
     /// Connections of MPTCP, by what names them to their peers.
     by_token: BTreeMap<u32, ConnectionId>,
     alarms: Alarms<ConnectionId>,
-    /// Those that peers have opened.
+    /// The connections that peers have opened.
     accepted: BTreeSet<ConnectionId>,
-    /// Those of them whose peer has not answered our SYN-ACK, the oldest first.
+    /// The connections whose peer has not answered our SYN-ACK, the oldest first.
     half_open: BTreeSet<ConnectionId>,
     events: VecDeque<(ConnectionId, HostEvent)>,
     outbox: Outbox,
@@ -165,7 +165,7 @@ impl<E: StreamEnd> Host<E> {
         Ok(())
     }
 
-    /// No longer waits for peers at a port; connections stay.
+    /// Stops listening at a port; its connections stay.
     pub fn stop_listening(&mut self, port: u16) {
         self.listeners.retain(|(other, _), _| *other != port);
     }
@@ -330,7 +330,7 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// From here on segments between these addresses and ports are those of a path.
+    /// Notes that segments between these addresses and ports belong to a path.
     fn learn(&mut self, id: ConnectionId, path: PathId, tuple: Tuple) {
         let live = self.connections.get_mut(&id).expect("it is there");
         let known = live.tuples[path.index()].replace(tuple);
@@ -349,8 +349,8 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// If there are as many connections as are allowed, the oldest of those that are being opened gives way
-    /// (RFC 4987 section 3.4): its peer has had the most time to answer.
+    /// Makes room for another connection: if the limit is reached, the oldest of those that are being opened
+    /// gives way (RFC 4987 section 3.4), as its peer has had the most time to answer.
     fn make_room(&mut self) {
         if self.accepted.len() >= self.settings.most_accepted
             && let Some(&oldest) = self.half_open.first()
@@ -475,12 +475,12 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// How many connections there are, those in TIME-WAIT included.
+    /// The number of connections, including those in TIME-WAIT.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// How many datagrams were no segments.
+    /// The number of datagrams that were not segments.
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
@@ -498,8 +498,8 @@ impl<E: StreamEnd> Stack for Host<E> {
         let [peer_port, port] = [[a, b], [c, d]].map(u16::from_be_bytes);
         let Route { local, remote, .. } = route;
         if !is_unicast(remote) || self.settings.addresses.contains(&remote) {
-            // RFC 9293 section 3.9.2.3: no address of a peer, or one of this host's own, to which it would
-            // answer itself.
+            // RFC 9293 section 3.9.2.3: the address cannot be a peer's, or is one of this host's own, so that
+            // it would answer itself.
             self.malformed += 1;
             return;
         }

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::ground::Payload;
 
-/// At most this many pieces are kept. An endpoint takes fewer, so that it has not taken what is left out
-/// here.
+/// The most pieces that are kept. An endpoint takes fewer, so it has not taken what is dropped here.
 const MOST_PIECES: usize = 1 << 15;
 
 /// Bytes by their position in the stream, from the first one that has not been delivered.
@@ -17,15 +16,15 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Keeps bytes that the endpoint has taken. Those that are there already, or were delivered before, and
-    /// those that lie `most` behind them or farther, are left out: no endpoint offers a window so wide.
+    /// Keeps bytes that the endpoint has taken. Bytes that are already there or were delivered before are
+    /// left out, and so are bytes at least `most` beyond those, as no endpoint offers such a wide window.
     pub(super) fn put(&mut self, position: u64, bytes: &[u8], most: u64) {
         let end = position.saturating_add(bytes.len() as u64);
         if end <= self.first || end - self.first > most {
             return;
         }
         let mut from = position.max(self.first);
-        // What lies between the pieces.
+        // Fills the gaps between the pieces.
         while from < end {
             let before = self.pieces.range(..=from).next_back();
             let known = before.map_or(0, |(start, piece)| start + piece.len() as u64);

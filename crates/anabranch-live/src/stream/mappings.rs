@@ -1,4 +1,5 @@
-//! What the peer has said of where bytes belong that it sends on a path (RFC 8684 section 3.3.1).
+//! The mappings with which the peer says where the bytes that it sends on a path belong (RFC 8684 section
+//! 3.3.1).
 //!
 //! A mapping may be longer than the segment that it comes with: Linux cuts what it has mapped when a window
 //! has no room for all of it, and says it once. It may also come on a segment that is lost, while another one
@@ -10,23 +11,23 @@ use std::net::IpAddr;
 use anabranch_transport::mptcp::Connection;
 use anabranch_transport::wire::{Body, Packet, mptcp};
 
-/// At most this many mappings of a path are kept: more than full segments fit into any window.
+/// The most mappings of a path that are kept: more than there are full segments in any window.
 const MOST_MAPPINGS: usize = 1 << 14;
-/// At most this many addresses of a peer are known.
+/// The most known addresses of a peer.
 const MOST_ADDRESSES: usize = 8;
 
 /// The mappings of all paths of a connection, and the addresses that its ends know each other by.
 #[derive(Debug, Default)]
 pub(super) struct Mappings {
-    /// By path and by position: the place in the stream and the length.
+    /// For each path, by position on the path: the position in the stream, and the length.
     paths: BTreeMap<u8, BTreeMap<u64, (u64, u32)>>,
-    /// What the peer has announced: identifiers, addresses and ports.
+    /// Announced by the peer: identifiers, addresses and ports.
     pub(super) heard: Vec<(u8, IpAddr, Option<u16>)>,
-    /// Those of them that have not been taken yet.
+    /// The announced addresses that have not been taken yet.
     pub(super) fresh: VecDeque<(u8, IpAddr, Option<u16>)>,
 }
 
-/// What a segment says of that, before it is believed.
+/// The mappings and addresses in a segment, before they are trusted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Said {
     pub(super) mapping: Option<(u64, u64, u32)>,
@@ -34,8 +35,8 @@ pub(super) struct Said {
 }
 
 impl Mappings {
-    /// Takes note of what a segment says, and gives it the mapping that it lacks. False for one that cannot
-    /// be used: what it carries is mapped nowhere yet, or it comes before the peer's key is known.
+    /// Takes note of a segment's mapping and addresses, and adds the mapping that it lacks. Gives false if
+    /// the segment cannot be used: its data has no mapping yet, or it comes before the peer's key is known.
     pub(super) fn apply(&mut self, end: &Connection, packet: &mut Packet, said: Said) -> bool {
         if end.has_fallen_back() {
             return true;
@@ -104,7 +105,7 @@ impl Mappings {
         options.data_position = data_position;
         let mut tcp = segment.clone();
         if covered < payload.length {
-            // What is behind the mapping comes again.
+            // The data after the end of the mapping will be sent again.
             tcp.payload.length = covered;
             tcp.flags = tcp.flags.without(anabranch_transport::wire::tcp::Flags::FIN);
         }

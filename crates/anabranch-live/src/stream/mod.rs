@@ -21,26 +21,25 @@ pub use host::{ConnectionId, Host, HostEvent, Refusal, Settings};
 
 pub use crate::route::Route;
 
-/// What a host asks of the ends of a transport with a stream of bytes, besides what every endpoint is.
+/// What a host needs from the ends of a transport with a stream of bytes, besides the endpoint interface.
 pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
     /// Its settings.
     type Config: Listen<Endpoint = Self, Listener = Self::Listener> + Clone + Send;
 
-    /// What waits for it.
+    /// The listener for such ends.
     type Listener: Listener<Endpoint = Self> + Debug + Send;
 
     /// Settings with these ports: its own and the peer's.
     fn at_ports(config: &Self::Config, ports: [u16; 2]) -> Self::Config;
 
-    /// Where its numbers come from: those that are a function of addresses and ports, or those that nobody
-    /// has had.
+    /// The source of its numbers: those that are a function of addresses and ports, or those that are always
+    /// new.
     fn numbers(by_addresses: SecretNumbers, fresh: SecretNumbers) -> SecretNumbers;
 
-    /// Whether nothing is left of the connection.
+    /// Whether the connection is over completely.
     fn is_closed(&self) -> bool;
 
-    /// Whether this SYN, between the same addresses and ports, begins another connection in the place of this
-    /// one.
+    /// Whether this SYN, between the same addresses and ports, replaces this connection by a new one.
     fn gives_way_to(&self, path: PathId, segment: &Segment) -> bool;
 
     /// The largest window that it offers, in bytes.
@@ -55,7 +54,7 @@ pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
     /// The position in the peer's stream of what this packet carries.
     fn place(&self, packet: &Packet) -> Option<u64>;
 
-    /// Where what this packet carries begins in this end's stream.
+    /// The position in this end's stream of the data that this packet carries.
     fn source(&self, packet: &Packet) -> u64;
 
     /// Several paths, where the transport has them.
@@ -63,7 +62,7 @@ pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
         None
     }
 
-    /// The same, to be looked at.
+    /// The connection of [`Self::multipath`], for reading only.
     fn as_multipath(&self) -> Option<&mptcp::Connection> {
         None
     }

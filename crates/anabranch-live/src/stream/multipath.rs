@@ -1,4 +1,4 @@
-//! What a host asks of ends of MPTCP: several paths, whose segments say where in the stream their bytes
+//! The host's interface for ends of MPTCP: several paths, whose segments tell where in the stream their bytes
 //! belong.
 
 use anabranch_transport::ground::PathId;

@@ -1,4 +1,4 @@
-//! What a host asks of ends of TCP: a path, and on it the stream itself.
+//! The host's interface for ends of TCP: one path, which carries the stream itself.
 
 use anabranch_transport::ground::PathId;
 use anabranch_transport::secret::SecretNumbers;

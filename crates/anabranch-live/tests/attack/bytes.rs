@@ -7,7 +7,7 @@ pub(crate) fn chunk(kind: u8, flags: u8, value: &[u8]) -> Vec<u8> {
     chunk_of_length(kind, flags, 4 + value.len() as u16, value)
 }
 
-/// A chunk of SCTP that says that it is so long.
+/// A chunk of SCTP that claims to have this length.
 pub(crate) fn chunk_of_length(kind: u8, flags: u8, length: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind, flags];
     bytes.extend(length.to_be_bytes());
@@ -70,7 +70,7 @@ impl Segment {
         bytes
     }
 
-    /// What of a segment on the network matters here.
+    /// The fields of a segment on the network that matter here.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let u16_at = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         let u32_at = |at: usize| u32::from(u16_at(at)) << 16 | u32::from(u16_at(at + 2));

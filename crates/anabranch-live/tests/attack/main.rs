@@ -14,7 +14,7 @@ mod world;
 /// Every attack has its row in docs/security.md, and its numbers, and every row is a test.
 #[test]
 fn the_page_has_every_attack() {
-    // Others count what is allocated.
+    // Other tests count allocations at the same time.
     let _alone = world::alone();
     let page = include_str!("../../../../docs/security.md");
     let (page, numbers) = page.split_once("## What it costs").expect("there are numbers");

@@ -77,7 +77,7 @@ attacks! {
     unknown_token,
     /// `MP_JOIN` with the right token and a wrong code.
     wrong_code,
-    /// `ADD_ADDR` with a wrong code, from somebody who sees the numbers.
+    /// `ADD_ADDR` with a wrong code, from an attacker that sees the numbers.
     wrong_address_code,
     /// Options of all kinds on segments whose numbers are not those of the subflow.
     blind_options,
@@ -206,7 +206,7 @@ fn mappings_that_lie(count: usize) -> Numbers {
         to_server(peer.address, &Segment { sequence, options, payload, ..peer.next.clone() })
     });
     assert_lives(&world);
-    // Mappings wait, too, with what they are for.
+    // Mappings wait as well, together with their data.
     numbers.check_within(4 << 20)
 }
 
@@ -221,7 +221,7 @@ fn wrong_checksum(count: usize) -> Numbers {
         });
         let checksum = 1 + world.rng.below(0xfff0) as u16;
         let options = mapping(first_data_sequence(KEY), 1, 100, Some(checksum));
-        // Of all checksums one is right: that of other bytes each time.
+        // Every checksum is valid, but for other bytes.
         let payload: Vec<u8> = (0..100).map(|_| world.rng.bits() as u8).collect();
         to_server(peer.address, &Segment { options, payload, ..peer.next })
     });

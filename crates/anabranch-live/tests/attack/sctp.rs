@@ -42,7 +42,7 @@ pub(crate) mod kind {
     pub(crate) const I_FORWARD_TSN: u8 = 194;
 }
 
-/// A host and what has become of its association with the other one.
+/// A host and the state of its association with the other one.
 pub(crate) struct Talker {
     pub(crate) host: Host,
     id: Option<AssociationId>,
@@ -51,7 +51,7 @@ pub(crate) struct Talker {
     /// Associations that others have opened and that live, the latest last.
     pub(crate) accepted: Vec<AssociationId>,
     pub(crate) endings: usize,
-    /// Its application reads what others send.
+    /// Whether its application reads what others send.
     pub(crate) reads: bool,
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn world_with(more: &str) -> World<Talker> {
     world
 }
 
-/// The transfer goes on, and there is no association besides.
+/// Checks that the transfer goes on, and that there is no other association.
 #[track_caller]
 fn assert_alone(world: &World<Talker>) {
     assert_eq!([CLIENT, SERVER].map(|index| world.ends[index].closed), [None; 2]);
@@ -206,7 +206,7 @@ attacks! {
     /// INIT that breaks the protocol: an ABORT that says why, and nothing is remembered (RFC 9260 section
     /// 3.3.2).
     init_that_is_illegal,
-    /// INIT to a port where nobody waits: an ABORT, no longer than the question.
+    /// INIT to a port without a listener: an ABORT, no longer than the question.
     init_to_nobody,
     /// Chunks that belong to no association.
     out_of_the_blue,
@@ -216,7 +216,7 @@ attacks! {
     wrong_tag,
     /// Cookies that are not this host's, or no longer as they were.
     cookie_forged,
-    /// Addresses that nobody may answer.
+    /// Addresses that must not be answered.
     not_of_one_host,
 }
 
@@ -313,7 +313,7 @@ fn malformed(count: usize) -> Numbers {
     });
     assert_alone(&world);
     assert_eq!(numbers.answers, 0, "none is worth an answer");
-    // Of a chunk that is known and cut off the tag is looked at.
+    // The tag of a known chunk that is cut off is verified.
     let counted = world.ends[SERVER].host.malformed() - before;
     assert!(counted >= count as u64 * 5 / 8, "{counted} were malformed");
     numbers.check()
@@ -328,7 +328,7 @@ fn wrong_tag(count: usize) -> Numbers {
         let tag = match number / 40 % 3 {
             0 => world.rng.bits() as u32,
             1 => right ^ 1 << (number % 32),
-            // The tag of the other direction is wrong, too, where no T bit says so.
+            // The tag of the other direction is also wrong, unless the T bit is set.
             _ => others,
         };
         let mut chunk = any_chunk(number);
@@ -380,7 +380,7 @@ fn not_of_one_host(count: usize) -> Numbers {
     numbers.check()
 }
 
-/// Of whatever an INIT consists, the answer has less than three times its bytes.
+/// Whatever an INIT contains, the answer has less than three times its bytes.
 #[test]
 fn the_answer_to_init_is_no_lever() {
     let _alone = alone();

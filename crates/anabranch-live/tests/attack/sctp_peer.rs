@@ -14,7 +14,7 @@ use crate::world::{CLIENT, FEW, HEADERS, Numbers, SERVER, World, alone, attacks,
 /// The initial TSN of every such peer.
 const TSN: u32 = 1_000;
 
-/// A peer of the attacker's, at an address of its own.
+/// A peer under the attacker's control, at an address of its own.
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
     pub(crate) port: u16,
@@ -123,7 +123,7 @@ attacks! {
     many_answers,
     /// HEARTBEAT ACK with made-up information.
     heartbeat_ack,
-    /// ASCONF, signed by nobody or with a made-up code.
+    /// ASCONF without a signature, or with a made-up code.
     asconf,
     /// Associations without number.
     associations,
@@ -144,7 +144,7 @@ fn cookie_replayed(count: usize) -> Numbers {
 fn cookie_expired(count: usize) -> Numbers {
     let mut world = world();
     let mut peer = Peer::new(stranger(1));
-    // It asks for a life of 49 days more (RFC 9260 section 5.2.6).
+    // It asks for a lifetime longer by 49 days (RFC 9260 section 5.2.6).
     let asks = [words([peer.tag, 100_000, pair(10, 10), TSN]), words([pair(9, 8), u32::MAX])].concat();
     let init = sctp([peer.port, PORT], 0, &[chunk(kind::INIT, 0, &asks)]);
     let cookie = peer.ask_with(&mut world, &init);
@@ -187,7 +187,7 @@ fn an_association_begins_at_the_address_that_asked() {
     let id = *world.ends[SERVER].accepted.last().expect("the cookie is right");
     let (routes, _) = world.ends[SERVER].host.addresses(id).expect("it lives");
     assert_eq!(routes[0].remote, peer.address);
-    // What the server sends goes where the INIT came from; the other address gets heartbeats only.
+    // The server sends data to the address of the INIT; the other address gets only heartbeats.
     for _ in 0..10 {
         let reliability = Reliability::Reliable;
         let message = Outbound { stream: 0, ppid: 0, unordered: false, reliability, bytes: vec![1; 1_000] };
@@ -254,7 +254,7 @@ fn tsn_far_ahead(count: usize) -> Numbers {
     numbers.check_within((512 << 10) + 2 * 16 * (1 << 15))
 }
 
-/// What pieces that wait may cost: many times the receive buffer, however many there are.
+/// What waiting pieces may cost: many times the receive buffer, however many there are.
 const MOST_WAITING: usize = (512 << 10) + (256 << 10) + 16 * BUFFER;
 
 fn fragments_without_end(count: usize) -> Numbers {
@@ -422,7 +422,7 @@ fn many_shutdown_acks() {
 fn heartbeat_ack(count: usize) -> Numbers {
     let mut world = world();
     let mut peer = Peer::new(stranger(1));
-    // It lists an address of somebody else, which is not confirmed before a nonce came back from there.
+    // It lists an unrelated address, which is not confirmed before a nonce came back from there.
     let listed =
         [words([peer.tag, 100_000, pair(10, 10), TSN]), words([pair(5, 8)]), vec![10, 9, 9, 9]].concat();
     let cookie = peer.ask_with(&mut world, &sctp([peer.port, PORT], 0, &[chunk(kind::INIT, 0, &listed)]));
@@ -507,7 +507,7 @@ fn associations(count: usize) -> Numbers {
     numbers.check_within((512 << 10) + MOST_ACCEPTED * (32 << 10))
 }
 
-/// When peers that do not answer any more are gone, so is what was kept for them.
+/// When peers that no longer answer are gone, so is the state kept for them.
 #[test]
 fn nothing_is_left_of_peers_that_are_gone() {
     let _alone = alone();

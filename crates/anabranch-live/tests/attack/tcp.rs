@@ -19,7 +19,7 @@ pub(crate) const MOST_ACCEPTED: usize = 50;
 /// IP's header and TCP's, in bytes, without those of UDP that the world counts.
 const SEGMENT: usize = 20;
 
-/// A host and what has become of its connection with the other one.
+/// A host and the state of its connection with the other one.
 pub(crate) struct Talker<E: StreamEnd> {
     pub(crate) host: Host<E>,
     pub(crate) id: Option<ConnectionId>,
@@ -107,12 +107,12 @@ pub(crate) fn overheard<E: StreamEnd>(world: &World<Talker<E>>, to: usize) -> Se
     Segment::read(&world.heard[to])
 }
 
-/// What the attacker sends to a host in the name of the other one.
+/// A packet of the attacker's to a host, in the name of the other one.
 pub(crate) fn to_host(to: usize, segment: &Segment) -> (usize, IpAddr, Vec<u8>) {
     (to, address(1 - to), segment.emit([address(1 - to), address(to)]))
 }
 
-/// What the attacker sends to the server from an address.
+/// A packet of the attacker's to the server, from an address.
 pub(crate) fn to_server(from: IpAddr, segment: &Segment) -> (usize, IpAddr, Vec<u8>) {
     (SERVER, from, segment.emit([from, address(SERVER)]))
 }
@@ -122,7 +122,7 @@ pub(crate) fn assert_lives<E: StreamEnd>(world: &World<Talker<E>>) {
     assert_eq!([CLIENT, SERVER].map(|index| world.ends[index].closed), [None; 2]);
 }
 
-/// A peer of the attacker's, at an address of its own.
+/// A peer under the attacker's control, at an address of its own.
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
     /// Its next segment to the server, with ACK.
@@ -253,7 +253,7 @@ fn malformed(count: usize) -> Numbers {
     });
     assert_lives(&world);
     let malformed = world.ends[SERVER].host.malformed() - before;
-    // A bit of a port makes it a segment of nobody.
+    // With a changed bit of a port, it is a segment of no connection.
     assert!(malformed >= count as u64 * 9 / 10, "{malformed} of {count}");
     numbers.check()
 }

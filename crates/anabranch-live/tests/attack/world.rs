@@ -21,7 +21,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 pub(crate) const FEW: usize = 1_000;
 /// Packets of the whole attack.
 pub(crate) const MANY: usize = 100_000;
-/// So many of them come in a millisecond.
+/// The number of attack packets in a millisecond.
 const PER_MILLISECOND: usize = 10;
 /// Time to the other end.
 const DELAY: Duration = Duration::from_millis(5);
@@ -58,7 +58,7 @@ pub(crate) fn stranger(number: usize) -> IpAddr {
     IpAddr::from([11, (number >> 16) as u8, (number >> 8) as u8, number as u8])
 }
 
-/// A host and what its application does.
+/// A host, and what its application does.
 pub(crate) trait End {
     type Host: Stack;
 
@@ -73,7 +73,7 @@ pub(crate) trait End {
     fn received(&self) -> u64;
 }
 
-/// What is on its way, by time and order: to whom, from where to where.
+/// The packets in flight by time and order: the receiver, the route, and the bytes.
 type Network = BTreeMap<(Time, u64), (usize, Route, Vec<u8>)>;
 
 /// The hosts and their network.
@@ -86,7 +86,7 @@ pub(crate) struct World<E: End> {
     sent: u64,
     /// The last datagram that came to each host from the other one.
     pub(crate) heard: [Vec<u8>; 2],
-    /// What was sent to others.
+    /// Packets that were sent to other addresses.
     pub(crate) strays: VecDeque<(Route, Vec<u8>)>,
     /// Datagrams that the hosts have sent, and their bytes, to whomever.
     pub(crate) out: [usize; 2],
@@ -108,7 +108,7 @@ impl<E: End> World<E> {
         }
     }
 
-    /// How a datagram from this address arrives at a host.
+    /// The route by which a datagram from this address arrives at a host.
     pub(crate) fn route(&self, to: usize, from: IpAddr) -> Route {
         Route { local: address(to), remote: from, port: self.port }
     }
@@ -171,19 +171,19 @@ impl<E: End> World<E> {
         }
     }
 
-    /// What is on its way is lost.
+    /// Loses all packets in flight.
     pub(crate) fn lose(&mut self) {
         self.network.clear();
     }
 
-    /// What was sent to others since the last call: the bytes of the last one.
+    /// The bytes of the last packet sent to other addresses since the last call.
     pub(crate) fn answer(&mut self) -> Option<Vec<u8>> {
         let last = self.strays.pop_back().map(|(_, bytes)| bytes);
         self.strays.clear();
         last
     }
 
-    /// A transfer that nobody attacks: its queues breathe, and that is all.
+    /// Runs a transfer without an attack: only its queues grow and shrink.
     pub(crate) fn assert_steady(mut self) {
         let _alone = alone();
         let mut most_in = |seconds: u64| {
@@ -246,7 +246,7 @@ impl<E: End> World<E> {
     }
 }
 
-/// What an attack came to.
+/// The results of an attack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     pub(crate) packets: usize,
@@ -257,7 +257,7 @@ pub(crate) struct Numbers {
     pub(crate) answers: usize,
     /// Bytes of answers to a byte of the attack, headers of IP and UDP included.
     pub(crate) amplification: f64,
-    /// What the transfer beside it did in relation to one alone.
+    /// The goodput of the transfer beside it, relative to that of one alone.
     pub(crate) goodput: f64,
 }
 
@@ -267,14 +267,14 @@ impl Numbers {
         self.memory[1].saturating_sub(self.memory[0])
     }
 
-    /// What must hold of every attack: memory as before, and a transfer that goes on.
+    /// Checks what must hold for every attack: memory as before, and a transfer that goes on.
     #[track_caller]
     pub(crate) fn check(self) -> Self {
         // Queues of the transfer breathe.
         self.check_within(512 << 10)
     }
 
-    /// The same with so many bytes that may be held more.
+    /// The same, where this many more bytes may be held.
     #[track_caller]
     pub(crate) fn check_within(self, bytes: usize) -> Self {
         assert!(self.grown() <= bytes, "{self:?}: {} bytes more", self.grown());

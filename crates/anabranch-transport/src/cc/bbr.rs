@@ -30,7 +30,7 @@ use crate::time::{Duration, Time};
 pub struct Config {
     /// Bandwidth-delay products that may be on their way; default 2.
     pub cwnd_gain: f64,
-    /// The smallest round-trip time is measured anew after so long; default 10 s.
+    /// How long the smallest round-trip time is kept before it is measured anew; default 10 s.
     pub min_rtt_window: Duration,
     /// How long the window is held down for that; default 200 ms.
     pub probe_rtt_duration: Duration,
@@ -132,7 +132,7 @@ pub struct Bbr {
     recovery: RecoveryState,
     /// The state at the last acknowledgement.
     previous: Recovery,
-    /// Whether the first round of recovery sends only what was delivered.
+    /// Whether the first round of recovery sends only as much as was delivered.
     conserves: bool,
     round: u64,
     is_round: bool,

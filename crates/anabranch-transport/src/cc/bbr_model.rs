@@ -1,4 +1,4 @@
-//! What both versions of BBR measure and how they pace (Linux's `tcp_bbr.c`, draft-ietf-ccwg-bbr).
+//! What both versions of BBR measure, and how they pace (Linux's `tcp_bbr.c`, draft-ietf-ccwg-bbr).
 //!
 //! Bandwidths are in bytes per second, amounts in bytes.
 
@@ -18,8 +18,8 @@ pub(super) fn bandwidth(sample: &RateSample) -> Option<f64> {
     (!sample.interval.is_zero()).then(|| f64::from(sample.delivered) / sample.interval.as_secs_f64())
 }
 
-/// Of what is outstanding, the bytes that are in the network when the pace lets the next segment out: `burst`
-/// bytes more than now where the flight grows, less what is delivered at `bw` until then (Linux:
+/// The bytes of `outstanding` that will be in the network when the pace lets the next segment out: `burst`
+/// bytes more than now if the flight is to grow, less what is delivered at `bw` until then (Linux:
 /// `bbr_packets_in_net_at_edt`).
 pub(super) fn in_network(event: &AckEvent, outstanding: u32, bw: f64, burst: u64, mss: u64) -> u64 {
     let wait = event.next_departure.saturating_since(event.now).as_secs_f64();
@@ -65,7 +65,7 @@ impl Default for RecoveryState {
 }
 
 impl RecoveryState {
-    /// Whether this event begins something.
+    /// Whether this event starts a new response.
     pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
         match event.kind {
             CongestionKind::FastRetransmit => self.now = Recovery::Fast,
@@ -95,7 +95,7 @@ impl RecoveryState {
     }
 }
 
-/// How much more is acknowledged at once than the bandwidth explains: the window must cover the silence in
+/// How much more is acknowledged at once than the bandwidth explains; the window must cover the silence in
 /// between (Linux: `bbr_update_ack_aggregation`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
@@ -143,7 +143,7 @@ impl Aggregation {
         self.extra[self.index] = self.extra[self.index].max(extra);
     }
 
-    /// What the window should have in addition.
+    /// The extra bytes that the window should have.
     pub(super) fn window(&self, bw: f64) -> u64 {
         self.extra[0].max(self.extra[1]).min((bw * AGGREGATION_MAX) as u64)
     }
@@ -213,7 +213,7 @@ impl Pacing {
         }
     }
 
-    /// Linux: `bbr_set_pacing_rate`. Until the pipe was full once the pace only goes up.
+    /// Linux: `bbr_set_pacing_rate`. Until the pipe has been full once, the pace only goes up.
     pub(super) fn set(&mut self, bw: f64, gain: f64, was_full: bool) {
         let rate = bw * gain * PACING_MARGIN;
         if rate > 0.0 && (was_full || rate > self.rate) {
@@ -228,7 +228,7 @@ impl Pacing {
     }
 }
 
-/// Samples that are low because the control itself held the window down: Linux marks what is sent
+/// Rate samples that are low because the control itself held the window down: Linux marks what is sent
 /// meanwhile as limited by the application.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnLimit {
@@ -237,7 +237,7 @@ pub(super) struct OwnLimit {
 }
 
 impl OwnLimit {
-    /// What is sent from now on until all that is outstanding is delivered.
+    /// Marks what is sent from now on until everything that is outstanding has been delivered.
     pub(super) fn mark(&mut self, delivered: u64, outstanding: u32) {
         if delivered > self.to {
             self.from = delivered;

@@ -85,7 +85,7 @@ impl Config {
     }
 }
 
-/// Linux: `BICTCP_B`: the search goes 1 / B of the way to the maximum.
+/// Linux: `BICTCP_B`: each step of the search covers 1 / B of the distance to the maximum.
 const B: u32 = 4;
 /// Linux: HZ / 32.
 const UPDATE_MS: u64 = 1_000 / 32;
@@ -95,7 +95,7 @@ const UPDATE_MS: u64 = 1_000 / 32;
 pub struct Bic {
     low_window: u32,
     s_max: u32,
-    /// In 1/1024.
+    /// The factor of a reduction, in 1/1024.
     beta: u64,
     fast_convergence: bool,
     smooth_part: u32,
@@ -104,7 +104,7 @@ pub struct Bic {
     last_max: u32,
     /// When, in ms, and for which window `per` was computed.
     last_update: Option<(u64, u32)>,
-    /// One segment more per so many acknowledged ones.
+    /// The window grows by one segment for this many acknowledged ones.
     per: u32,
 }
 
@@ -139,7 +139,7 @@ impl Bic {
             linear
         };
         if self.last_max == 0 {
-            // Without a maximum: at least 5 % per round.
+            // Without a known maximum, the window grows by at least 5 % per round.
             per = per.min(20);
         }
         self.per = self.ratio.map_or(per.max(1), |ratio| ratio.scaled(per));
@@ -226,7 +226,7 @@ mod tests {
         let windows = rounds_after_loss(1_000, 4);
         assert_eq!(windows[0], 799);
         for pair in windows.windows(2) {
-            // One more for each cwnd / 16, rounded down.
+            // The window grows by one for each cwnd / 16, rounded down.
             assert!((16..=17).contains(&(pair[1] - pair[0])), "{windows:?}");
         }
     }

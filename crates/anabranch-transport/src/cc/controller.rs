@@ -74,7 +74,7 @@ macro_rules! controls {
         #[derive(Debug)]
         pub enum Controller {
             $($(#[$doc])* $name(Box<$control>),)*
-            /// One path of several that are controlled together.
+            /// One of several paths that are controlled together.
             Coupled(coupled::Member),
             /// A user's own.
             Custom(Box<dyn CongestionControl + Send>),
@@ -153,7 +153,7 @@ impl Controller {
     }
 }
 
-/// What is asked for every packet and every acknowledgement SCTP's own control answers without a call
+/// SCTP's own control answers directly whatever is asked for every packet and every acknowledgement
 /// (docs/performance.md).
 impl CongestionControl for Controller {
     #[inline]

@@ -100,20 +100,20 @@ pub struct Cubic {
     last_max: f64,
     /// Linux 2.6.20: `loss_cwnd`, whether there was a loss since the beginning or the last timeout.
     had_loss: bool,
-    /// When this epoch began, none after a loss.
+    /// The start of this epoch; `None` after a loss.
     epoch: Option<Time>,
-    /// When the window was last computed, and what it was.
+    /// The time of the last computation of the window, and its result.
     last_update: (Time, u32),
     /// K: the time from the epoch's beginning to the origin, in 1/1024 s.
     k_1024: u64,
-    /// The same in seconds.
+    /// K in seconds.
     k: f64,
     origin: f64,
     /// Segments acknowledged for Reno's estimate.
     acked: u64,
     /// Reno's window (Linux: `tcp_cwnd`, RFC: `W_est`).
     reno: f64,
-    /// One segment more per so many acknowledged ones.
+    /// The window grows by one segment for this many acknowledged ones.
     per: u32,
     /// RFC: the part of the window below one segment.
     fraction: f64,
@@ -172,7 +172,7 @@ impl Cubic {
         if self.rules == Rules::Linux2620 {
             self.per = self.ratio.scaled(self.per);
         } else {
-            // At most half a segment per acknowledged one.
+            // At most half a segment for each acknowledged one.
             self.per = self.per.max(2);
         }
     }
@@ -215,11 +215,11 @@ impl Cubic {
             }
             return if self.had_loss { per } else { 50 };
         }
-        // Without a maximum to aim at: at least 5 % per round.
+        // Without a maximum to aim at, the window grows by at least 5 % per round.
         if self.last_max == 0.0 { per.min(20) } else { per }
     }
 
-    /// Not slower than Reno with the same decrease (RFC 9438 section 4.3).
+    /// Keeps the window at least as large as that of Reno with the same decrease (RFC 9438 section 4.3).
     fn follow_reno(&mut self, cwnd: u32) {
         let scale = 8 * (1024 + self.beta_1024) / 3 / (1024 - self.beta_1024);
         let per_segment = ((u64::from(cwnd) * scale) >> 3).max(1);

@@ -72,14 +72,14 @@ pub struct Htcp {
     config: Config,
     /// Growth in segments per round, in 1/128.
     alpha: u64,
-    /// What is left of the window after a loss, in 1/128.
+    /// The factor of a reduction, in 1/128.
     beta: u64,
-    /// Whether beta may follow the delays: after the first loss with a steady throughput.
+    /// Whether beta may follow the delays, which it does after the first loss with a steady throughput.
     adapts: bool,
-    /// In ms, 0 if there is none.
+    /// The smallest round-trip time in ms; 0 if there is none.
     min_rtt: u64,
     max_rtt: u64,
-    /// When the last loss was recovered from, in ms.
+    /// The end of the last recovery, in ms.
     last_loss: Option<u64>,
     /// While a loss is being recovered from: `last_loss`, `max_rtt` and `old_most` before it.
     undo: Option<(Option<u64>, u64, u64)>,

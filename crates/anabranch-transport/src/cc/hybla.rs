@@ -73,9 +73,9 @@ pub struct Hybla {
     least_srtt: u32,
     /// Times 8.
     rho: u32,
-    /// What is left of the growth, in 1/128 of a segment.
+    /// The fraction of the growth that has not been applied, in 1/128 of a segment.
     cents: u32,
-    /// Whether data was acknowledged already.
+    /// Whether data has been acknowledged.
     started: bool,
 }
 

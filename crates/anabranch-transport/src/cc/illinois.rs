@@ -26,7 +26,7 @@ pub struct Config {
     pub beta_min: f64,
     /// The share of the window that a loss takes at large delay; default 0.5.
     pub beta_max: f64,
-    /// With a smaller window, in segments, it is Reno; default 15.
+    /// The window, in segments, below which it is Reno; default 15.
     pub win_thresh: u32,
     /// Rounds of small delay before the fastest growth; default 5.
     pub theta: u32,
@@ -90,9 +90,9 @@ pub struct Illinois {
     beta_max: u64,
     win_thresh: u32,
     theta: u32,
-    /// In 1/128.
+    /// The increase, in 1/128.
     alpha: u64,
-    /// In 1/64.
+    /// The decrease, in 1/64.
     beta: u64,
     base_rtt: u64,
     max_rtt: u64,
@@ -104,7 +104,7 @@ pub struct Illinois {
     /// selectively included (Linux: `acked`): what ends a recovery counts for a whole window.
     acked: u32,
     acknowledged_to: u64,
-    /// Whether the delay was above the lowest hundredth, and for how many rounds it is below again.
+    /// Whether the delay was above the lowest hundredth, and for how many rounds it has been below again.
     was_above: bool,
     rounds_below: u32,
 }

@@ -22,7 +22,7 @@ use crate::time::{Duration, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "LedbatConfig")]
 pub struct Config {
-    /// Which of the two; default "ledbat".
+    /// The variant; default "ledbat".
     pub variant: Variant,
     /// The queueing delay that it aims at, from 1 ms to 10 s; default 100 ms, the most that RFC 6817 (section
     /// 2.5) allows, of LEDBAT++ 60 ms.
@@ -89,7 +89,7 @@ impl Config {
 /// RFC 6817 section 2.5: `INIT_CWND`, `MIN_CWND` and `ALLOWED_INCREASE` in segments.
 const MIN_WINDOW: u32 = 2;
 const ALLOWED_INCREASE: u32 = 1;
-/// RFC 6817 section 2.5: `CURRENT_FILTER`, at least 4 samples where a round trip has so many.
+/// RFC 6817 section 2.5: `CURRENT_FILTER`, at least 4 samples if a round trip has as many.
 const CURRENT_FILTER: usize = 4;
 
 /// Delays: the smallest of each of the last minutes, and the last few with the time of each.
@@ -118,7 +118,7 @@ impl Delays {
                 }
             }
         }
-        // RFC 6817 section 2.5: none is older than a round trip.
+        // RFC 6817 section 2.5: samples older than a round trip are not used.
         let is_old = |&(at, _): &(Time, Duration)| now.saturating_since(at) > rtt;
         while self.recent.len() >= CURRENT_FILTER || self.recent.front().is_some_and(is_old) {
             self.recent.pop_front();

@@ -1,8 +1,8 @@
 //! Congestion control: how much may be on its way on one path.
 //!
-//! A control hears what happened (acknowledgements, losses, timeouts) and acts only through its
-//! [`SendLimits`]. The interface is in bytes and a segment size; a control that counts segments keeps
-//! them inside.
+//! A control is told what happened (acknowledgements, losses, timeouts) and acts only through its
+//! [`SendLimits`]. The interface is in bytes with a segment size; a control that counts in segments does so
+//! internally.
 
 mod ack_ratio;
 pub mod bbr;
@@ -48,7 +48,7 @@ pub trait CongestionControl: fmt::Debug {
     /// Data was lost, or the path was marked congested.
     fn on_congestion(&mut self, event: &CongestionEvent);
 
-    /// How much may be sent: the only way for a control to act.
+    /// The limits for sending, which are the only way for a control to act.
     fn limits(&self) -> SendLimits;
 
     /// Its variables, for traces.
@@ -58,18 +58,18 @@ pub trait CongestionControl: fmt::Debug {
     /// where the acknowledgements are not selective.
     fn on_duplicate(&mut self, _event: &DuplicateEvent) {}
 
-    /// Nothing was sent on the path for some time.
+    /// Called when nothing was sent on the path for some time.
     fn on_idle(&mut self, _event: &IdleEvent) {}
 
     /// Recovery is over, and everything that was outstanding when it began is acknowledged.
     fn on_recovery_end(&mut self, _event: &RecoveryEndEvent) {}
 
-    /// The last [`CongestionEvent`] was a mistake: nothing had been lost (RFC 3522, RFC 5682). Window and
-    /// threshold go back to what they were.
+    /// Called when the last [`CongestionEvent`] was a mistake: nothing had been lost (RFC 3522, RFC 5682).
+    /// Window and threshold return to their earlier values.
     fn on_undo(&mut self, _event: &UndoEvent) {}
 
-    /// An acknowledgement has arrived; what it says of losses is judged after this, and [`Self::on_ack`]
-    /// follows where data was outstanding (Linux: `pkts_acked`, `in_ack_event`).
+    /// Called when an acknowledgement arrives, before its losses are found; [`Self::on_ack`] follows if data
+    /// was outstanding (Linux: `pkts_acked`, `in_ack_event`).
     fn on_arrival(&mut self, _event: &ArrivalEvent) {}
 
     /// A segment is taken for lost (Linux with BBR, version 3: `skb_marked_lost`).
@@ -80,8 +80,8 @@ pub trait CongestionControl: fmt::Debug {
         LEAST_BURST
     }
 
-    /// Whether the control itself says what may be sent in recovery. The others are held to proportional
-    /// rate reduction (RFC 6937) by a transport that knows it, towards [`ControlState::ssthresh`].
+    /// Whether the control itself sets the limits in recovery. For all others, a transport that knows
+    /// proportional rate reduction (RFC 6937) applies it, towards [`ControlState::ssthresh`].
     fn owns_recovery(&self) -> bool {
         false
     }
@@ -99,7 +99,7 @@ pub trait CongestionControl: fmt::Debug {
 /// Linux: `net.ipv4.tcp_min_tso_segs`.
 const LEAST_BURST: u32 = 2;
 
-/// What a control is built for.
+/// What is needed to build a control.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// Bytes of data in a full segment.
@@ -108,7 +108,7 @@ pub struct Setup {
     pub initial_cwnd: u32,
     /// Whose form of the algorithm, where a setting leaves it open.
     pub rules: Rules,
-    /// What the random choices of a control depend on (BBR: when it probes).
+    /// The seed of a control's random choices (BBR: when it probes).
     pub seed: u64,
 }
 
@@ -129,17 +129,17 @@ pub enum Rules {
 
 /// What an acknowledgement says about one path.
 ///
-/// SCTP leaves what it does not know at its value in [`AckEvent::new`].
+/// A transport leaves unknown values as in [`AckEvent::new`], as SCTP does with several.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each says something else about the acknowledgement")]
 pub struct AckEvent {
-    /// When it arrived.
+    /// The time of its arrival.
     pub now: Time,
     /// Bytes sent on this path that it acknowledges for the first time, selectively or not.
     pub newly_acked: u32,
-    /// The same in segments as the sender counts them for growing its window: with RFC 5681's rule of one
-    /// increase per acknowledgement it is 1.
+    /// The acknowledged segments that count for the window's growth: under RFC 5681's rule of one increase
+    /// per acknowledgement, 1.
     pub segments_acked: u32,
     /// Bytes outstanding on this path before it arrived.
     pub outstanding_before: u32,
@@ -147,7 +147,7 @@ pub struct AckEvent {
     pub outstanding: u32,
     /// Whether the cumulative acknowledgement advanced.
     pub cumulative_advanced: bool,
-    /// What Linux tells `pkts_acked`; SCTP does not know it.
+    /// The values that Linux passes to `pkts_acked`; unknown in SCTP.
     pub cumulative: Option<Cumulative>,
     /// Whether the connection is in fast recovery, or reduces its window for another reason.
     pub in_recovery: bool,
@@ -168,12 +168,12 @@ pub struct AckEvent {
     pub min_rtt: Option<Duration>,
     /// The first byte of the stream that is not acknowledged cumulatively.
     pub acknowledged_to: u64,
-    /// The first byte of the stream that was never sent: what is acknowledged up to here ends a round
-    /// that begins now.
+    /// The first byte of the stream that has not been sent yet: a round that begins now ends when everything
+    /// before it is acknowledged.
     pub sent_to: u64,
-    /// How fast data was delivered.
+    /// The rate at which data was delivered.
     pub rate: Option<RateSample>,
-    /// When the pace lets the next segment out; a time that has passed: at once.
+    /// The time at which the pace lets the next segment out; a time in the past means at once.
     pub next_departure: Time,
 }
 
@@ -204,7 +204,7 @@ impl AckEvent {
     }
 }
 
-/// What an acknowledgement takes off the beginning of what is outstanding.
+/// What an acknowledgement removes from the beginning of the outstanding data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cumulative {
     /// Segments, whether they had been acknowledged selectively before or not.
@@ -215,8 +215,8 @@ pub struct Cumulative {
     pub was_in_recovery: bool,
 }
 
-/// How fast data was delivered between the sending of a segment and its acknowledgement
-/// (draft-ietf-ccwg-bbr section 4.1, as Linux's `rate_sample`).
+/// The rate at which data was delivered between the sending of a segment and its acknowledgement
+/// (draft-ietf-ccwg-bbr section 4.1, Linux's `rate_sample`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateSample {
@@ -226,7 +226,8 @@ pub struct RateSample {
     pub interval: Duration,
     /// All bytes delivered on this path so far, this acknowledgement's included.
     pub total_delivered: u64,
-    /// The same when the segment was sent: a round is over when this passes the total at its beginning.
+    /// The total delivered when the segment was sent: a round is over when this passes the total at the
+    /// round's beginning.
     pub prior_delivered: u64,
     /// Bytes outstanding when the segment was sent, itself included.
     pub outstanding_at_send: u32,
@@ -259,10 +260,10 @@ pub struct ArrivalEvent {
     pub now: Time,
     /// The first byte of the stream that is not acknowledged cumulatively.
     pub acknowledged_to: u64,
-    /// As [`AckEvent::rtt`].
+    /// The same as [`AckEvent::rtt`].
     pub rtt: Option<Duration>,
-    /// Whether it has SACK blocks or marks, or changes the window (Linux: `CA_ACK_SLOWPATH`, not what header
-    /// prediction expects).
+    /// Whether it has SACK blocks or marks, or changes the window, so that header prediction does not expect
+    /// it (Linux: `CA_ACK_SLOWPATH`).
     pub is_special: bool,
 }
 
@@ -300,9 +301,9 @@ impl LostEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CongestionEvent {
-    /// When it was noticed.
+    /// The time at which it was noticed.
     pub now: Time,
-    /// What it is.
+    /// The kind of congestion.
     pub kind: CongestionKind,
     /// Bytes outstanding on this path when it was noticed.
     pub outstanding: u32,
@@ -341,7 +342,7 @@ pub struct DuplicateEvent {
 }
 
 impl DuplicateEvent {
-    /// One that arrives now.
+    /// An acknowledgement that arrives now.
     pub const fn new(now: Time) -> Self {
         Self { now }
     }
@@ -358,7 +359,7 @@ pub struct IdleEvent {
 }
 
 impl IdleEvent {
-    /// Nothing sent for `idle`.
+    /// An event for a path on which nothing was sent for `idle`.
     pub const fn new(idle: Duration, rto: Duration) -> Self {
         Self { idle, rto }
     }
@@ -406,7 +407,7 @@ impl RecoveryEndEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct UndoEvent {
-    /// When it was noticed.
+    /// The time at which it was noticed.
     pub now: Time,
 }
 
@@ -455,18 +456,18 @@ impl SentEvent {
     }
 }
 
-/// How much may be sent.
+/// The limits for sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendLimits {
     /// Congestion window in bytes.
     pub cwnd: u32,
-    /// How fast it may be sent, where the control itself says so; none where the transport paces it as it
-    /// paces any window, or not at all.
+    /// The pacing rate, if the control sets one; `None` if the transport paces as with any window, or not at
+    /// all.
     pub pacing_rate: Option<Rate>,
 }
 
 impl SendLimits {
-    /// A window of `cwnd` bytes without a pace of its own.
+    /// A window of `cwnd` bytes without a pacing rate.
     pub const fn window(cwnd: u32) -> Self {
         Self { cwnd, pacing_rate: None }
     }
@@ -483,7 +484,7 @@ pub struct ControlState {
     pub phase: &'static str,
 }
 
-/// One sentence when a setting, a whole number, is not from `low` to `high`.
+/// Checks that an integer setting is within `low` and `high`; otherwise gives one sentence.
 fn check_count(key: &str, value: u32, low: u32, high: u32) -> Result<(), String> {
     check_range(key, f64::from(value), f64::from(low), f64::from(high))
 }

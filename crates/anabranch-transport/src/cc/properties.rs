@@ -126,8 +126,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// No panic and no overflow (tests check arithmetic), a window of one segment at least and of 1 GiB at
-    /// most, and a pace above zero.
+    /// There is no panic and no overflow (tests check arithmetic), the window is between one segment and 1
+    /// GiB, and the pace is above zero.
     #[test]
     fn every_control_survives_anything(seed: u64, mss in 1_u32..=65_535, segments in 1_u32..=1_000) {
         for config in Config::tcp() {
@@ -158,8 +158,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// The same of all paths of every coupled control, whatever happens on any of them and while they come
-    /// and go.
+    /// The same holds for all paths of every coupled control, whatever happens on any of them, and while
+    /// paths come and go.
     #[test]
     fn every_coupling_survives_anything(
         seed: u64,

@@ -20,7 +20,8 @@ impl Round {
         over
     }
 
-    /// The same, but reaching the end is enough (RFC 8257 section 3.3, RFC 9406 section 4.2).
+    /// Whether this acknowledgement reaches the end of the round (RFC 8257 section 3.3, RFC 9406 section
+    /// 4.2).
     pub(super) fn reached(&mut self, event: &AckEvent) -> bool {
         let over = event.acknowledged_to >= self.end;
         if over {
@@ -41,11 +42,11 @@ pub(super) struct RoundTrips {
     /// Samples in this round.
     pub(super) count: u32,
     round: Round,
-    /// Whether delays mean anything: nothing is missing.
+    /// Whether delays are meaningful, as nothing is missing.
     pub(super) enabled: bool,
 }
 
-/// Linux: no round-trip time is longer.
+/// Linux's value for "no round-trip time", larger than any.
 const NONE: u32 = 0x7fff_ffff;
 
 impl Default for RoundTrips {
@@ -89,7 +90,7 @@ impl RoundTrips {
         self.next_round();
     }
 
-    /// Whether there are enough samples that one of them is not of a delayed acknowledgement.
+    /// Whether there are enough samples to include one without a delayed acknowledgement.
     pub(super) fn suffice(&self) -> bool {
         self.count > 2
     }

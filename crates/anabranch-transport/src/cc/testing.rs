@@ -1,8 +1,8 @@
-//! For tests of congestion controls: events in a row, and a sender over one bottleneck.
+//! Test tools for congestion controls: series of events, and a sender over one bottleneck.
 //!
-//! The sender numbers its packets as QUIC does: a lost one is not sent again, its data goes with the next
-//! one. A packet is lost once one that was sent three later has arrived. So results
-//! depend on the control and the path alone.
+//! The sender numbers its packets as QUIC does: a lost packet is not sent again, and its data goes with the
+//! next one. A packet counts as lost once one that was sent three later has arrived. So results depend only
+//! on the control and the path.
 
 use std::collections::VecDeque;
 
@@ -52,12 +52,12 @@ impl Rounds {
         Self { now: Time::from_secs(1), rtt, acked: 0 }
     }
 
-    /// One round: as many acknowledgements as the window has segments now, spread over the round.
+    /// One round: as many acknowledgements as the window has segments, spread over the round.
     pub(super) fn round(&mut self, control: &mut Controller) {
         self.round_with(control, self.rtt);
     }
 
-    /// The same with measured round-trip times of `measured`.
+    /// One round in which the measured round-trip times are `measured`.
     pub(super) fn round_with(&mut self, control: &mut Controller, measured: Duration) {
         let window = cwnd(control);
         let gap = Duration::from_nanos(self.rtt.as_nanos() / u64::from(window));
@@ -94,7 +94,7 @@ pub(super) struct Path {
     pub(super) rtt: Duration,
     /// Packets that fit, the one being sent included.
     pub(super) buffer: usize,
-    /// Packets are marked when they find so many.
+    /// Packets are marked if they find this many in the queue.
     pub(super) mark_above: usize,
     /// Whether the packet with this number is lost after the queue.
     pub(super) loses: fn(u64) -> bool,
@@ -112,11 +112,11 @@ impl Path {
     }
 }
 
-/// What is remembered of a packet on its way.
+/// The record of a packet on its way.
 struct Packet {
     number: u64,
     sent: Time,
-    /// When its acknowledgement arrives, none if it is lost.
+    /// When its acknowledgement arrives; `None` if the packet is lost.
     answer: Option<Time>,
     marked: bool,
     delivered: u64,

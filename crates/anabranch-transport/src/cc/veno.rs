@@ -18,7 +18,7 @@ use crate::time::{Duration, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "VenoConfig")]
 pub struct Config {
-    /// So many packets in the queue mean congestion, in steps of 1/2; default 3.
+    /// The packets in the queue that mean congestion, in steps of 1/2; default 3.
     pub beta: f64,
 }
 

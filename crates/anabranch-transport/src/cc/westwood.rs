@@ -70,8 +70,8 @@ const INITIAL_RTT_MS: u64 = 20_000;
 #[derive(Debug)]
 pub struct Westwood {
     mss: u64,
-    /// Whether it is 2.6.20's, where the filter rises from zero instead of taking the first measurement as it
-    /// is, and a round-trip time counts from the next acknowledgement on.
+    /// Whether this is the version of 2.6.20, whose filter rises from zero instead of starting with the first
+    /// measurement, and whose round-trip times count from the next acknowledgement on.
     is_of_2620: bool,
     /// Bytes per ms, filtered once (Linux: `bw_ns_est`) and twice (`bw_est`).
     unsmoothed: u64,
@@ -82,7 +82,7 @@ pub struct Westwood {
     /// The cumulative acknowledgement so far (Linux: `snd_una`), and the bytes counted for duplicates of it.
     acknowledged: Option<u64>,
     accounted: u64,
-    /// In ms.
+    /// The last round-trip time in ms.
     rtt: u64,
     rtt_min: u64,
     forget_rtt_min: bool,

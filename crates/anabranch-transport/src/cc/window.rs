@@ -14,13 +14,13 @@ use super::{
 };
 use crate::time::{Duration, Time};
 
-/// No threshold: slow start until the first loss.
+/// The threshold before the first loss: slow start has no limit.
 pub(super) const INFINITE: u32 = u32::MAX;
 
-/// No window is larger, in bytes: what TCP's window field can say (RFC 7323 section 2.3).
+/// The largest window in bytes, which is the most that TCP's window field can express (RFC 7323 section 2.3).
 const MAX_BYTES: u32 = 1 << 30;
 
-/// What steers a window.
+/// The rule that steers a window.
 pub trait Algorithm: fmt::Debug {
     /// Data was acknowledged, in recovery or not (Linux: `pkts_acked`). Before [`Algorithm::grow`].
     fn on_acked(&mut self, _window: &mut Window, _event: &AckEvent) {}
@@ -32,7 +32,7 @@ pub trait Algorithm: fmt::Debug {
     /// The slow-start threshold in segments after this sign of congestion (Linux: `ssthresh`).
     fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32;
 
-    /// An acknowledgement has arrived; what it says of losses is judged after this (Linux: `in_ack_event`).
+    /// Called when an acknowledgement arrives, before its losses are found (Linux: `in_ack_event`).
     fn on_arrival(&mut self, _event: &ArrivalEvent) {}
 
     /// The window's state has changed (Linux: `set_state`).
@@ -41,7 +41,8 @@ pub trait Algorithm: fmt::Debug {
     /// The window has been reduced and recovery is over (Linux: `CA_EVENT_COMPLETE_CWR`).
     fn on_recovered(&mut self, _window: &mut Window) {}
 
-    /// The reduction was a mistake; window and threshold are already what they were (Linux: `undo_cwnd`).
+    /// Called when the reduction was a mistake; window and threshold have their earlier values again (Linux:
+    /// `undo_cwnd`).
     fn on_undo(&mut self, _window: &mut Window) {}
 
     /// The first data after a time without any outstanding is sent, `idle` after the last (Linux:
@@ -51,16 +52,17 @@ pub trait Algorithm: fmt::Debug {
     /// A round-trip time was measured, in the handshake too.
     fn on_rtt(&mut self, _window: &mut Window, _event: &RttEvent) {}
 
-    /// Nothing was sent for longer than the retransmission timeout (Linux: `CA_EVENT_CWND_RESTART`).
+    /// Called when nothing was sent for longer than the retransmission timeout (Linux:
+    /// `CA_EVENT_CWND_RESTART`).
     fn on_restart(&mut self, _window: &mut Window) {}
 }
 
-/// What a window is doing about congestion (Linux: `icsk_ca_state`).
+/// The state of a window's reaction to congestion (Linux: `icsk_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// A timeout has set it to one segment.
     Loss,
-    /// Nothing.
+    /// No reaction is in progress.
     Open,
     /// It is being reduced after a loss or a mark.
     Reducing,
@@ -79,7 +81,7 @@ pub struct Window {
     initial: u32,
     limit: u32,
     slow_start: slow_start::Exit,
-    /// What an undo restores.
+    /// The window and threshold that an undo restores.
     prior_cwnd: u32,
     prior_ssthresh: u32,
 }
@@ -133,7 +135,7 @@ impl Window {
         if used < growth { acked.saturating_sub(used) } else { 0 }
     }
 
-    /// One segment more for each `per` acknowledged ones (Linux: `tcp_cong_avoid_ai`).
+    /// Adds one segment for each `per` acknowledged ones (Linux: `tcp_cong_avoid_ai`).
     pub(super) fn add_one_per(&mut self, per: u32, acked: u32) {
         if self.rules == Rules::Linux2620 {
             // 2.6.20 looked before it counted: one in `per` + 1 acknowledgements.
@@ -146,7 +148,7 @@ impl Window {
             return;
         }
         let per = per.max(1);
-        // The divisor may have become smaller than what has been counted.
+        // The divisor may now be smaller than the count.
         if self.count >= per {
             self.count = 0;
             self.set(self.cwnd.saturating_add(1));
@@ -194,8 +196,9 @@ impl Window {
         }
     }
 
-    /// What `pkts_acked` of Linux is told: what the acknowledgement found, before anything followed from it
-    /// (`tcp_ack`: `tcp_clean_rtx_queue`, then `tcp_fastretrans_alert`). Of SCTP only what followed is known.
+    /// The values that Linux passes to `pkts_acked`: the state that the acknowledgement found, before it had
+    /// any effect (`tcp_ack`: `tcp_clean_rtx_queue`, then `tcp_fastretrans_alert`). For SCTP only the state
+    /// afterwards is known.
     pub(super) fn found_by(&self, event: &AckEvent) -> Cumulative {
         event.cumulative.unwrap_or(Cumulative {
             segments: event.segments_acked,
@@ -237,7 +240,7 @@ impl Window {
 pub struct Windowed<A> {
     window: Window,
     algorithm: A,
-    /// In [`State::Loss`]: what must be acknowledged to leave it, once it is known.
+    /// In [`State::Loss`]: the position that has to be acknowledged to leave it, once that is known.
     loss_ends_at: Option<u64>,
     /// Whether anything was acknowledged cumulatively since the last timeout.
     progressed: bool,
@@ -312,7 +315,8 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
         match event.kind {
-            // Linux, tcp_enter_cwr and tcp_enter_recovery: what is being reduced is not reduced again.
+            // Linux, tcp_enter_cwr and tcp_enter_recovery: a window that is being reduced is not reduced
+            // again.
             CongestionKind::Ecn if self.window.state != State::Open => {}
             CongestionKind::FastRetransmit if self.window.state == State::Reducing => {}
             CongestionKind::Ecn | CongestionKind::FastRetransmit => {

@@ -29,9 +29,9 @@ pub struct Config {
     pub epsilon: u32,
     /// The largest delay of fast mode is 1 / phy of the smallest round-trip time; default 8.
     pub phy: u32,
-    /// After so many rounds in slow mode a loss halves the window; default 16.
+    /// The rounds in slow mode after which a loss halves the window; default 16.
     pub rho: u32,
-    /// After so many rounds in fast mode others count as gone; default 50.
+    /// The rounds in fast mode after which other flows count as gone; default 50.
     pub zeta: u32,
 }
 
@@ -80,13 +80,13 @@ pub struct Yeah {
     queued: u32,
     /// Rounds in slow mode without a break; 0: fast mode.
     slow_rounds: u32,
-    /// What a greedy Reno's window would be at least (Linux: `reno_count`).
+    /// The least window that a greedy Reno would have (Linux: `reno_count`).
     reno_window: u32,
     fast_rounds: u32,
 }
 
 impl Yeah {
-    /// At the end of a round.
+    /// Decides on the mode at the end of a round.
     fn decide(&mut self, window: &mut Window) {
         let (rtt, base) = (u64::from(self.times.min), u64::from(self.times.base));
         let queued = (u64::from(window.cwnd) * (rtt - base) / rtt) as u32;
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(sender.drops, first_drops, "after slow start");
         let skip = Duration::from_secs(20);
         let most = sender.after(skip).map(|sample| sample.cwnd - bdp).fold(0.0, f64::max);
-        // It sees the queue a round late, and grows by ten a round.
+        // It sees the queue a round late, and grows by ten per round.
         assert!((60.0..120.0).contains(&most), "early removal starts at 80 packets: {most}");
         assert!(sender.goodput_after(skip) > 9_900.0);
     }

@@ -1,5 +1,5 @@
-//! Which paths have subflows: joining, addresses that come and go, and backups (RFC 8684 sections 3.2, 3.3.8
-//! and 3.4).
+//! Subflows on paths: joining, addresses that come and go, and backups (RFC 8684 sections 3.2, 3.3.8 and
+//! 3.4).
 
 use super::connection::{Connection, State};
 use super::subflow::Subflow;
@@ -16,7 +16,7 @@ const MOST_ANNOUNCEMENTS: u32 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announcement {
     address: u8,
-    /// When it is said again, and how often it has been.
+    /// When it is announced again, and how often that has happened.
     pub(super) at: Time,
     count: u32,
 }
@@ -31,7 +31,7 @@ impl Connection {
             return Err("addresses: no path is there at first; leave one without `add`".into());
         }
         if self.side == Side::B {
-            // Its addresses do not change.
+            // The addresses of this end do not change.
             return Ok(());
         }
         self.addresses_change = true;
@@ -103,7 +103,7 @@ impl Connection {
         subflow
     }
 
-    /// Whether there is no subflow on this path, so that the peer may open one.
+    /// Whether this path has no subflow, so that the peer may open one.
     pub fn is_free(&self, path: PathId) -> bool {
         self.subflows.get(path.index()).is_some_and(|subflow| subflow.phase == Phase::Closed)
     }
@@ -134,7 +134,7 @@ impl Connection {
         self.repeat_announcements(now);
     }
 
-    /// Says what is due.
+    /// Repeats the announcements that are due.
     pub(super) fn repeat_announcements(&mut self, now: Time) {
         let is_over = !matches!(self.state, State::Established);
         self.announcements.retain(|it| !is_over && (it.at > now || it.count <= MOST_ANNOUNCEMENTS));
@@ -215,7 +215,7 @@ impl Connection {
         }
     }
 
-    /// This end's address on this path has come: the peer hears of it, and a subflow is opened.
+    /// Adds this end's address on this path: announces it to the peer, and opens a subflow.
     #[cold]
     pub(super) fn add_address(&mut self, now: Time, path: usize) {
         self.subflows[path].is_present = true;
@@ -240,7 +240,7 @@ impl Connection {
         }
     }
 
-    /// This end's address on this path goes: nothing leaves from it any more.
+    /// Deletes this end's address on this path: nothing is sent from it any more.
     #[cold]
     pub(super) fn delete_address(&mut self, now: Time, path: usize) {
         let subflow = &mut self.subflows[path];
@@ -252,13 +252,13 @@ impl Connection {
         self.outputs.push_back(Output::Event(Event::AddressDeleted(PathId(path as u8))));
     }
 
-    /// The peer hears of the addresses that have gone, once there is a subflow to say so.
+    /// Tells the peer which addresses have gone, once there is a subflow for it.
     pub(super) fn tell_removed(&mut self, now: Time) {
         while !self.removed.is_empty()
             && let Some(carrier) = self.best_subflow()
         {
             let Some(path) = self.removed.pop() else { return };
-            // One that has come back since is in use.
+            // An address that has come back since then is in use.
             let subflow = &self.subflows[usize::from(path)];
             if !subflow.is_present {
                 let addresses = std::iter::once(subflow.own_address).collect();
@@ -277,7 +277,7 @@ impl Connection {
         self.subflows[path].is_dirty = true;
     }
 
-    /// New data goes on this path, on the others only while it cannot.
+    /// Makes a path the primary one: others carry new data only while it cannot.
     pub(super) fn set_primary(&mut self, path: usize) {
         for (other, subflow) in self.subflows.iter_mut().enumerate() {
             subflow.is_backup = other != path;
@@ -308,7 +308,7 @@ impl Connection {
         self.drain(now, carrier);
     }
 
-    /// The peer has no longer the address of this identifier: what goes there ends.
+    /// Handles the peer's removal of the address with this identifier: subflows to it end.
     fn on_address_removed(&mut self, now: Time, address: u8) {
         for path in 0..self.subflows.len() {
             if self.subflows[path].peer_address == address {

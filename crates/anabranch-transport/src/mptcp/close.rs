@@ -7,7 +7,7 @@ use crate::time::Time;
 use crate::wire::mptcp::{Options, Reset, Signal};
 
 impl Connection {
-    /// Sends `DATA_FIN` on acknowledgements of its own where no data carries it (Linux:
+    /// Sends `DATA_FIN` on acknowledgements of its own if no data carries it (Linux:
     /// `mptcp_check_send_data_fin`).
     pub(super) fn send_data_fin(&mut self, now: Time) {
         if self.sender.has_sent_fin && !self.sender.fin_has_left && !self.sender.is_done() {
@@ -41,7 +41,7 @@ impl Connection {
         self.tell_closed(CloseReason::Shutdown);
     }
 
-    /// Whether only the acknowledgement of our `DATA_FIN` is missing: a peer that is gone is through with the
+    /// Whether only the acknowledgement of our `DATA_FIN` is missing: a peer that has gone has finished the
     /// connection, as in TCP's LAST-ACK.
     pub(super) fn is_through(&self) -> bool {
         self.receiver.has_ended() && self.sender.has_all_data_acknowledged()
@@ -56,9 +56,9 @@ impl Connection {
         }
     }
 
-    /// Nothing has come of waiting: the connection is over. A peer that acknowledges all but our `DATA_FIN`
-    /// may be through with it, and `DATA_FIN` goes on subflows whose TCP connections, idle themselves, do not
-    /// find out that their paths are dead (Linux: `mptcp_should_close`).
+    /// Ends the connection after waiting in vain. A peer that acknowledges all but our `DATA_FIN` may have
+    /// finished with it, and `DATA_FIN` is sent on subflows whose own TCP connections are idle and do not
+    /// notice that their paths are dead (Linux: `mptcp_should_close`).
     #[cold]
     pub(super) fn on_close_timeout(&mut self, now: Time) {
         if self.is_through() {
@@ -89,8 +89,8 @@ impl Connection {
         self.end(reason);
     }
 
-    /// The peer gives the connection up, with an acknowledgement or with a reset: every subflow that there
-    /// still is is reset (RFC 8684 section 3.5).
+    /// Handles the peer's fast close, on an acknowledgement or a reset: every subflow that still exists is
+    /// reset (RFC 8684 section 3.5).
     pub(super) fn on_fast_close(&mut self, now: Time) {
         if self.state != State::Established {
             return;

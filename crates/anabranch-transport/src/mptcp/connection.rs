@@ -30,7 +30,7 @@ use crate::wire::{Body, Packet};
 /// The states of a connection (RFC 8684 sections 3.1 and 3.3.3). A closed end accepts a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// There is none.
+    /// There is no connection.
     Closed,
     /// Both ends' `DATA_FIN` are acknowledged; subflows are being closed.
     Closing,
@@ -50,14 +50,14 @@ pub struct Connection {
     pub(super) side: Side,
     pub(super) ip: IpVersion,
     pub(super) rng: Rng,
-    /// Where keys and nonces come from, if not from `rng`.
+    /// The source of keys and nonces, if it is not `rng`.
     pub(super) secret_numbers: Option<SecretNumbers>,
     pub(super) state: State,
-    /// Whether this end has opened it, and so opens further subflows.
+    /// Whether this end has opened the connection, and so opens further subflows.
     pub(super) is_opener: bool,
     /// Whether the peer is known to have our key, so that it accepts further subflows (RFC 8684 section 3.1).
     pub(super) is_fully_established: bool,
-    /// Whether [`Event::Closed`] has been told of this connection, or nothing is to be told.
+    /// Whether [`Event::Closed`] has been reported for this connection, or nothing is to be reported.
     pub(super) has_closed: bool,
     /// Whether this end may go on sending after the peer's `DATA_FIN`.
     pub(super) half_close: bool,
@@ -73,7 +73,7 @@ pub struct Connection {
     pub(super) receiver: Receiver,
     /// Addresses of this end that belong to no path and that the peer is being told of.
     pub(super) announcements: Vec<Announcement>,
-    /// Whether mappings have checksums, since one of the ends wants them (RFC 8684 section 3.1).
+    /// Whether mappings have checksums, as one of the ends wants them (RFC 8684 section 3.1).
     pub(super) has_checksums: bool,
     /// Paths whose addresses have gone while no subflow could tell the peer.
     pub(super) removed: Vec<u8>,
@@ -88,7 +88,7 @@ pub struct Connection {
     pub(super) last_now: Time,
 }
 
-/// What subflows are built from, now and when paths are added later.
+/// What is needed to build subflows, now and when paths are added later.
 #[derive(Debug)]
 pub(super) struct SubflowSite {
     side: Side,
@@ -156,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// What has been counted so far, in all connections.
+    /// The counters so far, over all connections.
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -166,12 +166,12 @@ impl Connection {
         self.subflows.get(path.index()).map(|subflow| &subflow.tcp)
     }
 
-    /// Whether nothing is left of the connection.
+    /// Whether the connection is over completely.
     pub fn is_closed(&self) -> bool {
         self.has_closed && self.subflows.iter().all(|subflow| subflow.tcp.is_closed())
     }
 
-    /// Whether the application has been told that it is over, or there has been none.
+    /// Whether the application has been told that it is over, or there was no connection.
     pub const fn is_over(&self) -> bool {
         self.has_closed
     }
@@ -181,7 +181,7 @@ impl Connection {
         self.is_opener
     }
 
-    /// Whether it goes on as a connection of TCP.
+    /// Whether it continues as a connection of TCP.
     pub const fn has_fallen_back(&self) -> bool {
         matches!(self.state, State::Fallback(_))
     }
@@ -191,12 +191,12 @@ impl Connection {
         self.parameters.tcp.receive_buffer()
     }
 
-    /// Its key and the peer's; none for what is not known.
+    /// Its own key and the peer's; `None` for an unknown key.
     pub const fn keys(&self) -> [Option<u64>; 2] {
         self.keys
     }
 
-    /// The position that it expects next, and the one that its peer does.
+    /// The position that it expects next, and the one that its peer expects.
     pub const fn data_near(&self) -> [u64; 2] {
         [self.receiver.next, self.sender.unacknowledged]
     }
@@ -245,7 +245,7 @@ impl Connection {
         let flags = segment.flags;
         let begins = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
         if begins && self.subflows[path].tcp.opens_anew(segment) && !self.accept(path, &options, segment) {
-            // RFC 8684 section 3.2: a token that nobody knows is answered by a reset.
+            // RFC 8684 section 3.2: an unknown token is answered by a reset.
             let subflow = &mut self.subflows[path];
             subflow.reset = Some(Reset::MPTCP_ERROR);
             subflow.tcp.out_of_the_blue(segment);
@@ -266,8 +266,7 @@ impl Connection {
             return self.hand_down(now, path, packet);
         }
         if !is_near {
-            // Its mapping counts for nothing, and data without a mapping must not get into the subflow's
-            // stream.
+            // Its mapping is ignored, and data without a mapping must not get into the subflow's stream.
             return;
         }
         if flags.has(Flags::SYN) {
@@ -395,7 +394,7 @@ impl Connection {
         }
     }
 
-    /// After an input: sends what may be sent, and ends what is over.
+    /// After an input: sends what may be sent, and ends subflows and connections that are over.
     pub(super) fn follow_up(&mut self, now: Time) {
         self.drain_all(now);
         self.push(now);
@@ -503,7 +502,7 @@ impl Endpoint for Connection {
         joins || self.subflows.iter().any(|subflow| subflow.tcp.owns_segment(segment))
     }
 
-    /// Keys and nonces are drawn from these numbers, and each subflow draws from a sequence of its own.
+    /// Draws keys and nonces from these numbers, and gives each subflow a sequence of its own.
     fn draw_from(&mut self, mut numbers: SecretNumbers) {
         for subflow in &mut self.subflows {
             subflow.tcp.draw_from(numbers.split_off());
@@ -525,7 +524,7 @@ impl Endpoint for Connection {
         }
         let first = self.sender.unacknowledged;
         each(Payload { offset: first, length: self.sender.written.saturating_sub(first) as u32 });
-        // A subflow sends again what it has sent, though the data has arrived on another one.
+        // A subflow sends its data again even if it has arrived on another one.
         self.subflows.iter().flat_map(Subflow::unacknowledged).for_each(each);
     }
 

@@ -1,4 +1,4 @@
-//! Data that somebody between the ends has changed, so that the checksum of its mapping is wrong (RFC 8684
+//! Data that was changed on its way between the ends, so that the checksum of its mapping is wrong (RFC 8684
 //! section 3.7).
 
 use super::connection::{Connection, State};
@@ -22,8 +22,8 @@ impl Connection {
         subflow.abort(now, Reset::MIDDLEBOX);
     }
 
-    /// What this end has sent on a subflow arrived damaged. Its peer has reset it, or wishes to go on with it
-    /// alone by an infinite mapping.
+    /// Handles the peer's report that data on a subflow arrived damaged. The peer has reset the subflow, or
+    /// wishes to continue with it alone by an infinite mapping.
     #[cold]
     pub(super) fn on_fail(&mut self, now: Time, path: usize) {
         if self.subflows[path].phase == Phase::Closed || self.state != State::Established {

@@ -55,7 +55,7 @@ fn a_damaged_mapping_ends_its_subflow() {
     assert_eq!(closed(&pair), [None; 2]);
 }
 
-/// Where there is none, the connection cannot go on.
+/// Without another subflow, the connection cannot continue.
 #[test]
 fn a_damaged_mapping_of_the_only_subflow_ends_the_connection() {
     let mut pair = Pair::open(&checked(), vec![Wire::default()]);

@@ -143,7 +143,7 @@ fn a_lost_data_acknowledgement_is_asked_for() {
     pair.write(Side::B, 100);
     let end = pair.now + Duration::from_secs(1);
     pair.run_until(end, |pair| pair.log.iter().any(|logged| logged.from == Side::A));
-    // What another end of the subflow would say.
+    // An acknowledgement as the other end of the subflow would send it.
     let acknowledgement = pair.log.iter().find(|logged| logged.from == Side::A).expect("one").tcp.clone();
     inject(&mut pair, Side::B, 0, acknowledgement);
     assert_eq!(pair.end(Side::B).stats().bytes_acknowledged, 0);
@@ -151,7 +151,7 @@ fn a_lost_data_acknowledgement_is_asked_for() {
     assert_eq!(pair.end(Side::B).stats().bytes_acknowledged, 100);
 }
 
-/// The peer talks first: what it sends shows that it knows our key, and is acknowledged at once.
+/// The peer sends first: its data shows that it knows our key, and is acknowledged at once.
 #[test]
 fn the_peer_may_talk_first() {
     let tcp = tcp::Config { ack_every: Some(1), ..tcp::Config::default() };
@@ -213,7 +213,7 @@ fn a_lost_third_segment_of_a_join_is_sent_again() {
     assert!(pair.bytes_on(Side::A, 1) > 100_000);
 }
 
-/// Section 3.2: the answer to it, too, is given again.
+/// Section 3.2: the answer to it is also given again.
 #[test]
 fn a_lost_fourth_segment_of_a_join_is_asked_for_again() {
     let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
@@ -231,7 +231,7 @@ fn a_lost_fourth_segment_of_a_join_is_asked_for_again() {
     assert!(pair.bytes_on(Side::A, 1) > 100_000);
 }
 
-/// Section 3.2: a token that nobody knows is answered by a reset.
+/// Section 3.2: an unknown token is answered by a reset.
 #[test]
 fn a_join_to_an_unknown_connection_is_reset() {
     let never = Config { rejoin: Some(Rejoin::Never), ..rfc() };
@@ -240,7 +240,7 @@ fn a_join_to_an_unknown_connection_is_reset() {
     pair.command(Side::A, Command::Connect);
     pair.write(Side::A, 1);
     pair.run_for(ms(500));
-    // The peer loses all it knows, and nobody hears of it.
+    // The peer loses its state without a notice.
     pair.drop_if = Box::new(|logged| logged.path == 0);
     pair.command(Side::B, Command::Abort);
     pair.run_for(Duration::from_secs(1));
@@ -537,7 +537,7 @@ fn a_priority_may_change_during_a_join() {
     assert_eq!(asked, [true, false]);
 }
 
-/// An end without any address hears so.
+/// An end without any address is told so.
 #[test]
 fn without_an_address_there_is_no_connection() {
     let mut pair = Pair::new(&rfc(), wires(1));
@@ -752,7 +752,7 @@ fn an_end_may_go_on_sending_after_the_peers_data_fin() {
     pair.command(Side::A, Command::Shutdown);
     pair.run_for(Duration::from_secs(1));
     assert!(pair.heard(Side::B, &Event::PeerFinished));
-    // Nothing is missing of what was said so far, and yet nobody is through.
+    // All data sent so far has arrived, but neither end has finished.
     pair.run_for(Duration::from_secs(600));
     assert_eq!((pair.closed(Side::A), pair.closed(Side::B)), (None, None));
     pair.write(Side::B, 300_000);

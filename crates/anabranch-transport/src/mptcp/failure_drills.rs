@@ -32,7 +32,7 @@ fn blackout(config: &Config) -> (Pair, Time) {
     (pair, died)
 }
 
-/// When this end's path 0 came to this state.
+/// When path 0 of this end came to this state.
 fn turned(pair: &Pair, state: PathState) -> Option<Time> {
     let wanted = Event::PathChanged { path: Pair::path(0), state };
     let events = &pair.events[Side::A.index()];
@@ -72,7 +72,7 @@ fn mptcp_pm_nl_subflow_chk_stale_takes_more_intervals_where_more_are_set() {
     assert!((ms(600)..=ms(1_400)).contains(&more), "seven intervals are {more}");
 }
 
-/// Everything that is not acknowledged goes again, also what path 1 has delivered above the gap.
+/// Everything unacknowledged is sent again, including what path 1 has delivered above the gap.
 #[test]
 fn mptcp_retransmit_pending_data_sends_the_whole_queue_again() {
     let (mut pair, _) = blackout(&linux());
@@ -135,7 +135,7 @@ fn mptcp_subflow_get_retrans_takes_an_idle_subflow() {
     assert_eq!(turned(&pair, PathState::PotentiallyFailed), None);
 }
 
-/// A subflow that hears anything again has not failed any more.
+/// A subflow that receives anything again is no longer failed.
 #[test]
 fn mptcp_subflow_active_asks_whether_anything_was_heard() {
     let (mut pair, _) = blackout(&linux());
@@ -183,7 +183,7 @@ fn mptcp_retransmit_pending_data_is_for_every_subflow() {
     assert!(end.sender.has_failed_data());
 }
 
-/// What does not fit into the peer's window is cut at its end.
+/// A piece that does not fit into the peer's window is cut at its end.
 #[test]
 fn mptcp_check_allowed_size_cuts_at_the_end_of_the_window() {
     let sent = |profile| {

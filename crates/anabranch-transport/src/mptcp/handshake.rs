@@ -14,17 +14,17 @@ use crate::wire::tcp::{Flags, MAX_OPTION_BYTES, Segment};
 use crate::wire::{self, Body, Packet};
 
 impl Connection {
-    /// What names the connection to its peer (RFC 8684 section 3.2).
+    /// The token by which the peer identifies the connection (RFC 8684 section 3.2).
     pub(super) fn token(&self) -> Option<u32> {
         self.keys[0].map(token_of)
     }
 
-    /// Our key and the peer's, 0 for what is not known.
+    /// Our key and the peer's, 0 for an unknown one.
     fn own_keys(&self) -> [u64; 2] {
         self.keys.map(|key| key.unwrap_or(0))
     }
 
-    /// The same from the peer's side.
+    /// The peer's key and ours, 0 for an unknown one.
     fn peers_keys(&self) -> [u64; 2] {
         let [own, peers] = self.own_keys();
         [peers, own]
@@ -71,7 +71,7 @@ impl Connection {
         self.close_at = Time::NEVER;
         self.scheduler = self.parameters.scheduler.build();
         for subflow in &mut self.subflows {
-            // What is left of the last connection is over, and nobody is to hear of it again.
+            // The last connection is over, and nothing is reported about it any more.
             subflow.tcp.vanish();
             while !matches!(subflow.tcp.poll_output(self.last_now), Output::Timeout(_)) {}
             subflow.tcp.leave_group();
@@ -123,7 +123,7 @@ impl Connection {
         true
     }
 
-    /// The answer to our SYN. Whether it is that of a peer who goes along.
+    /// Handles the answer to our SYN; gives whether the peer agrees.
     #[cold]
     pub(super) fn take_answer(
         &mut self,
@@ -174,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// What was written and asked of the connection so far is TCP's.
+    /// Hands over to TCP what was written and asked of the connection so far.
     pub(super) fn hand_over(&mut self, now: Time, path: usize) {
         let tcp = &mut self.subflows[path].tcp;
         let mut command = |command| tcp.handle_input(now, Input::Command(command));
@@ -192,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Notes what a segment after the SYN tells of the handshake.
+    /// Notes what a segment after the SYN shows of the handshake's progress.
     pub(super) fn note_progress(&mut self, now: Time, path: usize, options: &Options) {
         let subflow = &mut self.subflows[path];
         if let Some(Handshake::Capable { sender_key, .. }) = options.handshake {
@@ -264,7 +264,7 @@ impl Connection {
         }
     }
 
-    /// A subflow is over before its connection: others carry what it carried.
+    /// Handles the end of a subflow before the connection's: others take over its data.
     pub(super) fn lose(&mut self, path: usize) {
         self.subflows[path].tcp.leave_group();
         self.subflows[path].forget();
@@ -331,7 +331,7 @@ impl Connection {
         let Payload { offset, length } = tcp.payload;
         let mut options = Options { has_checksum: self.has_checksums, ..Options::default() };
         let space = self.parameters.space;
-        // What was cut before the longer acknowledgement keeps the shorter one when it is sent again.
+        // Segments cut before the acknowledgement became longer keep the shorter one when sent again.
         let room = self.site.mtus[path].saturating_sub(self.ip.header_bytes() + tcp.wire_size() + space.data);
         let longer = self.extra_option_bytes().min(room / 4 * 4);
         let mut bytes = match (length, self.answers_at_length) {

@@ -1,12 +1,12 @@
-//! What a connection says of itself, in the form of [`tcp::Info`]: the values of its best subflow, and in
-//! their place those that concern the whole connection.
+//! The connection's information in the form of [`tcp::Info`]: the values of its best subflow, with those that
+//! concern the whole connection in their place.
 
 use super::connection::{Connection, State};
 use crate::tcp;
 
 impl Connection {
-    /// What the connection says of itself now. Numbers of bytes are the connection's, states and windows
-    /// those of the subflow for what concerns the connection; after a fall-back everything is TCP's.
+    /// The connection's information now. Numbers of bytes are the connection's, and states and windows are
+    /// those of the subflow as far as they concern the connection; after a fall-back everything is TCP's.
     pub fn info(&self) -> tcp::Info {
         if let State::Fallback(path) = self.state {
             return self.subflows[path].tcp.info();

@@ -10,7 +10,7 @@ use crate::tcp;
 use crate::tcp::subflow::OptionSpace;
 use crate::units::Bytes;
 
-/// Its buffers and its window on the connection level in bytes: none is ever in the way.
+/// Its buffers and its window on the connection level in bytes, so large that they never limit.
 const BUFFER: u64 = 1 << 30;
 const DATA_WINDOW: u64 = 1 << 40;
 
@@ -36,7 +36,7 @@ impl Config {
         Ok(Parameters {
             receiver: self.receiver.unwrap_or_default(),
             data_window: Some(DATA_WINDOW),
-            // Its options are among the 20 bytes that its subflows have in every segment.
+            // Its options are part of the 20 bytes that its subflows have in every segment.
             space: OptionSpace { data: 0, ack: 0 },
             ..model.resolve()?
         })

@@ -133,7 +133,7 @@ fn received_data_as_cited_has_segments_sent_again_that_are_there() {
     let (duplicates, retransmitted, timeouts) = lossy(Receiver::AsCited, &[0, 9]);
     assert!(duplicates > 0 && retransmitted > 1, "{duplicates} duplicates, {retransmitted} again");
     assert!(timeouts > 0, "a duplicate is not counted, so that only a timeout is left");
-    // Without a loss on the subflow there is nothing to move over.
+    // Without a loss on the subflow there is no gap to move over.
     assert_eq!(lossy(Receiver::AsCited, &[0]), (0, 0, 0));
 }
 

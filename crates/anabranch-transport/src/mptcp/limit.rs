@@ -1,5 +1,5 @@
-//! What holds each subflow of a sender back, and what a receiver waits for, for time accounts. They are read
-//! only where someone asks for them.
+//! What holds each subflow of a sender back, and what a receiver waits for, for time accounts. It is read
+//! only on request.
 
 use super::connection::{Connection, State};
 use super::subflow::Subflow;
@@ -9,7 +9,7 @@ use crate::tcp::subflow::Phase;
 use crate::time::Time;
 
 impl Connection {
-    /// What holds each subflow back now; nothing without a connection.
+    /// What holds each subflow back now; empty without a connection.
     pub(super) fn limits_of_paths(&self, now: Time, limits: &mut Vec<PathLimit>) {
         let backups_wait = self.subflows.iter().any(|it| it.is_usable() && !it.sends_as_backup());
         for (path, subflow) in self.subflows.iter().enumerate() {
@@ -48,14 +48,14 @@ impl Connection {
         }
     }
 
-    /// What waits above a gap, on the connection level and on that of each subflow.
+    /// The data that waits above a gap, on the connection level and on that of each subflow.
     pub(super) fn gap(&self) -> Option<HeadOfLine> {
         let of_subflows = self.subflows.iter().filter_map(|subflow| subflow.tcp.gap());
         let waiting = self.receiver.waiting + of_subflows.map(|gap| gap.waiting).sum::<u64>();
         (waiting > 0).then_some(HeadOfLine { waiting, missing: self.receiver.next })
     }
 
-    /// How the data at this position was sent last.
+    /// The last transmission of the data at this position.
     pub(super) fn sent(&self, position: u64) -> Option<Transmission> {
         let carriers = self.carriers(position)?;
         let path = PathId(*carriers.last()?);

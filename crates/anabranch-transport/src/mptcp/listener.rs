@@ -1,4 +1,4 @@
-//! What waits for connections of MPTCP: RFC 8684 section 3.1. A subflow that joins belongs to its
+//! The listener for connections of MPTCP: RFC 8684 section 3.1. A subflow that joins belongs to its
 //! connection, which [owns](crate::endpoint::Endpoint::owns) it by its token.
 
 use super::config::Config;

@@ -14,7 +14,7 @@ use crate::units::Bytes;
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// Those of a subflow, the connection's buffers included.
+    /// The parameters of a subflow, including the connection's buffers.
     pub(super) tcp: tcp::Parameters,
     pub(super) scheduler: scheduler::Config,
     pub(super) coupling: coupled::Config,
@@ -60,7 +60,7 @@ impl Config {
         tcp.send_buffer = size(self.send_buffer, pick(1 << 20, 4 << 20));
         tcp.receive_buffer = size(self.receive_buffer, pick(1 << 20, 6 << 20));
         let tcp = tcp.resolve().map_err(|error| {
-            // Its control is a key of ours.
+            // The control is one of our own keys.
             if error.starts_with("cc.") { error } else { format!("tcp.{error}") }
         })?;
         let scheduler = self.scheduler.clone().unwrap_or(if linux {
@@ -147,7 +147,7 @@ impl Config {
 }
 
 impl Parameters {
-    /// Whether an endpoint with a path per MTU (bytes, IP header included) can have these settings.
+    /// Whether an endpoint with one path for each MTU (bytes, IP header included) can have these settings.
     ///
     /// # Errors
     /// One sentence that names the key, the value found and what is allowed.

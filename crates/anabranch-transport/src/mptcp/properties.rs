@@ -79,7 +79,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                         timestamps: Some(timestamps),
                         pacing: Some(pacing),
                         mss,
-                        // Given up never, so that what is lost is lost on the way only.
+                        // The connection is never given up, so data is lost only on the way.
                         retries: Some(1_000),
                         syn_retries: Some(1_000),
                         rto_max: Some(ms(3_000)),
@@ -99,12 +99,12 @@ fn any_config() -> impl Strategy<Value = Config> {
         )
 }
 
-/// What happens at some time after the beginning.
+/// An event at some time after the beginning.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A path dies, if another one lives.
     Kill(usize),
-    /// An address goes, and comes back after what was said of it has arrived or was lost.
+    /// An address goes, and comes back once the announcement of its removal has arrived or was lost.
     Move(usize),
     Pause(Side),
     Prefer(usize),
@@ -127,7 +127,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One connection: what happens happens, and then one end closes or both do.
+/// Runs a connection: the steps happen, and then one end closes or both do.
 fn converse(pair: &mut Pair, steps: &[(u64, Step)], closers: &[Side]) -> Result<(), TestCaseError> {
     pair.start_over();
     pair.command(Side::A, Command::Connect);

@@ -11,7 +11,7 @@ use crate::tcp::MOST_RUNS;
 use crate::time::Time;
 use crate::wire::mptcp::Options;
 
-/// What has arrived. Positions are those of the peer's stream.
+/// The data that has arrived. Positions are those of the peer's stream.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     /// The position that is expected next; `DATA_FIN` takes one.
@@ -87,7 +87,7 @@ impl Receiver {
             let first = self.runs.partition_point(|run| run.1 < start);
             let last = first + self.runs[first..].partition_point(|run| run.0 <= end);
             if first == last && self.runs.len() >= MOST_RUNS {
-                // As with what lies beyond the window, the peer sends it again.
+                // The peer sends it again, like data beyond the window.
                 return 0;
             }
             let touched = &self.runs[first..last];
@@ -99,8 +99,8 @@ impl Receiver {
         length - (self.next + self.waiting - before)
     }
 
-    /// The window to advertise in bytes. Its right edge moves when that gives the peer something worth
-    /// sending, and never back (RFC 9293 section 3.8.6.2.2).
+    /// The window to advertise in bytes. Its right edge moves only if that gives the peer room worth using,
+    /// and never back (RFC 9293 section 3.8.6.2.2).
     fn window(&mut self, buffer: u64, mss: u32, scale: u8) -> u64 {
         let free = buffer.saturating_sub(self.unread).min(65_535 << scale);
         let edge = self.next + (free >> scale << scale);
@@ -125,9 +125,9 @@ impl Connection {
         self.parameters.data_window.unwrap_or(window)
     }
 
-    /// With receiver `as_cited`, before a packet goes to its subflow: whether it fills the gap of the
-    /// connection, so that it moves its subflow over what waits there, and afterwards the others too (model:
-    /// `ReceivedData`).
+    /// For the receiver `as_cited`, before a packet goes to its subflow: whether it fills the gap of the
+    /// connection, so that it moves its subflow past the data that waits there, and afterwards the others as
+    /// well (model: `ReceivedData`).
     pub(super) fn prepare_receiver(&mut self, path: usize, options: &Options) -> bool {
         if self.parameters.receiver == config::Receiver::Textbook {
             return false;
@@ -154,7 +154,7 @@ impl Connection {
             let Some((data, taken)) = self.subflows[path].deliver(length) else { break };
             length -= taken;
             if self.is_beyond_window(data + u64::from(taken)) {
-                // Linux, mptcp_data_queue_ofo: what there is no room for is dropped.
+                // Linux, mptcp_data_queue_ofo: data without room is dropped.
                 continue;
             }
             self.stats.duplicate_bytes_received += self.receiver.insert(data, data + u64::from(taken));
@@ -205,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Gives the application what it has not read.
+    /// Gives the application the data that it has not got yet.
     fn deliver(&mut self) {
         let length = std::mem::take(&mut self.receiver.unread);
         if length > 0 {
@@ -216,8 +216,8 @@ impl Connection {
         }
     }
 
-    /// The application reads again: the peer hears of the room if that has at least doubled (Linux:
-    /// `mptcp_cleanup_rbuf`), on every subflow, since any of them may lose it.
+    /// Resumes reading: the peer is told of the room if that has at least doubled (Linux:
+    /// `mptcp_cleanup_rbuf`), on every subflow, since any of them may lose the message.
     pub(super) fn resume_reading(&mut self, now: Time) {
         self.receiver.is_paused = false;
         if self.receiver.unread == 0 {
@@ -228,7 +228,7 @@ impl Connection {
             self.outputs.push_back(Output::Event(Event::PeerFinished));
         }
         let before = self.receiver.edge.saturating_sub(self.receiver.next);
-        // Where windows are not scaled, no field says more than 65,535.
+        // Without window scaling, a window field cannot exceed 65,535.
         let scales = self.subflows.iter().filter(|subflow| subflow.is_open()).map(|it| it.tcp.own_scale());
         let largest = u64::from(u16::MAX) << scales.max().unwrap_or(0);
         let after = self.parameters.tcp.receive_buffer().min(largest);

@@ -16,7 +16,7 @@ const JIFFY: Duration = Duration::from_millis(1);
 /// The interval doubles so often for a `DATA_FIN` (Linux: `mptcp_set_datafin_timeout`, `TCP_RTO_MAX` over
 /// `TCP_RTO_MIN`).
 const MOST_DOUBLINGS: u32 = 9;
-/// A backup helps out after so many intervals in which no other subflow heard anything (Linux:
+/// After this many intervals in which no other subflow received anything, a backup is used (Linux:
 /// `mptcp_subflow_get_retrans`).
 const BACKUP_AFTER: u32 = 2;
 /// What is sent again together: the data that Linux keeps in one fragment of 32 KiB, which begins with a
@@ -94,8 +94,9 @@ impl Connection {
         }
     }
 
-    /// How long the connection waits: until the last of the timers of subflows that have not been silent for
-    /// an interval (Linux: `mptcp_timeout_from_subflow`, `__mptcp_set_timeout`). Less than a jiffy is none.
+    /// The interval of the connection's timer: up to the last of the timers of subflows that have not been
+    /// silent for an interval (Linux: `mptcp_timeout_from_subflow`, `__mptcp_set_timeout`). Less than a jiffy
+    /// counts as none.
     fn interval(&self, now: Time) -> Duration {
         let heard = self.subflows.iter().filter(|it| it.is_established() && it.silent_intervals == 0);
         let left = heard.filter_map(|subflow| subflow.tcp.time_to_timer(now)).max();
@@ -119,7 +120,7 @@ impl Connection {
             if is_sent_again {
                 self.stats.timeouts += 1;
             } else if self.subflows.iter().all(is_idle) {
-                // It has arrived, and the data acknowledgement was lost: on idle subflows no other one is to
+                // The data has arrived, and its acknowledgement was lost: on idle subflows no other one will
                 // come.
                 self.stats.timeouts += 1;
                 self.ask_all(now);
@@ -133,21 +134,21 @@ impl Connection {
         }
     }
 
-    /// The first piece goes on a subflow with nothing to do. Whether there is one.
+    /// Sends the first piece again on a subflow with nothing to do; gives whether there is one.
     fn send_first_again(&mut self) -> bool {
         let is_idle = |subflow: &Subflow| subflow.is_usable() && subflow.tcp.is_idle();
         let does = self.parameters.reinjection && self.subflows.iter().any(is_idle);
         if does {
-            // What a subflow has delivered may be needed on it again.
+            // Data that a subflow has delivered may have to be sent on it again.
             let subflows = &self.subflows;
             self.sender.send_first_again(|carrier| is_idle(&subflows[usize::from(carrier)]));
         }
         does
     }
 
-    /// An interval without an acknowledgement on the connection level is over: the first fragment goes on the
-    /// first subflow with nothing to do, on a backup only if no other subflow hears anything (Linux:
-    /// `__mptcp_retrans`, `mptcp_subflow_get_retrans`). Whether there is such a one.
+    /// Handles an interval without an acknowledgement on the connection level: the first fragment is sent on
+    /// the first subflow with nothing to do, and on a backup only if no other subflow receives anything
+    /// (Linux: `__mptcp_retrans`, `mptcp_subflow_get_retrans`). Gives whether there is such a subflow.
     fn end_interval(&mut self) -> bool {
         let (mut regular, mut backup, mut least) = (None, None, u32::MAX);
         for path in 0..self.subflows.len() {
@@ -169,7 +170,7 @@ impl Connection {
         self.sender.send_first_again_on(path, FRAGMENT_BYTES)
     }
 
-    /// Counts the intervals in which a subflow with data outstanding hears nothing (Linux:
+    /// Counts the intervals in which a subflow with data outstanding receives nothing (Linux:
     /// `mptcp_pm_subflow_chk_stale`).
     fn note_silence(&mut self, path: usize) {
         let subflow = &mut self.subflows[path];
@@ -204,7 +205,7 @@ impl Connection {
     pub(super) fn note_failure(&mut self, path: usize) {
         let subflow = &mut self.subflows[path];
         let fails = match self.parameters.stale_counts {
-            // Linux, mptcp_subflow_active: until it hears anything.
+            // Linux, mptcp_subflow_active: the failure lasts until it receives anything.
             StaleCounts::Intervals => subflow.has_failed && subflow.tcp.heard_at() == subflow.silent_since,
             StaleCounts::Timeouts => subflow.tcp.timeouts() >= self.parameters.stale_after,
         };
@@ -229,7 +230,7 @@ impl Connection {
             if self.counts_intervals() {
                 self.sender.send_all_again();
             } else {
-                // RFC 8684 section 3.3.6: what it carried last.
+                // RFC 8684 section 3.3.6: the data that the subflow carried last.
                 let is_concerned = |chunk: &Chunk| chunk.carriers.last() == Some(&(path as u8));
                 self.sender.send_again_where(is_concerned);
             }

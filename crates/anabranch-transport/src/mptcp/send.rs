@@ -1,5 +1,5 @@
-//! Sending on the connection level: which data goes on which subflow, what is sent again on another one, and
-//! when (RFC 8684 sections 3.3.5 to 3.3.8; Raiciu et al. 2012, section 4.2).
+//! Sending on the connection level: which data is sent on which subflow, what is sent again on another one,
+//! and when (RFC 8684 sections 3.3.5 to 3.3.8; Raiciu et al. 2012, section 4.2).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,8 +14,8 @@ use crate::path::scheduler::{Decision, PathView, Pending, Scheduler as _};
 use crate::tcp::config::Nagle;
 use crate::time::{Duration, Time};
 
-/// What the third segment's option takes more in the first segment with data (RFC 8684 section 3.1: 22 bytes,
-/// padded).
+/// How much longer the third segment's option is in the first segment with data (RFC 8684 section 3.1: 22
+/// bytes, padded).
 const CAPABLE_WITH_DATA_BYTES: u32 = 24;
 /// Linux: `TCP_MSS_DEFAULT`.
 const DEFAULT_MSS: u64 = 536;
@@ -35,12 +35,12 @@ impl Chunk {
     }
 }
 
-/// What is to be sent and what may be. Positions are those of our stream, counted from 0; `DATA_FIN` follows
-/// the last byte.
+/// The data to send, and the limits for it. Positions are those of our stream, counted from 0; `DATA_FIN`
+/// follows the last byte.
 #[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
 #[derive(Debug)]
 pub(super) struct Sender {
-    /// What the peer has acknowledged on the connection level.
+    /// The position up to which the peer has acknowledged on the connection level.
     pub(super) unacknowledged: u64,
     /// The next position to send.
     pub(super) next: u64,
@@ -51,33 +51,33 @@ pub(super) struct Sender {
     edge: u64,
     /// The largest window that was ever offered.
     max_window: u64,
-    /// Whether the application writes no more: `DATA_FIN` follows.
+    /// Whether the application has finished writing, so that `DATA_FIN` follows.
     pub(super) is_finished: bool,
     pub(super) has_sent_fin: bool,
     /// A segment has told of it since it was last due.
     pub(super) fin_has_left: bool,
     /// Whether the application waits for room.
     pub(super) has_refused: bool,
-    /// What was sent and is not acknowledged, in order.
+    /// The pieces that were sent and are not acknowledged, in order.
     chunks: VecDeque<Chunk>,
-    /// Where the chunks begin that are to be sent again on another subflow.
+    /// The starts of the chunks that have to be sent again on another subflow.
     again: BTreeSet<u64>,
-    /// What begins before this position goes again on this subflow, whatever the scheduler says.
+    /// Data before this position is sent again on this subflow, whatever the scheduler says.
     aim: Option<(u8, u64)>,
     /// The end of the last piece that was not a full segment (Minshall).
     small_end: u64,
     /// The connection's retransmission timer, which also probes a closed window.
     pub(super) timer: Time,
-    /// Its expiries in a row.
+    /// The timer's consecutive expiries.
     pub(super) expiries: u32,
-    /// How long it runs where it does not follow from the expiries (Linux: `timer_ival`).
+    /// The timer's length if it does not follow from the expiries (Linux: `timer_ival`).
     pub(super) interval: Duration,
     /// The timer is to start again, since more has been acknowledged.
     pub(super) has_progress: bool,
-    /// Whether the application has written since data was handed out.
+    /// Whether the application has written since data was last handed out.
     pub(super) has_new: bool,
-    /// Since when the peer's window has held data back, and how long it did before, in earlier connections
-    /// too.
+    /// Since when the peer's window has held data back, and for how long it did before, including earlier
+    /// connections.
     blocked_since: Option<Time>,
     blocked: Duration,
 }
@@ -108,7 +108,7 @@ impl Sender {
         }
     }
 
-    /// The sender of the next connection, which goes on counting for how long this one was blocked.
+    /// The sender of the next connection, which continues this one's count of the time it was blocked.
     pub(super) fn renewed(&self, now: Time) -> Self {
         Self { blocked: self.blocked_until(now), ..Self::new() }
     }
@@ -209,7 +209,7 @@ impl Sender {
         }
     }
 
-    /// How long the peer's window has held data back so far.
+    /// For how long the peer's window has held data back so far.
     pub(super) fn blocked_until(&self, now: Time) -> Duration {
         self.blocked + self.blocked_since.map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
@@ -296,7 +296,7 @@ impl Connection {
         self.start_timer(now);
     }
 
-    /// What the scheduler may choose from; these subflows have no room.
+    /// The scheduler's choices; the subflows in `without` have no room.
     fn choice(&mut self, now: Time, without: &[u8]) -> Choice {
         let mut choice = Choice { views: SmallVec::new(), limits: SmallVec::new() };
         for (path, subflow) in self.subflows.iter_mut().enumerate() {
@@ -394,7 +394,7 @@ impl Connection {
         }
     }
 
-    /// Whether less than a full segment waits for more.
+    /// Whether less than a full segment waits for more data.
     fn nagle_waits(&self) -> bool {
         let sender = &self.sender;
         let is_idle = sender.unacknowledged == sender.next;
@@ -493,7 +493,7 @@ impl Connection {
         true
     }
 
-    /// Reduces the window of a subflow that is slower than this, once in a round-trip time of its own.
+    /// Reduces the window of a subflow that is slower than this, at most once in its own round-trip time.
     fn penalise(&mut self, now: Time, holder: usize, faster: Option<Duration>) {
         let Subflow { tcp, penalised_at, .. } = &mut self.subflows[holder];
         let Some(srtt) = tcp.srtt() else { return };
@@ -506,8 +506,8 @@ impl Connection {
         }
     }
 
-    /// A subflow is over: what it carried, and no other one that works, must be sent again, or else it never
-    /// arrives. Linux sends everything again (`__mptcp_close_ssk`).
+    /// Handles the end of a subflow: data that it carried, and no other working one, must be sent again, or
+    /// it would never arrive. Linux sends everything again (`__mptcp_close_ssk`).
     pub(super) fn take_from(&mut self, path: usize) {
         let Self { sender, subflows, parameters, .. } = self;
         for chunk in &mut sender.chunks {
@@ -528,7 +528,7 @@ impl Connection {
         }
     }
 
-    /// Nothing is on its way and the peer's window has no room for the next piece: as much as fits is sent,
+    /// If nothing is in flight and the peer's window has no room for the next piece, sends as much as fits,
     /// or else a probe (RFC 9293 section 3.8.6.1, on the connection level).
     pub(super) fn probe_window(&mut self, now: Time) {
         let Some(path) = self.best_subflow() else { return };
@@ -550,7 +550,7 @@ impl Connection {
         self.sender.unsent() > 0 || !self.sender.again.is_empty()
     }
 
-    /// What keeps waiting data from a subflow that has room, in the order in which [`Self::push`] asks.
+    /// What keeps waiting data from a subflow that has room, checked in the same order as in [`Self::push`].
     pub(super) fn limit_of_waiting(&self, subflow: &Subflow) -> LimitedBy {
         let sender = &self.sender;
         if sender.again.is_empty() {

@@ -1,4 +1,4 @@
-//! What an endpoint counts on the connection level; subflows count for themselves.
+//! The counters of an endpoint on the connection level; subflows have counters of their own.
 
 use crate::report::Report;
 
@@ -12,7 +12,7 @@ pub struct Stats {
     pub subflows: u64,
     /// Subflows that ended before the connection did.
     pub subflows_lost: u64,
-    /// Times that a subflow failed: so many timeouts in a row.
+    /// How often a subflow failed after too many timeouts.
     pub subflows_failed: u64,
     /// Connections that went on as plain TCP.
     pub fallbacks: u64,

@@ -1,4 +1,4 @@
-//! One subflow: a TCP connection on one path, and what its stream means on the connection level.
+//! A subflow: a TCP connection on one path, and the place of its stream on the connection level.
 
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::{Reset, Signal};
 
-/// At most this many mappings wait for their data. That is more than full segments fit into any window, and
-/// bounds what a peer that maps single bytes may cost.
+/// The most mappings that wait for their data. That is more than there are full segments in any window, and
+/// bounds the cost of a peer that maps single bytes.
 const MOST_MAPPINGS: usize = 1 << 16;
 
 /// A run of a subflow's stream and its place on the connection level (RFC 8684 section 3.3.1).
@@ -30,12 +30,12 @@ impl Mapping {
     }
 }
 
-/// One subflow, or the path for one.
+/// A subflow, or the path for one.
 #[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
 #[derive(Debug)]
 pub(super) struct Subflow {
     pub(super) tcp: tcp::Connection,
-    /// How far it has come, as far as the connection has taken note.
+    /// The phase that the connection has taken note of.
     pub(super) phase: Phase,
     /// Why its TCP connection ended.
     pub(super) ended: CloseReason,
@@ -55,7 +55,8 @@ pub(super) struct Subflow {
     pub(super) is_present: bool,
     /// Whether this end sends here only while nothing else is usable.
     pub(super) is_backup: bool,
-    /// What this end asks of the peer, what it has told it of that, and what the peer asks of this end.
+    /// What this end asks of the peer, what it has told the peer about it, and what the peer asks of this
+    /// end.
     pub(super) asks_backup: bool,
     pub(super) told_backup: bool,
     pub(super) is_asked_backup: bool,
@@ -69,15 +70,15 @@ pub(super) struct Subflow {
     pub(super) is_up: bool,
     /// Whether there is output to be taken.
     pub(super) is_dirty: bool,
-    /// What was sent and is not acknowledged on the subflow.
+    /// Mappings of data that was sent and is not acknowledged on the subflow.
     sent: VecDeque<Mapping>,
-    /// What arrived and waits on the subflow for what comes before it.
+    /// Mappings of data that arrived and waits on the subflow for earlier data.
     received: VecDeque<Mapping>,
     /// The position up to which the subflow's stream has been taken.
     delivered: u64,
-    /// What the next segment without data says.
+    /// The signal that the next segment without data carries.
     pub(super) signal: Option<Signal>,
-    /// What the next reset gives as its reason.
+    /// The reason that the next reset gives.
     pub(super) reset: Option<Reset>,
     /// When its TCP connection wants to be woken.
     pub(super) timeout: Time,
@@ -143,7 +144,7 @@ impl Subflow {
         self.is_dirty = true;
     }
 
-    /// Its mappings and timers mean nothing any more.
+    /// Forgets its mappings and timers, which have no meaning any more.
     pub(super) fn forget(&mut self) {
         self.sent.clear();
         self.received.clear();
@@ -152,7 +153,7 @@ impl Subflow {
         (self.confirm_at, self.rejoin_at) = (Time::NEVER, Time::NEVER);
     }
 
-    /// It is reset, for this reason.
+    /// Resets the subflow for this reason.
     pub(super) fn abort(&mut self, now: Time, reason: Reset) {
         self.reset = Some(reason);
         self.tcp.handle_input(now, Input::Command(Command::Abort));
@@ -163,8 +164,8 @@ impl Subflow {
         self.phase == Phase::Open
     }
 
-    /// Whether data may be sent on it as far as the handshake goes: an end that joins waits for the answer to
-    /// its third segment (RFC 8684 section 3.2).
+    /// Whether the handshake allows data on it: an end that joins waits for the answer to its third segment
+    /// (RFC 8684 section 3.2).
     pub(super) fn is_established(&self) -> bool {
         self.phase == Phase::Open && (self.is_confirmed || !(self.joins && self.initiates))
     }
@@ -201,12 +202,12 @@ impl Subflow {
         self.is_dirty = true;
     }
 
-    /// What its TCP connection may send again, by its place on the connection level.
+    /// The data that its TCP connection may send again, by its place on the connection level.
     pub(super) fn unacknowledged(&self) -> impl Iterator<Item = Payload> {
         self.sent.iter().map(|mapping| Payload { offset: mapping.data, length: mapping.length })
     }
 
-    /// Takes off what is acknowledged on the subflow.
+    /// Removes what is acknowledged on the subflow.
     pub(super) fn release(&mut self) {
         let acknowledged = self.tcp.acknowledged_position();
         while self.sent.front().is_some_and(|mapping| mapping.end() <= acknowledged) {

@@ -21,7 +21,7 @@ pub(super) struct Wire {
     pub(super) duplication: f64,
     /// Nothing arrives.
     pub(super) is_dead: bool,
-    /// In bit/s; without one, as fast as can be.
+    /// The rate in bit/s; without one, packets take no time.
     pub(super) rate: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ pub(super) type Filter = Box<dyn FnMut(&Logged) -> bool>;
 pub(super) struct Pair {
     pub(super) now: Time,
     pub(super) ends: [End; 2],
-    /// By path.
+    /// The wires by path.
     pub(super) wires: Vec<Wire>,
     pub(super) log: Vec<Logged>,
     pub(super) events: [Vec<(Time, Event)>; 2],
@@ -172,7 +172,7 @@ impl Pair {
         self.input(side, Input::Command(command));
     }
 
-    /// Has an end write so many bytes more, now and as there is room.
+    /// Makes an end write this many bytes more, as far as there is room now, and the rest later.
     pub(super) fn write(&mut self, side: Side, length: u32) {
         let left = &mut self.to_write[side.index()];
         let had_nothing = left.length == 0;
@@ -182,13 +182,13 @@ impl Pair {
         }
     }
 
-    /// The same, and closes after that.
+    /// Makes an end write this many bytes more, and close after that.
     pub(super) fn write_and_close(&mut self, side: Side, length: u32) {
         self.finishes[side.index()] = true;
         self.write(side, length);
     }
 
-    /// The next connection begins with a stream of its own.
+    /// Starts the next connection with a new stream.
     pub(super) fn start_over(&mut self) {
         self.to_write = [Payload::default(); 2];
         self.events = [Vec::new(), Vec::new()];
@@ -338,7 +338,7 @@ impl Pair {
         of.map(|logged| u64::from(logged.payload.length)).sum()
     }
 
-    /// Until both ends have closed, or so many seconds have passed.
+    /// Runs until both ends have closed, or this many seconds have passed.
     pub(super) fn run_to_the_end(&mut self, seconds: u64) {
         let end = self.now + Duration::from_secs(seconds);
         self.run_until(end, |pair| pair.closed(Side::A).is_some() && pair.closed(Side::B).is_some());

@@ -1,6 +1,6 @@
-//! Adaptive primary path (Kim's, as the paper of `throughput_checkpoint` has it): a path that has been faster
-//! than the primary one by a part of its own round-trip time for some rounds on end becomes the primary path.
-//! Failures are handled as by the standard.
+//! Adaptive primary path (Kim's, as described in the paper of `throughput_checkpoint`): a path that has been
+//! faster than the primary one by a part of its own round-trip time for some consecutive rounds becomes the
+//! primary path. Failures are handled as in the standard.
 //!
 //! A round is a sample of a path that is not the primary one: usually an answered heartbeat, so that rounds
 //! are about `hb_interval` apart.

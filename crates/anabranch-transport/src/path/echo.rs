@@ -89,7 +89,7 @@ impl Config {
 
 const HIGHER_RATING: Basis = Basis::compared("higher rating R", '>', "");
 
-/// What had been counted on a path.
+/// The counters of a path at the last look.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     sent_bytes: u64,
@@ -114,7 +114,7 @@ impl Counts {
             sent = since(self.heartbeats_sent, before.heartbeats_sent);
             lost = since(self.heartbeats_lost, before.heartbeats_lost);
         }
-        // What was lost may have been sent before.
+        // Packets that were lost may have been sent earlier.
         if sent == 0 { 0.0 } else { 100.0 * (lost as f64 / sent as f64).min(1.0) }
     }
 }

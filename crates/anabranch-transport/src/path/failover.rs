@@ -1,5 +1,6 @@
-//! The standard's failover: data goes to the primary path, to another one while the primary path has
-//! failed, and back when it returns (RFC 9260 sections 6.4 and 8.2; RFC 7829 sections 3.2 and 5).
+//! The standard's failover: data is sent on the primary path, on another one while the primary path has
+//! failed, and on the primary path again when it returns (RFC 9260 sections 6.4 and 8.2; RFC 7829 sections
+//! 3.2 and 5).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -115,12 +116,12 @@ pub enum RetransmitOn {
 }
 
 impl RetransmitOn {
-    /// Whether paths are compared by what only policies that measure are told.
+    /// Whether paths are compared by values that only policies that measure get.
     const fn measures(self) -> bool {
         matches!(self, Self::LargestCwnd | Self::LargestSsthresh | Self::SmallestLossRate)
     }
 
-    /// The active path that is best by what is compared here; none where nothing is.
+    /// The active path that is best in the value compared here; `None` if no value is compared.
     fn best(self, last: PathId, paths: &[PathStatus]) -> Option<PathId> {
         let cost = |status: &PathStatus| -> f64 {
             match self {
@@ -198,7 +199,7 @@ const SWITCHOVER: Basis = Basis::compared("primary path switchover", '>', "error
 #[derive(Clone, Copy, Debug)]
 pub struct Failover {
     settings: Settings,
-    /// With [`RetransmitOn::RoundRobin`]: where data is sent again.
+    /// With [`RetransmitOn::RoundRobin`]: the path on which data is sent again.
     retransmission_path: Option<PathId>,
 }
 
@@ -208,8 +209,8 @@ impl Failover {
         Self { settings: config.settings(profile), retransmission_path: None }
     }
 
-    /// Linux `sctp_select_active_and_retran_path`: of the active paths the one heard of last besides
-    /// the one for new data; where new data goes if there is none.
+    /// Linux `sctp_select_active_and_retran_path`: of the active paths other than the one for new data, the
+    /// one heard of last; the path for new data if there is no other.
     fn round_robin_path(&mut self, paths: &[PathStatus], selection: &Selection) -> PathId {
         *self.retransmission_path.get_or_insert_with(|| {
             (0..paths.len())
@@ -244,7 +245,7 @@ impl Failover {
         self.retransmission_path = next.map(|index| PathId(index as u8)).or(Some(old));
     }
 
-    /// The state of the current path is not what it was: stay, leave or return.
+    /// Handles a change in the state of the current path: stays, leaves or returns.
     fn reconsider(self, path: PathId, from: PathState, paths: &[PathStatus], selection: &mut Selection) {
         let Selection { primary, current, .. } = *selection;
         if paths[primary.index()].is_usable() {
@@ -265,7 +266,7 @@ impl Failover {
             last_heard(current, paths)
         } else {
             // RFC 7829 section 3.2: without an active path, the potentially failed one with the fewest
-            // errors; of equals the one most divergent from the one that was used last.
+            // errors; among equal ones, the one most divergent from the last one used.
             best_other_than(None, if path == current { next_after(current, paths) } else { current }, paths)
         };
         let dormant = paths.iter().all(|status| status.state == PathState::Inactive);
@@ -344,8 +345,8 @@ impl PathSelector for Failover {
         if same && paths[loss.last.index()].state == PathState::Active {
             return loss.last;
         }
-        // RFC 9260 section 6.4.1: an active path that is not the one that failed to deliver; the
-        // best of the bad ones otherwise.
+        // RFC 9260 section 6.4.1: an active path that is not the one that failed to deliver; otherwise the
+        // best of the bad ones.
         best_other_than(Some(loss.last), selection.current, paths)
     }
 
@@ -482,13 +483,13 @@ mod tests {
         let (mut policy, mut selection) = (policy(settings), start());
         let heard = |secs| PathStatus { last_heard: Time::from_secs(secs), ..PathStatus::default() };
         let mut paths = [heard(3), heard(1), heard(2)];
-        // Of the active ones, whatever their errors.
+        // Among the active ones, whatever their errors.
         paths[2].error_count = 1;
         change(&mut policy, &mut paths, 0, PathState::PotentiallyFailed, &mut selection);
         assert_eq!(selection.current, PathId(2));
         change(&mut policy, &mut paths, 2, PathState::PotentiallyFailed, &mut selection);
         assert_eq!(selection.current, SECOND);
-        // Of the suspect ones with the fewest errors.
+        // Among the suspect ones with the fewest errors.
         paths[0].error_count = 2;
         paths[1].error_count = 1;
         change(&mut policy, &mut paths, 1, PathState::PotentiallyFailed, &mut selection);

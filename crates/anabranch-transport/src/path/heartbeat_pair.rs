@@ -76,7 +76,7 @@ const AS_REQUIRED: Basis = Basis::compared("rate and round-trip time as required
 /// Averages of one path.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
-    /// In bit/s.
+    /// The measured rate in bit/s.
     rate: f64,
     rtt_secs: f64,
 }

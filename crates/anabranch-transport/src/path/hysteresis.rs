@@ -1,5 +1,5 @@
-//! What policies that compare paths have in common: which path is fastest, and the time for which a new
-//! primary path is kept.
+//! What policies that compare paths share: which path is fastest, and the time for which a new primary path
+//! is kept.
 
 use super::PathStatus;
 use crate::ground::PathId;
@@ -30,7 +30,7 @@ impl Dwell {
         Self { length, changed_at: None }
     }
 
-    /// Whether a change is too recent for another one.
+    /// Whether the last change is too recent for another one.
     pub(super) fn holds(&self, now: Time) -> bool {
         self.changed_at.is_some_and(|at| now.saturating_since(at) < self.length)
     }

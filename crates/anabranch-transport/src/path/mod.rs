@@ -1,7 +1,7 @@
 //! Path policies: which path is the primary one, and where new data and retransmissions go.
 //!
-//! A policy hears events, changes the [`Selection`] in place, and may ask for ticks and for
-//! [`Request`]s; it never sees the endpoint.
+//! A policy gets events, changes the [`Selection`] in place, and may ask for ticks and for [`Request`]s; it
+//! never sees the endpoint.
 
 pub mod adaptive_primary;
 pub mod delay_centric;
@@ -26,7 +26,7 @@ use crate::time::{Duration, Time};
 /// The state of a path as its endpoint sees it (RFC 9260 section 8.2, RFC 7829).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathState {
-    /// In use or ready for use.
+    /// The path is in use or ready for use.
     #[default]
     Active,
     /// More errors in a row than allowed.
@@ -46,9 +46,9 @@ impl PathState {
     }
 }
 
-/// What a policy may know about one path.
+/// What a policy may know about a path.
 ///
-/// From `rto` on, values are as of the event, and only for policies that measure
+/// Fields from `rto` on have the values at the event, and only for policies that measure
 /// ([`PathSelector::measures`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -61,7 +61,7 @@ pub struct PathStatus {
     pub error_count: u32,
     /// Smoothed round-trip time, before the first sample none.
     pub srtt: Option<Duration>,
-    /// When something last arrived over it.
+    /// The last time that anything arrived over it.
     pub last_heard: Time,
     /// Largest packet in bytes, all headers included.
     pub mtu: u32,
@@ -103,7 +103,7 @@ impl Default for PathStatus {
 }
 
 impl PathStatus {
-    /// Whether data may be sent here without second thoughts.
+    /// Whether data may be sent on it without reservation.
     pub fn is_usable(&self) -> bool {
         self.state == PathState::Active && self.confirmed
     }
@@ -120,7 +120,7 @@ impl PathStatus {
     }
 }
 
-/// What happened to a path.
+/// An event on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathEvent {
@@ -135,7 +135,7 @@ pub enum PathEvent {
     },
     /// The association is open; to policies that measure.
     Opened,
-    /// What [`Request::HeartbeatPair`] asked for: both heartbeats were answered.
+    /// The result of a [`Request::HeartbeatPair`]: both heartbeats were answered.
     PairMeasured {
         /// The path.
         path: PathId,
@@ -148,13 +148,13 @@ pub enum PathEvent {
     },
     /// The user asked for another primary path.
     PrimaryRequested(PathId),
-    /// What [`Request::Probe`] asked for is done: all of it was acknowledged, or lost and recovered.
+    /// The end of a [`Request::Probe`]: all of it was acknowledged, or lost and recovered.
     ProbeDone {
         /// The path.
         path: PathId,
         /// Bytes of data sent as the probe; fewer than asked for if the path failed meanwhile.
         bytes: u32,
-        /// Those of them that were lost.
+        /// How many of these bytes were lost.
         lost: u32,
     },
     /// A fast recovery on a path is over; to policies that measure. A timeout ends it without this event.
@@ -179,7 +179,7 @@ pub enum PathEvent {
     TimerExpired(PathId),
 }
 
-/// What a policy may ask its endpoint for.
+/// A policy's request to its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
@@ -199,7 +199,7 @@ pub enum Request {
         /// Bytes to send, rounded up to whole packets; the path's congestion window and slow-start threshold
         /// are set to as much.
         bytes: u32,
-        /// Whether all of it leaves at once; otherwise Max.Burst holds.
+        /// Whether all of it is sent at once, even beyond Max.Burst.
         is_burst: bool,
     },
 }
@@ -208,9 +208,9 @@ pub enum Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retransmission {
-    /// Where the data was last sent.
+    /// The path on which the data was last sent.
     pub last: PathId,
-    /// Whether the retransmission timer expired; otherwise missing reports told of the loss.
+    /// Whether the retransmission timer expired; otherwise missing reports revealed the loss.
     pub timeout: bool,
 }
 
@@ -221,12 +221,12 @@ impl Retransmission {
     }
 }
 
-/// What a decision was based on.
+/// The basis of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Basis {
-    /// In a few words.
+    /// A few words about it.
     pub words: &'static str,
-    /// How the numbers compare, `<` or `>`, and their unit; none where there are no numbers.
+    /// How the numbers compare (`<` or `>`), and their unit; `None` if there are no numbers.
     pub comparison: Option<(char, &'static str)>,
 }
 
@@ -296,22 +296,22 @@ fn significant(value: f32) -> String {
 pub struct Selection {
     /// The primary path.
     pub primary: PathId,
-    /// Where new data goes.
+    /// The path for new data.
     pub current: PathId,
-    /// Nothing is to be sent on any path for now.
+    /// Whether nothing may be sent on any path for now.
     pub held: bool,
     /// Why the primary path changed last.
     pub reason: Reason,
 }
 
 impl Selection {
-    /// Everything goes to `primary`.
+    /// Selects `primary` for everything.
     pub const fn new(primary: PathId) -> Self {
         const AT_FIRST: Basis = Basis::words("at first");
         Self { primary, current: primary, held: false, reason: Reason::new(&AT_FIRST) }
     }
 
-    /// Everything goes to `primary` from now on, for this reason.
+    /// Selects `primary` for everything from now on, for this reason.
     pub fn switch(&mut self, primary: PathId, reason: Reason) {
         *self = Self { reason, ..Self::new(primary) };
     }
@@ -322,7 +322,7 @@ pub trait PathSelector: fmt::Debug {
     /// Something happened to a path: change `selection` if need be.
     fn select(&mut self, now: Time, event: PathEvent, paths: &[PathStatus], selection: &mut Selection);
 
-    /// Where data is sent again.
+    /// The path on which data is sent again.
     fn retransmission_path(
         &mut self,
         loss: &Retransmission,
@@ -330,24 +330,24 @@ pub trait PathSelector: fmt::Debug {
         selection: &Selection,
     ) -> PathId;
 
-    /// Whether it has ticks or requests, or reads all of [`PathStatus`]; asked once, before the
-    /// association opens. An endpoint spends nothing on these for a policy that says no.
+    /// Whether it uses ticks or requests, or reads all of [`PathStatus`]; asked once, before the association
+    /// opens. An endpoint spends no time on these for a policy that does not.
     fn measures(&self) -> bool {
         false
     }
 
-    /// When it wants [`PathEvent::Tick`]; asked after every event.
+    /// The time of its next [`PathEvent::Tick`]; asked after every event.
     fn next_tick(&self) -> Time {
         Time::NEVER
     }
 
-    /// What it asks for next; called after every event until there is nothing more.
+    /// Its next request; called after every event until there are no more.
     fn next_request(&mut self) -> Option<Request> {
         None
     }
 }
 
-/// How many errors in a row an endpoint allows a path.
+/// The consecutive errors that an endpoint allows a path.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorLimits {
     /// Potentially.Failed.Max.Retrans; none where paths never are.

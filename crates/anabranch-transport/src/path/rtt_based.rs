@@ -1,6 +1,6 @@
-//! Selection by round-trip time, as in the proposals of Kelly, of Leu and of Dahal that the paper of
-//! `throughput_checkpoint` compares itself with: the primary path is left for one whose smoothed round-trip
-//! time is smaller by a part of its own. Failures are handled as by the standard.
+//! Selection by round-trip time, as in the proposals of Kelly, of Leu and of Dahal with which the paper of
+//! `throughput_checkpoint` compares itself: the primary path is left for one whose smoothed round-trip time
+//! is smaller by a part of its own. Failures are handled as in the standard.
 //!
 //! Paths that carry no data are known by their heartbeats only: for those proposals, one every second
 //! (`hb_interval = "1 s"`).

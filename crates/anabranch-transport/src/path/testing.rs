@@ -1,4 +1,4 @@
-//! What the tests of several policies use.
+//! Helpers for the tests of several policies.
 
 use super::{PathEvent, PathSelector, PathStatus, Selection};
 use crate::ground::PathId;

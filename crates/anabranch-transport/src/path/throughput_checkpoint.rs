@@ -114,7 +114,7 @@ struct Srtt {
 struct Checkpoint {
     /// The primary path that the others are compared with.
     primary: PathId,
-    /// The window of the primary path, in bytes: what is sent on the alternate path.
+    /// The window of the primary path in bytes, which is what is sent on the alternate path.
     window: u32,
     /// The throughput of the primary path in bit/s.
     primary_rate: f64,
@@ -127,7 +127,7 @@ pub struct ThroughputCheckpoint {
     srtts: Vec<Srtt>,
     /// The last known throughput of the path not in use, in bit/s; infinite before any.
     last_rate: f64,
-    /// Until when losses ask for nothing; never before the first loss.
+    /// The time until which losses ask for nothing; never before the first loss.
     hold_until: Time,
     ignore_until: Time,
     is_below_ssthresh: bool,
@@ -136,7 +136,7 @@ pub struct ThroughputCheckpoint {
     under_way: Option<Checkpoint>,
     probed_last: PathId,
     timer: Time,
-    /// When recent checkpoints were in favour of the alternate path.
+    /// The times of recent checkpoints in favour of the alternate path.
     hits: VecDeque<Time>,
     request: Option<Request>,
     failover: Failover,
@@ -177,7 +177,7 @@ impl ThroughputCheckpoint {
         own.samples += 1;
     }
 
-    /// Whether losses and ticks mean nothing because of a timeout a short while ago.
+    /// Whether losses and ticks are ignored because of a recent timeout.
     fn is_ignored(&mut self, now: Time, primary: &PathStatus) -> bool {
         self.is_below_ssthresh &= primary.cwnd < primary.ssthresh;
         now < self.ignore_until || (self.config.ignore_below_ssthresh && self.is_below_ssthresh)
@@ -286,7 +286,7 @@ impl ThroughputCheckpoint {
         };
     }
 
-    /// One more checkpoint was in favour of the alternate path: whether these are enough.
+    /// Counts another checkpoint in favour of the alternate path; gives whether these are enough.
     fn is_enough(&mut self, now: Time) -> bool {
         self.hits.push_back(now);
         while self.hits.front().is_some_and(|&at| now - at > self.config.hits_within) {
@@ -307,7 +307,7 @@ impl PathSelector for ThroughputCheckpoint {
                 self.on_probe_done(now, (path, bytes, lost), paths, selection);
             }
             PathEvent::RecoveryEnded(path) if path == selection.primary => {
-                // What was asked of another primary path says nothing about this one.
+                // A result that was asked for while another path was primary says nothing about this one.
                 if let Some(checkpoint) = self.asked.take_if(|asked| asked.primary == path) {
                     self.begin(now, checkpoint, paths, selection);
                 }
@@ -380,7 +380,7 @@ mod tests {
             self.tell(0, PathEvent::SrttUpdated { path, rtt: Duration::from_millis(ms) });
         }
 
-        /// A fast retransmit on the primary path, and what is asked for when recovery ends.
+        /// Simulates a fast retransmit on the primary path; gives the request when recovery ends.
         fn loss(&mut self, secs: u64, cwnd_before: u32) -> Option<Request> {
             let path = self.selection.primary;
             assert_eq!(self.tell(secs, PathEvent::FastRetransmit { path, cwnd_before }), None);

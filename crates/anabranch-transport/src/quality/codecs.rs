@@ -79,7 +79,7 @@ pub enum Band {
     Wide,
 }
 
-/// What there is to know of a codec.
+/// The properties of a codec.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodecData {
     /// The configured name.
@@ -98,7 +98,7 @@ pub struct CodecData {
     pub ie: Option<f64>,
     /// Packet-loss robustness factor Bpl.
     pub bpl: Option<f64>,
-    /// Where `ie` and `bpl` come from, or why there is none.
+    /// The source of `ie` and `bpl`, or why there is none.
     pub source: &'static str,
 }
 

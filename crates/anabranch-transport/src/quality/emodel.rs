@@ -92,8 +92,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// The same connection with this one-way delay in ms everywhere: T = Ta and Tr = 2 T, as G.107
-    /// section 7.4 relates them when there is one delay.
+    /// The same connection with this one-way delay in ms throughout: T = Ta and Tr = 2 T, the relation of
+    /// G.107 section 7.4 for a single delay.
     #[must_use]
     pub fn with_delay(self, ms: f64) -> Self {
         Self { t: ms, ta: ms, tr: 2.0 * ms, ..self }
@@ -112,7 +112,7 @@ impl Parameters {
         [
             ("SLR", &mut self.slr, 0.0..=18.0),
             ("RLR", &mut self.rlr, planning::RLR),
-            // Section 7.4 has equations of its own below 9 and above 20 dB.
+            // Section 7.4 has other equations below 9 and above 20 dB.
             ("STMR", &mut self.stmr, 5.0..=25.0),
             ("Ds", &mut self.ds, -3.0..=3.0),
             ("Dr", &mut self.dr, -3.0..=3.0),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::planning;
 use crate::time::{Duration, Time};
 
-/// What became of one frame period of a talk.
+/// The fate of one frame period of a talk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u64);
 
@@ -54,7 +54,7 @@ pub struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// When frame `index` was made, counted from the start of the talk.
+    /// When frame `index` was made, in time since the start of the talk.
     fn made(&self, index: usize) -> Time {
         Time::ZERO + self.period * index as u64
     }
@@ -171,7 +171,7 @@ impl JitterBuffer {
 
     /// After this time from its making, a frame of this talk is certainly too late.
     ///
-    /// For the adaptive buffers an estimate, since they look at every frame anew.
+    /// For the adaptive buffers this is an estimate, since they decide anew for every frame.
     pub fn longest_playout(&self, talk: Talk<'_>) -> Duration {
         let base = talk.first_delay().unwrap_or_default();
         match *self {
@@ -230,7 +230,7 @@ fn adaptive(
     mut estimator: impl Estimator,
     heard: &mut impl FnMut(usize, Playout),
 ) {
-    // The estimates may know only what has arrived: frames in order of arrival.
+    // The estimates may use only what has arrived, so frames are handled in order of arrival.
     let mut arrivals: Vec<(Time, usize, Duration)> = Vec::with_capacity(talk.slots.len());
     for (index, slot) in talk.slots.iter().enumerate() {
         if let Some(delay) = slot.delay() {

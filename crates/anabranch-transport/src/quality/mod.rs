@@ -1,7 +1,7 @@
-//! What a listener would say of a call: codec, jitter buffer, loss pattern, E-model, MOS.
+//! How a listener would rate a call: codec, jitter buffer, loss pattern, E-model, MOS.
 //!
-//! It stands below the policies, as one of them chooses the path on which a call would be rated highest
-//! ([`crate::path::echo`]), and it is arithmetic on delays and losses that knows nothing but [`crate::time`].
+//! This module is below the policies, as one of them chooses the path on which a call would be rated highest
+//! ([`crate::path::echo`]). It is arithmetic on delays and losses that depends only on [`crate::time`].
 
 pub mod burst;
 pub mod codecs;

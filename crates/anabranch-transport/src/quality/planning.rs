@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-/// A planning value: its symbol in the recommendation, where it is kept, what it may be.
+/// A planning value: its symbol in the recommendation, the place where it is kept, and its range.
 pub(super) type Value<'a> = (&'static str, &'a mut f64, RangeInclusive<f64>);
 
 pub(super) const RLR: RangeInclusive<f64> = -5.0..=14.0;
@@ -42,7 +42,7 @@ pub(super) fn set(values: &mut [Value<'_>], symbol: &str, value: f64) -> Result<
     Ok(())
 }
 
-/// One sentence when a value is not in its range; NaN is in none.
+/// Gives one sentence if a value is not in its range; NaN is in none.
 ///
 /// # Errors
 /// Key, value and what is allowed.

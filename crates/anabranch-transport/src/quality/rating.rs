@@ -1,4 +1,4 @@
-//! One call, one rating: which E-model, and what it says.
+//! Rates a call with the chosen E-model.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub enum EModel {
     Simplified,
 }
 
-/// What a call gives an E-model.
+/// The inputs of an E-model that come from a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CallParameters {
     /// One-way delay in ms; echo paths are as long (T = Ta, Tr = 2 T).

@@ -65,7 +65,7 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// The same connection with this one-way delay in ms everywhere: T = Ta and Tr = 2 T.
+    /// The same connection with this one-way delay in ms throughout: T = Ta and Tr = 2 T.
     #[must_use]
     pub fn with_delay(self, ms: f64) -> Self {
         Self { t: ms, ta: ms, tr: 2.0 * ms, ..self }

@@ -1,10 +1,10 @@
-//! What a transport recovers losses with, each part by itself and free of any connection: round-trip times
-//! and the timeout ([`rtt`]), which segments are lost ([`rack`]), how the window shrinks meanwhile ([`prr`]),
-//! how fast data is delivered ([`rate_sample`]) and when the next segment may leave ([`pacing`]). TCP has
-//! them all.
+//! The parts with which a transport recovers losses, each by itself and independent of any connection:
+//! round-trip times and the timeout ([`rtt`]), which segments are lost ([`rack`]), how the window shrinks
+//! meanwhile ([`prr`]), how fast data is delivered ([`rate_sample`]) and when the next segment may leave
+//! ([`pacing`]). TCP uses all of them.
 //!
 //! A part takes what its owner has seen, and answers with a number or a verdict. It has no timer, no packet
-//! and no configuration of a protocol; positions, orders and bytes are the owner's.
+//! and no protocol's configuration; positions, orders and bytes are the owner's.
 //!
 //! A transport of one's own that sends eight packets, 1 ms apart, over a path of 40 ms there and back. The
 //! third is lost:

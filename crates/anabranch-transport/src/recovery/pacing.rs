@@ -12,11 +12,11 @@ const FIRST_PACED: u64 = 10;
 pub struct Pacing {
     /// When the next segment may leave.
     next: Time,
-    /// Bytes per second; 0: no pacing.
+    /// Bytes per second; 0 means no pacing.
     rate: u64,
     sent: u64,
-    /// What is known of the packet that is being sent, which may have several segments: the earliest time at
-    /// which it could leave when it left, by how much it was late, and how long it takes so far.
+    /// The packet that is being sent, which may have several segments: the earliest time at which it could
+    /// leave, how late it was, and how long it takes so far.
     packet: (Time, Duration, Duration),
     /// Runs while the pace alone holds data back: its owner starts it, and sends when it expires.
     pub timer: Time,
@@ -35,17 +35,17 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// Sets the rate in bytes per second; 0: no pacing. It holds from the next segment on.
+    /// Sets the rate in bytes per second, from the next segment on; 0 means no pacing.
     pub fn set_rate(&mut self, rate: u64) {
         self.rate = rate;
     }
 
-    /// The rate in bytes per second; 0: no pacing.
+    /// The rate in bytes per second; 0 means no pacing.
     pub const fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// When the next segment may leave; in the past if at once.
+    /// When the next segment may leave; a time in the past means at once.
     pub const fn next(&self) -> Time {
         self.next
     }
@@ -81,8 +81,8 @@ impl Pacing {
 mod tests {
     use super::*;
 
-    /// Sends packets of so many segments of 1000 bytes, which take 1 s each, at these seconds; when the next
-    /// one may leave.
+    /// Sends packets at these seconds, each with this many segments of 1000 bytes, which take 1 s each; gives
+    /// when the next one may leave.
     fn next(packets: &[(u64, u32)]) -> Time {
         let mut pacing = Pacing { rate: 1_000, ..Pacing::default() };
         for &(second, segments) in packets {

@@ -1,6 +1,6 @@
-//! How the congestion window shrinks in recovery: in proportion to what is delivered (RFC 6937, RFC 9937;
-//! Linux's `tcp_cwnd_reduction`), or by rate halving (Linux before 3.2, `tcp_cwnd_down`). Everything
-//! is counted in segments.
+//! How the congestion window shrinks in recovery: in proportion to the delivered data (RFC 6937, RFC 9937;
+//! Linux's `tcp_cwnd_reduction`), or by rate halving (Linux before 3.2, `tcp_cwnd_down`). Everything is
+//! counted in segments.
 //!
 //! Known deviation: rate halving stops at the threshold; where 2.6.20's control had a `min_cwnd`, it stopped
 //! there: Reno, Vegas, Hybla and Scalable at half the threshold, Westwood at bandwidth x smallest round-trip
@@ -37,7 +37,7 @@ pub struct Prr {
     is_odd: bool,
 }
 
-/// What an acknowledgement brought.
+/// The progress that an acknowledgement brought.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Segments delivered.

@@ -1,5 +1,5 @@
-//! What RACK and tail loss probes remember and conclude (RFC 8985; Linux's `tcp_recovery.c`). Its owner
-//! keeps the segments that are outstanding, and the timers.
+//! The state and the conclusions of RACK and tail loss probes (RFC 8985; Linux's `tcp_recovery.c`). The owner
+//! keeps the outstanding segments and the timers.
 
 use crate::time::{Duration, Time};
 
@@ -34,7 +34,7 @@ pub struct Rack {
 pub struct Probe {
     /// The position behind it.
     pub end: u64,
-    /// Whether it was data sent again, not new data.
+    /// Whether it was a retransmission.
     pub is_retransmission: bool,
 }
 
@@ -66,7 +66,7 @@ impl Rack {
     ) {
         let rtt = now.saturating_since(sent_at);
         if was_retransmitted && min_rtt.is_some_and(|min| rtt < min) {
-            // It answers the original.
+            // It acknowledges the original.
             return;
         }
         self.has_advanced = true;
@@ -84,7 +84,7 @@ impl Rack {
     pub fn adapt(&mut self, prior: Option<u64>, delivered: u64) {
         let Some(prior) = prior else { return };
         if prior < self.widened_at {
-            // No round trip has passed since it was widened.
+            // No round trip has passed since the window was widened.
             self.has_duplicate = false;
         }
         if self.has_duplicate {
@@ -107,7 +107,7 @@ impl Rack {
         self.kept = (self.kept + 1).min(KEPT_RECOVERIES);
     }
 
-    /// Whether losses are to be looked for; then no more until something else arrives.
+    /// Whether to look for losses; then not again until something else arrives.
     pub fn take_advanced(&mut self) -> bool {
         std::mem::take(&mut self.has_advanced)
     }
@@ -117,8 +117,8 @@ impl Rack {
         self.has_advanced = true;
     }
 
-    /// How long a segment may be late (RFC 8985 section 6.2 step 4; Linux: `tcp_rack_reo_wnd`), where
-    /// segments may overtake each other.
+    /// How late a segment may be if segments can overtake each other (RFC 8985 section 6.2 step 4; Linux:
+    /// `tcp_rack_reo_wnd`).
     pub fn window(&self, min_rtt: Option<Duration>, srtt: Option<Duration>) -> Duration {
         let quarter = min_rtt.map_or(0, Duration::as_nanos) / 4;
         let most = srtt.unwrap_or(Duration::ZERO);
@@ -157,7 +157,7 @@ impl Rack {
             self.probe = None;
             return false;
         }
-        // It is kept: the reduction that follows forgets it.
+        // The probe is kept until the following reduction forgets it.
         acknowledged > probe.end
     }
 }

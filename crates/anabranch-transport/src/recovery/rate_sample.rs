@@ -5,11 +5,11 @@ use crate::cc::RateSample;
 use crate::time::{Duration, Time};
 use crate::units::Rate;
 
-/// What is noted on a segment when it is sent.
+/// What is recorded with a segment when it is sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateMark {
     delivered: u64,
-    /// None once its delivery has been counted.
+    /// `None` once its delivery has been counted.
     delivered_at: Option<Time>,
     first_sent_at: Time,
     lost: u64,
@@ -52,7 +52,7 @@ impl RateMark {
         self.in_flight
     }
 
-    /// Whether the application had left a bubble before it was sent.
+    /// Whether the application left the pipe idle before it was sent.
     pub const fn is_app_limited(&self) -> bool {
         self.is_app_limited
     }

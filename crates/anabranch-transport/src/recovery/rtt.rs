@@ -10,8 +10,8 @@ use crate::time::{Duration, Time};
 /// How long the smallest round-trip time is remembered (Linux: `net.ipv4.tcp_min_rtt_wlen`).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
-/// One in so many is the weight of a sample with `mean_deviation` (model: `MpTcpSubFlow`), and a back-off
-/// ends at so many times the timeout (ns-3: `RttEstimator`, `MaxMultiplier`).
+/// With `mean_deviation`, a sample has a weight of one divided by this (model: `MpTcpSubFlow`), and a
+/// back-off ends at this multiple of the timeout (ns-3: `RttEstimator`, `MaxMultiplier`).
 const MEAN_DEVIATION_SHARE: u64 = 10;
 const MOST_BACKED_OFF: u64 = 64;
 
@@ -37,7 +37,7 @@ pub struct Limits {
     pub min: Duration,
     /// The most that it is.
     pub max: Duration,
-    /// What the clock tells apart (RFC 6298 section 2: G).
+    /// The granularity of the clock (RFC 6298 section 2: G).
     pub granularity: Duration,
 }
 
@@ -57,7 +57,7 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// Nothing has been measured.
+    /// An estimator without measurements.
     pub fn new(rule: RtoEstimator, limits: Limits) -> Self {
         let mut rtt = Self {
             rule,
@@ -108,8 +108,8 @@ impl Rtt {
         }
     }
 
-    /// Takes a sample; `acknowledged` and `sent` are the ends of what is acknowledged and sent so far. Ends a
-    /// back-off.
+    /// Takes a sample; `acknowledged` and `sent` are the ends of what is acknowledged and sent so far. It
+    /// ends a back-off.
     pub fn on_sample(&mut self, rtt: Duration, acknowledged: u64, sent: u64) {
         let rto = match self.rule {
             RtoEstimator::Linux => {
@@ -168,7 +168,7 @@ impl Rtt {
         self.rto = self.rto.doubled().min(self.most);
     }
 
-    /// The timeout that goes with a doubled SYN is not kept for data (RFC 6298 section 5.7).
+    /// Sets the timeout; that of a doubled SYN is not kept for data (RFC 6298 section 5.7).
     pub fn set_rto(&mut self, rto: Duration) {
         self.rto = rto;
     }

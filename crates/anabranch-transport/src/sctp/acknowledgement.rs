@@ -1,6 +1,6 @@
 //! A SACK arrives (RFC 9260 section 6.2.1).
 //!
-//! Work is proportional to what is newly acknowledged and to the gaps, not to what is outstanding.
+//! The work is proportional to the newly acknowledged data and to the gaps, not to the outstanding data.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -22,7 +22,7 @@ impl Association {
             return;
         }
         let cumulative = sack.cumulative_tsn;
-        // D i: older than what is known. And nothing can be acknowledged that was not sent.
+        // D i: the SACK is older than what is known. Also, a TSN that was not sent cannot be acknowledged.
         if tsn::before(cumulative, self.outstanding.cumulative_tsn())
             || !tsn::before(cumulative, self.outstanding.next_tsn())
         {
@@ -83,7 +83,7 @@ impl Association {
                     self.credit(tsn, &chunk);
                     self.paths[chunk.path.index()].acked.earliest = true;
                 }
-                // It arrived after all.
+                // The chunk arrived after all.
                 SentState::Lost => {
                     let acked = &mut self.paths[chunk.path.index()].acked;
                     acked.clears_errors |= self.parameters.procedures.marked_data_clears_errors;
@@ -117,17 +117,18 @@ impl Association {
         }
     }
 
-    /// Gap Ack Blocks: what they cover for the first time is acknowledged, what they cover no longer
-    /// is outstanding again (D iii). Leaves the highest TSN newly acknowledged of every path in
-    /// `missing_below`.
+    /// Handles Gap Ack Blocks: chunks that they cover for the first time are acknowledged, chunks that they
+    /// no longer cover are outstanding again (D iii). Leaves the highest newly acknowledged TSN of every path
+    /// in `missing_below`.
     fn acknowledge_gaps(&mut self, sack: &Sack) {
         let runs = absolute(sack.cumulative_tsn, &sack.gap_blocks, self.outstanding.next_tsn());
         let known = std::mem::take(&mut self.outstanding.gap_acked);
         for path in &mut self.paths {
             path.missing_below = None;
         }
-        // By path: no chunk before this position is in flight there. Without that a peer that acknowledges
-        // and reneges on a window of small chunks could have all of them looked at for each of them.
+        // For each path, the position before which no chunk is in flight there. Without it, a peer that
+        // acknowledges and reneges on a window of small chunks could have all of them examined for each of
+        // them.
         let mut in_flight_from: SmallVec<[usize; 8]> = smallvec![0; self.paths.len()];
         for &run in &runs {
             for_each_uncovered(run, &known, |tsn| self.acknowledge_one(tsn, &mut in_flight_from));
@@ -197,7 +198,7 @@ impl Association {
             }
             let in_recovery = path.fast_recovery_exit.is_some_and(|exit| tsn::before(cumulative, exit));
             if in_recovery && advanced && (together || path.acked.bytes > 0) {
-                // What another path's data reports may still be on its way.
+                // Data reported by another path may still be on its way here.
                 let own = || self.outstanding.last_gap_acked(PathId(index as u8));
                 path.missing_below = if together { Some(last) } else { own() };
             }
@@ -216,7 +217,7 @@ impl Association {
         }
     }
 
-    /// What the SACK means for every path: congestion control, errors, T3-rtx, round-trip time.
+    /// Applies the SACK to every path: congestion control, errors, T3-rtx, round-trip time.
     #[inline(always)]
     pub(super) fn tell_paths(&mut self, now: Time, from: PathId, advanced: bool) {
         let clock = self.parameters.rto.clock;

@@ -1,6 +1,6 @@
-//! Answers to the packet at hand. They share a packet (RFC 9260 section 6.10), and there are never so many
-//! that a stranger could turn them against somebody else. Here are also the answers to packets that belong to
-//! no association (section 8.4).
+//! Answers to the current packet. They share a packet (RFC 9260 section 6.10), and there are never so many
+//! that a stranger could turn them against others. Answers to packets that belong to no association are here
+//! as well (section 8.4).
 
 use super::association::{Association, State};
 use crate::ground::PathId;
@@ -27,18 +27,18 @@ struct Gathered {
     packet: Box<Packet>,
     /// The size of that packet so far, in bytes.
     size: u32,
-    /// Where the first answer was given among the outputs.
+    /// The position of the first answer among the outputs.
     position: usize,
 }
 
 impl Answers {
-    /// A packet of so many bytes is at hand.
+    /// Starts handling a packet of this many bytes.
     #[inline]
     pub(super) const fn begin(&mut self, size: u32) {
         self.left = size + MOST_ANSWERED_MORE;
     }
 
-    /// Whether there is one to send.
+    /// Whether there is an answer to send.
     #[inline]
     pub(super) const fn is_any(&self) -> bool {
         self.gathered.is_some()
@@ -84,14 +84,14 @@ impl Association {
         }
     }
 
-    /// Whether so many bytes may still be sent in answer to the packet at hand, which then are.
+    /// Whether this many bytes may still be sent in answer to the current packet; if so, they count as sent.
     pub(super) fn may_answer(&mut self, size: u32) -> bool {
         let left = self.answers.left.checked_sub(size);
         self.answers.left = left.unwrap_or(self.answers.left);
         left.is_some()
     }
 
-    /// Whether there is an answer that a chunk of this size fits behind.
+    /// Whether there is an answer with room for a chunk of this size.
     pub(super) fn answers_with(&self, path: PathId, size: u32) -> bool {
         let fits = |gathered: &Gathered| gathered.size + size <= self.paths[path.index()].mtu;
         self.answers.gathered.as_ref().is_some_and(fits) && size <= self.answers.left

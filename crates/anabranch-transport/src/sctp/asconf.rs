@@ -30,10 +30,10 @@ use crate::wire::{Body, Packet};
 /// Requests in one ASCONF at most: with IPv6 they fit into the smallest MTU (section 5.1.1 C5).
 const MAX_REQUESTS: usize = 8;
 
-/// What has become of a path's address.
+/// The state of a path's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Address {
-    /// No part of the association.
+    /// It is not part of the association.
     Absent,
     /// This end asks for it to be added: only an ASCONF may come from it (section 5.3 F1).
     Adding,
@@ -44,11 +44,11 @@ enum Address {
     Present,
 }
 
-/// What an association with changing addresses knows besides its paths.
+/// The state of an association with changing addresses, besides its paths.
 #[derive(Debug)]
 pub(super) struct Reconfiguration {
     addresses: Vec<Address>,
-    /// What is to be asked for, not asked for yet.
+    /// Changes that have not been asked for yet.
     wanted: Vec<(AddressChange, PathId)>,
     /// The ASCONF on its way, and the path it took: there is one at most (section 5.1.1 C1).
     outstanding: Option<(Asconf, PathId)>,
@@ -59,11 +59,11 @@ pub(super) struct Reconfiguration {
     /// The serial number of the peer's last ASCONF, and the answer to it.
     peer_serial: u32,
     last_ack: Option<AsconfAck>,
-    /// Whether the peer understands all this. Without that nothing is asked for.
+    /// Whether the peer supports all this. Otherwise nothing is asked for.
     is_understood: bool,
-    /// What the peer wants chunks to be signed with.
+    /// The HMAC with which the peer wants chunks to be signed.
     hmac: Hmac,
-    /// What the policy has chosen, whether data may go there or not.
+    /// The policy's choice, whether data may be sent there or not.
     pub(super) chosen: Selection,
 }
 
@@ -76,7 +76,7 @@ impl Reconfiguration {
         self.addresses.iter().filter(|&&other| other == address).count()
     }
 
-    /// Whether this is asked for in the ASCONF on its way.
+    /// Whether the current ASCONF asks for this.
     fn is_asked(&self, wanted: (AddressChange, PathId)) -> bool {
         let requests = self.outstanding.iter().flat_map(|(asconf, _)| &asconf.requests);
         requests.into_iter().any(|request| (request.change, request.path) == wanted)
@@ -171,12 +171,12 @@ impl Association {
             .unwrap_or(path)
     }
 
-    /// How many paths are part of the association.
+    /// The number of paths that are part of the association.
     pub(super) fn addresses(&self) -> u8 {
         (0..self.paths.len()).filter(|&index| self.is_present(PathId(index as u8))).count() as u8
     }
 
-    /// The peer has said what it can; its serial numbers begin with its initial TSN (section 5.1 A2).
+    /// Notes what the peer supports; its serial numbers begin with its initial TSN (section 5.1 A2).
     pub(super) fn expect_asconf_from(&mut self, peer: &Init) {
         if let Some(addresses) = &mut self.reconfiguration {
             addresses.peer_serial = peer.initial_tsn.wrapping_sub(1);
@@ -190,8 +190,8 @@ impl Association {
         self.exchanges_asconf()
     }
 
-    /// Whether this path is no part of the association, and nothing waits there: another address may take its
-    /// place.
+    /// Whether this path is not part of the association and nothing waits there, so that another address may
+    /// take its place.
     pub fn is_vacant(&self, path: PathId) -> bool {
         let is_absent = |addresses: &Reconfiguration| addresses.is(path, Address::Absent);
         self.reconfiguration.as_deref().is_some_and(is_absent) && self.outstanding.on(path) == 0
@@ -202,7 +202,7 @@ impl Association {
         path.index() < self.paths.len() && self.is_present(path)
     }
 
-    /// Whether the addresses of its path let this packet leave.
+    /// Whether this packet may leave by the addresses of its path.
     #[cold]
     pub(super) fn may_leave(&self, packet: &Packet) -> bool {
         let (path, Body::Sctp(sctp)) = (packet.path, &packet.body) else { return true };
@@ -219,7 +219,7 @@ impl Association {
         leaves
     }
 
-    /// The policy has chosen; data goes to paths that are there and verified, or waits for one.
+    /// Applies the policy's choice: data is sent on paths that exist and are verified, or waits for one.
     #[cold]
     pub(super) fn keep_to_present_addresses(&mut self) {
         let chosen = self.selection;
@@ -258,7 +258,8 @@ impl Association {
             Address::Deleting => {
                 let deletion = (AddressChange::Delete, path);
                 match addresses.wanted.iter().position(|wanted| *wanted == deletion) {
-                    // Not asked for yet: it stays after all, or its addition is still on its way.
+                    // The deletion has not been asked for yet: the address stays, or its addition is still on
+                    // its way.
                     Some(index) => {
                         addresses.wanted.remove(index);
                         if addresses.is_asked((AddressChange::Add, path)) {
@@ -279,7 +280,7 @@ impl Association {
         self.send_asconf(now);
     }
 
-    /// This end's address goes.
+    /// Deletes this end's address.
     #[cold]
     pub(super) fn delete_address(&mut self, now: Time, path: PathId) {
         let Some(addresses) = &mut self.reconfiguration else { return };
@@ -289,7 +290,7 @@ impl Association {
             Address::Adding => {
                 let addition = (AddressChange::Add, path);
                 if let Some(index) = addresses.wanted.iter().position(|wanted| *wanted == addition) {
-                    // Not asked for yet.
+                    // The addition has not been asked for yet.
                     addresses.wanted.remove(index);
                     *address = Address::Absent;
                     return;
@@ -297,7 +298,7 @@ impl Association {
                 *address = Address::Deleting;
             }
             Address::Deleting => {
-                // It came again, which is not asked for yet: that is taken back.
+                // The address had been added again, which has not been asked for yet: that is cancelled.
                 let addition = (AddressChange::Add, path);
                 addresses.wanted.retain(|wanted| *wanted != addition);
                 return;
@@ -366,8 +367,8 @@ impl Association {
         is_open && self.reconfiguration.as_ref().is_some_and(|addresses| addresses.is_understood)
     }
 
-    /// Where an ASCONF goes: where data goes, on another path that is there, or from an address that is
-    /// being added where there is no other (section 5.3 F1); never from one that is being deleted (F6).
+    /// The path of an ASCONF: that of data, another path that exists, or an address that is being added if
+    /// there is no other (section 5.3 F1); never one that is being deleted (F6).
     fn asconf_path(&self, avoid: Option<PathId>) -> Option<PathId> {
         let addresses = self.reconfiguration.as_ref()?;
         addresses
@@ -428,7 +429,7 @@ impl Association {
         }
     }
 
-    /// No ASCONF is sent again.
+    /// Stops T4-rto: no ASCONF is sent again.
     #[cold]
     pub(super) fn stop_t4(&mut self) {
         if let Some(addresses) = &mut self.reconfiguration {
@@ -473,7 +474,7 @@ impl Association {
             addresses.last_ack = Some(ack.clone());
         }
         self.transmit_authenticated(from, Chunk::AsconfAck(Box::new(ack)));
-        // Section 5.3 F1: verified before anything else goes there.
+        // Section 5.3 F1: the path is verified before anything else is sent there.
         for request in asconf.requests.iter().filter(|request| request.change == AddressChange::Add) {
             self.verify_path(now, request.path);
         }
@@ -543,7 +544,7 @@ impl Association {
                 (AddressChange::Add, true) => {
                     let is_wanted =
                         self.reconfiguration.as_ref().is_some_and(|a| a.is(path, Address::Adding));
-                    // One that has gone in the meantime is deleted next.
+                    // An address that has gone in the meantime is deleted next.
                     if is_wanted {
                         self.address_comes(path);
                         self.verify_path(now, path);
@@ -551,7 +552,7 @@ impl Association {
                 }
                 (AddressChange::Add, false) => self.set_address(path, Address::Absent),
                 (AddressChange::Delete, true) => self.address_goes(now, path),
-                // The peer goes on sending there.
+                // The peer continues to send there.
                 (AddressChange::Delete, false)
                 | (AddressChange::DeleteOthers | AddressChange::SetPrimary, _) => {}
             }
@@ -586,7 +587,7 @@ impl Association {
         self.set_address(path, Address::Present);
         let old = &self.paths[path.index()];
         let fresh = Path::new(&self.parameters, old.mtu, self.ip, old.heartbeat.nonce);
-        // With the deletion refused, data may have waited here.
+        // If the deletion was refused, data may have waited here.
         let Path { t3, first_inactive, first_potentially_failed, .. } = *old;
         self.paths[path.index()] = Path { t3, first_inactive, first_potentially_failed, ..fresh };
         if let Some(sharing) = &self.load_sharing {
@@ -612,7 +613,7 @@ impl Association {
         self.outputs.push_back(Output::Event(Event::AddressDeleted(path)));
     }
 
-    /// Nothing is sent on this path any more.
+    /// Leaves a path, on which nothing is sent any more.
     fn leave_path(&mut self, now: Time, path: PathId) {
         let from = self.status[path.index()].state;
         self.forget_status(path);
@@ -628,15 +629,15 @@ impl Association {
                 self.tell_selector(now, PathEvent::PrimaryRequested(best));
             }
         }
-        // Without a path it waits where it is, and its timer runs.
+        // Without another path, data waits where it is, and its timer runs.
         if !self.selection.held {
             self.move_data(now, path);
         }
     }
 
-    /// What was sent on a path that is gone is sent again at once, as FreeBSD does
-    /// (`sctp_net_immediate_retrans`); what may not be sent again counts as sent on the path in use, as in
-    /// Linux (`sctp_assoc_rm_peer`).
+    /// Moves data from a path that is gone: it is sent again at once, as in FreeBSD
+    /// (`sctp_net_immediate_retrans`); data that may not be sent again counts as sent on the path in use, as
+    /// in Linux (`sctp_assoc_rm_peer`).
     fn move_data(&mut self, now: Time, path: PathId) {
         let to = self.selection.current;
         if to == path {

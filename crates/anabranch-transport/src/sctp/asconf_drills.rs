@@ -28,7 +28,7 @@ fn mobile(settings: &Config) -> Pair {
     pair
 }
 
-/// The same with both addresses.
+/// A pair with both addresses.
 fn multi_homed(settings: &Config) -> Pair {
     let mut pair = Pair::new(settings, 2);
     for end in &mut pair.ends {
@@ -323,7 +323,7 @@ fn packets_from_a_deleted_address_are_not_of_the_association() {
 fn data_on_a_deleted_path_is_sent_again_at_once() {
     for side in [Side::A, Side::B] {
         let mut pair = multi_homed(&settings());
-        // Nothing comes through on the first path; what was sent there is lost.
+        // Nothing passes on the first path; data sent there is lost.
         pair.set_up(0, false);
         let sent = (0..3).map(|_| pair.send(side, 500, Reliability::Reliable, false)).collect::<Vec<_>>();
         pair.run_for(ms(10));

@@ -39,7 +39,7 @@ use crate::wire::{Body, Packet};
 
 /// Ports of simulated associations: any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
-/// At most this many boxes of received packets are kept, to be used for packets to send.
+/// The most boxes of received packets that are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
 /// Stands in for the first chunk of a packet that is to be filled in. Like DATA, which may stand there too,
 /// it owns no memory.
@@ -53,7 +53,7 @@ pub(super) fn blank_packet() -> Box<Packet> {
     Box::new(Packet { path: PathId::default(), ecn: Ecn::default(), size: 0, body: Body::Sctp(sctp) })
 }
 
-/// What an end of an association begins with: its verification tag and the first of its TSNs.
+/// The random numbers with which an end of an association begins: its verification tag and its first TSN.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     pub(super) tag: u32,
@@ -96,30 +96,29 @@ pub struct Association {
     pub(super) local_tag: u32,
     pub(super) local_initial_tsn: u32,
     pub(super) peer_tag: u32,
-    /// How many addresses this end says that it has; none where these are the addresses of its paths.
+    /// The number of addresses that this end lists; `None` if these are the addresses of its paths.
     pub(super) listed_addresses: Option<u8>,
     pub(super) handshake: Handshake,
     pub(super) shutdown: ShutdownTimers,
 
     pub(super) paths: Vec<Path>,
-    /// What policies see of the paths.
+    /// The policies' view of the paths.
     pub(super) status: Vec<PathStatus>,
     pub(super) selector: Selector,
     pub(super) selection: Selection,
-    /// For policies that measure.
+    /// Only for policies that measure.
     pub(super) probing: Option<Box<Probing>>,
-    /// Whether it has something that few associations have: addresses that come and go, streams that begin
-    /// anew, a policy that measures, FORWARD TSNs that are bundled. Without them none of these is asked
-    /// whether it has something to do.
+    /// Whether it has a part that few associations have: changing addresses, stream resets, a policy that
+    /// measures, bundled FORWARD TSNs. Without them, none of these parts is asked for work.
     pub(super) has_rare_parts: bool,
     pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
-    /// Only where addresses come and go (RFC 5061).
+    /// Only with changing addresses (RFC 5061).
     pub(super) reconfiguration: Option<Box<Reconfiguration>>,
-    /// Only where streams may begin anew (RFC 6525).
+    /// Only with stream resets (RFC 6525).
     pub(super) stream_reconfiguration: Option<Box<StreamReconfiguration>>,
 
-    /// Only where data leaves on several paths at the same time.
+    /// Only if data is sent on several paths at the same time.
     pub(super) load_sharing: Option<Box<LoadSharing>>,
     pub(super) queue: SendQueue,
     pub(super) outstanding: Outstanding,
@@ -127,7 +126,7 @@ pub struct Association {
     pub(super) peer_rwnd: u32,
     /// The next Message Identifier of every outbound stream; the Stream Sequence Number is its lower half.
     pub(super) next_mid: Vec<u32>,
-    /// With interleaving, those of unordered messages.
+    /// With interleaving, the identifiers of unordered messages.
     pub(super) next_unordered_mid: Vec<u32>,
     /// Whether user data travels in I-DATA chunks (RFC 8260).
     pub(super) interleaves: bool,
@@ -135,16 +134,16 @@ pub struct Association {
     pub(super) data_header: u32,
     /// Largest payload of one DATA chunk in bytes.
     pub(super) fragment_limit: u32,
-    /// As many Gap Ack Blocks and duplicates as fit into a packet with a SACK alone.
+    /// The most Gap Ack Blocks and duplicates in a packet with only a SACK.
     pub(super) sack_entries: usize,
     pub(super) peer_takes_forward_tsn: bool,
-    /// Whether Nagle's algorithm is not asked, since nothing was outstanding when the first of these packets
-    /// left.
+    /// Whether Nagle's algorithm is not applied, since nothing was outstanding when the first of these
+    /// packets left.
     pub(super) is_past_nagle: bool,
     /// Whether a message was refused, so that the application waits for room in the send buffer.
     pub(super) has_refused: bool,
 
-    /// Bytes that the application has been given and has not read yet, if it says what it reads.
+    /// Bytes that the application has been given and has not read yet, if it reports what it reads.
     pub(super) unread: u64,
     /// The receive window that the last SACK advertised, in bytes.
     pub(super) advertised: u32,
@@ -261,8 +260,8 @@ impl Association {
         association
     }
 
-    /// Makes this end, which is closed, the one that a [`Listener`](super::Listener) promised with this
-    /// cookie; it is to be given the packet that brought the cookie back. `ports` are ours and the peer's.
+    /// Makes this closed end the one that a [`Listener`](super::Listener) promised with this cookie; it must
+    /// then be given the packet that brought the cookie back. `ports` are ours and the peer's.
     pub(super) fn adopt_promise(&mut self, cookie: &StateCookie, ports: [u16; 2]) {
         self.ports = ports;
         self.begin_with(Numbers { tag: cookie.local_tag, initial_tsn: cookie.local_initial_tsn });
@@ -286,13 +285,13 @@ impl Association {
         self.local_tag
     }
 
-    /// The path that data goes over first.
+    /// The primary path.
     pub const fn primary_path(&self) -> PathId {
         self.selection.primary
     }
 
-    /// Whether what this packet says of its sender counts: an INIT ACK that is waited for, or a cookie that
-    /// opens this association.
+    /// Whether to believe what this packet says about its sender: it is an expected INIT ACK, or a cookie
+    /// that opens this association.
     pub fn begins_with(&self, packet: &Packet) -> bool {
         let Body::Sctp(sctp) = &packet.body else { return false };
         match &sctp.first {
@@ -330,8 +329,8 @@ impl Association {
         !self.accepts_messages()
     }
 
-    /// Whether an INIT of this end has not been answered: only then an INIT ACK means anything (RFC 9260
-    /// section 5.2.3).
+    /// Whether an INIT of this end has not been answered: only then is an INIT ACK expected (RFC 9260 section
+    /// 5.2.3).
     pub fn awaits_init_ack(&self) -> bool {
         self.state == State::CookieWait
     }
@@ -366,7 +365,7 @@ impl Association {
         self.sack_entries = ((room - SACK_HEADER_BYTES) / 4) as usize;
     }
 
-    /// What has been counted so far.
+    /// The counters so far.
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -427,7 +426,7 @@ impl Association {
         self.queue.bytes + self.outstanding.held_bytes + self.outstanding.memory.overhead
     }
 
-    /// What the messages that wait take up of the send buffer besides their bytes.
+    /// The send buffer's memory for waiting messages, besides their bytes.
     #[cold]
     pub(super) fn memory_of_queue(&self) -> u64 {
         let (memory, limit) = (&self.outstanding.memory, self.fragment_limit);
@@ -530,7 +529,7 @@ impl Association {
         self.end(now, CloseReason::Aborted);
     }
 
-    /// Ends the association: no timer runs any more.
+    /// Ends the association and stops all timers.
     #[cold]
     pub(super) fn end(&mut self, now: Time, reason: CloseReason) {
         if self.state == State::Ended {
@@ -633,7 +632,7 @@ impl Association {
         t4.min(reset).min(self.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick))
     }
 
-    /// When a timer of this length fires.
+    /// The time at which a timer of this length expires.
     pub(super) fn deadline(&self, now: Time, length: Duration) -> Time {
         self.parameters.rto.clock.deadline(now, length)
     }
@@ -689,7 +688,7 @@ impl Association {
         self.outputs.push_back(Output::Transmit(packet));
     }
 
-    /// Tells the policy what happened, and everyone else what it decided.
+    /// Tells the policy what happened, and reports its decision.
     pub(super) fn tell_selector(&mut self, now: Time, event: PathEvent) {
         if self.probing.is_some() {
             self.tell_measuring_selector(now, event);
@@ -713,7 +712,7 @@ impl Association {
         }
     }
 
-    /// The policy does not know that addresses come and go: it goes on from what it chose itself.
+    /// The policy does not know about changing addresses: it continues from its own choice.
     #[cold]
     fn select_among_addresses(&mut self, now: Time, event: PathEvent) {
         if let Some(addresses) = &self.reconfiguration {

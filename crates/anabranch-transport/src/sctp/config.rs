@@ -96,7 +96,8 @@ pub struct Config {
     /// Max.Burst in segments or "off"; default 4, in profile ns2 "off".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_burst: Option<Limit>,
-    /// How long a SACK may be delayed, at most 500 ms; default 200 ms, in profile ns2 0 s: none is.
+    /// How long a SACK may be delayed, at most 500 ms; default 200 ms, in profile ns2 0 s, so none is
+    /// delayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_delay: Option<Duration>,
     /// A SACK is sent for every n-th packet with data at the latest; default 2.

@@ -3,7 +3,7 @@
 use crate::ground::PathId;
 use crate::time::Time;
 
-/// What is known since the last SACK.
+/// What the receiver has to remember since the last SACK.
 #[expect(clippy::struct_excessive_bools, reason = "independent marks of the packet being taken in")]
 #[derive(Debug)]
 pub(super) struct DelayedSack {
@@ -11,9 +11,9 @@ pub(super) struct DelayedSack {
     pub(super) packets: u32,
     /// A SACK must not wait.
     pub(super) immediate: bool,
-    /// When it is due at the latest.
+    /// The latest time at which a SACK is due.
     pub(super) timer: Time,
-    /// Where the last data came from.
+    /// The path of the last data.
     pub(super) source: PathId,
     /// The packet being taken in holds data, or calls for a SACK in another way.
     pub(super) packet_has_data: bool,

@@ -9,7 +9,7 @@ use crate::path::{PathEvent, PathState};
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Abort, Chunk};
 
-/// What counts as an error.
+/// The kinds of errors that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strike {
     /// A heartbeat was not answered.

@@ -27,12 +27,12 @@ pub(super) struct Handshake {
     path: PathId,
     cookie: Option<Box<Cookie>>,
     cookie_preservative: Option<Duration>,
-    /// By what the association is known again in the cookies of answers to further INITs, once there has been
-    /// one (section 5.2.2).
+    /// Identifies the association in the cookies of answers to further INITs, once there has been one
+    /// (section 5.2.2).
     pub(super) tie_tag: Option<u64>,
     /// This opening follows a restart of the peer.
     pub(super) is_restart: bool,
-    /// Where tags, TSNs and nonces come from.
+    /// The source of tags, TSNs and nonces.
     pub(super) numbers: NumberSource,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn answer(
         life: parameters.valid_cookie_life + extra,
         local_tag: own.initiate_tag,
         local_initial_tsn: own.initial_tsn,
-        // What it wished for is in `life`.
+        // The extension that it asked for is in `life`.
         peer: Init {
             cookie_preservative: None,
             names_forward_tsn: false,
@@ -104,7 +104,7 @@ pub(super) fn answer(
         keeps_addresses,
     };
     // Section 5.1.1: no more streams than the peer allows. INIT ACK does not name types of addresses, and no
-    // extensions with long parameters that the peer has not got: whoever made it up gets as little as can be.
+    // extensions with long parameters that the peer lacks: a forged INIT gets as short an answer as possible.
     let own = Init {
         outbound_streams: own.outbound_streams.min(init.max_inbound_streams),
         names_address_types: false,
@@ -318,7 +318,7 @@ impl Association {
         }
         let path = self.handshake.path;
         self.paths[path.index()].rto.back_off(&self.parameters.rto);
-        // Section 6.4.1: what is sent again goes to another address where there is one.
+        // Section 6.4.1: a retransmission is sent to another address if there is one.
         self.handshake.path = self.next_present(path);
         match self.state {
             State::CookieWait => self.send_init(now),

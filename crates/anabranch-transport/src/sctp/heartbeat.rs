@@ -10,7 +10,7 @@ use crate::rng::{Draw as _, Rng};
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, HeartbeatInfo};
 
-/// What heartbeats have in common over all paths.
+/// What the heartbeats of all paths share.
 #[derive(Clone, Debug)]
 pub(super) struct HeartbeatScheduler {
     rng: Rng,
@@ -75,7 +75,7 @@ impl Association {
         matches!(self.state, State::Ended | State::ShutdownAckSent | State::ShutdownSent)
     }
 
-    /// Stops all heartbeats: no more are sent, and those on their way no longer count.
+    /// Stops all heartbeats: no more are sent, and those in flight no longer count.
     #[cold]
     pub(super) fn stop_heartbeats(&mut self) {
         self.heartbeat.timer = Time::NEVER;
@@ -150,8 +150,7 @@ impl Association {
             let period = self.linux_heartbeat_period(path);
             let elapsed = now.saturating_since(own.last_data);
             if !own.last_data.is_never() && elapsed < period {
-                // Data was sent meanwhile: wait for what is left of the period
-                // (`sctp_generate_heartbeat_event`).
+                // Data was sent meanwhile: wait for the rest of the period (`sctp_generate_heartbeat_event`).
                 let left = self.deadline(now, period - elapsed);
                 self.paths[path.index()].heartbeat.timer = left;
                 return;
@@ -163,8 +162,8 @@ impl Association {
             }
             self.send_heartbeat(now, path);
             self.shrink_idle_window(path, rto);
-            // What waits leaves with it as far as the window of its path is open now, and on the path that
-            // the strike may have chosen (`sctp_outq_uncork`).
+            // Waiting data leaves with it as far as the window of its path is open, on the path that the
+            // strike may have chosen (`sctp_outq_uncork`).
             self.start_heartbeat_timer(now, path);
             self.send(now);
             return;
@@ -182,7 +181,8 @@ impl Association {
         self.start_heartbeat_timer(now, path);
     }
 
-    /// With the heartbeat that a path gets because it is idle, where its window shrinks then.
+    /// Shrinks the window of a path with the heartbeat that it gets because it is idle, where the profile
+    /// does so.
     fn shrink_idle_window(&mut self, path: PathId, rto: Duration) {
         if self.parameters.procedures.idle_window_shrinks_with_heartbeats {
             self.paths[path.index()].cc.on_idle(&IdleEvent::new(rto, rto));

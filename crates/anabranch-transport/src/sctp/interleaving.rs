@@ -1,5 +1,5 @@
-//! Messages whose fragments alternate with those of others become whole (RFC 8260 section 2.2), and what an
-//! I-FORWARD-TSN gives up is dropped (section 2.3).
+//! Reassembles messages whose fragments alternate with those of others (RFC 8260 section 2.2), and drops what
+//! an I-FORWARD-TSN gives up (section 2.3).
 //!
 //! The messages of one stream leave one after the other, so when one is given up, those before it are
 //! complete or given up.
@@ -59,7 +59,7 @@ impl Interleaved {
         let next = *self.next.entry((stream, unordered)).or_insert(FIRST);
         let mid = tsn::unwrap_near(next, data.mid);
         if mid < next {
-            // It has been given up.
+            // The message has been given up.
             return;
         }
         let key = (stream, unordered, mid);
@@ -86,7 +86,7 @@ impl Interleaved {
         }
     }
 
-    /// Drops what an I-FORWARD-TSN gives up; `deliver` is called with what that releases.
+    /// Drops what an I-FORWARD-TSN gives up; calls `deliver` with the messages that this releases.
     pub(super) fn forward(
         &mut self,
         skip: SkippedMessage,

@@ -1,5 +1,5 @@
-//! What Linux charges the send buffer with on top of a message's bytes: the memory that each of its DATA
-//! chunks takes (`sctp_set_owner_w`). The default of 212,992 bytes holds 139 messages of 500 bytes, not 425.
+//! The memory that Linux charges to the send buffer on top of a message's bytes, for each of its DATA chunks
+//! (`sctp_set_owner_w`). The default of 212,992 bytes holds 139 messages of 500 bytes, not 425.
 //!
 //! Source: Linux 6.12, `net/sctp/socket.c` and `net/core/skbuff.c` on x86-64 as distributions configure it.
 //! Known deviation: data given up is charged no longer at once, not when the cumulative TSN passes it.
@@ -15,16 +15,16 @@ const SMALL_HEAD_BYTES: u64 = 704;
 /// `struct sk_buff` in whole cache lines, and `struct sctp_chunk`.
 const DESCRIPTORS_BYTES: u64 = 256 + 256;
 
-/// What chunks in the send buffer take up besides the bytes of their data.
+/// The memory that chunks take in the send buffer besides the bytes of their data.
 #[derive(Debug, Default)]
 pub(super) struct KernelMemory {
     is_charged: bool,
-    /// In bytes; 0 where it is not charged.
+    /// The memory in bytes; 0 if it is not charged.
     pub(super) overhead: u64,
 }
 
 impl KernelMemory {
-    /// In profile linux it is charged.
+    /// The profile linux charges it.
     pub(super) const fn new(is_charged: bool) -> Self {
         Self { is_charged, overhead: 0 }
     }
@@ -41,7 +41,7 @@ impl KernelMemory {
         }
     }
 
-    /// A message, or the rest of one, goes unsent.
+    /// Releases a message, or the rest of one, that is not sent.
     pub(super) fn release_message(&mut self, length: u32, fragment_limit: u32) {
         self.overhead -= self.of_message(length, fragment_limit);
     }
@@ -54,7 +54,7 @@ impl KernelMemory {
         }
     }
 
-    /// What a message takes up.
+    /// The memory that a message takes.
     #[cold]
     pub(super) fn of_message(&self, length: u32, fragment_limit: u32) -> u64 {
         if !self.is_charged {

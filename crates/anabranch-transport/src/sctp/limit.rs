@@ -1,5 +1,5 @@
-//! What holds each path of a sender back, and what a receiver waits for, for time accounts. They are read
-//! only where someone asks for them.
+//! What holds each path of a sender back, and what a receiver waits for, for time accounts. It is read only
+//! on request.
 
 use super::association::{Association, State};
 use super::tsn;
@@ -9,7 +9,7 @@ use crate::ground::PathId;
 use crate::path::PathState;
 
 impl Association {
-    /// What holds each path back now; nothing without an association.
+    /// What holds each path back now; empty without an association.
     pub(super) fn limits_of_paths(&self, limits: &mut Vec<PathLimit>) {
         let opens = matches!(self.state, State::CookieEchoed | State::CookieWait);
         if matches!(self.state, State::Closed | State::Ended) {
@@ -47,7 +47,7 @@ impl Association {
         }
     }
 
-    /// The same in the order in which new data is sent (RFC 9260 section 6.1).
+    /// What holds new data back, checked in the order in which it is sent (RFC 9260 section 6.1).
     fn limit_of_new_data(&self, path: PathId) -> LimitedBy {
         let own = &self.paths[path.index()];
         let has_queued = !self.queue.is_empty();
@@ -72,18 +72,18 @@ impl Association {
         if self.selection.held {
             return LimitedBy::Scheduler;
         }
-        // What is left is Max.Burst, which is part of congestion control (section 6.1 D).
+        // Otherwise it is Max.Burst, which is part of congestion control (section 6.1 D).
         self.limit_of_sharing(path).unwrap_or(LimitedBy::CongestionWindow)
     }
 
-    /// What waits above a gap. Where messages need no order, only those wait that are not whole.
+    /// The data that waits above a gap. For unordered messages, only incomplete ones wait.
     pub(super) fn gap(&self) -> Option<HeadOfLine> {
         let waiting = self.reassembly.bytes;
         let missing = u64::from((self.received.cumulative + 1) as u32);
         (waiting > 0 && self.received.has_gaps()).then_some(HeadOfLine { waiting, missing })
     }
 
-    /// How the chunk with this TSN was sent last.
+    /// The last transmission of the chunk with this TSN.
     pub(super) fn sent(&self, missing: u64) -> Option<Transmission> {
         let chunk = self.outstanding.chunks.get(self.outstanding.index(missing as u32))?;
         Some(Transmission { path: chunk.path, is_again: chunk.transmissions > 1 })

@@ -23,7 +23,7 @@ pub struct Listener {
     parameters: Parameters,
     place: Place,
     numbers: NumberSource,
-    /// How many addresses it says that it has; none where these are the addresses of a connection's paths.
+    /// The number of addresses that it lists; `None` if these are the addresses of a connection's paths.
     listed_addresses: Option<u8>,
     /// Whether the addresses of the associations may change (RFC 5061).
     addresses_change: bool,
@@ -37,17 +37,17 @@ impl Listener {
         self.addresses_change = true;
     }
 
-    /// As [`Association::offer_extensions`], for the associations to come.
+    /// The same as [`Association::offer_extensions`], for future associations.
     pub const fn offer_extensions(&mut self) {
         self.offers_extensions = true;
     }
 
-    /// As [`Association::list_addresses`], for the associations to come.
+    /// The same as [`Association::list_addresses`], for future associations.
     pub const fn list_addresses(&mut self, count: u8) {
         self.listed_addresses = Some(count);
     }
 
-    /// The association that the cookie stands for. A cookie that came as bytes has been verified.
+    /// The association of a cookie. A cookie that came as bytes has been verified.
     fn accept(
         &mut self,
         now: Time,
@@ -81,7 +81,7 @@ impl Listener {
     }
 }
 
-/// The answer to a packet for a port at which nobody waits, if there is one (RFC 9260 section 8.4).
+/// The answer to a packet for a port without a listener, if there is one (RFC 9260 section 8.4).
 pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
     let Body::Sctp(sctp) = &packet.body else { return None };
     let (tag, chunk) = match &sctp.first {

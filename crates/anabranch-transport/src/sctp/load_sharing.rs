@@ -144,11 +144,11 @@ enum Blocking {
 struct Copied {
     tsn: u32,
     path: PathId,
-    /// As in [`Sent`](super::outstanding::Sent).
+    /// The same as in [`Sent`](super::outstanding::Sent).
     window_bytes: u32,
 }
 
-/// What load sharing keeps of one path.
+/// The load-sharing state of one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     /// Bytes of the copies that are on their way here.
@@ -160,7 +160,7 @@ struct Share {
     is_spared: bool,
 }
 
-/// What each path may have outstanding at one occasion, in bytes.
+/// The bytes that each path may have outstanding at a given moment.
 type Windows = SmallVec<[u32; 4]>;
 
 /// The state of load sharing.
@@ -175,7 +175,7 @@ pub(super) struct LoadSharing {
     lowest_gap_acked: Option<u32>,
     /// The SACK being processed reports everything before this TSN missing twice (DAC).
     twice_missing_below: Option<u32>,
-    /// By path.
+    /// The shares by path.
     shares: Vec<Share>,
     rescheduled: u64,
     blocked: Option<(Blocking, Time)>,
@@ -228,8 +228,7 @@ impl LoadSharing {
         path.cc = Controller::Coupled(self.group.join(id, &setup));
     }
 
-    /// Tells a congestion control what it needs to know besides: whether its window limits the sender, and
-    /// whether it may grow.
+    /// Adds to an event of congestion control whether the window limits the sender, and whether it may grow.
     pub(super) fn adapt(&self, event: &mut AckEvent, acked: &Acked, cwnd: u32) {
         event.is_window_limited = event.outstanding_before >= cwnd;
         if self.config.cwnd_update != CwndUpdate::Cumulative {
@@ -237,7 +236,7 @@ impl LoadSharing {
         }
     }
 
-    /// Missing reports for this chunk besides the one that the SACK is (Iyengar et al. 2006, section 3.3).
+    /// The missing reports for this chunk in addition to that of the SACK (Iyengar et al. 2006, section 3.3).
     pub(super) fn more_reports(&self, tsn: u32) -> u8 {
         u8::from(self.twice_missing_below.is_some_and(|lowest| tsn::before(tsn, lowest)))
     }
@@ -285,8 +284,7 @@ impl Association {
         self.load_sharing.as_ref().is_some_and(|sharing| sharing.config.delayed_ack)
     }
 
-    /// What a SACK says in its flags: packets with data since the last one, 2 bits of them (FreeBSD
-    /// `sctp_send_sack`).
+    /// The flags of a SACK: the packets with data since the last one, in 2 bits (FreeBSD `sctp_send_sack`).
     pub(super) fn packets_to_report(&self) -> u8 {
         match &self.load_sharing {
             Some(sharing) if sharing.config.delayed_ack => self.delayed_sack.packets.min(3) as u8,
@@ -560,7 +558,7 @@ impl Association {
     /// The congestion windows, limited by Max.Burst.
     fn windows(&self, sharing: &LoadSharing) -> Windows {
         let window = |index: usize| {
-            // Max.Burst is for what comes on top of what is on its way, copies too.
+            // Max.Burst applies to what is added to the data in flight, copies included.
             let with_copies =
                 self.burst_limit(PathId(index as u8)).saturating_add(sharing.shares[index].copied);
             with_copies.min(self.paths[index].cc.limits().cwnd)

@@ -1,4 +1,4 @@
-//! What an application may set while the association lives (RFC 6458 section 8.1).
+//! The options that an application may set while the association lives (RFC 6458 section 8.1).
 
 use super::association::{Association, State};
 use super::parameters::Parameters;

@@ -13,7 +13,7 @@ use crate::ground::PathId;
 use crate::time::Time;
 use crate::wire::sctp::chunk::GapBlock;
 
-/// What has become of a chunk.
+/// The state of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SentState {
     /// Given up (RFC 3758); counts no longer.
@@ -39,14 +39,14 @@ pub(super) struct Sent {
     pub(super) start: u32,
     /// The fragment's length in bytes.
     pub(super) length: u32,
-    /// What it takes up of a congestion window while it is in flight, in bytes.
+    /// The bytes that it takes of a congestion window while it is in flight.
     pub(super) window_bytes: u32,
-    /// As in [`QueuedMessage`](super::queued_message::QueuedMessage).
+    /// The same as in [`QueuedMessage`](super::queued_message::QueuedMessage).
     pub(super) mid: u32,
     pub(super) beginning: bool,
     pub(super) ending: bool,
     pub(super) state: SentState,
-    /// Where it was last sent.
+    /// The path on which it was last sent.
     pub(super) path: PathId,
     pub(super) missing_reports: u8,
     /// Whether it has been fast retransmitted and will not be again (RFC 9260 section 7.2.4).
@@ -61,11 +61,11 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// What it takes up of the buffers while the cumulative TSN has not passed it; `releases_acked` as in
-    /// [`Outstanding`].
+    /// The bytes that it takes of the buffers while the cumulative TSN has not passed it; `releases_acked` as
+    /// in [`Outstanding`].
     #[inline(always)]
     pub(super) fn buffered(&self, releases_acked: bool) -> Buffered {
-        // The peer gives a whole message without order to its user although an earlier one is missing.
+        // The peer gives a complete unordered message to its user although an earlier one is missing.
         let is_whole = self.message.unordered && self.beginning && self.ending;
         let (is_sent, is_received) = match self.state {
             SentState::Abandoned => (false, false),
@@ -103,12 +103,12 @@ pub(super) struct Outstanding {
     pub(super) chunks: VecDeque<Sent>,
     /// Bytes of user data in flight on all paths.
     bytes: u64,
-    /// What the chunks in flight take up of each path's congestion window, in bytes
+    /// The bytes that the chunks in flight take of each path's congestion window
     /// ([`Flight`](super::parameters::Flight)).
     in_windows: Vec<u32>,
     /// Bytes of chunks that are held: neither passed by the cumulative TSN nor abandoned nor released.
     pub(super) held_bytes: u64,
-    /// What these, and chunks that have not left yet, take up of the send buffer besides.
+    /// The additional memory of these, and of chunks that have not left yet, in the send buffer.
     pub(super) memory: KernelMemory,
     /// With load sharing, the same and what is in the receive buffer by the path of the chunks.
     pub(super) buffered: Vec<Buffered>,
@@ -150,7 +150,7 @@ impl Outstanding {
         (self.first_tsn, self.lost_from) = (first_tsn, first_tsn);
     }
 
-    /// There is one more path, which comes after the last one.
+    /// Adds a path after the last one.
     pub(super) fn add_path(&mut self) {
         self.in_windows.push(0);
         if !self.buffered.is_empty() {
@@ -181,7 +181,7 @@ impl Outstanding {
         self.bytes
     }
 
-    /// What the chunks in flight on this path take up of its congestion window, in bytes.
+    /// The bytes that the chunks in flight on this path take of its congestion window.
     #[inline(always)]
     pub(super) fn on(&self, path: PathId) -> u32 {
         self.in_windows[path.index()]

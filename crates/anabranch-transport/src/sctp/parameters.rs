@@ -63,7 +63,7 @@ pub struct Parameters {
     pub(super) load_sharing: Option<load_sharing::Config>,
 }
 
-/// What congestion windows count. The receiver's window counts user data with all profiles.
+/// What congestion windows count. The receiver's window counts user data in all profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accounting {
     pub(super) segment: Segment,
@@ -110,7 +110,7 @@ impl Accounting {
         }
     }
 
-    /// What a chunk with `length` bytes of user data, `wire` bytes on the wire, takes up of a window.
+    /// The bytes of a window taken by a chunk with `length` bytes of user data and `wire` bytes on the wire.
     #[inline(always)]
     pub(super) const fn chunk_bytes(self, length: u32, wire: u32) -> u32 {
         match self.flight {
@@ -120,7 +120,7 @@ impl Accounting {
     }
 }
 
-/// When and how heartbeats are sent.
+/// The times and rules of heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeartbeatParameters {
     pub(super) enabled: bool,
@@ -408,7 +408,7 @@ fn cc_defaults(profile: Profile, receive_buffer: u32, shares_load: bool) -> cc::
             Profile::Rfc2960 | Profile::Rfc4960 | Profile::Ns2 => IdleRule::Rfc4960,
             _ => IdleRule::Rfc9260,
         }),
-        // With load sharing it is the path's pseudo-cumulative TSN (Iyengar et al. 2006, section 3.2).
+        // With load sharing, the path's pseudo-cumulative TSN counts (Iyengar et al. 2006, section 3.2).
         growth_needs_cumulative: Some(
             old || shares_load || matches!(profile, Profile::FreeBsd10 | Profile::Rfc4960),
         ),

@@ -1,5 +1,4 @@
-//! What the endpoint keeps for each path besides what policies see
-//! ([`PathStatus`](crate::path::PathStatus)).
+//! The endpoint's state of a path besides what policies see ([`PathStatus`](crate::path::PathStatus)).
 
 use super::association::{Association, State};
 use super::parameters::Parameters;
@@ -28,7 +27,7 @@ pub(super) struct Path {
     /// When data was last sent here; [`Time::NEVER`] before the first.
     pub(super) last_data: Time,
     pub(super) heartbeat: PathHeartbeat,
-    /// What the SACK being processed says; nothing between SACKs.
+    /// The effects of the SACK being processed; empty between SACKs.
     pub(super) acked: Acked,
     /// The exit point of fast recovery (RFC 9260 section 7.2.4).
     pub(super) fast_recovery_exit: Option<u32>,
@@ -45,20 +44,20 @@ pub(super) struct Path {
 /// Heartbeats of one path.
 #[derive(Debug)]
 pub(super) struct PathHeartbeat {
-    /// When the next one is due; [`Time::NEVER`] with the one-timer rule.
+    /// When the next heartbeat is due; [`Time::NEVER`] with the one-timer rule.
     pub(super) timer: Time,
     /// When the current period began.
     pub(super) period_start: Time,
-    /// When the one on its way counts as unanswered.
+    /// When the heartbeat in flight counts as unanswered.
     pub(super) timeout: Time,
-    /// One is unanswered so far (Linux: `hb_sent`).
+    /// Whether a heartbeat is unanswered so far (Linux: `hb_sent`).
     pub(super) unanswered: bool,
     /// When data or a heartbeat was last sent.
     pub(super) idle_since: Time,
     pub(super) nonce: u32,
 }
 
-/// What one SACK acknowledges on one path.
+/// The chunks that one SACK acknowledges on one path.
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the SACK")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acked {
@@ -107,7 +106,7 @@ impl Path {
         }
     }
 
-    /// What the congestion control of a path is built for.
+    /// The set-up of a path's congestion control.
     pub(super) fn control_setup(parameters: &Parameters, mtu: u32, ip: IpVersion) -> Setup {
         let mss = parameters.accounting.segment_bytes(mtu, ip.header_bytes() + COMMON_HEADER_BYTES);
         let initial_window = match &parameters.cc {

@@ -33,7 +33,7 @@ impl Association {
         let id = self.outstanding.chunks[index].message_id;
         let message = self.outstanding.chunks[index].message.payload;
         let mut first = index;
-        // With interleaving, fragments of other messages lie between.
+        // With interleaving, there may be fragments of other messages in between.
         let interleaves = self.interleaves;
         let is_part = |chunk: &Sent| interleaves || chunk.message_id == id;
         while first > 0 && is_part(&self.outstanding.chunks[first - 1]) {
@@ -88,7 +88,7 @@ impl Association {
         }
     }
 
-    /// Takes a message, or what is left of one, out of the queue and the send buffer.
+    /// Takes a message, or the rest of one, out of the queue and the send buffer.
     fn take_queued(&mut self, index: usize) -> Option<QueuedMessage> {
         let removed = self.queue.remove(index)?;
         self.outstanding.memory.release_message(removed.remaining(), self.fragment_limit);
@@ -225,7 +225,7 @@ impl Association {
     }
 
     fn forward_tsn(&self) -> Chunk {
-        // As many as fit into a packet in any case.
+        // As many as fit into a packet in all cases.
         let by_chunk =
             self.parameters.procedures.names_streams_by_chunk && self.passed().count() <= self.sack_entries;
         let mut streams: Vec<SkippedStream> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a path policy that measures asks for: ticks, probes with new data, pairs of heartbeats
+//! Carries out the requests of a path policy that measures: ticks, probes with new data, pairs of heartbeats
 //! (`path`, [`Request`]). Nothing here runs for a policy that does not measure.
 
 use super::association::{Association, State};
@@ -10,7 +10,7 @@ use crate::path::{PathEvent, PathSelector as _, Request};
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Chunk, HeartbeatInfo, PairMark};
 
-/// What an endpoint keeps for a policy that measures.
+/// The state that an endpoint keeps for a policy that measures.
 #[derive(Debug)]
 pub(super) struct Probing {
     /// When the policy wants its tick.
@@ -21,7 +21,7 @@ pub(super) struct Probing {
     pair_number: u32,
 }
 
-/// What is being measured on one path.
+/// The measurements on one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
     /// Whether a fast recovery goes on.
@@ -46,7 +46,7 @@ struct Probe {
     bytes: u32,
     lost: u32,
     is_burst: bool,
-    /// What has been sent and is not known to have arrived, in order.
+    /// The TSNs of the probe that are not known to have arrived, in order.
     tsns: Vec<u32>,
 }
 
@@ -55,7 +55,7 @@ impl Probing {
         Self { tick: Time::NEVER, probe: None, measured: vec![Measured::default(); paths], pair_number: 0 }
     }
 
-    /// There is one more path, which comes after the last one.
+    /// Adds a path after the last one.
     pub(super) fn add_path(&mut self) {
         self.measured.push(Measured::default());
     }
@@ -80,7 +80,7 @@ impl Association {
         }
     }
 
-    /// Tells a policy that measures what happened, and does what it then asks for.
+    /// Tells a policy that measures what happened, and carries out its requests.
     #[cold]
     pub(super) fn tell_measuring_selector(&mut self, now: Time, event: PathEvent) {
         self.refresh_status();
@@ -166,7 +166,7 @@ impl Association {
     #[cold]
     pub(super) fn send_probe(&mut self, now: Time) {
         let Some(mut probe) = self.probing.as_mut().and_then(|probing| probing.probe.take()) else { return };
-        // It has failed, or its address has gone.
+        // The path has failed, or its address has gone.
         if !self.status[probe.path.index()].is_usable() || !self.allows_data(probe.path) {
             probe.left = 0;
         }
@@ -262,7 +262,7 @@ mod tests {
     use crate::path::failover::{self, Failover, Settings};
     use crate::path::{PathSelector, PathStatus, Retransmission, Selection, Selector};
 
-    /// Asks for one thing a second after the association has opened, and writes down what it hears.
+    /// Makes one request a second after the association has opened, and records what it is told.
     #[derive(Debug)]
     struct Once {
         at: Time,
@@ -313,7 +313,7 @@ mod tests {
         let policy = Once { at, request, heard: Arc::clone(&heard), failover };
         pair.ends[0].set_path_selector(Selector::Custom(Box::new(policy)));
         pair.connect();
-        // One round trip until the association is open, and the second.
+        // One round trip until the association is open, and the second after it.
         pair.run_for(ms(490));
         (pair, heard)
     }

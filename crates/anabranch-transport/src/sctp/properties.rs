@@ -25,7 +25,7 @@ struct Network {
     delays_ms: Vec<u64>,
     /// Path, when it dies and when it returns, in ms.
     outages: Vec<(usize, u64, u64)>,
-    /// Whose address on it goes and comes with the path: A's, or B's on every other one.
+    /// The end whose address comes and goes with the path: A, or B on every other path.
     mobile: Option<Mobile>,
 }
 
@@ -177,7 +177,7 @@ struct Talk {
     reliability: Reliability,
     length: u32,
     pause_ms: u64,
-    /// The path that becomes primary before, if there are so many.
+    /// The path that becomes primary first, if there is one with this number.
     primary: Option<u8>,
 }
 
@@ -211,8 +211,8 @@ fn talk(how: impl Strategy<Value = Reliability>) -> impl Strategy<Value = Talk> 
         })
 }
 
-/// What is said at the end, over a good network. Profile ns2 only sends on a message or a SACK, so
-/// something must be said for what is stuck to leave.
+/// Adds messages at the end, over a good network. Profile ns2 sends only on a message or a SACK, so data that
+/// is stuck needs another message to leave.
 fn with_farewell(mut talks: Vec<Talk>) -> Vec<Talk> {
     for _ in 0..FAREWELLS / 2 {
         for from in [Side::A, Side::B] {

@@ -76,7 +76,7 @@ impl Reassembly {
         Some(message)
     }
 
-    /// Drops what a FORWARD TSN gives up; calls `deliver` with what that releases.
+    /// Drops what a FORWARD TSN gives up; calls `deliver` with the messages that this releases.
     pub(super) fn forward<'a>(
         &mut self,
         new_cumulative: u64,
@@ -198,7 +198,7 @@ const fn is_next(before: &Data, data: &Data) -> bool {
         && (data.unordered || before.ssn == data.ssn)
 }
 
-/// The message that this chunk begins, of so many bytes.
+/// The message of this many bytes that begins with this chunk.
 const fn message_of(first: &Data, length: u32) -> Received {
     let &Data { stream, ppid, unordered, payload: Payload { offset, .. }, .. } = first;
     Received { stream, ppid, unordered, payload: Payload { offset, length } }

@@ -10,10 +10,10 @@ use crate::path::PathState;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, Data, ErrorCause, ForwardTsn, IData, IForwardTsn, Sack};
 
-/// As many Gap Ack Blocks as Linux reports at most (`SCTP_MAX_GABS`).
+/// The most Gap Ack Blocks that Linux reports (`SCTP_MAX_GABS`).
 const LINUX_MAX_GAP_BLOCKS: usize = 16;
 
-/// What a TSN that arrives is.
+/// The kinds of arriving TSNs.
 enum Arrival {
     New(u64),
     Old(u64),
@@ -225,7 +225,7 @@ impl Association {
         }
     }
 
-    /// Where a SACK goes.
+    /// The path on which a SACK is sent.
     #[inline(always)]
     pub(super) fn sack_path(&self) -> PathId {
         let source = self.delayed_sack.source;

@@ -1,5 +1,5 @@
-//! Which TSNs have arrived: the cumulative TSN, the runs beyond it, and duplicates
-//! (RFC 9260 sections 3.3.4 and 6.2).
+//! The TSNs that have arrived: the cumulative TSN, the runs beyond it, and duplicates (RFC 9260 sections
+//! 3.3.4 and 6.2).
 
 use std::collections::VecDeque;
 
@@ -20,9 +20,9 @@ pub(super) struct ReceivedTsns {
     overtaken: VecDeque<u64>,
 }
 
-/// As many duplicates as a SACK reports at most (Linux: `SCTP_MAX_DUP_TSNS`).
+/// The most duplicates that a SACK reports (Linux: `SCTP_MAX_DUP_TSNS`).
 const MAX_DUPLICATES: usize = 16;
-/// As many overtaken TSNs as are remembered; what is older never arrives.
+/// The most overtaken TSNs that are remembered; older ones count as never arriving.
 const MAX_OVERTAKEN: usize = 1024;
 
 impl ReceivedTsns {

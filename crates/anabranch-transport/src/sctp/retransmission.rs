@@ -69,7 +69,7 @@ impl Association {
         }
     }
 
-    /// Whether the window of the path that is sent again on is asked after a timeout too, and full.
+    /// Whether the profile asks the window for retransmissions even after a timeout, and it is full.
     fn is_retransmission_window_full(&mut self, now: Time) -> bool {
         if !self.parameters.procedures.asks_window_for_chunks {
             return false;
@@ -123,7 +123,7 @@ impl Association {
         debug_assert_eq!(chunk.state, SentState::InFlight);
         let length = chunk.length;
         let path = &mut self.paths[chunk.path.index()];
-        // Karn's rule, section 6.3.1 C5: nothing is measured on what is sent again or given up.
+        // Karn's rule, section 6.3.1 C5: chunks that are sent again or given up are not measured.
         if path.rtt_probe == Some(tsn) {
             path.rtt_probe = None;
         }

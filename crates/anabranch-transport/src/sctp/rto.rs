@@ -22,7 +22,7 @@ pub(super) struct RtoParameters {
     pub(super) backoff: RtoBackoff,
 }
 
-/// What a rule remembers besides SRTT and RTTVAR.
+/// The state of a rule besides SRTT and RTTVAR.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
     LinuxTcp(LinuxRtt),

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// never a second one, as with the messages of a call, nothing is looked up in a ring.
 #[derive(Clone, Debug)]
 pub(super) struct ShortQueue<T> {
-    /// None only when the queue is empty.
+    /// `None` only when the queue is empty.
     first: Option<T>,
     rest: VecDeque<T>,
 }

@@ -14,7 +14,7 @@ pub(super) struct ShutdownTimers {
     pub(super) t2: Time,
     /// T5-shutdown-guard: the time from the first SHUTDOWN to the end has a limit.
     pub(super) t5: Time,
-    /// Where SHUTDOWN or SHUTDOWN ACK was sent last.
+    /// The path on which SHUTDOWN or SHUTDOWN ACK was last sent.
     path: PathId,
     /// Whether the application asked before the association was open.
     pub(super) is_wanted: bool,
@@ -98,7 +98,7 @@ impl Association {
         self.send_shutdown(now);
     }
 
-    /// Any other packet of the peer in SHUTDOWN-SENT also gives it more time.
+    /// In SHUTDOWN-SENT, any other packet of the peer gives it more time as well.
     #[cold]
     pub(super) fn extend_t2(&mut self, now: Time) {
         self.errors_in_a_row = 0;

@@ -1,4 +1,4 @@
-//! What an association counts.
+//! The counters of an association.
 
 use crate::ground::PathId;
 use crate::report::Report;

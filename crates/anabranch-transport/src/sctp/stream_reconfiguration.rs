@@ -25,10 +25,10 @@ const RESET_BYTES: u32 = 4 + 16;
 /// One chunk has two at most (section 3.1), but pion asks for each stream by itself and waits for no answer.
 const MOST_REQUESTS: usize = 16;
 
-/// What an association knows of streams that begin anew.
+/// The state of an association whose streams can be reset.
 #[derive(Debug, Default)]
 pub(super) struct StreamReconfiguration {
-    /// Whether the peer understands RE-CONFIG.
+    /// Whether the peer supports RE-CONFIG.
     is_understood: bool,
     /// Outgoing streams to be reset that are not asked for yet.
     wanted: BTreeSet<u16>,
@@ -43,7 +43,7 @@ pub(super) struct StreamReconfiguration {
     expected: u32,
     /// The peer's last requests, the latest first, and what became of them.
     answered: VecDeque<(u32, u32)>,
-    /// In the order in which they came.
+    /// The deferred requests, in the order in which they came.
     deferred: Vec<Deferred>,
 }
 
@@ -56,7 +56,7 @@ struct Request {
     last_tsn: u32,
     streams: Box<[u16]>,
     path: PathId,
-    /// Whether the peer has answered that it takes its time.
+    /// Whether the peer has answered that the reset is in progress.
     is_in_progress: bool,
 }
 
@@ -65,9 +65,9 @@ struct Request {
 struct Deferred {
     number: u32,
     last_tsn: u64,
-    /// The streams that are reset; none stands for all.
+    /// The streams that are reset; `None` means all.
     streams: Option<BTreeSet<u16>>,
-    /// What these streams begin anew with, by TSN.
+    /// The first chunks of these streams after the reset, by TSN.
     held: Vec<Held>,
     path: PathId,
 }
@@ -88,7 +88,7 @@ impl Held {
 }
 
 impl StreamReconfiguration {
-    /// Whether the stream takes no message for the time being.
+    /// Whether the stream takes no message for now.
     pub(super) fn is_paused(&self, stream: u16) -> bool {
         let asked = self.outstanding.iter().any(|request| request.streams.contains(&stream));
         asked || self.wanted.contains(&stream)
@@ -101,7 +101,7 @@ impl StreamReconfiguration {
         }
     }
 
-    /// What has become of this request of the peer's, if it is one of its last.
+    /// The answer to this request of the peer's, if it is one of its last.
     fn answer_to(&mut self, number: u32) -> Option<&mut u32> {
         self.answered.iter_mut().find(|(known, _)| *known == number).map(|(_, result)| result)
     }
@@ -129,7 +129,7 @@ impl Association {
         self.has_rare_parts = true;
     }
 
-    /// The peer has said what it can.
+    /// Notes whether the peer supports stream resets.
     #[cold]
     pub(super) fn begin_stream_reconfiguration(&mut self, is_understood: bool, peer_initial_tsn: u32) {
         let next_request = self.local_initial_tsn;
@@ -144,9 +144,8 @@ impl Association {
         }
     }
 
-    /// Has outgoing streams begin anew once everything that was sent on them is acknowledged; until then they
-    /// take no message. [`Event::StreamReset`] or [`Event::StreamResetRefused`] tells of each what has become
-    /// of it.
+    /// Resets outgoing streams once everything that was sent on them is acknowledged; until then they take no
+    /// message. [`Event::StreamReset`] or [`Event::StreamResetRefused`] reports the result for each.
     ///
     /// # Errors
     /// When the association is not open, the peer does not understand that, or a stream is not there: one
@@ -185,7 +184,7 @@ impl Association {
         self.ask_for_reset(now);
     }
 
-    /// Section 5.1.2: asks for what is wanted and can be reset now.
+    /// Section 5.1.2: asks for the wanted resets that are possible now.
     fn ask_for_reset(&mut self, now: Time) {
         let Some(reset) = &self.stream_reconfiguration else { return };
         let is_open =
@@ -293,7 +292,7 @@ impl Association {
         }
     }
 
-    /// What becomes of a request of the peer's.
+    /// Carries out a request of the peer's.
     fn carry_out_request(&mut self, from: PathId, number: u32, parameter: &Reconfiguration) -> u32 {
         let Some(reset) = &mut self.stream_reconfiguration else { return outcome::DENIED };
         // A copy of one of the last requests has the answer that it had, or has by now.

@@ -1,4 +1,4 @@
-//! Which stream sends next: the stream schedulers of RFC 8260 section 3.
+//! The choice of the stream that sends next: the stream schedulers of RFC 8260 section 3.
 //!
 //! Without interleaving a message leaves whole before the next is chosen; with it the choice is made for
 //! every chunk (section 2). Strict priority serves equals in turn. Fair capacity and weighted fair queueing
@@ -96,7 +96,7 @@ enum Rule {
     TurnPerPacket,
 }
 
-/// What a byte costs with weight 1 in virtual time.
+/// The cost of a byte with weight 1, in virtual time.
 const UNIT: u64 = 1 << 16;
 
 /// The streams with what waits on them.
@@ -110,7 +110,7 @@ pub(super) struct StreamScheduler {
     streams: Vec<OutboundStream>,
     /// The stream that sent last.
     last: Option<u16>,
-    /// With a turn per packet: the stream of the packet that is being filled.
+    /// With a turn for each packet: the stream of the packet that is being filled.
     of_packet: Option<u16>,
     /// The virtual time of the chunk that left last.
     virtual_time: u64,
@@ -128,7 +128,7 @@ impl StreamScheduler {
     pub(super) fn push(&mut self, message: QueuedMessage) {
         let virtual_time = self.virtual_time;
         let stream = self.stream(message.message.stream);
-        // What a stream has not used while it had nothing to send is gone.
+        // A stream loses the share that it did not use while it had nothing to send.
         stream.start = stream.start.max(virtual_time);
         stream.waiting.push_back(message);
     }
@@ -138,7 +138,7 @@ impl StreamScheduler {
         self.stream(message.message.stream).waiting.push_front(message);
     }
 
-    /// Takes the next message; the choice depends on what has been sent only.
+    /// Takes the next message; the choice depends only on what has been sent.
     pub(super) fn choose(&mut self) -> Option<QueuedMessage> {
         let count = self.streams.len();
         let after = self.last.map_or(0, |last| usize::from(last) + 1);

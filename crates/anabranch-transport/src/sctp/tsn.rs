@@ -10,7 +10,7 @@ pub(super) const fn at_or_before(a: u32, b: u32) -> bool {
     !before(b, a)
 }
 
-/// The number with all its bits that `wire` stands for, the one closest to `near`.
+/// The full number that `wire` stands for, which is the one closest to `near`.
 pub(super) const fn unwrap_near(near: u64, wire: u32) -> u64 {
     near.wrapping_add(wire.wrapping_sub(near as u32) as i32 as i64 as u64)
 }

@@ -1,4 +1,4 @@
-//! What an acknowledgement says: data that arrived, the window, round-trip times, delivery rates (RFC 9293
+//! Processing of acknowledgements: data that arrived, the window, round-trip times, delivery rates (RFC 9293
 //! section 3.10.7.4, RFC 2018, RFC 6298; Linux's `tcp_ack`).
 
 use super::connection::Connection;
@@ -49,7 +49,7 @@ pub(super) struct Ack {
     pub(super) restarts_timer: bool,
     /// The smallest number that arrived late without having been sent again, if any.
     reordered_from: Option<u64>,
-    /// When the first and the last segment were sent that it acknowledges, cumulatively and selectively.
+    /// When the first and the last of the acknowledged segments were sent, cumulatively and selectively.
     acked_sent: Option<(Time, Time)>,
     sacked_sent: Option<(Time, Time)>,
     /// The round-trip time of the last of them (Linux: `rtt_us` of `struct rate_sample`).
@@ -81,8 +81,8 @@ impl Connection {
     ) -> bool {
         let prior = self.sender.unacknowledged;
         let number = self.own_numbers.number(segment.acknowledgement, prior);
-        // RFC 5961 section 5: an acknowledgement of what lies more than a window behind comes from somebody
-        // who does not see the connection.
+        // RFC 5961 section 5: an acknowledgement of data more than a window back comes from a sender that
+        // does not see the connection.
         let is_acceptable =
             |number: u64| number <= self.sender.next && number + self.sender.max_window >= prior;
         let Some(number) = number.filter(|number| is_acceptable(*number)) else { return false };
@@ -205,7 +205,7 @@ impl Connection {
             rack.advance(now, sent.departure, sent.order, sent.ever_retransmitted, min_rtt);
             if !sent.ever_retransmitted {
                 if sent.start < highest_before {
-                    // It was in a hole and arrives without having been sent again.
+                    // It was in a hole and arrives without a retransmission.
                     let from = ack.reordered_from.map_or(sent.start, |from| from.min(sent.start));
                     ack.reordered_from = Some(from);
                 }
@@ -253,7 +253,7 @@ impl Connection {
         }
     }
 
-    /// Takes what is acknowledged cumulatively off the scoreboard (Linux: `tcp_clean_rtx_queue`).
+    /// Removes what is acknowledged cumulatively from the scoreboard (Linux: `tcp_clean_rtx_queue`).
     fn take_cumulative(&mut self, now: Time, prior_highest: u64, ack: &mut Ack) {
         let acknowledged = self.sender.unacknowledged;
         let origin = self.timestamp_origin(ack.echo);
@@ -297,7 +297,7 @@ impl Connection {
             if !self.has_sack {
                 self.remove_duplicates(acked);
                 if ack.retransmitted_acked {
-                    // Without SACK it may all have been the retransmission.
+                    // Without SACK, all of it may have been the retransmission.
                     ack.original_acked = false;
                 }
             } else if let Some(from) = reordered.filter(|from| *from < prior_highest) {
@@ -336,7 +336,7 @@ impl Connection {
     /// `tcp_remove_reno_sacks`).
     fn remove_duplicates(&mut self, acked: u32) {
         let sacked = self.board.sacked;
-        // One segment filled the hole, the others were the duplicates.
+        // One segment filled the hole; the duplicates were for the others.
         self.rate.delivered_segments += u64::from(acked.saturating_sub(sacked).max(1));
         self.board.sacked = sacked.saturating_sub(acked - 1).min(self.board.len());
     }
@@ -382,7 +382,7 @@ impl Connection {
         self.cc.on_rtt_sample(&RttEvent::new(now, newest));
     }
 
-    /// The control hears that an acknowledgement has arrived (Linux: `tcp_in_ack_event`).
+    /// Tells the control that an acknowledgement has arrived (Linux: `tcp_in_ack_event`).
     fn tell_arrival(&mut self, now: Time, ack: &Ack) {
         let mut event = ArrivalEvent::new(now, self.sender.unacknowledged);
         event.rtt = ack.rtt;
@@ -390,7 +390,7 @@ impl Connection {
         self.cc.on_arrival(&event);
     }
 
-    /// The control hears of the acknowledgement, after the reduction that may be in progress (Linux:
+    /// Tells the control about the acknowledgement, after any reduction in progress (Linux:
     /// `tcp_cong_control`).
     fn tell_control(&mut self, now: Time, ack: &Ack, report: &Report) {
         let lost = report.lost_bytes / self.mss;

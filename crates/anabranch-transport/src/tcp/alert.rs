@@ -1,4 +1,4 @@
-//! Acknowledgements that mean trouble: when recovery begins and ends, and what is lost (RFC 6675, RFC 6582,
+//! Acknowledgements that signal trouble: when recovery begins and ends, and what is lost (RFC 6675, RFC 6582,
 //! RFC 5682; Linux's `tcp_fastretrans_alert`).
 
 use super::acknowledgement::Ack;
@@ -9,7 +9,7 @@ use super::send::Push;
 use crate::time::Time;
 
 impl Connection {
-    /// Whether it is anything but ordinary progress (Linux: `tcp_ack_is_dubious`).
+    /// Whether it is more than ordinary progress (Linux: `tcp_ack_is_dubious`).
     pub(super) fn is_dubious(&self, ack: &Ack) -> bool {
         let is_alarming = ack.data_sacked || ack.is_marked || ack.reports_duplicate;
         let is_plain = ack.has_data || ack.window_changed || ack.data_acked;
@@ -79,7 +79,7 @@ impl Connection {
         }
     }
 
-    /// In fast recovery. Whether to do nothing but wait.
+    /// Handles an acknowledgement in fast recovery; gives whether there is nothing to do but wait.
     fn stay_in_recovery(&mut self, now: Time, ack: &mut Ack, is_duplicate: bool) -> bool {
         if !ack.advanced {
             if !self.has_sack && is_duplicate {
@@ -211,7 +211,7 @@ impl Connection {
         }
     }
 
-    /// What selective acknowledgements above a segment say of it, without RACK (Linux:
+    /// Marks losses from selective acknowledgements above a segment, without RACK (Linux:
     /// `tcp_update_scoreboard`).
     fn mark_by_duplicates(&mut self, now: Time, begins: bool) {
         if !self.has_sack || self.uses_rack() || self.board.is_empty() {

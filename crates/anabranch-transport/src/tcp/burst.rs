@@ -14,10 +14,10 @@ use crate::time::{Duration, Time};
 const MOST: u64 = 65_535 - 320;
 /// A packet holds what leaves in 1/1024 s (Linux: `sk_pacing_shift`).
 const PACING_SHIFT: u32 = 10;
-/// It may be longer by half as much for each 512 us of the round-trip time (Linux:
-/// `net.ipv4.tcp_tso_rtt_log`).
+/// The burst may be longer on short paths: by an amount that halves with each 512 us of the round-trip time
+/// (Linux: `net.ipv4.tcp_tso_rtt_log`).
 const RTT_SHIFT: u32 = 9;
-/// Nothing waits when nothing was sent for so long.
+/// After this long without sending, nothing waits.
 const LONG_AGO: Duration = Duration::from_millis(1);
 /// Nothing waits longer than this for an acknowledgement (6.12 with a correction of its stable releases: at
 /// first it was half the round-trip time).

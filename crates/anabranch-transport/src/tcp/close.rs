@@ -6,12 +6,12 @@ use crate::ground::Ecn as EcnField;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::Flags;
 
-/// How long TIME-WAIT takes (Linux: `TCP_TIMEWAIT_LEN`); RFC 9293 says two maximum segment lifetimes, four
+/// The length of TIME-WAIT (Linux: `TCP_TIMEWAIT_LEN`); RFC 9293 says two maximum segment lifetimes, four
 /// minutes.
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
 impl Connection {
-    /// The application has nothing more to say: FIN follows what it has written.
+    /// Handles the end of the application's data: FIN follows what it has written.
     pub(super) fn shut_down(&mut self, now: Time) {
         self.sender.is_finished = true;
         self.send(now);
@@ -28,8 +28,8 @@ impl Connection {
         self.end(CloseReason::Aborted);
     }
 
-    /// Everything the peer has to say has arrived: this end closes too, behind what it was given, unless it
-    /// may be half open.
+    /// Handles the peer's FIN once everything before it has arrived: this end closes as well, after sending
+    /// its data, unless half-close is on.
     #[cold]
     pub(super) fn on_fin(&mut self, now: Time) {
         self.delayed_ack.acknowledge_now();

@@ -71,9 +71,9 @@ pub struct Config {
     /// profile rfc 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quick_acks: Option<u32>,
-    /// How long duplicate acknowledgements after the third may be held back, so that one stands for
-    /// several, at most; also at most 1/20 of the round-trip time, and 44 are held at most; default 1 ms,
-    /// in the other profiles 0 s: none is.
+    /// How long duplicate acknowledgements after the third may be held back, so that one stands for several,
+    /// at most; also at most 1/20 of the round-trip time, and 44 are held at most; default 1 ms, in the other
+    /// profiles 0 s, so none is held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compressed_ack_delay: Option<Duration>,
     /// The retransmission timeout before the first measurement; default 1 s (RFC 6298 section 2), in

@@ -35,7 +35,7 @@ use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 use crate::wire::{self, Body, Packet};
 
-/// At most this many boxes of received packets are kept, to be used for packets to send.
+/// The most boxes of received packets that are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
 
 /// The states of a connection (RFC 9293 section 3.3.2). LISTEN is a [`Listener`](super::Listener). A closed
@@ -77,13 +77,13 @@ pub struct Connection {
     /// Our port and the peer's.
     pub(super) ports: [u16; 2],
     pub(super) rng: Rng,
-    /// Where initial sequence numbers and the beginning of timestamps come from, if not from `rng`.
+    /// The source of initial sequence numbers and of the timestamps' start, if it is not `rng`.
     pub(super) secret_numbers: Option<SecretNumbers>,
     /// Connections so far, this one included.
     pub(super) connections: u64,
     pub(super) state: State,
     pub(super) handshake: Handshake,
-    /// Whether [`Event::Closed`] has been told of this connection, or nothing is to be told.
+    /// Whether [`Event::Closed`] has been reported for this connection, or nothing is to be reported.
     pub(super) has_closed: bool,
     /// When TIME-WAIT is over.
     pub(super) time_wait: Time,
@@ -93,7 +93,7 @@ pub struct Connection {
     pub(super) peer_numbers: Numbering,
     /// Most bytes of data in a segment, options taken off.
     pub(super) mss: u32,
-    /// What the two ends agreed on.
+    /// The features that both ends agreed on.
     pub(super) has_timestamps: bool,
     pub(super) has_sack: bool,
     /// Our timestamps start here, in ms.
@@ -119,11 +119,11 @@ pub struct Connection {
     pub(super) cc: Controller,
     /// Whether `cc` is a user's own control, which replaces the one of the settings.
     pub(super) has_own_cc: bool,
-    /// Only of a subflow: the group that its control joins.
+    /// Only for a subflow: the group that its control joins.
     pub(super) group: Option<Group>,
-    /// What options of the MPTCP connection above take in segments.
+    /// The space that options of the MPTCP connection above take in segments.
     pub(super) option_space: OptionSpace,
-    /// Whose receive window limits what is sent.
+    /// Whether its own receive window limits what is sent, or that of the connection above.
     pub(super) flow_control: FlowControl,
     /// Whether this end may go on sending after the peer's FIN.
     pub(super) half_close: bool,
@@ -135,7 +135,7 @@ pub struct Connection {
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
     spare: Vec<Box<Packet>>,
     pub(super) stats: Stats,
-    /// Only where they are asked for.
+    /// Only if means are asked for.
     pub(super) measures: Option<Box<Measures>>,
     pub(super) last_now: Time,
 }
@@ -217,7 +217,7 @@ impl Connection {
         }
     }
 
-    /// What has been counted so far, in all connections.
+    /// The counters so far, over all connections.
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -363,7 +363,7 @@ impl Connection {
         data.min(self.handshake.timer).min(self.time_wait)
     }
 
-    /// When a timer of this length fires.
+    /// The time at which a timer of this length expires.
     pub(super) fn deadline(&self, now: Time, length: Duration) -> Time {
         self.parameters.clock.deadline(now, length)
     }

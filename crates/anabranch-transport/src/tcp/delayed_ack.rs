@@ -1,4 +1,4 @@
-//! When what arrived is acknowledged (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2; Linux's
+//! When received data is acknowledged (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2; Linux's
 //! `__tcp_ack_snd_check`).
 
 use super::connection::Connection;
@@ -75,7 +75,7 @@ impl DelayedAck {
         Self { acknowledged, segment_size: mss.min(536), max_segment_size: mss, ..Self::default() }
     }
 
-    /// When something is to be acknowledged at the latest.
+    /// The latest time for the next acknowledgement.
     pub(super) fn timer(&self) -> Time {
         self.timer.min(self.compressed_timer)
     }

@@ -10,7 +10,7 @@ use crate::wire::tcp::{Flags, Segment};
 /// The counters start here (RFC 9768 section 3.2.1), so that an endless zero is recognised.
 const FIRST_COUNT: u32 = 5;
 
-/// What was negotiated, and what is to be echoed.
+/// The negotiated mode, and what has to be echoed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ecn {
     /// Never [`EcnMode::L4s`], which is `Accurate` once it is negotiated.
@@ -43,12 +43,12 @@ impl Ecn {
         Self { mode, is_l4s: false, echoes: false, cwr_waits: false, arrived, told, unacknowledged_marks: 0 }
     }
 
-    /// What is agreed on where both ends count marks.
+    /// The agreement if both ends count marks.
     fn accurate(own: EcnMode) -> Self {
         Self { is_l4s: own == EcnMode::L4s, ..Self::agreed(EcnMode::Accurate) }
     }
 
-    /// The passive end hears a SYN with these flags.
+    /// Handles a SYN with these flags at the passive end.
     pub(super) fn accept(&mut self, own: EcnMode, flags: Flags) {
         let offers = flags.has(Flags::ECE.with(Flags::CWR));
         *self = match own {
@@ -68,7 +68,7 @@ impl Ecn {
         }
     }
 
-    /// The active end hears a SYN-ACK with these flags.
+    /// Handles a SYN-ACK with these flags at the active end.
     pub(super) fn complete(&mut self, own: EcnMode, flags: Flags) {
         let (cwr, ece) = (flags.has(Flags::CWR), flags.has(Flags::ECE));
         *self = match own {

@@ -40,9 +40,10 @@ pub(super) struct Handshake {
     sent_at: Time,
     retransmissions: u32,
     rto: Duration,
-    /// Whether the peer opened: an application that did not ask need not hear of a failure.
+    /// Whether the peer opened the connection: an application that did not ask for it need not be told of a
+    /// failure.
     is_passive: bool,
-    /// What the peer's SYN asked for.
+    /// The options of the peer's SYN.
     peer: PeerOptions,
 }
 
@@ -165,7 +166,7 @@ impl Connection {
         self.send_syn(now);
     }
 
-    /// What the peer's SYN or SYN-ACK says.
+    /// Takes the options of the peer's SYN or SYN-ACK.
     fn take_syn(&mut self, segment: &Segment) {
         self.peer_numbers = Numbering::new(segment.sequence);
         self.receiver.next = 1;
@@ -371,7 +372,7 @@ impl Connection {
         if self.parameters.rto_estimator == RtoEstimator::MeanDeviation {
             // Model, ProcessSynSent: only data is measured.
         } else if retransmissions == 0 {
-            // RFC 6298 section 3: no sample of what was sent twice.
+            // RFC 6298 section 3: no sample from what was sent twice.
             let rtt = now.saturating_since(sent_at);
             self.take_rtt_sample(now, rtt, rtt);
             self.rack.advance(now, sent_at, 0, false, None);

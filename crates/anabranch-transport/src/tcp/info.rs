@@ -1,4 +1,4 @@
-//! What a connection says of itself, in the words of Linux's `struct tcp_info`: for conformance tests and
+//! The information on a connection, in the words of Linux's `struct tcp_info`: for conformance tests and
 //! tools; a simulation has its traces.
 
 use super::connection::{Connection, State};
@@ -6,7 +6,7 @@ use super::recovery::CongestionState;
 use crate::cc::CongestionControl as _;
 use crate::time::Duration;
 
-/// What a connection says of itself.
+/// The information on a connection.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Info {
@@ -34,7 +34,7 @@ pub struct Info {
     pub retransmitted: u32,
     /// How far segments overtake each other, in segments.
     pub reordering: u32,
-    /// How often they were seen to.
+    /// How often reordering was seen.
     pub reorderings_seen: u32,
     /// Segments that have been delivered, SYN not among them.
     pub delivered: u64,
@@ -54,11 +54,11 @@ pub struct Info {
     pub total_retransmissions: u64,
     /// Whether timestamps were agreed on.
     pub timestamps: bool,
-    /// Whether selective acknowledgements were.
+    /// Whether selective acknowledgements were agreed on.
     pub sack: bool,
-    /// Whether window scaling was.
+    /// Whether window scaling was agreed on.
     pub window_scaling: bool,
-    /// Whether ECN was.
+    /// Whether ECN was agreed on.
     pub ecn: bool,
     /// Bytes that have arrived and the application has not read.
     pub unread: u64,
@@ -73,7 +73,7 @@ pub struct Info {
 }
 
 impl Connection {
-    /// What the connection says of itself now.
+    /// The information on the connection now.
     pub fn info(&self) -> Info {
         let ssthresh = self.cc.state().ssthresh;
         let sender = &self.sender;

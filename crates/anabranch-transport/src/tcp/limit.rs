@@ -1,5 +1,4 @@
-//! What holds a sender back, and what a receiver waits for, for time accounts. They are read only where
-//! someone asks for them.
+//! What holds a sender back, and what a receiver waits for, for time accounts. It is read only on request.
 
 use super::burst::Deferral;
 use super::connection::{Connection, State};
@@ -8,8 +7,8 @@ use crate::endpoint::{HeadOfLine, LimitedBy, Transmission};
 use crate::time::Time;
 
 impl Connection {
-    /// What holds the sender back now; none without a connection. `more_waits`: whoever writes to it has data
-    /// that was not handed over, although there was room.
+    /// What holds the sender back now; `None` without a connection. `more_waits` is whether its writer has
+    /// data that was not handed over, although there was room.
     pub(crate) fn limit(&self, now: Time, more_waits: bool) -> Option<LimitedBy> {
         Some(match (self.state, self.recovery.state) {
             (State::Closed | State::TimeWait, _) => return None,
@@ -20,7 +19,7 @@ impl Connection {
         })
     }
 
-    /// The same in the order in which [`Self::push`] asks (Linux: `tcp_write_xmit`).
+    /// What holds new data back, checked in the order of [`Self::push`] (Linux: `tcp_write_xmit`).
     fn limit_of_new_data(&self, now: Time, more_waits: bool) -> LimitedBy {
         let unsent = self.sender.unsent();
         if unsent == 0 && !more_waits && !self.sender.has_refused {
@@ -61,13 +60,13 @@ impl Connection {
         if self.sender.has_refused { LimitedBy::SendBuffer } else { LimitedBy::Application }
     }
 
-    /// What waits above a gap.
+    /// The data that waits above a gap.
     pub(crate) fn gap(&self) -> Option<HeadOfLine> {
         let Self { receiver, .. } = self;
         (receiver.waiting > 0).then_some(HeadOfLine { waiting: receiver.waiting, missing: receiver.next })
     }
 
-    /// How the segment with this number was sent last.
+    /// The last transmission of the segment with this number.
     pub(crate) fn sent(&self, number: u64) -> Option<Transmission> {
         let segment = self.board.holding(number)?;
         Some(Transmission { path: self.path, is_again: segment.ever_retransmitted })

@@ -18,8 +18,8 @@ procedures! {
     /// Whether RACK asks the timestamp echo which transmission of a segment has arrived; default true (RFC
     /// 8985 section 6.2), in Linux false (`tcp_rack_advance`).
     rack_asks_the_echo: [true, false, false];
-    /// Whether congestion control hears of round-trip times that only timestamps tell; default false, in
-    /// Linux true (`tcp_ack_update_rtt`).
+    /// Whether congestion control is told round-trip times that only timestamps give; default false, in Linux
+    /// true (`tcp_ack_update_rtt`).
     timestamps_reach_control: [false, true, true];
     /// Whether one lost SYN leaves the initial window alone, and only the second one makes it one segment;
     /// default false (RFC 6928 section 2), in Linux true (`tcp_init_transfer`).
@@ -39,7 +39,7 @@ procedures! {
     /// come; default false: it is answered with an acknowledgement (RFC 9293 section 3.10.7.4), in Linux true
     /// (`tcp_rcv_established`).
     ignores_unsent_acknowledgements: [false, true, true];
-    /// Whether an idle sender's window is reduced when the peer opens its own, too, and not only when the
+    /// Whether an idle sender's window is reduced also when the peer opens its own, and not only when the
     /// application writes; default true (RFC 5681 section 4.1), in profile `linux_2_6_20` false (since Linux
     /// 4.2: `tcp_ack_update_window`).
     idle_ends_with_window: [true, false, true];

@@ -7,7 +7,7 @@ use crate::cc::{CongestionControl as _, CongestionKind, LostEvent};
 use crate::recovery::rack::Probe;
 use crate::time::{Duration, Time};
 
-/// What a timer takes at least (Linux: `TCP_TIMEOUT_MIN_US`).
+/// The least length of a timer (Linux: `TCP_TIMEOUT_MIN_US`).
 const LEAST_TIMEOUT: Duration = Duration::from_millis(2);
 /// How long a peer may delay the acknowledgement of a lone segment (RFC 8985 section 7.2:
 /// `TLP.max_ack_delay`).
@@ -30,8 +30,8 @@ impl Connection {
         self.rack.time_left(now, self.board.get(id).departure, window)
     }
 
-    /// Marks what is lost (RFC 8985 section 6.2 step 5; Linux: `tcp_rack_detect_loss`). How long until the
-    /// last of the others is late, zero if there is none.
+    /// Marks what is lost (RFC 8985 section 6.2 step 5; Linux: `tcp_rack_detect_loss`). Gives how long it
+    /// takes until the last of the others is late; zero if there is none.
     fn detect_loss(&mut self, now: Time) -> Duration {
         let window = self.reordering_window();
         let mut wait = Duration::ZERO;
@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// One more has been marked (Linux: `tcp_notify_skb_loss_event`).
+    /// Counts another marked segment (Linux: `tcp_notify_skb_loss_event`).
     pub(super) fn count_lost(&mut self, now: Time, id: u64) {
         self.stats.segments_lost += 1;
         let mark = self.board.get(id).rate;
@@ -128,7 +128,7 @@ impl Connection {
         };
         let until_rto = if restarts { rto } else { self.time_to_rto(now) };
         let wait = if until_rto.is_zero() { wait } else { wait.min(until_rto) };
-        // Where acknowledgements come in no time, a timer still lies ahead.
+        // Even if acknowledgements come immediately, the timer has to be in the future.
         let at = self.deadline(now, wait.max(Duration::from_nanos(1)));
         self.timer.start_probe(at);
         true

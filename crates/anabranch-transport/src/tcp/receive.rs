@@ -22,7 +22,7 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 /// of 40 MB is lost, and bounds what a peer that sends every second byte may cost.
 pub(crate) const MOST_RUNS: usize = 1 << 14;
 
-/// What has arrived. Numbers are those of [`super::sequence`].
+/// The data that has arrived. Numbers are those of [`super::sequence`].
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     /// RCV.NXT: the next number that is expected.
@@ -34,15 +34,15 @@ pub(super) struct Receiver {
     out_of_order: Vec<(u64, u64)>,
     /// Bytes in them.
     pub(super) waiting: u64,
-    /// Those of them that SACK reports, the latest first (RFC 2018 section 4).
+    /// The runs that SACK reports, the latest first (RFC 2018 section 4).
     recent: ArrayVec<(u64, u64), 4>,
     /// A duplicate to report (RFC 2883).
     duplicate: Option<(u64, u64)>,
     /// The number of the peer's FIN, once it is known.
     fin: Option<u64>,
-    /// Whether the application reads nothing for the time being.
+    /// Whether the application does not read for now.
     pub(super) is_paused: bool,
-    /// Whether it reads no more.
+    /// Whether it will not read any more.
     pub(super) is_closed: bool,
     /// Bytes in order that the application has not read.
     pub(super) unread: u64,
@@ -61,12 +61,12 @@ impl Receiver {
         std::iter::once(unread).chain(self.out_of_order.iter().map(|&(start, end)| (start - 1, end - 1)))
     }
 
-    /// Whether everything the peer has to say has arrived.
+    /// Whether the peer's data has arrived completely.
     pub(super) fn has_ended(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// Whether nothing has arrived behind this number.
+    /// Whether nothing has arrived after this number.
     fn may_end_at(&self, number: u64) -> bool {
         self.next <= number && self.out_of_order.last().is_none_or(|run| run.1 <= number)
     }
@@ -79,7 +79,7 @@ impl Receiver {
         self.duplicate.is_some() || !self.recent.is_empty()
     }
 
-    /// What is kept in counters is what counting again finds.
+    /// Checks that the counters agree with a new count.
     #[cfg(test)]
     pub(super) fn check_accounts(&self) {
         assert_eq!(self.waiting, self.out_of_order.iter().map(|run| run.1 - run.0).sum::<u64>());
@@ -277,7 +277,7 @@ impl Connection {
     #[cold]
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
         // The acknowledgement of an old segment may still be news, such as that of a probe of the window, as
-        // in Linux. A segment ahead of the window comes from somebody who does not see the connection.
+        // in Linux. A segment ahead of the window comes from a sender that does not see the connection.
         if start < self.receiver.edge {
             self.on_acknowledgement(now, segment, start, end > start);
         }
@@ -326,9 +326,9 @@ impl Connection {
     }
 
     /// Whether the numbers of a segment after the SYN are near those of the connection, so that it is the
-    /// peer's or that of somebody who sees what the peer sends. What is told besides the stream, as by
-    /// options of the connection above, is heeded only then: whoever guesses the addresses and ports has 2^32
-    /// numbers to guess besides, as for a reset (RFC 5961).
+    /// peer's or that of an attacker who sees what the peer sends. Information besides the stream, such as
+    /// options of the connection above, counts only then: who guesses the addresses and ports still has 2^32
+    /// numbers to guess, as for a reset (RFC 5961).
     pub fn is_near(&self, segment: &Segment) -> bool {
         // A subflow may be ahead of what it waits for by more than a window: others may have carried that.
         let reach = 4 * self.parameters.receive_buffer.max(1 << 16);
@@ -405,7 +405,7 @@ impl Connection {
         self.reach_fin(now);
     }
 
-    /// RCV.NXT moves, and the application gets what is in order.
+    /// Moves RCV.NXT, and gives the application the data in order.
     #[inline]
     fn advance(&mut self, now: Time, end: u64) {
         let next = self.receiver.next;
@@ -435,8 +435,8 @@ impl Connection {
         self.receiver.is_stepwise = is_stepwise;
     }
 
-    /// RCV.NXT moves over what waits there, which the application gets; the peer hears of it with the next
-    /// acknowledgement (model: `ReadUnOrderedData`).
+    /// Moves RCV.NXT past data that waits there, which the application gets; the next acknowledgement tells
+    /// the peer (model: `ReadUnOrderedData`).
     pub fn skip_stored(&mut self, now: Time) {
         let is_stepwise = std::mem::take(&mut self.receiver.is_stepwise);
         if self.receiver.has_gaps() {
@@ -446,7 +446,7 @@ impl Connection {
         self.receiver.is_stepwise = is_stepwise;
     }
 
-    /// Gives the application what it has not read.
+    /// Gives the application the data that it has not got yet.
     pub(super) fn deliver(&mut self, now: Time) {
         let length = std::mem::take(&mut self.receiver.unread);
         // The byte at position p has the number p + 1; a FIN comes after all of them.

@@ -36,9 +36,9 @@ pub(super) struct ReceiveBuffer {
     limit: u64,
     /// The MSS that this end announces, less the options of each segment (Linux: `advmss`).
     mss: u64,
-    /// Its size in bytes of memory (Linux: `sk_rcvbuf`).
+    /// The buffer's size in bytes of memory (Linux: `sk_rcvbuf`).
     memory: u64,
-    /// How many 256ths of it are data (Linux: `scaling_ratio`).
+    /// How many 256ths of the memory are data (Linux: `scaling_ratio`).
     ratio: u64,
     /// The window is no wider (Linux: `window_clamp`)...
     clamp: u64,
@@ -56,7 +56,7 @@ pub(super) struct ReceiveBuffer {
 }
 
 impl ReceiveBuffer {
-    /// For a connection that announces this MSS and windows up to `limit`.
+    /// A buffer for a connection that announces this MSS and windows up to `limit`.
     pub(super) fn new(limit: u64, mss: u32) -> Self {
         Self {
             limit,
@@ -146,7 +146,7 @@ impl ReceiveBuffer {
         self.clamp = clamp;
     }
 
-    /// Opens the window for a segment with so much data (Linux: `tcp_grow_window`). Whether it did.
+    /// Opens the window for a segment with this much data (Linux: `tcp_grow_window`); gives whether it did.
     fn grow(&mut self, length: u32, memory: u64, held: u64, segment_size: u32) -> bool {
         let space = self.clamp.min(self.full_space().saturating_sub(held));
         let room = space.saturating_sub(self.threshold);
@@ -220,7 +220,8 @@ impl ReceiveBuffer {
         self.round = Some((edge, now));
     }
 
-    /// A full segment echoes our timestamp of so many ms ago (Linux: `tcp_rcv_rtt_measure_ts`).
+    /// Takes the round-trip time from a full segment that echoes our timestamp of this many ms ago (Linux:
+    /// `tcp_rcv_rtt_measure_ts`).
     fn measure_echo(&mut self, echo: u32, age_ms: u32) {
         let is_possible = (1..i32::MAX as u32 / 1_000).contains(&age_ms);
         if echo != std::mem::replace(&mut self.last_echo, echo) && is_possible {

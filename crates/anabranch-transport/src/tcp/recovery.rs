@@ -12,10 +12,10 @@ pub(super) const DUP_THRESHOLD: u32 = 3;
 /// Reordering beyond this many segments is not believed (Linux: `net.ipv4.tcp_max_reordering`).
 const MAX_REORDERING: u32 = 300;
 
-/// What the sender is doing about congestion.
+/// The state of the sender's reaction to congestion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CongestionState {
-    /// Nothing.
+    /// There is no reaction in progress.
     #[default]
     Open,
     /// Something is out of order.
@@ -28,11 +28,11 @@ pub(super) enum CongestionState {
     Loss,
 }
 
-/// What is to be sent because of an acknowledgement.
+/// What to send in response to an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resend {
     Nothing,
-    /// What is lost.
+    /// Send what is lost.
     Lost,
     /// New data, to see whether it arrives (RFC 5682 section 3.1 step 2b).
     New,
@@ -50,14 +50,14 @@ pub(super) struct Recovery {
     pub(super) undo_from: Option<u64>,
     /// Retransmissions since then that no DSACK has told of; none before the first.
     pub(super) undo_retransmissions: Option<u32>,
-    /// Whether an undo restores the window: not when a mark asked for the reduction.
+    /// Whether an undo restores the window: not if a mark caused the reduction.
     pub(super) restores_window: bool,
     /// Our timestamp on the first retransmission.
     pub(super) first_retransmission: Option<u32>,
     /// How far segments overtake each other, in segments, at least [`DUP_THRESHOLD`].
     pub(super) reordering: u32,
     pub(super) has_reordering: bool,
-    /// How often it was seen (Linux: `reord_seen`).
+    /// How often reordering was seen (Linux: `reord_seen`).
     pub(super) reorderings_seen: u32,
     /// Segments sent again in this connection, and duplicates that the peer has reported.
     pub(super) retransmissions: u64,

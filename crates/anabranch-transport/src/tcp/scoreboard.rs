@@ -1,5 +1,5 @@
 //! Segments that were sent and are not acknowledged cumulatively, in the order of their sequence numbers,
-//! and what is known of each (RFC 6675 section 3; Linux's retransmission queue).
+//! with the state of each (RFC 6675 section 3; Linux's retransmission queue).
 //!
 //! Segments have consecutive identifiers; none is ever split or put together with another one.
 
@@ -19,11 +19,11 @@ pub(super) struct Sent {
     /// Bytes of payload.
     pub(super) length: u32,
     pub(super) fin: bool,
-    /// Whether it has arrived, as a SACK says.
+    /// Whether a SACK has reported its arrival.
     pub(super) sacked: bool,
     /// Whether it is taken for lost.
     pub(super) lost: bool,
-    /// Its retransmission is on its way.
+    /// Whether its retransmission is in flight.
     pub(super) retransmitted: bool,
     /// Whether it was sent more than once.
     pub(super) ever_retransmitted: bool,
@@ -66,7 +66,7 @@ pub(super) struct Scoreboard {
     waiting_from: u64,
     /// Behind the highest number that a SACK has covered.
     pub(super) highest_sacked: u64,
-    /// What the last SACK covered; all of it is marked.
+    /// The ranges of the last SACK; all of them are marked.
     known: Ranges,
     /// Identifiers of segments and numbers of their transmissions, in their order, those that RACK still may
     /// ask about. An entry is void when its segment has arrived, is gone, was sent again later, or waits to
@@ -156,7 +156,7 @@ impl Scoreboard {
             }
         }
         self.frontier = self.frontier.max(self.first_id);
-        // Nobody may ask for the order as long as nothing is lost.
+        // The order may not be asked for as long as nothing is lost.
         while self.sent_order.front().is_some_and(|(id, _)| *id < self.first_id) {
             self.sent_order.pop_front();
         }
@@ -232,7 +232,7 @@ impl Scoreboard {
         true
     }
 
-    /// Nothing was lost after all (Linux: `tcp_undo_cwnd_reduction`).
+    /// Clears all losses, as nothing was lost after all (Linux: `tcp_undo_cwnd_reduction`).
     pub(super) fn unmark_lost(&mut self) {
         for segment in &mut self.segments {
             segment.lost = false;
@@ -327,7 +327,7 @@ impl Scoreboard {
             if self.sacked_beyond - here < threshold {
                 break;
             }
-            // What was sent again already is not lost once more.
+            // A segment that has been sent again is not marked once more.
             if here == 0 && !self.get(self.frontier).retransmitted && self.mark_lost(self.frontier) {
                 marked.push(self.frontier);
             }

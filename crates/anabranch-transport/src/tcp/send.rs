@@ -13,7 +13,7 @@ use crate::ground::{Ecn as EcnField, Payload};
 use crate::time::Time;
 use crate::wire::tcp::{Flags, MAX_OPTION_BYTES, SackBlock, Segment, TIMESTAMPS_BYTES, Timestamps};
 
-/// What is to be sent and what may be. Numbers are those of [`super::sequence`].
+/// The data to send, and the limits for it. Numbers are those of [`super::sequence`].
 #[derive(Debug)]
 pub(super) struct Sender {
     /// SND.UNA: the first number that is not acknowledged cumulatively.
@@ -22,7 +22,7 @@ pub(super) struct Sender {
     pub(super) next: u64,
     /// Bytes that the application has written so far.
     pub(super) written: u64,
-    /// Whether the application writes no more: FIN follows.
+    /// Whether the application has finished writing, so that FIN follows.
     pub(super) is_finished: bool,
     pub(super) has_sent_fin: bool,
     /// Whether the application waits for room.
@@ -33,7 +33,7 @@ pub(super) struct Sender {
     pub(super) window_scale: u8,
     /// SND.WL1 and SND.WL2: the numbers of the segment that set the window.
     pub(super) window_by: (u64, u64),
-    /// What an application has said of places in the stream; empty in simulations.
+    /// Marks that an application has set in the stream; empty in simulations.
     pub(super) marks: Marks,
     /// The end of the last segment that was not full (Minshall).
     small_end: u64,
@@ -100,14 +100,14 @@ impl Sender {
     }
 }
 
-/// What holds a sender back.
+/// What limits a call of [`Connection::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Push {
     /// Window, congestion window and Nagle.
     Normal,
     /// One segment whatever the congestion window says: a tail loss probe (RFC 8985 section 7.3).
     Probe,
-    /// What there is, however little (F-RTO).
+    /// Everything there is, however little (F-RTO).
     WithoutNagle,
 }
 
@@ -394,7 +394,7 @@ impl Connection {
         }
     }
 
-    /// Whether the application has left a bubble (Linux: `tcp_rate_check_app_limited`).
+    /// Notes whether the application leaves the pipe idle (Linux: `tcp_rate_check_app_limited`).
     pub(super) fn check_app_limited(&mut self) {
         let is_short = self.sender.unsent() < u64::from(self.mss);
         if is_short && self.board.in_flight() < self.cwnd() && self.board.waiting == 0 {

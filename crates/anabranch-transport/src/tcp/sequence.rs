@@ -15,7 +15,7 @@ impl Numbering {
         Self { initial }
     }
 
-    /// As it is on the wire.
+    /// The number as it is on the wire.
     pub(super) const fn wire(self, number: u64) -> u32 {
         self.initial.wrapping_add(number as u32)
     }

@@ -1,5 +1,5 @@
-//! What an application may set of a socket while its connection lives, as Linux has it: for drivers and
-//! conformance tests.
+//! The options that an application may set on a socket while its connection lives, as in Linux: for drivers
+//! and conformance tests.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::send::Push;
 use crate::endpoint::Output;
 use crate::time::{Duration, Time};
 
-/// What an application has said of places in its stream. Numbers are those of [`super::sequence`].
+/// Marks that an application has set in its stream. Numbers are those of [`super::sequence`].
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// Numbers behind the last byte of something that is pushed, and whether it is a record: those that are
@@ -54,13 +54,13 @@ impl Marks {
 }
 
 impl Connection {
-    /// What is written next, of this length, ends a record: no segment holds bytes of two (`MSG_EOR`).
+    /// Makes the next write, of this length, end a record: no segment holds bytes of two records (`MSG_EOR`).
     pub fn end_record(&mut self, length: u64) {
         let end = self.sender.written + length + 1;
         self.sender.marks.add(self.sender.unacknowledged, end, true);
     }
 
-    /// The segment with the last byte of what is written next, of this length, is pushed even if more
+    /// Makes the segment with the last byte of the next write, of this length, a pushed one even if more
     /// follows.
     pub fn mark_push(&mut self, length: u64) {
         let end = self.sender.written + length + 1;
@@ -73,8 +73,8 @@ impl Connection {
         (self.sender.marks.more_follows, self.sender.marks.holds) = (follows, follows);
     }
 
-    /// What was written has been looked at: from now on Nagle's algorithm decides about less than a full
-    /// segment, more to come or not.
+    /// Ends a write: from now on Nagle's algorithm decides about less than a full segment, whether more
+    /// follows or not.
     pub fn end_write(&mut self) {
         self.sender.marks.holds = false;
     }
@@ -85,13 +85,14 @@ impl Connection {
         self.receiver.is_closed = true;
     }
 
-    /// How long something may be outstanding before the connection is given up (`TCP_USER_TIMEOUT`, RFC 9293
-    /// section 3.8.3); none: as many timeouts as the settings say.
+    /// Sets how long data may be outstanding before the connection is given up (`TCP_USER_TIMEOUT`, RFC 9293
+    /// section 3.8.3); `None` means after as many timeouts as the settings say.
     pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
         self.timer.user_timeout = timeout;
     }
 
-    /// Whether less than a full segment waits, from now on (`TCP_CORK`). What need not wait any more leaves.
+    /// Sets whether less than a full segment waits from now on (`TCP_CORK`). Data that need not wait any more
+    /// leaves.
     pub fn set_corked(&mut self, now: Time, is_corked: bool) {
         self.sender.marks.is_corked = is_corked;
         self.send(now);
@@ -105,12 +106,12 @@ impl Connection {
         }
     }
 
-    /// Bytes that the application may write ahead of what is acknowledged, from now on (`SO_SNDBUF`).
+    /// Sets the bytes that the application may write ahead of what is acknowledged (`SO_SNDBUF`).
     pub fn set_send_buffer(&mut self, bytes: u64) {
         self.parameters.send_buffer = bytes.max(u64::from(self.mss));
     }
 
-    /// When less than a full segment waits, from now on (`TCP_NODELAY`). What waits and need not any more
+    /// Sets when less than a full segment waits from now on (`TCP_NODELAY`). Data that need not wait any more
     /// leaves.
     pub fn set_nagle(&mut self, now: Time, nagle: Nagle) {
         self.parameters.nagle = nagle;

@@ -1,4 +1,4 @@
-//! What an endpoint counts.
+//! The counters of an endpoint.
 
 use crate::report::Report;
 

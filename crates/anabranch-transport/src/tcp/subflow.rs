@@ -1,6 +1,6 @@
-//! What Multipath TCP needs of a connection that is one of its subflows (RFC 8684): the stream is written a
-//! mapping at a time, windows and closing are the business of the connection above, and the congestion
-//! windows of all subflows belong to one group.
+//! The interface of a connection that is a subflow of Multipath TCP (RFC 8684): the stream is written one
+//! mapping at a time, windows and closing are handled by the connection above, and the congestion windows of
+//! all subflows belong to one group.
 
 use super::config::Nagle;
 use super::connection::{Connection, State};
@@ -14,10 +14,10 @@ use crate::wire::tcp::{Segment, TIMESTAMPS_BYTES};
 /// The least slow-start threshold in segments (RFC 5681 equation 4).
 const SSTHRESH_FLOOR: u32 = 2;
 
-/// How far a subflow has come.
+/// The phase of a subflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// There is none, or it is over.
+    /// There is no connection, or it is over.
     #[default]
     Closed,
     /// SYN is exchanged.
@@ -31,13 +31,13 @@ pub(crate) enum Phase {
 /// Bytes that the options of the connection above take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OptionSpace {
-    /// In a segment with data.
+    /// In a segment with data, in bytes.
     pub(crate) data: u32,
-    /// In one without.
+    /// In a segment without data, in bytes.
     pub(crate) ack: u32,
 }
 
-/// Whose receive window limits what is sent.
+/// Which receive window limits what is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FlowControl {
     /// The window that the peer's end of this TCP connection offers.

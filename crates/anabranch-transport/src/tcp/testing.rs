@@ -325,7 +325,8 @@ impl Drill {
         Self::open_with(config, timestamps, 0)
     }
 
-    /// The same with a congestion window of so many segments that never changes; 0: the settings' control.
+    /// The same connection with a constant congestion window of this many segments; 0 means the settings'
+    /// control.
     pub(super) fn open_with(config: &Config, timestamps: bool, segments: u32) -> Self {
         let streams = Streams { seed: 1, replication: 0 };
         let mut config = config.clone();

@@ -7,7 +7,7 @@ use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::endpoint::CloseReason;
 use crate::time::{Duration, Time};
 
-/// What the timer waits for.
+/// The purpose of the timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Purpose {
     #[default]
@@ -31,7 +31,7 @@ pub(super) struct RetransmissionTimer {
     pub(super) timeouts: u32,
     /// Probes of a closed window in a row.
     pub(super) probes: u32,
-    /// What is outstanding for so long ends the connection.
+    /// How long data may be outstanding before the connection ends.
     pub(super) user_timeout: Option<Duration>,
     /// When the first timeout in a row was started.
     outstanding_since: Option<Time>,
@@ -189,7 +189,8 @@ impl Connection {
             self.recovery.restores_window = true;
         }
         if self.recovery.is_calm() && self.board.sacked >= super::recovery::DUP_THRESHOLD {
-            // A timeout in spite of so many duplicate acknowledgements: reordering was overestimated.
+            // A timeout in spite of this many duplicate acknowledgements shows that reordering was
+            // overestimated.
             self.recovery.reordering = super::recovery::DUP_THRESHOLD;
         }
         self.recovery.prr.end();

@@ -48,7 +48,7 @@ impl Connection {
         }
         self.recovery.undo_from = None;
         self.recovery.restores_window = false;
-        // RACK is to look again at what is out.
+        // RACK has to examine the outstanding segments again.
         self.rack.look_again();
     }
 

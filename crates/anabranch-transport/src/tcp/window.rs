@@ -11,8 +11,8 @@ impl Connection {
         self.receiver.edge.saturating_sub(self.receiver.next)
     }
 
-    /// The window field of the next segment. The window's right edge moves when that gives the peer something
-    /// worth sending, and never back (RFC 9293 section 3.8.6.2.2).
+    /// The window field of the next segment. The window's right edge moves only if that gives the peer room
+    /// worth using, and never back (RFC 9293 section 3.8.6.2.2).
     pub(super) fn select_window(&mut self) -> u16 {
         let scale = self.receiver.window_scale;
         if let Some(window) = self.tuned_window() {
@@ -41,8 +41,8 @@ impl Connection {
         Some(window)
     }
 
-    /// The application reads again: it gets what waits, and the peer hears of the room if that has at least
-    /// doubled (Linux: `tcp_cleanup_rbuf`).
+    /// Resumes reading: the application gets what waits, and the peer is told of the room if that has at
+    /// least doubled (Linux: `tcp_cleanup_rbuf`).
     pub(super) fn resume_reading(&mut self, now: Time) {
         self.receiver.is_paused = false;
         if self.receiver.unread == 0 {

@@ -87,7 +87,7 @@ impl UdpEndpoint {
     }
 
     fn receive(&mut self, packet: &Packet) {
-        // RFC 1122 section 4.1.3.1: a datagram to a port nobody listens at is discarded.
+        // RFC 1122 section 4.1.3.1: a datagram to a port without a listener is discarded.
         let Body::Udp(Datagram { destination_port, offset, length, .. }) = packet.body else { return };
         if destination_port != self.source_port {
             return;
@@ -122,10 +122,10 @@ impl Endpoint for UdpEndpoint {
         [datagram.destination_port, datagram.source_port] == [self.source_port, self.destination_port]
     }
 
-    /// Nothing: what is handed over leaves at once.
+    /// There is none: data leaves as soon as it is handed over.
     fn payloads_to_send(&self, _each: &mut dyn FnMut(Payload)) {}
 
-    /// Nothing: what arrives is delivered at once.
+    /// There is none: data is delivered as soon as it arrives.
     fn payloads_that_wait(&self, _each: &mut dyn FnMut(Payload)) {}
 
     fn handle_input(&mut self, _now: Time, input: Input) {

@@ -24,7 +24,8 @@ impl crate::listener::Listener for Listener {
             Side::A => (config.source_port, &mut config.destination_port),
             Side::B => (config.destination_port, &mut config.source_port),
         };
-        // RFC 1122 section 4.1.3.1: one to a port where nobody waits is discarded; ICMP is the host's.
+        // RFC 1122 section 4.1.3.1: a datagram to a port without a listener is discarded; ICMP is the host's
+        // task.
         if datagram.destination_port != own {
             return Answer::Nothing;
         }

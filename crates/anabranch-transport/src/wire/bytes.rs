@@ -1,14 +1,14 @@
-//! What packets leave open and their bytes need: addresses, the bytes of payloads, secrets; and how bytes are
-//! read that nobody vouches for.
+//! What the bytes of packets need and packets leave out: addresses, the bytes of payloads, secrets; and tools
+//! to read bytes that cannot be trusted.
 
 use std::net::IpAddr;
 
 use crate::ground::{IpVersion, PathId, Payload};
 pub use crate::secret::Secret;
 
-/// What the bytes of a packet need that the packet does not say, at the end that sends it.
+/// What the bytes of a packet need that the packet does not contain, at the end that sends it.
 pub trait Sending {
-    /// The source and the destination of what is sent on this path.
+    /// The source and the destination address of packets on this path.
     fn addresses(&self, path: PathId) -> [IpAddr; 2];
 
     /// All addresses of this end, as many as its paths or fewer, in the order of its paths.
@@ -44,7 +44,7 @@ pub trait Sending {
     /// Appends the bytes of a payload.
     fn payload(&self, payload: Payload, out: &mut Vec<u8>);
 
-    /// What this end signs its State Cookies with.
+    /// The secret that signs this end's State Cookies.
     fn secret(&self) -> &Secret;
 
     /// What both ends sign chunks with (RFC 4895 section 6.1), as
@@ -55,13 +55,13 @@ pub trait Sending {
     fn connection_keys(&self) -> [u64; 2];
 }
 
-/// What a packet that arrives as bytes is made of, besides the bytes.
+/// What is needed to parse a packet, besides its bytes.
 pub trait Receiving {
     /// The path whose address at the peer's end this is, if it is one that is known.
     fn path_to(&self, address: IpAddr) -> Option<PathId>;
 
-    /// The same where the peer asks for the address to be added: it may be a new one, for which there is a
-    /// path from now on; none where there is no room for one more.
+    /// The path to an address that the peer asks to add: a new address gets a path; `None` if there
+    /// is no room for another one.
     fn path_to_new(&mut self, address: IpAddr) -> Option<PathId> {
         self.path_to(address)
     }
@@ -80,10 +80,10 @@ pub trait Receiving {
     /// stream.
     fn keep_stream(&mut self, sequence: u32, bytes: &[u8]) -> u64;
 
-    /// What this end signs its State Cookies with.
+    /// The secret that signs this end's State Cookies.
     fn secret(&self) -> &Secret;
 
-    /// What both ends sign chunks with; none before there is an association.
+    /// The key that signs chunks; `None` before there is an association.
     fn association_key(&self) -> Option<&[u8]>;
 
     /// This end's key of its MPTCP connection, and the peer's: 0 where it is not known.
@@ -101,13 +101,13 @@ pub trait Receiving {
     /// path belong at that place of its stream. A mapping may be longer than the segment that it came with.
     fn mapped(&mut self, _position: u64, _place: u64, _length: u32) {}
 
-    /// Whether its datagrams of UDP carry RTP.
+    /// Whether its UDP datagrams carry RTP.
     fn has_rtp(&self) -> bool {
         false
     }
 }
 
-/// Which bytes of the peer's are to be kept.
+/// A piece of the peer's data, which the receiver has to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// The user data of a DATA chunk. The fragments of a message have consecutive TSNs.
@@ -148,7 +148,7 @@ pub struct Malformed {
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next so many bytes, if there are as many.
+    /// The next `count` bytes, if there are as many.
     pub(super) const fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         match self.0.split_at_checked(count) {
             Some((taken, rest)) => {

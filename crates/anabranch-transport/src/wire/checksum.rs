@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(whole.checksum(), 0);
     }
 
-    /// Of any length it is the sum of words, carries around the end.
+    /// For any length it is the sum of words with end-around carry.
     #[test]
     fn any_length() {
         let bytes: Vec<u8> = (0..70_000u32).map(|at| (at.wrapping_mul(at) >> 3) as u8 | 0x80).collect();

@@ -1,9 +1,9 @@
 //! Fragments put together (RFC 791 section 3.2, RFC 8200 section 4.5): what the host does where a driver
 //! reads whole packets of IP by itself.
 //!
-//! What arrives is nobody's yet, so what is kept of it is bounded: the oldest goes first. A packet whose
-//! fragments overlap is dropped altogether (RFC 5722 section 3; for IPv4 so does Linux): no two receivers
-//! then read it differently.
+//! Fragments that arrive belong to no connection yet, so what is kept of them is bounded: the oldest are
+//! dropped first. A packet whose fragments overlap is dropped completely (RFC 5722 section 3; Linux does so
+//! for IPv4 as well): no two receivers then read it differently.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -15,9 +15,9 @@ use crate::time::{Duration, Time};
 
 /// How long fragments wait for the others (Linux: `net.ipv4.ipfrag_time`).
 const LIFE: Duration = Duration::from_secs(30);
-/// How much is kept, in bytes: a few packets of the largest size.
+/// The most bytes kept: a few packets of the largest size.
 const MOST_BYTES: usize = 256 << 10;
-/// What a fragment takes besides its bytes.
+/// The cost of a fragment besides its bytes.
 const OVERHEAD: usize = 64;
 /// The longest payload of a packet.
 const LONGEST: usize = 65_535;
@@ -35,7 +35,7 @@ pub struct Reassembly {
 struct Partial {
     key: Key,
     since: Time,
-    /// In order, apart from each other; none once it is known to be bad.
+    /// In order and without overlaps; `None` once the packet is known to be bad.
     pieces: Vec<Piece>,
     /// The length of the payload, once the last fragment is there.
     length: Option<usize>,
@@ -103,7 +103,7 @@ impl Reassembly {
         }
     }
 
-    /// How much is kept, in bytes.
+    /// The number of bytes kept.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -128,7 +128,7 @@ impl Partial {
         let (start, end) = (place.start, place.start + payload.len());
         let at = self.pieces.partition_point(|piece| piece.start < start);
         if self.pieces.get(at).is_some_and(|piece| piece.start == start && *piece.bytes == *payload) {
-            // It came twice.
+            // A fragment that came twice.
             return;
         }
         let overlaps_next = self.pieces.get(at).is_some_and(|piece| piece.start < end);

@@ -1,7 +1,7 @@
 //! Messages about packets that went wrong: ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443).
 //!
-//! They are not signed. Whoever acts on one first checks that the packet in it is one of its own, by its
-//! addresses, ports and tag or sequence number ([`Quoted`]; RFC 9260 section 10, RFC 5927 section 4).
+//! They are not signed. A receiver that acts on one first checks that the packet in it is one of its own, by
+//! its addresses, ports and tag or sequence number ([`Quoted`]; RFC 9260 section 10, RFC 5927 section 4).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,9 +14,9 @@ use super::protocol::ICMPV6;
 pub enum Message {
     /// About a packet.
     About {
-        /// What became of it.
+        /// What happened to the packet.
         problem: Problem,
-        /// Its beginning, from its IP header on, as long as the message has it.
+        /// The beginning of the packet, from its IP header on, as far as the message has it.
         packet: Box<[u8]>,
     },
     /// Another one, such as Echo: as it came.
@@ -30,7 +30,7 @@ pub enum Message {
     },
 }
 
-/// What became of a packet.
+/// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// A field of its header is wrong.
@@ -40,7 +40,7 @@ pub enum Problem {
         /// Where in the packet, in bytes; with IPv4 no more than 255.
         pointer: u32,
     },
-    /// It lived too long, or its fragments did not come in time.
+    /// Its time to live ran out, or its fragments did not come in time.
     TimeExceeded {
         /// The code.
         code: u8,
@@ -48,8 +48,8 @@ pub enum Problem {
     /// It was longer than a link carries and must not be cut: Fragmentation Needed (RFC 1191), Packet Too Big
     /// (RFC 4443 section 3.2).
     TooBig {
-        /// What the link carries, in bytes; 0 where an old router does not say (RFC 1191 section 5), and no
-        /// more than 65,535 with IPv4.
+        /// The largest packet of the link, in bytes; 0 if an old router does not tell (RFC 1191 section 5),
+        /// and at most 65,535 with IPv4.
         mtu: u32,
     },
     /// It could not be delivered.
@@ -59,7 +59,7 @@ pub enum Problem {
     },
 }
 
-/// What of a packet in a message tells whose it is.
+/// The parts of a packet in a message that tell which connection it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted<'a> {
     /// Source and destination.
@@ -153,7 +153,7 @@ impl Message {
         })
     }
 
-    /// What tells whose the packet is that the message is about; none where too little of it is there.
+    /// The parts that tell which connection the packet belongs to; `None` if too little of it is there.
     pub fn quoted(&self) -> Option<Quoted<'_>> {
         let Self::About { packet, .. } = self else { return None };
         let mut reader = Reader(packet);

@@ -13,10 +13,10 @@ use crate::ground::{Ecn, PathId};
 /// The header of a fragment in IPv6 (RFC 8200 section 4.5).
 const IPV6_FRAGMENT: u8 = 44;
 
-/// What packets are sent with: RFC 1700's recommendation.
+/// The time to live of sent packets: RFC 1700's recommendation.
 const TIME_TO_LIVE: u8 = 64;
 
-/// What the header of a packet says, and what follows it.
+/// The fields of an IP header, and what follows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split<'a> {
     /// Source and destination.
@@ -33,12 +33,12 @@ pub struct Split<'a> {
     pub fragment: Option<Place>,
 }
 
-/// Where a fragment belongs.
+/// The place of a fragment in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The packet's identification; 16 bits with IPv4.
     pub identification: u32,
-    /// Where in the packet's payload it begins, in bytes.
+    /// Its start in the packet's payload, in bytes.
     pub start: usize,
     /// Whether it is not the last one.
     pub has_more: bool,
@@ -49,7 +49,7 @@ pub struct Place {
 pub struct Parsed {
     /// Source and destination.
     pub addresses: [IpAddr; 2],
-    /// The packet; its path is the one that was asked for.
+    /// The packet; its path is the given one.
     pub packet: Packet,
     /// The addresses that an INIT or INIT ACK of SCTP lists, or that our own cookie keeps.
     pub listed: Vec<IpAddr>,
@@ -132,7 +132,7 @@ impl<'a> Split<'a> {
         match bytes.first().map(|first| first >> 4) {
             Some(4) => {
                 let (header, rest) = Ipv4Header::from_slice(bytes).map_err(|_| NO_HEADER)?;
-                // Over the bytes, with the checksum itself among them.
+                // The sum of the bytes, including the checksum itself.
                 let header_bytes = header.header_len();
                 if Sum::default().bytes(&bytes[..header_bytes]).checksum() != 0 {
                     return Err(malformed("the header's checksum is wrong"));

@@ -27,7 +27,7 @@ pub struct Packet {
     pub ecn: Ecn,
     /// Length of the whole IP packet in bytes, header included.
     pub size: u32,
-    /// What it carries.
+    /// The content of the packet.
     pub body: Body,
 }
 
@@ -62,7 +62,7 @@ impl Body {
         }
     }
 
-    /// What is known of a packet of a real program, if it is one.
+    /// The record of a real program's packet, if it is one.
     pub const fn foreign(&self) -> Option<Foreign> {
         if let Self::Foreign(foreign) = *self { Some(foreign) } else { None }
     }
@@ -87,7 +87,7 @@ pub struct Foreign {
     pub flow: u32,
 }
 
-/// Which bytes of which packet in flight a fragment carries.
+/// The bytes of a packet in flight that a fragment carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
     /// The number of the packet among those in fragments: what the identification field is on the wire.

@@ -22,7 +22,7 @@ const REMEMBERED: usize = 1 << 13;
 /// The largest message, in bytes: that of a UDP datagram with RTP in an IPv4 packet.
 const MAX_SIZE: u64 = 65_535 - 20 - 8 - 12;
 
-/// How long a measured load waits for messages on their way after it made the last one.
+/// How long a measured load waits for messages in flight after it made the last one.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Messages of one size.
@@ -53,7 +53,7 @@ pub struct DatagramsConfig {
     pub streams: u16,
     /// Reports the intervals without a delivery that end after this time; default none.
     pub gaps_after: Option<Duration>,
-    /// Whether quantiles of the delay are reported, too, for which every delay is kept in memory; default
+    /// Whether quantiles of the delay are also reported, for which every delay is kept in memory; default
     /// false.
     pub delay_quantiles: bool,
 }
@@ -77,7 +77,7 @@ impl Default for DatagramsConfig {
     }
 }
 
-/// One stream is the ordinary case: studies keep their hash.
+/// One stream is the default, which is left out so that studies keep their hash.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_one(streams: &u16) -> bool {
     *streams == 1
@@ -145,7 +145,7 @@ impl DatagramsConfig {
         // At most 10 Tbit/s and at least one byte: an interval of at least 0.8 ps, raised to 1 ns.
         let bits = u128::from(self.size.0) * 8 * 1_000_000_000;
         let interval = (bits / u128::from(self.rate.bits_per_sec())).clamp(1, u128::from(u64::MAX)) as u64;
-        // The connection opens at 0, in a wake-up of its own.
+        // The connection opens at 0, in a separate wake-up.
         let start = self.start.draw(&mut streams.stream(&format!("app/{flow}/start")))?;
         let start = start.max(Time::from_nanos(1));
         let rng = streams.stream(&format!("app/{flow}/intervals"));
@@ -210,7 +210,7 @@ pub struct Datagrams {
     gaps: Option<Gaps>,
 }
 
-/// What the next wake-up is for.
+/// The purpose of the next wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connecting,
@@ -245,7 +245,7 @@ impl App for Datagrams {
             Event::Received(received) if side != self.sender => self.arrival(now, received.payload),
             Event::Abandoned(_) if side == self.sender => self.abandoned += 1,
             Event::Refused(_) if side == self.sender => self.refused += 1,
-            // The end that opened the connection hears of it last: now both can send.
+            // The end that opened the connection is told last, so both can send now.
             Event::Connected if side == Side::A => self.is_up = true,
             Event::Closed(_) if side == self.sender => self.is_up = false,
             _ => {}
@@ -387,7 +387,7 @@ struct Spacing {
     intervals: Intervals,
     /// The interval at the configured rate.
     interval: Duration,
-    /// What is left of the current on-time.
+    /// The rest of the current on-time.
     on_left: Duration,
     rng: Rng,
 }
@@ -401,7 +401,7 @@ impl Spacing {
         spacing
     }
 
-    /// Never zero, so that time goes on.
+    /// The interval is never zero, so that time advances.
     fn next(&mut self) -> Duration {
         match self.intervals {
             Intervals::Cbr {} => self.interval,

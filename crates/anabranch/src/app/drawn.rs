@@ -72,13 +72,13 @@ const fn default_shape() -> f64 {
 pub trait Amount: Copy + PartialOrd + fmt::Display {
     /// The least that makes sense.
     const LEAST: Self;
-    /// What larger draws are cut to.
+    /// The value that larger draws are cut to.
     const MOST: Self;
 
-    /// In its base unit.
+    /// Converts to a number in the base unit.
     fn to_number(self) -> f64;
 
-    /// From its base unit, rounded.
+    /// Converts from a number in the base unit, rounded.
     fn from_number(number: f64) -> Self;
 }
 

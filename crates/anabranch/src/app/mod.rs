@@ -26,38 +26,38 @@ use serde::{Deserialize, Serialize};
 
 pub use any::{AnyApp, AppConfig};
 
-/// The application of one flow, both ends of it: it gives commands to the two endpoints and hears
-/// their events.
+/// The application of one flow, with both of its ends: it gives commands to the two endpoints and gets their
+/// events.
 ///
-/// One object for both ends, since it measures what one end hears of what the other said.
+/// One object has both ends, since it measures what one end receives of what the other sent.
 pub trait App {
-    /// When it next wants [`App::handle_wakeup`]; [`Time::NEVER`] for not at all.
+    /// The time of its next [`App::handle_wakeup`]; [`Time::NEVER`] if there is none.
     fn next_wakeup(&self) -> Time;
 
     /// The time that [`App::next_wakeup`] named has come; the next one lies later.
     fn handle_wakeup(&mut self, now: Time, commands: &mut Commands);
 
-    /// One end's endpoint has something to tell.
+    /// Handles an event of one end's endpoint.
     fn handle_event(&mut self, now: Time, side: Side, event: &Event, commands: &mut Commands);
 
-    /// Whether everything there is to measure has been measured; the run ends when every
-    /// application that can end is done. A background load is always done.
+    /// Whether everything has been measured; the run ends when every application that can end is done. A
+    /// background load is always done.
     fn is_done(&self) -> bool;
 
     /// Writes what was measured as scalars.
     fn report(&self, now: Time, report: &mut Report<'_>);
 
-    /// What this end sent in units that a user would notice, one by one, for traces; none by default.
+    /// The units that this end sent and a user would notice, one by one, for traces; empty by default.
     fn frames(&self, _sender: Side) -> Vec<Frame> {
         Vec::new()
     }
 
-    /// How the listener to this end rates each second, for traces; none by default.
+    /// The rating of each second by the listener to this end, for traces; empty by default.
     fn ratings(&self, _sender: Side) -> Vec<voip::RatedInterval> {
         Vec::new()
     }
 
-    /// What arrived of a transfer from this end, interval by interval, for traces; none by default.
+    /// The data that arrived of a transfer from this end, by interval, for traces; empty by default.
     fn intervals(&self, _sender: Side, _now: Time) -> Vec<bulk::Interval> {
         Vec::new()
     }
@@ -67,16 +67,16 @@ pub trait App {
         0
     }
 
-    /// What was asked for and answered, one by one, for traces; none by default.
+    /// The exchanges, one by one, for traces; empty by default.
     fn exchanges(&self) -> &[exchanges::Exchange] {
         &[]
     }
 }
 
-/// One unit that a user would notice, such as 20 ms of speech.
+/// A unit that a user would notice, such as 20 ms of speech.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its number, pauses counted.
+    /// Its number; pauses are counted as well.
     pub index: u64,
     /// When it was made.
     pub made: Time,
@@ -97,12 +97,12 @@ impl Commands {
     }
 }
 
-/// What is wrong with an application that writes all it can over a transport that takes all it is given.
+/// The error for an application that writes as much as it can over a transport that accepts everything.
 fn needs_flow_control(kind: &str) -> String {
     format!("kind = \"{kind}\" needs a transport with flow control; use \"tcp\" or \"sctp\"")
 }
 
-/// Who sends.
+/// Which end sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -170,7 +170,7 @@ pub enum Start {
 }
 
 impl Start {
-    /// The same, so much later.
+    /// The same start, later by this much.
     #[must_use]
     pub(crate) fn delayed(self, by: Duration) -> Self {
         match self {

@@ -14,7 +14,7 @@ pub(super) fn quantiles_ms<const N: usize>(values: &mut [Duration], shares: [f64
         }
         let rank = ((share * total as f64).ceil() as usize).clamp(1, total) - 1;
         let (_, &mut quantile, _) = rest.select_nth_unstable(rank - below);
-        // What lies below this quantile need not be looked at for the next, higher one.
+        // The next quantile is higher, so values below this one need not be looked at again.
         rest = &mut std::mem::take(&mut rest)[rank - below..];
         below = rank;
         quantile.as_millis_f64()

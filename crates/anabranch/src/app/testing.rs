@@ -9,7 +9,7 @@ use anabranch_transport::time::{Duration, Time};
 
 use super::{App, Commands};
 
-/// One end's sending half.
+/// The sending half of one end.
 #[derive(Debug, Default)]
 struct Half {
     /// Bytes in the send buffer, as messages or pieces.
@@ -17,7 +17,7 @@ struct Half {
     taken: u64,
     delivered: u64,
     has_refused: bool,
-    /// Nothing more will be written.
+    /// Whether writing has ended.
     is_shut: bool,
 }
 
@@ -92,7 +92,7 @@ impl<A: App> Loopback<A> {
                 half.queue.pop_front();
             }
         }
-        // As Linux does, a third of the buffer makes it writable.
+        // As in Linux, a third of the buffer makes it writable.
         let is_writable = half.has_refused && self.buffer - half.buffered() >= self.buffer.div_ceil(3);
         half.has_refused &= !is_writable;
         for payload in arrived {

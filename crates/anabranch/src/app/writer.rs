@@ -18,7 +18,7 @@ const PIECE: u64 = 1 << 30;
 /// Bytes per write over messages, those of iperf3 over SCTP (`DEFAULT_SCTP_BLKSIZE`).
 pub(super) const MESSAGE: u64 = 64 * 1024;
 
-/// One end's writing to one connection.
+/// Writes one end's data to a connection.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) side: Side,
@@ -28,15 +28,15 @@ pub(super) struct Writer {
     write_size: u64,
     /// The time from one write to the next.
     cost: Duration,
-    /// What has been handed over and not come back: the position in the stream, in bytes.
+    /// The bytes that have been handed over and were not returned, which is the position in the stream.
     offset: u64,
-    /// Where the write in progress ends.
+    /// The end of the write in progress.
     write_end: u64,
-    /// Where all that is to be written ends.
+    /// The end of everything to write.
     end: u64,
     /// When the write in progress is over.
     next_write: Time,
-    /// Whether the transport has refused something and not yet said that there is room.
+    /// Whether the transport has refused data and has not reported room since.
     is_blocked: bool,
 }
 
@@ -58,12 +58,12 @@ impl Writer {
         }
     }
 
-    /// The same with messages that go without regard to their order, or with it.
+    /// Sets whether messages are sent unordered.
     pub(super) fn unordered(self, unordered: bool) -> Self {
         Self { unordered, ..self }
     }
 
-    /// Writes so many bytes after what there is already; `u64::MAX` for without end.
+    /// Writes this many more bytes; `u64::MAX` means without end.
     pub(super) fn write(&mut self, now: Time, bytes: u64, commands: &mut Commands) {
         self.end = self.end.saturating_add(bytes);
         if self.next_write.is_never() && !self.is_blocked {
@@ -99,7 +99,7 @@ impl Writer {
         }
     }
 
-    /// Nothing is written beyond what the transport has taken.
+    /// Stops writing: nothing is written beyond what the transport has accepted.
     pub(super) fn stop(&mut self) {
         self.end = self.offset;
         self.write_end = self.offset;
@@ -118,7 +118,7 @@ impl Writer {
         self.offset
     }
 
-    /// Whether the transport has taken everything.
+    /// Whether the transport has accepted everything.
     pub(super) const fn is_all_taken(&self) -> bool {
         self.offset == self.end && self.next_write.is_never() && !self.is_blocked
     }
@@ -140,7 +140,7 @@ impl Writer {
         };
         commands.push(self.side, Command::Send(message));
         self.offset = self.write_end;
-        // What the transport refuses is known before that.
+        // The transport's refusal is known before that.
         self.next_write = now + self.cost;
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn of_flows(scenario: &Scenario) -> Vec<OfFlow> {
     flows.collect()
 }
 
-/// What to call each address.
+/// The name of each address.
 pub(super) fn names(scenario: &Scenario) -> Vec<(IpAddr, String)> {
     let mut names = Vec::new();
     let mut known = IndexSet::new();

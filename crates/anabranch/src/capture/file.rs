@@ -103,7 +103,7 @@ fn begin(scenario: &Scenario, sink: Sink) -> io::Result<PcapNgWriter<io::BufWrit
     Ok(writer)
 }
 
-/// Why a packet goes no further, for a reader.
+/// Why a packet is dropped, in words for a reader.
 const fn words(cause: DropCause) -> &'static str {
     match cause {
         DropCause::Aqm => "dropped here: by the queue discipline, before the queue was full",

@@ -1,5 +1,5 @@
-//! What the bytes of a flow's packets depend on: addresses, the contents of payloads, and the keys that its
-//! ends agree on.
+//! The state on which the bytes of a flow's packets depend: addresses, the contents of payloads, and the keys
+//! that its ends agree on.
 
 use std::net::IpAddr;
 
@@ -17,11 +17,11 @@ use super::addresses::OfFlow;
 pub(super) struct Flow {
     addresses: OfFlow,
     ip: IpVersion,
-    /// By side.
+    /// The ends by side.
     ends: [End; 2],
-    /// The key of an SCTP association (RFC 4895), empty until both ends have said what they can do.
+    /// The key of an SCTP association (RFC 4895), empty until both ends have sent their parameters.
     association_key: Vec<u8>,
-    /// By path, whether a link may cut its packets.
+    /// For each path, whether a link may fragment its packets.
     is_cut: Vec<bool>,
     /// Counts the packets that may be cut.
     identification: u16,

@@ -24,22 +24,22 @@ use crate::scenario::Scenario;
 use file::File;
 use flow::Flow;
 
-/// Where a capture is written.
+/// The destination of a capture.
 pub type Sink = Box<dyn Write + Send>;
 
-/// What is seen of a run.
+/// A capture of a run.
 pub(crate) struct Capture {
     file: File,
     flows: Vec<Flow>,
     /// The packets in flight, by slot.
     followed: Vec<Option<Followed>>,
-    /// What has been seen and is not written yet.
+    /// Packets that were seen and are not written yet.
     seen: VecDeque<Frame>,
-    /// How many frames have been written.
+    /// The number of frames written.
     written: u64,
     /// Bytes of packets in `seen`.
     bytes: usize,
-    /// What went wrong.
+    /// The first error.
     error: Option<io::Error>,
 }
 
@@ -63,12 +63,12 @@ struct Frame {
     known: Known,
 }
 
-/// What is known of what became of a packet after it was seen.
+/// What is known about the fate of a packet that was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// It has crossed the link, or it has been seen at its far end.
     Crossed,
-    /// It was cut, and its fragments are seen instead.
+    /// The packet was fragmented, and its fragments are seen instead.
     Cut,
     /// The link dropped it.
     Dropped(DropCause),
@@ -161,7 +161,7 @@ impl Capture {
         self.bytes + self.seen.len() * size_of::<Frame>() + self.followed.len() * size_of::<Followed>()
     }
 
-    /// What has gone wrong so far, if anything: writing has stopped then.
+    /// The error that has stopped writing, if there was one.
     pub(crate) fn problem(&self) -> Option<String> {
         self.error.as_ref().map(|error| format!("the capture cannot be written: {error}"))
     }

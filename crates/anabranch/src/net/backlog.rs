@@ -53,7 +53,7 @@ impl Bulk {
         Self { units, inverse: u64::MAX / units + 1, is_given: 1 }
     }
 
-    /// At least the packets, one of them perhaps served in part, that make up so much work.
+    /// The most packets, one of them perhaps served in part, that can make up this much work.
     #[inline]
     fn most_packets(self, units: u64) -> u64 {
         ((u128::from(units) * u128::from(self.inverse)) >> 64) as u64 + self.is_given
@@ -111,7 +111,7 @@ impl Backlog {
         self.units
     }
 
-    /// When all the work that is there now will be done.
+    /// When all the present work will be done.
     #[inline]
     pub(crate) fn departure(&self) -> Departure {
         self.capacity.departure(self.units, self.at)
@@ -136,7 +136,7 @@ impl Backlog {
         }
     }
 
-    /// Whether one more packet of this work could be counted at all.
+    /// Whether another packet of this work could be counted.
     #[inline]
     pub(crate) fn can_count(&self, units: u64) -> bool {
         self.units + units < MAX_BACKLOG_UNITS
@@ -179,7 +179,7 @@ impl Backlog {
         self.unlisted_units = 0;
     }
 
-    /// Removes what has been served, often enough for positions to be compared although they wrap.
+    /// Removes served packets, often enough that positions can be compared although they wrap.
     #[inline]
     fn remove_served(&mut self) {
         let head = self.tail.wrapping_sub(self.units);
@@ -200,7 +200,7 @@ impl Backlog {
         self.list_the_unlisted();
         self.remove_served();
         let head = self.tail.wrapping_sub(self.units);
-        // What is left of the packet in service, if all work is of the bulk.
+        // The rest of the packet in service, if all work is of the bulk.
         let left_of_bulk = |work: u64| (work - 1) % self.bulk.units + 1;
         let (in_service, listed_units) = match self.listed.front_mut() {
             None => (left_of_bulk(self.units), 0),

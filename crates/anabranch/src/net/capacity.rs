@@ -1,4 +1,4 @@
-//! What the server of a link can send: its rate as a function of time.
+//! The capacity of a link's server: its rate as a function of time.
 //!
 //! Work is counted in integers: one bit is 10^9 units, so that a rate of R bit/s does exactly R units
 //! per nanosecond. Unfinished work at a whole nanosecond is then a whole number, nothing is ever rounded,
@@ -102,8 +102,8 @@ impl ConstantRate {
         Self { bits_per_sec, inverse: u64::MAX / bits_per_sec }
     }
 
-    /// How long so much work takes, in nanoseconds, rounded up: `units.div_ceil(bits_per_sec)` without a
-    /// division, which takes longer than all the rest of an idle link.
+    /// How long this much work takes, in nanoseconds, rounded up: `units.div_ceil(bits_per_sec)` without a
+    /// division, which would take longer than all the rest of an idle link's work.
     #[inline]
     pub(crate) fn time_for(self, units: u64) -> u64 {
         // At most 2 below the quotient, since both roundings are down.
@@ -153,14 +153,14 @@ impl Varying {
         if self.up.at(now) { rate } else { 0 }
     }
 
-    /// When it may change next, in nanoseconds.
+    /// The earliest time of its next change, in nanoseconds.
     pub(crate) fn until(&self) -> u64 {
         self.rate.until().min(self.up.until())
     }
 }
 
 impl Capacity {
-    /// What is left at `to` of the work that was unfinished at `from`, both in nanoseconds.
+    /// How much of the work that was unfinished at `from` is left at `to`, both in nanoseconds.
     #[inline]
     pub(crate) fn drain(&mut self, backlog: u64, from: u64, to: u64) -> u64 {
         match self {
@@ -169,7 +169,7 @@ impl Capacity {
         }
     }
 
-    /// When work that is unfinished at `from` will be done if nothing goes before it.
+    /// When work that is unfinished at `from` will be done if no other work goes before it.
     #[inline]
     pub(crate) fn departure(&self, backlog: u64, from: u64) -> Departure {
         match self {
@@ -180,15 +180,15 @@ impl Capacity {
 }
 
 impl Varying {
-    /// After so many changes without an end the server counts as standing still for ever: a rate and an
-    /// up/down timetable, each sound, can be so arranged that the link is never up while it has a rate.
+    /// After this many changes without progress the server counts as standing still for ever: a rate and an
+    /// up/down timetable, each valid, can be combined so that the link is never up while it has a rate.
     pub(crate) const MAX_CHANGES: u32 = 10_000_000;
 
     fn drain(&mut self, mut backlog: u64, mut from: u64, to: u64) -> u64 {
         let mut rate = self.rate_at(from);
         while from < to {
             if backlog == 0 {
-                // Nothing to serve: only the position in the timetables has to move on.
+                // There is nothing to serve: only the position in the timetables has to advance.
                 self.rate_at(to);
                 return 0;
             }

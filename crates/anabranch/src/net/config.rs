@@ -62,13 +62,13 @@ pub struct LinkConfig {
     pub reverse: Option<ReverseConfig>,
 }
 
-/// No overhead is the ordinary case: studies keep their hash.
+/// Zero is the default, which is left out so that studies keep their hash.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_zero(bytes: &Bytes) -> bool {
     bytes.0 == 0
 }
 
-/// What is different from a link's second end to its first; what is left out is as forward.
+/// The differences from a link's second end to its first; keys that are left out are as forward.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReverseConfig {

@@ -2,7 +2,7 @@
 //!
 //! It loads one link and leaves the simulation behind it; traffic over several hops is an ordinary flow.
 //! Poisson arrivals come one after the other: that is cheaper than counting them by blocks of time and
-//! placing them only where somebody looks, as long as queues are not full all the time. The others are
+//! placing them only where they are needed, as long as queues are not full all the time. The others are
 //! sequences of on and off periods, the n-th pair from the n-th block of a counter-based generator.
 
 mod on_off;
@@ -331,7 +331,7 @@ fn check_period(on: Duration, key: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// One source of background packets.
+/// A source of background packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) arrivals: Arrivals,
@@ -341,7 +341,7 @@ pub(crate) struct Source {
     pub(crate) units: u64,
 }
 
-/// When background packets arrive.
+/// The arrival times of background packets.
 #[derive(Clone, Debug)]
 pub(crate) enum Arrivals {
     OnOff(Box<OnOff>),
@@ -380,7 +380,7 @@ pub(crate) fn earliest(sources: &mut [Source], now: u64) -> Option<(u64, &mut So
     earliest_index(sources, now).map(|(time, index)| (time, &mut sources[index]))
 }
 
-/// Its place among them.
+/// The index of the source with the earliest arrival.
 pub(crate) fn earliest_index(sources: &mut [Source], now: u64) -> Option<(u64, usize)> {
     let mut best: Option<(u64, usize)> = None;
     for (index, source) in sources.iter_mut().enumerate() {

@@ -28,7 +28,7 @@ pub struct DuplexLink {
     directions: [OneWay; 2],
     /// A process of loss in front of the queues, which packets of both directions move on.
     ingress_loss: Option<Loss>,
-    /// Such a process behind the queues.
+    /// A process of loss for both directions, after the queues.
     wire_loss: Option<Loss>,
     /// Whether a medium serves each direction.
     has_medium: [bool; 2],
@@ -47,8 +47,8 @@ impl DuplexLink {
         Self::build_either(config, name, streams, false)
     }
 
-    /// The same link event by event, which gathers [`DuplexLink::take_queue_samples`]. Its results are the
-    /// same.
+    /// The same link, simulated event by event, which gathers [`DuplexLink::take_queue_samples`]. Its results
+    /// are the same.
     ///
     /// # Errors
     /// As [`DuplexLink::build`].
@@ -92,7 +92,7 @@ impl DuplexLink {
         let key = format!("links.{name}");
         let forward = OneWay::build(config, name, &key, Direction::Forward, streams, is_traced)?;
         let reversed = config.reversed();
-        // What forward has accepted can only be wrong in what `reverse` puts in its place.
+        // If the forward direction was accepted, only a value in `reverse` can be wrong.
         let key = format!("links.{name}.reverse");
         let reverse = OneWay::build(&reversed, name, &key, Direction::Reverse, streams, is_traced)?;
         let has_medium = Direction::BOTH.map(|direction| config.has_medium(direction));
@@ -116,7 +116,7 @@ impl DuplexLink {
         self.directions[direction.index()].wire_size(size)
     }
 
-    /// The stages before the medium. The error is the fate of a packet that goes no further.
+    /// The stages before the medium. An error is the fate of a packet that goes no further.
     pub(crate) fn hold(&mut self, now: Time, direction: Direction, size: u32) -> Result<(), Step> {
         if self.ingress_loss.is_some() && self.ingress_loses(now, direction, size) {
             return Err(Step::Drop(DropCause::Lost));
@@ -141,7 +141,7 @@ impl DuplexLink {
     }
 
     /// Whether each direction may be called ahead of simulated time. Otherwise calls for both have to come in
-    /// global time order.
+    /// the order of simulated time.
     pub fn can_run_ahead(&self) -> bool {
         self.ingress_loss.is_none() && self.wire_loss.is_none()
     }
@@ -224,18 +224,17 @@ impl DuplexLink {
         one_way.resume(now, size, ecn, is_lost)
     }
 
-    /// From now on what happens on the wire may change.
+    /// Announces that behaviour on the wire may change from now on.
     pub(crate) fn expect_changes(&mut self) {
         self.directions.iter_mut().for_each(OneWay::expect_changes);
     }
 
-    /// From now on packets of this direction are delayed as those of `other` are, one that has expected
-    /// changes.
+    /// Delays packets of this direction like those of `other` from now on; changes must have been announced.
     pub(crate) fn take_delay(&mut self, other: &mut Self, direction: Direction) {
         self.directions[direction.index()].take_delay(&mut other.directions[direction.index()]);
     }
 
-    /// From now on packets are lost as those of `other` are.
+    /// Loses packets like those of `other` from now on.
     pub(crate) fn take_loss(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.ingress_loss, &mut other.ingress_loss);
         std::mem::swap(&mut self.wire_loss, &mut other.wire_loss);
@@ -266,8 +265,8 @@ impl DuplexLink {
         self.directions.iter().map(OneWay::trace_memory).sum()
     }
 
-    /// Of a link that is traced, when the packet that came last to a direction leaves its server; none if the
-    /// server has not taken it, or if that was asked.
+    /// For a traced link: when the last packet of a direction leaves its server. `None` if the server has not
+    /// taken it, or if this has been asked before.
     pub(crate) fn take_departure(&mut self, direction: Direction) -> Option<Time> {
         self.directions[direction.index()].take_departure().map(Time::from_nanos)
     }
@@ -298,7 +297,7 @@ fn mtu(config: &LinkConfig, name: &str) -> Result<Option<u32>, String> {
 const LEAST_MTU: u64 = 68;
 const MOST_MTU: u64 = 65_535;
 
-/// What a link that a medium serves cannot have.
+/// Checks that a link that a medium serves has no settings that it cannot have.
 fn check_medium(config: &LinkConfig, name: &str) -> Result<(), String> {
     if config.radio.is_none() {
         return Ok(());

@@ -1,7 +1,7 @@
 //! The evented twin of the lazy server: every packet an object, every transmission's end an event.
 //!
-//! It is what the lazy server is tested against, and it serves a link whose queue is traced: it sees every
-//! change of the queue, which the lazy one does not. Both give the same results to the nanosecond.
+//! The lazy server is tested against it, and it serves a link whose queue is traced: it sees every change of
+//! the queue, which the lazy one does not. Both give the same results to the nanosecond.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(crate) struct EventedServer {
     cross_counters: CrossCounters,
     next_id: u64,
     samples: Vec<QueueSample>,
-    /// When the packet that came last leaves, in nanoseconds, until it is taken.
+    /// When the last packet leaves, in nanoseconds, until this is asked.
     departure: Option<u64>,
 }
 
@@ -59,8 +59,8 @@ impl Line {
         self.capacity.rate.until().min(self.capacity.up.until())
     }
 
-    /// Sends until `to`, at most until the next completion or change: then what is left of the last
-    /// nanosecond goes to the next packet.
+    /// Sends until `to`, at most until the next completion or change; the unused part of the last nanosecond
+    /// goes to the next packet.
     fn send_until(&mut self, to: u64) {
         let mut work = self.rate().saturating_mul(to - self.now);
         self.now = to;
@@ -98,7 +98,7 @@ impl Line {
         self.packets.iter().map(|packet| packet.units).sum()
     }
 
-    /// Whether the packet that came last is still in it.
+    /// Whether the last packet is still in it.
     fn holds_last(&self, id: u64) -> bool {
         self.packets.back().is_some_and(|packet| packet.id == id)
     }
@@ -127,7 +127,7 @@ impl EventedServer {
         std::mem::take(&mut self.samples)
     }
 
-    /// When the packet that came last leaves, in nanoseconds; none if it does not, or if that was asked.
+    /// When the last packet leaves, in nanoseconds; `None` if it does not, or if this has been asked before.
     pub(crate) fn take_departure(&mut self) -> Option<u64> {
         self.departure.take()
     }
@@ -190,7 +190,7 @@ impl EventedServer {
         }
     }
 
-    /// Whether the link is down and takes nothing.
+    /// Whether the link is down and accepts nothing.
     fn is_closed(&self) -> bool {
         self.line.capacity.flush_when_down && !self.line.capacity.up.value()
     }

@@ -1,5 +1,4 @@
-//! What the files of links share: directions, packets that are held and released, and what becomes of a
-//! packet.
+//! What the files of links share: directions, packets that are held and released, and fates of packets.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::time::Time;
@@ -17,7 +16,7 @@ impl Direction {
     /// Both.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
 
-    /// As an index into a pair: forward is 0.
+    /// The index in a pair: 0 for forward.
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -71,7 +70,7 @@ impl DropCause {
     }
 }
 
-/// What a link does with a packet.
+/// The result of offering a packet to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// It leaves the server at this time: call [`resume`] then. Crossings of one direction come in the order
@@ -100,18 +99,18 @@ pub enum Step {
     Stays,
 }
 
-/// What a link does with a packet at first sight.
+/// What a link can decide about a packet at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// It arrives at the other end at this time.
     Arrives(Time),
     /// A process of loss that both directions share loses it before the queue.
     Lost,
-    /// Only the whole of the link can tell: the packet has to be offered to its queue.
+    /// The packet has to be offered to the queue to decide.
     Undecided,
 }
 
-/// What becomes of a packet in a link.
+/// The fate of a packet in a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is a copy that the link made, and is delivered.
@@ -126,7 +125,7 @@ pub(crate) enum Fate {
 pub(crate) struct Held {
     /// The caller's name for it.
     pub(crate) slot: u32,
-    /// When it came, in nanoseconds.
+    /// When it arrived, in nanoseconds.
     pub(crate) arrived: u64,
     pub(crate) size: u32,
     pub(crate) ecn: Ecn,
@@ -152,7 +151,7 @@ pub(crate) struct Release {
     pub(crate) fate: Fate,
 }
 
-/// Where a direction of a link enters its medium.
+/// The place where a direction of a link enters its medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
     /// The link's number among those of the medium.
@@ -160,7 +159,7 @@ pub(crate) struct Port {
     pub(crate) direction: Direction,
 }
 
-/// What waits in a queue from this time on; the packet in service does not wait.
+/// What waits in a queue from a given time on, without the packet in service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueSample {
     /// From when.
@@ -171,7 +170,7 @@ pub struct QueueSample {
     pub bytes: u64,
 }
 
-/// What becomes of a packet of interest at the queue.
+/// The queue's decision about a packet of interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It leaves the server.
@@ -185,15 +184,15 @@ pub(crate) enum Verdict {
     },
     /// The link is down and takes nothing.
     Down,
-    /// It is taken, and lost when the link goes down at this time.
+    /// It is accepted, and lost when the link goes down at this time.
     Flushed(u64),
     /// It is dropped by the discipline.
     Full,
-    /// It is taken and never leaves, since the server stands still from some time on.
+    /// It is accepted and never leaves, since the server stands still from some time on.
     Stays,
 }
 
-/// What waits for service; the packet in service does not wait.
+/// What waits for service, without the packet in service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) packets: u64,

@@ -1,4 +1,4 @@
-//! What few links do to packets on the wire: corruption, duplication and jitter.
+//! Impairments that few links have on the wire: corruption, duplication and jitter.
 
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::time::Duration;
@@ -6,7 +6,7 @@ use anabranch_transport::units::Probability;
 
 use crate::schedule::{Schedule, Timeline};
 
-/// What a link says of its wire, for one direction.
+/// The settings of one direction's wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire<'a> {
     pub(super) jitter: &'a Schedule<Duration>,
@@ -26,7 +26,7 @@ pub(super) struct Impairments {
 }
 
 impl Impairments {
-    /// What a link does of these; none if it never does any.
+    /// The impairments of a link; `None` if it has none.
     pub(super) fn build(
         wire: Wire<'_>,
         key: &str,

@@ -1,4 +1,4 @@
-//! What became of the packets of interest in one direction of a link.
+//! The fates of the packets of interest in one direction of a link.
 //!
 //! A packet is counted when its fate is known, and the latest ones are kept in a log: at the end of the run
 //! those that have arrived or whose fate comes true later are taken back. So a link that was asked ahead
@@ -6,14 +6,14 @@
 
 use super::ground::{DropCause, Fate};
 
-/// How far ahead of the run a link may be asked without saying so, in nanoseconds: longer than packets
+/// How far ahead of the run, in nanoseconds, a link may be asked without an announcement: longer than packets
 /// usually take over a chain of links.
 pub(crate) const AHEAD_LIMIT: u64 = 1_000_000_000;
 
 const FATES: usize = 2 + DropCause::ALL.len();
 
 impl Fate {
-    /// Its place in the counters.
+    /// The index of its counter.
     const fn index(self) -> usize {
         match self {
             Self::Copied => 0,
@@ -28,7 +28,7 @@ impl Fate {
 pub(crate) struct Entry {
     /// When it arrived at the link, in nanoseconds.
     pub(crate) arrived: u64,
-    /// When its fate comes true, in nanoseconds; `u64::MAX` for never.
+    /// When its fate takes effect, in nanoseconds; `u64::MAX` for never.
     pub(crate) settled: u64,
     /// Unfinished work it found in the queue; `NOT_SERVED` if the server never took it.
     pub(crate) found_units: u64,
@@ -81,7 +81,7 @@ impl Default for Ledger {
 impl Ledger {
     const FIRST_SLOTS: usize = 128;
 
-    /// From now on the link may be asked as far ahead of the run as this, in nanoseconds.
+    /// Announces that the link may be asked this far ahead of the run from now on, in nanoseconds.
     pub(crate) fn runs_ahead_by(&mut self, ahead: u64) {
         self.ahead = self.ahead.max(ahead);
     }
@@ -94,7 +94,7 @@ impl Ledger {
         self.log(now, entry);
     }
 
-    /// Enters a packet that arrives at `now`, finds so much work and is delivered at `settled`.
+    /// Enters a packet that arrives at `now`, finds this much work and is delivered at `settled`.
     #[inline]
     pub(crate) fn enter_delivered(&mut self, now: u64, settled: u64, found_units: u64, size: u32) {
         let fate = Fate::Delivered;
@@ -114,7 +114,7 @@ impl Ledger {
         self.log.push(entry);
     }
 
-    /// Removes what is settled for good, and doubles the room if that is less than half.
+    /// Removes entries that are settled for good, and doubles the capacity if less than half becomes free.
     #[cold]
     fn make_room(&mut self, now: u64) {
         let ahead = self.ahead;

@@ -49,8 +49,8 @@ impl Medium {
         }
     }
 
-    /// From `now` on a queue is served at the rate of `other`, the same medium built anew. A radio stays as
-    /// it is.
+    /// Serves a queue at the rate of `other`, the same medium built anew, from `now` on. A radio stays as it
+    /// is.
     pub(crate) fn take_rate(&mut self, now: Time, other: Self, releases: &mut Vec<Release>) {
         if let (Self::Queue(server), Self::Queue(other)) = (self, other) {
             server.take_rate(now.as_nanos(), *other, releases);
@@ -62,7 +62,7 @@ impl Medium {
         if let Self::Queue(server) = self { Some(server.present_rate()) } else { None }
     }
 
-    /// When it acts next; [`Time::NEVER`] while it has nothing to do.
+    /// The time of its next action; [`Time::NEVER`] while it has nothing to do.
     pub(crate) fn next_event(&self) -> Time {
         match self {
             Self::Lte(bearer) => bearer.next_event(),
@@ -140,7 +140,7 @@ impl Medium {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Media {
     pub(crate) list: Vec<Medium>,
-    /// By link and direction: its medium and its number there; empty if no link has one.
+    /// For each link and direction, its medium and its number there; empty if no link has one.
     of_links: Vec<[Option<(u32, u32)>; 2]>,
 }
 

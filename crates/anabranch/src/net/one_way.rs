@@ -1,4 +1,4 @@
-//! One direction of a link: its stages, in order, and what became of its packets.
+//! One direction of a link: its stages, in order, and the fates of its packets.
 //!
 //! Ingress loss, queue discipline, server, wire loss, corruption, duplication, jitter, delay. A packet
 //! that is lost or corrupted on the wire has used capacity.
@@ -26,7 +26,7 @@ use crate::schedule::Timeline;
 #[derive(Clone, Debug)]
 pub(crate) struct OneWay {
     ingress_loss: Loss,
-    /// None for a link without a rate.
+    /// `None` for a link without a rate.
     server: Option<Server>,
     /// When the link is up, if it has no rate and drops packets while it is down.
     up_to_enter: Option<Timeline<bool>>,
@@ -34,7 +34,7 @@ pub(crate) struct OneWay {
     is_lossy_on_wire: bool,
     /// When the link is up, if it is a black hole while it is down.
     up_to_cross: Option<Timeline<bool>>,
-    /// What the link adds to each packet, in bytes.
+    /// The bytes that the link adds to each packet.
     overhead: u32,
     /// Corruption, duplication and jitter, which few links have.
     impairments: Option<Box<Impairments>>,
@@ -54,7 +54,7 @@ pub(crate) struct OneWay {
     constant_rate: Option<u64>,
 }
 
-/// Which stages can change what becomes of a packet.
+/// Which stages can affect the fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stages {
     /// All of them.
@@ -160,18 +160,18 @@ impl OneWay {
         })
     }
 
-    /// From now on what happens on the wire may change, so that every packet takes all stages.
+    /// Announces that behaviour on the wire may change from now on, so that every packet passes all stages.
     pub(crate) fn expect_changes(&mut self) {
         self.stages = Stages::All;
     }
 
-    /// From now on packets are delayed as those of `other` are. None overtakes another for that, unless
-    /// packets may.
+    /// Delays packets like those of `other` from now on. This makes no packet overtake another, unless
+    /// overtaking is allowed.
     pub(crate) fn take_delay(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.delay, &mut other.delay);
     }
 
-    /// From now on packets are lost as those of `other` are.
+    /// Loses packets like those of `other` from now on.
     pub(crate) fn take_loss(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.ingress_loss, &mut other.ingress_loss);
         std::mem::swap(&mut self.wire_loss, &mut other.wire_loss);
@@ -265,7 +265,7 @@ impl OneWay {
     }
 
     /// Queue and server: the packet's departure, the unfinished work that it found, and whether it is marked.
-    /// The error is the fate of a packet that goes no further.
+    /// An error is the fate of a packet that goes no further.
     #[inline]
     fn serve(&mut self, arrived: u64, size: u32, ecn: Ecn) -> Result<(u64, u64, bool), Step> {
         let Some(server) = &mut self.server else { return Ok((arrived, Entry::NOT_SERVED, false)) };
@@ -275,8 +275,7 @@ impl OneWay {
         }
     }
 
-    /// The first half: ingress loss, queue and server. The error is the fate of a packet that goes no
-    /// further.
+    /// The first half: ingress loss, queue and server. An error is the fate of a packet that goes no further.
     #[inline]
     fn enter(&mut self, now: Time, size: u32, ecn: Ecn) -> Result<Crossing, Step> {
         let arrived = now.as_nanos();
@@ -381,7 +380,7 @@ impl OneWay {
         self.leave(crossing, is_lost)
     }
 
-    /// The first half of a link that a medium serves. The error is the fate of a packet that goes no further.
+    /// The first half of a link that a medium serves. An error is the fate of a packet that goes no further.
     pub(crate) fn hold(&mut self, now: Time, size: u32) -> Result<(), Step> {
         if self.ingress_loss.is_lost(now, size) {
             return Err(self.drop_at(now.as_nanos(), now.as_nanos(), size, DropCause::Lost));
@@ -401,7 +400,7 @@ impl OneWay {
         let crossing = Crossing { arrived, at, found_units, size, ecn, marked };
         match fate {
             Fate::Copied | Fate::Delivered => self.leave(crossing, is_lost),
-            // It was served, and lost on the air.
+            // The packet was served, and lost on the air.
             Fate::Dropped(cause @ (DropCause::Corrupted | DropCause::Lost)) => self.drop(crossing, cause),
             Fate::Dropped(cause) => self.drop_at(arrived, at, size, cause),
         }
@@ -426,7 +425,7 @@ impl OneWay {
         );
     }
 
-    /// From now on it may be called as far ahead of the run as this.
+    /// Announces that it may be called this far ahead of the run from now on.
     pub(crate) fn runs_ahead_by(&mut self, ahead: Duration) {
         self.ledger.runs_ahead_by(ahead.as_nanos());
     }
@@ -438,8 +437,8 @@ impl OneWay {
         }
     }
 
-    /// Of a link that is traced, when the packet that came last leaves the server, in nanoseconds; none if it
-    /// does not, or if that was asked.
+    /// For a traced link: when the last packet leaves the server, in nanoseconds; `None` if it does not, or
+    /// if this has been asked before.
     pub(crate) fn take_departure(&mut self) -> Option<u64> {
         match &mut self.server {
             Some(Server::Evented(server)) => server.take_departure(),
@@ -509,7 +508,7 @@ impl OneWay {
 /// Far above what any link adds.
 const MAX_OVERHEAD_BYTES: u64 = 1_000;
 
-/// No IP packet is shorter than its header.
+/// An IP packet is at least as long as its header.
 const LEAST_PACKET_BYTES: u64 = 20;
 
 /// Whether a packet's transport understands marks (RFC 3168 section 5).

@@ -28,9 +28,9 @@ pub(crate) struct QueuedServer {
     /// The time up to which everything has happened, in nanoseconds.
     now: u64,
     serving: Option<Held>,
-    /// What is left of the work for it.
+    /// The rest of the work for it.
     left: u64,
-    /// When the discipline, which holds back what waits, is asked again while nothing is served.
+    /// When to ask the discipline again, which holds packets back while nothing is served.
     wake: u64,
     sources: Vec<Source>,
     cross_counters: CrossCounters,
@@ -104,8 +104,8 @@ impl QueuedServer {
         }
     }
 
-    /// From `now` on it serves what waits, and what is left of the packet in service, at the rate that
-    /// `other` has. Packets that have left by then are appended to `releases`.
+    /// From `now` on serves what waits, and the rest of the packet in service, at the rate of `other`.
+    /// Packets that have left by then are appended to `releases`.
     pub(crate) fn take_rate(&mut self, now: u64, other: Self, releases: &mut Vec<Release>) {
         self.advance(now, releases);
         self.capacity = other.capacity;
@@ -118,7 +118,7 @@ impl QueuedServer {
         self.rate()
     }
 
-    /// When it wants to act.
+    /// The time of its next action.
     pub(crate) fn next_event(&self) -> Time {
         if self.held == 0 {
             return Time::NEVER;
@@ -207,7 +207,7 @@ impl QueuedServer {
         }
     }
 
-    /// A transmission has ended. What the last nanosecond has left of `work` goes to the next packet.
+    /// Handles the end of a transmission. The rest of the last nanosecond's `work` goes to the next packet.
     fn complete(&mut self, mut work: u64, releases: &mut Vec<Release>) {
         if self.serving.is_none() {
             return self.serve_next(releases);
@@ -239,7 +239,7 @@ impl QueuedServer {
         self.note_waiting();
     }
 
-    /// Whether the link is down and takes nothing.
+    /// Whether the link is down and accepts nothing.
     fn is_closed(&self) -> bool {
         self.capacity.flush_when_down && !self.capacity.up.value()
     }
@@ -275,7 +275,7 @@ impl QueuedServer {
             arrived,
             size,
             ecn: Ecn::NotEct,
-            // Each source is a flow of its own, between hosts of its own.
+            // Each source counts as a separate flow between separate hosts.
             flow: u32::MAX - index as u32,
             hosts: [u8::MAX - index as u8; 2],
             found_units: 0,
@@ -331,7 +331,7 @@ impl QueuedServer {
         releases.push(Release { link, direction, packet, at: now, fate });
     }
 
-    /// What waits has changed.
+    /// Records a change of what waits.
     fn note_waiting(&mut self) {
         self.waiting = self.discipline.waiting();
         if let Some(samples) = &mut self.samples {

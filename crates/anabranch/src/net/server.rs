@@ -81,7 +81,8 @@ pub(crate) struct LazyServer {
     lone: Option<Lone>,
 }
 
-/// What is known without a look at the queue where there is no cross traffic, a constant rate and no marks.
+/// The state that is known without looking at the queue, if there is no cross traffic, a constant rate and no
+/// marks.
 #[derive(Clone, Copy, Debug)]
 struct Lone {
     rate: ConstantRate,
@@ -103,11 +104,11 @@ impl Lone {
 struct LazyQueue {
     backlog: Backlog,
     discipline: Timeline<DropTail>,
-    /// As long as there is no more unfinished work than this, each packet that is not of the cross traffic
-    /// counted as one that is, the queue certainly takes the next packet of cross traffic.
+    /// The most unfinished work with which the queue certainly accepts the next packet of cross traffic; each
+    /// other packet counts as one of the cross traffic.
     sure_units: u64,
     cross_counters: CrossCounters,
-    /// With `down = "drop"`, when the link is up; nothing is taken while it is down.
+    /// With `down = "drop"`, when the link is up; it accepts nothing while it is down.
     up_to_enter: Option<Timeline<bool>>,
 }
 
@@ -343,7 +344,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is taken for certain without a look at the packets, and what is counted one by one, agree.
+        /// Counting what is certainly accepted by its work agrees with counting the packets one by one.
         #[test]
         fn counting_by_work_changes_nothing(
             load in 500_000..1_500_000u64,

@@ -1,4 +1,4 @@
-//! How long packets waited in a queue: mean, maximum and quantiles, in memory that does not grow.
+//! How long packets waited in a queue: mean, maximum and quantiles, in constant memory.
 
 use anabranch_transport::report::Report;
 
@@ -11,7 +11,7 @@ pub(crate) struct Sojourns {
     max: u64,
 }
 
-/// Values of one power of two share so many bits of a class number.
+/// Values with the same power of two share this many bits of a class number.
 const BITS: u32 = 6;
 
 impl Sojourns {
@@ -26,8 +26,8 @@ impl Sojourns {
         self.max = self.max.max(nanos);
     }
 
-    /// The smallest value that so many of all values do not exceed, rounded up by at most 1/64; none without
-    /// values.
+    /// The smallest value that this share of all values does not exceed, rounded up by at most 1/64; `None`
+    /// without values.
     fn quantile(&self, share: f64) -> Option<u64> {
         let rank = (share * self.count as f64).ceil() as u64;
         let mut below = 0;

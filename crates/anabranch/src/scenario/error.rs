@@ -30,7 +30,7 @@ impl ScenarioError {
     }
 }
 
-/// Characters of quoted text, or of a word, that a message repeats; of what is longer it has both ends.
+/// The most characters that a message repeats of quoted text, or of a word; longer ones keep both ends.
 /// `errors.py` does the same with the messages of the package.
 const LONGEST: usize = 260;
 
@@ -94,8 +94,8 @@ pub fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Result<T, Sc
     })
 }
 
-/// Which names may stand at a path or, when serde has blamed a key of a table there, one level above: as it
-/// says of an empty one. Runs on mistakes only.
+/// The names allowed at a path or, when serde reports a key of a table there, one level above; found from the
+/// error about an empty table. It runs only after mistakes.
 fn names_allowed<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>) -> Option<String> {
     let mut at = path.clone();
     for _ in 0..2 {
@@ -125,7 +125,7 @@ fn part(segment: &Segment) -> Option<String> {
 /// and again. Of a list, the items from there on are left out, so the last one that matters is it. Runs on
 /// mistakes only.
 fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &str) {
-    // What is missing is missing from a table: the values beside it are not to blame.
+    // A missing key is missing from a table: the values beside it are not to blame.
     let is_missing = message.starts_with("missing field");
     let blames = |path: &[String]| {
         if is_missing && !find(tree, path).is_some_and(|value| value.is_object() || value.is_array()) {
@@ -139,7 +139,7 @@ fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &s
     loop {
         let keys: Vec<String> = match find(tree, path) {
             Some(Value::Object(table)) => table.keys().cloned().collect(),
-            // No item is to blame for the length of its list.
+            // No single item is to blame for the length of its list.
             Some(Value::Array(items)) if !message.starts_with("invalid length") => {
                 (0..items.len()).rev().map(|index| index.to_string()).collect()
             }
@@ -164,7 +164,7 @@ fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &s
     }
 }
 
-/// What serde says was expected, in the words of a scenario file.
+/// The expectation in serde's message, in the words of a scenario file.
 fn in_toml_words(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
     let found = if found == "invalid type: unit variant" { "invalid type: a name alone" } else { found };

@@ -11,7 +11,7 @@ use super::{MAX_FILE_MEGABYTES, PathConfig, ScenarioError, edit, error, files, t
 use crate::net::LinkConfig;
 use crate::text_file;
 
-/// What an included file holds.
+/// The contents of an included file.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Included {
@@ -59,7 +59,8 @@ fn read(name: &Path, folder: &Path) -> Result<Value, ScenarioError> {
     Ok(included)
 }
 
-/// Adds the items of `links` or `paths`; what is none of them, or no table, is the reader's to complain of.
+/// Adds the items of `links` or `paths`; anything else, such as a value that is no table, is left for the
+/// reader to report.
 fn merge(base: &mut Value, section: &str, items: Value) -> Result<(), ScenarioError> {
     let (Value::Object(table), Value::Object(items)) = (base, items) else { return Ok(()) };
     let Value::Object(own) = table.entry(section).or_insert_with(|| Value::Object(serde_json::Map::new()))
@@ -115,7 +116,7 @@ mod tests {
         write(WIFI);
         let study = parse(&[("links.wifi.delay", "7 ms")]).unwrap();
         assert_eq!(study.scenario.links.keys().collect::<Vec<_>>(), ["own", "wifi"]);
-        // What it says of itself needs no other file, and is the same scenario.
+        // Its TOML text needs no other file, and is the same scenario.
         let whole = study.to_toml();
         assert!(!whole.contains("include =") && whole.contains("delay = \"7 ms\""), "{whole}");
         assert_eq!(Study::parse(&whole, &[], &folder).unwrap().hash(), study.hash());

@@ -1,7 +1,7 @@
 //! The scenario: one tree of structs, from which the JSON Schema and the reference come.
 //!
-//! A scenario file is TOML. Unknown keys and impossible values are errors of one sentence that name
-//! the key, what was found and what is allowed.
+//! A scenario file is TOML. Unknown keys and impossible values are errors of one sentence that names the key,
+//! what was found and what is allowed.
 
 pub(crate) mod edit;
 pub(crate) mod error;
@@ -163,7 +163,7 @@ fn default_count() -> u32 {
     1
 }
 
-/// One flow is the ordinary case: studies keep their hash.
+/// One flow is the default, which is left out so that studies keep their hash.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_one(count: &u32) -> bool {
     *count == 1

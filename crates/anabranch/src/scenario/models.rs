@@ -1,4 +1,4 @@
-//! What a scenario can choose from, read off the schema.
+//! The models that a scenario can choose from, read from the schema.
 
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use anabranch_transport::time::Time;
 
 use crate::scenario::FlowConfig;
 
-/// What a host does at one time.
+/// A change that a host makes at a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AddressChange {
     pub(super) at: Time,
@@ -29,8 +29,8 @@ pub(super) fn read(flow: &FlowConfig) -> Result<(VecDeque<AddressChange>, Vec<Pa
             }
         }
     };
-    // Whether a path is there after the changes so far; `None` before its first change, which tells whether
-    // it was there from the start.
+    // Whether a path exists after the changes so far; `None` before its first change, which reveals whether
+    // it existed from the start.
     let mut present: Vec<Option<bool>> = vec![None; flow.paths.len()];
     let mut absent = Vec::new();
     let mut changes = VecDeque::new();

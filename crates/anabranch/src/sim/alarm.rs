@@ -42,14 +42,14 @@ impl Alarm {
     }
 }
 
-/// What an alarm's event means.
+/// The meaning of an alarm's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rung {
     /// Wake the owner.
     Due,
     /// Schedule an event for this time instead.
     Later(Time),
-    /// Nothing: an earlier event has taken this one's place.
+    /// An earlier event has replaced this one, so it means nothing.
     Stale,
 }
 

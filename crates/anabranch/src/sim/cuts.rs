@@ -1,4 +1,4 @@
-//! Where a run is cut: at the end of its warm-up and between its phases.
+//! The cuts of a run: at the end of its warm-up and between its phases.
 
 use anabranch_transport::report::Row;
 use anabranch_transport::time::{Duration, Time};
@@ -31,8 +31,7 @@ impl Cuts {
         self.next()
     }
 
-    /// What is reported of a run whose scalars at its end are these: all of it without the warm-up, then each
-    /// phase.
+    /// The report of a run with these scalars at its end: all of it without the warm-up, then each phase.
     pub(super) fn report(mut self, end: Row) -> Row {
         if self.rows.is_empty() {
             return end;
@@ -50,12 +49,12 @@ impl Cuts {
     }
 }
 
-/// What was reported between two cuts, or up to the first.
+/// The scalars between two cuts, or up to the first one.
 fn since(start: Option<&Row>, end: &Row) -> Row {
     start.map_or_else(|| end.clone(), |start| end.clone().without(start))
 }
 
-/// Whether the run's times come in order.
+/// Checks that the run's times are in order.
 ///
 /// # Errors
 /// The sentence that says which does not.

@@ -1,8 +1,8 @@
-//! A scenario's links and paths for packets of real programs, packets of others below: somebody outside hands
-//! them in, with the time, and gets them back when they have come to the other end.
+//! A scenario's links and paths for packets of real programs, called packets of others below: the caller
+//! hands them in, with the time, and gets them back when they have reached the other end.
 //!
 //! Each path of the scenario is a pair of portals, one at each of its ends; flows of the scenario run beside
-//! that as load; in a [testbed](Emulation::build_testbed) somebody outside runs their ends, too, and what is
+//! that as load; in a [testbed](Emulation::build_testbed) the caller also runs their ends, and what is
 //! here of a flow is its application. There is no clock here: the caller says what time it is, and is told
 //! when something happens next. Where a link has a rate, a medium serves it packet by packet
 //! ([`QueuedServer`]), so that its rate can change while packets wait; in a testbed it cannot, and links are
@@ -33,22 +33,22 @@ use crate::scenario::{FlowConfig, Scenario, ScenarioError, edit, from_value};
 /// A network that carries packets of others.
 pub struct Emulation {
     simulation: Simulation,
-    /// As it is now: what [`Emulation::set`] has changed is in it.
+    /// The scenario with all changes by [`Emulation::set`].
     scenario: Scenario,
     paths: Vec<EmulatedPath>,
     streams: Streams,
-    /// For each packet that links have copied, how many more of it are to come to their end.
+    /// For each packet that links have copied, how many more copies will reach their end.
     copies: BTreeMap<u32, u32>,
     /// The first portal's number among the flows.
     first_portal: u32,
-    /// When media without packets are brought up to date next, so that they never have much to catch up with.
+    /// When media without packets are next brought up to date, so that they never have much to catch up with.
     next_tick: Time,
-    /// What was reported at the end of the warm-up and between phases, in a testbed.
+    /// The reports at the end of the warm-up and between phases, in a testbed.
     cuts: Cuts,
     next_cut: Time,
 }
 
-/// What is built of a scenario.
+/// The form in which a scenario is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Packets of others, for as long as the caller likes.
@@ -81,7 +81,7 @@ pub struct Inbound {
     pub ecn: Ecn,
     /// A hash of its addresses, protocol and ports, by which queue disciplines tell flows apart.
     pub flow: u32,
-    /// What the caller knows it by. It is in use until a [`Delivery`] with this number says that it is the
+    /// The caller's number for it. It is in use until a [`Delivery`] with this number says that it is the
     /// last one.
     pub handle: u32,
 }
@@ -89,18 +89,18 @@ pub struct Inbound {
 /// Something has become of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// What the caller knows it by.
+    /// The caller's number for it.
     pub handle: u32,
-    /// What has become of it.
+    /// The fate of the packet.
     pub fate: Fate,
-    /// Whether nothing more will be heard of it: no copy that a link has made of it is on its way.
+    /// Whether this is the last delivery of the packet: no copy that a link has made of it is in flight.
     pub is_last: bool,
 }
 
-/// What has become of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It has come to the other end.
+    /// The packet has reached the other end.
     Arrived {
         /// When.
         due: Time,
@@ -138,7 +138,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Longer than anything runs: 31 years.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000_000);
 
-/// With an MTU, even if no packet is larger, a link's queue is served packet by packet.
+/// With an MTU, even if no packet is larger, a link's queue is simulated packet by packet.
 const LARGEST_PACKET: Bytes = Bytes(65_535);
 
 /// The keys of a link that can be changed while it runs.
@@ -154,9 +154,9 @@ impl Emulation {
         Self::build_of(scenario, replication, Kind::Emulation)
     }
 
-    /// The same for a scenario whose flows' ends the caller runs: the applications give their orders
-    /// ([`Emulation::take_commands`]) and hear what happens ([`Emulation::tell`]). The limits of a run count,
-    /// and with `trace` there are its traces, but for packets.
+    /// Builds an emulation of a scenario whose flows' ends the caller runs: the applications give their
+    /// commands ([`Emulation::take_commands`]) and get events ([`Emulation::tell`]). The limits of a run
+    /// apply, and with `trace` there are its traces, except for packets.
     ///
     /// # Errors
     /// When the scenario contradicts itself.
@@ -206,7 +206,7 @@ impl Emulation {
         Ok(Self { simulation, scenario, paths, streams, copies, first_portal, next_tick, cuts, next_cut })
     }
 
-    /// The flows, as they are numbered: one that stands for several is written out.
+    /// The flows in the order of their numbers; one that stands for several is expanded.
     ///
     /// # Errors
     /// Not of a scenario that this was built from.
@@ -235,13 +235,13 @@ impl Emulation {
         self.simulation.observe(flow, side, samples, counters);
     }
 
-    /// Whether a run of the scenario is over: its applications are done, or its time is.
+    /// Whether a run of the scenario is over: its applications are done, or its time is up.
     pub fn is_over(&self) -> bool {
         let end = Time::ZERO + self.scenario.run.duration;
         self.simulation.is_done() || self.simulation.network.now >= end
     }
 
-    /// What a run of the scenario gives.
+    /// The results of a run of the scenario.
     pub fn finish(mut self) -> Outcome {
         let now = self.simulation.network.now;
         while !self.next_cut.is_never() {
@@ -261,8 +261,7 @@ impl Emulation {
         &self.scenario
     }
 
-    /// When something happens next by itself, without a packet that is handed in; [`Time::NEVER`] if nothing
-    /// does.
+    /// When something next happens without a packet that is handed in; [`Time::NEVER`] if nothing does.
     pub fn next_event(&self) -> Time {
         self.simulation.network.queue.next_time().min(Time::ZERO + self.scenario.run.duration)
     }
@@ -276,7 +275,7 @@ impl Emulation {
         loop {
             let next = self.simulation.network.queue.next_time();
             while self.next_cut <= now && self.next_cut <= next {
-                // What happens at the very time of a cut belongs to the part behind it.
+                // Events at the time of a cut belong to the part after it.
                 let before = Time::from_nanos(self.next_cut.as_nanos() - 1);
                 self.next_cut = self.cuts.push(self.simulation.row_so_far(self.next_cut, before));
             }
@@ -311,7 +310,7 @@ impl Emulation {
         true
     }
 
-    /// Hands on what has become of packets.
+    /// Reports the fates of packets.
     fn hand_out(&mut self, each: &mut impl FnMut(Delivery)) {
         let mut exits = std::mem::take(&mut self.simulation.network.exits);
         for exit in exits.drain(..) {
@@ -424,7 +423,7 @@ impl Emulation {
     }
 }
 
-/// The value that a setting stands for.
+/// The value of a setting.
 fn live_value(first: &str, key: &str, text: &str) -> Value {
     let is_whole_loss = first == "loss" && key.strip_prefix("reverse.").unwrap_or(key) == "loss";
     match text.parse::<Probability>() {

@@ -26,16 +26,16 @@ use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError};
 use crate::trace::{self, Table, TimeAccounts, Trace};
 use crate::transports::AnyEndpoint;
 
-/// One run of a scenario.
+/// A run of a scenario.
 pub struct Simulation {
     pub(super) network: Network,
     flows: Vec<Flow>,
     /// Flows whose application is not done yet.
     unfinished: usize,
-    /// Whether there was one at the start. Background loads are always done, so a run of nothing else takes
-    /// its whole duration.
+    /// Whether an application was not done at the start. Background loads are always done, so a run of
+    /// nothing else takes its whole duration.
     ends_early: bool,
-    /// Whether applications have ordered something of ends that are run outside.
+    /// Whether applications have given commands to ends that are run outside.
     pub(super) has_orders: bool,
     limits: RunConfig,
     link_names: Vec<String>,
@@ -44,10 +44,10 @@ pub struct Simulation {
     commands: Commands,
     events: u64,
     samples: Vec<PathSample>,
-    /// Where the flows' time went, when that was asked for.
+    /// The accounts of the flows' time, if they were asked for.
     accounts: Option<Box<TimeAccounts>>,
     limits_of_paths: Vec<PathLimit>,
-    /// Whether there is anything to record after each step of an endpoint.
+    /// Whether anything is to be recorded after each step of an endpoint.
     is_observed: bool,
 }
 
@@ -56,20 +56,19 @@ struct Form {
     trace: bool,
     /// Whether chains of links are computed at once.
     fuse: bool,
-    /// Where a capture goes.
+    /// The destination of a capture.
     sink: Option<Sink>,
     others: Others,
 }
 
-/// What somebody outside the engine has to do with a run: real programs in an emulation, the kernel in a
-/// testbed.
+/// Who else takes part in a run: real programs in an emulation, the kernel in a testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
-    /// Nothing.
+    /// No one else.
     Absent,
     /// The run carries their packets on its paths, beside those of its flows.
     SendPackets,
-    /// They run the ends of its flows, too.
+    /// They also run the ends of its flows.
     RunEnds,
 }
 
@@ -80,7 +79,7 @@ impl Default for Form {
     }
 }
 
-/// What a run gives.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// One scalar per metric.
@@ -117,7 +116,7 @@ impl Simulation {
         Self::build_fused(scenario, replication, trace, true)
     }
 
-    /// The same, with or without computing chains of links at once; the results are the same.
+    /// Builds a run with or without computing chains of links at once, which does not change its results.
     ///
     /// # Errors
     /// When the scenario contradicts itself.
@@ -143,7 +142,7 @@ impl Simulation {
         Self::build_formed(scenario, replication, Form { trace, sink: Some(sink), ..Form::default() })
     }
 
-    /// A run that somebody outside has to do with. It may have no flows.
+    /// A run in which others take part. It may have no flows.
     pub(super) fn build_for_others(
         scenario: &Scenario,
         replication: u64,
@@ -269,7 +268,7 @@ impl Simulation {
         }
     }
 
-    /// One end of the flow of this name; an error where there is none or the name stands for several flows.
+    /// An end of the flow of this name; an error if there is none or the name stands for several flows.
     fn endpoint(&mut self, flow: &str, side: Side) -> Result<&mut AnyEndpoint, ScenarioError> {
         if let Some(group) = self.groups.iter().find(|group| group.name == flow) {
             let (first, last) = (&group.members[0], &group.members[group.members.len() - 1]);
@@ -299,7 +298,7 @@ impl Simulation {
             };
             let time = event.time;
             while time >= next_cut {
-                // What happens at the very time of a cut belongs to the part behind it.
+                // Events at the time of a cut belong to the part after it.
                 let before = Time::from_nanos(next_cut.as_nanos() - 1);
                 next_cut = cuts.push(self.row_so_far(next_cut, before));
             }
@@ -324,7 +323,7 @@ impl Simulation {
         Ok(self.finish(cuts))
     }
 
-    /// What happens before the first event.
+    /// Does what happens before the first event.
     fn start(&mut self) {
         for flow in 0..self.flows.len() {
             self.see_to(flow, Side::A);
@@ -393,7 +392,8 @@ impl Simulation {
         }
     }
 
-    /// Whether every application is done. Never so where all were done at the start, as background loads are.
+    /// Whether every application is done. This is never so if all were done at the start, as background loads
+    /// are.
     pub(super) fn is_done(&self) -> bool {
         self.unfinished == 0 && self.ends_early
     }
@@ -593,7 +593,7 @@ impl Simulation {
         Outcome { row, tables }
     }
 
-    /// The scalars up to now; the run goes on.
+    /// The scalars up to now; the run continues.
     pub(super) fn row_so_far(&mut self, now: Time, until: Time) -> Row {
         self.network.catch_up(until);
         let links = self.network.links.clone();

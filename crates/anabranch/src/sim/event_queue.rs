@@ -14,8 +14,8 @@ use std::collections::BinaryHeap;
 
 use anabranch_transport::time::Time;
 
-/// What an event is about; the order of the variants is the order of events at equal times: what
-/// leaves a medium before what comes to it, packets first, timers before application ticks.
+/// The kind of an event. The order of the variants is the order of events at equal times: departures from a
+/// medium before arrivals at it, packets first, timers before application ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// A medium acts, and packets leave it; the component is the medium.
@@ -53,7 +53,7 @@ impl Scheduled {
     const NEVER: Self = Self { time: Time::NEVER, order: u64::MAX, slot: 0 };
 
     pub(super) const fn class(&self) -> Class {
-        // One for every number that fits into 3 bits, so that a look-up is all it takes.
+        // One for every number that fits into 3 bits, so that an index needs no check.
         const CLASSES: [Class; 8] = [
             Class::Medium,
             Class::Link,
@@ -136,7 +136,7 @@ impl EventQueue {
         Some(event)
     }
 
-    /// When the next event is; never if there is none.
+    /// The time of the next event; never if there is none.
     pub(super) fn next_time(&self) -> Time {
         self.packets.first.time.min(self.alarms.first.time)
     }
@@ -167,7 +167,7 @@ struct Line {
     next: [Scheduled; PLACES],
     head: usize,
     tail: usize,
-    /// What comes after all of those.
+    /// The events after all of those.
     later: BinaryHeap<Reverse<Scheduled>>,
 }
 
@@ -212,7 +212,7 @@ impl Line {
             self.first = event;
             return;
         }
-        // In an empty list the last place still holds what has become the first event.
+        // In an empty list the last place still holds the event that has become the first one.
         if !self.later.is_empty() && !is_before(&self.next[self.tail.wrapping_sub(1) % PLACES]) {
             return self.insert_later(time, order, slot);
         }
@@ -220,7 +220,7 @@ impl Line {
             self.spill();
             return self.insert_again(time, order, slot);
         }
-        // What comes after it moves up by one.
+        // The events after it move up by one.
         let mut place = self.tail;
         self.tail = self.tail.wrapping_add(1);
         while place != self.head {

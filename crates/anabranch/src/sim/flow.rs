@@ -1,4 +1,4 @@
-//! One flow of a run: its two endpoints, its application, and when each wants to be woken.
+//! A flow of a run: its two endpoints, its application, and when each wants to be woken.
 
 use std::collections::VecDeque;
 
@@ -14,14 +14,14 @@ pub(super) struct Flow {
     pub(super) timers: [Alarm; 2],
     pub(super) app: AnyApp,
     pub(super) app_alarm: Alarm,
-    /// What becomes of the addresses of side A, the next one first.
+    /// The changes of the addresses of side A, the next one first.
     pub(super) address_changes: VecDeque<AddressChange>,
     /// Whether the application was done when it was last called.
     pub(super) is_done: bool,
 }
 
 impl Flow {
-    /// The same with ends that are run outside, in the place of its own.
+    /// The flow with ends that are run outside, in place of its own.
     pub(super) fn with_outside_ends(self) -> Self {
         let outside = |end| AnyEndpoint::Outside(Box::new(Outside::in_place_of(&end)));
         Self { endpoints: self.endpoints.map(outside), ..self }

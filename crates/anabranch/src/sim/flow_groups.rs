@@ -1,4 +1,4 @@
-//! Flows with a `count`: so many flows instead of one, and what is said about all of them together.
+//! Flows with a `count`: several flows instead of one, and the scalars for all of them together.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use crate::scenario::{FlowConfig, Scenario, ScenarioError};
 
-/// A flow that stands for several, and these.
+/// A flow that stands for several, and these flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) name: String,
@@ -78,7 +78,7 @@ pub(super) fn report(groups: &[Group], row: &mut Row) {
         .enumerate()
         .flat_map(|(index, group)| group.members.iter().map(move |member| (member.as_str(), index)))
         .collect();
-    // For each group and direction, such as `a_to_b.`: sum and sum of squares.
+    // For each group and direction, such as `a_to_b.`, the sum and the sum of squares.
     let mut sums: IndexMap<(usize, String), (f64, f64)> = IndexMap::new();
     for (name, goodput) in row.scalars() {
         let Some((flow, direction)) = name.strip_suffix(GOODPUT).and_then(|rest| rest.split_once('.')) else {

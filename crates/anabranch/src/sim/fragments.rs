@@ -23,7 +23,7 @@ pub(super) struct Datagrams {
 
 #[derive(Debug)]
 struct Datagram {
-    /// None once it is delivered.
+    /// The packet; `None` once it is delivered.
     packet: Option<Box<Packet>>,
     trace_row: u32,
     /// The whole payload, then the pieces that it is cut into, and what these are cut into.
@@ -48,11 +48,11 @@ struct Piece {
     /// Copies in flight.
     in_flight: u32,
     has_arrived: bool,
-    /// Where the last of the copies that were lost uncut was lost.
+    /// The loss of the last of the copies that were lost without being fragmented.
     loss: Option<Loss>,
 }
 
-/// Where and when a packet is lost.
+/// The place and time of a packet's loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Loss {
     pub(super) at: Time,
@@ -60,12 +60,12 @@ pub(super) struct Loss {
     pub(super) cause: DropCause,
 }
 
-/// What is to be noted about a datagram that is lost.
+/// What to record about a datagram that is lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Lost {
     pub(super) trace_row: u32,
     pub(super) loss: Loss,
-    /// When an earlier call said that it was lost, if one did: a fragment that is computed later can be lost
+    /// The time of loss that an earlier call gave, if one did: a fragment that is computed later can be lost
     /// at an earlier time.
     pub(super) corrects: Option<Time>,
 }
@@ -134,13 +134,12 @@ impl Datagrams {
         whole.map(|packet| (packet, trace_row))
     }
 
-    /// A fragment is lost. Returns what is to be noted about its datagram.
+    /// Handles the loss of a fragment. Returns what to record about its datagram.
     pub(super) fn lose(&mut self, fragment: Fragment, loss: Loss) -> Option<Lost> {
         let datagram = self.get_mut(fragment.datagram);
         let piece = datagram.land(fragment.piece);
         piece.loss = later(piece.loss, Some(loss));
-        // Only the gap in this piece can have changed. Elsewhere it is known already what becomes of each
-        // byte.
+        // Only the gap in this piece can have changed; the fates of all other bytes are known.
         let (trace_row, before, gap) = (datagram.trace_row, datagram.loss, datagram.gap(fragment.piece));
         let loss = before.into_iter().chain(gap).min_by_key(Loss::order);
         datagram.loss = loss;
@@ -221,7 +220,7 @@ impl Datagram {
         parts
     }
 
-    /// When the first of a piece's bytes was lost for good, which is when the last copy of it was.
+    /// When the first of a piece's bytes was finally lost, which is when its last copy was.
     fn gap(&self, piece: u32) -> Option<Loss> {
         let mut loss = None;
         let mut whole = Some(piece);
@@ -236,7 +235,8 @@ impl Datagram {
         self.gap_within(piece, loss)
     }
 
-    /// As `gap`, for a piece of which no copy can arrive uncut; `loss` is where the last of these was lost.
+    /// The same as `gap`, for a piece of which no copy can arrive whole; `loss` is the loss of the last of
+    /// these.
     fn gap_within(&self, piece: u32, loss: Option<Loss>) -> Option<Loss> {
         let Range { start, end } = self.pieces[piece as usize].parts;
         if start == end {
@@ -253,14 +253,14 @@ impl Piece {
         Self { start, end, whole, parts: 0..0, in_flight: 0, has_arrived: false, loss: None }
     }
 
-    /// Whether a copy of it has arrived uncut, or still can.
+    /// Whether a copy of it has arrived whole, or still can.
     fn may_arrive(&self) -> bool {
         self.has_arrived || self.in_flight > 0
     }
 }
 
 impl Loss {
-    /// What losses are ordered by.
+    /// The key by which losses are ordered.
     fn order(&self) -> (Time, u32) {
         (self.at, self.link)
     }

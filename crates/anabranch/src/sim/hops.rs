@@ -1,4 +1,4 @@
-//! What the trace of hops is told: when packets come to links, leave their servers and arrive behind them.
+//! Records of the trace of hops: when packets come to links, leave their servers and arrive after them.
 
 use anabranch_transport::time::Time;
 
@@ -7,14 +7,14 @@ use crate::net::{Direction, DropCause, Fate, Release, Step};
 use crate::trace::{Hop, HopEnd};
 
 impl Network {
-    /// A link that a packet entered at `entered` does this with it.
+    /// Records what the link of this hop does with a packet that entered it at `entered`.
     #[cold]
     pub(super) fn trace_hop(&mut self, slot: u32, hop: u32, entered: Time, step: Step) {
         let super::topology::Hop { link, direction, .. } = self.routes.hops[hop as usize];
         self.trace_link(slot, link, direction, entered, step);
     }
 
-    /// The same where the link is known by its number.
+    /// Records what the link with this number does with a packet that entered it at `entered`.
     #[cold]
     pub(super) fn trace_link(
         &mut self,
@@ -67,7 +67,7 @@ impl Network {
         self.trace_end(release.packet.slot, is_served.then_some(at), at, step);
     }
 
-    /// What comes of a packet that crossed a link, or waited in its medium, until `at`.
+    /// Records the end of a packet's stay at a link or in its medium, which lasted until `at`.
     #[cold]
     pub(super) fn trace_end(&mut self, slot: u32, left: Option<Time>, at: Time, step: Step) {
         let Some(trace) = &mut self.trace else { return };

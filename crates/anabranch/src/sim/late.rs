@@ -19,9 +19,9 @@ use crate::net::{Direction, Ring, Step};
 
 /// The packets that were left for later.
 pub(super) struct Late {
-    /// For each link, those that have not been computed, in the order in which they come to it.
+    /// For each link, the crossings that have not been computed, in the order in which they come to it.
     waiting: Vec<Ring<LateCrossing>>,
-    /// Those that were lost and whose events have not come up.
+    /// The number of lost packets whose events are still to come.
     lost: u64,
 }
 
@@ -74,8 +74,8 @@ impl Network {
         self.arrive(traveller, earliest);
     }
 
-    /// Whether a packet that was left for later has arrived by its event, now. If it arrives later, it gets
-    /// another event.
+    /// Whether a packet whose crossing was left for later has arrived at its event, now. If it arrives later,
+    /// it gets another event.
     pub(super) fn has_arrived(&mut self, slot: u32) -> bool {
         if let Progress::Late(link) = self.packets.get_mut(slot).progress {
             self.resolve_late(link, self.now);
@@ -111,7 +111,7 @@ impl Network {
     /// Computes the last hop of a packet.
     #[inline]
     fn resolve(&mut self, link: u32, LateCrossing { at, slot, size, direction }: LateCrossing) {
-        // Such a link does not look at the ECN field.
+        // Such a link ignores the ECN field.
         let step = self.links[link as usize].accept(at, direction, size, Ecn::NotEct);
         if self.trace.is_some() {
             self.trace_link(slot, link, direction, at, step);

@@ -50,14 +50,14 @@ pub(super) struct Network {
     /// Events until the run's limits are checked again, at least 1. An event with much work counts as
     /// several.
     pub(super) until_check: u64,
-    /// When the run ends at the latest.
+    /// The latest end of the run.
     pub(super) end: Time,
     pub(super) late: Late,
     pub(super) media: Media,
     /// When each medium acts next.
     pub(super) media_alarms: Vec<Alarm>,
     pub(super) releases: Vec<Release>,
-    /// What has become of packets of real programs ([`Foreign`]), in the order of time.
+    /// The fates of packets of real programs ([`Foreign`]), in the order of time.
     pub(super) exits: Vec<Exit>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Network {
 pub(super) enum Exit {
     /// A link has made a copy of it.
     Copied { handle: u32 },
-    /// It comes to the end of its route, at the present time.
+    /// The packet reaches the end of its route at the present time.
     Delivered { at: Time, portal: usize, side: Side, handle: u32, ecn: Ecn },
     /// A link drops it.
     Dropped { handle: u32 },
@@ -249,7 +249,7 @@ impl Network {
         }
     }
 
-    /// Whether a packet that comes to a hop which is not computed ahead goes on at once.
+    /// Whether a packet that comes to a hop which is not computed ahead continues at once.
     #[inline]
     fn takes_turn(&mut self, traveller: Traveller, hop: u32, at: Time, has_turn: bool) -> bool {
         let Traveller { slot, route, .. } = traveller;
@@ -272,8 +272,8 @@ impl Network {
                 }
                 false
             }
-            // At its first hop a packet comes now, in the order of the events that send packets: it needs no
-            // event of its own.
+            // A packet comes to its first hop now, in the order of the events that send packets, so it needs
+            // no event of its own.
             Turn::Held if has_turn || hop == self.routes.first_hop(route) => {
                 self.hold(traveller, hop);
                 false
@@ -288,8 +288,8 @@ impl Network {
         }
     }
 
-    /// The link of this hop takes a packet about which there is something to decide. Returns its arrival
-    /// at the other end if it goes on at once.
+    /// Hands a packet, about which there is something to decide, to the link of this hop. Returns its arrival
+    /// at the other end if it continues at once.
     fn decide(&mut self, traveller: Traveller, hop: u32, at: Time) -> Option<Time> {
         let Hop { link, direction, .. } = self.routes.hops[hop as usize];
         let ecn = self.packets.get_mut(traveller.slot).packet.ecn;
@@ -300,8 +300,8 @@ impl Network {
         self.take_step(traveller, hop, at, step)
     }
 
-    /// What a link that a packet entered at `entered` does with it. Returns its arrival at the other end if
-    /// it goes on at once.
+    /// Handles the step of a link that a packet entered at `entered`. Returns its arrival at the other end if
+    /// it continues at once.
     #[inline]
     pub(super) fn take_step(
         &mut self,
@@ -340,7 +340,7 @@ impl Network {
         None
     }
 
-    /// A packet has just left this hop: it goes on to the next one, or arrives.
+    /// Handles a packet that has just left this hop: it continues to the next one, or arrives.
     pub(super) fn leave_hop(&mut self, traveller: Traveller, hop: u32, at: Time) {
         if self.routes.hops[hop as usize].is_last {
             self.arrive(traveller, at);

@@ -25,8 +25,8 @@ pub(super) enum Progress {
     OnWire,
     /// To the last link of its route, this one; its event is at its earliest arrival behind it.
     Late(u32),
-    /// Over that last link, behind which it arrives at this time, at its event or after it; never if it is
-    /// lost.
+    /// It has been computed over that last link, after which it arrives at this time, at its event or later;
+    /// never if it is lost.
     Resolved(Time),
 }
 
@@ -60,7 +60,7 @@ impl PacketSlab {
         self.slots[slot as usize].take().expect("an event's packet is in flight")
     }
 
-    /// How many packets are in flight.
+    /// The number of packets in flight.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -1,4 +1,4 @@
-//! How many packets endpoints have sent, and what became of them.
+//! Counts the packets that endpoints have sent, and their fates.
 
 use anabranch_transport::time::Time;
 
@@ -11,19 +11,18 @@ pub(super) struct Tally {
     pub(super) delivered: u64,
     /// Including drops at times that lie ahead.
     dropped: u64,
-    /// When packets are dropped whose way was computed ahead of time. Times that have passed are removed now
-    /// and then.
+    /// The drop times of packets that were computed ahead of time. Past times are removed now and then.
     drops_ahead: Vec<Time>,
 }
 
 impl Tally {
-    /// Panics if so many packets in flight do not make the sum.
+    /// Panics unless this number of packets in flight completes the sum.
     pub(super) fn check(&self, in_flight: u64) {
         let Self { sent, duplicated, delivered, dropped, .. } = *self;
         assert_eq!(sent + duplicated, delivered + dropped + in_flight, "packets are conserved");
     }
 
-    /// How many packets have been dropped by this time.
+    /// The number of packets dropped by this time.
     pub(super) fn dropped(&self, now: Time) -> u64 {
         self.dropped - self.drops_ahead.iter().filter(|&&at| at > now).count() as u64
     }

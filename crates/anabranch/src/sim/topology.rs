@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 use crate::net::{Direction, DuplexLink, LinkConfig};
 use crate::scenario::{FlowConfig, PathConfig, Scenario, ScenarioError};
 
-/// One link of a route.
+/// A link of a route.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
     /// Index of the link.
@@ -26,15 +26,15 @@ pub(super) enum Turn {
     /// When something depends on it: the packet's arrival at the end of its route, or a packet in the other
     /// direction, for which both share a process of loss.
     Late,
-    /// As `Ahead`, after what is late in the other direction.
+    /// The same as `Ahead`, after late crossings in the other direction.
     AfterLate,
-    /// At its time, when the link's medium takes it.
+    /// At its time, when the link's medium accepts it.
     Held,
     /// At its time, as an event.
     Waits,
 }
 
-/// By what queue disciplines tell packets of different routes apart.
+/// The label by which queue disciplines distinguish packets of different routes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label {
     /// A hash of the names of the route's flow, sender and path: another flow changes nothing of it.
@@ -48,7 +48,7 @@ pub(super) struct Label {
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) hops: Vec<Hop>,
-    /// Where each route's hops start.
+    /// The index of each route's first hop.
     starts: Vec<u32>,
     /// The flow and the side where each route ends.
     receivers: Vec<(u32, Side)>,
@@ -86,7 +86,7 @@ impl Routes {
         (flow as usize, side)
     }
 
-    /// By what queue disciplines tell the packets of a route apart from others.
+    /// The label by which queue disciplines distinguish the packets of a route.
     pub(super) fn label(&self, route: u32) -> Label {
         self.labels[route as usize]
     }
@@ -206,7 +206,7 @@ impl Routes {
             let [from, to] = path_ends(scenario, name, path)?;
             let hosts = [from, to].map(|node| nodes.insert_full(node).0 as u8);
             let sides = path_hops(scenario, name, path, [from, to])?.map(|hops| vec![hops]);
-            // No flow has such a name, with a slash in it.
+            // No flow's name contains a slash, so this one is unique.
             self.add_sides(sides, "/portal", std::slice::from_ref(name), hosts);
         }
         Ok(())
@@ -269,7 +269,7 @@ pub(super) fn path_ends<'a>(
     let Some(link) = scenario.links.get(first) else {
         return error(format!("there is no link `{first}`; there is {}", names(&scenario.links)));
     };
-    // Where the links lead from this node, if they can be followed from there.
+    // The node to which the links lead from this one, if they can be followed from it.
     let follow = |start: &'a str| {
         path.via.iter().try_fold(start, |node, name| {
             let [one, other] = &scenario.links.get(name)?.ends;
@@ -287,7 +287,7 @@ pub(super) fn path_ends<'a>(
 /// Paths are numbered in eight bits.
 const MAX_PATHS: usize = 255;
 
-/// Where packets enter a link's direction from.
+/// The place from which packets enter a link's direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feeder {
     /// The hosts themselves: packets enter at the time they are sent, always in order.

@@ -41,7 +41,7 @@ struct Account {
 }
 
 impl Account {
-    /// Time goes on to `now`.
+    /// Advances the time to `now`.
     fn advance(&mut self, now: Time) {
         if let Some(Open { waiting, interval, .. }) = &mut self.open {
             let passed = now.saturating_since(interval.end);
@@ -53,7 +53,7 @@ impl Account {
         }
     }
 
-    /// What waits from now on; `sent` says how the sender has sent data.
+    /// Notes what waits from now on; `sent` tells how the sender has sent data.
     fn note(&mut self, now: Time, gap: Option<HeadOfLine>, sent: impl Fn(u64) -> Option<Transmission>) {
         self.advance(now);
         if let (Some(open), Some(gap)) = (&mut self.open, gap)
@@ -97,12 +97,12 @@ pub(crate) struct HeadOfLineTrace {
 }
 
 impl HeadOfLineTrace {
-    /// For so many flows.
+    /// Accounts for this many flows.
     pub(crate) fn new(flows: usize) -> Self {
         Self { flows: vec![Default::default(); flows] }
     }
 
-    /// One end of a flow has done something.
+    /// Records a step of one end of a flow.
     pub(crate) fn record(
         &mut self,
         now: Time,

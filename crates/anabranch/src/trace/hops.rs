@@ -15,12 +15,12 @@ pub(crate) struct Hop {
     pub(crate) link: u32,
     pub(crate) direction: Direction,
     pub(crate) entered: Time,
-    /// When its last bit has left the server; none if the server never took it.
+    /// When its last bit left the server; `None` if the server never took it.
     pub(crate) left: Option<Time>,
     pub(crate) end: HopEnd,
 }
 
-/// What became of a packet at a link.
+/// The fate of a packet at a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HopEnd {
     Arrived(Time),
@@ -51,7 +51,7 @@ impl HopTrace {
         self.open.insert(slot, row);
     }
 
-    /// What comes of the packet in this slot, whose row was kept open.
+    /// Closes the open row of the packet in this slot.
     pub(crate) fn close(&mut self, slot: u32, left: Option<Time>, end: HopEnd) {
         let Some(row) = self.open.remove(&slot) else { return };
         self.latest = row;
@@ -68,8 +68,8 @@ impl HopTrace {
         self.rows.capacity() * size_of::<Hop>()
     }
 
-    /// What had happened by the end of the run, in the order in which packets entered links. `places` says
-    /// where each row of the packet trace is in its table, if it is there.
+    /// The table of everything up to the end of the run, in the order in which packets entered links.
+    /// `places` gives the row of each packet in the packet table, if it is there.
     pub(crate) fn into_table(mut self, places: &[Option<u32>], links: &[String], end: Time) -> Table {
         self.rows.retain(|row| row.entered <= end && places[row.packet as usize].is_some());
         self.rows.sort_by_key(|row| (row.entered, row.packet));

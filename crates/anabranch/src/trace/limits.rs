@@ -1,5 +1,5 @@
-//! Where the time of each path went: an account of what held its sender back, and the limit trace, a row for
-//! every interval in which that stayed the same.
+//! Where the time of each path went: an account of what held its sender back, and the limit trace, with a row
+//! for every interval in which that stayed the same.
 
 use anabranch_transport::endpoint::{LimitedBy, PathLimit};
 use anabranch_transport::ground::{PathId, Side};
@@ -22,7 +22,7 @@ type State = (LimitedBy, Option<PathId>);
 /// The mean of a round-trip time over the time in which it was known.
 #[derive(Clone, Copy, Debug, Default)]
 struct MeanRtt {
-    /// What it is now, and since when.
+    /// The present state, and since when.
     now: Option<(Duration, Time)>,
     /// Nanoseconds times nanoseconds, and nanoseconds.
     sum: f64,
@@ -53,7 +53,7 @@ const NANOS_PER_MILLI: f64 = 1e6;
 #[derive(Clone, Debug, Default)]
 struct Account {
     intervals: Vec<Interval>,
-    /// What it is now, and since when.
+    /// The present state, and since when.
     open: Option<(State, Time)>,
     /// Time per limit, the open interval left out.
     totals: [Duration; LimitedBy::ALL.len()],
@@ -72,7 +72,7 @@ impl Account {
         }
         self.close(now);
         self.open = state.map(|state| {
-            // What came in between took no time.
+            // The state in between lasted no time.
             let last = self.intervals.pop_if(|last| last.state == state && last.end == now);
             let start = last.map_or(now, |last| {
                 self.totals[place(state.0)] -= last.end - last.start;
@@ -124,7 +124,7 @@ pub(crate) struct LimitTrace {
 }
 
 impl LimitTrace {
-    /// For flows with so many paths each.
+    /// Accounts for flows, each with this many paths.
     pub(crate) fn new(paths: impl Iterator<Item = usize>) -> Self {
         let end = |count| End {
             connection: Account::default(),
@@ -134,7 +134,7 @@ impl LimitTrace {
         Self { flows: paths.map(|count| [end(count), end(count)]).collect() }
     }
 
-    /// One end of a flow has done something; this is what holds its paths back from now on.
+    /// Records a step of one end of a flow, and what holds its paths back from now on.
     pub(crate) fn record(&mut self, now: Time, flow: usize, side: Side, limits: &[PathLimit]) {
         let End { connection, paths, rtts } = &mut self.flows[flow][side.index()];
         for (index, (account, rtt)) in paths.iter_mut().zip(rtts).enumerate() {

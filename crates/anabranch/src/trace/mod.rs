@@ -111,7 +111,7 @@ impl Trace {
     }
 }
 
-/// Where the time of the flows went: at the senders, and at the receivers.
+/// The accounts of the flows' time: at the senders, and at the receivers.
 #[derive(Debug)]
 pub(crate) struct TimeAccounts {
     pub(crate) limits: LimitTrace,
@@ -119,7 +119,7 @@ pub(crate) struct TimeAccounts {
 }
 
 impl TimeAccounts {
-    /// For flows with so many paths each.
+    /// Accounts for flows, each with this many paths.
     pub(crate) fn new(paths: impl ExactSizeIterator<Item = usize>) -> Self {
         Self { head_of_line: HeadOfLineTrace::new(paths.len()), limits: LimitTrace::new(paths) }
     }
@@ -130,7 +130,7 @@ impl TimeAccounts {
     }
 }
 
-/// What endpoints told their applications, messages apart.
+/// The events that endpoints reported to their applications, except for messages.
 #[derive(Debug, Default)]
 pub(crate) struct EventTrace {
     rows: Vec<(Time, u32, Side, Event)>,

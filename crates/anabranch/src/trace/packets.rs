@@ -55,7 +55,7 @@ impl PacketTrace {
         origin
     }
 
-    /// A duplicate made on the way has a row of its own. `made` may lie ahead of the run's end.
+    /// Adds a row for a duplicate made on the way. `made` may be after the run's end.
     pub(crate) fn duplicated(&mut self, row: u32, made: Time) -> u32 {
         self.rows.push(Row { made, fate: Whereabouts::InFlight, ..self.rows[row as usize] });
         self.rows.len() as u32 - 1
@@ -76,9 +76,9 @@ impl PacketTrace {
         self.rows.capacity() * size_of::<Row>()
     }
 
-    /// What had happened by the end of the run, packets in the order in which they were sent, each
-    /// followed by its copies. Packets of others, which no flow has sent, are left out. The second says where
-    /// each row has come to.
+    /// The table of everything up to the end of the run, with packets in the order in which they were sent,
+    /// each followed by its copies. Packets of others, which no flow has sent, are left out. The second value
+    /// is the place of each row in the table.
     pub(crate) fn into_table(
         mut self,
         flows: &[String],
@@ -131,7 +131,7 @@ impl PacketTrace {
         (Table { name: "packets", columns }, places)
     }
 
-    /// Where each row comes to in the table.
+    /// The place of each row in the table.
     fn places(&self, flows: usize, end: Time) -> Vec<Option<u32>> {
         let mut kept: Vec<u32> = (0..self.rows.len() as u32).collect();
         kept.retain(|&row| self.rows[row as usize].is_in_table(flows, end));

@@ -5,8 +5,7 @@ use anabranch_transport::ground::Side;
 use super::{Column, Table};
 use crate::app::voip::RatedInterval;
 
-/// The ratings of every flow and sending side, as its listener gives them; seconds without a frame are left
-/// out.
+/// The ratings of every flow and sending side by the listener; seconds without a frame are left out.
 pub(crate) fn ratings_table(flows: &[String], ratings: impl Fn(usize, Side) -> Vec<RatedInterval>) -> Table {
     let (mut flow, mut side) = (Vec::new(), Vec::new());
     let (mut start, mut end, mut delay) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Runs of a radio's scenarios, and what they give.
+//! Runs of scenarios with a radio, and their results.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(crate) fn study(text: &str, sets: &[(&str, &str)]) -> Result<Study, Scenario
     Study::parse(text, &sets, Path::new(env!("CARGO_TARGET_TMPDIR")))
 }
 
-/// A run of so many seconds.
+/// A run of this many seconds.
 pub(crate) fn run_of(text: &str, seconds: f64, replication: u64, trace: bool, fuse: bool) -> Outcome {
     let text = format!("run = {{ duration = '{seconds} s' }}\n{text}");
     let study = study(&text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -21,7 +21,7 @@ pub(crate) fn run_of(text: &str, seconds: f64, replication: u64, trace: bool, fu
     simulation.run(&mut || None).unwrap()
 }
 
-/// Its scalars.
+/// The scalars of a run.
 pub(crate) fn run(text: &str, seconds: f64) -> Row {
     run_of(text, seconds, 0, false, true).row
 }

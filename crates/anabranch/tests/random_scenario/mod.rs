@@ -12,7 +12,7 @@ use anabranch::study::Study;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// One of these texts.
+/// One of these texts, at random.
 fn one_of(choices: &'static [&'static str]) -> impl Strategy<Value = String> {
     select(choices).prop_map(str::to_owned)
 }
@@ -171,7 +171,7 @@ fn link() -> impl Strategy<Value = String> {
                 let bytes = if has_rate || !bytes.contains("mtu") { bytes } else { String::new() };
                 let is_lazy = queue.starts_with("queue = { kind = 'drop_tail'") && !queue.contains("measure");
                 let queue = if has_rate || is_lazy { queue } else { String::new() };
-                // What a link without a rate, or with such a loss, cannot have.
+                // A link without a rate, or with such a loss, cannot have these settings.
                 let up = up.replace("HOLD", if has_rate { "down = 'hold'" } else { "down = 'drop'" });
                 let is_crossed = has_rate && can_be_crossed && !cross_traffic.is_empty();
                 let cross_traffic =

@@ -1,6 +1,7 @@
-"""HTML pages of one file: templates, light and dark, figures inside.
+"""HTML pages in one file each: templates, a light and a dark theme, and figures within the page.
 
-`frame.html.j2` has the head and the styles that all pages share; what makes a page extends it.
+`frame.html.j2` has the head and the styles that all pages share; the template of each page extends
+it.
 """
 
 import io
@@ -46,9 +47,10 @@ THEME = {
     "grey-3": ("#888888", "#8b9299"),
     "grey-4": ("#dddddd", "#3a4149"),
 }
-"""Variables of the pages' styles: their colours on light and on dark paper.
+"""The variables of the pages' styles, with their colours on light and on dark paper.
 
-Those of series differ in both for all common kinds of colour vision (tests/test_pages.py).
+The colours of series can be told apart on both for all common kinds of colour vision
+(tests/test_pages.py).
 """
 
 INK = {
@@ -73,14 +75,14 @@ INK = {
     "#888888": "grey-3",
     "#dddddd": "grey-4",
 }
-"""The variable for each colour of the figures, which so follow the theme of the page around them.
+"""The variable for each colour of the figures, so that figures follow the theme of their page.
 
-Only text on a heat map has others: it follows the colour beneath it, which does not change.
+Only text on a heat map keeps its colour: it has to contrast with the cell, which does not change.
 """
 
 
 class _Page(jinja2.Template):
-    """A template whose tables of numbers may be as narrow as a screen is."""
+    """A template whose tables of numbers can shrink to the width of the screen."""
 
     def render(self, *arguments: Any, **values: Any) -> str:
         text = super().render(*arguments, **values)
@@ -88,14 +90,14 @@ class _Page(jinja2.Template):
 
 
 def _breakable(cell: re.Match[str]) -> str:
-    """A cell that may be broken before `±` and within and around a range, and nowhere else."""
+    """A cell that may wrap before `±` and before and within a range, and nowhere else."""
     return cell[1] + re.sub(
         r" (?=± |\([^()]* to |to )|(?<=,) (?=in )|(?<=\)) ", "<i> </i>", cell[2]
     )
 
 
 def environment(templates: Mapping[str, str]) -> jinja2.Environment:
-    """Templates by file name, each with the package that it lies in, and the frame of all pages."""
+    """An environment with the frame of all pages and these templates: file name -> package."""
     sources = {"frame.html.j2": __package__, **templates}
     texts = {
         name: files(package).joinpath(name).read_text(encoding="utf-8")
@@ -115,34 +117,39 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital at its beginning; `capitalize` makes all others small: TCP, Wi-Fi."""
+    """The text with a capital first letter.
+
+    `capitalize` would make the others small, as in TCP or Wi-Fi.
+    """
     return text[:1].upper() + text[1:]
 
 
 MOST_STACKED = 9
-"""Panels that a narrow screen gets one below the other; more stand side by side if they can."""
+"""With more panels than this, a narrow screen shows them side by side where they fit; otherwise one
+below the other.
+"""
 
 INCH = 95
-"""Pixels of a figure's inch on a page that is wide enough: text is as large in all figures."""
+"""Pixels of a figure's inch on a wide page; it is the same for all, so that text has one size."""
 
 _NARROW = 3.7
-"""Width of a figure for a narrow screen in inches."""
+"""Width of a figure for a narrow screen, in inches."""
 
 _LINE = 42
-"""Characters that fit into a title there."""
+"""Characters of a title that fit into that width."""
 
 _NAME = 18
-"""And beside the axes."""
+"""Characters that fit beside the axes there."""
 
 _LINE_INCHES = 0.17
-"""Height of a line of text."""
+"""Height of a line of text, in inches."""
 
 
 def responsive(figure: Figure, name: str) -> str:
-    """A figure as SVG for a wide page and, where it can be had, for a narrow one.
+    """A figure as SVG for a wide page and, where possible, another one for a narrow page.
 
-    The second has panels one below the other and its text broken into more lines, and heat maps in
-    parts whose numbers fit; the figure stays so.
+    The narrow one has its panels one below the other, its text in more lines, and heat maps in
+    parts whose numbers fit; the figure object keeps that form.
     """
     with plots.laid_out(figure):
         wide = inline(figure, name)
@@ -150,7 +157,7 @@ def responsive(figure: Figure, name: str) -> str:
         parts = _narrow(figure)
         if not parts:
             return wide
-        # Its layout may be one that is kept: that of the wide figure.
+        # The figure may have a layout kept by `laid_out`, which is that of the wide form.
         figure.set_layout_engine("constrained")
     narrow = []
     for i, part in enumerate(parts):
@@ -166,13 +173,13 @@ def _classed(svg: str, name: str) -> str:
 
 
 Part = dict[Axes, tuple[float, float]]
-"""From where to where each of some axes is drawn."""
+"""Axes, each with the first and the last position of its columns that are drawn."""
 
 
 def _narrow(figure: Figure) -> list[Part]:
-    """Makes a figure narrow, its panels one below the other, if that can be done.
+    """Makes a figure narrow, with its panels one below the other, if that is possible.
 
-    Gives the parts that it is drawn in: one, unless cells with numbers need more width.
+    Gives the parts to draw it in: one part, unless cells with numbers need more width.
     """
     shown = [axes for axes in figure.axes if axes.get_visible()]
     panels = [axes for axes in shown if axes.get_label() != "<colorbar>"]
@@ -194,7 +201,7 @@ def _narrow(figure: Figure) -> list[Part]:
     figure.set_size_inches(_NARROW, height * math.ceil(len(panels) / side_by_side))
     for text in figure.texts:
         text.set_text(textwrap.fill(text.get_text(), _LINE))
-    # Made anew: a legend keeps the columns that it was made with.
+    # Legends are made anew, as a legend keeps the number of columns it was made with.
     for legend in list(figure.legends):
         handles = list(legend.legend_handles)
         for handle, text in zip(handles, legend.get_texts(), strict=True):
@@ -206,20 +213,20 @@ def _narrow(figure: Figure) -> list[Part]:
 
 
 _SHORT = 9
-"""Characters beside axes of which two fit side by side."""
+"""The longest names, in characters, with which two axes fit side by side."""
 
 
 def _beside(axes: Axes) -> int:
-    """Characters of the longest name beside the axes; numbers are short."""
+    """Characters of the longest name beside the axes; for numbers, which are short, 0."""
     if not isinstance(axes.yaxis.get_major_locator(), FixedLocator):
         return 0
     return max((len(text.get_text()) for text in axes.get_yticklabels()), default=0)
 
 
 def _parts(panels: Sequence[Axes]) -> list[Part]:
-    """The parts that cells with numbers are drawn in, all columns of a part wide enough.
+    """The parts in which cells with numbers are drawn, with all columns wide enough.
 
-    Their names stand upright where they are wider than a column. All other figures are one part.
+    Column names that are wider than a column stand upright. All other figures are one part.
     """
     columns = {axes: own_columns for axes in panels if (own_columns := _columns(axes))}
     count = 1
@@ -247,7 +254,7 @@ def _parts(panels: Sequence[Axes]) -> list[Part]:
 
 
 def _show(axes: Axes, left: float, right: float) -> None:
-    """Shows a part of the columns of axes with cells."""
+    """Shows only these columns of axes with cells."""
     axes.set_xlim(left, right)
     for text in axes.texts:
         text.set_visible(left < text.get_position()[0] < right)
@@ -257,7 +264,7 @@ def _show(axes: Axes, left: float, right: float) -> None:
 
 
 def _columns(axes: Axes) -> list[float]:
-    """Where the columns of axes are whose cells have numbers or words in them; else nothing."""
+    """The positions of the columns of axes whose cells contain text; empty for other axes."""
     places = [float(place) for place in axes.get_xticks()]
     is_table = len(axes.texts) > _NAME and isinstance(axes.xaxis.get_major_locator(), FixedLocator)
     return places if is_table else []
@@ -266,7 +273,7 @@ def _columns(axes: Axes) -> list[float]:
 def _stack(figure: Figure, panels: Sequence[Axes], columns: int, side_by_side: int) -> None:
     """Puts panels that stand side by side one below the other, each with its labels.
 
-    Two may stand side by side still.
+    `side_by_side` of them may remain beside each other.
     """
     last = panels[-columns:]
     labels = [
@@ -279,7 +286,7 @@ def _stack(figure: Figure, panels: Sequence[Axes], columns: int, side_by_side: i
     ]
     grid = GridSpec(math.ceil(len(panels) / side_by_side), side_by_side, figure=figure)
     for axes in [axes for axes in figure.axes if not axes.get_visible()]:
-        # It would still have a place in the layout, and a colour bar still knows of it.
+        # Removed axes keep their place in the layout, and a colour bar still refers to them.
         axes.set_subplotspec(grid[0])
         axes.remove()
     for i, (axes, (title, y_label, x_label)) in enumerate(zip(panels, labels, strict=True)):
@@ -294,7 +301,7 @@ def _stack(figure: Figure, panels: Sequence[Axes], columns: int, side_by_side: i
 def _break_lines(axes: Axes, side_by_side: int) -> float:
     """Breaks the lines of a title and of names that are too long for a narrow figure.
 
-    Gives the height in inches that the names need then.
+    Gives the height in inches that the names then need.
     """
     room, lines = _LINE // side_by_side, 0
     if isinstance(axes.yaxis.get_major_locator(), FixedLocator):
@@ -302,10 +309,10 @@ def _break_lines(axes: Axes, side_by_side: int) -> float:
         if any("\n" in name for name in names):
             axes.set_yticks(axes.get_yticks(), names)
         room -= max((len(line) for name in names for line in name.split("\n")), default=0)
-        # They stand at equal distances, whichever has the most lines.
+        # Names stand at equal distances, so the one with the most lines decides.
         lines = len(names) * max((1 + name.count("\n") for name in names), default=0)
     else:
-        room -= 6  # a label and its numbers
+        room -= 6  # the space of a label and its numbers
     around = 0
     for text in axes.findobj(Text):
         if text.get_text() and text.get_text() in (axes.get_title(), axes.get_title(loc="left")):
@@ -315,7 +322,7 @@ def _break_lines(axes: Axes, side_by_side: int) -> float:
     around += 1 + axes.get_xlabel().count("\n")
     for text in axes.texts:
         if isinstance(text, Annotation) and text.xycoords == "axes fraction":
-            # A label beside its line; on lines of its own it would stand on the next one's.
+            # A label has to stay beside its line: with more lines, it would overlap the next one.
             text.set_text("\n".join(plots.shortened(line, _NAME) for line in _lines(text)))
     upright = [text for text in axes.get_xticklabels() if text.get_rotation()]
     longest = max((len(line) for text in upright for line in _lines(text)), default=0)
@@ -328,10 +335,10 @@ def _lines(text: Text) -> list[str]:
 
 
 def inline(figure: Figure, name: str) -> str:
-    """A figure as SVG to stand in a page.
+    """A figure as SVG within a page.
 
-    Without background, its colours the page's, its ids its own; as wide as it was made, or as the
-    page if that is less.
+    It has no background, uses the page's colours, and has ids of its own. It is as wide as it was
+    made, or as the page if that is narrower.
     """
     buffer = io.StringIO()
     with plots.style():
@@ -341,12 +348,13 @@ def inline(figure: Figure, name: str) -> str:
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    # Named by their content, which two of them may share; nothing refers to them.
+    # Images are named by their content, so two of them may share an id; nothing refers to these
+    # ids.
     text = re.sub(r'(<image[^>]*?) id="[^"]*"', r"\1", text)
     seen: Counter[str] = Counter()
 
     def own(match: re.Match[str]) -> str:
-        """The id with the figure's name; marks that share one get numbers."""
+        """The id, preceded by the figure's name; marks that share an id get numbers."""
         seen[match[1]] += 1
         return f'id="{name}-{match[1]}' + (f'-{seen[match[1]]}"' if seen[match[1]] > 1 else '"')
 

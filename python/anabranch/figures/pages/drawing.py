@@ -1,4 +1,4 @@
-"""The figures of a page: files, and SVG that stands in it."""
+"""The figures of a page, as files and as SVG within the page."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ def draw(
     folder: Path,
     formats: Sequence[str] = plots.FORMATS,
 ) -> dict[str, str]:
-    """Draws the figures into files of these formats; gives each as SVG to stand in the page."""
+    """Writes the figures as files of these formats; gives each as SVG for the page."""
     drawn = {}
     with progress.steps("figures", len(figures), "figures") as step:
         for name, make in figures.items():

@@ -1,6 +1,7 @@
-"""SVG as matplotlib writes it, in fewer bytes: what nobody sees is left out.
+"""Shortens the SVG that matplotlib writes by what does not show.
 
-A page holds all of its figures, and each mark of an interval is an element with a style of its own.
+A page contains all of its figures, and each mark of an interval is an element with a style of its
+own.
 """
 
 import re
@@ -8,23 +9,23 @@ import zlib
 from itertools import pairwise
 
 _MADE_ID = re.compile(r' id="([\w.-]*?[A-Za-z.0-9]+_\d+(?:-\d+)?)"')
-"""Those that matplotlib numbers; what a figure calls its marks has no number after a `_`."""
+"""Ids that matplotlib numbers; the marks that a figure names have no number after a `_`."""
 
 _MARK = 20.0
-"""Coordinates below it are mostly those of a mark around its own middle."""
+"""Coordinates below this mostly belong to a mark that is drawn around its own middle."""
 
 _LINE = re.compile(r'<path d="([^"]*)"((?: clip-path="[^"]*")? style="fill: none;[^"]*")/>\n')
 
 
 def slim(text: str, name: str) -> str:
-    """The same picture to a tenth of a point, with the ids that something refers to.
+    """The same picture, to a tenth of a point, with only the ids that something refers to.
 
     Parameters
     ----------
     text
         A figure whose ids begin with the name and `-`.
     name
-        Of the figure.
+        The figure's name.
     """
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = text.replace("xlink:href=", "href=")
@@ -42,7 +43,7 @@ def slim(text: str, name: str) -> str:
         before = text
         text = re.sub(r"<g>\n?((?:<(?:path|use)\b[^>]*/>\n?)*)</g>\n?", r"\1", text)
         text = re.sub(r"<g>\n?(<text\b[^>]*>[^<]*</text>\n?)</g>\n?", r"\1", text)
-    # Lines alike, one after the other, are one.
+    # Consecutive lines of the same look become one.
     text = re.sub(rf"(?:{_LINE.pattern}){{2,}}", _joined, text)
     return _with_classes(text)
 
@@ -51,7 +52,7 @@ _USE = re.compile(r'<use href="#([^"]*)" x="([^"]*)" y="([^"]*)" style="([^"]*)"
 
 
 def _with_plain_marks(text: str) -> str:
-    """Marks that are one line each, such as ticks and ends of intervals, drawn where they are."""
+    """Draws marks that are a single line, such as ticks and ends of intervals, where they stand."""
     number = r"(-?[\d.]+)"
     line = rf'<path id="([^"]*)" d="M {number} {number} \s*L {number} {number} \s*"'
     lines = {fields[0]: list(map(float, fields[1:])) for fields in re.findall(line, text)}
@@ -91,7 +92,7 @@ def _path(text: str) -> str:
 
 
 def _joined(match: re.Match[str]) -> str:
-    """Lines one after the other, those that look alike as one."""
+    """Consecutive lines, with those that look alike joined into one."""
     lines: list[list[str]] = []
     for path, look in _LINE.findall(match[0]):
         if lines and lines[-1][1] == look:
@@ -102,7 +103,7 @@ def _joined(match: re.Match[str]) -> str:
 
 
 def _with_classes(text: str) -> str:
-    """Styles as classes, each named by what it says: the same in all figures of a page."""
+    """Replaces styles by classes named by their content, which all figures of a page share."""
     rules: dict[str, str] = {}
 
     def named(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""A page of tables and figures beside them: what `compare` and `bench-cc` write."""
+"""A page of tables with figures: what `compare` and `bench-cc` write."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ NAME = "index.html"
 
 @dataclass(frozen=True)
 class Page:
-    """What such a page says, in this order."""
+    """The content of such a page, in this order."""
 
     title: str
     headline: str
     sentences: Sequence[str]
     tables: Sequence[Table]
     notes: Sequence[str]
-    """Below the tables: what marks and letters mean."""
+    """Notes below the tables: what marks and letters mean."""
     captions: Mapping[str, str]
-    """Of the figures, by file name without its ending."""
+    """The captions of the figures, by file name without suffix."""
     facts: str
     """How many runs there were, and of what."""
 
@@ -39,7 +39,8 @@ class Page:
         drawn
             The figures as SVG, as `drawing.draw` gives them.
         figures
-            The folder of their files as seen from the page, with a slash at its end, or empty.
+            The folder with the figures' files, relative to the page, with a slash at its end, or
+            empty.
         """
         path = folder / NAME
         write_atomically(path, self.text(drawn, figures).encode())

@@ -21,7 +21,7 @@ def page(result: "Result", figures: "dict[str, Figure] | None" = None) -> str:
     result
         The run.
     figures
-        Its figures, if they are made already; `run_plots.of_run` makes them.
+        Its figures, if they exist already; `run_plots.of_run` makes them.
     """
     figures = run_plots.of_run(result) if figures is None else figures
     first, *others = headline.lines(result)

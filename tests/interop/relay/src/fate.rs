@@ -1,4 +1,4 @@
-//! What happens to a packet: one direction of the relay.
+//! The fate of a packet: one direction of the relay.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ pub struct Way {
     pub cut: u64,
     /// Packets for which there was no room, in our queue or the kernel's.
     pub overflowed: u64,
-    /// Packets to a port where nobody listens.
+    /// Packets to a port without a listener.
     pub refused: u64,
 }
 
@@ -130,7 +130,7 @@ impl Way {
         Fate { leaves: at, copies: 1 + usize::from(is_twice), flip }
     }
 
-    /// What it counted.
+    /// The counts.
     pub fn report(&self) -> Value {
         json!({
             "offered": self.offered,

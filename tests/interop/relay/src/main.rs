@@ -27,10 +27,10 @@ struct Arguments {
     between: Between,
     #[command(flatten)]
     impairment: Impairment,
-    /// Stops all packets so long after the start.
+    /// Stops all packets this long after the start.
     #[arg(long, global = true, value_name = "MS")]
     cut_after: Option<u64>,
-    /// Lets them pass again so long after that; without it, never.
+    /// Lets them pass again this long after that; without it, never.
     #[arg(long, global = true, value_name = "MS")]
     cut_for: Option<u64>,
 }

@@ -20,14 +20,14 @@ pub(super) use shown::{resolved, shown};
 use crate::script::{Tcp, TcpOption, Term, setting};
 use crate::verdict::Stop;
 
-/// What a script has named.
+/// The names that a script has used.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// Keys.
     variables: BTreeMap<String, u64>,
     /// Our addresses and the peer's, by their identifiers.
     addresses: [BTreeMap<u8, String>; 2],
-    /// Addresses that the peer has announced and nobody has looked at.
+    /// Addresses that the peer has announced and that no statement has named yet.
     announced: Vec<(String, u8)>,
 }
 
@@ -50,7 +50,7 @@ impl Told {
         std::mem::take(&mut self.announced)
     }
 
-    /// A statement about a packet that was sent gives an address that is announced in it its name.
+    /// Gives an address that a sent packet announces the name that the statement uses for it.
     pub(super) fn learn<'a>(&mut self, wanted: &Tcp, sent: impl Iterator<Item = &'a (Options, u32)>) {
         let name = wanted.options.iter().flatten().find_map(|option| match option {
             TcpOption::Mptcp(name, terms) if name == "add_address" => address(terms),
@@ -66,7 +66,7 @@ impl Told {
     }
 }
 
-/// What the codes of `MP_JOIN` are made of, ours first: the connection's keys and the subflow's nonces.
+/// The inputs of the HMACs in `MP_JOIN`, ours first: the connection's keys and the subflow's nonces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Proof {
     pub(super) keys: [u64; 2],
@@ -74,7 +74,7 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    /// The same from the peer's side.
+    /// The same inputs from the peer's side.
     const fn of_peer(self) -> Self {
         let Self { keys: [own, peer], nonces: [own_nonce, peer_nonce] } = self;
         Self { keys: [peer, own], nonces: [peer_nonce, own_nonce] }
@@ -87,7 +87,7 @@ fn address(terms: &[Term]) -> Option<String> {
     element.map(Term::to_string)
 }
 
-/// Whether a segment is to open a subflow.
+/// Whether a segment asks to open a subflow.
 pub(super) fn asks_to_join(tcp: &Tcp) -> bool {
     let is_join = |option: &TcpOption| matches!(option, TcpOption::Mptcp(name, _) if name == "mp_join_syn");
     tcp.flags.contains('S') && !tcp.flags.contains('.') && tcp.options.iter().flatten().any(is_join)
@@ -96,7 +96,7 @@ pub(super) fn asks_to_join(tcp: &Tcp) -> bool {
 /// A segment with options of MPTCP or without.
 pub(super) fn body(tcp: tcp::Segment, options: Option<Options>) -> Body {
     match options {
-        // What they take is of no interest to who receives them.
+        // The receiver does not care how many bytes the options take.
         Some(options) => Body::Mptcp(Segment { tcp, options, option_bytes: 0 }),
         None => Body::Tcp(tcp),
     }

@@ -10,7 +10,7 @@ use super::{Proof, Told, address, has, needs, number, token};
 use crate::script::{Tcp, TcpOption, Term, setting};
 use crate::verdict::{Step, Stop};
 
-/// The options of a packet that comes in; `payload`: what it carries of the subflow's stream.
+/// The options of a packet that comes in; `payload` is the part of the subflow's stream that it carries.
 pub(in crate::tcp) fn options(
     told: &mut Told,
     proof: Proof,
@@ -26,7 +26,7 @@ pub(in crate::tcp) fn options(
             "add_address" => options.signal = Some(add_address(told, name, terms)?),
             "mpcapable" | "mp_capable" => capable(&mut told.variables, name, terms, &mut options)?,
             "dss" => data(name, terms, tcp, payload, &mut options)?,
-            // With another key than that of the end that gets it, it is not believed (RFC 8684 section 3.5).
+            // It is ignored if its key is not the receiver's (RFC 8684 section 3.5).
             "mp_fastclose" => {
                 let is_believed = number(terms, "ckey").is_none_or(|key| key == proof.keys[0]);
                 options.signal = is_believed.then_some(Signal::FastClose);
@@ -35,7 +35,7 @@ pub(in crate::tcp) fn options(
                 let join = join(&told.variables, proof.of_peer(), name, terms)?;
                 options.handshake = Some(Handshake::Join(join));
             }
-            // With an identifier it is an option of version 0, which nobody knows here.
+            // With an identifier it is an option of version 0, which is unknown here.
             "mp_prio" if setting(terms, "address_id").is_some() => {}
             "mp_prio" => {
                 let is_backup = number(terms, "backup") == Some(1);
@@ -68,7 +68,7 @@ fn add_address(told: &mut Told, name: &str, terms: &[Term]) -> Step<Signal> {
     };
     let named = address(terms).filter(|_| terms.iter().all(is_known));
     let named = named.ok_or_else(|| needs(name, terms))?;
-    // What we have announced comes back; the peer announces what is its own.
+    // An echo names one of our addresses; an announcement names one of the peer's.
     let names = &mut told.addresses[usize::from(!is_echo)];
     let known = names.iter().find(|(_, known)| **known == named).map(|(identifier, _)| *identifier);
     let next = names.last_key_value().map_or(1, |(last, _)| last.saturating_add(1));
@@ -118,8 +118,8 @@ fn capable(
 ) -> Step<()> {
     let mut keys = Vec::new();
     let mut has_length = false;
-    // Of another version, with a flag that stands for an extension, or without a code that is known, it is as
-    // if it had not come (RFC 8684 section 3.1).
+    // With another version, a flag for an extension, or no known algorithm, the option is ignored (RFC 8684
+    // section 3.1).
     let mut is_known = true;
     let mut terms_left = terms.iter();
     while let Some(term) = terms_left.next() {
@@ -127,7 +127,7 @@ fn capable(
             Term::Word(word) if matches!(word.as_str(), "nokey" | "v1") => {}
             Term::Word(word) if word == "v0" => is_known = false,
             Term::Word(word) if word == "mpcdatalen" => {
-                // It is that of the segment.
+                // The checksum is that of the segment.
                 terms_left.next();
                 has_length = true;
             }
@@ -182,7 +182,7 @@ fn data(name: &str, terms: &[Term], tcp: &Tcp, payload: Option<Payload>, options
     if has(terms, "fin") {
         options.data_fin = Some(start + bytes);
     }
-    // What is mapped without being there is not kept (`wire::mptcp`).
+    // A mapping for data that is not in the segment is not kept (`wire::mptcp`).
     if bytes > 0 && tcp.length > 0 {
         let offset = payload.map_or(0, |payload| payload.offset);
         let is_own = bytes == u64::from(tcp.length) && number(terms, "ssn") == Some(offset + 1);

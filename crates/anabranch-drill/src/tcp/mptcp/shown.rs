@@ -9,7 +9,7 @@ use super::{Proof, Told, address, needs, number, set, set_word, token, word};
 use crate::script::{Tcp, TcpOption, Term, setting};
 use crate::verdict::Step;
 
-/// The options of a segment that was sent, in the words of a script, laid out in so many bytes as on the
+/// The options of a segment that was sent, in the words of a script, laid out in this many bytes as on the
 /// wire.
 pub(in crate::tcp) fn shown(
     told: &Told,
@@ -53,7 +53,7 @@ pub(in crate::tcp) fn shown(
     let signal_bytes = options.signal.map_or(0, |signal| signal.wire_bytes(IpVersion::Ipv4));
     let has_mapping = !is_implied && (options.data_position.is_some() || options.data_fin.is_some());
     if options.data_ack.is_some() || has_mapping {
-        // As long as there is room for (`wire::mptcp`).
+        // Numbers are as long as there is room for (`wire::mptcp`).
         let size = |ack: u32, sequence: u32| {
             let ack = if options.data_ack.is_some() { ack } else { 0 };
             4 + ack + if has_mapping { sequence + 6 } else { 0 }
@@ -99,7 +99,7 @@ pub(in crate::tcp) fn shown(
     shown
 }
 
-/// What is said of an address: its identifier, its name, and that a code or an echo is there.
+/// The terms for an address: its identifier, its name, and whether there is an HMAC or an echo.
 fn shown_address(told: &Told, identifier: u8, is_echo: bool) -> Vec<Term> {
     let name = told.addresses[usize::from(is_echo)].get(&identifier);
     let code = if is_echo { word("addr_echo") } else { set_word("hmac", "auto") };
@@ -156,7 +156,7 @@ pub(in crate::tcp) fn resolved(told: &mut Told, wanted: &Tcp, sent: &[TcpOption]
                 TcpOption::Mptcp("mpcapable".into(), terms.collect())
             }
             "dss" => {
-                // Without a sequence number there is no mapping, whatever else is said of it.
+                // Without a sequence number there is no mapping, whatever the other keys say.
                 let is_mapped = setting(terms, "dsn8").or(setting(terms, "dsn4")).is_some();
                 let kept = terms.iter().filter(|term| match term {
                     Term::Setting(key, _) => is_mapped || !matches!(key.name(), Some("dll" | "ssn")),
@@ -164,7 +164,7 @@ pub(in crate::tcp) fn resolved(told: &mut Told, wanted: &Tcp, sent: &[TcpOption]
                 });
                 let mut kept: Vec<Term> = kept.cloned().collect();
                 if is_mapped && setting(terms, "ssn").is_none() {
-                    // Where the mapping begins on the subflow is not said.
+                    // The position of the mapping on the subflow is not stated.
                     let length = kept.iter().position(|term| is_set(term, "dll")).unwrap_or(kept.len());
                     kept.splice(length..length, sent_term(sent, "dss", "ssn"));
                 }
@@ -178,7 +178,7 @@ pub(in crate::tcp) fn resolved(told: &mut Told, wanted: &Tcp, sent: &[TcpOption]
                 let terms = identifier.into_iter().chain(named).chain(code.cloned());
                 TcpOption::Mptcp(name.clone(), terms.collect())
             }
-            // Which identifier answers is not looked at: the suites' own tool takes that of the packet.
+            // The identifier in the answer is not compared: the suites' own tool takes the packet's.
             "mp_join_syn" | "mp_join_syn_ack" | "mp_join_ack" => {
                 let has_identifier = name == "mp_join_syn";
                 let identifier = terms.iter().find(|term| is_set(term, "address_id")).cloned();
@@ -202,7 +202,7 @@ fn is_set(term: &Term, key: &str) -> bool {
     matches!(term, Term::Setting(name, _) if name.name() == Some(key))
 }
 
-/// What the option of this name says of this key in a packet that was sent.
+/// The value of a key in an option of a packet that was sent.
 fn sent_term(sent: &[TcpOption], name: &str, key: &str) -> Option<Term> {
     sent.iter().find_map(|option| match option {
         TcpOption::Mptcp(known, terms) if known == name => {

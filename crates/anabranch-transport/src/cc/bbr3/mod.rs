@@ -38,7 +38,7 @@ pub struct Config {
     pub beta: f64,
     /// The share of the longer-term bound that is left to others while cruising; default 0.15.
     pub headroom: f64,
-    /// The smallest round-trip time is measured anew after so long; default 5 s.
+    /// How long the smallest round-trip time is kept before it is measured anew; default 5 s.
     pub probe_rtt_interval: Duration,
     /// How long the window is held down for that; default 200 ms.
     pub probe_rtt_duration: Duration,
@@ -102,7 +102,7 @@ const PROBE_RANDOM_ROUNDS: u64 = 2;
 const PROBE_WAIT_MIN: Duration = Duration::from_secs(2);
 const PROBE_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// No bound.
+/// Stands for "no bound".
 const NONE: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ enum Phase {
     Up,
 }
 
-/// What the acknowledgements that arrive say about probing (`bbr_ack_phase`).
+/// What the arriving acknowledgements say about probing (`bbr_ack_phase`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feedback {
     None,

@@ -1,4 +1,4 @@
-//! What acknowledgements and losses say about the path, and the bounds that follow.
+//! The signals about the path in acknowledgements and losses, and the bounds that follow from them.
 
 use super::{Bbr3, FULL_GROWTH, FULL_LOSSES, FULL_ROUNDS, NONE, Phase, Sample};
 use crate::cc::bbr_model::{Recovery, bandwidth};

@@ -24,7 +24,7 @@ use crate::cc::{
 use crate::ground::PathId;
 use crate::time::Duration;
 
-/// No window is larger, in bytes: what TCP's window field can say (RFC 7323 section 2.3).
+/// The largest window in bytes, which is the most that TCP's window field can express (RFC 7323 section 2.3).
 const MAX_BYTES: u32 = 1 << 30;
 
 /// The model's `MpTcpSubFlow`: the first threshold in bytes, the round-trip time before the first sample in
@@ -33,7 +33,7 @@ const MODEL_SSTHRESH: u32 = 65_535;
 const MODEL_FIRST_SRTT: f64 = 1.5;
 const MODEL_GAIN: f64 = 0.1;
 
-/// How windows depend on each other.
+/// A rule for how windows depend on each other.
 pub trait Coupling: fmt::Debug {
     /// Bytes to grow by in slow start for `acked` bytes, at most a segment of them per acknowledged
     /// segment; uncoupled unless a coupling says otherwise (RFC 6356 section 3).
@@ -50,8 +50,8 @@ pub trait Coupling: fmt::Debug {
         (f64::from(window.cwnd) / 2.0).max(f64::from(window.floor))
     }
 
-    /// The slow-start threshold in bytes of a window that has just grown by so many bytes; it has shrunk
-    /// where the number is negative, and slow start must not give back at once what was taken without a loss.
+    /// The slow-start threshold in bytes of a window that has just changed by this many bytes. If it has
+    /// shrunk without a loss, slow start must not give the bytes back at once.
     fn adjusted_threshold(&self, window: &Window, _path: PathId, bytes: f64) -> u32 {
         if bytes < 0.0 { window.ssthresh.min(window.cwnd) } else { window.ssthresh }
     }
@@ -83,7 +83,7 @@ pub struct Window {
     pub floor: u32,
     /// Smoothed round-trip time in seconds (RFC 6298 section 2), before the first sample none.
     pub srtt: Option<f64>,
-    /// Whether fast recovery inflates it, and whether that is so now.
+    /// Whether fast recovery inflates the window, and whether it is inflated now.
     inflates: bool,
     is_inflated: bool,
     has_sample: bool,
@@ -91,9 +91,9 @@ pub struct Window {
     holds_ssthresh: bool,
     /// A timeout, and no progress since.
     has_timed_out: bool,
-    /// What has been granted beyond whole bytes.
+    /// The part of the growth that is less than a byte.
     fraction: f64,
-    /// What an undo restores.
+    /// The window and threshold that an undo restores.
     prior: Option<(u32, u32)>,
 }
 
@@ -102,7 +102,7 @@ impl Window {
         let mss = setup.setup.mss.clamp(1, MAX_BYTES);
         let initial = setup.setup.initial_cwnd.clamp(mss, MAX_BYTES);
         let inflates = setup.setup.rules == Rules::Inflated;
-        // Never zero: a path's share of the sum is computed.
+        // The threshold is never zero, as the path's share of the sum is computed from it.
         let ssthresh = if inflates { MODEL_SSTHRESH } else { setup.initial_ssthresh.max(1) };
         Self {
             mss,
@@ -132,13 +132,14 @@ impl Window {
         f64::from(acked) * f64::from(self.mss) / f64::from(self.cwnd)
     }
 
-    /// What the window counts in a sum of all: not what fast recovery has inflated it to (model:
+    /// The window's size in the sum over all paths, without the inflation of fast recovery (model:
     /// `calculateTotalCWND`).
     pub fn counted(&self) -> u32 {
         if self.is_inflated { self.ssthresh } else { self.cwnd }
     }
 
-    /// Where the two are equal either is allowed (RFC 5681 section 3.1); growth is coupled then.
+    /// If window and threshold are equal, either phase is allowed (RFC 5681 section 3.1); growth is coupled
+    /// then.
     pub(super) fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
@@ -157,8 +158,8 @@ impl Window {
         self.cwnd = self.cwnd.saturating_sub(acked).saturating_add(self.mss).min(MAX_BYTES);
     }
 
-    /// A loss or a timeout with so many bytes in flight (RFC 5681 section 3.1 equation 4 and section 3.2;
-    /// model: `ReduceCWND`, `Retransmit`).
+    /// Reacts to a loss or a timeout with this many bytes in flight (RFC 5681 section 3.1 equation 4 and
+    /// section 3.2; model: `ReduceCWND`, `Retransmit`).
     fn reduce_as_model(&mut self, kind: CongestionKind, flight: u32) {
         self.ssthresh = (flight / 2).max(2 * self.mss);
         self.is_inflated = kind == CongestionKind::FastRetransmit;
@@ -212,7 +213,7 @@ impl Windows {
     }
 }
 
-/// No coupling.
+/// Windows that do not depend on each other.
 #[derive(Debug)]
 pub struct Alone;
 
@@ -395,7 +396,7 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
     fn on_rtt_sample(&mut self, path: PathId, event: &RttEvent) {
         self.coupling.on_rtt(path, event.rtt);
         let window = self.windows.at_mut(path);
-        // Never zero: rates are divided by it.
+        // Rates are divided by it, so it must not be zero.
         let rtt = event.rtt.as_secs_f64().max(1e-9);
         if window.inflates {
             // RttMeanDeviation::Measurement of ns-3.
@@ -451,7 +452,7 @@ pub(super) mod testing {
         control
     }
 
-    /// One window of acknowledgements of a segment each; what the window has grown by, in segments.
+    /// Acknowledges one window, segment by segment; gives the growth of the window in segments.
     pub(in crate::cc::coupled) fn round(control: &mut Controller, path: PathId) -> f64 {
         let before = control.limits(path).cwnd;
         for _ in 0..before / MSS {

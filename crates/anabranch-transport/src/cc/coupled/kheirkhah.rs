@@ -20,7 +20,7 @@ use crate::ground::PathId;
 #[schemars(rename = "KheirkhahCouplingConfig")]
 pub struct Config {}
 
-/// Which of the couplings, in the model's names.
+/// The coupling, by its name in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     FullyCoupled,
@@ -74,7 +74,7 @@ mod tests {
     const LINKED: Coupled = Coupled::LinkedIncreases(Config {});
     const COMPENSATED: Coupled = Coupled::RttCompensator(Config {});
 
-    /// Bytes that one acknowledgement of so many bytes adds to the window of this path, with windows of 10
+    /// The bytes that an acknowledgement of `acked` bytes adds to the window of this path, with windows of 10
     /// and 30 segments and round-trip times of 10 and 100 ms.
     fn added(config: &Coupled, path: u8, acked: u32) -> u32 {
         let mut control = avoiding(config, &[(10, 10), (30, 100)]);

@@ -127,8 +127,9 @@ mod tests {
         // two carry about what one does.
         let steady = carried_with(|_| 0.5) / one;
         assert!((0.92..1.02).contains(&steady), "{steady}");
-        // But each window saws by itself. The larger one has more than half of the total, so that alpha, made
-        // of the windows of the moment, is larger than one half, and the two carry some 9 % more than one.
+        // But each window has its own sawtooth. The larger one has more than half of the total, so alpha,
+        // which follows the current windows, is larger than one half, and the two carry some 9 % more than
+        // one.
         let formula = carried_with(|[a, b]| a.max(b) / (a + b)) / one;
         assert!((1.05..1.13).contains(&formula), "{formula}");
         let two = carried_by(&Coupled::Lia(Config {}), 2) / one;

@@ -82,12 +82,12 @@ pub trait CoupledCongestionControl: fmt::Debug {
     fn on_sent(&mut self, _path: PathId, _event: &SentEvent) {}
 }
 
-/// What a control must know of a path that joins.
+/// What a control needs to know about a path that joins.
 #[derive(Clone, Debug)]
 pub struct PathSetup {
     /// The control that this path has where nothing is coupled.
     pub own: super::Config,
-    /// What that is built for; the window to start with holds for coupled windows too.
+    /// The set-up of a single control; the initial window also holds for coupled windows.
     pub setup: super::Setup,
     /// The slow-start threshold to start with, in bytes.
     pub initial_ssthresh: u32,
@@ -296,8 +296,8 @@ impl Group {
         Self(Arc::new(Mutex::new(control)))
     }
 
-    /// A path joins: what its endpoint takes for the path's own control. The path leaves when this is
-    /// dropped.
+    /// Adds a path: the returned member acts as the control of the path's endpoint. Dropping it removes the
+    /// path.
     #[must_use]
     pub fn join(&self, path: PathId, setup: &PathSetup) -> Member {
         self.control().add_path(path, setup);

@@ -39,7 +39,7 @@ impl Olia {
         &mut self.intervals[path.index()]
     }
 
-    /// How good a path presumably is.
+    /// The presumed quality of a path.
     fn quality(&self, path: PathId, window: &Window) -> f64 {
         let intervals = self.intervals.get(path.index()).copied().unwrap_or_default();
         let bytes = intervals.before.max(intervals.since) as f64;

@@ -21,7 +21,7 @@ use crate::ground::PathId;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "ResourcePoolingConfig")]
 pub struct Config {
-    /// Which version; default "v2".
+    /// The version; default "v2".
     pub version: Version,
 }
 
@@ -47,7 +47,7 @@ impl ResourcePooling {
         Self { version: config.version }
     }
 
-    /// What part of a standard connection's increase the path gets.
+    /// The share of a standard connection's increase that the path gets.
     fn share(&self, windows: &Windows, path: PathId) -> f64 {
         let window = windows.at(path);
         match self.version {

@@ -24,7 +24,7 @@ const INITIAL_ALPHA: f64 = 2.0;
 const TOTAL_ALPHA: f64 = 10.0;
 /// Slow start ends with more segments than this in the queues (`gamma`).
 const GAMMA: f64 = 1.0;
-/// No window is smaller, in segments.
+/// The smallest window, in segments.
 const LEAST_WINDOW: f64 = 2.0;
 /// The threshold is at least this part of the window (Linux: `tcp_current_ssthresh`).
 const LEAST_THRESHOLD: f64 = 0.75;
@@ -41,7 +41,7 @@ pub struct Wvegas {
     paths: Vec<State>,
 }
 
-/// What an acknowledgement does to the window.
+/// The effect of an acknowledgement on the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Step {
     /// The round is not over: slow start goes on, and otherwise nothing happens.
@@ -49,13 +49,13 @@ enum Step {
     Within,
     /// Too few samples: as Reno.
     Reno,
-    /// By so many bytes.
+    /// The window changes by this many bytes.
     By(f64),
-    /// By so many bytes, and slow start leads back to where it was.
+    /// The window shrinks by this many bytes, and slow start leads back to where it was.
     Drain(f64),
 }
 
-/// One path. Times are in microseconds, and one more each, as the module measures them.
+/// The state of one path. Times are in microseconds plus one, as the module measures them.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// The smallest round-trip time.
@@ -92,7 +92,7 @@ impl Default for State {
 }
 
 impl State {
-    /// A round begins with so many bytes outstanding.
+    /// Begins a round with this many bytes outstanding.
     fn begin(&mut self, outstanding: u32) {
         self.left = outstanding;
         self.sum = 0;
@@ -243,7 +243,8 @@ mod tests {
         }
     }
 
-    /// The window held by a path alone, and what it settles at: `bdp` segments in 100 ms and a queue.
+    /// Drives a path alone for `count` rounds until its window settles, with a bandwidth-delay product of
+    /// `bdp` segments in 100 ms and a queue.
     fn run_until_steady(control: &mut Controller, path: PathId, bdp: f64, count: usize) {
         for _ in 0..count {
             let queue = (segments(control, path) - bdp).max(0.0);

@@ -21,7 +21,7 @@ pub enum Config {
     /// As `min_rtt`, but waits for the fastest path where that completes the data earlier (ECF, Lim et al.,
     /// 2017).
     Ecf,
-    /// Of the paths with room the one that would be done first with what it has at its pace, for a burst of
+    /// Among the paths with room, the one that would first have sent its data at its pace, for a burst of
     /// 64 KB (Linux's default for Multipath TCP).
     Linux,
     /// The path with the smallest smoothed round-trip time of those with room (the default of the first Linux
@@ -74,7 +74,7 @@ impl Config {
 /// A scheduler, dispatched statically where it is a built-in one.
 #[derive(Debug)]
 pub enum AnyScheduler {
-    /// One path while it lasts.
+    /// Uses one path as long as it works.
     BackupOnly(backup_only::BackupOnly),
     /// BLEST.
     Blest(blest::Blest),
@@ -88,9 +88,9 @@ pub enum AnyScheduler {
     MinRtt(min_rtt::MinRtt),
     /// All paths.
     Redundant(redundant::Redundant),
-    /// One after the other.
+    /// Uses the paths in turn.
     RoundRobin(round_robin::RoundRobin),
-    /// In proportion to weights.
+    /// Uses the paths in proportion to weights.
     Weighted(weighted::Weighted),
 }
 

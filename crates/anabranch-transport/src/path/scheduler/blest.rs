@@ -2,9 +2,9 @@
 //! heterogeneous networks", IFIP Networking 2016; constants and estimates as in the authors' Linux module
 //! `mptcp_blest.c`).
 //!
-//! Where the fastest path has no room, data goes on a slower one only if, while that one's data takes up the
-//! receive window, there is room left for all that the fastest path will send in the meantime. A correction
-//! grows when a slower path kept others waiting, and shrinks while none does.
+//! If the fastest path has no room, data is sent on a slower one only if, while the slower path's data takes
+//! up the receive window, there is still room for everything that the fastest path will send in the meantime.
+//! A correction grows when a slower path kept others waiting, and shrinks while none does.
 //!
 //! Known deviations: the module takes a path in slow start after a loss to be in congestion avoidance at
 //! once; here the window doubles up to the threshold first. The receive window is what is left of it and what
@@ -60,7 +60,7 @@ impl Blest {
         (least.as_secs_f64(), most.as_secs_f64())
     }
 
-    /// At most once in the slow path's smallest round-trip time (`blestsched_update_lambda`).
+    /// Runs at most once in the slow path's smallest round-trip time (`blestsched_update_lambda`).
     fn correct(&mut self, now: Time, least: f64) {
         if now.saturating_since(self.corrected_at).as_secs_f64() < least {
             return;
@@ -80,7 +80,7 @@ impl Blest {
         (least + (most - least) * filled).max(srtt.as_secs_f64())
     }
 
-    /// Bytes that the fast path will send in so many seconds (`blestsched_estimate_bytes`).
+    /// The bytes that the fast path will send in this many seconds (`blestsched_estimate_bytes`).
     fn sends(&self, data: &Pending, path: &PathView, srtt: Duration, seconds: f64) -> f64 {
         let (least, most) = self.extremes(path, srtt);
         let mean = f64::midpoint(least, most);
@@ -133,7 +133,7 @@ mod tests {
 
     const SLOW: Decision = Decision::Send(PathId(1));
 
-    /// A decision with so much of the receive window left.
+    /// The decision with this much of the receive window left.
     fn next(scheduler: &mut Blest, at_ms: u64, left: u32, paths: &[PathView]) -> Decision {
         let now = Time::ZERO + Duration::from_millis(at_ms);
         scheduler.schedule(&Pending::new(now, 1_000, 50_000, left), paths)

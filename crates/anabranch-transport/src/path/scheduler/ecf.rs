@@ -2,12 +2,12 @@
 //! to manage heterogeneous paths", ACM `CoNEXT` 2017; constants as in the authors' Linux module
 //! `mptcp_ecf.c`).
 //!
-//! Where the fastest path has no room, data waits for it if the fastest path alone would have sent all that
-//! is queued before the slower one could deliver its first window (algorithm 1 of the paper).
+//! If the fastest path has no room, data waits for it if the fastest path alone would have sent everything
+//! queued before the slower one could deliver its first window (algorithm 1 of the paper).
 
 use super::{Decision, PathView, Pending, Scheduler, Slower, slower};
 
-/// How much longer the fastest path may take once it has been waited for (beta).
+/// How much longer, as a share, the fastest path may take once it has been waited for (beta).
 const HYSTERESIS: f64 = 0.25;
 
 /// The scheduler.
@@ -24,10 +24,10 @@ impl Scheduler for Ecf {
         };
         let variation = fast.0.rttvar.max(slow.0.rttvar).as_secs_f64();
         let (rtt_fast, rtt_slow) = (fast.1.as_secs_f64(), slow.1.as_secs_f64());
-        // Windows that what is queued takes, one at least.
+        // The number of windows for the queued data, at least one.
         let rounds = |path: &PathView| (data.queued as f64 / f64::from(path.cwnd.max(1))).max(1.0);
         let patience = if self.is_waiting { 1.0 + HYSTERESIS } else { 1.0 };
-        // One round trip until the fastest path has room, and then all of it.
+        // A round trip until the fastest path has room, and then the time for all of it.
         if (1.0 + rounds(fast.0)) * rtt_fast < patience * (rtt_slow + variation) {
             if rounds(slow.0) * rtt_slow >= 2.0 * rtt_fast + variation {
                 self.is_waiting = true;

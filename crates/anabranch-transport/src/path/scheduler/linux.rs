@@ -14,7 +14,7 @@ const BURST: u64 = 65_428;
 /// The scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Linux {
-    /// The path of the present burst, and what is left of it.
+    /// The path of the present burst, and the bytes left of it.
     burst: Option<(PathId, u64)>,
     /// The mean pacing rate of each path in bytes per second, 0 before the first burst.
     rates: Vec<u64>,
@@ -36,8 +36,8 @@ impl Linux {
         mean.or_else(|| pacing_rate(path))
     }
 
-    /// How long the path takes for what it has, in units of 2^-32 s; a path that was not measured yet comes
-    /// first.
+    /// How long the path needs for the data that it already has, in units of 2^-32 s; a path without
+    /// measurements comes first.
     fn linger_time(&self, path: &PathView) -> u64 {
         self.rate(path).map_or(0, |rate| (u64::from(path.outstanding) << 32) / rate)
     }

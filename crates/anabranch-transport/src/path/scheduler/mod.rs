@@ -1,4 +1,4 @@
-//! Load sharing: on which paths the next data goes when several are used at the same time.
+//! Load sharing: the paths on which the next data is sent when several are used at the same time.
 
 mod any;
 pub mod backup_only;
@@ -19,14 +19,14 @@ pub use any::{AnyScheduler, Config};
 use crate::ground::PathId;
 use crate::time::{Duration, Time};
 
-/// What a scheduler may know about one path.
+/// What a scheduler may know about a path.
 #[expect(clippy::struct_excessive_bools, reason = "each says something else about the path")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathView {
     /// The path.
     pub path: PathId,
-    /// Whether data may be sent there without second thoughts: it has been confirmed and has not failed.
+    /// Whether data may be sent there without reservation: it has been confirmed and has not failed.
     pub is_usable: bool,
     /// Whether it is to carry data only while no other path is usable (RFC 8684 section 3.3.8).
     pub is_backup: bool,
@@ -71,13 +71,13 @@ impl PathView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pending {
-    /// When the question is asked.
+    /// When the scheduler is asked.
     pub now: Time,
-    /// Bytes of data that leave together, on a path that takes so many.
+    /// Bytes of data that leave together, on a path that can take that many.
     pub bytes: u32,
     /// Bytes that wait, these included.
     pub queued: u64,
-    /// What is left of the receive window, in bytes.
+    /// The bytes left in the receive window.
     pub receive_window: u32,
 }
 
@@ -88,21 +88,21 @@ impl Pending {
     }
 }
 
-/// What to do with the data.
+/// The decision about the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send it on each of these paths, the first of which answers for it; on none it waits.
     Duplicate(SmallVec<[PathId; 4]>),
     /// Send it on this path.
     Send(PathId),
-    /// Nothing for now: the next acknowledgement or timer asks again.
+    /// Send nothing for now: the next acknowledgement or timer asks again.
     Wait,
 }
 
 /// A scheduler.
 pub trait Scheduler: fmt::Debug {
-    /// Where this data goes. Only paths with room may be named, and to wait makes sense only while something
-    /// is outstanding whose acknowledgement will ask again.
+    /// Decides where this data is sent. Only paths with room may be named, and waiting makes sense only while
+    /// data is outstanding whose acknowledgement will ask again.
     fn schedule(&mut self, data: &Pending, paths: &[PathView]) -> Decision;
 
     /// The receive window keeps data from leaving although a path has room: what was sent on a slower one is

@@ -1,5 +1,5 @@
-//! The same data on every path with room: the first copy to arrive counts. The path with the smallest
-//! smoothed round-trip time answers for it.
+//! Sends the same data on every path with room: the first copy to arrive counts. The path with the smallest
+//! smoothed round-trip time is responsible for it.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates};
 

@@ -1,4 +1,4 @@
-//! One path with room after the other.
+//! Uses the paths with room in turn.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates};
 use crate::ground::PathId;

@@ -1,6 +1,6 @@
-//! Paths with room in proportion to weights, in bytes: smooth weighted round robin as the nginx web server
-//! has it (`ngx_http_upstream_round_robin.c`), with the bytes that leave in the place of requests. With every
-//! decision each path with room earns its weight, and the one that has earned the most pays for all of them.
+//! Paths with room in proportion to weights, in bytes: smooth weighted round robin as in the nginx web server
+//! (`ngx_http_upstream_round_robin.c`), with bytes sent in place of requests. With every decision each path
+//! with room earns its weight, and the one that has earned the most pays for all of them.
 //!
 //! A path without room earns nothing, so that the proportion holds while all have room, and otherwise no
 //! room stays unused.
@@ -37,7 +37,7 @@ impl Scheduler for Weighted {
             (-earned, path.path)
         };
         let Some(chosen) = candidates(paths).min_by_key(most_earned) else { return Decision::Wait };
-        // Where its segments are shorter, less leaves than was asked for.
+        // If its segments are shorter, less is sent than was asked for.
         let bytes = i64::from(data.bytes.min(chosen.most));
         let mut total = 0;
         for path in candidates(paths) {
@@ -87,7 +87,7 @@ mod tests {
         assert!((ratio - 3.0).abs() < 0.01, "{ratio}");
     }
 
-    /// Paths with MTUs of 1500 and 1280 B: what leaves is what is paid for.
+    /// Paths with MTUs of 1500 and 1280 B: a path pays for what is sent.
     #[test]
     fn paths_with_shorter_segments_have_their_share_of_bytes() {
         for (weights, share) in [([1, 1], 1.0), ([3, 1], 3.0), ([1, 2], 0.5)] {

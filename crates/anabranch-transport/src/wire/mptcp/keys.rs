@@ -1,4 +1,4 @@
-//! What follows from the keys of a connection (RFC 8684 sections 3.1, 3.2 and 3.4.1).
+//! Values derived from the keys of a connection (RFC 8684 sections 3.1, 3.2 and 3.4.1).
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub fn first_data_sequence(key: u64) -> u64 {
     u64::from_be_bytes(hash[24..].try_into().expect("eight bytes")).wrapping_add(1)
 }
 
-/// What an end proves with that it has both keys: the HMAC of nonces, each one's own first.
+/// The HMAC with which an end proves that it has both keys; its own key and nonce come first.
 pub fn join_code(keys: [u64; 2], nonces: [u32; 2]) -> [u8; 20] {
     let code = code(keys, nonces.map(u32::to_be_bytes).as_flattened());
     code[..20].try_into().expect("it is longer")

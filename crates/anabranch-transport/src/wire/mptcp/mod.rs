@@ -21,7 +21,7 @@ pub struct Segment {
     pub option_bytes: u32,
 }
 
-/// What the options of one segment say.
+/// The contents of the MPTCP options of one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// `MP_CAPABLE` or `MP_JOIN`.
@@ -30,7 +30,7 @@ pub struct Options {
     pub data_ack: Option<u64>,
     /// The position on the connection level of the segment's payload (DSS: mapping).
     pub data_position: Option<u64>,
-    /// Where the stream ends (DSS: `DATA_FIN`).
+    /// The end of the stream (DSS: `DATA_FIN`).
     pub data_fin: Option<u64>,
     /// A signal about addresses or the connection.
     pub signal: Option<Signal>,
@@ -53,13 +53,13 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Nothing particular: the connection has been given up.
+    /// Without a particular reason: the connection has been given up.
     pub const UNSPECIFIED: Self = Self { reason: 0, is_transient: false };
     /// What MPTCP asks for was not fulfilled, such as a token or a code (section 3.2).
     pub const MPTCP_ERROR: Self = Self { reason: 1, is_transient: false };
-    /// Somebody between the ends has changed data (section 3.7).
+    /// Data was changed between the ends (section 3.7).
     pub const MIDDLEBOX: Self = Self { reason: 6, is_transient: false };
-    /// On the wire.
+    /// The option's length on the wire.
     pub const BYTES: u32 = 4;
 }
 
@@ -140,7 +140,7 @@ pub enum Join {
     },
 }
 
-/// What is said about addresses, paths and the connection.
+/// Information about addresses, paths and the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// `ADD_ADDR` (section 3.4.1): there is another address.
@@ -161,7 +161,7 @@ pub enum Signal {
     FastClose,
     /// `MP_PRIO` (section 3.3.8): the subflow is to be a backup, or no longer.
     Priority {
-        /// To be a backup.
+        /// Whether the path becomes a backup.
         is_backup: bool,
     },
     /// `REMOVE_ADDR` (section 3.4.2): addresses are there no longer.

@@ -1,4 +1,4 @@
-//! MPTCP options from bytes that nobody vouches for (RFC 8684 section 3). One that is malformed, of another
+//! MPTCP options from bytes that cannot be trusted (RFC 8684 section 3). One that is malformed, of another
 //! version, or not genuine is as if it had not come. A mapping that lies over several segments has a checksum
 //! over all of them, which is then not looked at here.
 
@@ -9,7 +9,7 @@ use super::{Handshake, Join, Options, Reset, Segment, Signal};
 use crate::wire::bytes::{Reader, Receiving};
 use crate::wire::tcp;
 
-/// What a DSS option says (section 3.3).
+/// The contents of a DSS option (section 3.3).
 struct Dss {
     ack: Option<Number>,
     mapping: Option<Mapping>,

@@ -1,5 +1,5 @@
-//! What is signed: State Cookies by the end that made them (RFC 9260 section 5.1.3), chunks by both ends (RFC
-//! 4895).
+//! Signatures: of State Cookies by the end that made them (RFC 9260 section 5.1.3), and of chunks by both
+//! ends (RFC 4895).
 
 use hmac::{KeyInit, Mac};
 use sha1::Sha1;
@@ -11,7 +11,7 @@ use crate::wire::bytes::{Append as _, Reader, Secret};
 /// Bytes of the code that a State Cookie ends with.
 pub(super) const COOKIE_CODE_BYTES: usize = 20;
 
-/// What AUTH chunks are signed with (RFC 4895 section 3.3).
+/// The HMAC of AUTH chunks (RFC 4895 section 3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hmac {
     /// HMAC-SHA-1, which all ends have.
@@ -42,7 +42,7 @@ impl Hmac {
         }
     }
 
-    /// Those that an end takes whose best one is this, the best first.
+    /// The algorithms that an end accepts if this is its best one, the best first.
     pub(super) const fn accepted(self) -> &'static [Self] {
         match self {
             Self::Sha1 => &[Self::Sha1],
@@ -97,7 +97,7 @@ pub(super) fn chunk_code(hmac: Hmac, key: &[u8], signed: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether the code of an AUTH chunk is right; takes as long whichever byte is wrong.
+/// Whether the code of an AUTH chunk is right; the time does not depend on which byte is wrong.
 pub(super) fn is_genuine(hmac: Hmac, key: &[u8], signed: &[u8], code: &[u8]) -> bool {
     match hmac {
         Hmac::Sha1 => keyed::<HmacSha1>(key, signed).verify_slice(code).is_ok(),

@@ -49,14 +49,14 @@ pub enum Chunk {
     IData(IData),
     /// [`Chunk::ForwardTsn`] for [`Chunk::IData`] (RFC 8260 section 2.3.1).
     IForwardTsn(IForwardTsn),
-    /// One that breaks the protocol, so that the association is to be aborted.
+    /// A chunk that breaks the protocol, so that the association has to be aborted.
     Illegal(Box<Illegal>),
     /// Opens an association (section 3.3.2). The bytes are parameters that this library does not know and
     /// that are to be reported (section 3.2.1), as they came.
     Init(Box<Init>, Box<[u8]>),
     /// Answers [`Chunk::Init`] (section 3.3.3).
     InitAck(Box<InitAck>),
-    /// One that this library does not know, or whose contents are the peer's business: as it came.
+    /// An unknown chunk, or one with contents that only the peer reads: kept as it came.
     Opaque(Box<Opaque>),
     /// Asks for streams that begin anew, or answers that (RFC 6525).
     Reconfig(Box<Reconfig>),
@@ -218,7 +218,7 @@ impl HeartbeatInfo {
     /// Size of a HEARTBEAT chunk with an ordinary heartbeat: chunk header, parameter header, 16 bytes of
     /// information, as in ns-2.
     pub const ORDINARY_BYTES: u32 = 24;
-    /// The same for one of a pair.
+    /// The length of a heartbeat of a pair.
     pub const PAIR_BYTES: u32 = 40;
 
     const fn bytes(&self) -> u32 {
@@ -233,14 +233,14 @@ pub struct Asconf {
     pub serial: u32,
     /// The addresses' version. One address of the sender leads the requests.
     pub ip: IpVersion,
-    /// What is asked for, in order.
+    /// The requests, in order.
     pub requests: Vec<AddressRequest>,
-    /// What else is asked for, and cannot be done.
+    /// Further requests, which cannot be carried out.
     pub refused: Vec<RefusedRequest>,
 }
 
-/// A request that is about no address, or one that is not known, or something else that nobody here can do;
-/// only of chunks that have come as bytes.
+/// A request without an address or of an unknown type, or another one that cannot be carried out here;
+/// it occurs only in chunks that came as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedRequest {
     /// Names the request in the answer.
@@ -256,20 +256,21 @@ pub struct RefusedRequest {
 pub struct AddressRequest {
     /// Names the request in the answer.
     pub correlation: u32,
-    /// What is to be done.
+    /// The requested change.
     pub change: AddressChange,
     /// The path whose address at the sender's end it is about.
     pub path: PathId,
 }
 
-/// What is to be done with an address.
+/// A change of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressChange {
     /// Add IP Address (RFC 5061 section 4.2.1).
     Add,
     /// Delete IP Address (section 4.2.2).
     Delete,
-    /// The same with the wildcard address: all but that of this path, from which it is sent (section 5.1 D8).
+    /// Delete all addresses but that of this path, from which the request is sent: it names the wildcard
+    /// address (section 5.1 D8).
     DeleteOthers,
     /// Set Primary IP Address (section 4.2.4): send to it from now on.
     SetPrimary,
@@ -278,7 +279,7 @@ pub enum AddressChange {
 /// An ASCONF-ACK chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsconfAck {
-    /// That of the ASCONF chunk.
+    /// The serial number of the ASCONF chunk.
     pub serial: u32,
     /// The addresses' version: an error repeats the request.
     pub ip: IpVersion,
@@ -306,7 +307,7 @@ pub enum AddressError {
     SourceAddress,
 }
 
-/// What INIT and INIT ACK have in common.
+/// The common contents of INIT and INIT ACK.
 #[expect(clippy::struct_excessive_bools, reason = "each is a parameter that is there or not")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Init {
@@ -364,7 +365,7 @@ pub struct InitAck {
 pub struct Illegal {
     /// The chunk as it came.
     pub chunk: Opaque,
-    /// What an ABORT says of it.
+    /// The cause that an ABORT gives.
     pub cause: ErrorCause,
 }
 
@@ -389,7 +390,7 @@ impl Illegal {
 /// A State Cookie as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cookie {
-    /// One of another library's: nobody else can read it.
+    /// A cookie of another implementation, which only that one can read.
     Foreign(Box<[u8]>),
     /// One of ours, whose code was right if it came as bytes.
     Own(StateCookie),
@@ -411,7 +412,7 @@ pub struct Opaque {
     pub kind: u8,
     /// Its flags.
     pub flags: u8,
-    /// What follows its header, without padding.
+    /// What follows the header, without padding.
     pub value: Box<[u8]>,
 }
 
@@ -421,13 +422,13 @@ pub struct Opaque {
 pub struct StateCookie {
     /// When it was made.
     pub created_at: Time,
-    /// How long it is good for.
+    /// The cookie's lifetime.
     pub life: Duration,
     /// The tag of the end that made it.
     pub local_tag: u32,
     /// The first TSN of the end that made it.
     pub local_initial_tsn: u32,
-    /// What the peer's INIT said.
+    /// The contents of the peer's INIT.
     pub peer: Init,
     /// Where it answers an INIT for an association that is there: a number by which that is known again
     /// (RFC 9260 section 5.2.2; the two Tie-Tags as one).
@@ -718,7 +719,7 @@ impl Chunk {
         }
     }
 
-    /// The same for chunks that do not come with every packet.
+    /// The size of chunks that do not come with every packet.
     #[inline(never)]
     fn rare_wire_size(&self) -> u32 {
         match self {

@@ -1,4 +1,4 @@
-//! An SCTP packet from bytes that nobody vouches for (RFC 9260 section 3).
+//! An SCTP packet from bytes that cannot be trusted (RFC 9260 section 3).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -66,7 +66,7 @@ impl SctpPacket {
         while !reader.is_empty() {
             let whole = reader.0;
             let Some(header) = ChunkHeader::read(&mut reader) else {
-                // Section 6.10: that must not be. Whoever sends such an INIT is nobody yet.
+                // Section 6.10: that is forbidden. The sender of such an INIT is unknown yet.
                 if let [kind, flags, _, _, value @ ..] = whole
                     && codes::is_known(*kind)
                     && *kind != chunk::INIT

@@ -29,7 +29,7 @@ impl Segment {
         self.emit_with(&[], path, sending, out);
     }
 
-    /// The same with more options behind its own; they are padded to whole words.
+    /// Appends its bytes with further options after its own; they are padded to whole words.
     pub(in crate::wire) fn emit_with(
         &self,
         options: &[u8],

@@ -135,7 +135,7 @@ impl Flags {
         self.0
     }
 
-    /// Those of these nine bits that have a meaning here: all but URG.
+    /// The flags in these nine bits that have a meaning here: all but URG.
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits & 0x1df)
     }

@@ -1,4 +1,4 @@
-//! A TCP segment from bytes that nobody vouches for (RFC 9293 section 3.1).
+//! A TCP segment from bytes that cannot be trusted (RFC 9293 section 3.1).
 
 use std::net::IpAddr;
 

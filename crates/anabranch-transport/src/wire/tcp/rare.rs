@@ -1,5 +1,5 @@
 //! Options that connections here neither send nor heed: TCP Fast Open (RFC 7413), the counters of accurate
-//! ECN (RFC 9768 section 3.2.3), and those that nobody here knows. They are kept as they came.
+//! ECN (RFC 9768 section 3.2.3), and unknown ones. They are kept as they came.
 
 use arrayvec::ArrayVec;
 
@@ -14,7 +14,7 @@ pub struct RareOptions {
     pub fast_open: Option<FastOpen>,
     /// Accurate ECN option.
     pub accurate_ecn: Option<AccurateEcn>,
-    /// Those that are not known, in their order.
+    /// Unknown options, in their order.
     pub unknown: Vec<UnknownOption>,
 }
 

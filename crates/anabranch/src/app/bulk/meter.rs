@@ -1,9 +1,9 @@
-//! What is measured of one direction of a bulk transfer, at its receiving end.
+//! The measurements of one direction of a bulk transfer, at its receiving end.
 
 use anabranch_transport::report::Report;
 use anabranch_transport::time::{Duration, Time};
 
-/// One interval of a transfer.
+/// An interval of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     /// When it began.
@@ -27,7 +27,7 @@ pub(super) struct Meter {
     longest_gap: Duration,
     /// Number and bytes of each interval that is over and in which something arrived.
     intervals: Vec<(u64, u64)>,
-    /// How many intervals are over.
+    /// The number of intervals that are over.
     over: u64,
     /// Sum of the squares of these.
     squares: f64,
@@ -91,7 +91,7 @@ impl Meter {
         self.ended.is_some()
     }
 
-    /// When its last byte arrived, of a transfer that is complete.
+    /// When the last byte of a complete transfer arrived.
     pub(super) const fn last_arrival(&self) -> Time {
         self.last_arrival
     }

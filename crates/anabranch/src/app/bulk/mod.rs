@@ -1,5 +1,5 @@
-//! A bulk transfer, as iperf makes it: one end, or both, writes as fast as the transport takes it, and
-//! the other reads at once, or as a timetable says. What is measured is what is read.
+//! A bulk transfer, as iperf makes it: one end, or both, writes as fast as the transport accepts data, and
+//! the other reads at once, or following a timetable. The data that is read is measured.
 
 mod meter;
 
@@ -34,12 +34,12 @@ pub struct BulkConfig {
     /// Bytes per write; default 128 KiB over TCP and 64 KiB over SCTP (iperf3's).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_size: Option<Bytes>,
-    /// Processor time per write: writes begin at least so far apart. Default none: writing takes no time,
-    /// and over TCP the writes of one moment are one, so that their size changes nothing; "0 s" hands
-    /// them over one by one, as matters without Nagle's algorithm.
+    /// Processor time per write: writes begin at least this far apart. Default none: writing takes no time,
+    /// and over TCP the writes of one moment are one, so that their size changes nothing; "0 s" hands them
+    /// over one by one, as matters without Nagle's algorithm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cost: Option<Duration>,
-    /// Who sends; default `"a_to_b"`.
+    /// Which end sends; default `"a_to_b"`.
     pub direction: Direction,
     /// When the connection is opened: a time, or a range to draw it from; default "0 s".
     pub start: Start,
@@ -148,7 +148,7 @@ pub struct Bulk {
     /// Whether the run waits for it.
     ends_run: bool,
     start: Time,
-    /// When the connection is to be opened, then when writing is to stop.
+    /// When to open the connection, and then when to stop writing.
     next_step: Time,
     reading: Timeline<bool>,
     /// When the receivers begin or stop to read.
@@ -288,7 +288,7 @@ impl Bulk {
         }
     }
 
-    /// Closes the connection once everything is written, and sees what has arrived completely.
+    /// Closes the connection once everything is written, and notes what has arrived completely.
     fn look_for_the_end(&mut self, now: Time, commands: &mut Commands) {
         let is_written = |transfer: &Transfer| transfer.meter.is_open() && transfer.writer.is_all_taken();
         if self.phase == Phase::Writing && self.transfers.iter().all(is_written) {

@@ -47,7 +47,7 @@ fn messages_are_offered_one_by_one_and_again_as_a_whole() {
     transfer.wake(Time::from_millis(3));
     let sends: Vec<_> =
         transfer.sends.iter().map(|(_, _, payload)| (payload.offset, payload.length)).collect();
-    // The second write is refused once, the third fits beside it.
+    // The second write is refused once; the third fits together with it.
     assert_eq!(sends, [(0, 10_000), (10_000, 10_000), (10_000, 10_000), (20_000, 5_000)]);
 }
 

@@ -43,14 +43,14 @@ pub enum ConnectionUse {
     Persistent,
 }
 
-/// One exchange.
+/// An exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// When the client began it.
     pub asked: Time,
-    /// When the connection opened for it was open; never without one.
+    /// When the connection that was made for it opened; never without such a connection.
     pub connected: Time,
-    /// When the last byte of the last response arrived; never of one that failed or is in progress.
+    /// When the last byte of the last response arrived; never for an exchange that failed or is in progress.
     pub finished: Time,
     /// Bytes of its responses.
     pub bytes: u64,
@@ -63,7 +63,7 @@ impl Exchange {
     }
 }
 
-/// What is asked for.
+/// The plan of what is asked for.
 #[derive(Debug)]
 enum Plan {
     Pages(Pages),
@@ -81,7 +81,7 @@ impl Plan {
         }
     }
 
-    /// How many stages there are.
+    /// The number of stages.
     const fn stages(&self) -> usize {
         match self {
             Self::Pages(pages) => pages.stages(),
@@ -90,7 +90,7 @@ impl Plan {
         }
     }
 
-    /// What the time of an exchange is called in metrics.
+    /// The name of an exchange's time in metrics.
     const fn word(&self) -> &'static str {
         match self {
             Self::Pages(_) => "page_load",
@@ -100,7 +100,7 @@ impl Plan {
     }
 }
 
-/// What the kinds of exchanges have in common.
+/// What the kinds of exchanges share.
 struct Setup {
     kind: &'static str,
     connection: ConnectionUse,
@@ -178,7 +178,7 @@ pub struct Exchanges {
     pause: Drawn<Duration>,
     pause_rng: Rng,
     phase: Phase,
-    /// When the connection is to be opened, or the pause is over.
+    /// When to open the connection, or when the pause is over.
     next_step: Time,
     /// Whether the client's end of the connection is open.
     is_open: bool,
@@ -210,16 +210,16 @@ enum Phase {
     Done,
 }
 
-/// What is under way on one connection.
+/// The exchange in progress on one connection.
 #[derive(Debug)]
 struct Dialogue {
     client: Writer,
     server: Writer,
-    /// Where each request that is not answered ends in the client's stream, and its response's size.
+    /// The end of each unanswered request in the client's stream, and the size of its response.
     asked: VecDeque<(u64, u64)>,
     heard_by_client: u64,
     heard_by_server: u64,
-    /// Where the last response that was asked for ends in the server's stream.
+    /// The end of the last requested response in the server's stream.
     expected: u64,
     is_server_closing: bool,
 }
@@ -417,7 +417,7 @@ impl Exchanges {
         } else if self.is_open {
             self.phase = Phase::Closing;
         } else {
-            // Not at once: a server that refuses is not asked again at that very time.
+            // Not at once: a server that refuses is not asked again at the same time.
             self.next_step = now + Duration::from_nanos(1);
         }
     }

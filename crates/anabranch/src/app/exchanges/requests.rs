@@ -59,7 +59,7 @@ impl RequestsConfig {
     }
 }
 
-/// What is asked for.
+/// The requests that are made.
 #[derive(Debug)]
 pub(super) struct Requests {
     request_size: Drawn<Bytes>,

@@ -35,7 +35,7 @@ pub struct ResponsivenessConfig {
     /// How many probes the run waits for; default without end: as long as the run goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// One connection for all probes, or one for each, whose opening is measured, too (TCP); default
+    /// One connection for all probes, or one for each, whose opening is also measured (TCP); default
     /// `"persistent"`.
     pub connection: ConnectionUse,
     /// Whether probes with a connection of their own make a TLS handshake on it; default true.
@@ -90,7 +90,7 @@ impl ResponsivenessConfig {
     }
 }
 
-/// What is asked for, and how long it took.
+/// The probes that are made, and how long they took.
 #[derive(Debug)]
 pub(super) struct Probes {
     sizes: super::requests::Requests,

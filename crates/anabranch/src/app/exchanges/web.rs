@@ -96,7 +96,7 @@ impl WebConfig {
     }
 }
 
-/// What is asked for.
+/// The pages that are asked for.
 #[derive(Debug)]
 pub(super) struct Pages {
     main_size: Drawn<Bytes>,

@@ -1,4 +1,4 @@
-//! What a call is configured by.
+//! The configuration of a call.
 
 use anabranch_transport::quality::{Band, Codec, EModel, JitterBuffer, planning};
 use anabranch_transport::time::Duration;
@@ -21,7 +21,7 @@ pub struct VoipConfig {
     pub start: Start,
     /// How long the call lasts; default "120 s".
     pub duration: Duration,
-    /// Who talks; default `"a_to_b"`.
+    /// Which end talks; default `"a_to_b"`.
     pub direction: Direction,
     /// Talk spurts and pauses; default none, that is talk without a pause.
     pub talk_spurts: Option<TalkSpurtsConfig>,

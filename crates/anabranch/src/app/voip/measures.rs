@@ -1,10 +1,10 @@
-//! What is measured of a call.
+//! The measurements of a call.
 
 use anabranch_transport::quality::Rating;
 use anabranch_transport::report::Report;
 use anabranch_transport::time::Time;
 
-/// What was measured of one direction of a call. sent = played + late + lost.
+/// The measurements of one direction of a call. sent = played + late + lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measures {
     /// Frames made.
@@ -39,11 +39,11 @@ pub struct Measures {
     pub burst_ratio: f64,
     /// Longest run of frames not played, in ms.
     pub longest_gap_ms: f64,
-    /// What the E-model makes of it.
+    /// The E-model's rating.
     pub rating: Rating,
 }
 
-/// One second of one direction of a call, rated as if it were a call.
+/// A second of one direction of a call, rated as if it were a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatedInterval {
     /// When its first frame was made.
@@ -54,7 +54,7 @@ pub struct RatedInterval {
     pub delay_ms: f64,
     /// Share of frames not played, in percent.
     pub loss_percent: f64,
-    /// What the E-model makes of it.
+    /// The E-model's rating of the second.
     pub rating: Rating,
 }
 

@@ -33,11 +33,10 @@ const MAX_FRAMES: u64 = 1 << 24;
 /// The shortest mean of talk spurts and pauses: below a frame nothing is heard of them.
 const MIN_TALK_SPURT: Duration = Duration::from_millis(1);
 
-/// What the trace `ratings` rates at a time: long enough for a loss in percent, short enough to see a
-/// handover.
+/// The interval of the trace `ratings`: long enough for a loss in percent, short enough to see a handover.
 const RATED_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a receiver has to accept (RFC 3551 section 4.2).
+/// The longest packetisation that a receiver has to accept (RFC 3551 section 4.2).
 const MAX_PACKETISATION: Duration = Duration::from_millis(200);
 
 impl VoipConfig {
@@ -80,7 +79,7 @@ impl VoipConfig {
         if connect > start {
             return Err(format!("connect = \"{}\" is after the call's start at {start}", self.connect));
         }
-        // The association opens in a wake-up of its own.
+        // The association opens in a separate wake-up.
         let start = start.max(connect + Duration::from_nanos(1));
         let sender = |side: Side| {
             let rng = streams.stream(&format!("app/{flow}/{}/talk_spurts", side.name()));
@@ -123,7 +122,7 @@ pub struct Voip {
     senders: ArrayVec<Sender, 2>,
 }
 
-/// What the next wake-up is for.
+/// The purpose of the next wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connecting,
@@ -257,7 +256,7 @@ impl App for Voip {
             Event::Received(received) => self.arrival(now, side.peer(), received.payload),
             Event::Abandoned(_) => self.with_sender(side, |sender| sender.abandoned += 1),
             Event::Refused(_) => self.with_sender(side, |sender| sender.refused += 1),
-            // The end that opened the association hears of it last: now both can send.
+            // The end that opened the association is told last, so both can send now.
             Event::Connected if side == Side::A => {
                 self.senders.iter_mut().for_each(|sender| sender.is_up = true);
             }
@@ -283,7 +282,7 @@ impl App for Voip {
 }
 
 impl Voip {
-    /// Whether there are frames to be made.
+    /// Whether there are still frames to make.
     pub fn is_talking(&self) -> bool {
         self.phase == Phase::Talking
     }
@@ -293,7 +292,7 @@ impl Voip {
         self.start
     }
 
-    /// What the listener to this side's speech would say; none if this side sends none.
+    /// The measurements of this side's speech at its listener; `None` if this side sends none.
     pub fn measures(&self, sender: Side) -> Option<Measures> {
         self.senders.iter().find(|other| other.side == sender).map(|sender| self.measure(sender))
     }
@@ -343,7 +342,7 @@ impl Voip {
             BurstRatio::Random => 1.0,
         };
         self.config.emodel.rate(CallParameters {
-            // Where no frame arrived there is no delay to rate.
+            // Without an arrived frame there is no delay to rate.
             delay_ms: if delay_ms.is_nan() { 0.0 } else { delay_ms },
             loss_percent: heard.pattern.loss_percent(),
             burst_ratio,

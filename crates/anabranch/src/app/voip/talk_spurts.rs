@@ -11,7 +11,7 @@ pub(super) struct TalkSpurts {
     means: TalkSpurtsConfig,
     period: Duration,
     is_talk: bool,
-    /// What is left of the current spurt or pause.
+    /// The rest of the current spurt or pause.
     left: Duration,
     rng: Rng,
 }
@@ -22,7 +22,7 @@ impl TalkSpurts {
         Self { means, period, is_talk: true, left, rng }
     }
 
-    /// Whether the speaker talks at the beginning of the next frame period.
+    /// Whether the speaker talks in the next frame period.
     pub(super) fn next_is_talk(&mut self) -> bool {
         let is_talk = self.is_talk;
         let mut period = self.period;

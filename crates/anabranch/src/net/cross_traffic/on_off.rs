@@ -31,7 +31,7 @@ pub(crate) struct OnOff {
 
 #[derive(Clone, Debug)]
 enum Periods {
-    /// One on period without end.
+    /// A single on period without end.
     Always,
     /// Mean lengths in nanoseconds.
     Exponential { on: f64, off: f64 },
@@ -107,7 +107,7 @@ impl OnOff {
                 (length(on), length(off))
             }
         };
-        // At least one nanosecond, so that time moves on.
+        // At least one nanosecond, so that time advances.
         self.on_end = self.on_start.saturating_add(on.max(1));
         self.off_end = self.on_end.saturating_add(off);
         self.sent = 0;
@@ -122,7 +122,7 @@ impl OnOff {
     /// Takes the next arrival.
     pub(crate) fn pop(&mut self) {
         self.sent += 1;
-        // From the start of the period, so that the fraction of a nanosecond is kept.
+        // Counted from the start of the period, so that fractions of a nanosecond do not get lost.
         let offset = u128::from(self.sent) * u128::from(self.packet_units) / u128::from(self.rate);
         self.next = self.on_start.saturating_add(u64::try_from(offset).unwrap_or(u64::MAX));
         if self.next >= self.on_end {

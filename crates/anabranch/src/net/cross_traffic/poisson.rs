@@ -14,7 +14,7 @@ pub(crate) struct Poisson {
     layers: Layers,
     /// The next arrival in 2^-64 ns.
     next: u128,
-    /// What comes after this, in nanoseconds, does not count.
+    /// Arrivals after this time, in nanoseconds, do not count.
     last: u64,
 }
 
@@ -48,7 +48,7 @@ struct Ziggurat {
     heights: [f64; LAYERS + 1],
 }
 
-/// Where the tail begins and the area of each layer, for 256 layers.
+/// The start of the tail and the area of each layer, for 256 layers.
 const TAIL_START: f64 = 7.697_117_470_131_05;
 const AREA: f64 = 0.003_949_659_822_581_557;
 

@@ -229,7 +229,7 @@ pub(crate) struct Gilbert {
 /// Times are in nanoseconds.
 #[derive(Clone, Debug)]
 enum Clock {
-    /// How many bits the state still lasts.
+    /// The number of bits for which the state still lasts.
     Bit {
         left: u64,
     },
@@ -287,7 +287,7 @@ impl LossModel for Gilbert {
 }
 
 impl Gilbert {
-    /// With the clock `on_arrival`, out of the way of the packets between changes.
+    /// With the clock `on_arrival`, kept apart from the fast path between changes.
     #[cold]
     #[inline(never)]
     fn is_lost_after_change(&mut self, now: Time, size: u32) -> bool {
@@ -314,7 +314,7 @@ impl Gilbert {
         }
     }
 
-    /// How many steps the state lasts from now on.
+    /// The number of steps for which the state lasts from now on.
     fn sojourn(&mut self) -> u64 {
         sojourn(self.numbers.value().leave[usize::from(self.is_bad)], &mut self.state_rng)
     }
@@ -371,7 +371,7 @@ impl Gilbert {
     }
 }
 
-/// How many steps a state lasts that is left with this probability at each: geometric, at least 1, by
+/// The number of steps of a state that is left with this probability at each step: geometric, at least 1, by
 /// inversion.
 fn sojourn(leave: f64, rng: &mut Rng) -> u64 {
     if leave >= 1.0 {
@@ -411,8 +411,8 @@ mod tests {
 
     #[test]
     fn sojourns_are_those_of_a_chain_stepped_slot_by_slot() {
-        // The same draws, used step by step: a state is left at the first step at which the probability to
-        // be still there has fallen to the draw.
+        // The same draws, used step by step: a state is left at the first step at which the probability of
+        // still being in it has fallen to the draw.
         let config = GilbertConfig {
             p: Some(probability(0.1)),
             r: Some(probability(0.3)),

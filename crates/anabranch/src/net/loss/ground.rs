@@ -66,7 +66,7 @@ mod tests {
             for _ in 0..1_000 {
                 assert_eq!(Chance::new(probability).decide(&mut one), other.bernoulli(probability));
             }
-            // As many draws, too.
+            // The number of draws is the same as well.
             assert_eq!(one.bits(), other.bits());
         }
         let (mut rng, first) = (streams.stream("chance"), streams.stream("chance").bits());

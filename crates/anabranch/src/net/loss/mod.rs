@@ -77,7 +77,7 @@ impl LossConfig {
         }
     }
 
-    /// Whether the packets move the process, so that it has to see all of them in their order.
+    /// Whether packets advance the process, so that it has to see all of them in order.
     pub(crate) fn is_moved_by_packets(&self) -> bool {
         match self {
             Self::Bernoulli(_) | Self::None => false,
@@ -86,7 +86,7 @@ impl LossConfig {
         }
     }
 
-    /// Whether both directions have one process, which packets of both move.
+    /// Whether both directions have one process, which packets of both advance.
     pub(crate) fn is_shared_by_packets(&self) -> bool {
         self.sharing() == LossSharing::Shared && self.is_moved_by_packets()
     }

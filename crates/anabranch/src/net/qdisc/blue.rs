@@ -65,7 +65,7 @@ pub(crate) struct Blue {
     queue: Fifo,
     rng: Rng,
     probability: f64,
-    /// When it changed last, in nanoseconds.
+    /// When it last changed, in nanoseconds.
     changed: u64,
 }
 

@@ -146,7 +146,7 @@ pub(crate) struct Cake {
     new: VecDeque<u16>,
     old: VecDeque<u16>,
     decaying: VecDeque<u16>,
-    /// By sending and by receiving host, its queues in [`Set::Bulk`].
+    /// For each sending and each receiving host, the number of its queues in [`Set::Bulk`].
     bulk_flows: Box<[[u16; 256]; 2]>,
     waiting: Waiting,
 }
@@ -155,7 +155,7 @@ pub(crate) struct Cake {
 struct Flow {
     queue: Fifo,
     control: Control,
-    /// What it may still send in its turn, in units of 2^-16 B.
+    /// The rest of what it may send in its turn, in units of 2^-16 B.
     deficit: i64,
     set: Set,
     /// The hash of the flow that it is reserved for, and that flow's hosts.
@@ -163,7 +163,7 @@ struct Flow {
     hosts: [u8; 2],
 }
 
-/// Where a queue is among the turns (`CAKE_SET_...`).
+/// The set of queues whose turns it takes part in (`CAKE_SET_...`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Set {
     Bulk,
@@ -175,12 +175,12 @@ enum Set {
     SparseWait,
 }
 
-/// The shaper: no packet leaves before the one before it would have been sent at the rate.
+/// The shaper: a packet leaves only once the one before it would have been sent at the rate.
 #[derive(Clone, Copy, Debug)]
 struct Shaper {
-    /// In bit/s.
+    /// The rate in bit/s.
     rate: u64,
-    /// When the next packet may leave, in nanoseconds; and the work that is left of a nanosecond.
+    /// When the next packet may leave, in nanoseconds, and the unused work of a nanosecond.
     next: u64,
     left: u64,
 }
@@ -205,7 +205,7 @@ impl Cake {
         }
     }
 
-    /// The hash of what has a queue of its own.
+    /// The hash of the fields for which packets have separate queues.
     fn tag(&self, packet: &Held) -> u32 {
         let [from, to] = packet.hosts.map(u64::from);
         let value = match self.isolation {
@@ -242,7 +242,7 @@ impl Cake {
         index as u16
     }
 
-    /// A queue of these hosts comes to the bulk flows, or goes.
+    /// Counts a queue of these hosts that joins or leaves the bulk flows.
     fn count_bulk(&mut self, hosts: [u8; 2], comes: bool) {
         for (counts, host) in self.bulk_flows.iter_mut().zip(hosts) {
             let count = &mut counts[usize::from(host)];
@@ -356,7 +356,7 @@ impl QueueDisc for Cake {
                 }
                 return Some(packet);
             }
-            // It stays among the turns until its state has come to rest.
+            // The queue stays among the turns until its state has come to rest.
             if self.flows[usize::from(index)].control.is_at_rest(now) {
                 self.set(index, Set::None);
             } else {
@@ -560,7 +560,7 @@ mod tests {
             queue.dequeue(now, &mut drops);
         }
         assert_eq!(queue.waiting().packets, 0);
-        // One more flow looks after the others.
+        // Another flow advances the state of the others.
         for now in (4_000 * MILLI..9_000 * MILLI).step_by(MILLI as usize) {
             queue.enqueue(now, packet(0, now, 9), &mut drops);
             queue.dequeue(now, &mut drops);

@@ -108,10 +108,10 @@ pub(super) struct Settings {
 pub(super) struct Control {
     /// CoDel: how fast it drops.
     count: u32,
-    /// Whether the count has changed by the law yet: Linux computes its inverse square root only then.
+    /// Whether the law has changed the count yet: Linux computes its inverse square root only then.
     has_root: bool,
     is_dropping: bool,
-    /// When the next drop is due, or when there was something to do last.
+    /// When the next drop is due, or the last time that there was something to do.
     drop_next: u64,
     /// BLUE: the probability in units of 2^-32, and when it changed last.
     probability: u32,
@@ -168,13 +168,12 @@ impl Control {
         }
     }
 
-    /// Whether nothing is left of what has happened.
+    /// Whether its state has returned to the initial one.
     pub(super) fn is_at_rest(&self, now: u64) -> bool {
         self.probability == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// Whether this packet, which leaves the queue, is to be dropped; it may be marked instead
-    /// (`cobalt_should_drop`).
+    /// Whether to drop this packet, which leaves the queue; it may be marked instead (`cobalt_should_drop`).
     fn drops(&mut self, now: u64, settings: &Settings, packet: &mut Held, rng: &mut impl Draw) -> bool {
         let waited = now - packet.arrived;
         let is_late = waited > settings.target && waited > 4 * settings.mtu_time;

@@ -29,7 +29,7 @@ pub enum SquareRoot {
 }
 
 impl SquareRoot {
-    /// Whether scenario files need not say it.
+    /// Whether it is the default, which scenario files may leave out.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
@@ -115,7 +115,7 @@ pub(super) struct Settings {
     pub(super) target: u64,
     pub(super) interval: u64,
     pub(super) mtu: u64,
-    /// Whether what waits in other queues counts as well.
+    /// Whether the data in other queues counts as well.
     pub(super) mtu_of_all: bool,
     pub(super) ecn: bool,
     pub(super) square_root: SquareRoot,
@@ -201,8 +201,8 @@ impl Control {
         }
     }
 
-    /// Whether the delay has been above the target for an interval, this packet's included, which leaves so
-    /// many bytes behind it (RFC 8289 section 5.6, `dodequeue`).
+    /// Whether the delay has been above the target for an interval, including this packet's, which leaves
+    /// `bytes_left` behind it (RFC 8289 section 5.6, `dodequeue`).
     pub(super) fn is_sustained(&mut self, now: u64, packet: &Held, bytes_left: u64) -> bool {
         if now - packet.arrived < self.settings.target || bytes_left <= self.settings.mtu {
             self.first_above = 0;
@@ -215,8 +215,8 @@ impl Control {
         now >= self.first_above
     }
 
-    /// Whether a drop is due once the delay is sustained, and enters it if so: the schedule of `dequeue` for
-    /// those that have another say in it.
+    /// Whether a drop is due once the delay is sustained, and if so, records it: the schedule of `dequeue`
+    /// for disciplines with a further condition.
     pub(super) fn takes_turn(&mut self, now: u64, is_sustained: bool) -> bool {
         if !is_sustained {
             self.is_dropping = false;
@@ -388,7 +388,7 @@ mod tests {
     fn a_short_queue_is_left_alone() {
         let mut codel =
             CodelConfig { target: Duration::ZERO, packets: 2, ..Default::default() }.build(place()).unwrap();
-        // Two packets of 1500 B wait at most: no more than an MTU behind the one that leaves.
+        // Two packets of 1500 B wait at most, so no more than an MTU waits behind the one that leaves.
         let (drops, _) = overload(&mut codel, MILLI, 2, 1_000 * MILLI);
         assert!(drops.iter().all(|&(_, cause)| cause == crate::net::ground::DropCause::QueueFull));
         assert!(!drops.is_empty());

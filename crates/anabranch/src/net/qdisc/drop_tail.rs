@@ -99,20 +99,20 @@ pub(crate) struct DropTail {
 }
 
 impl DropTail {
-    /// Whether packets are taken for certain as long as the system, server included, holds at most so
-    /// many packets and so much work with them.
+    /// Whether packets are certainly accepted while the system, server included, has at most this many
+    /// packets and this much work with them.
     #[inline]
     pub(crate) fn surely_admits(&self, packets: u64, units: u64) -> bool {
         packets <= self.packets && units <= self.safe_units
     }
 
-    /// As long as there is no more unfinished work than this, the queue certainly takes a packet, if all
-    /// packets are of `packet_units` work.
+    /// The most unfinished work with which the queue certainly accepts a packet, if all packets are of
+    /// `packet_units` work.
     pub(crate) fn sure_units(&self, packet_units: u64) -> u64 {
         self.packets.saturating_sub(1).saturating_mul(packet_units).min(self.safe_units)
     }
 
-    /// Whether a busy server's queue takes a packet of this many bytes.
+    /// Whether a busy server's queue accepts a packet of this many bytes.
     pub(crate) fn admits(&self, waiting: Waiting, size: u64) -> bool {
         waiting.packets < self.packets && waiting.bytes + size <= self.bytes
     }
@@ -123,7 +123,7 @@ impl DropTail {
         self.marks
     }
 
-    /// Whether an ECN-capable packet that finds so much waiting is marked.
+    /// Whether an ECN-capable packet that finds this much waiting is marked.
     pub(crate) fn is_marked(&self, waiting: Waiting) -> bool {
         waiting.packets >= self.mark_packets || waiting.bytes >= self.mark_bytes
     }

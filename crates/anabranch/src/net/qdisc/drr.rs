@@ -98,7 +98,7 @@ impl QueueDisc for Drr {
 pub(super) struct Turns {
     /// The perturbation of the hash.
     pub(super) hash_key: u64,
-    /// By hash value, the number of its queue.
+    /// The number of the queue for each hash value.
     numbers: Vec<u32>,
     queues: Vec<Queue>,
     order: VecDeque<u32>,
@@ -142,7 +142,7 @@ impl Turns {
         &mut self.queues[number as usize]
     }
 
-    /// How many queues are not empty.
+    /// The number of queues that are not empty.
     pub(super) fn active(&self) -> usize {
         self.order.len()
     }
@@ -152,7 +152,7 @@ impl Turns {
         self.order.front().copied()
     }
 
-    /// It is the turn of the next one.
+    /// Ends the turn of a queue; the next one follows.
     pub(super) fn end_turn(&mut self) {
         self.order.rotate_left(1);
     }

@@ -115,7 +115,7 @@ const LEAST_LENGTH: u64 = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct DualPi2 {
     packets: u64,
-    /// In nanoseconds.
+    /// The step threshold in nanoseconds.
     step: u64,
     coupling: f64,
     /// Out of `WEIGHTS`.
@@ -136,7 +136,7 @@ struct Lane {
 }
 
 impl Lane {
-    /// Whether a packet is chosen: so often, evenly spread (RFC 9332 appendix A.1, `recur`).
+    /// Whether to choose a packet: with this likelihood, evenly spread (RFC 9332 appendix A.1, `recur`).
     fn recurs(&mut self, likelihood: f64) -> bool {
         self.likelihoods += likelihood;
         let is_chosen = self.likelihoods > 1.0;
@@ -201,7 +201,7 @@ impl DualPi2 {
         self.classic.queue.pop_oldest().map(|packet| (packet, false))
     }
 
-    /// Whether an L4S packet that leaves is dropped; it may be marked (RFC 9332 appendix A.2).
+    /// Whether to drop an L4S packet that leaves; it may be marked (RFC 9332 appendix A.2).
     fn drops_l4s(&mut self, now: u64, packet: &mut Held) -> bool {
         let coupled = self.coupling * self.base.probability;
         let likelihood = if coupled >= 1.0 {
@@ -219,7 +219,7 @@ impl DualPi2 {
         false
     }
 
-    /// The same of a classic packet.
+    /// The same for a classic packet.
     fn drops_classic(&mut self, packet: &mut Held) -> bool {
         let probability = self.base.probability;
         if !self.classic.recurs(probability * probability) {
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(sent, [2, 3, 0, 1]);
     }
 
-    /// So many packets of a kind pass: how many are marked, and dropped.
+    /// Lets `count` packets of a kind pass; gives how many are marked, and dropped.
     fn pass(queue: &mut DualPi2, ecn: Ecn, count: u32) -> (u32, usize) {
         let (mut drops, mut marked) = (Drops::default(), 0);
         queue.base.next_update = u64::MAX;
@@ -365,7 +365,7 @@ mod tests {
         assert!(!marks(MILLI - 1));
         assert!(!marks(MILLI), "the first of them makes a whole with the next");
         assert!(marks(MILLI));
-        // Not more than one waits behind.
+        // At most one packet waits behind.
         assert!(!marks(2 * MILLI));
     }
 

@@ -15,15 +15,15 @@ use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
 use crate::net::ground::{Held, Waiting};
 
-/// What decides about the packets of one flow's queue.
+/// The rule that decides about the packets of one flow's queue.
 pub(crate) trait FlowControl: Clone {
-    /// That of the queue with this number, in its first state.
+    /// The control of the queue with this number, in its initial state.
     fn for_queue(&self, _number: u32) -> Self {
         self.clone()
     }
 
-    /// Whether a packet that comes stays, with so much that waits in all queues; if it does not, it is told
-    /// to `drops`.
+    /// Whether to keep a packet that arrives, with this much waiting in all queues; if not, it is added to
+    /// `drops`.
     fn admits(
         &mut self,
         _now: u64,
@@ -39,7 +39,7 @@ pub(crate) trait FlowControl: Clone {
     fn dequeue(&mut self, now: u64, queue: &mut Fifo, others: u64, drops: &mut Drops) -> Option<Held>;
 }
 
-/// What all fair queues have as settings.
+/// The settings that all fair queues have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharing {
     pub(super) packets: u32,
@@ -84,7 +84,7 @@ pub(crate) struct FairQueue<C> {
     hash_key: u64,
     /// The queue management that a new flow begins with.
     control: C,
-    /// By hash value, the number of its queue.
+    /// The number of the queue for each hash value.
     numbers: Vec<u32>,
     flows: Vec<Flow<C>>,
     /// Queues in the order of their turns: those that were empty, then the others.

@@ -101,7 +101,7 @@ mod tests {
         // Three packets of one flow, then two of another: they alternate.
         let (sent, _) = order(&FqCodelConfig::default(), &[1, 1, 1, 2, 2]);
         assert_eq!(sent, [0, 3, 1, 4, 2]);
-        // One queue for all is first in, first out.
+        // A single queue is first in, first out.
         let (sent, _) = order(&FqCodelConfig { flows: 1, ..Default::default() }, &[1, 1, 1, 2, 2]);
         assert_eq!(sent, [0, 1, 2, 3, 4]);
         // A turn of two packets.

@@ -36,7 +36,7 @@ pub struct FqPieConfig {
     pub alpha: f64,
     /// Change of a probability per update and second of growth, from 0 to 100. Default: 1.25.
     pub beta: f64,
-    /// For so long after an idle time of its queue nothing of a flow is dropped. Default: 150 ms.
+    /// After an idle time of its queue, nothing of a flow is dropped for this long. Default: 150 ms.
     pub burst: Duration,
     /// Mark ECN-capable packets instead of dropping them, as long as the probability is not above
     /// `mark_up_to`. Default: false.
@@ -62,7 +62,7 @@ impl FqPieConfig {
         let key = place.streams.key(place.component);
         let control = pie::Control::new(pie, BlockRng::new(key, 0)).of_linux();
         let control = FlowPie { packets: packets.into(), key, control };
-        // There is never a packet too many that would have to be dropped.
+        // No packet ever exceeds the limit, so none has to be dropped for that.
         Sharing { packets, flows, quantum, drop_batch: 1 }.build(place, control)
     }
 }

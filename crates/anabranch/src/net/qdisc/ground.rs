@@ -1,4 +1,4 @@
-//! What disciplines share: what each of them does, and what it is built for.
+//! What disciplines share: their interface, and the place that they are built for.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::Streams;
@@ -6,23 +6,22 @@ use anabranch_transport::units::Bytes;
 
 use crate::net::ground::{DropCause, Held, Waiting};
 
-/// Where packets wait and which of them go on, asked packet by packet. Times are in nanoseconds and never
-/// decrease.
+/// A queue discipline, which decides packet by packet. Times are in nanoseconds and never decrease.
 pub(crate) trait QueueDisc {
     /// Takes a packet that comes; those that do not stay, it or others, are told to `drops`.
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops);
 
-    /// The server is free: the packet that it takes, marked or not. None when nothing waits any more, or when
-    /// what waits may not leave before the time that `not_before` then gives.
+    /// Called when the server is free: gives the packet to send, marked or not. `None` if nothing waits, or
+    /// if what waits may not leave before the time in `not_before`.
     fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held>;
 
-    /// When to call `dequeue` again after it gave none, even if no packet arrives before. Only a shaper holds
-    /// packets back.
+    /// When to call `dequeue` again after it gave `None`, even if no packet arrives before. Only a shaper
+    /// holds packets back.
     fn not_before(&self) -> u64 {
         u64::MAX
     }
 
-    /// Everything that waits is taken out, as the link goes down; what is dropped meanwhile is told to
+    /// Takes out everything that waits, as the link goes down; packets dropped in doing so are added to
     /// `drops`.
     fn flush(&mut self, now: u64, drops: &mut Drops) -> Vec<Held> {
         std::iter::from_fn(|| self.dequeue(now, drops)).collect()
@@ -45,13 +44,13 @@ impl Drops {
         self.0.push((packet, DropCause::Aqm));
     }
 
-    /// There is no room for this packet.
+    /// Drops a packet for which there is no room.
     pub(crate) fn overflow(&mut self, packet: Held) {
         self.0.push((packet, DropCause::QueueFull));
     }
 }
 
-/// What a discipline is built for.
+/// The place that a discipline is built for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// Names the queue's settings in messages.

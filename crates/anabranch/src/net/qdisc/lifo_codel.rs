@@ -95,7 +95,7 @@ impl LifoCodelConfig {
 pub(crate) struct LifoCodel {
     packets: u64,
     drop_bottom: bool,
-    /// After so long a busy time, in nanoseconds, the newest packet leaves first; none if it always does.
+    /// After a busy time this long, in nanoseconds, the newest packet leaves first; `None` if it always does.
     adapts_after: Option<u64>,
     /// Since when packets have waited without a break.
     busy_since: u64,
@@ -134,14 +134,14 @@ impl QueueDisc for LifoCodel {
     }
 }
 
-/// Which packets of one stack are dropped.
+/// The rule that chooses which packets of one stack are dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LifoControl {
     rule: LifoRule,
     codel: Control,
     /// The last waiting time, in nanoseconds.
     delta: Option<u64>,
-    /// How many times in a row the waiting time has grown.
+    /// How many consecutive times the waiting time has grown.
     k: u64,
     /// Number, sum and maximum of the waiting times since k was 0.
     n: u64,
@@ -219,7 +219,7 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// Which of 20 packets that came a millisecond apart are dropped when one is taken each millisecond from
+    /// The dropped packets among 20 that came a millisecond apart, when one is taken each millisecond from
     /// 200 ms on, top first: their waiting times grow by 2 ms each time.
     fn dropped(config: &LifoCodelConfig) -> Vec<u32> {
         let mut stack = config.build(place()).unwrap();

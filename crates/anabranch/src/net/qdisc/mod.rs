@@ -190,7 +190,7 @@ impl QueueConfig {
         }
     }
 
-    /// Whether a link has to serve it packet by packet.
+    /// Whether a link has to simulate each departure for it.
     pub(crate) fn needs_departures(&self) -> bool {
         !matches!(self, Self::DropTail(config) if !config.measure)
     }

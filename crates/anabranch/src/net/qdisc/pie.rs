@@ -36,7 +36,7 @@ pub struct PieConfig {
     pub alpha: f64,
     /// Change of the probability per update and second of growth, from 0 to 100. Default: 1.25.
     pub beta: f64,
-    /// For so long after an idle time nothing is dropped. Default: 150 ms.
+    /// After an idle time, nothing is dropped for this long. Default: 150 ms.
     pub burst: Duration,
     /// Mark ECN-capable packets instead of dropping them, as long as the probability is not above
     /// `mark_up_to`. Default: false.
@@ -172,19 +172,18 @@ impl<R: Draw> Control<R> {
         }
     }
 
-    /// The same as Linux has it: two packets that wait are no longer spared (`pie_drop_early`), and the
-    /// probability grows beyond 1, of which it has to come back before anything stays
-    /// (`pie_calculate_probability`).
+    /// The variant of Linux: two waiting packets are not spared (`pie_drop_early`), and the probability may
+    /// grow beyond 1, and has to fall below it again before any packet stays (`pie_calculate_probability`).
     pub(super) fn of_linux(self) -> Self {
         Self { spared_bytes: SPARED_BYTES - 1, overflow: LINUX_OVERFLOW, ..self }
     }
 
-    /// The same with other draws.
+    /// The same control with other random numbers.
     pub(super) fn with_rng(&self, rng: R) -> Self {
         Self { config: self.config.clone(), rng, ..*self }
     }
 
-    /// Whether a packet that comes to a queue stays; if it does not, as that is full or by chance, it is told
+    /// Whether to keep a packet that comes to a queue; if not, because it is full or by chance, it is added
     /// to `drops`.
     pub(super) fn admits(
         &mut self,
@@ -196,7 +195,7 @@ impl<R: Draw> Control<R> {
     ) -> bool {
         self.update_until(now, queue.bytes());
         if is_full {
-            // Such a drop starts the accumulation anew.
+            // A drop starts the accumulation again.
             self.accumulated = 0.0;
             drops.overflow(*packet);
             return false;
@@ -216,7 +215,7 @@ impl<R: Draw> Control<R> {
         Some(packet)
     }
 
-    /// A packet has left after so many nanoseconds, and so many bytes wait.
+    /// Handles the departure of a packet after this many nanoseconds, with this many bytes waiting.
     fn has_left(&mut self, waited: u64, bytes: u64) {
         self.delay = if bytes == 0 { 0.0 } else { waited as f64 / 1e9 };
     }
@@ -248,7 +247,7 @@ impl<R: Draw> Control<R> {
         is_dropped
     }
 
-    /// The updates up to `now`, with so many bytes that have waited since the last packet came or left.
+    /// Makes the updates up to `now`, with the bytes that have waited since the last packet came or left.
     fn update_until(&mut self, now: u64, bytes: u64) {
         while self.next_update <= now {
             if self.is_at_rest() {
@@ -264,7 +263,7 @@ impl<R: Draw> Control<R> {
         }
     }
 
-    /// Whether updates change nothing.
+    /// Whether updates would change nothing.
     fn is_at_rest(&self) -> bool {
         self.probability == 0.0
             && self.delay == 0.0
@@ -308,7 +307,7 @@ impl<R: Draw> Control<R> {
 /// Linux counts 2^-56 in 64 bits, and only what exceeds them becomes 1.
 const LINUX_OVERFLOW: f64 = 256.0;
 
-/// What the probability cannot be told from 0 below; Linux counts in 2^-56.
+/// A smaller probability counts as 0; Linux counts in 2^-56.
 const LEAST_PROBABILITY: f64 = 1.0 / (1_u64 << 56) as f64;
 
 /// RFC 8033 section 4.2: by what a change is divided at this probability.
@@ -326,7 +325,7 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// RFC 8033 section 4.2 bounds the probability by 1; Linux does not, and an overflow of its 64 bits gives
+    /// RFC 8033 section 4.2 limits the probability to 1; Linux does not, and an overflow of its 64 bits gives
     /// 1.
     #[test]
     fn only_linux_lets_the_probability_grow_beyond_one() {
@@ -354,7 +353,7 @@ mod tests {
         let first = 0.025_625 / 2048.0;
         assert!((control.probability - first).abs() < 1e-15);
         control.update(9_000);
-        // No growth any more, and the probability is from 0.00001 to 0.0001.
+        // There is no growth any more, and the probability is from 0.00001 to 0.0001.
         assert!((control.probability - first - 0.000_625 / 128.0).abs() < 1e-15);
         assert_eq!(control.burst_left, 120 * MILLI);
         control.probability = 0.5;

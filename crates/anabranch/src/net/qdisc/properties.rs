@@ -1,4 +1,4 @@
-//! What holds for every discipline of the table, with any settings, arrivals and departures.
+//! Properties of every discipline of the table, with any settings, arrivals and departures.
 //!
 //! Responses to constant overload against their formulas are tests of the disciplines themselves: the times
 //! of drops in `codel.rs`, the probability in `pie.rs`, that of BLUE in `cobalt.rs`, the shares of turns in
@@ -16,7 +16,7 @@ use super::testing::{packet, place};
 use super::{Discipline, QueueConfig};
 use crate::net::ground::{Held, Waiting};
 
-/// What happens next, after so many nanoseconds.
+/// The next event, after this many nanoseconds.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Arrival { after: u64, flow: u32, size: u32 },
@@ -105,7 +105,7 @@ fn configs() -> impl Strategy<Value = QueueConfig> {
     })
 }
 
-/// Whether its own kind or its child's is that of a stack.
+/// Whether the discipline or its child is a stack.
 fn is_stack(config: &QueueConfig) -> bool {
     serde_json::to_string(config).unwrap().contains("lifo")
 }
@@ -127,7 +127,7 @@ fn limits(settings: &Value) -> (u64, u64) {
 #[derive(Default)]
 struct Model {
     waiting: BTreeMap<u32, Held>,
-    /// By flow, the newest packet that has left.
+    /// For each flow, the newest packet that has left.
     newest: BTreeMap<u32, u32>,
     sent: u64,
     dropped: u64,

@@ -95,7 +95,7 @@ pub(crate) struct Red {
     max_p: f64,
     /// Packets above the threshold since the last drop or mark.
     since_last: u64,
-    /// From when on nothing has waited.
+    /// Since when nothing has waited.
     empty_since: Option<u64>,
     last_departure: u64,
     /// Time from one departure to the next without a pause, in nanoseconds.
@@ -134,7 +134,7 @@ impl Red {
             } else if self.mean < min_threshold + 0.4 * span && self.max_p >= LEAST_MAX_P {
                 self.max_p *= DECREASE;
             } else {
-                // Nothing has changed for the updates that are left.
+                // Nothing has changed for the remaining updates.
                 let left = now.saturating_sub(self.next_adaptation);
                 self.next_adaptation += left / ADAPTATION * ADAPTATION;
             }
@@ -156,8 +156,7 @@ impl Red {
         }
     }
 
-    /// Whether the packet that arrives is to be dropped or marked; drops are spread evenly (section 7, method
-    /// 2).
+    /// Whether to drop or mark the arriving packet; drops are spread evenly (section 7, method 2).
     fn chooses(&mut self, base: f64) -> bool {
         if base == 0.0 {
             self.since_last = 0;

@@ -69,7 +69,7 @@ impl SfqConfig {
 pub(crate) struct Sfq {
     config: SfqConfig,
     key: u64,
-    /// How many times the hash has changed.
+    /// How often the hash has changed.
     epoch: u64,
     turns: Turns,
 }
@@ -94,7 +94,7 @@ impl Sfq {
         }
     }
 
-    /// Whether a queue is in use, or may be.
+    /// Whether a queue is in use, or can be opened.
     fn is_open(&mut self, number: u32) -> bool {
         self.turns.queue(number).packets.len() > 0 || self.turns.active() < self.config.flows as usize
     }
@@ -218,7 +218,7 @@ mod tests {
         let count = together.iter().filter(|&&is| is).count();
         assert!((8..=32).contains(&count), "{count}");
         assert!(drops.0.is_empty());
-        // What waits at a change is sent in order by the new hash.
+        // Packets that wait at a change are sent in order by the new hash.
         for slot in 0..9 {
             queue.enqueue(40_900_000_000, packet(slot, 0, 7), &mut drops);
         }

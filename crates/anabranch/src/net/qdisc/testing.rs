@@ -1,4 +1,4 @@
-//! What tests of disciplines share.
+//! Helpers for the tests of disciplines.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::Streams;
@@ -15,8 +15,8 @@ pub(super) fn packet(slot: u32, arrived: u64, flow: u32) -> Held {
     Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, hosts: [0; 2], found_units: 0, is_marked: false }
 }
 
-/// So many packets come at each departure, and one leaves, up to `until`. Times and causes of what is
-/// dropped, and how many of those that leave are marked.
+/// Enqueues this many packets at each departure, up to `until`. Gives times and causes of the drops, and how
+/// many of the packets that leave are marked.
 pub(super) fn overload(
     queue: &mut impl QueueDisc,
     departure: u64,

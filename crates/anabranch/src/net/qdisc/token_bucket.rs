@@ -115,7 +115,7 @@ pub(crate) struct TokenBucket {
     head_ready: u64,
 }
 
-/// Tokens, in the units of a link's work: a rate of R bit/s gives R of them in a nanosecond.
+/// A bucket of tokens in the units of a link's work: a rate of R bit/s adds R of them in a nanosecond.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: u64,
@@ -138,7 +138,7 @@ impl Bucket {
         self.at = now;
     }
 
-    /// When there are so many.
+    /// When there are this many tokens.
     fn ready(&self, tokens: u64) -> u64 {
         self.at.saturating_add(tokens.saturating_sub(self.tokens).div_ceil(self.rate))
     }
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::net::qdisc::HeadDropConfig;
 
-    /// When packets that come at once leave, if the link is always free.
+    /// The departures of packets that come at the same time, if the link is always free.
     fn departures(config: &TokenBucketConfig, packets: u32) -> Vec<u64> {
         let mut queue = config.build(place()).unwrap();
         let mut drops = Drops::default();

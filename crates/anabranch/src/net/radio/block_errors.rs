@@ -30,13 +30,13 @@ pub(crate) fn effective_snr(snr: f64, gains: &[f64]) -> f64 {
     libm::exp2(bits / gains.len() as f64) - 1.0
 }
 
-/// The bit error rate after the code so many dB above the profile's threshold.
+/// The bit error rate after the code this many dB above the profile's threshold.
 pub(crate) fn bit_error_rate(above_threshold_db: f64) -> f64 {
     let x = AT_THRESHOLD * libm::pow(10.0, above_threshold_db / 20.0);
     0.5 * libm::erfc(x / std::f64::consts::SQRT_2)
 }
 
-/// The error rate of blocks with so many bits.
+/// The error rate of blocks with this many bits.
 pub(crate) fn block_error_rate(above_threshold_db: f64, bits: u32) -> f64 {
     -libm::expm1(f64::from(bits) * libm::log1p(-bit_error_rate(above_threshold_db)))
 }

@@ -1,4 +1,4 @@
-//! The queue of one direction of a radio link, with any discipline, and what is measured of it.
+//! The queue of one direction of a radio link, with any discipline, and its measurements.
 
 use anabranch_transport::report::Report;
 use anabranch_transport::time::Time;
@@ -56,8 +56,8 @@ impl Buffer {
         })
     }
 
-    /// Takes a packet that comes while so many bytes are being sent, or releases it with its fate. Whether
-    /// there are more packets now.
+    /// Takes a packet that comes while `serving` bytes are being sent, or releases it with its fate. Gives
+    /// whether there are more packets now.
     pub(super) fn accept(&mut self, mut packet: Held, serving: u64, releases: &mut Vec<Release>) -> bool {
         let now = packet.arrived;
         let before = self.go_to(now);

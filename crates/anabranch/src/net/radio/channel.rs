@@ -10,7 +10,7 @@ use super::fading::Fading;
 /// Points in a period of the largest Doppler shift.
 const POINTS_PER_PERIOD: f64 = 64.0;
 
-/// Nothing gets through below; keeps logarithms finite.
+/// The least SNR, which keeps logarithms finite; nothing is received at it.
 const LEAST_SNR: f64 = 1e-6;
 
 /// The state of a channel at one time.

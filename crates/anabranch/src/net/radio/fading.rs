@@ -28,9 +28,9 @@ const RAYS: u32 = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DopplerSpectrum {
-    /// Of a moving station.
+    /// The spectrum of a moving station.
     Jakes,
-    /// Of fixed stations, between which things move.
+    /// The spectrum of fixed stations with things moving between them.
     #[default]
     Rounded,
 }
@@ -163,7 +163,7 @@ type Complex = (f64, f64);
 pub(crate) struct Fading {
     taps: Vec<Tap>,
     doppler_hz: f64,
-    /// How each tap's phase is turned on each carrier, one tap after the other; empty if carriers are alike.
+    /// The phase rotation of each tap on each carrier, one tap after the other; empty if carriers are alike.
     turns: Vec<Complex>,
 }
 
@@ -183,7 +183,7 @@ struct Scattered {
 #[derive(Clone, Copy, Debug)]
 struct Ray {
     doppler_hz: f64,
-    /// In turns.
+    /// The phase as a fraction of a turn.
     phase: f64,
 }
 

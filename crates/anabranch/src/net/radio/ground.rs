@@ -1,4 +1,4 @@
-//! What radios share: what they are told of the link that they serve, and the check of a number.
+//! What radios share: the description of the link that they serve, and the check of a number.
 
 use anabranch_transport::rng::Streams;
 

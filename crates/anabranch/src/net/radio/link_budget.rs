@@ -81,7 +81,7 @@ impl LinkBudgetConfig {
         Ok(ANCHOR_SNR_DB + more_signal - more_loss - more_noise)
     }
 
-    /// How long light takes, in nanoseconds.
+    /// The propagation delay in nanoseconds.
     pub(crate) fn propagation_nanos(&self) -> u64 {
         const KM_PER_S: f64 = 299_792.458;
         (self.distance_km / KM_PER_S * 1e9).round() as u64

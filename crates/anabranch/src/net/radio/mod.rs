@@ -1,4 +1,4 @@
-//! Radio links: reusable parts, and what is built of them.
+//! Radio links: reusable parts, and the radios built from them.
 //!
 //! Parts: `ofdm` (symbols, carriers), `modulation` (burst profiles and how one is chosen), `fading` (how the
 //! channel's gain varies), `link_budget` (power and distance), `channel` (the SNR over time), `block_errors`
@@ -60,7 +60,7 @@ impl RadioConfig {
         }
     }
 
-    /// The name of what it shares with other links; none where it is the link's own.
+    /// The name of what it shares with other links; `None` if the link shares nothing.
     pub(crate) fn shared_name(&self) -> Option<&str> {
         match self {
             Self::Lte(_) => None,

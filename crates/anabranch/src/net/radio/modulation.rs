@@ -105,7 +105,7 @@ pub enum ModulationConfig {
 pub struct AdaptiveConfig {
     /// A profile is left when the SNR is less than this above its threshold, from 0 to 30 dB; default 2.
     pub margin_db: f64,
-    /// A faster one is taken when the SNR is so much higher still, from 0 to 30 dB; default 2.
+    /// A faster profile is taken only when the SNR is higher by this much, from 0 to 30 dB; default 2.
     pub hysteresis_db: f64,
     /// Time between two reports, and from a report to the profile that it asks for; default "20 ms".
     pub reaction_delay: Duration,
@@ -121,7 +121,7 @@ impl Default for AdaptiveConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FixedConfig {
-    /// Which.
+    /// The profile.
     pub profile: BurstProfile,
 }
 
@@ -173,7 +173,7 @@ impl Selector {
 pub(crate) struct Adaptive {
     config: AdaptiveConfig,
     thresholds_db: [f64; BurstProfile::COUNT],
-    /// None before the first report.
+    /// `None` before the first report.
     profile: Option<usize>,
     /// The time of the first report that has not been followed, in nanoseconds.
     next_report: u64,

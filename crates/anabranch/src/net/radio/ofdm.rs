@@ -44,7 +44,7 @@ impl JsonSchema for CyclicPrefix {
         "CyclicPrefix".into()
     }
 
-    /// Its words are no words that `anabranch list` should show as models.
+    /// `anabranch list` should not show its values as models.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
@@ -85,19 +85,19 @@ impl Ofdm {
         self.sampling_hz as f64 / POINTS as f64
     }
 
-    /// Whole symbols that fit into so many nanoseconds.
+    /// The whole symbols that fit into this many nanoseconds.
     pub(crate) fn symbols_in(self, nanos: u64) -> u64 {
         let samples = u128::from(nanos) * u128::from(self.sampling_hz) / NANOS_PER_SEC;
         (samples / u128::from(self.symbol_samples)) as u64
     }
 
-    /// How long so many symbols take, in nanoseconds, rounded up.
+    /// How long this many symbols take, in nanoseconds, rounded up.
     pub(crate) fn nanos(self, symbols: u64) -> u64 {
         let samples = u128::from(symbols) * u128::from(self.symbol_samples);
         (samples * NANOS_PER_SEC).div_ceil(u128::from(self.sampling_hz)) as u64
     }
 
-    /// Bits per second of an endless burst with so many bytes in a symbol.
+    /// Bits per second of an endless burst with this many bytes in a symbol.
     #[cfg(test)]
     fn raw_rate(self, bytes_per_symbol: u32) -> f64 {
         f64::from(bytes_per_symbol) * 8.0 * self.sampling_hz as f64 / self.symbol_samples as f64

@@ -82,7 +82,7 @@ impl Levels {
         cells: &[IndexMap<String, Value>],
     ) -> Result<(Self, Vec<Option<u32>>), ScenarioError> {
         let mut levels = Self::without_values(name, axis);
-        // Those that a design lists: what they are must not depend on which of them its points have.
+        // Take all values that a design lists: their kind must not depend on which of them its points have.
         levels.values.clone_from(&axis.values);
         let mut seen: BTreeMap<String, u32> =
             axis.values.iter().zip(0..).map(|(value, position)| (value.to_string(), position)).collect();

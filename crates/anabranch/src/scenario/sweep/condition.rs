@@ -26,7 +26,7 @@ enum Node {
     Number(f64),
     /// All (`true`) or any of them.
     Several(bool, Vec<Node>),
-    /// The first and what is done with the others.
+    /// The first term, and the operations with the others.
     Terms(Box<Node>, Vec<(Operation, Node)>),
     Text(String),
 }
@@ -168,7 +168,7 @@ impl Comparison {
     }
 }
 
-/// Whether numbers are the same but for rounding: 3 times 0.1 s is 0.3 s, though not in binary fractions.
+/// Whether numbers are equal except for rounding: 3 times 0.1 s is 0.3 s, though not in binary fractions.
 fn are_equal(left: f64, right: f64) -> bool {
     // Exactly equal infinities have no difference.
     #[allow(clippy::float_cmp, reason = "the exact case beside the rounded one")]
@@ -176,7 +176,7 @@ fn are_equal(left: f64, right: f64) -> bool {
     is_same || (left - right).abs() < ROUNDING * left.abs().max(right.abs())
 }
 
-/// As many digits as values of ranges have.
+/// The relative rounding error of values of ranges.
 const ROUNDING: f64 = 1e-12;
 
 struct Parser<'a> {
@@ -391,7 +391,7 @@ impl<'a> Parser<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Where the next part begins.
+    /// The start of the next part.
     fn start(&mut self) -> usize {
         self.skip_spaces();
         self.at

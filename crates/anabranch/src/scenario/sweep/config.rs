@@ -1,4 +1,4 @@
-//! What `[sweep]` may say.
+//! The contents of `[sweep]`.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -31,7 +31,7 @@ pub struct Config {
     /// exist. Quantities are in base units: s, bit/s, B, shares.
     #[serde(rename = "where", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
-    /// Instead of every combination: so many points, spread over the axes' ranges.
+    /// Instead of every combination, a number of points spread over the axes' ranges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub design: Option<Design>,
     /// The axes, by name; the last one varies fastest.
@@ -79,7 +79,7 @@ pub struct StudyConfig {
     /// Conditions on the axes' values: cells for which one is false do not exist.
     #[serde(rename = "where", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
-    /// Instead of every combination: so many points, spread over the axes' ranges.
+    /// Instead of every combination, a number of points spread over the axes' ranges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub design: Option<Design>,
     /// The axes, by name; the last one varies fastest. Default: none, which is one cell.
@@ -198,8 +198,8 @@ fn default_seed() -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DesignKind {
-    /// Latin hypercube (McKay, Beckman and Conover 1979): each of so many equal parts of each axis has one
-    /// point.
+    /// Latin hypercube (McKay, Beckman and Conover 1979): each axis is cut into as many equal parts as there
+    /// are points, and each part has one point.
     LatinHypercube,
     /// Sobol' sequence (Sobol' 1967) with Owen's scrambling.
     Sobol,

@@ -31,7 +31,7 @@ pub struct Sweep {
     /// The first cell of each part.
     starts: Vec<u64>,
     columns: Vec<AxisColumn>,
-    /// For each axis of each part: which column it is, and where each of its values is there.
+    /// For each axis of each part: its column, and the index of each of its values there.
     places: Vec<Vec<(usize, Vec<usize>)>>,
 }
 
@@ -86,7 +86,7 @@ impl Sweep {
         Ok(Self { config, parts, starts, columns, places })
     }
 
-    /// What the scenario file says.
+    /// The sweep as the scenario file has it.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -302,7 +302,7 @@ fn columns(parts: &[Part]) -> (Vec<AxisColumn>, Places) {
     (columns.collect(), places)
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters.
+/// Whether a name matches a pattern in which `*` stands for any characters.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().expect("a split has a part");

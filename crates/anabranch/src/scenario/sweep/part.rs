@@ -16,9 +16,9 @@ use crate::scenario::{ScenarioError, edit};
 pub struct Part {
     /// The sub-study's name; `main` for the sweep's own cells.
     pub name: String,
-    /// How often each cell is run, unless there is `until`.
+    /// How often each cell is run, unless `until` is given.
     pub replications: u64,
-    /// When a cell has been run often enough.
+    /// The rule by which a cell has been run often enough.
     pub until: Option<Until>,
     /// The design that its points come from.
     pub design: Option<Design>,
@@ -44,7 +44,7 @@ struct Dimension {
     len: u64,
 }
 
-/// What a sweep and a sub-study have in common.
+/// What a sweep and a sub-study share.
 #[derive(Clone, Copy)]
 pub(super) struct Definition<'a> {
     /// The key of the table.
@@ -79,7 +79,7 @@ impl<'a> Definition<'a> {
         }
     }
 
-    /// How often its cells are run is said by the sweep where it is not said here.
+    /// The definition of a sub-study; it runs its cells as often as the sweep's unless it says otherwise.
     pub(super) fn of_study(key: &'a str, name: &'a str, study: &'a StudyConfig, config: &'a Config) -> Self {
         let inherits = study.replications.is_none();
         Self {
@@ -104,7 +104,7 @@ impl<'a> Definition<'a> {
             && self.design.is_none())
     }
 
-    /// Whether its numbers are possible.
+    /// Checks that its numbers are possible.
     pub(super) fn check_numbers(&self) -> Result<(), ScenarioError> {
         if self.replications == 0 {
             return self.error("replications", "0 is too few; use 1 or more");
@@ -151,7 +151,7 @@ impl<'a> Definition<'a> {
         Ok(())
     }
 
-    /// Whether axes and conditions leave Saltelli's design possible.
+    /// Checks that axes and conditions allow Saltelli's design.
     fn check_saltelli(&self, design: &Design) -> Result<(), ScenarioError> {
         let axes = self.axes.len() as u64;
         if axes < 2 {
@@ -175,8 +175,8 @@ impl<'a> Definition<'a> {
         Ok(())
     }
 
-    /// Whether every cell has the values of all its axes: of two that set one path only the later would
-    /// count.
+    /// Checks that every cell has the values of all its axes: if two set the same path, only the later one
+    /// would count.
     fn check_settings(&self) -> Result<(), ScenarioError> {
         let mut setters = BTreeMap::new();
         for (name, axis) in self.axes.iter().filter(|_| self.cells.is_empty()) {
@@ -281,8 +281,8 @@ impl Part {
         Ok(())
     }
 
-    /// For every value of every axis, a cell that has it: axis, position, cell. Of combinations, the others
-    /// have their first values.
+    /// For every value of every axis, a cell that has it: axis, position, cell. In combinations, the other
+    /// axes have their first values.
     pub(crate) fn representatives(&self) -> Vec<(usize, usize, u64)> {
         match &self.cells {
             Cells::Product(dimensions, None) | Cells::Open(dimensions) => {
@@ -367,7 +367,7 @@ impl Part {
     }
 }
 
-/// Every combination of the axes, or what stands for it before a design has points.
+/// Every combination of the axes; for a design without points, placeholders.
 fn product(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells, Vec<u64>), ScenarioError> {
     let is_open = definition.design.is_some();
     let mut axes = Vec::with_capacity(definition.axes.len());
@@ -485,7 +485,8 @@ fn list(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells, Vec<u64>), S
     Ok((axes, Cells::List(cells), Vec::new()))
 }
 
-/// Whether points are what Saltelli's design makes of its base points, in the order of `Part::point_cells`.
+/// Checks that points are those that Saltelli's design makes of its base points, in the order of
+/// `Part::point_cells`.
 fn check_points(
     definition: &Definition<'_>,
     design: &Design,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::config::{Level, LogRange, Range};
 
-/// What values between two ends look like.
+/// The spacing of values between two ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     Whole,
@@ -72,14 +72,14 @@ impl Scale {
             return Err(format!("step: `{}` leads nowhere; use more than 0", shown(step)));
         }
         let steps = (self.high - self.low) / size;
-        // Within rounding, the last one is `to`.
+        // Except for rounding, the last value is `to`.
         let last = (steps + 1e-9 * steps.max(1.0)).floor();
         if last >= MOST_VALUES as f64 {
             return Err(format!("step: more than {MOST_VALUES} values; use a longer one"));
         }
         let number = |index: u64| {
             let number = self.low + index as f64 * size;
-            // What is left of zero is rounding, and so is what lies beyond `to`.
+            // A remainder near zero is rounding, and so is a value slightly beyond `to`.
             if number.abs() <= 1e-9 * size { 0.0 } else { number.min(self.high) }
         };
         Ok((0..=last as u64).map(|index| self.value(number(index))).collect())
@@ -146,7 +146,7 @@ impl Scale {
             return self.low * libm::exp(share * libm::log(self.high / self.low));
         }
         let number = self.low + share * (self.high - self.low);
-        // What is left of zero is rounding.
+        // A remainder near zero is rounding.
         if number.abs() <= 1e-12 * (self.high - self.low) { 0.0 } else { number }
     }
 
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(range("from = 3\nto = 3\ncount = 1"), texts(&["3"]));
         assert_eq!(range("from = -0.3\nto = 0.3\nstep = 0.1").unwrap()[3], "0.0");
         assert_eq!(range("from = -0.3\nto = 0.3\ncount = 7").unwrap()[3], "0.0");
-        // Not beyond `to`, which it meets within rounding.
+        // Not beyond `to`, which it reaches within rounding.
         assert_eq!(range("from = 0.0\nto = 1.0\nstep = 0.33333333335").unwrap()[3], "1.0");
         let ms = texts(&[r#""10 ms""#, r#""20 ms""#, r#""30 ms""#]);
         assert_eq!(range("from = '10 ms'\nto = '0.03 s'\nstep = '0.01 s'"), ms);

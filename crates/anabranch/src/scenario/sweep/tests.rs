@@ -1,4 +1,4 @@
-//! What a sweep's cells are, and what is wrong with one that has none.
+//! The cells of sweeps, and the errors for sweeps without cells.
 
 use std::fmt::Write as _;
 
@@ -58,7 +58,7 @@ fn values_are_numbers_in_base_units() {
         numbers("axes.a = { set = 'x', values = ['off', '1 s'] }"),
         [text("off".into()), text("1 s".into())]
     );
-    // Across sub-studies: what is a number in one of them and text in another is text.
+    // Across sub-studies, an axis with numbers in one and text in another has text.
     let text = "axes.a = { set = 'x', values = ['1 s'] }\nstudies.s.axes.a = { set = 'x', values = ['off'] }";
     assert_eq!(keys(&sweep(text)), ["a1 s", "aoff"]);
 }
@@ -137,7 +137,7 @@ fn conditions_exclude_cells() {
         with("['a > 0', 'a > d']").unwrap_err(),
         "sweep.where.1: `a > d`, character 5: `d` is not an axis; there are `a`, `b`, `c`; text stands in quotes"
     );
-    // One that names an axis that a cell lacks is not about that cell.
+    // A condition that names an axis that a cell lacks does not apply to that cell.
     let listed =
         format!("where = ['a > 1 s']\n{LISTED}\ncells = [{{ a = '1 s' }}, {{ a = '2 s' }}, {{ c = 'on' }}]");
     assert_eq!(keys(&sweep(&listed)), ["a2", "con"]);
@@ -200,7 +200,7 @@ fn a_design_gets_its_points() {
     let full = open.with_points("main", &points).unwrap();
     assert_eq!(keys(&full), ["a0 b1 coff d0", "a0.25 b10 coff d0", "a1 b100 con d3"]);
     assert!(!full.parts()[0].is_open());
-    // As TOML it is the same.
+    // Its TOML text describes the same sweep.
     let text = toml::to_string(full.config()).unwrap();
     assert_eq!(keys(&sweep(&text)), keys(&full));
     assert_eq!(full.with_points("main", &points[..1]).unwrap().cell_count(), 1);
@@ -232,7 +232,7 @@ fn the_points_of_saltelli_know_their_cells() {
     let full = open.with_points("main", &points).unwrap();
     assert_eq!(keys(&full), ["a0.25 boff", "a0.5 boff", "a0.25 bon", "a0.5 bon", "a0.75 bon"]);
     assert_eq!(full.parts()[0].point_cells(), [0, 1, 2, 3, 3, 4, 3, 4]);
-    // As TOML it is the same.
+    // Its TOML text describes the same sweep.
     let text = toml::to_string(full.config()).unwrap();
     let again = sweep(&text);
     assert_eq!((keys(&again), again.parts()[0].point_cells()), (keys(&full), full.parts()[0].point_cells()));

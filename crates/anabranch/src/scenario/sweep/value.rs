@@ -15,7 +15,7 @@ pub enum AxisValue {
     Text(String),
 }
 
-/// What all values of an axis are.
+/// The kind of all values of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Flag,
@@ -62,8 +62,8 @@ pub(super) fn base_number(text: &str) -> Option<f64> {
     NUMBERS.iter().find_map(|number| number(text))
 }
 
-/// What an axis's values are: numbers where all are numbers or quantities of one kind, truth values where all
-/// are, text otherwise. Each is given as the scenario writes it and as what it is, if it has a value.
+/// The values of an axis: numbers if all are numbers or quantities of one kind, truth values if all are, text
+/// otherwise. Each has its text in the scenario and, if it has one, its value.
 pub(super) fn axis_values(labels: &[String], flags: &[Option<bool>]) -> Vec<AxisValue> {
     if let Some(flags) = flags.iter().copied().collect::<Option<Vec<_>>>()
         && !flags.is_empty()

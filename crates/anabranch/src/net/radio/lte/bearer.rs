@@ -30,13 +30,13 @@ struct Lane {
     request_wait: Duration,
     grant_delay: Duration,
     requests: Rng,
-    /// For each waiting packet when it may be sent, in order.
+    /// For each waiting packet, in order, when it may be sent.
     grants: VecDeque<u64>,
     last_grant: u64,
     /// When the server is free, and the bytes that it sends until then.
     free_at: u64,
     serving: u64,
-    /// From the end of a transmission to the packet's departure.
+    /// The delay from the end of a transmission to the packet's departure.
     delay: u64,
     harq: Harq,
     /// When the last packet departed.
@@ -82,7 +82,7 @@ struct Block {
 const SUBFRAME: u64 = 1_000_000;
 const HARQ_ROUND_TRIP: u64 = 8 * SUBFRAME;
 
-/// What an operator's base station or a phone buffers for a user.
+/// The buffer that an operator's base station or a phone has for a user.
 const DEFAULT_PACKETS: u32 = 1_500;
 
 impl Bearer {
@@ -176,7 +176,7 @@ impl Lane {
         if self.buffer.accept(packet, serving, releases) {
             let reported =
                 Time::from_nanos(now) + self.requests.duration_between(Duration::ZERO, self.request_wait);
-            // No report and no grant overtakes another.
+            // Reports and grants keep their order.
             self.last_grant = self.last_grant.max((reported + self.grant_delay).as_nanos());
             self.grants.push_back(self.last_grant);
             self.advance(now, releases);
@@ -242,7 +242,7 @@ impl Harq {
         })
     }
 
-    /// When what is sent from `start` to `end` has arrived, and whether a part of it is lost. `sends` says
+    /// When data sent from `start` to `end` has arrived, and whether a part of it is lost. `sends` tells
     /// whether anything is sent between two times.
     fn arrival(&mut self, start: u64, end: u64, mut sends: impl FnMut(u64, u64) -> bool) -> (u64, bool) {
         if end == u64::MAX {
@@ -314,7 +314,7 @@ impl Harq {
 /// Above it retransmissions would not end in reasonable time.
 const MOST_ERROR: f64 = 0.99;
 
-/// What a link can send over time, always up: another link state is not allowed with a radio.
+/// The capacity of a link that is always up, as other states are not allowed with a radio.
 fn capacity(rate: &RateConfig, key: &str) -> Result<Capacity, String> {
     let rate = rate.timeline(key)?;
     if rate.is_constant() {

@@ -20,7 +20,7 @@ use crate::schedule::Schedule;
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     phy: Phy,
-    /// The link that came first, which the others repeat in what is the channel's.
+    /// The first link, whose settings of the channel the others repeat.
     first_link: String,
     first: WifiConfig,
     /// The directions of its links: link after link, forward first.
@@ -28,15 +28,15 @@ pub(crate) struct Cell {
     access: Access,
 }
 
-/// Who sends next.
+/// The rule that decides who sends next.
 #[derive(Clone, Debug)]
 enum Access {
     Contention(Contention),
     /// Frames are sent in the order in which their packets came, whichever end they came to, each after the
     /// idle time and a backoff.
     Turns {
-        /// For each packet that has come its lane, in order; a lane's first ones are given up for packets
-        /// that a discipline has dropped.
+        /// For each packet that has come, in order, its lane; the first entries of a lane are used up by
+        /// packets that a discipline has dropped.
         turns: VecDeque<u32>,
         /// When the channel is free, in nanoseconds.
         free_at: u64,
@@ -113,7 +113,7 @@ impl Cell {
         Ok(())
     }
 
-    /// Its links.
+    /// The number of its links.
     pub(crate) fn len(&self) -> usize {
         self.lanes.len() / 2
     }
@@ -151,7 +151,7 @@ impl Cell {
         })
     }
 
-    /// The channel is free, or somebody's counter is 0.
+    /// Handles the channel becoming free, or a counter reaching 0.
     pub(crate) fn handle_event(&mut self, now: u64, releases: &mut Vec<Release>) {
         match &mut self.access {
             Access::Contention(contention) => contention.advance(now, self.phy, &mut self.lanes, releases),

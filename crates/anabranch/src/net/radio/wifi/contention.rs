@@ -25,7 +25,7 @@ pub(super) struct Contention {
     stations: Vec<Station>,
     /// Idle slots so far, up to `idle_from`.
     slots: u64,
-    /// From when on idle slots are counted, in nanoseconds: the end of the idle time after the last
+    /// The time from which idle slots are counted, in nanoseconds: the end of the idle time after the last
     /// transmission.
     idle_from: u64,
     transmissions: Vec<Transmission>,
@@ -46,14 +46,14 @@ struct Station {
 enum Traffic {
     /// A node of the scenario: directions of links, served in turn.
     Node { name: String, lanes: Vec<usize>, turn: usize, frame: Option<(usize, Held)> },
-    /// A station beside those.
+    /// A background station.
     Background(Background),
 }
 
 #[derive(Clone, Debug)]
 struct Background {
     bytes: u32,
-    /// In bit/s.
+    /// The rate in bit/s.
     rate: u64,
     /// Mean time between packets in nanoseconds; none for a station that always has one.
     mean_gap: Option<f64>,
@@ -155,7 +155,7 @@ impl Contention {
         }
     }
 
-    /// When somebody sends or a background packet comes, if packets of a scenario wait.
+    /// The time of the next transmission or background packet, if packets of a scenario wait.
     pub(super) fn next_event(&self, phy: Phy, lanes: &[Lane]) -> u64 {
         let is_of_interest =
             |station: &Station| matches!(station.traffic, Traffic::Node { .. }) && station.has_frame(lanes);
@@ -198,7 +198,7 @@ impl Contention {
         self.stations.iter().enumerate().filter_map(arrival).min().unwrap_or((u64::MAX, 0))
     }
 
-    /// Those whose counters are 0 in this slot send, at `now`.
+    /// Lets the stations send, at `now`, whose counters are 0 in this slot.
     fn transmit(&mut self, slot: u64, now: u64, phy: Phy, lanes: &mut [Lane], releases: &mut Vec<Release>) {
         let mut transmissions = std::mem::take(&mut self.transmissions);
         for (index, station) in self.stations.iter_mut().enumerate() {
@@ -251,7 +251,7 @@ impl Station {
         }
     }
 
-    /// Its frame, if it is of this lane.
+    /// The station's frame, if it belongs to this lane.
     fn frame_of(&self, lane: usize) -> Option<&Held> {
         match &self.traffic {
             Traffic::Node { frame: Some((of, packet)), .. } if *of == lane => Some(packet),
@@ -283,7 +283,8 @@ impl Station {
         }
     }
 
-    /// Its frame, the next one if it has none; none if a discipline has dropped all that waited.
+    /// The station's frame, or the next one if it has none; `None` if a discipline has dropped all that
+    /// waited.
     fn send(
         &mut self,
         station: usize,
@@ -311,7 +312,7 @@ impl Station {
         Some(Transmission { station, duration, acknowledgement, frame })
     }
 
-    /// It is done with its frame.
+    /// Ends the station's work on its frame.
     fn end(&mut self) {
         match &mut self.traffic {
             Traffic::Background(background) => background.waiting = background.waiting.saturating_sub(1),

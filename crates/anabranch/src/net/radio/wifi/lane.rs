@@ -12,11 +12,11 @@ use crate::schedule::Timeline;
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
     pub(super) buffer: Buffer,
-    /// In bit/s.
+    /// The rate in bit/s.
     pub(super) rate: Timeline<u64>,
     pub(super) frame_error_rate: Timeline<Probability>,
     pub(super) retry_limit: u32,
-    /// Its entries among the turns.
+    /// The number of its entries among the turns.
     pub(super) turns: u64,
     pub(super) backoff: Rng,
     pub(super) errors: Rng,
@@ -66,7 +66,7 @@ impl Lane {
         (self.release(packet, at, fate), free_at)
     }
 
-    /// Whether a frame that is sent now is damaged in the air.
+    /// Whether a frame that is sent now gets damaged in the air.
     pub(super) fn is_damaged(&mut self, now: u64) -> bool {
         let error_rate = self.frame_error_rate.at(now).get();
         self.errors.bernoulli(error_rate)

@@ -1,4 +1,4 @@
-//! How long frames take (IEEE 802.11-2020).
+//! The duration of frames (IEEE 802.11-2020).
 
 use anabranch_transport::units::Rate;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ pub enum WifiStandard {
     N,
 }
 
-/// Durations in nanoseconds, and what a frame has beside its packet.
+/// Durations in nanoseconds, and the overhead of a frame besides its packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phy {
     standard: WifiStandard,
@@ -95,13 +95,13 @@ impl Phy {
         }
     }
 
-    /// A data frame with an IP packet of so many bytes, at so many bit/s (TXTIME, sections 17.4.3 and
-    /// 19.4.3).
+    /// The duration of a data frame with an IP packet of this many bytes, at this many bit/s (TXTIME,
+    /// sections 17.4.3 and 19.4.3).
     pub(super) fn data(self, bytes: u32, rate: u64) -> u64 {
         self.preamble + symbols(u64::from(bytes) + self.header_bytes, rate) * SYMBOL_NANOS + self.extension
     }
 
-    /// From the end of a data frame at this rate to the end of its acknowledgement.
+    /// The time from the end of a data frame at this rate to the end of its acknowledgement.
     pub(super) fn acknowledgement(self, rate: u64) -> u64 {
         // The lowest mandatory rate is the lowest one there is.
         let control = CONTROL_BPS.into_iter().find(|&control| control <= rate).unwrap_or(6_000_000);
@@ -117,7 +117,7 @@ impl Phy {
     }
 }
 
-/// Symbols of 4 us for so many bytes, 16 service and 6 tail bits.
+/// Symbols of 4 us for this many bytes, 16 service and 6 tail bits.
 fn symbols(bytes: u64, rate: u64) -> u64 {
     let bits_per_symbol = rate * SYMBOL_NANOS / 1_000_000_000;
     (16 + 8 * bytes + 6).div_ceil(bits_per_symbol)

@@ -46,7 +46,7 @@ struct Station {
     asked: u64,
     block_draws: [Rng; 2],
     counters: [Counters; 2],
-    /// For a link that is traced.
+    /// The samples for a traced link.
     samples: Option<[Vec<RadioSample>; 2]>,
 }
 
@@ -162,7 +162,7 @@ impl BaseStation {
         Ok(())
     }
 
-    /// Its stations.
+    /// The number of its stations.
     pub(crate) fn len(&self) -> usize {
         self.stations.len()
     }
@@ -205,7 +205,7 @@ impl BaseStation {
             station.read_requests(number);
             let mut demand = Direction::BOTH
                 .map(|direction| station.lanes[direction.index()].demand(number, limits[direction.index()]));
-            // The base station knows of the uplink what it has been asked for.
+            // In the uplink, the base station knows only what it has been asked for.
             if demand[1].0 > station.asked {
                 demand[1] = (station.asked, demand[1].1.min(station.asked));
             }
@@ -402,7 +402,7 @@ impl Counters {
 }
 
 impl Station {
-    /// Bandwidth was granted: requests on their way count what is left.
+    /// Takes granted bandwidth off: pending requests count only the rest.
     fn granted(&mut self, bytes: u64) {
         for request in self.requests.iter_mut().map(|(_, request)| request).chain([&mut self.asked]) {
             *request = request.saturating_sub(bytes);
@@ -419,8 +419,8 @@ impl Station {
         }
     }
 
-    /// In its poll or with its burst, the station says what it still has to send, up to what it could be
-    /// granted until it is heard.
+    /// In its poll or with its burst, the station requests what it still has to send, up to what it could be
+    /// granted until the request is processed.
     fn request(&mut self, frame: &Frame, number: u64) {
         let delay = u64::from(frame.cell.grant_delay);
         let most = frame.limit_bytes(Direction::Reverse, number).saturating_mul(delay + 1).max(1);

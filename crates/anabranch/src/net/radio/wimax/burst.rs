@@ -19,7 +19,7 @@ pub(super) struct Pdu {
     pub(super) end: u32,
 }
 
-/// What is in a burst.
+/// The contents of a burst.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Burst {
     pub(super) pieces: Vec<Piece>,

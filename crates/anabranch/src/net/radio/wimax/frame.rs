@@ -1,4 +1,4 @@
-//! What a frame holds: its symbols, what overhead takes of them, and how they are shared out.
+//! The contents of a frame: its symbols, the overhead in them, and how they are shared out.
 //!
 //! Sources: IEEE 802.16-2004 sections 8.3.5.1 (frame structure), 8.3.6.2 and 8.3.6.3 (map elements),
 //! 6.3.2.3.2 and 6.3.2.3.4 (map messages), 6.3.2.1 (MAC headers).
@@ -39,7 +39,7 @@ const UL_MAP_BYTES: u64 = 7;
 const UL_MAP_ELEMENT_BYTES: u64 = 6;
 const UL_MAP_FIXED_ELEMENTS: u64 = 3;
 
-/// Parts of the equipment's limits are counted in so many to a whole.
+/// The unit for parts of the equipment's limits: this many make a whole.
 const WHOLE: u64 = 1 << 32;
 
 /// Maps are sent at BPSK 1/2.
@@ -85,8 +85,8 @@ impl Frame {
         Ok(Self { cell: *cell, ofdm, nanos, gap_nanos, symbols })
     }
 
-    /// Symbols before the first burst of the downlink in a frame with so many bursts there, for so many
-    /// stations, each of which has a burst or a poll in the uplink.
+    /// The symbols before the first burst of the downlink in a frame with this many bursts there, for this
+    /// many stations, each of which has a burst or a poll in the uplink.
     pub(super) fn downlink_overhead(bursts: u64, stations: u64) -> u64 {
         let message = u64::from(MAC_HEADER_BYTES + CRC_BYTES);
         let dl_map = message + DL_MAP_BYTES + DL_MAP_ELEMENT_BYTES * (bursts + 1);
@@ -105,8 +105,8 @@ impl Frame {
         self.symbols.saturating_sub(overhead)
     }
 
-    /// When the uplink part with so many symbols starts, in nanoseconds after the frame does: it ends with
-    /// the frame, but for the last gap.
+    /// When the uplink part with this many symbols starts, in nanoseconds after the frame: it ends with the
+    /// frame, except for the last gap.
     pub(super) fn uplink_start(&self, symbols: u64) -> u64 {
         self.nanos.saturating_sub(self.gap_nanos + self.ofdm.nanos(symbols))
     }
@@ -123,7 +123,7 @@ impl Frame {
         (until(number + 1) - until(number)) as u64
     }
 
-    /// Divides what there is between downlink and uplink that want so much.
+    /// Divides the available symbols between downlink and uplink, which want these numbers.
     pub(super) fn split(&self, available: u64, wanted: [u64; 2]) -> [u64; 2] {
         let [down, up] = wanted;
         let down_share = (available as f64 * self.cell.downlink_share) as u64;
@@ -135,7 +135,8 @@ impl Frame {
         [down_given, up.min(available - down_given)]
     }
 
-    /// Divides the equipment's limits, in bytes, between directions that want so much, if they are shared.
+    /// Divides the equipment's limits, in bytes, between directions that want these amounts, if they are
+    /// shared.
     pub(super) fn share_limits(&self, limits: [u64; 2], wanted: [u64; 2]) -> [u64; 2] {
         if !self.cell.shared_limits {
             return limits;
@@ -150,9 +151,9 @@ impl Frame {
     }
 }
 
-/// Divides what there is among some who want so much, in proportion to weights, and so that nobody gets more
-/// than wanted while another one gets less than its part. What is left of fractions goes one by one in turn,
-/// beginning at `first`.
+/// Divides what is available among some who want these amounts, in proportion to weights: no one gets more
+/// than wanted, or more than its part while another gets less than its own. The rest from fractions goes one
+/// by one in turn, beginning at `first`.
 pub(super) fn share_out(wanted: &[u64], weights: &[u64], available: u64, first: usize) -> Vec<u64> {
     let mut given = vec![0; wanted.len()];
     let mut left = available;
@@ -255,7 +256,7 @@ mod tests {
             prop_assert_eq!(given.iter().sum::<u64>(), available.min(wanted.iter().sum()));
             for index in 0..wanted.len() {
                 prop_assert!(given[index] <= wanted[index]);
-                // Whoever gets less than wanted has no smaller part than anybody else, but for a unit.
+                // Except for one unit, whoever gets less than wanted has no smaller part than any other.
                 if given[index] < wanted[index] {
                     for other in 0..wanted.len() {
                         let (part, others) = (given[index] + 1, given[other].saturating_sub(1));

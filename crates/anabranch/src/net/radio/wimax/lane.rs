@@ -1,4 +1,4 @@
-//! One direction of a station: what waits, what has been begun, and what becomes of it.
+//! One direction of a station: packets that wait, packets that have been begun, and their fates.
 //!
 //! Packets are cut into pieces where a burst ends, and small ones share a unit (IEEE 802.16-2004 section
 //! 6.3.3: fragmentation and packing). A unit is lost if a block that bears part of it is; a packet is lost if
@@ -102,8 +102,8 @@ impl Lane {
         self.retransmissions
     }
 
-    /// Bytes of a burst that would take all that may be sent in this frame, but at most so many bytes of
-    /// packets; and these.
+    /// The bytes of a burst that would take everything that may be sent in this frame, with at most this many
+    /// bytes of packets; and these bytes.
     pub(super) fn demand(&self, frame: u64, most: u64) -> (u64, u64) {
         let Framing { subheader, packs, .. } = self.framing;
         let again = self.again.iter().take_while(|(from, _)| *from <= frame).map(|(_, piece)| piece.bytes);
@@ -130,7 +130,7 @@ impl Lane {
         (total, most - left)
     }
 
-    /// Fills a burst of at most so many bytes with at most so many bytes of packets.
+    /// Fills a burst of at most `capacity` bytes with at most `most` bytes of packets.
     pub(super) fn load(&mut self, now: u64, frame: u64, capacity: u32, most: u64, burst: &mut Burst) {
         burst.clear();
         let Framing { subheader, packs, .. } = self.framing;
@@ -160,7 +160,7 @@ impl Lane {
         }
     }
 
-    /// What would be sent next, as a whole: a piece once more, the rest of a packet, or one that waits.
+    /// The complete next piece to send: one that is sent again, the rest of a packet, or a waiting packet.
     fn next_piece(&mut self, now: u64, frame: u64) -> Option<Piece> {
         if let Some(&(from, piece)) = self.again.front()
             && from <= frame
@@ -177,7 +177,7 @@ impl Lane {
         Some(Piece { packet, bytes: begun.unsent, tries: 0 })
     }
 
-    /// Takes all of what is next, or its first bytes.
+    /// Takes all of the next piece, or its first bytes.
     fn take(&mut self, piece: Piece) {
         if piece.tries == 0 {
             self.begun.back_mut().expect("it is next").unsent -= piece.bytes;
@@ -191,7 +191,7 @@ impl Lane {
         }
     }
 
-    /// What becomes of a burst's pieces, and the packets that leave: with their times, in order.
+    /// Decides the fates of a burst's pieces; gives the packets that leave with their times, in order.
     pub(super) fn resolve<T: Fn(u64) -> u64>(
         &mut self,
         frame: u64,
@@ -215,7 +215,7 @@ impl Lane {
         while let Some(begun) = self.begun.front()
             && begun.open == 0
         {
-            // What waited for an earlier packet leaves with it.
+            // Packets that waited for an earlier one leave with it.
             self.last_release = self.last_release.max(begun.last);
             let fate = if begun.is_lost { Fate::Dropped(DropCause::Lost) } else { Fate::Delivered };
             release(begun.packet, self.last_release, fate);
@@ -265,8 +265,8 @@ mod tests {
         }
     }
 
-    /// Sends a burst of at most so many bytes with 100 bytes in a block, of which these fail. Returns the
-    /// bytes of its units, and slot, time and fate of what leaves.
+    /// Sends a burst of at most this many bytes with 100 bytes in a block, of which these fail. Returns the
+    /// bytes of its units, and the slot, time and fate of each packet that leaves.
     fn send(lane: &mut Lane, frame: u64, capacity: u32, failed: &[u64]) -> (Vec<u32>, Vec<(u32, u64, Fate)>) {
         let mut burst = Burst::default();
         lane.load(frame, frame, capacity, u64::MAX, &mut burst);
