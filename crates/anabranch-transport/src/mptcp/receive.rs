@@ -169,7 +169,8 @@ impl Connection {
         self.take_data_fin();
     }
 
-    /// Whether the stream up to here is more than this end has ever offered to take, or goes on behind its end.
+    /// Whether the stream up to here is more than this end has ever offered to take, or goes on behind its
+    /// end.
     fn is_beyond_window(&self, end: u64) -> bool {
         if self.receiver.has_ended() {
             return end > self.receiver.end_of_order();
