@@ -14,8 +14,10 @@ from matplotlib.figure import Figure
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from anabranch import store
+from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
-from anabranch.figures.pages import drawing
+from anabranch.figures.pages import cells, drawing
 from anabranch.support import cores, progress
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
@@ -122,7 +124,7 @@ class Paper(Generic[Found, Effort]):
             if outcome.is_smoke:
                 figures = {name: partial(page.watermarked, make) for name, make in figures.items()}
             drawn = drawing.draw(figures, out / "figures")
-            write_atomically(index, self.page(outcome, drawn, real).encode())
+            write_atomically(index, self.page(outcome, drawn, real, _studies(out)).encode())
             content = outcome.as_json(self.name)
             if real is not None:
                 content["real_stack"] = real.as_json()
@@ -173,10 +175,20 @@ class Paper(Generic[Found, Effort]):
                 console.print(Text(mark, style="bold"))
             console.print(shown)
 
-    def page(self, outcome: Found, drawn: Mapping[str, str], real: RealStack | None = None) -> str:
-        """The page as text, with the figures of `drawing.draw`."""
+    def page(
+        self,
+        outcome: Found,
+        drawn: Mapping[str, str],
+        real: RealStack | None = None,
+        studies: Mapping[Path, Scenario] | None = None,
+    ) -> str:
+        """The page as text, with the figures of `drawing.draw`.
+
+        `studies`, by their folders, are those whose cells it opens in the lab.
+        """
         lead = {
             "headline": self.headline(outcome),
+            "in_lab": cells.section(studies or {}),
             "real": real,
             "runs": self.runs,
             "sentences": self.sentences(outcome),
@@ -203,3 +215,9 @@ class Paper(Generic[Found, Effort]):
         for section in self.sections(outcome):
             lines += ["", *section]
         return "\n".join(lines) + "\n"
+
+
+def _studies(out: Path) -> dict[Path, Scenario]:
+    """The studies in a folder of results, by their own folders."""
+    found = sorted((out / "studies").rglob("scenario.toml"))
+    return {file.parent: store.read_definition(file.parent) for file in found}
