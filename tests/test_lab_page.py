@@ -48,8 +48,8 @@ LONG = MANY.replace("count = 1000\n", "").replace("60 s", "100 h")
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with lab.serving() as found:
-        yield found
+    with lab.serving(lab.files(), 0) as found:
+        yield found.address
 
 
 class Page:
