@@ -303,7 +303,7 @@ def test_a_cell_can_be_opened(anabranch: Command, sweep_file: Path, tmp_path: Pa
     cell = lab.fragment(sweep_file, 5)
     assert lab.fragment(tmp_path / "study", 5) == cell != lab.fragment(sweep_file, 4)
     assert whole.startswith("#scenario=")
-    with pytest.raises(AnabranchError, match="--cell 6: the sweep of .* has cells 0 to 5"):
+    with pytest.raises(AnabranchError, match=r"--cell 6: the sweep of .* has cells 0 to 5"):
         lab.fragment(sweep_file, 6)
     assert one_error(anabranch("lab", "--cell", "3")).endswith("whose cell it is")
 

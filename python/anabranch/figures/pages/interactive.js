@@ -493,13 +493,15 @@ function enliven(table, data) {
     const place = row?.cells[row.cells.length - 1];
     if (!row || !place) return;
     const pin = { data, mark };
-    const pinner = button("pin", () => toggle(pin), { "aria-pressed": "false", "aria-label": `Pin ${names(pin)}`, class: "pinner" });
+    const pinner = button("pin", () => toggle(pin), { "aria-pressed": "false", "aria-label": `pin ${names(pin)}` });
     const box = h("span", { class: "tools" }, pinner);
     if (study && mark.c !== undefined) box.append(" ", link(study, mark.c, "lab"));
     place.append(" ", box);
     listeners.push(() => {
       const at = pinned(pin);
-      pinner.textContent = at < 0 ? "pin" : "AB".charAt(at);
+      const text = at < 0 ? "pin" : "AB".charAt(at);
+      pinner.textContent = text;
+      pinner.setAttribute("aria-label", `${text} ${names(pin)}`);
       pinner.setAttribute("aria-pressed", String(at >= 0));
       row.classList.toggle("pinned", at >= 0);
     });
@@ -520,16 +522,16 @@ function start() {
     for (const svg of home.querySelectorAll(/** @type {"svg"} */ ("svg.plot"))) if (svg.dataset["at"]) new Picture(svg, data);
     const table = home.querySelector("table");
     if (table) enliven(table, data);
-    else if (figure) tools(caption ?? figure, button("Data (CSV)", () => download(name, rowsOf(data)), { "aria-label": `Data of ${name} as CSV` }));
+    else if (figure) tools(caption ?? figure, button("Data (CSV)", () => download(name, rowsOf(data)), { "aria-label": `Data (CSV) of ${name}` }));
   }
   for (const { table, rows } of tables) {
     const home = table.closest(".scroll");
     const title = line(home?.getAttribute("aria-label") ?? table.caption?.textContent);
-    const after = h("p", { class: "tools below" }, button("Table (CSV)", () => download(title, rows), { "aria-label": `${title} as CSV` }));
+    const after = h("p", { class: "tools below" }, button("Table (CSV)", () => download(title, rows), { "aria-label": `Table (CSV): ${title}` }));
     if (table.rows.length > 2) (home ?? table).after(after);
   }
   choosers();
-  document.body.append(panel, tip);
+  (document.querySelector("main") ?? document.body).append(tip, panel);
   addEventListener("scroll", hush, { passive: true, capture: true });
 }
 
