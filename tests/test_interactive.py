@@ -24,7 +24,7 @@ from anabranch.figures.marks import Mark
 from anabranch.figures.pages import cells, interactive
 from anabranch.papers import plots as paper_plots
 from anabranch.papers.intervals import Interval
-from conftest import CALL, ROOT, SWEEP
+from conftest import CALL, ROOT, SWEEP, Command, one_error
 
 AXE = ROOT / "lab/node_modules/axe-core/axe.min.js"
 
@@ -216,6 +216,18 @@ def test_a_page_has_every_cell_as_the_engine_has_it(text: str) -> None:
                 scenario.cell_key(cell)["policy"],
                 f"{scenario.cell_key(cell)['pmr']:g}",
             )
+
+
+def test_links_may_lead_to_another_lab(made: Path, anabranch: Command) -> None:
+    for lab in ("https://example.org/lab/", "../site/"):
+        done = anabranch("report", made / "study", "--out", made / "other.html", "--lab", lab)
+        assert done.returncode == 0, done.stderr
+        text = (made / "other.html").read_text("utf-8")
+        assert content(text, "cells")[0]["lab"] == lab
+        assert f"--lab {lab}" in text
+    for wrong in ("javascript:alert(1)", "data:text/html,x", "http://a/#b", " "):
+        said = one_error(anabranch("report", made / "study", "--lab", wrong))
+        assert "is not the address of a lab" in said
 
 
 def test_too_many_cells_are_left_to_the_command() -> None:

@@ -97,6 +97,7 @@ def write(
     assert counts is not None
     options = [word for metric in metrics for word in ("--metric", metric)]
     options += [word for axis in per for word in ("--per", axis)]
+    options += [] if lab == cells.LAB else ["--lab", lab]
     text = page.render(folder, scenario, counts, options, sections, lab=lab)
     write_atomically(out, text.encode())
     return chosen

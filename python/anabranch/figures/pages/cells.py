@@ -11,10 +11,12 @@ from difflib import SequenceMatcher
 from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from anabranch._engine import Scenario
+from anabranch.errors import AnabranchError
 
 from . import interactive
 
@@ -26,6 +28,24 @@ MOST_LISTED = 500
 
 LAB = "http://127.0.0.1:8417/"
 """Where `anabranch lab` serves the lab if nothing else is said."""
+
+
+def address(text: str) -> str:
+    """The address of a lab, as a page may link to it.
+
+    Raises
+    ------
+    AnabranchError
+        If it is neither http nor https nor a relative address.
+    """
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https", ""} or parts.fragment or not text.strip():
+        raise AnabranchError(
+            f"--lab {text!r} is not the address of a lab: it begins with http:// or https://, or is"
+            " relative to the page, and has no fragment"
+        )
+    return text
+
 
 Edit = tuple[int, int, tuple[str, ...]]
 """From which line of the first cell's text on, how many lines are replaced, and by what."""
@@ -51,6 +71,7 @@ def section(studies: Mapping[Path, Scenario], lab: str = LAB, level: int = 2) ->
     content = [{"folder": str(folder), **own} for folder, own in known.items()]
     shown = shlex.quote(str(folders[0])) if len(folders) == 1 else "STUDY"
     which = "" if len(folders) == 1 else ", where STUDY is a folder below <code>studies</code>"
+    served = ", which <code>anabranch lab</code> serves while it runs" if lab == LAB else ""
     more = Markup(
         '<p class="note">Studies with too many cells for a page are left to the command.</p>'
         if len(known) < len(folders)
@@ -60,14 +81,15 @@ def section(studies: Mapping[Path, Scenario], lab: str = LAB, level: int = 2) ->
         '<h{level} id="lab">A cell in the lab</h{level}>\n<div class="lab">\n'
         "<p>The lab shows a run of a cell packet by packet, and lets its settings be changed. "
         "<code>anabranch lab {shown} --cell N</code> opens cell N" + which + ". Where this page "
-        "has links, they lead to the lab at <code>{lab}</code>, which "
-        "<code>anabranch lab</code> serves while it runs.</p>\n{more}{data}</div>"
+        "has links, they lead to the lab at <code>{lab}</code>"
+        + served
+        + ".</p>\n{more}{data}</div>"
     ).format(
         level=level,
         shown=shown,
         lab=lab,
         more=more,
-        data=interactive.cells_of_studies(content, str(escape(lab))),
+        data=interactive.cells_of_studies(content, lab),
     )
 
 

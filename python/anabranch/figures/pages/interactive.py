@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from scipy.special import stdtrit
 
@@ -40,7 +40,7 @@ def data(kind: str, content: object, **attributes: str) -> str:
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Also no `<!--`, after which a parser reads on beyond the end of the element.
     text = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    named = "".join(f' data-{name}="{value}"' for name, value in attributes.items())
+    named = "".join(f' data-{name}="{escape(value)}"' for name, value in attributes.items())
     return f'<script type="application/json" class="{kind}"{named}>{text}</script>'
 
 
