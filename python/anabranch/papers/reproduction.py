@@ -5,6 +5,7 @@ A paper's package has a `PAPER`, which says what is its own.
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.text import Text
 
 from anabranch import store
 from anabranch._engine import Scenario
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, StoreError
 from anabranch.figures.pages import cells, drawing
 from anabranch.support import cores, progress
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
@@ -218,6 +219,12 @@ class Paper(Generic[Found, Effort]):
 
 
 def _studies(out: Path) -> dict[Path, Scenario]:
-    """The studies in a folder of results, by their own folders."""
-    found = sorted((out / "studies").rglob("scenario.toml"))
-    return {file.parent: store.read_definition(file.parent) for file in found}
+    """The studies in a folder of results, by their own folders.
+
+    One whose definition cannot be read back has no cells to open; the numbers do not need it.
+    """
+    studies = {}
+    for file in sorted((out / "studies").rglob("scenario.toml")):
+        with suppress(StoreError):
+            studies[file.parent] = store.read_definition(file.parent)
+    return studies
