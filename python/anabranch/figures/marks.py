@@ -18,6 +18,7 @@ from matplotlib.backend_bases import RendererBase
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
@@ -27,6 +28,9 @@ Names = dict[str, str]
 
 MOST_OF_LINE = 120
 """Points of a line that are marks; one with more is a curve of time, and has none."""
+
+MOST_PLAIN = 30
+"""The same for a line whose points are not drawn."""
 
 MOST = 2000
 """Marks of a figure; one with more has none, since nobody could go through them."""
@@ -157,8 +161,9 @@ def _read(axes: Axes, *, is_alone: bool) -> Iterator[Placed]:
         if line not in taken and line.get_transform() == axes.transData:
             yield from _line(axes, line, panel, names, is_across=across)
     for image in axes.images:
-        bar = image.colorbar
-        quantity = "" if bar is None else bar.ax.get_ylabel() or bar.ax.get_xlabel()
+        bars = [image.colorbar, *(each.colorbar for each in _images(axes))]
+        labels = [bar.ax.get_ylabel() or bar.ax.get_xlabel() for bar in bars if bar is not None]
+        quantity = labels[0] if labels else ""
         drawn: Any = image.get_array()
         grid: Any = np.ma.filled(np.ma.asarray(drawn, dtype=float), math.nan)
         for (row, column), value in np.ndenumerate(grid) if grid.ndim == 2 else ():
@@ -238,7 +243,8 @@ def _line(
     places = np.column_stack(
         [np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)]
     )
-    if len(places) > MOST_OF_LINE:
+    is_plain = line.get_marker() in {"", "None", None}
+    if len(places) > (MOST_PLAIN if is_plain else MOST_OF_LINE):
         return
     colour: Any = line.get_color()
     widths = _band(axes, to_hex(colour))
@@ -277,10 +283,22 @@ def _at(
 
 def _label(axes: Axes, *, is_across: bool) -> str:
     """What the values are: the label beside the axes, or beside others of their line or column."""
+    return _text_of(axes.xaxis if is_across else axes.yaxis)
+
+
+def _text_of(axis: Axis) -> str:
+    """The label of an axis, or of the same one of axes beside it; empty if there is none."""
+    axes: Any = axis.axes
     for each in (axes, *_beside(axes)):
-        if label := each.get_xlabel() if is_across else each.get_ylabel():
+        if label := each.get_xlabel() if axis is axes.xaxis else each.get_ylabel():
             return " ".join(label.split())
     return ""
+
+
+def _images(axes: Axes) -> Iterator[AxesImage]:
+    """The heat maps beside these axes, with which they share a scale of colours."""
+    for each in _beside(axes):
+        yield from each.images
 
 
 def _beside(axes: Axes) -> list[Axes]:
@@ -300,7 +318,7 @@ def _beside(axes: Axes) -> list[Axes]:
 
 def _named(axis: Axis, at: float) -> dict[str, str]:
     """What stands at a place of an axis: the name of its tick, or its number."""
-    label = " ".join(axis.get_label_text().split()) or "at"
+    label = _text_of(axis) or "at"
     ticks, texts = _ticks(axis)
     if len(ticks) > 1:
         # As far apart as they are drawn, also on a logarithmic axis.
