@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from anabranch import lab
+from anabranch import lab, report
 from anabranch.errors import AnabranchError
 from conftest import COMMAND, ROOT, Command, one_error, written
 
@@ -48,8 +48,8 @@ LONG = MANY.replace("count = 1000\n", "").replace("60 s", "100 h")
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with lab.serving() as found:
-        yield found
+    with lab.serving(lab.files(), 0) as found:
+        yield found.address
 
 
 class Page:
@@ -317,3 +317,84 @@ def test_a_mistake_is_one_sentence(process: Command, tmp_path: Path) -> None:
         assert f"port {port}" in message
     else:
         assert "make lab" in one_error(process("lab", "--no-browser"))
+
+
+@pytest.fixture
+def handing(browser: Any, tmp_path: Path) -> Iterator[tuple[Page, lab.server.Served]]:
+    """A page that can hand studies over to this computer."""
+
+    def reported(folder: Path, file: Path, address: str) -> None:
+        report.write(folder, file, lab=address)
+
+    results = lab.Results(tmp_path / "results", reported, jobs=1)
+    with lab.serving(lab.files(), 0, results) as served:
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        found = Page(context.new_page())
+        found.page.goto(served.opened(lab.fragment(FAILOVER)))
+        found.has_run()
+        found.until(lambda: found.page.locator("#local").is_visible(), "there is no panel")
+        yield found, served
+        context.close()
+        assert found.complaints == []
+
+
+@needs_page
+def test_a_sweep_is_handed_over(handing: tuple[Page, lab.server.Served]) -> None:
+    page, served = handing
+    assert served.token not in page.page.url
+    paths = page.page.locator("#local input.path")
+    values = page.page.locator("#local input.values")
+    # Without a setting, and with a wrong one, there is a sentence.
+    page.page.click("#local-run")
+    page.until(lambda: "Choose a setting" in page.text("local-sentence"), "nothing is said")
+    paths.first.fill("flows.call.transport.path_max_retrans")
+    values.first.fill("0, many")
+    page.page.click("#local-run")
+    page.until(lambda: "path_max_retrans" in page.text("local-sentence"), "nonsense passes")
+    page.complaints.clear()  # the browser tells of the refusal, too
+    values.first.fill("0, 1")
+    paths.nth(1).fill("flows.call.transport.rto_max")
+    values.nth(1).fill("1 s, 0.1 s")
+    page.page.fill("#local-replications", "2")
+    page.page.click("#local-run")
+    done = page.page.locator("#local-studies li[data-state=done]")
+    page.until(lambda: done.count() == 1, "it does not end")
+    assert served.results is not None
+    (one,) = served.results.all()
+    assert (one.total, one.done) == (8, 8)
+    # The report opens, answers, and its cells lead back to this lab.
+    with page.page.context.expect_page() as opened:
+        done.locator("a").click()
+    shown = opened.value
+    complaints: list[str] = []
+    shown.on("console", lambda message: complaints.append(message.text))
+    page.until(lambda: shown.locator("svg[role=slider]").count() > 3, "the report stays still")
+    with shown.context.expect_page() as again:
+        shown.get_by_role("link", name="Open cell 3 in the lab").first.click()
+    lab_page = again.value
+    status = lab_page.locator("#run-status")
+    page.until(lambda: "packets in" in status.inner_text(), "the cell has not run")
+    assert 'rto_max = "100 ms"' in lab_page.input_value("#toml")
+    assert "path_max_retrans = 1" in lab_page.input_value("#toml")
+    # That tab has no token.
+    assert not lab_page.locator("#local").count()
+    assert complaints == []
+
+
+@needs_page
+def test_a_sweep_that_runs_can_be_stopped(handing: tuple[Page, lab.server.Served]) -> None:
+    page, served = handing
+    many = "[sweep]\nreplications = 100000\n[sweep.axes]\n"
+    many += 'pmr = { set = "flows.call.transport.path_max_retrans", values = [0, 1] }\n'
+    page.open_text(FAILOVER.read_text("utf-8") + many)
+    page.until(lambda: "2 cells, 100000 runs" in page.text("local-what"), "no sweep is seen")
+    page.page.click("#local-run")
+    assert served.results is not None
+    stop = page.page.locator("#local-studies button")
+    page.until(lambda: stop.count() == 1, "it does not run")
+    assert page.page.locator("#local-run").is_disabled()
+    results = served.results
+    page.until(lambda: results.all()[0].done > 0, "nothing is computed")
+    stop.click()
+    ended = page.page.locator("#local-studies li[data-state=stopped]")
+    page.until(lambda: ended.count() == 1 and ended.locator("a").count() == 1, "it goes on")

@@ -4,6 +4,7 @@ import { Compare } from "./compare";
 import { ScenarioDocument } from "./document";
 import { byId, h, save } from "./dom";
 import { LabError } from "./engine";
+import { handOver } from "./engine_local";
 import { Form } from "./form";
 import { fragmentOf, textOf } from "./link";
 import type { Tree } from "./messages";
@@ -88,6 +89,7 @@ class Page {
     );
     this.scenario.listen((change) => (change === "opened" ? this.opened() : this.mistaken()));
     this.listen();
+    handOver(pool, this.scenario);
   }
 
   async start() {

@@ -8,8 +8,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from anabranch import lab as page
+from anabranch.errors import AnabranchError
+from anabranch.support.files import check_folder
 
 from .app import Natural, app
+
+RESULTS = Path("results/lab")
+"""Where studies go that the page hands over, unless `--results` says otherwise."""
 
 
 @app.command(
@@ -17,13 +22,16 @@ from .app import Natural, app
 Examples:
   anabranch lab
   anabranch lab my-call.toml
+  anabranch lab results/rto --cell 3
   anabranch lab --out site"""
 )
 def lab(
     scenario: Path | None = None,
     *,
-    port: Natural = 0,
+    cell: Natural | None = None,
+    port: Natural | None = None,
     browser: Annotated[bool, Parameter(negative="--no-browser", show_default=False)] = True,
+    results: Path = RESULTS,
     out: Path | None = None,
 ) -> None:
     """Open a page in which a network can be watched, changed and compared.
@@ -33,21 +41,53 @@ def lab(
     Parameters
     ----------
     scenario
-        A scenario file to begin with; without one, the page begins with a story.
+        A scenario file or a study folder to begin with; without one the page begins with a story.
+    cell
+        A cell of its sweep to begin with, by its number.
     port
-        The page's TCP port on this machine; 0 for any free port.
+        Where the page is on this machine, 8417 or else a free one if not given; 0 for a free one.
     browser
         Open the page in a browser.
+    results
+        Where the studies go that the page hands over to this computer, each into a folder.
     out
         Write the page to this folder, for a web server, instead of opening it.
     """
-    fragment = page.fragment(scenario) if scenario else ""
+    if cell is not None and scenario is None:
+        raise AnabranchError("--cell needs a scenario or a study folder, whose cell it is")
+    fragment = page.fragment(scenario, cell) if scenario else ""
     if out is not None:
         written = page.write_site(out)
         print(f"{len(written)} files in {out}; any web server can serve them: index.html{fragment}")
         return
-    with page.serving(port) as address:
-        print(f"The lab is at {address}{fragment}\nCtrl-C ends it.", flush=True)
-        if browser:
-            webbrowser.open(address + fragment)
-        threading.Event().wait()
+    if results != RESULTS:
+        check_folder(results)
+    serve(page.files(), port, results, fragment, is_shown=browser)
+
+
+def serve(
+    files: dict[str, bytes], port: int | None, results: Path, fragment: str, *, is_shown: bool
+) -> None:
+    """Serves the page until Ctrl-C; what a study has finished by then is kept."""
+
+    def report(folder: Path, file: Path, address: str) -> None:
+        from anabranch import report as reports  # noqa: PLC0415 - slow to import
+
+        reports.write(folder, file, lab=address)
+
+    taken = page.Results(results, report)
+    try:
+        with page.serving(files, port, taken) as served:
+            opened = served.opened(fragment)
+            print(f"The lab is at {opened}\nCtrl-C ends it.", flush=True)
+            if is_shown:
+                webbrowser.open(opened)
+            threading.Event().wait()
+    except KeyboardInterrupt as interrupt:
+        if stopped := [one for one in taken.all() if one.was_cut]:
+            folder = stopped[0].folder
+            raise type(interrupt)(
+                f"finished runs are kept; `anabranch sweep {folder / 'scenario.toml'}"
+                f" --out {folder}` goes on"
+            ) from None
+        raise

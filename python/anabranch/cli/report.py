@@ -16,7 +16,8 @@ from .app import app
 Examples:
   anabranch report results/rto
   anabranch report results/rto --metric call.mos --metric call.loss_percent --out rto.html
-  anabranch report results/paths --per loss --per delay"""
+  anabranch report results/paths --per loss --per delay
+  anabranch report results/rto --lab https://example.org/lab/"""
 )
 def report(
     folder: Path,
@@ -25,6 +26,7 @@ def report(
     out: Path | None = None,
     metric: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     per: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    lab: str | None = None,
 ) -> None:
     """Write a study folder's report: one HTML file that needs nothing else.
 
@@ -41,16 +43,22 @@ def report(
     metric
         A scalar to report; may be given several times. Every flow's MOS or goodput if not given.
     per
-        An axis that is given and not chosen, such as a loss: the best cells are found separately
-        for each of its values. May be given several times.
+        An axis that nobody chooses, such as a loss: the best cells are found for each of its values
+        by itself. May be given several times.
+    lab
+        The address of the lab that the cells' links lead to, such as that of a site that
+        `anabranch lab --out` made; http://127.0.0.1:8417/, where `anabranch lab` serves it, if not
+        given.
     """
     target = folder / "report.html" if out is None else out
     if out is not None:
         check_file(target)
     from anabranch import report as reports  # noqa: PLC0415 - slow to import
     from anabranch import store  # noqa: PLC0415 - slow to import
+    from anabranch.figures.pages import cells  # noqa: PLC0415 - slow to import
 
     store.read_identity(folder)
     check_file(target)
-    chosen = reports.write(folder, target, metric, per)
+    address = cells.LAB if lab is None else cells.address(lab)
+    chosen = reports.write(folder, target, metric, per, address)
     terminal.console().print(f"wrote {target}: {', '.join(chosen)}")

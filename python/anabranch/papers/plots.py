@@ -12,11 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from anabranch.figures import plots
+from anabranch.figures import marks, plots
+from anabranch.figures.marks import Mark
 
 from .intervals import Interval
 from .studies import label
-from .verdicts import Verdict
+from .verdicts import WORDS, Verdict
 
 VERDICT_COLOURS: dict[Verdict, str] = {
     "reproduced": "#b7e0c8",
@@ -63,11 +64,15 @@ def verdict_matrix(
     with plots.style():
         figure = plots.blank(10, 1.6 + 0.26 * len(rows))
         axes = figure.add_subplot()
-        for line, verdicts in enumerate(rows.values()):
+        own = []
+        for line, (claim, verdicts) in enumerate(rows.items()):
             for column, verdict in enumerate(verdicts):
                 x, colour = left(column), VERDICT_COLOURS[verdict]
                 axes.barh(line, 0.94, left=x, height=0.86, color=colour)
                 axes.text(x + 0.47, line, _LETTERS[verdict], ha="center", va="center")
+                key = {"claim": claim, "under": columns[column]}
+                own.append(Mark(x + 0.47, line, key, WORDS[verdict], width=0.94, height=0.86))
+        marks.add(axes, "verdict", own)
         names = [name if len(name) <= _NAME else f"{name[: _NAME - 1]}…" for name in rows]
         axes.set_yticks(range(len(rows)), names)
         places = [left(column) + 0.47 for column in range(len(columns))]
@@ -97,10 +102,16 @@ def beside_published(points: Sequence[Point], axes_names: Sequence[str], label: 
         axes = figure.add_subplot()
         if numeric:
             series = _lines(axes, points, numeric[-1])
+            across = numeric[-1]
+            own = [
+                _mark(axes_names, point, (_number(point.key[across]), point.ours.mean))
+                for point in points
+            ]
             axes.set_xlabel(axes_names[numeric[-1]].replace("_", " "))
         else:
-            series = _bars(axes, points)
+            series, own = _bars(axes, points, axes_names)
         axes.set_ylabel(label)
+        marks.add(axes, label, own)
         handles: list[Any] = [
             Patch(color=colour, label=name) for name, colour in series.items() if name
         ]
@@ -151,12 +162,32 @@ def band(axes: Axes, x: Sequence[float], ours: Sequence[Interval], colour: str) 
     axes.plot(x, means, color=colour, marker="o", markersize=3.5, linewidth=1.5)
 
 
-def _bars(axes: Axes, points: Sequence[Point]) -> dict[str, str]:
-    """Bars in groups by the first key, a colour for each of the others; gives the colours."""
+def _mark(
+    axes_names: Sequence[str],
+    point: Point,
+    at: tuple[float, float],
+    size: tuple[float, float] = (0, 0),
+) -> Mark:
+    """What a point says that is drawn at a place, with a width and a height if it is a bar."""
+    key = {name.replace("_", " "): text for name, text in zip(axes_names, point.key, strict=True)}
+    ours, (width, height) = point.ours, size
+    return Mark(
+        *at, key, ours.mean, ours.half_width, ours.n, point.published, width=width, height=height
+    )
+
+
+def _bars(
+    axes: Axes, points: Sequence[Point], axes_names: Sequence[str]
+) -> tuple[dict[str, str], list[Mark]]:
+    """Bars in groups by the first key, a colour for each of the others.
+
+    Gives the colours and the bars' marks.
+    """
     groups = list(dict.fromkeys(point.key[0] if point.key else "" for point in points))
     series = list(dict.fromkeys(", ".join(point.key[1:]) for point in points))
     width = 0.8 / len(series)
     colours = {name: plots.COLOURS[index % len(plots.COLOURS)] for index, name in enumerate(series)}
+    own = []
     for point in points:
         index = series.index(", ".join(point.key[1:]))
         place = groups.index(point.key[0] if point.key else "")
@@ -164,11 +195,13 @@ def _bars(axes: Axes, points: Sequence[Point]) -> dict[str, str]:
         name = series[index]
         axes.bar(x, point.ours.mean, width=0.92 * width, color=colours[name])
         whisker(axes, x, point.ours)
+        mean = point.ours.mean
+        own.append(_mark(axes_names, point, (x, mean / 2), (0.92 * width, abs(mean))))
         if point.published is not None:
             axes.plot(x, point.published, markersize=6, linestyle="none", **MARK)
     axes.set_xticks(range(len(groups)), [textwrap.fill(name, 16) for name in groups])
     axes.tick_params(axis="x", length=0)
-    return colours
+    return colours, own
 
 
 def bars(intervals: Iterable[tuple[float, float]], high: float = math.inf) -> list[list[float]]:

@@ -5,6 +5,7 @@ A paper's package has a `PAPER`, which says what is its own.
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,10 @@ from matplotlib.figure import Figure
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from anabranch.errors import AnabranchError
-from anabranch.figures.pages import drawing
+from anabranch import store
+from anabranch._engine import Scenario
+from anabranch.errors import AnabranchError, StoreError
+from anabranch.figures.pages import cells, drawing
 from anabranch.support import cores, progress
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
@@ -122,7 +125,7 @@ class Paper(Generic[Found, Effort]):
             if outcome.is_smoke:
                 figures = {name: partial(page.watermarked, make) for name, make in figures.items()}
             drawn = drawing.draw(figures, out / "figures")
-            write_atomically(index, self.page(outcome, drawn, real).encode())
+            write_atomically(index, self.page(outcome, drawn, real, _studies(out)).encode())
             content = outcome.as_json(self.name)
             if real is not None:
                 content["real_stack"] = real.as_json()
@@ -173,10 +176,20 @@ class Paper(Generic[Found, Effort]):
                 console.print(Text(mark, style="bold"))
             console.print(shown)
 
-    def page(self, outcome: Found, drawn: Mapping[str, str], real: RealStack | None = None) -> str:
-        """The page as text, with the figures of `drawing.draw`."""
+    def page(
+        self,
+        outcome: Found,
+        drawn: Mapping[str, str],
+        real: RealStack | None = None,
+        studies: Mapping[Path, Scenario] | None = None,
+    ) -> str:
+        """The page as text, with the figures of `drawing.draw`.
+
+        `studies`, by their folders, are those whose cells it opens in the lab.
+        """
         lead = {
             "headline": self.headline(outcome),
+            "in_lab": cells.section(studies or {}),
             "real": real,
             "runs": self.runs,
             "sentences": self.sentences(outcome),
@@ -203,3 +216,15 @@ class Paper(Generic[Found, Effort]):
         for section in self.sections(outcome):
             lines += ["", *section]
         return "\n".join(lines) + "\n"
+
+
+def _studies(out: Path) -> dict[Path, Scenario]:
+    """The studies in a folder of results, by their own folders.
+
+    One whose definition cannot be read back has no cells to open; the numbers do not need it.
+    """
+    studies = {}
+    for file in sorted((out / "studies").rglob("scenario.toml")):
+        with suppress(StoreError):
+            studies[file.parent] = store.read_definition(file.parent)
+    return studies

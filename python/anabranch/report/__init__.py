@@ -10,6 +10,7 @@ import polars as pl
 from anabranch import store
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
+from anabranch.figures.pages import cells
 from anabranch.stats.metrics import more_is_better
 from anabranch.studies.study import Study
 from anabranch.support import progress
@@ -26,7 +27,11 @@ MOST_METRICS = 4
 
 
 def write(
-    folder: Path, out: Path, metrics: Sequence[str] = (), per: Sequence[str] = ()
+    folder: Path,
+    out: Path,
+    metrics: Sequence[str] = (),
+    per: Sequence[str] = (),
+    lab: str = cells.LAB,
 ) -> list[str]:
     """Writes the report of a study folder to a file; gives the scalars that it is about.
 
@@ -39,8 +44,10 @@ def write(
     metrics
         The scalars; if none are given, up to `MOST_METRICS` that say how good a cell is.
     per
-        Axes for each of whose values the best cells are found separately, in the sub-studies that
-        they divide (`environments.divisions`).
+        Axes for whose values the best cells are found one by one, in the sub-studies that they
+        divide (`environments.divisions`).
+    lab
+        The address of the lab that opens cells.
 
     Raises
     ------
@@ -57,13 +64,15 @@ def write(
         if metric not in known:
             raise AnabranchError(f"there is no scalar `{metric}`{suggestion(metric, known)}")
     chosen = list(dict.fromkeys(metrics)) or _chosen(study, known)
-    cells = store.read_cells(folder)
+    its_cells = store.read_cells(folder)
     per = list(dict.fromkeys(per))
-    divided = divisions(cells, per)
+    divided = divisions(its_cells, per)
     scenario = study.scenario
     labels = label_table(scenario.axes)
     parts = (
-        cells["study"].unique(maintain_order=True).to_list() if "study" in cells.columns else [None]
+        its_cells["study"].unique(maintain_order=True).to_list()
+        if "study" in its_cells.columns
+        else [None]
     )
     saltelli = _saltelli(scenario)
     sections: list[page.Section] = []
@@ -88,7 +97,8 @@ def write(
     assert counts is not None
     options = [word for metric in metrics for word in ("--metric", metric)]
     options += [word for axis in per for word in ("--per", axis)]
-    text = page.render(folder, scenario, counts, options, sections)
+    options += [] if lab == cells.LAB else ["--lab", lab]
+    text = page.render(folder, scenario, counts, options, sections, lab=lab)
     write_atomically(out, text.encode())
     return chosen
 

@@ -61,6 +61,11 @@ class Effect:
     labels: tuple[str, ...]
     interval: Interval
     cells: int
+    samples: tuple[float, ...] = ()
+    """The mean over these cells in each replication, NaN where it lacks one of them; empty where
+    the interval is not that of these means."""
+    cell: int | None = None
+    """If it is one alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,10 +295,12 @@ class Analysis:
         If no two replications have all cells, the cells' own intervals are combined.
         """
         values, count = self.values[cells], int(cells.sum())
-        complete = values[:, ~np.isnan(values).any(axis=0)]
-        if complete.shape[1] >= 2 and complete.shape[1] * 2 >= self.values.shape[1]:
-            interval = stats.mean_interval(complete.mean(axis=0).tolist(), self.level)
-            return Effect(labels, interval, count)
+        of_each = values.mean(axis=0)  # NaN where a replication lacks one of the cells
+        complete = of_each[~np.isnan(of_each)]
+        if len(complete) >= 2 and len(complete) * 2 >= self.values.shape[1]:
+            interval = stats.mean_interval(complete.tolist(), self.level)
+            one = int(self.cells["cell"][int(np.argmax(cells))]) if count == 1 else None
+            return Effect(labels, interval, count, tuple(of_each.tolist()), one)
         means, variances, n = (of[cells] for of in (self.means, *self._of_means))
         has = ~np.isnan(means)
         if not has.any():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -11,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from anabranch.figures import plots
+from anabranch.figures import marks, plots
+from anabranch.figures.marks import Mark
 
 from .analysis import Analysis, Axis, Effect
 
@@ -23,6 +25,9 @@ _PANELS = 3
 
 _MOST_LINES = 6
 """The most values of an axis that are told apart by colour."""
+
+_QUANTILES = 21
+"""Places of a distribution that answer to a pointer."""
 
 _LONG = 14
 """The longest label, in characters, that is written horizontally below an axis."""
@@ -40,7 +45,9 @@ def main_effects(analysis: Analysis) -> Figure:
             if axis is None:
                 panel.set_visible(False)
                 continue
-            _points(panel, range(len(axis.labels)), analysis.effects(axis), color=plots.COLOURS[0])
+            effects = analysis.effects(axis)
+            _points(panel, range(len(axis.labels)), effects, color=plots.COLOURS[0])
+            _mark(panel, analysis, [axis], list(enumerate(effects)))
             _ticks(panel, axis)
         for first in list(figure.axes)[::_PANELS]:
             first.set_ylabel(analysis.metric)
@@ -60,7 +67,9 @@ def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
             line: dict[str, Any] = {"color": plots.COLOURS[k]}
             label = by.labels[i]
             places = [j for j, value in enumerate(across.labels) if (value, label) in effects]
-            _points(panel, places, [effects[across.labels[j], label] for j in places], **line)
+            own = [effects[across.labels[j], label] for j in places]
+            _points(panel, places, own, **line)
+            _mark(panel, analysis, [across, by], list(zip(places, own, strict=True)))
             handles.append(Line2D([], [], marker="o", label=_short(label), **line))
         _ticks(panel, across)
         panel.set_ylabel(analysis.metric)
@@ -78,13 +87,16 @@ def heat_map(analysis: Analysis, one: Axis, other: Axis) -> Figure:
     across, down = sorted((one, other), key=lambda axis: -len(axis.labels))
     columns, lines = (list(map(_short, axis.labels)) for axis in (across, down))
     grid = [[math.nan] * len(columns) for _ in lines]
+    own = []
     for effect in analysis.interaction(across, down):
         i, j = (axis.labels.index(k) for axis, k in zip((across, down), effect.labels, strict=True))
         grid[j][i] = effect.interval.mean
+        own.append(_of_effect(effect, [across, down], i, j, 1.0))
     with plots.style():
         figure = plots.blank(max(1.8 + 0.62 * len(columns), 4), 1.4 + 0.42 * len(lines))
         panel = figure.subplots()
         image = plots.heat(panel, grid, None, columns, lines, digits=_digits(grid))
+        marks.add(panel, analysis.metric, filter(_has_value, own))
         plots.frame_cells(panel, _best_places(analysis, across, down))
         if any(len(column) > 6 for column in columns):
             panel.tick_params(axis="x", labelrotation=45)
@@ -124,7 +136,7 @@ def distribution(analysis: Analysis) -> Figure:
 
     With more than `MOST_BOXES` cells, the first and the last of the ranking.
     """
-    places, names = [], []
+    places, names, own = [], [], []
     ranked = analysis.ranking.filter(pl.col("n") > 0)
     row_of = {cell: i for i, cell in enumerate(analysis.cells["cell"])}
     half = MOST_BOXES // 2
@@ -133,6 +145,10 @@ def distribution(analysis: Analysis) -> Figure:
             values = analysis.values[row_of[row["cell"]]]
             places.append(values[~np.isnan(values)])
             names.append(f"{row['rank']}: {_short(box_name(analysis, row), 44)}")
+            ends = float(places[-1].min()), float(places[-1].max())
+            middle, width = sum(ends) / 2, ends[1] - ends[0]
+            mark = of_cell(analysis, row)
+            own.append(replace(mark, x=middle, y=len(names), width=width, height=0.8))
     with plots.style():
         figure = plots.blank(7, 0.8 + 0.28 * len(places))
         panel = figure.subplots()
@@ -159,6 +175,7 @@ def distribution(analysis: Analysis) -> Figure:
                 "markeredgecolor": plots.QUIET,
             },
         )
+        marks.add(panel, analysis.metric, own)
         panel.invert_yaxis()
         panel.grid(visible=True, axis="x")
         panel.grid(visible=False, axis="y")
@@ -186,6 +203,19 @@ def cumulative(analysis: Analysis) -> Figure:
             parts = np.linspace(0, 1, min(len(known), 400))
             steps = np.quantile(known, parts, method="inverted_cdf")
             panel.step(steps, parts, where="post", color=colour, label=name)
+            shares = np.linspace(0, 1, _QUANTILES)
+            quantiles = np.quantile(known, shares, method="inverted_cdf")
+            own = [
+                Mark(
+                    float(value),
+                    float(share),
+                    {"runs of": name, "part of them up to the value": plots.percent(share)},
+                    float(value),
+                    n=len(known),
+                )
+                for value, share in zip(quantiles, shares.round(6), strict=True)
+            ]
+            marks.add(panel, analysis.metric, own)
         handles, _ = panel.get_legend_handles_labels()
         plots.legend(figure, handles)
         panel.set_xlabel(analysis.metric)
@@ -211,6 +241,21 @@ def bars(names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float]
             ends = [plots.bar(value, width, 0.0, 1.0) for value, width in own]
             widths = [[low for (low,), _ in ends], [high for _, (high,) in ends]]
             panel.barh(places, values, height=height, color=plots.COLOURS[i], label=label)
+            series_name = {"index": label} if label else {}
+            shown = zip(names, places, own, strict=True)
+            rows = [
+                Mark(
+                    value / 2,
+                    float(place),
+                    {"axis": name} | series_name,
+                    value,
+                    width,
+                    width=abs(value),
+                    height=height,
+                )
+                for name, place, (value, width) in shown
+            ]
+            marks.add(panel, "part of the variance between cells", rows)
             if any(width > 0 for width in (*widths[0], *widths[1])):
                 line: dict[str, Any] = {"ecolor": "black", "elinewidth": 1, "capsize": 2.5}
                 panel.errorbar(values, places, xerr=widths, fmt="none", **line)
@@ -229,6 +274,45 @@ def box_name(analysis: Analysis, row: dict[str, object]) -> str:
     """A cell's values on the axes that differ, in a line."""
     names = {axis.name for axis in analysis.axes}
     return ", ".join(f"{name} = {value}" for name, value in analysis.key(row) if name in names)
+
+
+def of_cell(analysis: Analysis, row: Mapping[str, Any]) -> Mark:
+    """A row of the ranking as a mark, which is nowhere yet."""
+    names = {axis.name for axis in analysis.axes}
+    key = {name: value for name, value in analysis.key(row) if name in names}
+    mean, half_width = (math.nan if row[name] is None else row[name] for name in _OF_MEAN)
+    return Mark(0, 0, key, mean, half_width, row["n"], cell=row["cell"])
+
+
+_OF_MEAN = "mean", "half_width"
+
+
+def _mark(
+    panel: Axes, analysis: Analysis, axes: Sequence[Axis], effects: Sequence[tuple[int, Effect]]
+) -> None:
+    """Says which means stand at places of a panel."""
+    own = [_of_effect(effect, axes, at, effect.interval.mean, 0.0) for at, effect in effects]
+    marks.add(panel, analysis.metric, filter(_has_value, own))
+
+
+def _of_effect(effect: Effect, axes: Sequence[Axis], x: float, y: float, size: float) -> Mark:
+    """A mean over the cells with values of some axes; of one cell, the page has the runs."""
+    return Mark(
+        x,
+        y,
+        {axis.name: label for axis, label in zip(axes, effect.labels, strict=True)},
+        effect.interval.mean,
+        effect.interval.half_width,
+        effect.interval.n,
+        width=size,
+        height=size,
+        cell=effect.cell,
+        samples=effect.samples if effect.cell is None else (),
+    )
+
+
+def _has_value(mark: Mark) -> bool:
+    return isinstance(mark.value, float) and not math.isnan(mark.value)
 
 
 def _points(panel: Axes, places: Sequence[int], effects: Sequence[Effect], **line: Any) -> None:

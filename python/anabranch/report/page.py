@@ -19,6 +19,8 @@ from anabranch import store
 from anabranch._engine import Scenario, __version__
 from anabranch.figures import pages
 from anabranch.figures.diagram import Diagram, varied
+from anabranch.figures.pages import cells as lab_cells
+from anabranch.figures.pages import interactive
 from anabranch.stats import comparison
 from anabranch.studies.plan import wanted_of
 from anabranch.support.wording import counted, number
@@ -58,7 +60,11 @@ class Section:
     rows: list[dict[str, Any]]
     """The rows of the ranking's table."""
     left_out: int
-    """The number of cells that the table leaves out."""
+    """Cells that the table does not have."""
+    data: Markup
+    """The table's rows, for the page's script."""
+    runs: Markup
+    """All cells' runs, for the same, if they are few enough."""
     indices: list[dict[str, str]]
     """The rows of the table of Sobol indices with a total order."""
     finding: str
@@ -78,7 +84,9 @@ class FirstCells:
     cells: int
     """The number of all cells."""
     best: int
-    """The number of those that may be the best."""
+    """Those that may be the best."""
+    data: Markup
+    """The rows, for the page's script."""
 
 
 def section(
@@ -89,7 +97,7 @@ def section(
     name = f"metric{place}"
     drawn = {}
     for key, caption, figure in _figures(analysis, title):
-        svg = pages.responsive(figure, f"{name}-{key}")
+        svg = pages.responsive(figure, f"{name}-{key}", name)
         label = f'role="img" aria-label="{escape(caption)}"'
         drawn[key] = Drawn(Markup(svg.replace('role="img"', label)), caption)
     rows, left_out = _table(analysis)
@@ -106,14 +114,16 @@ def section(
         figures=drawn,
         rows=rows,
         left_out=left_out,
+        data=_data(analysis, _shown(analysis), name),
+        runs=Markup(interactive.samples(name, analysis.cells["cell"].to_list(), analysis.values)),
         indices=_indices(analysis),
         finding=finding,
         per=environments.division.per if environments else [],
-        tables=_tables(environments) if environments else [],
+        tables=_tables(environments, name) if environments else [],
     )
 
 
-def _tables(environments: Environments) -> list[FirstCells]:
+def _tables(environments: Environments, name: str) -> list[FirstCells]:
     """The first cells of each ranking."""
     return [
         FirstCells(
@@ -122,6 +132,7 @@ def _tables(environments: Environments) -> list[FirstCells]:
             rows=_rows(analysis, analysis.ranking.head(FIRST_OF_EACH)),
             cells=analysis.ranking.height,
             best=int(analysis.ranking["best"].sum()),
+            data=_data(analysis, analysis.ranking.head(FIRST_OF_EACH), name),
         )
         for title, analysis in environments.analyses
     ]
@@ -208,13 +219,26 @@ def _indices(analysis: Analysis) -> list[dict[str, str]]:
 
 
 def _table(analysis: Analysis) -> tuple[list[dict[str, Any]], int]:
-    ranked = analysis.ranking
-    whole = ranked.height <= MOST_CELLS
-    shown = ranked if whole else pl.concat([ranked.head(FIRST), ranked.tail(LAST)])
-    rows = _rows(analysis, shown)
+    rows = _rows(analysis, _shown(analysis))
+    left_out = analysis.ranking.height - len(rows)
     for i, row in enumerate(rows):
-        row["after_gap"] = not whole and i == FIRST
-    return rows, ranked.height - len(rows)
+        row["after_gap"] = left_out > 0 and i == FIRST
+    return rows, left_out
+
+
+def _shown(analysis: Analysis) -> pl.DataFrame:
+    """The part of the ranking that the table has."""
+    ranked = analysis.ranking
+    if ranked.height <= MOST_CELLS:
+        return ranked
+    return pl.concat([ranked.head(FIRST), ranked.tail(LAST)])
+
+
+def _data(analysis: Analysis, shown: pl.DataFrame, name: str) -> Markup:
+    """Rows of a ranking as the marks of the section with this name."""
+    rows = [figures.of_cell(analysis, row) for row in shown.iter_rows(named=True)]
+    own = [(analysis.metric, row) for row in rows]
+    return Markup(interactive.of_marks(own, name, f"{name}-cells"))
 
 
 def _rows(analysis: Analysis, shown: pl.DataFrame) -> list[dict[str, Any]]:
@@ -299,8 +323,13 @@ def render(
     counts: pl.DataFrame,
     options: Sequence[str],
     sections: Sequence[Section],
+    *,
+    lab: str = lab_cells.LAB,
 ) -> str:
-    """The page as HTML; `counts` has the runs of each cell, `options` those of the command."""
+    """The page as text; `counts` has the runs of each cell, `options` are the command's.
+
+    `lab` is the address of the lab that opens cells.
+    """
     identity, cells = store.read_identity(folder), store.read_cells(folder)
     runs = int(counts["len"].sum())
     asked = store.asked_of(folder, identity, scenario.cell_count)
@@ -330,6 +359,7 @@ def render(
             shlex.join(["anabranch", "report", str(folder), *options]),
         ],
         query=f"anabranch query {shlex.quote(str(folder))}",
+        in_lab=lab_cells.section({folder: scenario}, lab),
         screened=MOST_SCREENED,
         first=FIRST,
         first_of_each=FIRST_OF_EACH,

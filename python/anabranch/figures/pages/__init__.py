@@ -21,8 +21,10 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
 
-from anabranch.figures import plots
+from anabranch.figures import marks, plots
+from anabranch.figures.marks import Placed
 
+from . import interactive
 from .svg import slim
 
 THEME = {
@@ -86,7 +88,8 @@ class _Page(jinja2.Template):
 
     def render(self, *arguments: Any, **values: Any) -> str:
         text = super().render(*arguments, **values)
-        return re.sub(r"(<td[^>]*>)([^<]*(?:±| to )[^<]*)(?=</td>)", _breakable, text)
+        text = re.sub(r"(<td[^>]*>)([^<]*(?:±| to )[^<]*)(?=</td>)", _breakable, text)
+        return interactive.finished(text)
 
 
 def _breakable(cell: re.Match[str]) -> str:
@@ -145,27 +148,30 @@ _LINE_INCHES = 0.17
 """Height of a line of text, in inches."""
 
 
-def responsive(figure: Figure, name: str) -> str:
-    """A figure as SVG for a wide page and, where possible, another one for a narrow page.
+def responsive(figure: Figure, name: str, section: str = "") -> str:
+    """A figure as SVG for a wide page and, where it can be had, for a narrow one; with its data.
 
-    The narrow one has its panels one below the other, its text in more lines, and heat maps in
-    parts whose numbers fit; the figure object keeps that form.
+    The second has panels one below the other and its text broken into more lines, and heat maps in
+    parts whose numbers fit; the figure stays so. `section` is that of `interactive.of_marks`.
     """
+    found = marks.of(figure)
     with plots.laid_out(figure):
-        wide = inline(figure, name)
+        wide = inline(figure, name, found)
+    own = [(each.quantity, each.mark) for each in found]
+    content = interactive.of_marks(own, section, name) if found else ""
     with plots.style():
         parts = _narrow(figure)
         if not parts:
-            return wide
-        # The figure may have a layout kept by `laid_out`, which is that of the wide form.
+            return wide + content
+        # Its layout may be one that is kept: that of the wide figure.
         figure.set_layout_engine("constrained")
     narrow = []
     for i, part in enumerate(parts):
         for axes, limits in part.items():
             _show(axes, *limits)
         with plots.laid_out(figure):
-            narrow.append(inline(figure, f"{name}-narrow{i or ''}"))
-    return _classed(wide, "wide") + "".join(_classed(text, "narrow") for text in narrow)
+            narrow.append(inline(figure, f"{name}-narrow{i or ''}", found))
+    return _classed(wide, "wide") + "".join(_classed(text, "narrow") for text in narrow) + content
 
 
 def _classed(svg: str, name: str) -> str:
@@ -334,8 +340,8 @@ def _lines(text: Text) -> list[str]:
     return text.get_text().split("\n")
 
 
-def inline(figure: Figure, name: str) -> str:
-    """A figure as SVG within a page.
+def inline(figure: Figure, name: str, found: Sequence[Placed] = ()) -> str:
+    """A figure as SVG to stand in a page, with the places of the marks that were found in it.
 
     It has no background, uses the page's colours, and has ids of its own. It is as wide as it was
     made, or as the page if that is narrower.
@@ -367,4 +373,5 @@ def inline(figure: Figure, name: str) -> str:
     text = slim(text, name)
     width = INCH * figure.get_size_inches()[0]
     size = f"max-width: {width:.0f}px; min-width: min({0.7 * width:.0f}px, 34rem)"
-    return text.replace("<svg ", f'<svg role="img" class="plot" style="{size}" ', 1)
+    at = interactive.places(found, figure)
+    return text.replace("<svg ", f'<svg role="img" class="plot" style="{size}"{at} ', 1)
