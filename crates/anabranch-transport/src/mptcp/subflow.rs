@@ -75,6 +75,9 @@ pub(super) struct Subflow {
     received: VecDeque<Mapping>,
     /// The position up to which the subflow's stream has been taken.
     delivered: u64,
+    /// Whether what it sends has no options of MPTCP: its connection is over, and only the peer's FIN is
+    /// missing, or has come (Linux: a socket in TIME-WAIT answers then, which knows nothing of MPTCP).
+    pub(super) is_bare: bool,
     /// What the next segment without data says.
     pub(super) signal: Option<Signal>,
     /// What the next reset gives as its reason.
@@ -117,6 +120,7 @@ impl Subflow {
             sent: VecDeque::new(),
             received: VecDeque::new(),
             delivered: 0,
+            is_bare: false,
             signal: None,
             reset: None,
             timeout: Time::NEVER,
@@ -140,6 +144,7 @@ impl Subflow {
         self.phase = Phase::Opening;
         self.forget();
         self.delivered = 0;
+        self.is_bare = false;
         self.is_dirty = true;
     }
 
