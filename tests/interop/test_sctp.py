@@ -13,6 +13,7 @@ import namespaces
 import payload
 import peers
 import pytest
+import tunnels
 from namespaces import Network
 from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Cell, Load, Outcome, Peer, slow
 from running import Running
@@ -98,6 +99,23 @@ def test_bulk_over_raw_ip(ours: str, loss: str, cell: Cell) -> None:
     exact(outcome)
     assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
     assert (network.reports[0]["forward"]["lost"] > 0) == (loss != "0 %")
+
+
+@BOTH
+@pytest.mark.parametrize("paths", [1, 2])
+def test_bulk_over_tun(ours: str, paths: int, cell: Cell) -> None:
+    """Ours behind TUN devices, libusrsctp on raw IP in the same namespace."""
+    feature = f"bulk over TUN, {paths} path{'s' * (paths > 1)}, ours {ours}"
+    cell(feature, USRSCTP)
+    lacks = tunnels.missing()
+    if lacks:
+        pytest.skip(f"left out, since {lacks}")
+    peers.available(ANABRANCH, USRSCTP)
+    with tunnels.Tunnels(paths).running() as space:
+        outcome = tunnels.sctp_pair(space, USRSCTP, BULK, ours_listens=ours == "listens")
+    cell(feature, USRSCTP, outcome.mb_per_s)
+    exact(outcome)
+    assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
 
 
 @ALL
