@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import captures
 from anabranch.errors import AnabranchError
 from anabranch.profile import Profile, estimate, measure, output
-from anabranch.profile.capture import Capture, Packet
+from anabranch.support.capture import Capture, Packet
 from conftest import Command
 
 NS = 1_000_000_000

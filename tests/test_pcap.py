@@ -10,8 +10,8 @@ import pytest
 import anabranch
 from anabranch import profile
 from anabranch.errors import AnabranchError
-from anabranch.profile.capture import Capture
 from anabranch.studies import result
+from anabranch.support.capture import Capture
 from conftest import Command, one_error
 
 SCENARIO = """\

@@ -20,7 +20,6 @@ import captures
 from anabranch.advise.paths import read as read_paths
 from anabranch.errors import AnabranchError
 from anabranch.profile import Estimate, Measurement, Profile, estimate, measure, output
-from anabranch.profile.capture import Capture
 from anabranch.profile.estimates import _behind_the_queue
 from anabranch.profile.flows import DATA, ROWS, Row, _gaps
 from anabranch.profile.intervals import block_interval, minimum_interval
@@ -28,6 +27,7 @@ from anabranch.profile.loss import Flags, Losses, best, share_of_bad
 from anabranch.profile.measurement import Delays, LossSequence
 from anabranch.profile.timed import TimedFit, TimedLosses, chain
 from anabranch.studies import result
+from anabranch.support.capture import Capture
 from conftest import ROOT, Command, one_error, written
 
 

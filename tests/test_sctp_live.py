@@ -589,6 +589,8 @@ def test_streams_that_are_closed(redirection: str) -> None:
     [
         (["listen", "0"], "port is 0; it must be from 1 to 65535"),
         (["listen", "5001", "--raw", "--udp", "9"], "--raw and --udp are both given"),
+        (["listen", "5001", "--tun", "t0=192.0.2.1", "--raw"], "--tun and --raw are both given"),
+        (["listen", "5001", "--tun", "t0"], "tun = t0 is not NAME=ADDRESS[,ADDRESS]"),
         (["send", "no.such.name.invalid", "5001"], "is neither an address nor a known name"),
         (["connect", LOOPBACK, "5001", "--set", "rto_max=soon"], "rto_max"),
         (["call"], "a call needs either HOST and PORT, or --listen PORT"),

@@ -321,6 +321,7 @@ class LiveHost:
         most_accepted: int,
         announce_at: int,
         shared_key: bytes,
+        devices: Sequence[str],
     ) -> LiveHost: ...
     @property
     def udp_port(self) -> int | None: ...

@@ -7,12 +7,15 @@ where `tools/interop_page.py` writes what came of it; the fixture `cell` says wh
 import asyncio
 import contextlib
 import dataclasses
+import subprocess
+import sys
 import time
 
 import namespaces
 import payload
 import peers
 import pytest
+import tunnels
 from namespaces import Network
 from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Cell, Load, Outcome, Peer, slow
 from running import Running
@@ -98,6 +101,51 @@ def test_bulk_over_raw_ip(ours: str, loss: str, cell: Cell) -> None:
     exact(outcome)
     assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
     assert (network.reports[0]["forward"]["lost"] > 0) == (loss != "0 %")
+
+
+@BOTH
+@pytest.mark.parametrize("paths", [1, 2])
+def test_bulk_over_tun(ours: str, paths: int, cell: Cell) -> None:
+    """Ours behind TUN devices, libusrsctp on raw IP in the same namespace."""
+    feature = f"bulk over TUN, {paths} path{'s' * (paths > 1)}, ours {ours}"
+    cell(feature, USRSCTP)
+    lacks = tunnels.missing()
+    if lacks:
+        pytest.skip(f"left out, since {lacks}")
+    peers.available(ANABRANCH, USRSCTP)
+    with tunnels.Tunnels(paths).running() as space:
+        outcome = tunnels.sctp_pair(space, USRSCTP, BULK, ours_listens=ours == "listens")
+    cell(feature, USRSCTP, outcome.mb_per_s)
+    exact(outcome)
+    assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
+
+
+def test_the_command_over_tun() -> None:
+    """`--tun` at one end, `--raw` at the other."""
+    lacks = tunnels.missing()
+    if lacks:
+        pytest.skip(f"left out, since {lacks}")
+    command = [sys.executable, "-m", "anabranch", "sctp"]
+    device = f"t0={tunnels.ours()}"
+    with tunnels.Tunnels(1).running() as space, contextlib.ExitStack() as stack:
+        waiting = space.command([*command, "listen", "5001", "--echo", "--tun", device])
+        server = stack.enter_context(subprocess.Popen(waiting, stderr=subprocess.PIPE, text=True))
+        stack.callback(server.kill)
+        assert server.stderr is not None
+        said = server.stderr.readline()
+        assert "5001" in said
+        line = [*command, "connect", tunnels.ours(), "5001", "--raw", "--address", tunnels.kernel()]
+        done = subprocess.run(
+            space.command(line),
+            input="hello\n",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "hello\n"
+        assert server.wait(30) == 0
 
 
 @ALL

@@ -109,6 +109,25 @@ class Tunnels:
         return Running(self.command(line))
 
 
+def sctp_pair(
+    tunnels: Tunnels, theirs: Peer, load: peers.Load, *, ours_listens: bool
+) -> peers.Outcome:
+    """Our SCTP behind all devices with a peer on raw IP in the same namespace."""
+    own, other = ([end(path) for path in range(tunnels.paths)] for end in (ours, kernel))
+    devices = ";".join(f"t{path}={address}" for path, address in enumerate(own))
+    roles = ("listen", "connect") if ours_listens else ("connect", "listen")
+    mine = [
+        *peers.ANABRANCH.command(),
+        *peers.words(load, roles[0], (own, other)),
+        "--tun",
+        devices,
+    ]
+    yours = [*theirs.command(), *peers.words(load, roles[1], (other, own))]
+    lines = [tunnels.command(line) for line in (mine, yours)]
+    listen, connect = lines if ours_listens else lines[::-1]
+    return peers.run_pair(listen, connect, load)
+
+
 def kernel(path: int = 0, version: int = 4) -> str:
     """The kernel's address on a device."""
     return f"10.78.{path}.2" if version == 4 else f"fd78:{path}::2"

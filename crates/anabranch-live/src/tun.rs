@@ -7,6 +7,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 /// A device, and which addresses are behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,18 @@ pub struct TunDevice {
     pub name: String,
     /// The addresses at this end: those that the kernel routes to the device, none of them its own.
     pub addresses: Vec<IpAddr>,
+}
+
+/// `NAME=ADDRESS[,ADDRESS]`.
+impl FromStr for TunDevice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let no_device = || format!("tun = {text} is not NAME=ADDRESS[,ADDRESS], such as tun0=192.0.2.1");
+        let (name, list) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(no_device)?;
+        let addresses = list.split(',').map(|address| address.parse().map_err(|_| no_device()));
+        Ok(Self { name: name.into(), addresses: addresses.collect::<Result<_, _>>()? })
+    }
 }
 
 /// One sentence for a device that cannot be opened.
@@ -206,6 +219,20 @@ mod other {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_is_a_name_and_addresses() {
+        let device: TunDevice = "t0=192.0.2.1,2001:db8::1".parse().expect("it is one");
+        assert_eq!(device.name, "t0");
+        assert_eq!(
+            device.addresses,
+            ["192.0.2.1".parse::<IpAddr>(), "2001:db8::1".parse()].map(Result::unwrap)
+        );
+        for text in ["t0", "=192.0.2.1", "t0=", "t0=192.0.2.1,host"] {
+            let sentence = format!("tun = {text} is not NAME=ADDRESS[,ADDRESS], such as tun0=192.0.2.1");
+            assert_eq!(text.parse::<TunDevice>(), Err(sentence));
+        }
+    }
 
     #[test]
     fn who_may_not_is_told_how_to() {

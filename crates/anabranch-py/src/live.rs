@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch::scenario;
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
 use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal};
+use anabranch_live::tun::TunDevice;
 use anabranch_transport::endpoint::{CloseReason, Command, Endpoint as _, PathSample, Reliability};
 use anabranch_transport::ground::PathId;
 use anabranch_transport::report::Row;
@@ -82,8 +83,9 @@ impl LiveHost {
 
 #[pymethods]
 impl LiveHost {
-    /// Binds sockets and starts the thread. `carrier_port` is that of UDP, none for IP itself; `announce_at`
-    /// a port of the loopback address.
+    /// Binds sockets and starts the thread. `carrier_port` is that of UDP, none for IP itself, through
+    /// `devices` of TUN if there are any (`NAME=ADDRESS[,ADDRESS]`); `announce_at` a port of the loopback
+    /// address.
     #[new]
     fn new(
         addresses: Vec<String>,
@@ -92,9 +94,15 @@ impl LiveHost {
         most_accepted: usize,
         announce_at: u16,
         shared_key: Vec<u8>,
+        devices: Vec<String>,
     ) -> PyResult<Self> {
         let addresses = addresses.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
-        let carrier = carrier_port.map_or(Carrier::Ip, Carrier::Udp);
+        let devices: Result<Vec<TunDevice>, String> = devices.iter().map(|text| text.parse()).collect();
+        let carrier = match (devices.map_err(LiveError::new_err)?, carrier_port) {
+            (devices, _) if !devices.is_empty() => Carrier::Tun(devices),
+            (_, Some(port)) => Carrier::Udp(port),
+            (_, None) => Carrier::Ip,
+        };
         let bell = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|bell| bell.connect((Ipv4Addr::LOCALHOST, announce_at)).map(|()| bell))
             .map_err(|error| LiveError::new_err(format!("the loopback address cannot be used: {error}")))?;

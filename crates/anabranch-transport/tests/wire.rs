@@ -423,6 +423,8 @@ fn mptcp_options(ip: IpVersion) -> impl Strategy<Value = (Options, u32, u16)> {
                 // Without payload it is of a DATA_FIN on its own.
                 data_position: mapped.map(|_| data),
                 data_fin: mapped.filter(|fin| *fin).map(|_| data),
+                // Of the least room a checksum leaves no less than 4 bytes more.
+                has_short_number: mapped.is_some() && !has_checksum && ack_bytes == 8,
                 has_checksum,
                 ..Options::default()
             };

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from anabranch.errors import AnabranchError
 from anabranch.support import progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder
 
@@ -16,10 +17,12 @@ from .app import Flag, Natural, Sets, app, pairs, write_json
 Examples:
   anabranch explain scenarios/load-sharing.toml
   anabranch explain scenarios/load-sharing.toml --cell 3 --plot figures
-  anabranch explain my-transfer.toml --set flows.transfer.transport.receive_buffer='64 kB'"""
+  anabranch explain my-transfer.toml --set flows.transfer.transport.receive_buffer='64 kB'
+  tcpdump -i eth0 -s 128 -w transfer.pcap
+  anabranch explain transfer.pcap --plot figures"""
 )
 def explain(
-    scenario: Path,
+    source: Path,
     /,
     *,
     set_: Sets = (),
@@ -29,22 +32,26 @@ def explain(
     cell: Natural = 0,
     metric: str | None = None,
     no_alone: Annotated[bool, Flag] = False,
+    interface: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
     plot: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> None:
     """Say where the time of a run went, path by path, and what to change.
 
-    The scenario is run once, and once more over each path of the flow alone.
+    A scenario is run once, and once more over each path of the flow alone. Of a capture (pcap,
+    pcapng) the flows of the most bytes are explained: what was lost and sent again, timeouts,
+    failovers, pauses, and how long packets waited in queues.
 
     Parameters
     ----------
-    scenario
-        A scenario file. With its seed and replication it determines a run completely, so the run
-        need not have been kept.
+    source
+        A scenario file, or a capture. With its seed and replication a scenario says everything
+        about a run, so the run need not have been kept.
     set_
         Change a value, PATH=VALUE; may be given several times.
     flow
-        The flow to explain; the first one with several paths if not given.
+        Which flow; the first one with several paths if not given. Of a capture a part of its name,
+        which has its protocol, addresses and ports.
     seed
         Replaces the scenario's seed.
     replication
@@ -55,19 +62,38 @@ def explain(
         The scalar to compare the paths by, without the flow's name; MOS or goodput if not given.
     no_alone
         Do not try each path alone.
+    interface
+        Of a capture: look only at packets of these interfaces.
     plot
         Draw what held each path back over time into this folder.
     json_file
         Write all numbers and sentences to this file.
     """
     from anabranch import explain as explaining  # noqa: PLC0415 - slow to import
+    from anabranch.explain import captured  # noqa: PLC0415 - slow to import
 
     check_different(plot=plot, json=json_file)
     if plot is not None:
         check_folder(plot)
     check_file(json_file)
+    if captured.is_capture(source):
+        of_runs = {
+            "--set": bool(set_),
+            "--seed": seed is not None,
+            "--replication": replication != 0,
+            "--cell": cell != 0,
+            "--metric": metric is not None,
+            "--no-alone": no_alone,
+        }
+        for option, is_given in of_runs.items():
+            if is_given:
+                raise AnabranchError(f"{option} is for scenarios, and {source} is a capture")
+        _explain_capture(source, flow, interface, plot, json_file)
+        return
+    if interface:
+        raise AnabranchError(f"--interface is for captures (pcap, pcapng), and {source} is none")
     explanation = explaining.explain(
-        scenario,
+        source,
         set=pairs(set_),
         flow=flow,
         seed=seed,
@@ -86,6 +112,36 @@ def explain(
             explanation.figure(), plot / f"{explanation.result.scenario.name}-explain", ["png"]
         ):
             out.print(f"wrote {path}")
+    if json_file is not None:
+        write_json(json_file, explanation.as_json())
+        out.print(f"wrote {json_file}")
+
+
+def _explain_capture(
+    file: Path,
+    flow: str | None,
+    interfaces: tuple[str, ...],
+    plot: Path | None,
+    json_file: Path | None,
+) -> None:
+    from anabranch.explain import captured  # noqa: PLC0415 - slow to import
+
+    with progress.reading() as reading:
+        explanation = captured.explain(
+            file, flow=flow, interfaces=interfaces, progress=reading(file)
+        )
+    out = terminal.console()
+    out.print(explanation.tables(out.width))
+    if plot is not None:
+        from anabranch.figures import plots  # noqa: PLC0415 - slow to import
+
+        for number, explained in enumerate(explanation.flows, 1):
+            figure = explained.figure()
+            if figure is None:
+                continue
+            stem = f"{file.stem}-explain" if number == 1 else f"{file.stem}-explain-{number}"
+            for path in plots.save(figure, plot / stem, ["png"]):
+                out.print(f"wrote {path}")
     if json_file is not None:
         write_json(json_file, explanation.as_json())
         out.print(f"wrote {json_file}")

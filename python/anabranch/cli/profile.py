@@ -1,7 +1,5 @@
 """`anabranch profile`."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +12,7 @@ from anabranch.support.files import check_different, check_file, check_folder, w
 from .app import app, write_json
 
 if TYPE_CHECKING:
-    from anabranch.profile import Measurement, Profile
-
-_QUIET_SECONDS = 1.5
-"""Seconds before progress is shown."""
-MEGABYTE = 1_000_000
+    from anabranch.profile import Profile
 
 
 @app.command(
@@ -77,7 +71,9 @@ def profile(
     check_file(json_file)
     if plot is not None:
         check_folder(plot)
-    estimated = profiling.estimate(_read(list(files), interface))
+    with progress.reading() as reading:
+        measured = profiling.measure(list(files), reading, interface)
+    estimated = profiling.estimate(measured)
     text = output.toml(estimated, name, ends, out)
     wrote = []
     if out is not None:
@@ -121,22 +117,3 @@ def _figures(profile: "Profile", folder: Path | None, name: str) -> list[Path]:
         for kind, figure in figures.of_profile(profile).items()
         for file in plots.save(figure, folder / f"{name}-{kind}", ["png"])
     ]
-
-
-def _read(files: list[Path], interfaces: tuple[str, ...]) -> "Measurement":
-    """Reads the measurement; for a large capture it shows progress."""
-    from anabranch import profile as profiling  # noqa: PLC0415 - slow to import
-
-    with progress.shown("reading", "MB") as update:
-        began = time.monotonic()
-
-        def reading(file: Path) -> Callable[[int], None]:
-            of_all = file.stat().st_size // MEGABYTE
-
-            def report(read: int) -> None:
-                if time.monotonic() - began > _QUIET_SECONDS:
-                    update(progress.Status(read // MEGABYTE, of_all))
-
-            return report
-
-        return profiling.measure(files, reading, interfaces)

@@ -15,7 +15,8 @@ sctp = App(
     name="sctp",
     help="""SCTP on the network: listen, connect, send, receive, call.
 
-Packets travel in UDP (RFC 6951), which needs no rights; with --raw in IP itself.""",
+Packets travel in UDP (RFC 6951), which needs no rights; with --raw in IP itself, with --tun
+through a TUN device, so that the peer may be on the same machine.""",
     help_format="plaintext",
 )
 app.command(sctp)

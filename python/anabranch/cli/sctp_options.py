@@ -42,7 +42,10 @@ class Sockets:
     udp: Natural | None = None
     """This end's UDP port; by default 9899 for an end that waits, otherwise any free port."""
     raw: Annotated[bool, Flag] = False
-    """Send SCTP directly in IP, without UDP; needs root or the capability CAP_NET_RAW."""
+    """In IP itself, without UDP; needs root or the capability CAP_NET_RAW."""
+    tun: Words = ()
+    """A TUN device and this end's addresses behind it, NAME=ADDRESS[,ADDRESS], instead of sockets;
+    needs root or the capability CAP_NET_ADMIN; may be given several times."""
     mtu: Natural = 1500
     """The largest IP packet in bytes."""
     profile: str | None = None
@@ -73,9 +76,13 @@ class Sockets:
         check_file(self.json_file)
         if self.raw and self.udp is not None:
             raise AnabranchError("--raw and --udp are both given; packets travel in one of them")
+        if self.tun and (self.raw or self.udp is not None):
+            other = "--raw" if self.raw else "--udp"
+            raise AnabranchError(f"--tun and {other} are both given; packets travel in one of them")
         default = ENCAPSULATION_PORT if waits else 0
-        port = None if self.raw else default if self.udp is None else self.udp
-        return Endpoint(self.address, udp_port=port, mtu=self.mtu)
+        is_in_ip = self.raw or bool(self.tun)
+        port = None if is_in_ip else default if self.udp is None else self.udp
+        return Endpoint(self.address, udp_port=port, tun=self.tun, mtu=self.mtu)
 
 
 @Parameter(name="*")

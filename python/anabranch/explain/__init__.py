@@ -1,12 +1,14 @@
 """`anabranch explain`: where the time of a run went, path by path, and what to change.
 
-The run is repeated with time accounts, and each path of the flow is also tried alone. The command
-prints and draws the accounts (`accounts`), what follows from them (`causes`), and how the paths
-compare. A call is judged by what cost it quality (`calls`), not by where the sender's time went.
+What a capture of packets tells of it is `captured`.
+
+A run is repeated with time accounts; each of its flow's paths is also tried alone. What is printed
+and drawn are the accounts (`accounts`), what follows from them (`causes`), and how paths compare.
+A call is judged by what its quality was lost to (`calls`), not by where the sender's time went.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +19,8 @@ from rich.console import Group
 from anabranch import _engine
 from anabranch._engine import RunError, ScenarioError
 from anabranch.errors import AnabranchError, suggestion, whole
-from anabranch.explain import accounts, calls, causes
-from anabranch.explain.accounts import LIMITS, Account, End, Flow
+from anabranch.explain import accounts, calls, causes, tables
+from anabranch.explain.accounts import Account, End, Flow
 from anabranch.explain.calls import Call
 from anabranch.explain.causes import Cause
 from anabranch.studies.result import Result, Value, load, run
@@ -67,7 +69,7 @@ class Explanation:
         for end in (flow.sender, flow.receiver):
             if end.connection.total > 0:
                 yield f"{flow.name}, what held {end.host} (side {end.side}) back from {time}:"
-                yield _shares(end, width)
+                yield tables.shares(end, width)
         if self.call is not None:
             yield f"{self.call.section}, what its quality was lost to:"
             yield self.call.table(width)
@@ -274,32 +276,6 @@ def _only(tree: accounts.Tree, name: str, path: str) -> dict[str, Value]:
     if "addresses" in tree["flows"][flow]:
         sets[f"flows.{flow}.addresses"] = "[]"
     return sets
-
-
-def _shares(end: End, width: int) -> "RenderableType":
-    """A table with a row for the connection and each path, and a column for each limit."""
-    rows = [end.connection, *end.paths]
-    seen = [limit for limit in LIMITS if any(row.seconds[limit] > 0 for row in rows)]
-    heads = ["path", *seen, "recoveries", "timeouts", "srtt ms", "Mbit/s carried", "of"]
-    lines = [_line(row, seen, is_path=row is not end.connection) for row in rows]
-    return terminal.side_by_side(heads, lines, width, 1)
-
-
-def _line(row: Account, seen: Sequence[str], *, is_path: bool) -> list[str]:
-    shares = [f"{100 * row.share(limit):.1f} %" for limit in seen]
-    if not is_path:
-        return [row.name, *shares, "", "", "", "", ""]
-    carried = row.carried
-    rate, used = (carried.rate, carried.carried) if carried else (math.nan, math.nan)
-    return [
-        row.name,
-        *shares,
-        str(row.recoveries),
-        str(row.timeouts),
-        wording.number(row.srtt_ms, 4),
-        wording.number(used / 1e6, 4),
-        wording.number(rate / 1e6, 4),
-    ]
 
 
 def _head_of_line(host: str, receiver: accounts.Receiver) -> str:

@@ -31,6 +31,9 @@ LIMITS = {
 }
 """What can hold a sender back, in words, in the order of tables."""
 
+SHOWN = {"under_way": "data under way", **LIMITS}
+"""The same with what captures show, on which the congestion window cannot be seen."""
+
 CONNECTION = -1
 """The number of the whole connection among the paths."""
 

@@ -8,11 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from anabranch.explain.accounts import LIMITS, Account, Flow
+from anabranch.explain.accounts import SHOWN, Account, Flow
 from anabranch.figures import plots
 
 COLOURS = {
     "cwnd_limited": "#009E73",
+    "under_way": "#009E73",
     "application_limited": "#9AD3BD",
     "receive_window_limited": "#D55E00",
     "send_buffer_limited": "#E69F00",
@@ -32,8 +33,11 @@ _BINS = 150
 """Steps of the time axis."""
 
 
-def draw(flow: Flow, title: str) -> Figure:
-    """Draws a panel for each path of the main sender, and one for data waiting at the other end."""
+def draw(flow: Flow, title: str, *, knows_waiting: bool = True) -> Figure:
+    """One panel a path of the end that has more to send, and one for what waits at the other.
+
+    A capture does not show what waits there (`knows_waiting`).
+    """
     sender, receiver = flow.sender, flow.receiver
     edges = np.linspace(flow.start_s, flow.end_s, _BINS + 1)
     names: list[str] = flow.settings["paths"]
@@ -46,15 +50,17 @@ def draw(flow: Flow, title: str) -> Figure:
             number = names.index(path.name)
             own = (pl.col("side") == sender.side) & (pl.col("path") == number)
             _shares(axes, flow.limits.filter(own), edges, path)
-        if waiting.is_empty():
+        if not knows_waiting:
+            pass
+        elif waiting.is_empty():
             title += "; nothing waited at the receiver"
         else:
             _waiting(panels[-1], waiting, edges, names)
         panels[-1].set_xlabel("time (s)")
         panels[-1].set_xlim(flow.start_s, flow.end_s)
         figure.suptitle(plots.filled(title, figure), x=0.01, ha="left")
-        seen = [limit for limit in LIMITS if any(path.seconds[limit] > 0 for path in sender.paths)]
-        handles = [Patch(color=COLOURS[limit], label=LIMITS[limit]) for limit in seen]
+        seen = [limit for limit in SHOWN if any(path.share(limit) > 0 for path in sender.paths)]
+        handles = [Patch(color=COLOURS[limit], label=SHOWN[limit]) for limit in seen]
         figure.legend(
             handles=handles,
             loc="outside lower left",
@@ -67,7 +73,7 @@ def draw(flow: Flow, title: str) -> Figure:
 def _shares(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, path: Account) -> None:
     """Draws the share of each time step that each limit took, stacked."""
     base = np.zeros(len(edges) - 1)
-    for limit in LIMITS:
+    for limit in SHOWN:
         own = rows.filter(pl.col("limit") == limit)
         if own.is_empty():
             continue

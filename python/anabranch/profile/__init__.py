@@ -10,8 +10,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from anabranch.errors import AnabranchError
+from anabranch.support import capture
 
-from . import capture, flows, mahimahi, pair, ping
+from . import flows, mahimahi, pair, ping
 from .estimates import Estimate, Profile, estimate
 from .measurement import Measurement
 

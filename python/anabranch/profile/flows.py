@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import AnabranchError
+from anabranch.support.capture import CUT, DAMAGED, ICMP, ICMP6, SCTP, TCP, UDP, Packet, left_out
 
-from .capture import CUT, DAMAGED, ICMP, ICMP6, SCTP, TCP, UDP, Packet, left_out
 from .intervals import Vector
 from .measurement import Delays, Deliveries, LossSequence, Measurement
 

@@ -1,6 +1,5 @@
 """Two captures of the same packets, one at each end: one-way delays and losses."""
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,15 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.capture import Packet
 
-from .capture import TCP, UDP, Packet
 from .flows import FEWEST_PACKETS, spacing
 from .measurement import Delays, Deliveries, LossSequence, Measurement
 
 Pair = tuple[bytes, bytes]
-
-_CHECKSUM = {TCP: slice(16, 18), UDP: slice(6, 8)}
-"""The checksum is left out: a sender's network card computes it after the capture."""
 
 
 class _Seen(NamedTuple):
@@ -26,15 +22,6 @@ class _Seen(NamedTuple):
     time_ns: int
     hosts: Pair
     octets: int
-
-
-def _identity(packet: Packet) -> bytes:
-    """A digest of first bytes that no router changes: the same at both ends and always."""
-    kept = bytearray(packet.payload[:64])
-    kept[_CHECKSUM.get(packet.protocol, slice(0, 0))] = b""
-    numbers = (packet.protocol << 32 | packet.identification).to_bytes(8)
-    said = b"".join((packet.source, packet.destination, numbers, kept))
-    return hashlib.blake2b(said, digest_size=12).digest()
 
 
 def measure(near: Iterable[Packet], far: Iterable[Packet]) -> Measurement:
@@ -88,7 +75,7 @@ def _seen(packets: Iterable[Packet]) -> dict[bytes, _Seen]:
     seen: dict[bytes, _Seen] = {}
     for packet in packets:
         hosts = (packet.source, packet.destination)
-        seen.setdefault(_identity(packet), _Seen(packet.time_ns, hosts, packet.octets))
+        seen.setdefault(packet.identity(), _Seen(packet.time_ns, hosts, packet.octets))
     return seen
 
 

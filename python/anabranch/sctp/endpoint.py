@@ -42,8 +42,13 @@ class Endpoint:
         Addresses to bind to, for the paths of a multi-homed end; none for all addresses of the
         system.
     udp_port
-        The UDP port that packets travel in; 0 for any free port, None for SCTP directly in IP,
-        which needs root or the capability CAP_NET_RAW.
+        The port of UDP that packets travel in; 0 for any, None for SCTP in IP itself, which needs
+        root or the capability CAP_NET_RAW.
+    tun
+        TUN devices that packets travel through in IP itself, instead of sockets (Linux, root or the
+        capability CAP_NET_ADMIN): `NAME=ADDRESS[,ADDRESS]` for each, the addresses of this end that
+        the system routes to it and does not have itself. So the peer may be on the same machine,
+        or in a network namespace of it.
     mtu
         The largest IP packet in bytes, from 576 to 65535.
     most_accepted
@@ -63,12 +68,16 @@ class Endpoint:
         addresses: Sequence[str] = (),
         *,
         udp_port: int | None = 0,
+        tun: Sequence[str] = (),
         mtu: int = 1500,
         most_accepted: int = 10_000,
         shared_key: bytes = b"",
     ) -> None:
         self._addresses = list(addresses)
         self._carrier = None if udp_port is None else whole("udp_port", udp_port, 0, 65_535)
+        self._devices = [tun] if isinstance(tun, str) else list(tun)
+        if self._devices:
+            self._carrier = None
         self._mtu = whole("mtu", mtu, 576, 65_535)
         self._shared_key = bytes(shared_key)
         self._most = whole("most_accepted", most_accepted, 0, 2**32)
@@ -87,7 +96,13 @@ class Endpoint:
         port = self._bell.get_extra_info("sockname")[1]
         try:
             self._host = LiveHost(
-                self._addresses, self._carrier, self._mtu, self._most, port, self._shared_key
+                self._addresses,
+                self._carrier,
+                self._mtu,
+                self._most,
+                port,
+                self._shared_key,
+                self._devices,
             )
         except BaseException:
             self._bell.close()

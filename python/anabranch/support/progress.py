@@ -14,6 +14,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
 _PLAIN_SECONDS = 10.0
 """Seconds until the second line where there is no terminal; later lines come at doubling times.
@@ -50,6 +51,29 @@ class Status:
     def __str__(self) -> str:
         """A line for people."""
         return f"{self.done} of {self.of_total()}{self.note and f'; {self.note}'}"
+
+
+_QUIET_SECONDS = 1.5
+"""Before it is shown how far a file is read."""
+_MEGABYTE = 1_000_000
+
+
+@contextmanager
+def reading() -> "Iterator[Callable[[Path], Callable[[int], None]]]":
+    """Gives a function that is asked for each file for one to call with the bytes that are read."""
+    with shown("reading", "MB") as update:
+        began = time.monotonic()
+
+        def of_file(file: "Path") -> "Callable[[int], None]":
+            of_all = file.stat().st_size // _MEGABYTE
+
+            def report(read: int) -> None:
+                if time.monotonic() - began > _QUIET_SECONDS:
+                    update(Status(read // _MEGABYTE, of_all))
+
+            return report
+
+        yield of_file
 
 
 @contextmanager

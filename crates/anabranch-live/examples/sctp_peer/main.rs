@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
 use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal};
+use anabranch_live::tun::TunDevice;
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::sctp::Config;
 use anabranch_transport::time::Time;
@@ -36,6 +37,9 @@ struct Arguments {
     encapsulation: Option<u16>,
     #[arg(long)]
     remote_encapsulation: Option<u16>,
+    /// TUN devices that packets travel through: `NAME=ADDRESS[,ADDRESS]`.
+    #[arg(long, value_delimiter = ';')]
+    tun: Vec<TunDevice>,
     #[arg(long, default_value_t = 0)]
     send: u32,
     #[arg(long, default_value_t = 0)]
@@ -296,9 +300,13 @@ fn run(want: Arguments) -> Result<Arc<Mutex<State>>, String> {
         (Duration::from_secs_f64(want.timeout), Duration::from_millis(want.linger), want.role == "listen");
     let (port, remote_port, remotes) = (want.port, want.remote_port, want.remote.clone());
     let remote_encapsulation = want.remote_encapsulation;
-    let carrier = want.encapsulation.map_or(Carrier::Ip, Carrier::Udp);
-    // The MTU with the headers of IP and UDP.
-    let mtu = want.mtu + if carrier == Carrier::Ip { 20 } else { 28 };
+    let carrier = match want.encapsulation {
+        _ if !want.tun.is_empty() => Carrier::Tun(want.tun.clone()),
+        Some(port) => Carrier::Udp(port),
+        None => Carrier::Ip,
+    };
+    // With the headers of IP and UDP.
+    let mtu = want.mtu + if matches!(carrier, Carrier::Udp(_)) { 28 } else { 20 };
     let settings = DriverSettings {
         addresses: want.local.clone(),
         carrier,

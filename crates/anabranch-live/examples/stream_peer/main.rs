@@ -209,12 +209,8 @@ impl Work {
 
 #[expect(clippy::too_many_lines, reason = "the steps of a program, one after the other")]
 fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<bool, String> {
-    let mut devices = Vec::new();
-    for device in words.get("tun").ok_or("tun: give NAME=ADDRESS")?.split(';') {
-        let (name, list) =
-            device.split_once('=').ok_or_else(|| format!("tun = {device} is not NAME=ADDRESS"))?;
-        devices.push(TunDevice { name: name.into(), addresses: addresses(list)? });
-    }
+    let tun = words.get("tun").ok_or("tun: give NAME=ADDRESS")?;
+    let devices: Vec<TunDevice> = tun.split(';').map(str::parse).collect::<Result<_, _>>()?;
     let probability = |name| number(words, name, 0.0);
     let weather = Weather {
         loss: probability("loss")?,

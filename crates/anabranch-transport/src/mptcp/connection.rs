@@ -80,8 +80,8 @@ pub struct Connection {
     /// When the connection is given up, if it has no subflow or waits only for the acknowledgement of our
     /// `DATA_FIN`.
     pub(super) close_at: Time,
-    /// Whether the peer has sent a mapping. From then on data acknowledgements have 8 bytes, as mappings do
-    /// (Linux: `use_64bit_ack`).
+    /// Whether data acknowledgements have 8 bytes: those of the peer's last mapping were as many (Linux:
+    /// `use_64bit_ack`).
     pub(super) answers_at_length: bool,
     pub(super) outputs: VecDeque<Output>,
     pub(super) stats: Stats,
@@ -293,7 +293,7 @@ impl Connection {
         }
         let Payload { offset: position, length } = segment.payload;
         if let Some(data) = options.data_position {
-            self.answers_at_length = true;
+            self.answers_at_length = !options.has_short_number;
             self.subflows[path].note_mapping(Mapping { position, data, length });
         }
         let subflow = &self.subflows[path];
@@ -335,6 +335,7 @@ impl Connection {
     /// Gives a packet to its subflow and takes what comes of it.
     fn hand_down(&mut self, now: Time, path: usize, packet: Box<Packet>) {
         let subflow = &mut self.subflows[path];
+        subflow.is_bare |= self.state == State::Closing && subflow.tcp.has_sent_all();
         subflow.tcp.handle_input(now, Input::Packet(packet));
         subflow.release();
         self.drain(now, path);

@@ -289,6 +289,8 @@ impl Connection {
             self.syn_options(path, &tcp)
         } else if tcp.flags.has(Flags::RST) {
             self.reset_options(path)
+        } else if self.subflows[path].is_bare {
+            (Options::default(), 0)
         } else {
             self.data_options(path, &mut tcp)
         };
@@ -361,11 +363,14 @@ impl Connection {
             sender.fin_has_left = true;
             bytes = space.data + longer;
         }
+        let is_mapped = options.data_position.is_some() || options.data_fin.is_some();
+        options.has_short_number = is_mapped && self.parameters.has_short_numbers;
         let opens = subflow.initiates && !subflow.is_confirmed;
         let has_room = if length > 0 { options.data_position == Some(0) } else { options.data_fin.is_none() };
         if opens && !subflow.joins && has_room {
             let [sender_key, receiver_key] = self.keys;
             options.handshake = Some(Handshake::Capable { sender_key, receiver_key });
+            options.has_short_number = false;
             // RFC 8684 section 3.1: both keys, and the length with data.
             bytes = if length > 0 { 24 } else { 20 };
         } else if opens && subflow.joins {

@@ -38,6 +38,7 @@ impl Config {
             data_window: Some(DATA_WINDOW),
             // Its options are part of the 20 bytes that its subflows have in every segment.
             space: OptionSpace { data: 0, ack: 0 },
+            has_short_numbers: false,
             ..model.resolve()?
         })
     }

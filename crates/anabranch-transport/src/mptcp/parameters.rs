@@ -33,8 +33,9 @@ pub struct Parameters {
     /// Bytes of a DSS option, padded to whole words: with a mapping and without. None are on the wire when
     /// both are 0.
     pub(super) space: OptionSpace,
-    /// Bytes of a pure acknowledgement before the peer has sent a mapping, and of what data carries more
-    /// after that.
+    /// Whether the number of a mapping has 4 bytes, not 8.
+    pub(super) has_short_numbers: bool,
+    /// Bytes of a pure acknowledgement where it has 4, and of what data carries more where it has 8.
     pub(super) short_ack: u32,
     pub(super) longer_ack: u32,
 }
@@ -91,6 +92,7 @@ impl Config {
             close_timeout: self.close_timeout.unwrap_or(Duration::from_secs(60)),
             checksums: self.checksums.unwrap_or(false),
             backup: self.backup.clone(),
+            has_short_numbers: !linux,
             short_ack: 8,
             // 4 bytes more in the acknowledgement, of which 2 were padding, and 2 of padding.
             longer_ack: if linux { 4 } else { 0 },

@@ -76,7 +76,10 @@ pub(super) struct Subflow {
     received: VecDeque<Mapping>,
     /// The position up to which the subflow's stream has been taken.
     delivered: u64,
-    /// The signal that the next segment without data carries.
+    /// Whether what it sends has no options of MPTCP: its connection is over, and only the peer's FIN is
+    /// missing, or has come (Linux: a socket in TIME-WAIT answers then, which knows nothing of MPTCP).
+    pub(super) is_bare: bool,
+    /// What the next segment without data says.
     pub(super) signal: Option<Signal>,
     /// The reason that the next reset gives.
     pub(super) reset: Option<Reset>,
@@ -118,6 +121,7 @@ impl Subflow {
             sent: VecDeque::new(),
             received: VecDeque::new(),
             delivered: 0,
+            is_bare: false,
             signal: None,
             reset: None,
             timeout: Time::NEVER,
@@ -141,6 +145,7 @@ impl Subflow {
         self.phase = Phase::Opening;
         self.forget();
         self.delivered = 0;
+        self.is_bare = false;
         self.is_dirty = true;
     }
 

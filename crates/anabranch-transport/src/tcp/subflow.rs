@@ -147,6 +147,11 @@ impl Connection {
         }
     }
 
+    /// Whether the peer has acknowledged our FIN: at most its own is missing.
+    pub(crate) const fn has_sent_all(&self) -> bool {
+        matches!(self.state, State::FinWait2 | State::TimeWait)
+    }
+
     /// Whether only the peer has sent FIN, and this end may go on.
     pub(crate) fn is_half_closed(&self) -> bool {
         self.state == State::CloseWait && !self.sender.is_finished

@@ -177,6 +177,7 @@ fn data(name: &str, terms: &[Term], tcp: &Tcp, payload: Option<Payload>, options
         options.data_ack = Some(position(ack)?);
     }
     let Some(start) = number(terms, "dsn8").or(number(terms, "dsn4")) else { return Ok(()) };
+    options.has_short_number = number(terms, "dsn8").is_none();
     let (start, length) = (position(start)?, number(terms, "dll").unwrap_or(0));
     let bytes = length.saturating_sub(u64::from(has(terms, "fin")));
     if has(terms, "fin") {

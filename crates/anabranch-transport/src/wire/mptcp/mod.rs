@@ -32,6 +32,9 @@ pub struct Options {
     pub data_position: Option<u64>,
     /// The end of the stream (DSS: `DATA_FIN`).
     pub data_fin: Option<u64>,
+    /// The number of the mapping has 4 bytes, its low half, not 8 (DSS without flag m). How many it has on
+    /// the wire follows from the room for it.
+    pub has_short_number: bool,
     /// A signal about addresses or the connection.
     pub signal: Option<Signal>,
     /// `MP_TCPRST` (section 3.6): why the subflow is reset.

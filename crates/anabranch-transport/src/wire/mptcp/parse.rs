@@ -177,6 +177,7 @@ impl Options {
         if start > MOST_POSITION {
             return None;
         }
+        self.has_short_number = matches!(sequence, Number::Low(_));
         let data = u64::from(length).saturating_sub(has_fin.into());
         // A mapping may be longer than the segment and begin before it.
         let place = u64::from((segment.payload.offset as u32).wrapping_add(1).wrapping_sub(subflow));

@@ -1,10 +1,11 @@
 """Packets of captures: pcap (also with ns) and pcapng, read in pieces.
 
-Frames and headers are parsed only as far as a path's profile needs them; a capture may contain only
-headers (`tcpdump -s 128`). Packets that are left out are counted. Formats: draft-ietf-opsawg-pcap
-and -pcapng; link layers by their numbers in the registry of LINKTYPEs.
+Frames and headers are taken apart here, up to what IP carries; a capture may have been cut to its
+headers (`tcpdump -s 128`). What is left out is counted. Formats: draft-ietf-opsawg-pcap and
+-pcapng; link layers by their numbers in the registry of LINKTYPEs.
 """
 
+import hashlib
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -50,7 +51,23 @@ class Packet(NamedTuple):
     payload: bytes
     """The payload of IP, as far as it was captured."""
     length: int
-    """The full length of that payload in bytes."""
+    """Its length in the packet."""
+    interface: str = ""
+    """Where it was seen: the interface's name, or its number."""
+    comment: str = ""
+    """What somebody has written about it; captures of `anabranch run` say why one was dropped."""
+
+    def identity(self) -> bytes:
+        """The same wherever it is seen, in every process: of its start what no router changes."""
+        kept = bytearray(self.payload[:64])
+        kept[_CHECKSUM.get(self.protocol, slice(0, 0))] = b""
+        numbers = (self.protocol << 32 | self.identification).to_bytes(8)
+        said = b"".join((self.source, self.destination, numbers, kept))
+        return hashlib.blake2b(said, digest_size=12).digest()
+
+
+_CHECKSUM = {TCP: slice(16, 18), UDP: slice(6, 8)}
+"""Left out of a packet's identity: a sender's network card computes it after the capture."""
 
 
 NO_IP = "frames without an IP packet"
@@ -60,8 +77,18 @@ DAMAGED = "packets whose lengths contradict each other"
 UNTIMED = "packets without a time (simple packet blocks)"
 """What packets are called that have no time."""
 
-_Frame = tuple[int, int, int, bytes]
-"""Time in ns, link type, original length in bytes, and captured bytes."""
+
+class _Frame(NamedTuple):
+    """What of a file is one packet."""
+
+    time_ns: int
+    linktype: int
+    octets: int
+    """How long it was."""
+    data: bytes
+    """What was captured of it."""
+    interface: str
+    comment: str = ""
 
 
 @dataclass
@@ -74,7 +101,9 @@ class Capture:
     interface: str | None = None
     """The only interface whose packets are wanted, by its name or number; None for all."""
     interfaces: Counter[str] = field(default_factory=Counter)
-    """The number of frames of each interface read so far, wanted or not."""
+    """How many frames of each interface the file has, so far, wanted or not."""
+    names: dict[bytes, str] = field(default_factory=dict)
+    """Of hosts, by their addresses, as far as the file says them (name resolution blocks)."""
     left_out: Counter[str] = field(default_factory=Counter)
     """What has been left out so far, with the number of frames."""
     damage: str | None = None
@@ -90,7 +119,7 @@ class Capture:
                     if self.progress is not None and count % 4096 == 0:
                         self.progress(stream.tell())
                     try:
-                        packet = _ip(*frame)
+                        packet = _ip(frame)
                     except _LeftOutError as what:
                         self.left_out[str(what)] += 1
                     else:
@@ -152,7 +181,7 @@ class Capture:
             self.interfaces["0"] += 1
             if self.interface not in {None, "0"}:
                 continue
-            yield time_ns, linktype, octets, _exactly(stream, captured)
+            yield _Frame(time_ns, linktype, octets, _exactly(stream, captured), "0")
 
     def _pcapng(self, stream: BinaryIO) -> Iterator[_Frame]:
         order = "<"
@@ -183,7 +212,10 @@ class Capture:
                 if self.interface not in {None, name}:
                     continue
                 time_ns = interface.time_ns((high << 32) | low)
-                yield time_ns, interface.linktype, octets, body[20 : 20 + captured]
+                data, comment = body[20 : 20 + captured], _comment(order, body, captured)
+                yield _Frame(time_ns, interface.linktype, octets, data, name, comment)
+            elif kind == _NAMES:
+                self.names |= _host_names(order, body)
             elif kind == _SIMPLE_PACKET:
                 self.left_out[UNTIMED] += 1
             elif kind not in _WITHOUT_PACKETS:
@@ -203,8 +235,9 @@ _PACKET_BLOCKS = {2: "HxxIIII", 6: "IIIII"}
 """Packet blocks (obsolete) and enhanced packet blocks: interface, time, captured length, length."""
 
 _SIMPLE_PACKET = 3
-_WITHOUT_PACKETS = (4, 5, 9, 10, 0xBAD, 0x40000BAD)
-"""Types of blocks without packets: names, statistics, journals, secrets and custom ones."""
+_NAMES = 4
+_WITHOUT_PACKETS = (5, 9, 10, 0xBAD, 0x40000BAD)
+"""Statistics, journals, secrets and what is custom."""
 
 
 class _LeftOutError(Exception):
@@ -255,23 +288,49 @@ class _Interface(NamedTuple):
         return self.offset_s * 1_000_000_000 + since
 
 
+_COMMENT = 1
 _IF_NAME = 2
+
+
+def _options(order: str, body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
+    """What follows in fields of a code, a length and a value, padded to whole words."""
+    while at + 4 <= len(body):
+        code, length = struct.unpack_from(f"{order}HH", body, at)
+        yield code, body[at + 4 : at + 4 + length]
+        at += 4 + (length + 3) // 4 * 4
 
 
 def _interface(order: str, body: bytes) -> _Interface:
     linktype = struct.unpack(f"{order}H", _needed(body, 8)[:2])[0]
-    resolution, offset, at, name = 6, 0, 8, ""
-    while at + 4 <= len(body):
-        code, length = struct.unpack(f"{order}HH", body[at : at + 4])
-        value = body[at + 4 : at + 4 + length]
+    resolution, offset, name = 6, 0, ""
+    for code, value in _options(order, body, 8):
         if code == _IF_NAME:
             name = value.decode("utf-8", errors="replace")
         elif code == 9 and len(value) == 1:
             resolution = value[0]
         elif code == 14 and len(value) == 8:
             offset = struct.unpack(f"{order}q", value)[0]
-        at += 4 + (length + 3) // 4 * 4
     return _Interface(linktype, resolution, offset, name)
+
+
+def _comment(order: str, body: bytes, captured: int) -> str:
+    """What is written about a packet."""
+    at = 20 + (captured + 3) // 4 * 4
+    said = (value for code, value in _options(order, body, at) if code == _COMMENT)
+    return next(said, b"").decode("utf-8", errors="replace")
+
+
+def _host_names(order: str, body: bytes) -> dict[bytes, str]:
+    """The first name of each address in a name resolution block."""
+    names: dict[bytes, str] = {}
+    for kind, value in _options(order, body, 0):
+        if kind == 0:
+            break
+        octets = {1: 4, 2: 16}.get(kind)
+        if octets is not None and len(value) > octets:
+            name = value[octets:].split(b"\0")[0]
+            names.setdefault(value[:octets], name.decode("utf-8", errors="replace"))
+    return names
 
 
 _ETHERNET = 1
@@ -309,8 +368,9 @@ own.
 """
 
 
-def _ip(time_ns: int, linktype: int, wire_octets: int, frame: bytes) -> Packet:
-    """The IP packet of a frame; raises a `_LeftOutError` where there is none to use."""
+def _ip(seen: _Frame) -> Packet:
+    """The IP packet of a frame, or a `_LeftOutError`."""
+    time_ns, linktype, wire_octets, frame, interface, comment = seen
     at = _network_at(linktype, frame)
     version = frame[at] >> 4 if len(frame) > at else 4
     if version not in (4, 6):
@@ -349,5 +409,6 @@ def _ip(time_ns: int, linktype: int, wire_octets: int, frame: bytes) -> Packet:
         raise _LeftOutError(DAMAGED)
     payload = frame[at + header : at + octets]
     return Packet(
-        time_ns, source, destination, protocol, identification, octets, payload, octets - header
-    )
+        time_ns, source, destination, protocol, identification, octets, payload, octets - header,
+        interface, comment,
+    )  # fmt: skip

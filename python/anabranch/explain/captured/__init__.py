@@ -1,0 +1,415 @@
+"""`anabranch explain CAPTURE`: what the flows of a capture lost time and data to.
+
+Packets are followed over the places where they are seen (`journeys`), put together to flows with
+paths (`flows`), and played to a sender of which only those are known (`sender`); `measures` has
+what was lost and how long it took, `causes` says it. Times count from the capture's first packet.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from rich.console import Group
+
+from anabranch import _engine
+from anabranch.errors import AnabranchError
+from anabranch.explain import accounts, tables
+from anabranch.explain.causes import Cause
+from anabranch.support import terminal, wording
+from anabranch.support.capture import MAGICS, PCAPNG
+
+from . import causes, measures
+from .causes import Way
+from .flows import Flow, find
+from .journeys import FEWEST_PACKETS, Journeys, Sent, follow
+from .packets import SYN, Chunks, Segment
+from .sender import Sender, Track
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+MOST_FLOWS = 3
+"""That are explained unless one is asked for."""
+
+_ORDER = (
+    "receive_window_limited",
+    "under_way",
+    "in_recovery",
+    "in_timeout",
+    "application_limited",
+    "handshake",
+    "path_down",
+    "standby",
+)
+"""What holds the connection: the first of these that one of its paths is in."""
+
+
+def is_capture(file: Path) -> bool:
+    """Whether a file is one, by its name or its first bytes."""
+    if file.suffix in {".pcap", ".pcapng"}:
+        return True
+    if not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        head = stream.read(4)
+    return head in MAGICS or head == PCAPNG
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A flow of a capture, explained."""
+
+    flow: Flow
+    account: accounts.Flow | None
+    """The time of its paths; None for UDP, and where the capture is of the receiver."""
+    senders: tuple[Sender | None, Sender | None]
+    ways: tuple[list[Way], list[Way]]
+    """What each end sent, by path."""
+    causes: list[Cause]
+    main: Cause | None
+    notes: list[str]
+
+    def parts(self, width: int) -> "Iterator[RenderableType]":
+        """Tables and sentences for people."""
+        flow = self.flow
+        times = f"{wording.number(flow.start_s, 4)} s to {wording.number(flow.end_s, 4)} s"
+        yield f"{flow.name}, {flow.packets:,} packets, {times}:"
+        for end in self.account.ends if self.account is not None else ():
+            if any(path.carried is not None for path in end.paths):
+                yield f"what held {end.host} (side {end.side}) back:"
+                yield tables.shares(end, width)
+        yield self._table(width)
+        yield "\n".join(self.sentences())
+
+    def _table(self, width: int) -> "RenderableType":
+        heads = (
+            "from", "path", "packets", "lost", "bursts", "longest", "sent again",
+            "least ms", "wait ms", "95 % ms", "most ms",
+        )  # fmt: skip
+        rows = [_row(way) for ways in self.ways for way in ways]
+        return terminal.side_by_side(heads, rows, width, 2)
+
+    def sentences(self) -> list[str]:
+        """What it lost time and data to, with amounts."""
+        said = list(self.notes)
+        sender = self._main_sender()
+        if sender is not None:
+            said += causes.of_connection(sender, self.flow.start_s)
+        said += [cause.text for cause in self.causes]
+        if self.main is not None:
+            kind = "none" if self.main.kind == "nothing" else self.main.kind
+            said.append(f"Main cause: {kind}, on {self.main.path}. {self.main.advice}".rstrip())
+        return said
+
+    def _main_sender(self) -> Sender | None:
+        if self.account is None:
+            return None
+        return self.senders["ab".index(self.account.sender.side)]
+
+    def figure(self) -> "Figure | None":
+        """What held each path of the sender back over time; None where that is not known."""
+        if self.account is None:
+            return None
+        from anabranch.explain import figure  # noqa: PLC0415 - slow to import
+
+        title = f"what holds {self.account.sender.host} back: {self.flow.name}"
+        return figure.draw(self.account, title, knows_waiting=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, for programs."""
+        flow = self.flow
+        return {
+            "flow": flow.name,
+            "protocol": flow.protocol,
+            "packets": flow.packets,
+            "start_s": flow.start_s,
+            "end_s": flow.end_s,
+            "sender": None if self.account is None else self.account.sender.side,
+            "ends": {
+                side: {
+                    "host": flow.hosts[index],
+                    "paths": {way.path: self._way_json(index, way) for way in self.ways[index]},
+                }
+                for index, side in enumerate("ab")
+            },
+            "moves": [asdict(move) for sender in self.senders if sender for move in sender.moves],
+            "timeouts": [
+                asdict(one) for sender in self.senders if sender for one in sender.expiries
+            ],
+            "causes": [asdict(cause) for cause in self.causes],
+            "main_cause": None if self.main is None else asdict(self.main),
+            "sentences": self.sentences(),
+        }
+
+    def _way_json(self, side: int, way: Way) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "losses": asdict(way.losses),
+            "waits": None if way.waits is None else asdict(way.waits),
+            "packets_sent_again": way.again,
+        }
+        if self.account is not None:
+            path = next(one for one in self.account.ends[side].paths if one.name == way.path)
+            content |= {
+                "seconds": path.seconds,
+                "recoveries": path.recoveries,
+                "timeouts": path.timeouts,
+                "srtt_ms": path.srtt_ms,
+            }
+        return content
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A capture, explained."""
+
+    file: Path
+    flows: list[Explained]
+    notes: list[str]
+
+    def tables(self, width: int) -> "RenderableType":
+        """What a person reads, for a terminal of this width."""
+        parts = [part for explained in self.flows for part in explained.parts(width)]
+        return Group(*parts, *self.notes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, for programs."""
+        return {
+            "capture": self.file.name,
+            "version": _engine.__version__,
+            "flows": [explained.as_json() for explained in self.flows],
+            "notes": self.notes,
+        }
+
+
+def explain(
+    file: str | Path,
+    *,
+    flow: str | None = None,
+    interfaces: Collection[str] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Capture:
+    """Says what the flows of a capture lost time and data to.
+
+    Parameters
+    ----------
+    file
+        A pcap or pcapng file, of tcpdump or of `anabranch run --pcap`.
+    flow
+        A part of the name of the flow; those of the most bytes if not given.
+    interfaces
+        The only places to look at; all if there are none.
+    progress
+        Told how many bytes are read, now and then.
+
+    Raises
+    ------
+    AnabranchError
+        Where the file is no capture, or nothing in it can be explained.
+    """
+    file = Path(file)
+    journeys = follow(file, interfaces, progress)
+    found = find(journeys)
+    notes = list(journeys.notes)
+    if not found:
+        said = f"no flow of SCTP, TCP or UDP has {FEWEST_PACKETS} packets"
+        raise AnabranchError("; ".join([f"{file}: {said}", *notes]))
+    chosen = [one for one in found if flow is None or flow in one.name]
+    if not chosen:
+        there = "; ".join(one.name for one in found[:10])
+        raise AnabranchError(f"{file}: no flow's name has `{flow}` in it; there are {there}")
+    if len(chosen) > MOST_FLOWS:
+        notes.append(
+            f"{len(chosen) - MOST_FLOWS} flows of fewer bytes are not explained; --flow names one"
+        )
+    return Capture(file, [_explained(one, journeys) for one in chosen[:MOST_FLOWS]], notes)
+
+
+def _explained(flow: Flow, journeys: Journeys) -> Explained:
+    if flow.protocol == "UDP":
+        ways = tuple(
+            [_way(flow, journeys, path, side) for path in _used(flow, side)] for side in (0, 1)
+        )
+        said = [
+            f"{way.path}, from {way.host}: {causes.losses(way.losses)}."
+            + (f" {causes.waits(way.waits)}" if way.waits is not None else "")
+            for of_side in ways
+            for way in of_side
+        ]
+        return Explained(flow, None, (None, None), (ways[0], ways[1]), [], None, said)
+    senders = (Sender(flow, 0), Sender(flow, 1))
+    place = _place(flow)
+    both: list[list[Way]] = [[], []]
+    for side in (0, 1):
+        at_receiver = place in {0, 1} and place != side
+        for path in _used(flow, side):
+            track = senders[side].tracks[path]
+            if track.packets:
+                both[side].append(_way(flow, journeys, path, side, track, at_receiver=at_receiver))
+    account = _account(flow, senders, both)
+    main = "ab".index(account.sender.side)
+    notes = []
+    if place == _UNKNOWN:
+        notes.append("There is no handshake: it is taken to be captured where the data is sent.")
+    ways = (both[0], both[1])
+    if place in {0, 1} and place != main:
+        host = flow.hosts[1 - main]
+        notes.append(
+            f"Captured at {host}, which got the data: what held the sender back is not seen."
+        )
+        notes += [f"{way.path}: {causes.losses(way.losses)}." for way in both[main]]
+        return Explained(flow, None, senders, ways, [], None, notes)
+    sender = senders[main]
+    of_paths = {one.name: one for one in account.ends[main].paths}
+    tracks = {track.name: track for track in sender.tracks}
+    named = [causes.of_path(sender, tracks[w.path], of_paths[w.path], w) for w in both[main]]
+    return Explained(flow, account, senders, ways, named, _main(named, of_paths), notes)
+
+
+_UNKNOWN = -1
+
+
+def _place(flow: Flow) -> int | None:
+    """The side at which a flow was captured; None where both ends are seen, -1 if nothing tells.
+
+    At the side that opens the connection the answer takes long to come, and at the other one what
+    follows on it.
+    """
+    if not flow.places(0) & flow.places(1):
+        return None
+    first, second = flow.paths[0].ways
+    if first is None or second is None or not _begins(first.sent[0]):
+        return _UNKNOWN
+    answer_s = second.sent[0].sent_s
+    third_s = next((one.sent_s for one in first.sent[1:] if one.sent_s >= answer_s), None)
+    if third_s is None:
+        return _UNKNOWN
+    return int(third_s - answer_s > answer_s - first.sent[0].sent_s)
+
+
+def _begins(packet: Sent) -> bool:
+    content = packet.content
+    if isinstance(content, Segment):
+        return bool(content.flags & SYN)
+    return isinstance(content, Chunks) and content.begins
+
+
+def _used(flow: Flow, side: int) -> list[int]:
+    return [number for number, path in enumerate(flow.paths) if path.ways[side] is not None]
+
+
+def _way(
+    flow: Flow,
+    journeys: Journeys,
+    path: int,
+    side: int,
+    track: Track | None = None,
+    *,
+    at_receiver: bool = False,
+) -> Way:
+    way = flow.paths[path].ways[side]
+    assert way is not None
+    lost = measures.losses(way, journeys.end_s, at_receiver=at_receiver)
+    waited = measures.waits(way, [] if track is None or at_receiver else track.round_trips)
+    again = 0 if track is None else track.again
+    return Way(flow.hosts[side], flow.paths[path].name, lost, waited, again)
+
+
+def _account(flow: Flow, senders: Sequence[Sender], ways: Sequence[list[Way]]) -> accounts.Flow:
+    """The time of both ends' paths, in the form that simulations have it."""
+    names = [path.name for path in flow.paths]
+    rows: list[tuple[str, str, int, float, float, str]] = []
+    ends = []
+    for side, sender in zip("ab", senders, strict=True):
+        whole = _together(sender.tracks)
+        for number, limits in [
+            (accounts.CONNECTION, whole),
+            *enumerate(t.limits for t in sender.tracks),
+        ]:
+            rows += [(flow.name, side, number, *limit) for limit in limits]
+        index = "ab".index(side)
+        lost = {way.path: way.losses.lost for way in ways[index]}
+        paths = [_path_account(flow, track, lost.get(track.name)) for track in sender.tracks]
+        connection = accounts.Account("connection", _seconds(whole), {}, 0, 0)
+        nothing = accounts.Receiver(0.0, 0.0, {}, math.nan)
+        ends.append(accounts.End(side, flow.hosts[index], connection, tuple(paths), nothing, 0))
+    columns = ("flow", "side", "path", "start_s", "end_s", "limit")
+    return accounts.Flow(
+        flow.name,
+        {"paths": names},
+        flow.start_s,
+        flow.end_s,
+        (ends[0], ends[1]),
+        pl.DataFrame(rows, columns, orient="row"),
+        pl.DataFrame(schema={"side": pl.String}),
+    )
+
+
+def _path_account(flow: Flow, track: Track, lost: int | None) -> accounts.Account:
+    trips = [delay_s for _, delay_s in track.round_trips]
+    srtt_ms = 1e3 * sum(trips) / len(trips) if trips else math.nan
+    carried = None
+    if lost is not None:
+        rate = track.octets * 8 / max(flow.end_s - flow.start_s, 1e-9)
+        carried = accounts.Carried("", math.nan, rate, lost, 0)
+    seconds = _seconds(track.limits)
+    return accounts.Account(
+        track.name, seconds, {}, track.recoveries, track.timeouts, srtt_ms, carried
+    )
+
+
+def _seconds(limits: Sequence[tuple[float, float, str]]) -> dict[str, float]:
+    seconds = dict.fromkeys(accounts.SHOWN, 0.0)
+    for start_s, end_s, limit in limits:
+        seconds[limit] += end_s - start_s
+    return seconds
+
+
+def _together(tracks: Sequence[Track]) -> list[tuple[float, float, str]]:
+    """What holds the connection back: the state of the path that fares best."""
+    changes = sorted(
+        (start_s, number, limit)
+        for number, track in enumerate(tracks)
+        for start_s, _, limit in track.limits
+    )
+    end_s = max((track.limits[-1][1] for track in tracks if track.limits), default=0.0)
+    states: dict[int, str] = {}
+    whole: list[tuple[float, float, str]] = []
+    for (start_s, number, limit), after in zip(changes, [*changes[1:], None], strict=True):
+        states[number] = limit
+        until_s = after[0] if after is not None else end_s
+        if until_s > start_s:
+            whole.append((start_s, until_s, min(states.values(), key=_ORDER.index)))
+    return whole
+
+
+def _main(named: Sequence[Cause], paths: dict[str, accounts.Account]) -> Cause | None:
+    """The cause that counts most: that of the path which something held back longest."""
+    free = {"under_way", "application_limited", "standby"}
+
+    def held_s(cause: Cause) -> float:
+        seconds = paths[cause.path].seconds
+        return sum(time for limit, time in seconds.items() if limit not in free)
+
+    none = {"capacity", "nothing", "window"}
+    return max(named, key=lambda one: (one.kind not in none, held_s(one)), default=None)
+
+
+def _row(way: Way) -> list[str]:
+    lost, waited = way.losses, way.waits
+    is_known = lost.known_by != "nothing"
+    delays: tuple[str, ...] = ("",) * 4
+    if waited is not None:
+        parts = (waited.least_ms, waited.mean_ms, waited.most_of_ms, waited.most_ms)
+        delays = tuple(wording.number(round(part, 3), 4) for part in parts)
+    return [
+        way.host,
+        way.path,
+        str(lost.packets),
+        *([str(lost.lost), str(lost.bursts), str(lost.longest)] if is_known else ["–"] * 3),
+        str(way.again),
+        *delays,
+    ]

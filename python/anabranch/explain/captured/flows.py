@@ -1,0 +1,198 @@
+"""Flows of a capture: which directions belong together, and as which paths."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from .journeys import FEWEST_PACKETS, Direction, Journeys, Sent
+from .packets import SYN, Chunks, Segment, token
+
+
+@dataclass(slots=True)
+class Path:
+    """A pair of addresses, or a subflow."""
+
+    name: str
+    ways: tuple[Direction | None, Direction | None]
+    """From side a to side b, and back."""
+
+
+@dataclass(slots=True)
+class Flow:
+    """What two ends said to each other. Side a is the one that spoke first."""
+
+    name: str
+    protocol: str
+    """`SCTP`, `TCP`, `MPTCP` or `UDP`."""
+    hosts: tuple[str, str]
+    paths: list[Path]
+
+    def directions(self, side: int) -> list[Direction]:
+        """What this side sent, by path."""
+        return [way for path in self.paths if (way := path.ways[side]) is not None]
+
+    def places(self, side: int) -> frozenset[str]:
+        """Where this side's packets are sent; what comes to it is seen there too."""
+        near = {way.near for way in self.directions(side)}
+        nodes = {_node(place) for place in near}
+        seen = {place for way in self.directions(1 - side) for p in way.sent for _, place in p.seen}
+        return frozenset(near | {place for place in seen if _node(place) in nodes})
+
+    @property
+    def packets(self) -> int:
+        """That were sent, both ways."""
+        return sum(len(way.sent) for side in (0, 1) for way in self.directions(side))
+
+    @property
+    def octets(self) -> int:
+        """Bytes of all of them."""
+        return sum(way.octets for side in (0, 1) for way in self.directions(side))
+
+    @property
+    def start_s(self) -> float:
+        """When the first one was sent."""
+        return min(way.sent[0].sent_s for side in (0, 1) for way in self.directions(side))
+
+    @property
+    def end_s(self) -> float:
+        """When the last one was seen."""
+        sent = (way.sent[-1] for side in (0, 1) for way in self.directions(side))
+        return max(packet.seen[-1][0] for packet in sent)
+
+
+def _node(place: str) -> str:
+    """Of an interface of `anabranch run`, LINK@NODE, the node; another one is itself."""
+    return place.rpartition("@")[2]
+
+
+def find(journeys: Journeys) -> list[Flow]:
+    """The flows of a capture with enough packets, those of the most bytes first."""
+    groups: dict[int, list[Direction]] = {}
+    parent = list(range(len(journeys.directions)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    first_of: dict[object, int] = {}
+    for index, direction in enumerate(journeys.directions):
+        for key in _belongs_to(direction):
+            parent[root(index)] = root(first_of.setdefault(key, index))
+    for index, direction in enumerate(journeys.directions):
+        groups.setdefault(root(index), []).append(direction)
+    flows = [_flow(group, journeys.names) for group in groups.values()]
+    found = [flow for flow in flows if flow.packets >= FEWEST_PACKETS]
+    return sorted(found, key=lambda flow: -flow.octets)
+
+
+def _belongs_to(direction: Direction) -> Iterator[object]:
+    """What directions of one flow have in common."""
+    protocol, ends, generation = direction.protocol, direction.ends, direction.generation
+    yield protocol, frozenset(ends), generation
+    tags: set[int] = set()
+    for packet in direction.sent:
+        content = packet.content
+        if isinstance(content, Chunks) and content.tag not in tags:
+            # Whatever goes to one end of an association has the tag that this end chose.
+            tags.add(content.tag)
+            if content.tag:
+                yield protocol, ends[0][-2:], ends[1][-2:], content.tag
+        elif isinstance(content, Segment):
+            for key in content.keys:
+                yield token(key)
+            if content.joins is not None:
+                yield content.joins
+
+
+def _flow(group: list[Direction], names: dict[bytes, str]) -> Flow:
+    first = min(group, key=lambda way: way.sent[0].sent_s)
+    sides = _sides(group, first)
+    pairs: dict[tuple[frozenset[bytes], int], list[Direction | None]] = {}
+    for way in sorted(group, key=lambda way: way.sent[0].sent_s):
+        pair = pairs.setdefault((frozenset(way.ends), way.generation), [None, None])
+        pair[sides[id(way)]] = way
+    labels = [_label(ways, names) for ways in pairs.values()]
+    count = Counter(labels)
+    paths = [
+        Path(
+            label if count[label] == 1 else _label(ways, {}),
+            (ways[0], ways[1]),
+        )
+        for label, ways in zip(labels, pairs.values(), strict=True)
+    ]
+    protocol = "MPTCP" if first.protocol == "TCP" and _is_multipath(group) else first.protocol
+    hosts = (_host(first.ends[0], names), _host(first.ends[1], names))
+    if len(paths) == 1 and "–" in paths[0].name:
+        paths[0].name = "path"
+    ends = " to ".join(
+        f"{host}:{int.from_bytes(end[-2:])}" for host, end in zip(hosts, first.ends, strict=True)
+    )
+    return Flow(f"{protocol} from {ends}", protocol, hosts, paths)
+
+
+def _sides(group: list[Direction], first: Direction) -> dict[int, int]:
+    """Which side each direction comes from: 0 for that of the first packet."""
+    tags = [{} if way.protocol != "SCTP" else _tag(way) for way in group]
+    if first.protocol != "SCTP":
+        # A subflow is opened by either end; ports and addresses of the first one's ends tell.
+        near = first.ends[0][:-2]
+        far = first.ends[1]
+        return {
+            id(way): int(
+                way.ends[0] != first.ends[0]
+                and (way.ends == first.ends[::-1] or way.ends[0][-2:] == far[-2:])
+                and way.ends[0][:-2] != near
+            )
+            for way in group
+        }
+    own = next(tag for way, tag in zip(group, tags, strict=True) if way is first)
+    sides = {}
+    for way, tag in zip(group, tags, strict=True):
+        is_same = way is first or (bool(own) and own == tag)
+        is_back = way.ends == first.ends[::-1]
+        sides[id(way)] = int(is_back or not is_same)
+    return sides
+
+
+def _tag(way: Direction) -> dict[int, None]:
+    """The tag of most packets that has one."""
+    tags = Counter(
+        packet.content.tag
+        for packet in way.sent
+        if isinstance(packet.content, Chunks) and packet.content.tag
+    )
+    return {tag: None for tag, _ in tags.most_common(1)}
+
+
+def _is_multipath(group: Iterable[Direction]) -> bool:
+    return any(
+        isinstance(packet.content, Segment)
+        and packet.content.flags & SYN
+        and (packet.content.keys or packet.content.joins)
+        for way in group
+        for packet in way.sent[:3]
+    )
+
+
+def _host(end: bytes, names: dict[bytes, str]) -> str:
+    name = names.get(end[:-2])
+    return name.rpartition(".")[0] or name if name else str(ip_address(end[:-2]))
+
+
+def _label(ways: list[Direction | None], names: dict[bytes, str]) -> str:
+    """The path's name in the scenario, if the capture says it, or else its addresses."""
+    way = ways[0] or ways[1]
+    assert way is not None
+    ends = way.ends if ways[0] is not None else way.ends[::-1]
+    known = {names.get(end[:-2], "").rpartition(".")[2] for end in ends}
+    if len(known) == 1 and (name := known.pop()):
+        return name
+    return " – ".join(str(ip_address(end[:-2])) for end in ends)
+
+
+def data_of(ways: Iterable[Direction]) -> list[Sent]:
+    """Packets of several directions, in the order in which they were sent."""
+    return sorted((packet for way in ways for packet in way.sent), key=lambda one: one.sent_s)

@@ -1,0 +1,250 @@
+"""`anabranch explain CAPTURE` says of a capture what `explain` says of the run that it is of."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import anabranch
+from anabranch import explain
+from anabranch.errors import AnabranchError
+from anabranch.explain import captured
+from anabranch.explain.captured import Explained
+from anabranch.explain.captured.packets import Run
+from anabranch.explain.captured.sender import _Space
+from conftest import ROOT, Command, one_error
+
+SCENARIO = """\
+name = "one-path"
+seed = 1
+run.duration = "20 s"
+[links.wan]
+ends = ["a", "b"]
+rate = "8 Mbit/s"
+delay = "25 ms"
+queue = { kind = "drop_tail", packets = 60 }
+[paths.only]
+via = ["wan"]
+[flows.load]
+from = "a"
+to = "b"
+paths = ["only"]
+transport = { kind = "tcp", send_buffer = "2 MB", receive_buffer = "2 MB" }
+app = { kind = "bulk" }
+"""
+
+LOSS = "{ kind = 'bernoulli', probability = '%s' }"
+
+
+class Both:
+    """A run, its capture, and what `explain` says of either."""
+
+    def __init__(self, folder: Path, sets: dict[str, str], scenario: str | Path = SCENARIO) -> None:
+        self.file = folder / "run.pcapng"
+        loaded = anabranch.load(scenario, set=sets)
+        self.summary = anabranch.run(loaded, pcap=self.file).summary
+        self.run = explain.explain(scenario, set=sets, alone=False)
+
+    def flow(self, **others: Any) -> Explained:
+        return captured.explain(self.file, **others).flows[0]
+
+
+def share(explained: Explained, limit: str, path: int = 0) -> float:
+    assert explained.account is not None
+    return explained.account.sender.paths[path].share(limit)
+
+
+def test_losses_and_what_repaired_them(tmp_path: Path) -> None:
+    """Every retransmission, recovery and loss of the run, and its shares of time."""
+    both = Both(tmp_path, {"links.wan.loss": LOSS % "0.5 %"})
+    found = both.flow()
+    (way,) = found.ways[0]
+    assert found.ways[1] == []
+    assert way.losses.lost == both.summary["link.wan.forward.lost_packets"] > 10
+    assert way.losses.reasons == {"lost on the link (wan@a)": way.losses.lost}
+    assert way.again == both.summary["load.tcp.a.data_segments_retransmitted"]
+    (track,) = found.senders[0].tracks  # type: ignore[union-attr]
+    assert track.recoveries == both.summary["load.tcp.a.fast_recoveries"]
+    assert track.timeouts == both.summary["load.tcp.a.timeouts"]
+    for limit in ("in_recovery", "in_timeout", "handshake"):
+        theirs = both.run.flow.sender.paths[0].share(limit)
+        assert share(found, limit) == pytest.approx(theirs, abs=0.002)
+    assert share(found, "under_way") == pytest.approx(
+        both.run.flow.sender.paths[0].share("cwnd_limited"), abs=0.002
+    )
+    assert found.main is not None
+    assert (found.main.kind, found.main.path) == (both.run.main.kind, "only") == ("losses", "only")
+    assert f"{way.losses.lost} lost on the link (wan@a)" in found.sentences()[1]
+
+
+@pytest.mark.parametrize(
+    ("sets", "kind"),
+    [
+        ({}, "capacity"),
+        ({"flows.load.transport.receive_buffer": "16 kB"}, "receive_window"),
+        ({"flows.load.transport": "{ kind = 'sctp' }", "links.wan.loss": LOSS % "8 %"}, "losses"),
+    ],
+)
+def test_the_same_main_cause(tmp_path: Path, sets: dict[str, str], kind: str) -> None:
+    both = Both(tmp_path, sets)
+    found = both.flow()
+    assert found.main is not None
+    assert found.main.kind == both.run.main.kind == kind
+    if kind == "receive_window":
+        theirs = both.run.flow.sender.paths[0].share("receive_window_limited")
+        assert share(found, "receive_window_limited") == pytest.approx(theirs, abs=0.01)
+    if kind == "losses":
+        (way,) = found.ways[0]
+        assert way.losses.lost == both.summary["link.wan.forward.lost_packets"]
+        assert way.again == both.summary["load.sctp.a.data_chunks_retransmitted"]
+        (track,) = found.senders[0].tracks  # type: ignore[union-attr]
+        assert track.timeouts == both.summary["load.sctp.a.t3_expiries"]
+        # The same bits are sent again, and are not taken for those that were lost.
+        assert way.waits is not None
+        assert way.waits.most_ms < 100
+
+
+def test_a_standing_queue_has_its_length(tmp_path: Path) -> None:
+    """60 packets of 1500 B at 8 Mbit/s are 90 ms."""
+    (way,) = Both(tmp_path, {}).flow().ways[0]
+    assert way.waits is not None
+    assert way.waits.is_one_way
+    assert way.waits.least_ms == pytest.approx(26.5, abs=0.1)
+    assert way.waits.most_ms == pytest.approx(90, abs=2)
+
+
+def test_a_failover(tmp_path: Path) -> None:
+    both = Both(tmp_path, {}, ROOT / "scenarios" / "failover.toml")
+    found = both.flow()
+    assert [path.name for path in found.flow.paths] == ["p0", "p1"]
+    sender = found.senders[0]
+    assert sender is not None
+    assert sum(t.timeouts for t in sender.tracks) == both.summary["call.sctp.a.t3_expiries"] == 4
+    first, back = sender.moves
+    assert (first.source, first.target, first.is_failover) == ("p0", "p1", True)
+    assert first.silent_s == pytest.approx(0.7, abs=0.02)  # 0.1, 0.2 and 0.4 s
+    assert [one.row for one in sender.expiries[:3]] == [1, 2, 3]
+    assert not back.is_failover
+    theirs = both.run.flow.sender.paths[0].share("path_down")
+    assert share(found, "path_down") == pytest.approx(theirs, abs=0.01)
+    assert found.main is not None
+    assert (found.main.kind, found.main.path) == ("path_down", "p0")
+    assert "At 10.68 s data moved from p0 to p1" in "\n".join(found.sentences())
+
+
+def test_subflows_of_multipath_tcp(tmp_path: Path) -> None:
+    sets = {"run.duration": "'10 s'"}
+    both = Both(tmp_path, sets, ROOT / "scenarios" / "mptcp-phone.toml")
+    found = both.flow()
+    assert found.flow.protocol == "MPTCP"
+    assert [way.path for way in found.ways[0]] == ["wifi", "lte"]
+    for number, way in enumerate(found.ways[0]):
+        section = f"upload.mptcp.a.subflow_{number}"
+        assert way.again == both.summary[f"{section}.data_segments_retransmitted"]
+    theirs = {
+        link: both.summary[f"link.{link}.forward.queue_full_packets"] for link in ("wifi", "lte")
+    }
+    seen = {
+        w.path: w.losses.reasons.get(f"the queue is full ({w.path}@phone)", 0)
+        for w in found.ways[0]
+    }
+    assert seen == theirs
+
+
+def test_one_end_sees_what_it_can(tmp_path: Path) -> None:
+    """As tcpdump would have captured it there: at the sender and at the receiver."""
+    both = Both(tmp_path, {"links.wan.loss": LOSS % "2 %"})
+    sender = both.flow(interfaces=["wan@a"])
+    (way,) = sender.ways[0]
+    assert way.losses.known_by == "repeats"
+    assert way.losses.lost == way.again == both.summary["load.tcp.a.data_segments_retransmitted"]
+    assert way.waits is not None
+    assert not way.waits.is_one_way
+    assert sender.main is not None
+    assert sender.main.kind == "losses"
+    receiver = both.flow(interfaces=["wan@b"])
+    (way,) = receiver.ways[0]
+    assert way.losses.known_by == "holes"
+    lost = both.summary["link.wan.forward.lost_packets"]
+    assert way.losses.lost == pytest.approx(lost, rel=0.1)
+    assert receiver.account is None
+    assert receiver.sentences()[0].startswith("Captured at b, which got the data")
+
+
+def test_rtp(tmp_path: Path) -> None:
+    sets = {
+        "flows.load.transport": "{ kind = 'udp', rtp = true }",
+        "flows.load.app": "{ kind = 'voip' }",
+        "links.wan.loss": LOSS % "3 %",
+        "run.duration": "60 s",
+    }
+    file = tmp_path / "call.pcapng"
+    summary = anabranch.run(anabranch.load(SCENARIO, set=sets), pcap=file).summary
+    (whole,) = captured.explain(file).flows[0].ways[0]
+    assert whole.losses.lost == summary["link.wan.forward.lost_packets"] > 10
+    explained = captured.explain(file, interfaces=["wan@b"]).flows[0]
+    (way,) = explained.ways[0]
+    assert way.losses.known_by == "numbers"
+    # Those before the first and after the last that came have no number there.
+    assert 0 <= whole.losses.lost - way.losses.lost <= 3
+    assert explained.main is None
+    assert "missing by RTP's numbers" in explained.sentences()[0]
+
+
+def test_numbers_start_over() -> None:
+    space = _Space()
+    space.highest = (1 << 32) - 10
+    assert space.near(5) == (1 << 32) + 5
+    assert space.near((1 << 32) - 20) == (1 << 32) - 20
+    assert list(space.within(Run(0, 5))) == []
+
+
+def test_the_command(tmp_path: Path, anabranch: Command) -> None:
+    both = Both(tmp_path, {"links.wan.loss": LOSS % "0.5 %", "run.duration": "5 s"})
+    done = anabranch(
+        "explain", both.file, "--plot", tmp_path / "figures", "--json", tmp_path / "out.json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Main cause: losses, on only." in done.stdout
+    assert (tmp_path / "figures" / "run-explain.png").stat().st_size > 10_000
+    content = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    (flow,) = content["flows"]
+    assert flow["protocol"] == "TCP"
+    way = flow["ends"]["a"]["paths"]["only"]
+    assert way["losses"]["lost"] == both.summary["link.wan.forward.lost_packets"]
+    assert math.isclose(sum(way["seconds"].values()), flow["end_s"] - flow["start_s"], rel_tol=1e-6)
+    assert flow["sentences"][-1].startswith("Main cause")
+
+
+def test_mistakes_are_one_sentence(tmp_path: Path, anabranch: Command) -> None:
+    file = Both(tmp_path, {"run.duration": "1 s"}).file
+    text = tmp_path / "text.pcap"
+    text.write_text("no capture", encoding="utf-8")
+    cut = tmp_path / "cut.pcapng"
+    cut.write_bytes(file.read_bytes()[:70])
+    scenario = tmp_path / "one.toml"
+    scenario.write_text(SCENARIO, encoding="utf-8")
+    for arguments, said in [
+        ((text,), "text.pcap: neither pcap nor pcapng"),
+        ((cut,), "cut.pcapng: the file is cut off in a packet"),
+        ((tmp_path / "none.pcapng",), "none.pcapng"),
+        ((file, "--seed", 3), "--seed is for scenarios"),
+        ((file, "--no-alone"), "--no-alone is for scenarios"),
+        ((file, "--interface", "wlan0"), "--interface wlan0: there is none of this name"),
+        ((file, "--flow", "5060"), "no flow's name has `5060` in it; there are TCP from a:"),
+        ((scenario, "--interface", "wan@a"), "--interface is for captures"),
+    ]:
+        assert said in one_error(anabranch("explain", *arguments))
+    half = tmp_path / "half.pcapng"
+    half.write_bytes(file.read_bytes()[:-700])
+    found = captured.explain(half)
+    assert found.notes == [
+        "half.pcapng: the file is cut off in a packet; what comes before it is used"
+    ]
+    assert found.flows[0].main is not None
+    few = tmp_path / "few.pcapng"
+    few.write_bytes(file.read_bytes()[:700])
+    with pytest.raises(AnabranchError, match="no flow of SCTP, TCP or UDP has 10 packets"):
+        captured.explain(few)
