@@ -92,14 +92,14 @@ pub struct Delivery {
     /// What the caller knows it by.
     pub handle: u32,
     /// What has become of it.
-    pub fate: Fate,
+    pub status: DeliveryStatus,
     /// Whether nothing more will be heard of it: no copy that a link has made of it is on its way.
     pub is_last: bool,
 }
 
 /// What has become of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum DeliveryStatus {
     /// It has come to the other end.
     Arrived {
         /// When.
@@ -315,17 +315,17 @@ impl Emulation {
     fn hand_out(&mut self, each: &mut impl FnMut(Delivery)) {
         let mut exits = std::mem::take(&mut self.simulation.network.exits);
         for exit in exits.drain(..) {
-            let (handle, fate) = match exit {
+            let (handle, status) = match exit {
                 Exit::Copied { handle } => {
                     *self.copies.entry(handle).or_default() += 1;
                     continue;
                 }
                 Exit::Delivered { at: due, portal: path, side, handle, ecn } => {
-                    (handle, Fate::Arrived { due, path, side, ecn })
+                    (handle, DeliveryStatus::Arrived { due, path, side, ecn })
                 }
-                Exit::Dropped { handle } => (handle, Fate::Dropped),
+                Exit::Dropped { handle } => (handle, DeliveryStatus::Dropped),
             };
-            each(Delivery { handle, fate, is_last: self.was_last(handle) });
+            each(Delivery { handle, status, is_last: self.was_last(handle) });
         }
         self.simulation.network.exits = exits;
     }
