@@ -8,7 +8,6 @@ use anabranch_transport::time::Time;
 use anabranch_transport::wire::mptcp::{Handshake, Join, Options};
 use anabranch_transport::wire::tcp::Segment;
 
-use super::packets::Check;
 use super::render::Shown;
 use crate::script::{Tcp, TcpOption, Term};
 use crate::verdict::{Step, Stop};
@@ -24,6 +23,14 @@ pub(super) struct Sent {
     pub(super) ecn: Ecn,
     /// Options of MPTCP, and the bytes that they take with their padding.
     pub(super) mptcp: Option<(Options, u32)>,
+}
+
+/// How segments are compared.
+pub(super) struct Check {
+    /// Segments are not put together until they are as long as the statement says.
+    pub(super) is_strict: bool,
+    pub(super) tick_micros: u64,
+    pub(super) tolerance_micros: u64,
 }
 
 /// One TCP connection, as a script sees it.
