@@ -128,6 +128,7 @@ impl Endpoint for UdpEndpoint {
     /// Nothing: what arrives is delivered at once.
     fn payloads_that_wait(&self, _each: &mut dyn FnMut(Payload)) {}
 
+    #[inline(never)]
     fn handle_input(&mut self, _now: Time, input: Input) {
         match input {
             Input::Command(Command::Send(Message { payload, .. })) => self.send(payload),
