@@ -71,8 +71,9 @@ format: setup ## formats everything and applies safe fixes
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: setup ## regenerates docs/scenario.schema.json and docs/scenario.md
+docs: setup ## regenerates docs/scenario.schema.json, docs/scenario.md and docs/imports.md
 	$(BIN)/python tools/scenario_reference.py docs
+	$(BIN)/python tools/imports_page.py docs/imports.md
 
 # cargo-fuzz builds with the stable compiler: without a sanitizer it needs nothing of a nightly one.
 fuzz: setup ## every fuzz target in turn (SECONDS_EACH=600), beginning with packets of our own captures; ends at the first finding
@@ -94,6 +95,7 @@ oracles: setup ## regenerates the comparisons with other implementations in docs
 
 docs-check: setup
 	$(BIN)/python tools/scenario_reference.py --check docs
+	$(BIN)/python tools/imports_page.py --check docs/imports.md
 
 wheel: $(BIN)/maturin lab ## dist/ with the source distribution, and a wheel for this platform made from it (some minutes)
 	rm -rf dist

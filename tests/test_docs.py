@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import imports_page
 import scenario_reference
 from anabranch import _engine
 from conftest import ROOT
@@ -52,3 +53,23 @@ def any_below(name: str) -> bool:
     """Whether a file of this path lies in some folder of the sources."""
     folders = ("crates", "python", "tests", "tools")
     return any(True for folder in folders for _ in (ROOT / folder).glob(f"**/{name.rstrip('/')}"))
+
+
+def test_the_pictures_of_imports_are_those_of_the_sources() -> None:
+    text = (ROOT / "docs" / "imports.md").read_text("utf-8")
+    assert imports_page.page(text, ROOT) == text, "run `make docs`"
+
+
+def test_a_circle_of_files_goes_through_what_a_folder_hands_on() -> None:
+    graph = imports_page.files(
+        {
+            (): "mod net;\nmod sim;\n",
+            ("net",): "mod high;\nmod low;\npub use high::High;\npub(crate) use low::{Low};\n",
+            ("net", "high"): "use super::Low;\n",
+            ("net", "low"): "use crate::net::{High, Low};\n",
+            ("sim",): "use crate::net::High;\n",
+        }
+    )
+    assert graph["sim"] == {"net/high"}
+    assert imports_page.circles(graph) == [["net/high", "net/low"]]
+    assert imports_page.circles(imports_page.modules(graph)) == []

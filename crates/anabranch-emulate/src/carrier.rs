@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::Receiver;
 
-use anabranch::sim::{Delivery, Emulation, Fate, Inbound, Outcome};
+use anabranch::sim::{Delivery, DeliveryStatus, Emulation, Inbound, Outcome};
 use anabranch_transport::ground::Side;
 use anabranch_transport::report::{Report, Row};
 use anabranch_transport::time::{Duration, Time};
@@ -76,8 +76,8 @@ impl Ports {
     }
 
     /// A packet has come to its end, or nowhere.
-    fn leave(&mut self, Delivery { handle, fate, is_last }: Delivery) {
-        if let Fate::Arrived { due, path, side, ecn } = fate {
+    fn leave(&mut self, Delivery { handle, status, is_last }: Delivery) {
+        if let DeliveryStatus::Arrived { due, path, side, ecn } = status {
             let bytes = &mut self.packets[handle as usize];
             if ip::ecn(bytes) != ecn {
                 ip::set_ecn(bytes, ecn);

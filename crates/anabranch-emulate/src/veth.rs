@@ -37,7 +37,7 @@ const ALIGNMENT: usize = 16;
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: OwnedFd,
-    ring: Ring,
+    ring: RxRing,
     /// Packets that found no room in the ring.
     overruns: u64,
 }
@@ -72,7 +72,7 @@ impl PacketSocket {
         let frame = (HEADROOM + mtu as usize).next_multiple_of(ALIGNMENT);
         let frames = BLOCK / frame * BLOCKS;
         set(libc::PACKET_RX_RING, &[BLOCK, BLOCKS, frame, frames].map(|number| number as u32))?;
-        let ring = Ring::map(socket.as_fd(), frame, frames)?;
+        let ring = RxRing::map(socket.as_fd(), frame, frames)?;
         system::bind_to_device(socket.as_fd(), name_to_index(&socket, device)?)?;
         Ok(Self { socket, ring, overruns: 0 })
     }
@@ -120,9 +120,9 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// The ring of a socket.
+/// The receive ring of a socket (`PACKET_RX_RING`).
 #[derive(Debug)]
-struct Ring {
+struct RxRing {
     memory: NonNull<u8>,
     /// Bytes of a frame.
     frame: usize,
@@ -140,9 +140,9 @@ struct Frame<'a> {
 }
 
 // SAFETY: the memory belongs to this value alone, wherever that is, but for the frames that the kernel holds.
-unsafe impl Send for Ring {}
+unsafe impl Send for RxRing {}
 
-impl Ring {
+impl RxRing {
     /// Maps the ring that the socket has been given.
     fn map(socket: BorrowedFd<'_>, frame: usize, frames: usize) -> io::Result<Self> {
         let rights = ProtFlags::READ | ProtFlags::WRITE;
@@ -176,7 +176,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for RxRing {
     fn drop(&mut self) {
         // SAFETY: it was mapped with this length, and nothing of it is borrowed any more.
         let _ = unsafe { munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };

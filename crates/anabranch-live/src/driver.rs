@@ -419,7 +419,7 @@ impl<H: Stack> Loop<H> {
                     }
                     Order::Do(job) => job(&mut self.host, self.clock.now()),
                     Order::Stop => {
-                        self.settle();
+                        self.drain();
                         return Ok(());
                     }
                 }
@@ -428,7 +428,7 @@ impl<H: Stack> Loop<H> {
             if self.host.next_timeout() <= now {
                 self.host.handle_timeout(now);
             }
-            self.settle();
+            self.drain();
         }
     }
 
@@ -461,8 +461,8 @@ impl<H: Stack> Loop<H> {
                 Socket::Udp(udp) => udp.receive(buffers, unmarked),
             };
             match read {
-                Ok(()) => self.settle(),
-                // This error reports an unreachable peer; it has been cleared by reading it.
+                Ok(()) => self.drain(),
+                // What came back from a peer that is not there has been read with it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error) => return error.kind() == io::ErrorKind::Interrupted,
             }
@@ -470,8 +470,8 @@ impl<H: Stack> Loop<H> {
         true
     }
 
-    /// Sends the host's packets and reports its events.
-    fn settle(&mut self) {
+    /// Sends what is to be sent and tells what is to be told.
+    fn drain(&mut self) {
         loop {
             self.transmit();
             let told: Vec<_> = std::iter::from_fn(|| self.host.poll_event()).collect();

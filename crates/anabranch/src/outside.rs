@@ -76,6 +76,7 @@ impl Endpoint for Outside {
 
     fn payloads_that_wait(&self, _each: &mut dyn FnMut(Payload)) {}
 
+    #[inline(never)]
     fn handle_input(&mut self, _now: Time, input: Input) {
         if let Input::Command(command) = input {
             self.commands.push_back(command);

@@ -3,7 +3,7 @@
 
 use anabranch::net::{Direction, DropCause, DuplexLink, Step};
 use anabranch::scenario::Scenario;
-use anabranch::sim::{Delivery, Emulation, Fate, Inbound};
+use anabranch::sim::{Delivery, DeliveryStatus, Emulation, Inbound};
 use anabranch_transport::ground::{Ecn, Side};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
@@ -36,7 +36,7 @@ fn until(emulation: &mut Emulation, now: Time) -> Vec<Delivery> {
 fn arrivals(told: &[Delivery], count: usize) -> Vec<Option<Time>> {
     let mut times = vec![None; count];
     for delivery in told {
-        if let Fate::Arrived { due, .. } = delivery.fate {
+        if let DeliveryStatus::Arrived { due, .. } = delivery.status {
             times[delivery.handle as usize] = Some(due);
         }
     }
@@ -148,7 +148,8 @@ fn marks_come_out() {
     }
     let told = until(&mut emulation, Time::from_secs(10));
     assert_eq!(told.len(), 20);
-    let marked = |delivery: &&Delivery| matches!(delivery.fate, Fate::Arrived { ecn: Ecn::Ce, .. });
+    let marked =
+        |delivery: &&Delivery| matches!(delivery.status, DeliveryStatus::Arrived { ecn: Ecn::Ce, .. });
     let marked: Vec<u32> = told.iter().filter(marked).map(|delivery| delivery.handle).collect();
     assert!(!marked.is_empty() && marked.iter().all(|handle| handle % 2 == 0), "{marked:?}");
     assert!(marked.iter().all(|&handle| handle >= 5), "{marked:?}");
@@ -169,7 +170,7 @@ fn a_copy_comes_out_as_well_and_gives_its_handle_back_last() {
     let told = until(&mut emulation, Time::from_secs(1));
     for handle in 0..100 {
         let of_it: Vec<&Delivery> = told.iter().filter(|delivery| delivery.handle == handle).collect();
-        let arrived = of_it.iter().filter(|delivery| delivery.fate != Fate::Dropped).count();
+        let arrived = of_it.iter().filter(|delivery| delivery.status != DeliveryStatus::Dropped).count();
         // Two copies come to the second link, which loses half of them and copies the others.
         assert_eq!(arrived + 2 * (of_it.len() - arrived), 4, "{of_it:?}");
         let (last, before) = of_it.split_last().unwrap();
@@ -190,8 +191,8 @@ fn a_packet_comes_back_the_way_that_the_path_says() {
     emulation.send(Inbound { side: Side::B, ..packet(1, 100) });
     let told = until(&mut emulation, Time::from_secs(1));
     let arrived = |handle, due, side| {
-        let fate = Fate::Arrived { due: Time::from_millis(due), path: 0, side, ecn: Ecn::NotEct };
-        Delivery { handle, fate, is_last: true }
+        let status = DeliveryStatus::Arrived { due: Time::from_millis(due), path: 0, side, ecn: Ecn::NotEct };
+        Delivery { handle, status, is_last: true }
     };
     assert_eq!(told, [arrived(0, 5, Side::B), arrived(1, 9, Side::A)]);
 }
@@ -333,7 +334,7 @@ fn a_new_loss_is_that_of_the_scenario() {
             emulation.send(packet(0, 100));
         }
         told.extend(until(emulation, Time::from_millis(from + 1001)));
-        told.iter().filter(|delivery| delivery.fate == Fate::Dropped).count()
+        told.iter().filter(|delivery| delivery.status == DeliveryStatus::Dropped).count()
     };
     assert_eq!(lost(&mut emulation, 0), 0);
     emulation.set("wan", "loss", "30%").unwrap();

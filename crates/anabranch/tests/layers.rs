@@ -2,7 +2,8 @@
 //! compiler sees to it that `anabranch-transport` knows nothing of `anabranch`.
 //!
 //! Each module may import those that its line names, and all of these stand above it, so there is no circle.
-//! A new arrow is written down here or, better, not drawn.
+//! A new arrow is written down here or, better, not drawn. Within a module, whose files know each other more
+//! freely, there is no circle of files but those that are listed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -122,6 +123,22 @@ const DRILL: [(&str, &str); 11] = [
     ("run", "executor protocols python script shell verdict"),
 ];
 
+/// Files with a type whose procedures are in files of their own, each with an `impl` of it: these import the
+/// type, and its file what it calls and keeps of theirs. An arrow to such a file makes no circle.
+const TYPES_IN_PARTS: [(&str, &str); 5] = [
+    ("anabranch", "sim/network"),
+    ("anabranch-drill", "tcp/connection"),
+    ("anabranch-transport", "mptcp/connection"),
+    ("anabranch-transport", "sctp/association"),
+    ("anabranch-transport", "tcp/connection"),
+];
+
+/// The circles of files that there are.
+const CIRCLES: [(&str, &str); 1] = [
+    // The control of a path is one of a group, whose settings say what control it would have by itself.
+    ("anabranch-transport", "cc/controller cc/coupled"),
+];
+
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
@@ -151,6 +168,99 @@ fn check(table: &[(&str, &str)], found: &Arrows) {
     }
     let missing: Vec<_> = found.keys().filter(|&module| !above.contains(module.as_str())).collect();
     assert!(missing.is_empty(), "{missing:?} have no line");
+}
+
+#[test]
+fn files_import_each_other_in_no_circle() {
+    for name in ["anabranch", "anabranch-drill", "anabranch-emulate", "anabranch-live", "anabranch-transport"]
+    {
+        let mut files = arrows_of_files(&sources(name));
+        for (_, file) in TYPES_IN_PARTS.iter().filter(|(krate, _)| *krate == name) {
+            let parts = files.iter().filter(|(_, imported)| imported.contains(*file)).count();
+            assert!(parts > 0, "{name}: no file imports `{file}`, take it off the list");
+            files.values_mut().for_each(|imported| _ = imported.remove(*file));
+        }
+        let allowed = CIRCLES.iter().filter(|(krate, _)| *krate == name).map(|(_, files)| *files);
+        let found = circles(&files);
+        assert_eq!(found, allowed.map(str::to_owned).collect(), "circles of files in {name}");
+    }
+}
+
+/// For each file of a crate, named by its module, the others that it imports.
+fn arrows_of_files(sources: &[Source]) -> Arrows {
+    let modules: BTreeSet<&[String]> = sources.iter().map(|source| source.module.as_slice()).collect();
+    let mut handed = BTreeMap::new();
+    for Source { module, text } in sources {
+        let uses = text.split(';').filter_map(|statement| statement.split_once("use "));
+        // `pub use`, `pub(crate) use` and `pub(super) use`.
+        let public = uses.filter(|(before, _)| {
+            before.trim_end().rsplit(char::is_whitespace).next().is_some_and(|word| word.starts_with("pub"))
+        });
+        for path in public.flat_map(|(_, path)| paths(path)) {
+            let own = [module.as_slice(), &[path[0].to_owned()]].concat();
+            let target = match path[0] {
+                "crate" | "super" => absolute(module, &path),
+                _ if modules.contains(own.as_slice()) => {
+                    module.iter().cloned().chain(path.iter().map(|&name| name.to_owned())).collect()
+                }
+                _ => continue,
+            };
+            if let Some(name) = target.last() {
+                handed.insert([module.as_slice(), std::slice::from_ref(name)].concat(), target);
+            }
+        }
+    }
+    let file = |path: &[String]| path.join("/");
+    let mut arrows = Arrows::new();
+    for Source { module, text } in sources {
+        let homes = imports(module, text).into_iter().map(|path| home(path, &modules, &handed));
+        let others = homes.filter(|home| home != module).map(|home| file(&home));
+        arrows.insert(file(module), others.collect());
+    }
+    arrows
+}
+
+/// The module of the file that has what a path names, also where others hand it on.
+fn home(
+    mut path: Vec<String>,
+    modules: &BTreeSet<&[String]>,
+    handed: &BTreeMap<Vec<String>, Vec<String>>,
+) -> Vec<String> {
+    let mut depth = 0;
+    while depth < path.len() {
+        let next = &path[..=depth];
+        if modules.contains(next) {
+            depth += 1;
+        } else if let Some(target) = handed.get(next) {
+            path = [target.as_slice(), &path[depth + 1..]].concat();
+            depth = 0;
+        } else {
+            break;
+        }
+    }
+    path.truncate(depth);
+    path
+}
+
+/// The sets of those that lead to each other.
+fn circles(arrows: &Arrows) -> BTreeSet<String> {
+    let reached: Arrows = arrows
+        .keys()
+        .map(|from| {
+            let (mut reached, mut left) = (BTreeSet::new(), vec![from]);
+            while let Some(file) = left.pop() {
+                let imported = arrows.get(file).into_iter().flatten();
+                left.extend(imported.filter(|file| reached.insert((*file).clone())));
+            }
+            (from.clone(), reached)
+        })
+        .collect();
+    let circle = |file: &String| {
+        let own =
+            reached[file].iter().filter(|other| reached.get(*other).is_some_and(|it| it.contains(file)));
+        own.map(String::as_str).collect::<Vec<_>>().join(" ")
+    };
+    arrows.keys().filter(|file| reached[*file].contains(*file)).map(circle).collect()
 }
 
 /// A module of the crate, by its path, and its source.
@@ -314,4 +424,22 @@ fn imports_are_read_in_every_form() {
     let found: BTreeSet<String> = imports(&module, &text).iter().map(|path| path.join("::")).collect();
     let expected = ["f", "g::H", "i::j", "net::b::C", "net::b::D", "net::e", "net::radio::a"];
     assert_eq!(found, expected.map(str::to_owned).into());
+}
+
+#[test]
+fn a_circle_of_files_is_found_through_what_a_folder_hands_on() {
+    let source = |module: &[&str], text: &str| Source {
+        module: module.iter().map(|&name| name.to_owned()).collect(),
+        text: text.to_owned(),
+    };
+    let sources = [
+        source(&[], "mod net;\nmod sim;\n"),
+        source(&["net"], "mod high;\nmod low;\npub use high::High;\npub use low::Low;\n"),
+        source(&["net", "high"], "use super::Low;\n"),
+        source(&["net", "low"], "use crate::net::{High, Low};\n"),
+        source(&["sim"], "use crate::net::High;\n"),
+    ];
+    let arrows = arrows_of_files(&sources);
+    assert_eq!(arrows["sim"], ["net/high".to_owned()].into());
+    assert_eq!(circles(&arrows), ["net/high net/low".to_owned()].into());
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use anabranch::scenario::Scenario;
-use anabranch::sim::{Emulation, Fate, Inbound, Outcome, Simulation};
+use anabranch::sim::{DeliveryStatus, Emulation, Inbound, Outcome, Simulation};
 use anabranch_transport::endpoint::{Command, Event, Received};
 use anabranch_transport::ground::{Ecn, Payload, Side};
 use anabranch_transport::report::Row;
@@ -45,7 +45,7 @@ fn carried(scenario: &Scenario, trace: bool) -> Outcome {
         let mut arrived = Vec::new();
         loop {
             let has_orders = emulation.advance(now, &mut |delivery| {
-                if let Fate::Arrived { side, .. } = delivery.fate {
+                if let DeliveryStatus::Arrived { side, .. } = delivery.status {
                     arrived.push((side, delivery.handle));
                 }
             });

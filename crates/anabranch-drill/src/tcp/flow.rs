@@ -8,7 +8,6 @@ use anabranch_transport::time::Time;
 use anabranch_transport::wire::mptcp::{Handshake, Join, Options};
 use anabranch_transport::wire::tcp::Segment;
 
-use super::packets::Check;
 use super::render::Shown;
 use crate::script::{Tcp, TcpOption, Term};
 use crate::verdict::{Step, Stop};
@@ -26,7 +25,15 @@ pub(super) struct Sent {
     pub(super) mptcp: Option<(Options, u32)>,
 }
 
-/// One TCP connection from a script's point of view.
+/// How segments are compared.
+pub(super) struct Check {
+    /// Segments are not put together until they are as long as the statement says.
+    pub(super) is_strict: bool,
+    pub(super) tick_micros: u64,
+    pub(super) tolerance_micros: u64,
+}
+
+/// One TCP connection, as a script sees it.
 #[derive(Debug)]
 pub(super) struct Flow {
     /// Our address and the peer's, as the script calls them, once it has.

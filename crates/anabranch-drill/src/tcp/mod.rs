@@ -247,7 +247,7 @@ impl Executor for TcpExecutor {
         };
         match self.under_test {
             UnderTest::Connection(index) => {
-                let check = packets::Check {
+                let check = flow::Check {
                     is_strict: self.is_strict,
                     tick_micros: self.tick_micros,
                     tolerance_micros: self.tolerance_micros,

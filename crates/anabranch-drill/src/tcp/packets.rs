@@ -11,21 +11,13 @@ use anabranch_transport::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
 use anabranch_transport::wire::{self, Body as WireBody};
 
 use super::connection::Connection;
-use super::flow::{self, Sent};
+use super::flow::{self, Check, Sent};
 use super::mptcp::{self, Proof, Told};
 use super::render::{self, Shown};
 use crate::script::{Body, EcnCheck, Packet, Tcp, TcpOption};
 use crate::verdict::{Step, Stop};
 
-/// The rules by which segments are compared.
-pub(super) struct Check {
-    /// Segments are not put together until they are as long as the statement says.
-    pub(super) is_strict: bool,
-    pub(super) tick_micros: u64,
-    pub(super) tolerance_micros: u64,
-}
-
-/// The flags that the letters stand for.
+/// The flags that letters stand for.
 fn flags(tcp: &Tcp) -> Step<Flags> {
     let mut flags = tcp.ace.map_or(Flags::NONE, Flags::from_ace);
     for letter in tcp.flags.chars() {

@@ -13,6 +13,7 @@ mod place;
 mod settings;
 mod sockets;
 mod stream;
+mod unsupported;
 mod usrsctp;
 mod usrsctp_settings;
 

@@ -19,6 +19,7 @@ use anabranch_transport::units::{Bytes, Limit};
 use anabranch_transport::{cc, sctp, tcp, udp};
 use serde::Serialize;
 
+use super::unsupported::{first_unknown, shown};
 use super::usrsctp::ProgramOptions;
 use super::usrsctp_settings;
 
@@ -80,11 +81,6 @@ pub(crate) struct Wish {
     pub(crate) key: String,
     /// The value as the scenario writes it, and as the sysctl takes it.
     pub(crate) value: Option<[String; 2]>,
-}
-
-/// A value as a scenario writes it.
-pub(super) fn shown(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// Reads the settings of one end.
@@ -329,17 +325,6 @@ impl Reader {
         // Without a given size, it is that of the simulated TCP.
         is_fixed.then(|| size.map_or(6 << 20, |size| size.0))
     }
-}
-
-/// The first setting of SCTP that is not among these; the standard's failover, by itself, is everybody's.
-pub(super) fn first_unknown(config: &sctp::Config, known: &[&str]) -> Option<(String, serde_json::Value)> {
-    let mut given = serde_json::to_value(config).unwrap_or_default();
-    let given = given.as_object_mut()?;
-    if config.policy == Some(path::Config::default()) {
-        given.remove("policy");
-    }
-    let unknown = given.iter().find(|(key, _)| !known.contains(&key.as_str()));
-    unknown.map(|(key, value)| (key.clone(), value.clone()))
 }
 
 /// What one end of a flow runs on, and which sysctls its node is to have; `on_usrsctp` is whether flows of

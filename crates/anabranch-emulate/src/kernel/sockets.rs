@@ -403,9 +403,9 @@ impl Sockets {
             let mut tell = |side: Side, event: Event| emulation.tell(index, side, event);
             match flow {
                 Flow::Datagrams(_) => {}
-                Flow::Messages(flow) => flow.settle(&mut tell),
-                Flow::Stream(flow) => flow.settle(&mut tell),
-                Flow::Usrsctp(flow) => flow.settle(pattern, &mut tell),
+                Flow::Messages(flow) => flow.close_finished(&mut tell),
+                Flow::Stream(flow) => flow.close_finished(&mut tell),
+                Flow::Usrsctp(flow) => flow.hear(pattern, &mut tell),
             }
         }
         self.obey(emulation);

@@ -278,7 +278,7 @@ impl Stream {
     }
 
     /// Connections end whose last acknowledgement has come.
-    pub(crate) fn settle(&mut self, tell: &mut Tell<'_>) {
+    pub(crate) fn close_finished(&mut self, tell: &mut Tell<'_>) {
         for side in [Side::A, Side::B] {
             let end = &self.ends[side.index()];
             let is_over =

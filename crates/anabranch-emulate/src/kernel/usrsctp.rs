@@ -198,11 +198,11 @@ impl Usrsctp {
                 end.program.told.push_back(packet);
             }
         }
-        self.settle(pattern, tell);
+        self.hear(pattern, tell);
     }
 
-    /// Handles what the programs have reported while they were asked something.
-    pub(crate) fn settle(&mut self, pattern: &Pattern, tell: &mut Tell<'_>) {
+    /// Hears what they have told while they were asked something.
+    pub(crate) fn hear(&mut self, pattern: &Pattern, tell: &mut Tell<'_>) {
         for end in &mut self.ends {
             end.hear(pattern, tell);
         }

@@ -9,7 +9,7 @@ use anabranch_transport::time::Duration;
 use anabranch_transport::units::Limit;
 use serde::Serialize;
 
-use super::settings::{first_unknown, shown};
+use super::unsupported::{first_unknown, shown};
 use super::usrsctp::ProgramOptions;
 
 /// The settings that the library has.

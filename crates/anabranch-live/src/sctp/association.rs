@@ -12,11 +12,14 @@ use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 use anabranch_transport::wire::sctp::chunk::{Chunk, Cookie};
 use anabranch_transport::wire::{Body, Packet};
 
-use super::host::{HostEvent, Inbound, MOST_ADDRESSES, Place, usable};
+use super::events::{HostEvent, Inbound, Place};
 use super::incoming::{Incoming, Staged, offset_of, tsn_of};
 use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
-use crate::route::Route;
+use crate::route::{Route, is_unicast, version};
+
+/// As many addresses of a peer are used at most.
+pub(super) const MOST_ADDRESSES: usize = 16;
 
 /// An association of a host.
 #[derive(Debug)]
@@ -364,4 +367,18 @@ impl Live {
             _ => {}
         }
     }
+}
+
+/// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host,
+/// each once, that of its packet included.
+pub(super) fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
+    let mut addresses = vec![from];
+    for &address in listed {
+        let leads_elsewhere = !is_unicast(address) || address.is_loopback() && !from.is_loopback();
+        if version(address) == version(from) && !leads_elsewhere && !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses.truncate(MOST_ADDRESSES);
+    addresses
 }

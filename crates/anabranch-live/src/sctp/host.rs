@@ -4,13 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{
-    CloseReason, Command, Endpoint as _, Input, Message, PathSample, Reliability, Site,
-};
+use anabranch_transport::endpoint::{Command, Endpoint as _, Input, Message, PathSample, Site};
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
-use anabranch_transport::path::PathState;
-use anabranch_transport::report::Row;
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::sctp::{Association, Config, Listener, refuse, refuse_restart};
 use anabranch_transport::secret::{Secret, SecretNumbers};
@@ -20,16 +16,15 @@ use anabranch_transport::wire::sctp::authentication::key_vector;
 use anabranch_transport::wire::sctp::chunk::Chunk;
 use anabranch_transport::wire::{Body, Packet, ip};
 
-use super::association::{Live, Reading, Writing, put};
+use super::association::{Live, MOST_ADDRESSES, Reading, Writing, put, usable};
+use super::events::{HostEvent, Outbound, Refusal};
 use super::incoming::Staged;
 use crate::alarms::Alarms;
 use crate::outbox::{Outbox, Transmit};
 use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Stack;
 
-/// The most addresses of a peer that are used.
-pub(super) const MOST_ADDRESSES: usize = 16;
-/// The first of the dynamic ports, which are not assigned (RFC 6335 section 6).
+/// The first of the dynamic ports, which are assigned to nobody (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 /// A key vector with a list of all chunk types is no longer than that, in bytes.
 const MOST_KEY_BYTES: usize = 512;
@@ -58,122 +53,7 @@ pub struct Settings {
     pub shared_key: Vec<u8>,
 }
 
-/// An address that has come or gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The address.
-    pub address: IpAddr,
-    /// Whether the address is one of this end's.
-    pub is_ours: bool,
-}
-
-/// A message to send.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outbound {
-    /// The stream.
-    pub stream: u16,
-    /// The payload protocol identifier.
-    pub ppid: u32,
-    /// Deliver as soon as it is complete, without regard to order.
-    pub unordered: bool,
-    /// The message's reliability.
-    pub reliability: Reliability,
-    /// The message.
-    pub bytes: Vec<u8>,
-}
-
-/// A message that has arrived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inbound {
-    /// The stream.
-    pub stream: u16,
-    /// The payload protocol identifier.
-    pub ppid: u32,
-    /// Whether it was delivered without regard to order.
-    pub unordered: bool,
-    /// The TSN of its first fragment.
-    pub tsn: u32,
-    /// The message. It takes up room in the receive buffer, 256 bytes at least where many wait, until
-    /// [`Host::has_read`] says that it has been read.
-    pub bytes: Vec<u8>,
-}
-
-/// Why a message was not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// There is no such association, or it is closing.
-    Closed,
-    /// The send buffer is full: here it is again, for [`HostEvent::Writable`].
-    Full(Outbound),
-    /// The message is empty, longer than the send buffer, or for a stream that does not exist.
-    Impossible,
-}
-
-/// The events of a host.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum HostEvent {
-    /// The message of this number was given up (partial reliability).
-    Abandoned(u64),
-    /// A peer has opened the association.
-    Accepted {
-        /// The port of ours at which it was waited for.
-        port: u16,
-    },
-    /// An address has become part of the association (RFC 5061).
-    AddressAdded(Place),
-    /// An address is part of the association no longer.
-    AddressDeleted(Place),
-    /// The peer has refused to add or delete an address of this end, or to prefer it.
-    AddressRefused(Place),
-    /// The association has ended, and its number means nothing any more.
-    Closed {
-        /// Why.
-        reason: CloseReason,
-        /// The counters, under `sctp`.
-        counted: Row,
-    },
-    /// The association that was asked for is open.
-    Connected,
-    /// A path is in another state.
-    PathChanged {
-        /// The path.
-        path: PathId,
-        /// The new state.
-        state: PathState,
-    },
-    /// The primary path leads to another address now.
-    PrimaryChanged {
-        /// The former primary path.
-        from: PathId,
-        /// The new one.
-        to: PathId,
-    },
-    /// A message has arrived.
-    Received(Inbound),
-    /// The peer has restarted, and the association is open again (RFC 9260 section 5.2.4): what had been sent
-    /// and was not acknowledged may not have arrived, and will not.
-    Restarted,
-    /// An outgoing stream has begun anew (RFC 6525).
-    StreamReset {
-        /// The stream.
-        stream: u16,
-    },
-    /// The peer has begun its stream anew.
-    StreamResetByPeer {
-        /// The stream; none means all.
-        stream: Option<u16>,
-    },
-    /// The peer has refused to let an outgoing stream begin anew.
-    StreamResetRefused {
-        /// The stream.
-        stream: u16,
-    },
-    /// There is room in the send buffer again.
-    Writable,
-}
-
-/// A packet that has arrived, and the datagram it was parsed from.
+/// A packet that has arrived, and what it was made of.
 struct Arrival<'a> {
     packet: Box<Packet>,
     route: Route,
@@ -776,18 +656,4 @@ pub(super) fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16)
             by_address.remove(&key);
         }
     }
-}
-
-/// The usable addresses among those that a peer lists: only addresses of a single host, each once, and that
-/// of its packet.
-pub(super) fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
-    let mut addresses = vec![from];
-    for &address in listed {
-        let leads_elsewhere = !is_unicast(address) || address.is_loopback() && !from.is_loopback();
-        if version(address) == version(from) && !leads_elsewhere && !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
-    addresses.truncate(MOST_ADDRESSES);
-    addresses
 }

@@ -2,10 +2,12 @@
 
 mod addresses;
 mod association;
+mod events;
 mod host;
 mod incoming;
 
-pub use host::{AssociationId, Host, HostEvent, Inbound, Outbound, Place, Refusal, Settings};
+pub use events::{HostEvent, Inbound, Outbound, Place, Refusal};
+pub use host::{AssociationId, Host, Settings};
 
 pub use crate::outbox::Transmit;
 pub use crate::route::Route;

@@ -12,7 +12,7 @@ use anabranch_transport::wire::tcp::Flags;
 use anabranch_transport::wire::{Body, Packet};
 
 use super::StreamEnd;
-use super::host::HostEvent;
+use super::events::HostEvent;
 use super::incoming::Incoming;
 use super::mappings::{Mappings, Said};
 use crate::outbox::Outbox;

@@ -4,13 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{
-    CloseReason, Command, Input, Message, PathSample, Reliability, Site, Transport as _,
-};
+use anabranch_transport::endpoint::{Command, Input, Message, PathSample, Reliability, Site, Transport as _};
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen, Listener as _};
 use anabranch_transport::mptcp as mptcp_transport;
-use anabranch_transport::path::PathState;
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::tcp::refuse;
@@ -22,6 +19,7 @@ use anabranch_transport::wire::{Body, Packet, ip, mptcp};
 
 use super::StreamEnd;
 use super::connection::{Live, Reading, Staged, Tuple, Writing, put};
+use super::events::HostEvent;
 use super::mappings::Said;
 use crate::alarms::Alarms;
 use crate::outbox::{Outbox, Transmit};
@@ -57,36 +55,7 @@ pub enum Refusal {
     Closed,
 }
 
-/// The events of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HostEvent {
-    /// A peer has opened the connection.
-    Accepted,
-    /// The peer has another address, or a path to it is there (MPTCP).
-    AddressAdded(PathId),
-    /// An address is there no longer (MPTCP).
-    AddressDeleted(PathId),
-    /// The connection has ended.
-    Closed(CloseReason),
-    /// The connection that was asked for is open.
-    Connected,
-    /// A path is in another state (MPTCP).
-    PathChanged {
-        /// The path.
-        path: PathId,
-        /// The new state.
-        state: PathState,
-    },
-    /// The peer has nothing more to say.
-    PeerFinished,
-    /// The next bytes of the peer's stream.
-    Received(Vec<u8>),
-    /// There is room in the send buffer again.
-    Writable,
-}
-
-/// A segment that has arrived, and the datagram it was parsed from.
+/// A segment that has arrived, and what it was made of.
 struct Arrival<'a> {
     packet: Box<Packet>,
     route: Route,

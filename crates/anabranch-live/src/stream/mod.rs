@@ -1,6 +1,7 @@
 //! TCP and MPTCP with bytes: a [`Host`] and its connections, the bytes of their streams, their addresses.
 
 mod connection;
+mod events;
 mod host;
 mod incoming;
 mod mappings;
@@ -17,7 +18,8 @@ use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::wire::Packet;
 use anabranch_transport::wire::tcp::Segment;
 
-pub use host::{ConnectionId, Host, HostEvent, Refusal, Settings};
+pub use events::HostEvent;
+pub use host::{ConnectionId, Host, Refusal, Settings};
 
 pub use crate::route::Route;
 

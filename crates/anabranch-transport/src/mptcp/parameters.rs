@@ -1,7 +1,6 @@
 //! Concrete values for every setting: profile and overrides resolved and checked.
 
 use super::config::{Config, Profile, Receiver, Rejoin};
-use super::retransmission::StaleCounts;
 use crate::cc::coupled;
 use crate::ground::{IpVersion, PathId};
 use crate::path::scheduler;
@@ -38,6 +37,16 @@ pub struct Parameters {
     /// Bytes of a pure acknowledgement where it has 4, and of what data carries more where it has 8.
     pub(super) short_ack: u32,
     pub(super) longer_ack: u32,
+}
+
+/// What the setting `stale_after` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StaleCounts {
+    /// Expiries of the connection's timer, with data outstanding on the subflow, since it has heard anything
+    /// (Linux: `mptcp_pm_subflow_chk_stale`). It takes more than that, and another subflow that works.
+    Intervals,
+    /// Timeouts of the subflow's own in a row (the first Linux implementation's `pf`).
+    Timeouts,
 }
 
 impl Config {

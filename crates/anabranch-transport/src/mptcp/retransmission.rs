@@ -4,13 +4,12 @@
 //! own.
 
 use super::connection::{Connection, State};
-use super::send::Chunk;
+use super::parameters::StaleCounts;
+use super::send::{Chunk, DEFAULT_INTERVAL};
 use super::subflow::Subflow;
 use crate::path::PathState;
 use crate::time::{Duration, Time};
 
-/// The interval of the connection's timer while no timer of a subflow says otherwise (Linux: `TCP_RTO_MIN`).
-pub(super) const DEFAULT_INTERVAL: Duration = Duration::from_millis(200);
 /// The kernel counts time in these, at 1000 Hz.
 const JIFFY: Duration = Duration::from_millis(1);
 /// The interval doubles so often for a `DATA_FIN` (Linux: `mptcp_set_datafin_timeout`, `TCP_RTO_MAX` over
@@ -23,16 +22,6 @@ const BACKUP_AFTER: u32 = 2;
 /// `struct mptcp_data_frag` (`mptcp_sendmsg`). Each fragment is full, as it is where the application writes
 /// much at a time.
 const FRAGMENT_BYTES: u64 = 32_768 - 40;
-
-/// What the setting `stale_after` counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StaleCounts {
-    /// Expiries of the connection's timer, with data outstanding on the subflow, since it has heard anything
-    /// (Linux: `mptcp_pm_subflow_chk_stale`). It takes more than that, and another subflow that works.
-    Intervals,
-    /// Timeouts of the subflow's own in a row (the first Linux implementation's `pf`).
-    Timeouts,
-}
 
 impl Connection {
     pub(super) fn counts_intervals(&self) -> bool {

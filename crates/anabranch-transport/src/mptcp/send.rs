@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use smallvec::SmallVec;
 
 use super::connection::{Connection, State};
-use super::retransmission::{DEFAULT_INTERVAL, StaleCounts};
+use super::parameters::StaleCounts;
 use super::subflow::Subflow;
 use crate::endpoint::{Event, LimitedBy, Message, Output};
 use crate::ground::{PathId, Payload};
@@ -19,6 +19,9 @@ use crate::time::{Duration, Time};
 const CAPABLE_WITH_DATA_BYTES: u32 = 24;
 /// Linux: `TCP_MSS_DEFAULT`.
 const DEFAULT_MSS: u64 = 536;
+
+/// The interval of the connection's timer while no timer of a subflow says otherwise (Linux: `TCP_RTO_MIN`).
+pub(super) const DEFAULT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A piece of the stream that is not acknowledged on the connection level.
 #[derive(Clone, Debug)]

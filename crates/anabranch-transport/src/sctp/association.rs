@@ -39,7 +39,8 @@ use crate::wire::{Body, Packet};
 
 /// Ports of simulated associations: any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
-/// The most boxes of received packets that are kept for packets to send.
+/// At most this many boxes of packets that have arrived or were lost are kept, to be used for packets to
+/// send.
 const SPARE_PACKETS: usize = 16;
 /// Stands in for the first chunk of a packet that is to be filled in. Like DATA, which may stand there too,
 /// it owns no memory.
@@ -370,6 +371,7 @@ impl Association {
         &self.stats
     }
 
+    #[inline(never)]
     fn on_command(&mut self, now: Time, command: Command) {
         let has = |path: PathId| path.index() < self.paths.len();
         let changes = |path| self.reconfiguration.is_some() && has(path);
@@ -387,6 +389,7 @@ impl Association {
             // PauseReading and ResumeReading are among them: what arrives is delivered at once.
             _ => self.outputs.push_back(Output::Event(Event::Unsupported(command.name()))),
         }
+        self.finish_input(now);
     }
 
     #[inline(never)]
@@ -468,6 +471,7 @@ impl Association {
             sctp.rest.clear();
             self.spare.push(packet);
         }
+        self.finish_input(now);
     }
 
     /// Whether the verification tag is right (RFC 9260 section 8.5).
@@ -586,6 +590,7 @@ impl Association {
         if self.has_rare_parts && self.probing.as_ref().is_some_and(|probing| probing.tick <= now) {
             self.on_policy_tick(now);
         }
+        self.finish_input(now);
     }
 
     #[cold]
@@ -599,8 +604,15 @@ impl Association {
     }
 
     /// Lets the rare parts do what follows from the input that has just been handled.
-    #[cold]
+    #[inline]
     fn finish_input(&mut self, now: Time) {
+        if self.has_rare_parts {
+            self.finish_rare_parts(now);
+        }
+    }
+
+    #[cold]
+    fn finish_rare_parts(&mut self, now: Time) {
         if self.stream_reconfiguration.is_some() {
             self.continue_stream_reconfiguration(now);
         }
@@ -803,6 +815,7 @@ impl Endpoint for Association {
         self.reassembly.waiting().chain(self.interleaved.waiting()).chain(held).for_each(each);
     }
 
+    #[inline(never)]
     fn handle_input(&mut self, now: Time, input: Input) {
         debug_assert!(now >= self.last_now, "time runs backwards");
         self.last_now = now;
@@ -811,9 +824,6 @@ impl Endpoint for Association {
             Input::Packet(packet) => self.on_packet(now, packet),
             Input::Timeout => self.on_timers(now),
         }
-        if self.has_rare_parts {
-            self.finish_input(now);
-        }
     }
 
     #[inline]
@@ -821,6 +831,16 @@ impl Endpoint for Association {
         match self.outputs.pop_front() {
             Some(output) => output,
             None => Output::Timeout(self.next_timeout()),
+        }
+    }
+
+    fn take_back(&mut self, mut packet: Box<Packet>) {
+        if let Body::Sctp(sctp) = &mut packet.body
+            && self.spare.len() < SPARE_PACKETS
+        {
+            sctp.first = BLANK;
+            sctp.rest.clear();
+            self.spare.push(packet);
         }
     }
 

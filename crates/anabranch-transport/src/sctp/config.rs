@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{load_sharing, procedures, stream_scheduler};
+use super::load_sharing::Config as LoadSharingConfig;
+use super::{procedures, stream_scheduler};
 use crate::time::Duration;
 use crate::units::{Bytes, Limit};
 use crate::{cc, path};
@@ -182,7 +183,7 @@ pub struct Config {
     /// Concurrent multipath transfer: new data on all usable paths at the same time. Default: none, new
     /// data on one path; an empty table has all of its means.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub load_sharing: Option<load_sharing::Config>,
+    pub load_sharing: Option<LoadSharingConfig>,
 }
 
 /// Whose defaults.

@@ -15,10 +15,10 @@
 //! 4 bytes shorter. Copies of a chunk on further paths are acknowledged with it, since a SACK does not say
 //! which copy arrived, and only the first path's copy is measured and timed.
 
+mod config;
+
 use std::collections::VecDeque;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::association::Association;
@@ -26,7 +26,7 @@ use super::outstanding::{Buffered, SentState};
 use super::parameters::Parameters;
 use super::path::{Acked, Path};
 use super::tsn;
-use crate::cc::coupled::{self, Group, PathSetup};
+use crate::cc::coupled::{Group, PathSetup};
 use crate::cc::{
     self, AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, ControlState, Controller,
     SentEvent,
@@ -34,103 +34,15 @@ use crate::cc::{
 use crate::endpoint::LimitedBy;
 use crate::ground::{IpVersion, PathId};
 use crate::path::PathStatus;
-use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Scheduler as _};
+use crate::path::scheduler::{AnyScheduler, Decision, PathView, Pending, Scheduler as _};
 use crate::report::Report;
 use crate::time::{Duration, Time};
+
+pub use config::{Config, CwndUpdate, Sides, SplitBy};
 
 /// What part of a path's share of a buffer must be blocked for chunks to be rescheduled (INET Framework's
 /// default of `cmtChunkReschedulingThreshold`).
 const RESCHEDULING_THRESHOLD: f64 = 0.5;
-
-/// Settings of load sharing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "LoadSharingConfig")]
-pub struct Config {
-    /// On which of the paths with room the next data goes; default `min_rtt`.
-    pub scheduler: scheduler::Config,
-    /// How the congestion windows of the paths depend on each other; default `per_path`: not at all.
-    pub coupling: coupled::Config,
-    /// What must advance for a congestion window to grow (CUC); default `pseudo_cumulative_v2`.
-    pub cwnd_update: CwndUpdate,
-    /// Whether a SACK may be delayed although there are gaps, and says how many packets it is for (DAC);
-    /// default true.
-    pub delayed_ack: bool,
-    /// Whether SACKs are final (NR-SACK), so that chunks leave the send buffer although earlier ones are
-    /// missing; default false.
-    pub nr_sack: bool,
-    /// Which buffers are divided evenly among the usable paths, so that none can fill them; default "both".
-    pub buffer_splitting: Sides,
-    /// What takes up a path's share of a buffer; default "outstanding".
-    pub split_by: SplitBy,
-    /// On account of which blocked buffer the chunk that everything waits for is sent again on a path with
-    /// room; default "both".
-    pub chunk_rescheduling: Sides,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            scheduler: scheduler::Config::default(),
-            coupling: coupled::Config::default(),
-            cwnd_update: CwndUpdate::default(),
-            delayed_ack: true,
-            nr_sack: false,
-            buffer_splitting: Sides::default(),
-            split_by: SplitBy::default(),
-            chunk_rescheduling: Sides::default(),
-        }
-    }
-}
-
-/// What must advance for a congestion window to grow (Iyengar et al. 2006, section 3.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CwndUpdate {
-    /// The cumulative TSN of the association, as without load sharing.
-    Cumulative,
-    /// The path's pseudo-cumulative TSN: its earliest outstanding chunk is acknowledged.
-    PseudoCumulative,
-    /// The same for chunks sent once and chunks sent again, each by themselves (`CUCv2`, FreeBSD).
-    #[default]
-    PseudoCumulativeV2,
-}
-
-/// Buffers at the two ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Sides {
-    /// The send buffer and the receive buffer.
-    #[default]
-    Both,
-    /// None.
-    Off,
-    /// The receive buffer.
-    Receiver,
-    /// The send buffer.
-    Sender,
-}
-
-impl Sides {
-    const fn has_sender(self) -> bool {
-        matches!(self, Self::Both | Self::Sender)
-    }
-
-    const fn has_receiver(self) -> bool {
-        matches!(self, Self::Both | Self::Receiver)
-    }
-}
-
-/// What takes up a path's share of a buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SplitBy {
-    /// What was sent there and is in the buffer (INET Framework, unless `cmtBufferSplittingUsesOSB`).
-    Buffered,
-    /// What is outstanding there (FreeBSD, `net.inet.sctp.buffer_splitting`).
-    #[default]
-    Outstanding,
-}
 
 /// What keeps data from leaving although a congestion window has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

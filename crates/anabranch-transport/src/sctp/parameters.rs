@@ -3,7 +3,7 @@
 use super::config::{
     Buffer, Config, HeartbeatPeriod, HeartbeatRule, MissingReportsPer, Profile, RttSampling, SackPath,
 };
-use super::load_sharing;
+use super::load_sharing::Config as LoadSharingConfig;
 use super::procedures::Procedures;
 use super::rto::RtoParameters;
 use super::stream_scheduler;
@@ -60,7 +60,7 @@ pub struct Parameters {
     pub(super) cc: cc::Config,
     pub(super) policy: path::Config,
     pub(super) failover: failover::Settings,
-    pub(super) load_sharing: Option<load_sharing::Config>,
+    pub(super) load_sharing: Option<LoadSharingConfig>,
 }
 
 /// What congestion windows count. The receiver's window counts user data in all profiles.

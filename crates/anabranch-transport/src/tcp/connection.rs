@@ -454,6 +454,7 @@ impl Endpoint for Connection {
         });
     }
 
+    #[inline(never)]
     fn handle_input(&mut self, now: Time, input: Input) {
         debug_assert!(now >= self.last_now, "time runs backwards");
         self.last_now = now;

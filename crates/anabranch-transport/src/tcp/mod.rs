@@ -34,6 +34,7 @@ mod info;
 mod kheirkhah;
 mod limit;
 pub(crate) mod listener;
+mod marks;
 mod measures;
 mod newreno;
 mod pacing;

@@ -3,9 +3,9 @@
 use super::burst::Deferral;
 use super::config::Nagle;
 use super::connection::{Connection, State};
+use super::marks::Marks;
 use super::parameters::MIN_MSS;
 use super::scoreboard::Sent;
-use super::socket::Marks;
 use super::subflow::OptionSpace;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::{Event, Output};

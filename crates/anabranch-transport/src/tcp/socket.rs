@@ -1,57 +1,11 @@
 //! The options that an application may set on a socket while its connection lives, as in Linux: for drivers
 //! and conformance tests.
 
-use std::collections::VecDeque;
-
 use super::config::Nagle;
 use super::connection::Connection;
 use super::send::Push;
 use crate::endpoint::Output;
 use crate::time::{Duration, Time};
-
-/// Marks that an application has set in its stream. Numbers are those of [`super::sequence`].
-#[derive(Debug, Default)]
-pub(super) struct Marks {
-    /// Numbers behind the last byte of something that is pushed, and whether it is a record: those that are
-    /// not acknowledged, in order.
-    ends: VecDeque<(u64, bool)>,
-    /// Less than a full segment waits, whatever else Nagle's algorithm says (`TCP_CORK`).
-    pub(super) is_corked: bool,
-    /// The last write said that more is to come (`MSG_MORE`): its end is not pushed.
-    pub(super) more_follows: bool,
-    /// And it is being sent now: less than a full segment of it waits.
-    pub(super) holds: bool,
-}
-
-impl Marks {
-    /// How many of the `length` bytes from number `start` on may leave in one segment: none of them lies
-    /// behind the end of a record.
-    #[inline]
-    pub(super) fn limit(&self, start: u64, length: u64) -> u64 {
-        if self.ends.is_empty() {
-            return length;
-        }
-        let record = self.ends.iter().find(|(end, is_record)| *is_record && *end > start);
-        record.map_or(length, |(end, _)| length.min(end - start))
-    }
-
-    /// Whether a record ends there.
-    #[inline]
-    pub(super) fn ends(&self, number: u64) -> bool {
-        self.ends.iter().any(|&(end, is_record)| is_record && end == number)
-    }
-
-    /// Whether the segment that ends there is pushed.
-    #[inline]
-    pub(super) fn pushes(&self, number: u64) -> bool {
-        self.ends.iter().any(|&(end, _)| end == number)
-    }
-
-    pub(super) fn add(&mut self, acknowledged: u64, end: u64, is_record: bool) {
-        self.ends.retain(|(end, _)| *end > acknowledged);
-        self.ends.push_back((end, is_record));
-    }
-}
 
 impl Connection {
     /// Makes the next write, of this length, end a record: no segment holds bytes of two records (`MSG_EOR`).

@@ -128,6 +128,7 @@ impl Endpoint for UdpEndpoint {
     /// There is none: data is delivered as soon as it arrives.
     fn payloads_that_wait(&self, _each: &mut dyn FnMut(Payload)) {}
 
+    #[inline(never)]
     fn handle_input(&mut self, _now: Time, input: Input) {
         match input {
             Input::Command(Command::Send(Message { payload, .. })) => self.send(payload),

@@ -212,18 +212,18 @@ impl LinkConfig {
         })
     }
 
-    /// The sources that load it in this direction. `key` names the link in messages, `component` the
-    /// direction in random streams.
+    /// The sources that load it in this direction. `name` is the link's, `component` names the direction in
+    /// random streams.
     pub(super) fn sources(
         &self,
         direction: Direction,
         streams: Streams,
-        key: &str,
+        name: &str,
         component: &str,
     ) -> Result<Vec<Source>, String> {
         let mut sources = Vec::new();
         for (index, traffic) in self.cross_traffic.iter().enumerate() {
-            let key = format!("{key}.cross_traffic.{index}");
+            let key = format!("links.{name}.cross_traffic.{index}");
             let loads = match traffic.direction() {
                 CrossTrafficDirection::Both => true,
                 CrossTrafficDirection::Forward => direction == Direction::Forward,

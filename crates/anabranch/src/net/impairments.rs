@@ -33,6 +33,13 @@ impl Impairments {
         component: &str,
         streams: Streams,
     ) -> Result<Option<Self>, String> {
+        let never = Schedule::Constant(Probability::ZERO);
+        if *wire.jitter == Schedule::Constant(Duration::ZERO)
+            && *wire.corrupt == never
+            && *wire.duplicate == never
+        {
+            return Ok(None);
+        }
         let has_none = wire.jitter.values().all(|jitter| jitter == Duration::ZERO)
             && wire.corrupt.values().chain(wire.duplicate.values()).all(|share| share == Probability::ZERO);
         let impairments = Self {

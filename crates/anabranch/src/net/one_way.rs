@@ -17,7 +17,7 @@ use super::evented::EventedServer;
 use super::ground::{Direction, DropCause, Fate, Held, QueueSample, Release, Step, Verdict};
 use super::impairments::{Impairments, Wire};
 use super::ledger::{Entry, Ledger};
-use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
+use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
 use super::radio::RadioConfig;
 use super::server::{LazyServer, Server};
 use crate::schedule::Timeline;
@@ -101,19 +101,18 @@ impl OneWay {
             return Err(format!("{key}.overhead is {overhead}, allowed is at most {MAX_OVERHEAD_BYTES} B"));
         }
         let up = config.up.timeline(&format!("{key}.up"))?;
-        let sources = config.sources(direction, streams, &format!("links.{name}"), &component)?;
+        let sources = config.sources(direction, streams, name, &component)?;
         let is_queued = config.is_queued() || config.radio.as_ref().is_some_and(RadioConfig::takes_any_queue);
         let server = if is_queued { None } else { build_server(config, key, &up, sources, is_traced)? };
         let has_no_own_loss_at = |place| config.loss.place() != place || config.loss.is_shared_by_packets();
-        let shared_state = format!("link/{name}/loss");
-        let own_state = format!("{component}/loss");
-        let state = if config.loss.sharing() == LossSharing::Shared { &shared_state } else { &own_state };
-        let loss_key = format!("{key}.loss");
         let build_loss = |place| {
-            if has_no_own_loss_at(place) {
+            if config.loss == LossConfig::None || has_no_own_loss_at(place) {
                 return Ok(Loss::None);
             }
-            config.loss.build(streams, state, &format!("{component}/loss/packet"), &loss_key)
+            let is_shared = config.loss.sharing() == LossSharing::Shared;
+            let state =
+                format!("{}/loss", if is_shared { format!("link/{name}") } else { component.clone() });
+            config.loss.build(streams, &state, &format!("{component}/loss/packet"), &format!("{key}.loss"))
         };
         let up_to_enter =
             (config.down == WhenDown::Drop && config.rate.is_none() && !up.is_constant()).then(|| up.clone());

@@ -81,7 +81,7 @@ impl QueuedServer {
             serving: None,
             left: 0,
             wake: u64::MAX,
-            sources: config.sources(direction, streams, &format!("links.{name}"), &component)?,
+            sources: config.sources(direction, streams, name, &component)?,
             cross_counters: CrossCounters::default(),
             held: 0,
             drops: Drops::default(),

@@ -91,16 +91,16 @@ pub struct Inbound {
 pub struct Delivery {
     /// The caller's number for it.
     pub handle: u32,
-    /// The fate of the packet.
-    pub fate: Fate,
-    /// Whether this is the last delivery of the packet: no copy that a link has made of it is in flight.
+    /// What has become of it.
+    pub status: DeliveryStatus,
+    /// Whether nothing more will be heard of it: no copy that a link has made of it is on its way.
     pub is_last: bool,
 }
 
 /// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// The packet has reached the other end.
+pub enum DeliveryStatus {
+    /// It has come to the other end.
     Arrived {
         /// When.
         due: Time,
@@ -314,17 +314,17 @@ impl Emulation {
     fn hand_out(&mut self, each: &mut impl FnMut(Delivery)) {
         let mut exits = std::mem::take(&mut self.simulation.network.exits);
         for exit in exits.drain(..) {
-            let (handle, fate) = match exit {
+            let (handle, status) = match exit {
                 Exit::Copied { handle } => {
                     *self.copies.entry(handle).or_default() += 1;
                     continue;
                 }
                 Exit::Delivered { at: due, portal: path, side, handle, ecn } => {
-                    (handle, Fate::Arrived { due, path, side, ecn })
+                    (handle, DeliveryStatus::Arrived { due, path, side, ecn })
                 }
-                Exit::Dropped { handle } => (handle, Fate::Dropped),
+                Exit::Dropped { handle } => (handle, DeliveryStatus::Dropped),
             };
-            each(Delivery { handle, fate, is_last: self.was_last(handle) });
+            each(Delivery { handle, status, is_last: self.was_last(handle) });
         }
         self.simulation.network.exits = exits;
     }

@@ -16,7 +16,7 @@ use super::cuts::{self, Cuts};
 use super::event_queue::{Class, Scheduled};
 use super::flow::Flow;
 use super::flow_groups::{self, Group};
-use super::network::Network;
+use super::network::{AtEnd, Network};
 use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
 use crate::capture::{Capture, Sink};
@@ -465,13 +465,22 @@ impl Simulation {
     }
 
     fn deliver(&mut self, slot: u32) {
-        let Some((packet, index, side)) = self.network.take_delivered(slot) else { return };
         let count = self.flows.len();
-        let Some(flow) = self.flows.get_mut(index) else {
-            return self.network.leave_by_portal(index - count, side, &packet);
-        };
-        flow.endpoints[side.index()].handle_input(self.network.now, Input::Packet(packet));
-        self.see_to(index, side);
+        match self.network.take_delivered(slot) {
+            AtEnd::Arrives(packet, index, side) => {
+                let Some(flow) = self.flows.get_mut(index) else {
+                    return self.network.leave_by_portal(index - count, side, &packet);
+                };
+                flow.endpoints[side.index()].handle_input(self.network.now, Input::Packet(packet));
+                self.see_to(index, side);
+            }
+            AtEnd::Lost(packet, index, side) => {
+                if let Some(flow) = self.flows.get_mut(index) {
+                    flow.endpoints[side.index()].take_back(packet);
+                }
+            }
+            AtEnd::Waits => {}
+        }
     }
 
     /// Drains an endpoint, then obeys the commands that its events gave rise to.

@@ -13,8 +13,8 @@ use anabranch_transport::wire::Body;
 
 use super::event_queue::Class;
 use super::fragments::Loss;
-use super::network::{Network, Traveller};
-use super::packets::Progress;
+use super::network::{AtEnd, Network, Traveller};
+use super::packets::{InFlight, Progress};
 use crate::net::{Direction, Ring, Step};
 
 /// The packets that were left for later.
@@ -74,9 +74,9 @@ impl Network {
         self.arrive(traveller, earliest);
     }
 
-    /// Whether a packet whose crossing was left for later has arrived at its event, now. If it arrives later,
-    /// it gets another event.
-    pub(super) fn has_arrived(&mut self, slot: u32) -> bool {
+    /// What the event of a packet that was left for later is instead, if the packet has not arrived by it,
+    /// now. If it arrives later, it gets another event.
+    pub(super) fn has_not_arrived(&mut self, slot: u32) -> Option<AtEnd> {
         if let Progress::Late(link) = self.packets.get_mut(slot).progress {
             self.resolve_late(link, self.now);
         }
@@ -85,16 +85,17 @@ impl Network {
             unreachable!("it has been resolved by its event");
         };
         if at <= self.now {
-            return true;
+            return None;
         }
         if at.is_never() {
-            self.packets.remove(slot);
+            let InFlight { packet, route, .. } = self.packets.remove(slot);
             self.late.lost -= 1;
-        } else {
-            in_flight.progress = Progress::ToEvent;
-            self.queue.push_packet(at, Class::Endpoint, in_flight.route, slot);
+            let (flow, side) = self.routes.receiver(route);
+            return Some(AtEnd::Lost(packet, flow, side.peer()));
         }
-        false
+        in_flight.progress = Progress::ToEvent;
+        self.queue.push_packet(at, Class::Endpoint, in_flight.route, slot);
+        Some(AtEnd::Waits)
     }
 
     /// Computes the crossings of packets that come to this link by `until`.

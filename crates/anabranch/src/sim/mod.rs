@@ -17,5 +17,5 @@ mod packets;
 mod tally;
 mod topology;
 
-pub use emulation::{Delivery, EmulatedPath, Emulation, Fate, Inbound, LinkState};
+pub use emulation::{Delivery, DeliveryStatus, EmulatedPath, Emulation, Inbound, LinkState};
 pub use engine::{Guard, Outcome, RunError, Simulation};

@@ -72,6 +72,16 @@ pub(super) enum Exit {
     Dropped { handle: u32 },
 }
 
+/// What the event of a packet at the end of its route turns out to be.
+pub(super) enum AtEnd {
+    /// The packet arrives at this side of this flow.
+    Arrives(Box<Packet>, usize, Side),
+    /// It was lost on its last link, and had been sent by this side of this flow.
+    Lost(Box<Packet>, usize, Side),
+    /// It arrives later, or fragments of it are missing.
+    Waits,
+}
+
 /// A packet in flight, as it is known on its way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traveller {
@@ -119,22 +129,25 @@ impl Network {
         packets + self.queue.memory() + self.tally.memory() + trace + self.media.memory()
     }
 
-    /// Handles the event of a packet at the end of its route. Returns the packet, the flow and the side that
-    /// it arrives at; none if it has not arrived yet, or if fragments of it are missing.
+    /// Handles the event of a packet at the end of its route.
     #[inline]
-    pub(super) fn take_delivered(&mut self, slot: u32) -> Option<(Box<Packet>, usize, Side)> {
-        if self.packets.get_mut(slot).progress != Progress::ToEvent && !self.has_arrived(slot) {
-            return None;
+    pub(super) fn take_delivered(&mut self, slot: u32) -> AtEnd {
+        if self.packets.get_mut(slot).progress != Progress::ToEvent
+            && let Some(other) = self.has_not_arrived(slot)
+        {
+            return other;
         }
         let InFlight { packet, route, trace_row, .. } = self.packets.remove(slot);
         if let Some(capture) = &mut self.capture {
             capture.arrives(self.now, slot, packet.ecn);
         }
         if let Body::Fragment(fragment) = packet.body {
-            let (packet, trace_row) = self.datagrams.arrive(fragment, packet.ecn)?;
-            return Some(self.deliver(packet, route, trace_row));
+            let Some((packet, trace_row)) = self.datagrams.arrive(fragment, packet.ecn) else {
+                return AtEnd::Waits;
+            };
+            return self.deliver(packet, route, trace_row);
         }
-        Some(self.deliver(packet, route, trace_row))
+        self.deliver(packet, route, trace_row)
     }
 
     /// A packet of a real program has come to the end of its path, now.
@@ -145,16 +158,15 @@ impl Network {
         }
     }
 
-    /// An IP packet has come whole to the end of its route. Returns it, with the flow and the side that it
-    /// arrives at.
+    /// An IP packet has come whole to the end of its route.
     #[inline]
-    fn deliver(&mut self, packet: Box<Packet>, route: u32, trace_row: u32) -> (Box<Packet>, usize, Side) {
+    fn deliver(&mut self, packet: Box<Packet>, route: u32, trace_row: u32) -> AtEnd {
         self.tally.delivered += 1;
         if let Some(trace) = &mut self.trace {
             trace.packets.delivered(self.now, trace_row);
         }
         let (flow, side) = self.routes.receiver(route);
-        (packet, flow, side)
+        AtEnd::Arrives(packet, flow, side)
     }
 
     pub(super) fn check_conservation(&self) {

@@ -6,6 +6,7 @@ use sha1::Sha1;
 use sha2::Sha256;
 
 use super::codes::{chunk, parameter};
+use super::tlv::next_whole;
 use crate::wire::bytes::{Append as _, Reader, Secret};
 
 /// Bytes of the code that a State Cookie ends with.
@@ -133,7 +134,7 @@ pub fn key_vector(packet: &[u8]) -> Option<Vec<u8>> {
     let mut parameters = Reader(reader.take(length.checked_sub(4)?)?);
     parameters.take(16)?;
     let mut vector = [parameter::RANDOM, parameter::CHUNK_LIST, parameter::HMAC_ALGORITHMS].map(|_| None);
-    while let Some((kind, whole)) = next_parameter(&mut parameters) {
+    while let Some((kind, whole)) = next_whole(&mut parameters) {
         let place = match kind {
             parameter::RANDOM => 0,
             parameter::CHUNK_LIST => 1,
@@ -144,16 +145,6 @@ pub fn key_vector(packet: &[u8]) -> Option<Vec<u8>> {
     }
     let [random, chunks, algorithms] = vector;
     Some([random?, chunks?, algorithms?].concat())
-}
-
-/// The next parameter: its type, and the whole of it without padding.
-fn next_parameter<'a>(reader: &mut Reader<'a>) -> Option<(u16, &'a [u8])> {
-    let all = reader.0;
-    let kind = reader.u16()?;
-    let length = usize::from(reader.u16()?);
-    let whole = all.get(..length).filter(|_| length >= 4)?;
-    reader.0 = all.get(length.next_multiple_of(4)..).unwrap_or_default();
-    Some((kind, whole))
 }
 
 /// The association's key, of both ends' key vectors (RFC 4895 section 6.1): the smaller one first, as a

@@ -6,6 +6,7 @@ mod codes;
 mod emit;
 mod parse;
 pub mod reconfig;
+mod tlv;
 
 use chunk::Chunk;
 

@@ -17,6 +17,7 @@ use super::emit::{
     COOKIE_SHA_256, COOKIE_TIE_TAG, HEARTBEAT_MARK,
 };
 use super::reconfig::Reconfig;
+use super::tlv::next_value;
 use crate::ground::{IpVersion, PathId, Payload};
 use crate::time::{Duration, Time};
 use crate::wire::bytes::{Append as _, Malformed, Piece, Reader, Receiving, Secret};
@@ -355,14 +356,6 @@ fn i_forward_tsn(mut reader: Reader<'_>) -> Option<IForwardTsn> {
     Some(IForwardTsn { new_cumulative_tsn, messages: (0..count).map(|_| next()).collect::<Option<_>>()? })
 }
 
-/// A parameter, or an error cause: its type and its value without padding.
-pub(super) fn parameter<'a>(reader: &mut Reader<'a>) -> Option<(u16, Reader<'a>)> {
-    let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
-    let value = reader.take(length.checked_sub(4)?)?;
-    reader.take((length.next_multiple_of(4) - length).min(reader.0.len()));
-    Some((kind, Reader(value)))
-}
-
 /// RFC 9260 section 3.3.2.1: the length of such a parameter is fixed, 8 or 20 octets with its header. One
 /// that is longer is no address with something behind it, but nothing that can be believed.
 fn address(kind: u16, value: Reader<'_>) -> Option<IpAddr> {
@@ -379,7 +372,7 @@ fn address(kind: u16, value: Reader<'_>) -> Option<IpAddr> {
 
 /// A heartbeat's information, if it is one of ours: that of others is opaque.
 fn heartbeat_info(mut reader: Reader<'_>) -> Option<HeartbeatInfo> {
-    let (kind, mut info) = parameter(&mut reader)?;
+    let (kind, mut info) = next_value(&mut reader)?;
     if kind != parameter::HEARTBEAT_INFO || !reader.is_empty() {
         return None;
     }
@@ -466,7 +459,7 @@ fn init<'a>(
     let (mut supports_asconf, mut can_authenticate, mut names_forward_tsn) = (false, false, false);
     let mut hmac = Hmac::Sha1;
     while !reader.is_empty() {
-        let Some((kind, mut value)) = parameter(&mut reader) else {
+        let Some((kind, mut value)) = next_value(&mut reader) else {
             return Err(Fault::violation("a parameter is cut off"));
         };
         match kind {
@@ -508,7 +501,7 @@ fn init<'a>(
             parameter::SUPPORTED_ADDRESS_TYPES => init.names_address_types = chunk_kind == chunk::INIT,
             parameter::UNRECOGNIZED => {
                 let whole = value.0;
-                if let Some((kind, inner)) = parameter(&mut value)
+                if let Some((kind, inner)) = next_value(&mut value)
                     && value.is_empty()
                     && whole.len() == 4 + inner.0.len().next_multiple_of(4)
                 {
@@ -543,7 +536,7 @@ fn init<'a>(
 
 fn asconf(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Asconf> {
     let serial = reader.u32()?;
-    let (kind, value) = parameter(&mut reader)?;
+    let (kind, value) = next_value(&mut reader)?;
     let ip = match address(kind, value)? {
         IpAddr::V4(_) => IpVersion::Ipv4,
         IpAddr::V6(_) => IpVersion::Ipv6,
@@ -551,7 +544,7 @@ fn asconf(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Asco
     let (mut requests, mut refused) = (Vec::new(), Vec::new());
     loop {
         let whole = reader.0;
-        let Some((kind, mut value)) = parameter(&mut reader) else { break };
+        let Some((kind, mut value)) = next_value(&mut reader) else { break };
         let request: Box<[u8]> = whole[..4 + value.0.len()].into();
         let correlation = value.u32()?;
         let change = match kind {
@@ -572,7 +565,7 @@ fn asconf(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Asco
                 continue;
             }
         };
-        let address = parameter(&mut value).and_then(|(kind, value)| address(kind, value));
+        let address = next_value(&mut value).and_then(|(kind, value)| address(kind, value));
         match address.map(|address| place(change, address, receiving)) {
             Some(Ok((change, path))) => requests.push(AddressRequest { correlation, change, path }),
             Some(Err(cause)) => refused.push(RefusedRequest { correlation, cause, request }),
@@ -606,12 +599,12 @@ fn place(
 fn asconf_ack(mut reader: Reader<'_>) -> Option<AsconfAck> {
     let serial = reader.u32()?;
     let (mut ip, mut responses, mut refused) = (IpVersion::Ipv4, Vec::new(), Vec::new());
-    while let Some((kind, mut value)) = parameter(&mut reader) {
+    while let Some((kind, mut value)) = next_value(&mut reader) {
         let correlation = value.u32()?;
         let error = match kind {
             parameter::SUCCESS_INDICATION => None,
             parameter::ERROR_CAUSE_INDICATION => {
-                let (code, request) = parameter(&mut value)?;
+                let (code, request) = next_value(&mut value)?;
                 let error = match code {
                     cause::LAST_ADDRESS => AddressError::LastAddress,
                     cause::SOURCE_ADDRESS => AddressError::SourceAddress,
@@ -634,7 +627,7 @@ fn asconf_ack(mut reader: Reader<'_>) -> Option<AsconfAck> {
 
 /// The first error cause, if there is one.
 fn first_cause(reader: &mut Reader<'_>) -> Option<ErrorCause> {
-    let (code, mut value) = parameter(reader)?;
+    let (code, mut value) = next_value(reader)?;
     Some(match code {
         cause::ILLEGAL_ASCONF_ACK if value.is_empty() => ErrorCause::IllegalAsconfAck,
         cause::STALE_COOKIE => {

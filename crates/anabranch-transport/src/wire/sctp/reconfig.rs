@@ -1,6 +1,7 @@
 //! The RE-CONFIG chunk (RFC 6525): streams that begin anew, and further ones.
 
 use super::codes::parameter;
+use super::tlv::next_value;
 use crate::wire::bytes::{Append as _, Reader};
 
 /// Results of a request (RFC 6525 section 4.4).
@@ -155,7 +156,7 @@ impl Reconfiguration {
     }
 
     fn parse(reader: &mut Reader<'_>) -> Option<Self> {
-        let (kind, mut value) = super::parse::parameter(reader)?;
+        let (kind, mut value) = next_value(reader)?;
         let found = match kind {
             parameter::ADD_INCOMING_STREAMS | parameter::ADD_OUTGOING_STREAMS => {
                 let (request, streams) = (value.u32()?, value.u16()?);

@@ -1,0 +1,22 @@
+//! Reading parameters and error causes, which have one form (RFC 9260 sections 3.2.1 and 3.3.10): a type, a
+//! length that counts both, a value, and padding to four bytes.
+
+use crate::wire::bytes::Reader;
+
+/// The next one: its type, and its value without padding.
+pub(super) fn next_value<'a>(reader: &mut Reader<'a>) -> Option<(u16, Reader<'a>)> {
+    let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
+    let value = reader.take(length.checked_sub(4)?)?;
+    reader.take((length.next_multiple_of(4) - length).min(reader.0.len()));
+    Some((kind, Reader(value)))
+}
+
+/// The next one: its type, and the whole of it without padding.
+pub(super) fn next_whole<'a>(reader: &mut Reader<'a>) -> Option<(u16, &'a [u8])> {
+    let all = reader.0;
+    let kind = reader.u16()?;
+    let length = usize::from(reader.u16()?);
+    let whole = all.get(..length).filter(|_| length >= 4)?;
+    reader.0 = all.get(length.next_multiple_of(4)..).unwrap_or_default();
+    Some((kind, whole))
+}
