@@ -93,10 +93,11 @@ export class Stage {
 
   private hostOf(host: Host, opened: Opened): SVGElement {
     const { hostWidth } = this;
+    const isNarrow = this.width < 520;
     const [x, y] = [this.columnX(host.column), TOP + host.firstRow * ROW + 12];
     const high = (host.lastRow - host.firstRow + 1) * ROW - 16;
-    const text = svg("text", { x: x + hostWidth / 2, y: y + 12, class: "host-name" });
-    const most = this.width < 520 ? 7 : 13;
+    const text = svg("text", { x: x + hostWidth / 2, y: y + 12, class: isNarrow ? "host-name narrow" : "host-name" });
+    const most = isNarrow ? 7 : 13;
     text.append(host.name.length > most ? `${host.name.slice(0, most - 1)}…` : host.name);
     const drawn = [
       svg("title", {}, host.name),

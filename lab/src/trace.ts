@@ -4,6 +4,7 @@ import type { Scenario } from "./messages";
 import { above, numbers, words } from "./columns";
 import type { Table } from "./engine";
 import type { Traced } from "./pool";
+import { shown } from "./quantities";
 import { States } from "./states";
 
 /** The tables that the player needs. */
@@ -226,7 +227,10 @@ export class Trace {
       last = key;
       if (isAgain) return;
       const named = (text: string) =>
-        text.replace(/\bpath ?(\d+)\b/g, (_, path: string) => this.pathName(flow?.[row] ?? "", Number(path)));
+        text
+          .replace(/\bpath ?(\d+)\b/g, (_, path: string) => this.pathName(flow?.[row] ?? "", Number(path)))
+          .replace(/\d+\.\d{3,}/g, (number) => shown(Number(number)))
+          .replaceAll("->", "→");
       const what =
         name === "abandoned"
           ? "messages are given up: too old"

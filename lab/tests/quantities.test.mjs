@@ -42,6 +42,7 @@ test("a timetable has one value at a time, and begins anew", () => {
   assert.equal(scheduled(table, 2), "3 Mbit/s");
   assert.equal(scheduled(table, 6.5), "1 Mbit/s");
   assert.equal(scheduled("4 ms", 3), "4 ms");
+  assert.deepEqual(scheduled({ kind: "codel" }, 3), { kind: "codel" });
 });
 
 test("numbers are short", () => {

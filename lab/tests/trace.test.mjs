@@ -70,14 +70,14 @@ test("events have the names of hosts and paths", () => {
     flow: ["call", "call"],
     side: ["a", "a"],
     event: ["timeout", "primary_changed"],
-    detail: ["path 0, window 3000 B -> 1500 B, the next after 200 ms", "path0 -> path1: failure"],
+    detail: ["path 0, window 3000 B -> 1500 B, the next after 200.123456 ms", "path0 -> path1: failure"],
   };
   const moments = traced({ events }).moments.filter(({ kind }) => kind !== "drop");
   assert.deepEqual(
     moments.map(({ kind, text }) => [kind, text]),
     [
-      ["window", "call, phone: timeout: one, window 3000 B -> 1500 B, the next after 200 ms"],
-      ["event", "call, phone: primary changed: one -> two: failure"],
+      ["window", "call, phone: timeout: one, window 3000 B → 1500 B, the next after 200.1 ms"],
+      ["event", "call, phone: primary changed: one → two: failure"],
     ],
   );
 });
