@@ -180,7 +180,6 @@ export class Stage {
     const { trace } = this;
     if (!trace) return;
     this.drawBursts(context, lanes, trace);
-    this.drawQueues(context, lanes, trace);
     drawHosts(context, trace, time, {
       hosts: this.layout.hosts,
       hostWidth: this.hostWidth,
@@ -220,6 +219,7 @@ export class Stage {
       }
       this.drawn.push({ x: along, y: across, packet: hop.packet });
     }
+    this.drawQueues(context, lanes, trace);
     this.canvas.dataset["packets"] = String(this.drawn.length);
   }
 
@@ -249,6 +249,10 @@ export class Stage {
       const filled = waiting === 0 ? 0 : Math.max(2, (high * waiting) / queue.most);
       context.fillRect(x, top + high - filled, 10, filled);
       if (waiting > 0) {
+        // Over packets that are there, too.
+        const wide = context.measureText(String(waiting)).width;
+        context.fillStyle = ink("soft");
+        context.fillRect(goesRight ? x + 11 : x - 5 - wide, top + high / 2 - 6, wide + 4, 12);
         context.fillStyle = ink("ink");
         context.textAlign = goesRight ? "left" : "right";
         context.fillText(String(waiting), goesRight ? x + 13 : x - 3, top + high / 2);
