@@ -3,24 +3,28 @@
 import { byId, h, ink, sized } from "./dom";
 import { LabError } from "./engine";
 import type { ScenarioDocument } from "./document";
+import { costOfBatch } from "./cost";
+import {
+  type Knob,
+  labelOf,
+  labelOfValue,
+  meant,
+  type Range,
+  rangeAround,
+  sameValue,
+  shareOf,
+  toml,
+  valueAt,
+} from "./knobs";
 import type { Scalars, Sets, Tree } from "./messages";
 import { type Pool, Stopped } from "./pool";
-import { quantity, scheduled, shown, written } from "./quantities";
+import { quantity, scheduled, shown } from "./quantities";
 import { interval, mean, paired } from "./statistics";
 
-/** A setting that a person moves. */
-export interface Knob {
-  path: string[];
-  /** Other keys that get the same value. */
-  also?: string[][];
-  label?: string;
-  /** Numbers, on a scale of factors or of differences... */
-  least?: number;
-  most?: number;
-  isLogarithmic?: boolean;
-  family?: string;
-  /** ... or words and what they stand for. */
-  choices?: { label: string; value: string }[];
+/** An axis of a sweep. */
+export interface Axis {
+  label: string;
+  values: { label: string; sets: Sets }[];
 }
 
 interface Turned {
@@ -89,25 +93,30 @@ export class Compare {
     return typeof tree === "number" || quantity(tree) !== undefined;
   }
 
-  add(path: string[]) {
+  add(path: string[], range: Range = {}) {
     const value = this.present(path);
-    const found = quantity(this.tree(path));
-    if (value === undefined || !found || this.knobs.some(({ knob }) => knob.path.join() === path.join())) return;
+    if (value === undefined || this.knobs.some(({ knob }) => knob.path.join() === path.join())) return;
+    const found = quantity(scheduled(this.tree(path), 0));
+    if (!range.choices && !found) return;
     if (this.knobs.length === MOST_KNOBS) this.knobs.shift();
-    const isShare = found.family === "" && found.value <= 1;
-    const usual = { s: [1e-3, 10], "bit/s": [1e5, 1e8], B: [1e3, 1e7] }[found.family];
-    const around = found.value > 0 ? [found.value / 20, found.value * 20] : (usual ?? [0, 100]);
-    const [least, most] = isShare ? [0, Math.max(0.2, Math.min(1, 2 * found.value))] : around;
-    this.knobs.push({
-      knob: { path, family: found.family, least: least ?? 0, most: most ?? 1, isLogarithmic: !isShare && (least ?? 0) > 0 },
-      value,
-    });
+    // What is set now stays a choice, with all that is set in it.
+    const choices = range.choices?.map((one) => (sameValue(one.value, value) ? { ...one, value } : one));
+    const moved = choices ? { choices } : rangeAround(found?.value ?? 0, found?.family ?? "", range);
+    this.knobs.push({ knob: { path, family: found?.family ?? "", ...moved }, value });
     this.showKnobs();
   }
 
   /** What a page shows first: the runs of the scenario as it is. */
-  ask() {
-    if (!this.scenario.good) return;
+  ask(isWanted = false) {
+    const { good } = this.scenario;
+    if (!good) return;
+    const cost = isWanted ? "" : costOfBatch(good.opened.scenario, Number(this.count.value));
+    if (cost) {
+      const go = h("button", { type: "button", class: "small" }, "Run them all the same");
+      go.onclick = () => this.ask(true);
+      this.status.replaceChildren(`${cost}, which may take long here. `, go);
+      return;
+    }
     // One request after the other, each drawn once at least: a slow machine shows the way of a drag, too.
     if (this.isBusy && this.rows.size === 0) {
       this.isWaiting = true;
@@ -124,8 +133,30 @@ export class Compare {
     this.isBusy = false;
   }
 
-  private get sets(): Sets {
-    return this.knobs.flatMap(({ knob, value }) => [knob.path, ...(knob.also ?? [])].map((path): Sets[number] => [path.join("."), value]));
+  /** The first two sliders as axes of a sweep: what each of their places sets. */
+  axes(places: number): Axis[] {
+    return this.knobs.slice(0, 2).map(({ knob }) => {
+      const values = knob.choices ?? Array.from({ length: places }, (_, place) => valueAt(knob, place / (places - 1)));
+      // Whole numbers that are near each other are the same place.
+      const unique = [
+        ...new Map(values.map((one) => (typeof one === "string" ? [one, one] : [one.value, one.label]))).entries(),
+      ];
+      const paths = [knob.path, ...(knob.also ?? [])].map((path) => path.join("."));
+      return {
+        label: labelOf(knob),
+        values: unique.map(([value, label]) => ({ label, sets: paths.map((path): Sets[number] => [path, value]) })),
+      };
+    });
+  }
+
+  get scalar(): string {
+    return this.metric.value;
+  }
+
+  get sets(): Sets {
+    return this.knobs.flatMap(({ knob, value }) =>
+      [knob.path, ...(knob.also ?? [])].map((path): Sets[number] => [path.join("."), value]),
+    );
   }
 
   /** What the runs are of. */
@@ -190,8 +221,15 @@ export class Compare {
   /** The names of the scalars, once they are known. */
   private offer(scalars: Scalars) {
     const names = Object.keys(scalars).filter((name) => typeof scalars[name] === "number");
-    const chosen = [this.wantedMetric, this.scenario.good?.opened.metrics[0] ?? ""].find((name) => names.includes(name));
-    const guess = chosen ?? names.find((name) => /\.mos$/.test(name)) ?? names.find((name) => /goodput/.test(name)) ?? names[0] ?? "";
+    const chosen = [this.wantedMetric, this.scenario.good?.opened.metrics[0] ?? ""].find((name) =>
+      names.includes(name),
+    );
+    const guess =
+      chosen ??
+      names.find((name) => /\.mos$/.test(name)) ??
+      names.find((name) => /goodput/.test(name)) ??
+      names[0] ??
+      "";
     if (this.metric.options.length !== names.length || this.metric.value !== guess)
       this.metric.replaceChildren(...names.map((name) => h("option", { value: name, selected: name === guess }, name)));
   }
@@ -208,7 +246,7 @@ export class Compare {
   private present(path: string[]): string | undefined {
     const tree = scheduled(this.tree(path), 0);
     if (tree === undefined || tree === null) return undefined;
-    return typeof tree === "string" ? tree : JSON.stringify(tree);
+    return typeof tree === "string" ? tree : toml(tree);
   }
 
   private showKnobs() {
@@ -222,7 +260,11 @@ export class Compare {
   private knobOf(turned: Turned, index: number): HTMLElement {
     const { knob } = turned;
     const id = `knob-${index}`;
-    const remove = h("button", { type: "button", class: "small", "aria-label": `Remove the slider of ${labelOf(knob)}` }, "×");
+    const remove = h(
+      "button",
+      { type: "button", class: "small", "aria-label": `Remove the slider of ${labelOf(knob)}` },
+      "×",
+    );
     remove.onclick = () => {
       this.knobs = this.knobs.filter((one) => one !== turned);
       this.showKnobs();
@@ -232,7 +274,8 @@ export class Compare {
     const label = h("label", { for: id, title: knob.path.join(".") }, labelOf(knob));
     if (knob.choices) {
       const select = h("select", { id });
-      for (const { label: text, value } of knob.choices) select.append(h("option", { value, selected: sameValue(value, turned.value) }, text));
+      for (const { label: text, value } of knob.choices)
+        select.append(h("option", { value, selected: sameValue(value, turned.value) }, text));
       select.onchange = () => {
         turned.value = select.value;
         this.ask();
@@ -240,17 +283,11 @@ export class Compare {
       turned.value = select.value;
       return h("div", { class: "knob" }, label, select, remove);
     }
-    const { least = 0, most = 1, isLogarithmic = false, family = "" } = knob;
-    const place = (value: number) =>
-      isLogarithmic ? Math.log(Math.max(value, least) / least) / Math.log(most / least) : (value - least) / (most - least);
-    const value = (share: number) => (isLogarithmic ? least * (most / least) ** share : least + (most - least) * share);
-    const slider = h("input", { id, type: "range", min: 0, max: STEPS, step: 1, value: Math.round(STEPS * place(quantity(turned.value)?.value ?? least)) });
+    const now = Math.round(STEPS * shareOf(knob, quantity(turned.value)?.value ?? knob.least ?? 0));
+    const slider = h("input", { id, type: "range", min: 0, max: STEPS, step: 1, value: now });
     slider.setAttribute("aria-valuetext", turned.value);
     slider.oninput = () => {
-      const found = value(Number(slider.value) / STEPS);
-      const isWhole = family === "" && !isLogarithmic && most > 2;
-      turned.value = family === "" && isWhole ? String(Math.round(found)) : written(found, family);
-      if (family === "" && most > 2) turned.value = String(Math.max(1, Math.round(found)));
+      turned.value = valueAt(knob, Number(slider.value) / STEPS);
       shownValue.textContent = labelOfValue(knob, turned.value);
       slider.setAttribute("aria-valuetext", turned.value);
       this.ask();
@@ -291,7 +328,15 @@ export class Compare {
     if (other.size) this.drawRow(context, [...other.values()], at, band, band, ink("grey-3"), "baseline");
   }
 
-  private drawRow(context: CanvasRenderingContext2D, values: number[], at: (value: number) => number, top: number, high: number, colour: string, label: string) {
+  private drawRow(
+    context: CanvasRenderingContext2D,
+    values: number[],
+    at: (value: number) => number,
+    top: number,
+    high: number,
+    colour: string,
+    label: string,
+  ) {
     if (values.length === 0) return;
     context.save();
     context.fillStyle = colour;
@@ -342,41 +387,25 @@ export class Compare {
       const half = interval(values);
       return `${shown(mean(values))}${Number.isFinite(half) ? ` ± ${shown(half)}` : ""}`;
     };
-    const parts = [h("b", {}, `${name}: ${say([...own.values()])}`), own.size === 1 ? " in one run" : ` over ${own.size} runs`];
+    const parts = [
+      h("b", {}, `${name}: ${say([...own.values()])}`),
+      own.size === 1 ? " in one run" : ` over ${own.size} runs`,
+    ];
     const differences = [...own].flatMap(([run, value]) => (other.has(run) ? [value - (other.get(run) ?? 0)] : []));
     if (this.baseline && differences.length > 1 && this.baseline.key !== this.key) {
       const { centre, half } = paired(differences);
       const sign = centre > 0 ? "+" : "";
-      const verdict = half === 0 && centre === 0 ? "no difference" : Math.abs(centre) > half ? "a difference" : "no difference that these runs show";
-      parts.push(`; against the baseline (${this.baseline.label}), run by run: ${sign}${shown(centre)} ± ${shown(half)}, ${verdict}`);
+      const verdict =
+        half === 0 && centre === 0
+          ? "no difference"
+          : Math.abs(centre) > half
+            ? "a difference"
+            : "no difference that these runs show";
+      parts.push(
+        `; against the baseline (${this.baseline.label}), run by run: ${sign}${shown(centre)} ± ${shown(half)}, ${verdict}`,
+      );
     }
     this.finding.replaceChildren(...parts, ".");
-  }
-}
-
-function labelOf({ label, path }: Knob): string {
-  return label ?? path.slice(1).join(" ").replaceAll("_", " ");
-}
-
-function labelOfValue({ choices }: Knob, value: string): string {
-  return choices?.find((choice) => sameValue(choice.value, value))?.label ?? value;
-}
-
-/** A choice stands for a table, too: of that the scenario has all keys, and the choice a few. */
-function sameValue(choice: string, value: string): boolean {
-  if (choice === value) return true;
-  const kind = /kind"?\s*[=:]\s*"([a-z0-9_]+)"/;
-  const [one, other] = [kind.exec(choice)?.[1], kind.exec(value)?.[1]];
-  return one !== undefined && one === other;
-}
-
-/** The value of a slider as an edit has it. */
-function meant(value: string): Tree {
-  const choice = /^\{/.test(value) ? value.replace(/([a-z_]+)\s*=/g, '"$1":') : value;
-  try {
-    return JSON.parse(choice) as Tree;
-  } catch {
-    return value;
   }
 }
 

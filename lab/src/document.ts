@@ -2,9 +2,9 @@
 
 import { LabError } from "./engine";
 import type { Opened, Tree } from "./messages";
-import type { Pool } from "./pool";
+import { type Pool, Stopped } from "./pool";
 
-export type Listener = (change: "opened" | "mistaken") => void;
+export type Listener = (change: "opened" | "mistaken" | "waiting") => void;
 
 export class ScenarioDocument {
   text = "";
@@ -16,6 +16,7 @@ export class ScenarioDocument {
   private readonly after: string[] = [];
   private readonly listeners: Listener[] = [];
   private turn = 0;
+  private isBusy = false;
 
   constructor(private readonly pool: Pool) {}
 
@@ -43,14 +44,37 @@ export class ScenarioDocument {
   }
 
   /** Sets a key; null takes it away. */
-  async set(path: string[], value: Tree): Promise<void> {
+  set(path: string[], value: Tree): Promise<void> {
+    return this.setAll([[path, value]]);
+  }
+
+  /** Sets keys in one step. */
+  setAll(edits: [path: string[], value: Tree][]): Promise<void> {
+    return this.edit(async (text) => {
+      for (const [path, value] of edits) text = await this.pool.edit(text, path, value);
+      return text;
+    });
+  }
+
+  /** Another name for a part, and with it `edits`, in one step. */
+  rename(path: string[], name: string, edits: [path: string[], value: Tree][]): Promise<void> {
+    return this.edit(async (text) => {
+      text = await this.pool.rename(text, path, name);
+      for (const [key, value] of edits) text = await this.pool.edit(text, key, value);
+      return text;
+    });
+  }
+
+  private async edit(change: (text: string) => Promise<string>) {
+    const turn = ++this.turn;
+    this.wait();
+    let text: string;
     try {
-      await this.replace(await this.pool.edit(this.text, path, value));
+      text = await change(this.text);
     } catch (error) {
-      if (!(error instanceof LabError)) throw error;
-      this.mistake = error.message;
-      this.tell("mistaken");
+      return this.fail(error, turn);
     }
+    await this.replace(text);
   }
 
   async undo() {
@@ -70,26 +94,44 @@ export class ScenarioDocument {
   private async take(text: string) {
     this.text = text;
     const turn = ++this.turn;
+    this.wait();
     try {
       const opened = await this.pool.open(text);
       if (turn !== this.turn) return;
+      this.isBusy = false;
       this.good = { text, opened };
       this.mistake = "";
       this.tell("opened");
     } catch (error) {
-      if (!(error instanceof LabError)) throw error;
-      if (turn !== this.turn) return;
-      this.mistake = error.message;
-      this.tell("mistaken");
+      this.fail(error, turn);
     }
   }
 
-  private tell(change: "opened" | "mistaken") {
+  /** Work that takes long is said to be going on, so that it can be stopped. */
+  private wait() {
+    this.isBusy = true;
+    const { turn } = this;
+    setTimeout(() => {
+      if (this.isBusy && turn === this.turn) this.tell("waiting");
+    }, PATIENCE_MS);
+  }
+
+  private fail(error: unknown, turn: number) {
+    if (turn !== this.turn) return;
+    this.isBusy = false;
+    if (error instanceof LabError) this.mistake = error.message;
+    else if (error instanceof Stopped) this.mistake = "Stopped: what was changed has not been read.";
+    else throw error;
+    this.tell("mistaken");
+  }
+
+  private tell(change: Parameters<Listener>[0]) {
     for (const listener of this.listeners) listener(change);
   }
 }
 
 const MOST_STEPS = 200;
+const PATIENCE_MS = 400;
 
 /** The dotted key that a sentence of the engine begins with. */
 export function keyOf(sentence: string): string[] {

@@ -35,9 +35,18 @@ export function byId<E extends HTMLElement>(id: string): E {
   return element as E;
 }
 
+const inks = new Map<string, string>();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => inks.clear());
+
 /** What a CSS variable says now, in the light or in the dark. */
 export function ink(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  let value = inks.get(name);
+  if (value === undefined) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    // Before the style is there, nothing is said that would last.
+    if (value) inks.set(name, value);
+  }
+  return value;
 }
 
 /** A canvas as large as it is shown, in the pixels of the screen; returns its context and its size in CSS pixels. */

@@ -2,7 +2,9 @@
 
 import { type ScenarioDocument, keyOf } from "./document";
 import { h } from "./dom";
-import type { Tree } from "./messages";
+import type { Range } from "./knobs";
+import type { Scenario, Tree } from "./messages";
+import { type Edit, freeName, isPart, newPart, PARTS, removals, renames } from "./parts";
 import type { Selection } from "./stage";
 
 type Schema = { [key: string]: Tree };
@@ -19,7 +21,7 @@ export class Form {
     private readonly box: HTMLElement,
     private readonly schema: Schema,
     private readonly scenario: ScenarioDocument,
-    private readonly onPin: (path: string[]) => void,
+    private readonly onPin: (path: string[], range: Range) => void,
     private readonly canPin: (path: string[]) => boolean,
   ) {}
 
@@ -38,28 +40,82 @@ export class Form {
       ...Object.keys(tree.links).map((link): [Selection["kind"], string] => ["link", link]),
       ...Object.keys(tree.paths).map((path): [Selection["kind"], string] => ["path", path]),
       ...Object.keys(tree.flows).map((flow): [Selection["kind"], string] => ["flow", flow]),
+      ["sweep", ""],
     ];
     if (!parts.some(([one, other]) => one === kind && other === name)) [kind, name] = ["run", ""];
     const chooser = h("select", { id: "part", "aria-label": "Part of the scenario" });
     for (const [one, other] of parts) {
       const value = `${one}/${other}`;
-      chooser.append(h("option", { value, selected: value === `${kind}/${name}` }, other ? `${one} ${other}` : "the run"));
+      chooser.append(
+        h("option", { value, selected: value === `${kind}/${name}` }, other ? `${one} ${other}` : `the ${one}`),
+      );
     }
     chooser.onchange = () => {
       const [one, ...other] = chooser.value.split("/");
       this.select({ kind: one as Selection["kind"], name: other.join("/") });
     };
-    const definition = { run: "RunConfig", link: "LinkConfig", path: "PathConfig", flow: "FlowConfig" }[kind];
+    const definition = { run: "RunConfig", link: "LinkConfig", path: "PathConfig", flow: "FlowConfig", sweep: "Sweep" }[
+      kind
+    ];
     const schema = this.definition(definition);
-    const path = kind === "run" ? ["run"] : [`${kind}s`, name];
-    const value = kind === "run" ? tree.run : { link: tree.links, path: tree.paths, flow: tree.flows }[kind][name];
+    const path = name ? [`${kind}s`, name] : [kind];
+    const { sweep } = this.scenario.good?.opened ?? {};
+    const value = { run: tree.run, link: tree.links[name], path: tree.paths[name], flow: tree.flows[name], sweep }[
+      kind
+    ];
     const fields = this.fields(schema, path, value as Tree);
-    if (kind === "run") fields.unshift(this.field(["seed"], { type: "integer", minimum: 0, description: "Every random stream is derived from it." }, tree.seed));
+    if (kind === "run")
+      fields.unshift(
+        this.field(
+          ["seed"],
+          { type: "integer", minimum: 0, description: "Every random stream is derived from it." },
+          tree.seed,
+        ),
+      );
     const scroll = this.box.scrollTop;
-    this.box.replaceChildren(h("label", { class: "part" }, "Settings of ", chooser), ...fields);
+    const parted = h("label", { class: "part" }, "Settings of ", chooser);
+    this.box.replaceChildren(parted, ...this.structure(kind, name, tree), ...fields);
     this.box.scrollTop = scroll;
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     this.complain();
+  }
+
+  /** What the network is made of: parts are named, taken away and added. */
+  private structure(kind: Selection["kind"], name: string, tree: Scenario): HTMLElement[] {
+    const button = (label: string, act: () => void) =>
+      h("button", { type: "button", class: "small", onclick: act }, label);
+    const change = async (edits: Edit[], selection: Selection) => {
+      this.selection = selection;
+      await this.scenario.setAll(edits);
+    };
+    const adds = PARTS.map((part) =>
+      button(`Add a ${part}`, () => {
+        const fresh = freeName(tree, part);
+        void change([[[`${part}s`, fresh], newPart(tree, part)]], { kind: part, name: fresh });
+      }),
+    );
+    const rows = [h("div", { class: "controls" }, ...adds)];
+    if (isPart(kind) && name) {
+      const input = h("input", {
+        type: "text",
+        id: "part-name",
+        value: name,
+        spellcheck: "false",
+        autocomplete: "off",
+      });
+      input.onchange = async () => {
+        const other = input.value.trim();
+        if (!other || other === name) return;
+        this.selection = { kind, name: other };
+        await this.scenario.rename([`${kind}s`, name], other, renames(tree, kind, name, other));
+      };
+      const remove = button(
+        `Remove ${kind} ${name}`,
+        () => void change(removals(tree, kind, name), { kind: "run", name: "" }),
+      );
+      rows.unshift(h("div", { class: "controls" }, h("label", {}, "Name ", input), remove));
+    }
+    return rows;
   }
 
   /** Puts the sentence about a mistake at its field. */
@@ -70,11 +126,14 @@ export class Form {
     if (!mistake) return;
     const key = keyOf(mistake);
     for (let length = key.length; length > 0; length--) {
-      const field = this.box.querySelector<HTMLElement>(`.field[data-path="${CSS.escape(key.slice(0, length).join("."))}"]`);
+      const field = this.box.querySelector<HTMLElement>(
+        `.field[data-path="${CSS.escape(key.slice(0, length).join("."))}"]`,
+      );
       if (!field) continue;
       field.append(h("p", { class: "mistake", role: "alert" }, mistake));
       field.querySelector("input, select")?.setAttribute("aria-invalid", "true");
-      for (let part = field.closest("details"); part; part = part.parentElement?.closest("details") ?? null) part.open = true;
+      for (let part = field.closest("details"); part; part = part.parentElement?.closest("details") ?? null)
+        part.open = true;
       return;
     }
   }
@@ -90,13 +149,19 @@ export class Form {
     const reference = schema["$ref"];
     if (typeof reference === "string") {
       const found = this.resolved(this.definition(reference.split("/").at(-1) ?? ""));
-      return { ...found, ...schema, $ref: null, about: reference.split("/").at(-1) ?? "", hint: found["description"] ?? null };
+      return { ...found, ...schema, $ref: null, hint: found["hint"] ?? found["description"] ?? null };
     }
     const choices = schema["anyOf"];
     if (Array.isArray(choices)) {
       const real = choices.filter((choice): choice is Schema => isTable(choice) && choice["type"] !== "null");
       const [first] = real;
-      if (real.length === 1 && first) return { ...this.resolved(first), ...schema, anyOf: null, isOptional: true };
+      if (!first) return schema;
+      if (real.length === 1) return { ...this.resolved(first), ...schema, anyOf: null, isOptional: true };
+      // A value or a timetable of such values, a word with a unit or a number: the first says what it is.
+      const value = this.resolved(first);
+      const pick = (key: string) => value[key] ?? null;
+      const said = { hint: value["hint"] ?? value["description"] ?? null, isOptional: real.length < choices.length };
+      return { ...schema, ...said, minimum: pick("minimum"), maximum: pick("maximum"), anyOf: null };
     }
     return schema;
   }
@@ -129,12 +194,24 @@ export class Form {
 
   /** A part of the form that can be folded. */
   private part(dotted: string, name: string, about: string, fields: HTMLElement[]): HTMLElement {
-    const part = h("details", { class: "field", "data-path": dotted, open: this.open.has(dotted) }, h("summary", {}, name), h("p", { class: "about" }, about), ...fields);
+    const part = h(
+      "details",
+      { class: "field", "data-path": dotted, open: this.open.has(dotted) },
+      h("summary", {}, name),
+      h("p", { class: "about" }, about),
+      ...fields,
+    );
     part.ontoggle = () => (part.open ? this.open.add(dotted) : this.open.delete(dotted));
     return part;
   }
 
-  private tagged(path: string[], kinds: Schema[], value: Tree | undefined, about: string, isOptional: boolean): HTMLElement {
+  private tagged(
+    path: string[],
+    kinds: Schema[],
+    value: Tree | undefined,
+    about: string,
+    isOptional: boolean,
+  ): HTMLElement {
     const dotted = path.join(".");
     const kindOf = (kind: Schema): string => {
       const properties = kind["properties"];
@@ -144,13 +221,20 @@ export class Form {
     const now = isTable(value) ? String(value["kind"] ?? "") : typeof value === "string" ? value : "";
     const select = h("select", { id: `key-${dotted}.kind`, "aria-label": `${path.at(-1)}, kind` });
     if (isOptional || !now) select.append(h("option", { value: "", selected: !now }, "not set"));
-    for (const kind of kinds) select.append(h("option", { value: kindOf(kind), selected: kindOf(kind) === now }, kindOf(kind)));
+    for (const kind of kinds)
+      select.append(h("option", { value: kindOf(kind), selected: kindOf(kind) === now }, kindOf(kind)));
     select.onchange = () => void this.scenario.set(path, select.value ? { kind: select.value } : null);
     const chosen = kinds.find((kind) => kindOf(kind) === now);
     const fields = chosen ? this.fields(chosen, path, value) : [];
-    const pin = this.pinOf(path);
+    const pin = this.pinOf(path, {
+      choices: kinds.map(kindOf).map((kind) => ({ label: kind, value: `{ kind = "${kind}" }` })),
+    });
     const row = h("div", { class: "row" }, h("label", { for: select.id }, path.at(-1) ?? ""), select, pin);
-    const help = h("p", { class: "about" }, [about, typeof chosen?.["description"] === "string" ? chosen["description"] : ""].filter(Boolean).join(" "));
+    const help = h(
+      "p",
+      { class: "about" },
+      [about, typeof chosen?.["description"] === "string" ? chosen["description"] : ""].filter(Boolean).join(" "),
+    );
     const inner = fields.length ? [this.part(`${dotted}.`, `${now}: its settings`, "", fields)] : [];
     return h("div", { class: "field", "data-path": dotted }, row, help, ...inner);
   }
@@ -158,10 +242,28 @@ export class Form {
   private absent(path: string[], about: string): HTMLElement {
     const add = h("button", { type: "button", class: "small" }, "Add");
     add.onclick = () => void this.scenario.set(path, {});
-    return h("div", { class: "field", "data-path": path.join(".") }, h("div", { class: "row" }, h("span", { class: "name" }, path.at(-1) ?? ""), h("span", { class: "quiet" }, "not set"), add), h("p", { class: "about" }, about));
+    return h(
+      "div",
+      { class: "field", "data-path": path.join(".") },
+      h(
+        "div",
+        { class: "row" },
+        h("span", { class: "name" }, path.at(-1) ?? ""),
+        h("span", { class: "quiet" }, "not set"),
+        add,
+      ),
+      h("p", { class: "about" }, about),
+    );
   }
 
-  private plain(path: string[], schema: Schema, value: Tree | undefined, about: string, words: string[], kinds: Schema[]): HTMLElement {
+  private plain(
+    path: string[],
+    schema: Schema,
+    value: Tree | undefined,
+    about: string,
+    words: string[],
+    kinds: Schema[],
+  ): HTMLElement {
     const dotted = path.join(".");
     const id = `key-${dotted}`;
     const standard = schema["default"];
@@ -169,7 +271,8 @@ export class Form {
     const isFlag = typeof value === "boolean" || (schema["type"] === "boolean" && value === undefined);
     if (words.length > 0 && (typeof value !== "object" || value === null)) {
       const select = h("select", { id });
-      if (value === undefined || value === null || schema["isOptional"]) select.append(h("option", { value: "", selected: value === undefined || value === null }, "default"));
+      if (value === undefined || value === null || schema["isOptional"])
+        select.append(h("option", { value: "", selected: value === undefined || value === null }, "default"));
       for (const word of words) select.append(h("option", { value: word, selected: word === value }, word));
       select.onchange = () => void this.scenario.set(path, select.value || null);
       control = select;
@@ -178,8 +281,16 @@ export class Form {
       box.onchange = () => void this.scenario.set(path, box.checked);
       control = box;
     } else {
-      const text = value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
-      const input = h("input", { id, type: "text", value: text, spellcheck: "false", autocomplete: "off", placeholder: typeof standard === "string" || typeof standard === "number" ? String(standard) : "default" });
+      const text =
+        value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
+      const input = h("input", {
+        id,
+        type: "text",
+        value: text,
+        spellcheck: "false",
+        autocomplete: "off",
+        placeholder: typeof standard === "string" || typeof standard === "number" ? String(standard) : "default",
+      });
       input.onchange = () => void this.scenario.set(path, meant(input.value));
       control = input;
     }
@@ -189,21 +300,30 @@ export class Form {
       typeof schema["maximum"] === "number" ? `to ${schema["maximum"]}` : "",
     ].filter(Boolean);
     const hint = typeof schema["hint"] === "string" && schema["hint"] !== about ? `${schema["hint"]}.` : "";
-    const texts = [about, typeof chosen?.["description"] === "string" ? `Now: ${chosen["description"]}` : "", hint, range.length ? `A number ${range.join(" ")}.` : ""];
+    const texts = [
+      about,
+      typeof chosen?.["description"] === "string" ? `Now: ${chosen["description"]}` : "",
+      hint,
+      range.length ? `A number ${range.join(" ")}.` : "",
+    ];
+    const bound = (key: string) => (typeof schema[key] === "number" ? { [key]: schema[key] } : {});
+    const pinned = words.length
+      ? { choices: words.map((word) => ({ label: word, value: word })) }
+      : { ...bound("minimum"), ...bound("maximum"), isWhole: schema["type"] === "integer" };
     control.setAttribute("aria-describedby", `${id}-about`);
     return h(
       "div",
       { class: "field", "data-path": dotted },
-      h("div", { class: "row" }, h("label", { for: id }, path.at(-1) ?? ""), control, this.pinOf(path)),
+      h("div", { class: "row" }, h("label", { for: id }, path.at(-1) ?? ""), control, this.pinOf(path, pinned)),
       h("p", { class: "about", id: `${id}-about` }, texts.filter(Boolean).join(" ")),
     );
   }
 
-  private pinOf(path: string[]): HTMLElement | null {
-    if (!this.canPin(path)) return null;
+  private pinOf(path: string[], range: Range): HTMLElement | null {
+    if (!range.choices && !this.canPin(path)) return null;
     const pin = h("button", { type: "button", class: "small", title: "Make it a slider" }, "Slider");
     pin.setAttribute("aria-label", `Make ${path.join(".")} a slider`);
-    pin.onclick = () => this.onPin(path);
+    pin.onclick = () => this.onPin(path, range);
     return pin;
   }
 }

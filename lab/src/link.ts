@@ -1,7 +1,21 @@
 /** A scenario in the address: its text, deflated, behind `#scenario=`. `lab/__init__.py` writes the same. */
 
+/** What a link may hold: a few bytes in it could stand for gigabytes. */
+export const MOST_TEXT_BYTES = 16_000_000;
+
 async function through(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let length = 0;
+  const reader = stream.getReader();
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    length += next.value.length;
+    if (length > MOST_TEXT_BYTES) {
+      await reader.cancel();
+      throw new Error("it is too long");
+    }
+    pieces.push(next.value as Uint8Array<ArrayBuffer>);
+  }
+  return new Uint8Array(await new Blob(pieces).arrayBuffer());
 }
 
 function piped(bytes: Uint8Array<ArrayBuffer>, by: GenericTransformStream): ReadableStream<Uint8Array> {

@@ -1,19 +1,23 @@
 /** The page: what is on it, put together. */
 
 import { Compare } from "./compare";
+import { costOfRun } from "./cost";
 import { ScenarioDocument } from "./document";
 import { byId, h, save } from "./dom";
 import { LabError } from "./engine";
 import { handOver } from "./engine_local";
 import { Form } from "./form";
-import { fragmentOf, textOf } from "./link";
+import { fragmentOf, MOST_TEXT_BYTES, textOf } from "./link";
 import type { Tree } from "./messages";
+import { packetStory } from "./packet";
 import { Player } from "./player";
 import { Plots } from "./plots";
 import { Pool, Stopped } from "./pool";
-import { quantity, shown } from "./quantities";
-import { colourOf, Stage } from "./stage";
+import { shown } from "./quantities";
+import { colourOf } from "./looks";
+import { type Selection, Stage } from "./stage";
 import { STORIES, type Story } from "./stories";
+import { Sweep } from "./sweep";
 import { TABLES, Trace } from "./trace";
 
 const ALERT = byId("alert");
@@ -51,6 +55,7 @@ class Page {
   private readonly player: Player;
   private readonly form: Form;
   private readonly compare: Compare;
+  private readonly sweep: Sweep;
   private readonly toml = byId<HTMLTextAreaElement>("toml");
   private readonly stop = byId<HTMLButtonElement>("stop-run");
   private readonly status = byId("run-status");
@@ -68,43 +73,48 @@ class Page {
     this.scenario = new ScenarioDocument(pool);
     this.stage = new Stage(
       byId("stage"),
-      (selection) => {
-        this.form.select(selection);
-        openTab("settings");
-      },
+      (selection) => this.change(selection),
       (packet) => this.tell(packet),
     );
-    this.player = new Player(this.stage, new Plots(byId("plots"), (time) => this.player.seek(time)));
+    this.player = new Player(this.stage, new Plots(byId("plots"), (time) => this.player.seek(time)), (packet) =>
+      this.tell(packet),
+    );
     this.compare = new Compare(pool, this.scenario);
+    this.sweep = new Sweep(pool, this.scenario, this.compare);
     this.form = new Form(
       byId("panel-settings"),
       schema,
       this.scenario,
-      (path) => {
-        this.compare.add(path);
+      (path, range) => {
+        this.compare.add(path, range);
         openTab("compare");
         this.compare.ask();
       },
       (path) => this.compare.canPin(path),
     );
-    this.scenario.listen((change) => (change === "opened" ? this.opened() : this.mistaken()));
+    this.scenario.listen((change) =>
+      ({ opened: () => this.opened(), mistaken: () => this.mistaken(), waiting: () => this.waiting() })[change](),
+    );
     this.listen();
     handOver(pool, this.scenario);
   }
 
   async start() {
     const chooser = byId<HTMLSelectElement>("story");
-    chooser.append(...STORIES.map(({ id, title }) => h("option", { value: id }, title)), h("option", { value: "", hidden: true }, "your own scenario"));
+    chooser.append(
+      ...STORIES.map(({ id, title }) => h("option", { value: id }, title)),
+      h("option", { value: "", hidden: true }, "your own scenario"),
+    );
     chooser.onchange = () => {
       const story = STORIES.find(({ id }) => id === chooser.value);
       if (story) void this.tellStory(story);
     };
-    window.addEventListener("hashchange", () => void this.follow());
-    await this.follow();
+    window.addEventListener("hashchange", () => void this.read());
+    await this.read();
   }
 
   /** What the address says. */
-  private async follow() {
+  private async read() {
     const text = await textOf(location.hash);
     if (text !== undefined) return this.take(text);
     const isBroken = location.hash.startsWith("#scenario=");
@@ -118,11 +128,16 @@ class Page {
     byId<HTMLSelectElement>("story").value = "";
     byId("panel-story").replaceChildren(
       h("h2", {}, "Your own scenario"),
-      h("p", {}, "Click a link of the network to change it, or open “Settings”. Choose “Slider” beside a number to move it and see what 50 runs become. “Link” copies an address that holds the whole scenario."),
+      h(
+        "p",
+        {},
+        "Click a link of the network to change it, or open “Settings”. Choose “Slider” beside a number to move it and see what 50 runs become. “Link” copies an address that holds the whole scenario.",
+      ),
       h("p", {}, "The stories above show what there is to see."),
     );
     await this.scenario.replace(text, true);
     this.compare.start([]);
+    this.sweep.clear();
     openTab(this.scenario.mistake ? "text" : "settings");
   }
 
@@ -151,7 +166,11 @@ class Page {
       }
       return item;
     });
-    byId("panel-story").replaceChildren(h("h2", {}, story.title), ...story.text.map((text) => h("p", {}, text)), h("ol", {}, ...steps));
+    byId("panel-story").replaceChildren(
+      h("h2", {}, story.title),
+      ...story.text.map((text) => h("p", {}, text)),
+      h("ol", {}, ...steps),
+    );
     byId("panel-story").scrollTop = 0;
     openTab("story");
     this.player.setSpeed(story.speed);
@@ -159,6 +178,7 @@ class Page {
     await this.scenario.replace(story.scenario, true);
     this.form.select({ kind: "run", name: "" });
     this.compare.start(story.knobs, story.metric, story.replications);
+    this.sweep.clear();
   }
 
   private opened() {
@@ -178,8 +198,23 @@ class Page {
   private mistaken() {
     if (this.toml.value !== this.scenario.text) this.toml.value = this.scenario.text;
     alert(this.scenario.mistake);
+    if (this.status.textContent === READING) {
+      this.status.textContent = "";
+      this.stop.hidden = true;
+    }
     this.form.complain();
     this.showTools();
+  }
+
+  /** The settings of a part that somebody has chosen. */
+  private change(selection: Selection) {
+    this.form.select(selection);
+    openTab("settings");
+  }
+
+  private waiting() {
+    this.status.textContent = READING;
+    this.stop.hidden = false;
   }
 
   private showTools() {
@@ -187,23 +222,11 @@ class Page {
     byId<HTMLButtonElement>("redo").disabled = !this.scenario.canRedo;
   }
 
-  /** What a run is going to cost, if that is more than a page should begin by itself. */
-  private warning(): string {
-    const tree = this.scenario.good?.opened.scenario;
-    if (!tree) return "";
-    const flows = Object.values(tree.flows).reduce((sum, { count }) => sum + (count ?? 1), 0);
-    const seconds = quantity(tree.run.duration)?.value ?? 0;
-    const ends = Object.values(tree.flows).map(({ app }) => quantity(app["duration"])?.value ?? Infinity);
-    const longest = Math.min(seconds, Math.max(0, ...ends) + 60);
-    if (flows > MOST_FLOWS) return `The scenario has ${flows} flows`;
-    return longest * flows > MOST_FLOW_SECONDS ? `The run takes ${shown(longest)} s of simulated time with ${flows} flows` : "";
-  }
-
   private async run(isWanted = false) {
     const { good } = this.scenario;
     if (!good) return;
     const turn = ++this.turn;
-    const warning = isWanted ? "" : this.warning();
+    const warning = isWanted ? "" : costOfRun(good.opened.scenario);
     if (warning) {
       this.pool.stopTrace();
       this.stop.hidden = true;
@@ -216,7 +239,11 @@ class Page {
     this.stop.hidden = false;
     this.status.textContent = "Running …";
     try {
-      const traced = await this.pool.trace(good.text, Math.max(0, Math.floor(Number(this.replication.value) || 0)), TABLES);
+      const traced = await this.pool.trace(
+        good.text,
+        Math.max(0, Math.floor(Number(this.replication.value) || 0)),
+        TABLES,
+      );
       if (turn !== this.turn) return;
       this.trace = new Trace(good.opened.scenario, traced);
       this.status.textContent = `${this.trace.packets.length} packets in ${shown(this.trace.end)} s, computed in ${shown(traced.took)} ms`;
@@ -243,38 +270,43 @@ class Page {
   private showLegend(trace: Trace) {
     const keys = Object.entries(trace.scenario.flows).flatMap(([flow, { paths }]) =>
       paths.map((path, number) => {
-        const key = h("span", { class: "key" }, paths.length > 1 ? `${flow} on ${path}` : flow);
+        const isOne = paths.length === 1;
+        const what = isOne ? `flow ${flow}` : `path ${path}`;
+        const key = h(
+          "button",
+          { type: "button", class: "key", title: `Change ${what}` },
+          isOne ? flow : `${flow} on ${path}`,
+        );
+        key.onclick = () => this.change(isOne ? { kind: "flow", name: flow } : { kind: "path", name: path });
         key.style.setProperty("--key", colourOf(trace.colour(flow, number)));
         return key;
       }),
     );
-    byId("legend").replaceChildren(...keys.slice(0, 8), h("span", {}, "■ data ○ acknowledgements and control ✕ lost ▮ queue"));
+    byId("legend").replaceChildren(...keys.slice(0, 8), h("span", {}, LEGEND));
   }
 
   /** The story of a packet. */
   private tell(number: number) {
-    const packet = this.trace?.packets[number];
     const { trace } = this;
-    if (!packet || !trace) return;
+    if (!trace?.packets[number]) return;
     this.player.pause();
     this.stage.marked = number;
-    const at = (time: number) => (Number.isFinite(time) ? `${time.toFixed(5)} s` : "–");
-    const rows = trace.story(number).map(({ link, isForward, entered, begun, left, ended, fate }) =>
-      h("tr", {}, ...[`${link}${isForward ? "" : " (reverse)"}`, at(entered), Number.isFinite(left) ? `${shown((begun - entered) * 1e3)} ms` : "–", at(left), at(ended), fate.replaceAll("_", " ")].map((text) => h("td", {}, text))),
-    );
-    const close = h("button", { type: "button", class: "small" }, "Close");
     const box = byId("packet");
-    close.onclick = () => {
+    const close = () => {
       box.hidden = true;
       this.stage.marked = undefined;
       this.player.seek(this.player.now);
     };
-    box.replaceChildren(
-      h("p", {}, h("b", {}, `${packet.kind.replaceAll("_", " ")}${packet.tsn >= 0 ? ` ${packet.tsn}` : ""}`), `, ${packet.size} B of ${packet.flow}, sent by ${trace.host(packet.flow, packet.side)} on ${trace.pathName(packet.flow, packet.path)} at ${at(packet.sent)}: ${packet.fate.replaceAll("_", " ")}. `, close),
-      h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ...["link", "came", "waited", "left", "arrived", "fate"].map((text) => h("th", {}, text)))), h("tbody", {}, ...rows))),
-    );
+    box.replaceChildren(...packetStory(trace, number, (other) => this.follow(other), close));
     box.hidden = false;
     this.player.seek(this.player.now);
+  }
+
+  /** Another packet, where it sets out. */
+  private follow(number: number) {
+    const packet = this.trace?.packets[number];
+    if (packet) this.player.seek(this.trace?.story(number)[0]?.begun ?? packet.sent);
+    this.tell(number);
   }
 
   private listen() {
@@ -291,7 +323,8 @@ class Page {
       const [chosen] = file.files ?? [];
       if (!chosen) return;
       file.value = "";
-      if (chosen.size > MOST_FILE_BYTES) return alert(`${chosen.name} has ${shown(chosen.size)} bytes; a scenario has at most ${MOST_FILE_BYTES}.`);
+      if (chosen.size > MOST_TEXT_BYTES)
+        return alert(`${chosen.name} has ${shown(chosen.size)} bytes; a scenario has at most ${MOST_TEXT_BYTES}.`);
       await this.take(await chosen.text());
     };
     byId("share").onclick = async () => {
@@ -305,14 +338,18 @@ class Page {
       }
     };
     byId("ask").onclick = () => this.compare.ask();
-    this.stop.onclick = () => this.pool.stopTrace();
+    this.stop.onclick = () => {
+      this.pool.stopReading();
+      this.pool.stopTrace();
+      this.stop.hidden = true;
+    };
     this.replication.onchange = () => void this.run();
   }
 }
 
-const MOST_FLOWS = 64;
-const MOST_FLOW_SECONDS = 1200;
-const MOST_FILE_BYTES = 16_000_000;
+const READING = "Reading the scenario …";
+const LEGEND =
+  "■ data ○ acknowledgements and control ✕ lost ▮ queue · shaded: a burst of loss · in a host: how much of a path's window is out, and what holds it back; framed, what waits for earlier data";
 
 async function main() {
   watchTabs();

@@ -15,6 +15,8 @@ export interface Opened {
   axes: { name: string; labels: string[] }[];
   replications: number;
   metrics: string[];
+  /** The part `sweep` as it is written, with its defaults. */
+  sweep: Tree;
 }
 
 export type Tree = string | number | boolean | null | Tree[] | { [key: string]: Tree };
@@ -53,6 +55,7 @@ export type Request =
   | { kind: "start"; module: WebAssembly.Module }
   | { kind: "open"; id: number; text: string; files: Record<string, string> }
   | { kind: "edit"; id: number; text: string; path: string[]; value: Tree }
+  | { kind: "rename"; id: number; text: string; path: string[]; name: string }
   | { kind: "schema" | "version"; id: number }
   | { kind: "trace"; id: number; text: string; replication: number; tables: string[] }
   | { kind: "batch"; id: number; text: string; sets: Sets; replications: number[]; scalars: string[] | null }

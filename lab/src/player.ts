@@ -16,6 +16,8 @@ export class Player {
   private speed = 0.05;
   private frame = 0;
   private before = 0;
+  /** The timeline without the time. */
+  private marks: { trace?: Trace; ground?: string; picture?: HTMLCanvasElement } = {};
   private readonly button = byId<HTMLButtonElement>("play");
   private readonly clock = byId("clock");
   private readonly event = byId("event");
@@ -28,6 +30,7 @@ export class Player {
   constructor(
     private readonly stage: Stage,
     private readonly plots: Plots,
+    private readonly onPacket: (packet: number) => void,
   ) {
     for (const speed of SPEEDS) {
       const label = speed >= 1 ? `${speed} ×` : `1/${Math.round(1 / speed)}`;
@@ -39,6 +42,7 @@ export class Player {
     byId("step").onclick = () => this.seek(this.time + this.step);
     byId("next-event").onclick = () => this.jump(["event", "window"]);
     byId("next-drop").onclick = () => this.jump(["drop"]);
+    byId("next-packet").onclick = () => this.choose(1);
     this.scrub.oninput = () => this.seek(Number(this.scrub.value));
     new ResizeObserver(() => this.drawLine()).observe(this.line);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.seek(this.time));
@@ -103,6 +107,21 @@ export class Player {
     else this.event.textContent = "Nothing of the kind comes any more.";
   }
 
+  /** The packet after, or before, the one whose story is told; the first in view where none is. */
+  private choose(step: 1 | -1) {
+    if (!this.trace) return;
+    this.pause();
+    const { marked, latest } = this.stage;
+    const next = marked === undefined ? latest : marked + step;
+    const packet = next === undefined ? undefined : this.trace.packets[next];
+    if (next === undefined || !packet) {
+      this.event.textContent = "There is no packet there.";
+      return;
+    }
+    if (marked !== undefined) this.seek(this.trace.story(next)[0]?.begun ?? packet.sent);
+    this.onPacket(next);
+  }
+
   private tick(now: number) {
     if (!this.isPlaying || !this.trace) return;
     const passed = now - this.before;
@@ -133,25 +152,46 @@ export class Player {
     this.drawLine();
   }
 
-  /** Events above, timeouts and cuts in the middle, drops below. */
+  /** Events above, timeouts and cuts in the middle, drops below: drawn once, and the time over it. */
   private drawLine() {
     const { context, width, height } = sized(this.line);
     const { trace } = this;
     if (!trace || trace.end === 0 || width === 0) return;
+    const ground = ink("soft") + this.line.width;
+    if (this.marks.trace !== trace || this.marks.ground !== ground) {
+      this.drawMarks(trace, context, width, height);
+      const picture = document.createElement("canvas");
+      [picture.width, picture.height] = [this.line.width, this.line.height];
+      picture.getContext("2d")?.drawImage(this.line, 0, 0);
+      this.marks = { trace, ground, picture };
+    } else if (this.marks.picture) context.drawImage(this.marks.picture, 0, 0, width, height);
+    context.fillStyle = ink("ink");
+    context.fillRect((this.time / trace.end) * width - 1, 0, 2, height);
+  }
+
+  private drawMarks(trace: Trace, context: CanvasRenderingContext2D, width: number, height: number) {
     const at = (time: number) => (time / trace.end) * width;
-    const rows = { event: [2, ink("blue")], window: [height / 3 + 1, ink("orange")], drop: [(2 * height) / 3 + 1, ink("ink")] } as const;
+    const rows = {
+      event: [2, ink("blue")],
+      window: [height / 3 + 1, ink("orange")],
+      drop: [(2 * height) / 3 + 1, ink("ink")],
+    } as const;
     for (const { time, kind } of trace.moments) {
       const [top, colour] = rows[kind];
       context.fillStyle = colour;
       context.fillRect(at(time) - 0.75, top, 1.5, height / 3 - 3);
     }
-    context.fillStyle = ink("ink");
-    context.fillRect(at(this.time) - 1, 0, 2, height);
   }
 
   private hear(event: KeyboardEvent) {
     const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(target.tagName)) return;
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      /^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(target.tagName)
+    )
+      return;
     if (target.getAttribute("role") === "button" || target.getAttribute("role") === "tab") return;
     const actions: Record<string, () => void> = {
       " ": () => this.toggle(),
@@ -159,6 +199,8 @@ export class Player {
       ArrowLeft: () => this.seek(this.time - this.step),
       e: () => this.jump(["event", "window"]),
       d: () => this.jump(["drop"]),
+      n: () => this.choose(1),
+      b: () => this.choose(-1),
       Home: () => this.seek(0),
     };
     const action = actions[event.key];

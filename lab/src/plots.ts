@@ -2,8 +2,10 @@
 
 import uPlot from "uplot";
 import { h, ink } from "./dom";
-import { colourOf } from "./stage";
-import { above, type Chart, type Series, type Trace } from "./trace";
+import { colourOf } from "./looks";
+import { type Chart, chartsOf, type Series } from "./charts";
+import { above } from "./columns";
+import type { Trace } from "./trace";
 
 /** Points of a line: more than there are pixels of a plot tells nothing. */
 const POINTS = 900;
@@ -33,7 +35,8 @@ function peaks({ times, values }: Series, grid: number[]): (number | null)[] {
 }
 
 export class Plots {
-  private plots: uPlot[] = [];
+  /** Each with the line that shows where the player is: moving it costs less than drawing the plot anew. */
+  private plots: { plot: uPlot; line: HTMLElement }[] = [];
   private trace: Trace | undefined;
   private time = 0;
 
@@ -47,19 +50,19 @@ export class Plots {
 
   show(trace: Trace | undefined) {
     this.trace = trace;
-    for (const plot of this.plots) plot.destroy();
+    for (const { plot } of this.plots) plot.destroy();
     this.plots = [];
     this.box.replaceChildren();
     if (!trace || trace.end === 0) return;
     const step = trace.end / POINTS;
     const grid = Array.from({ length: POINTS + 1 }, (_, index) => index * step);
-    for (const chart of trace.charts()) this.add(chart, grid, step);
+    for (const chart of chartsOf(trace)) this.add(chart, grid, step);
   }
 
   /** Where the player is. */
   seek(time: number) {
     this.time = time;
-    for (const plot of this.plots) plot.redraw(false, false);
+    for (const { plot, line } of this.plots) line.style.transform = `translateX(${plot.valToPos(time, "x")}px)`;
   }
 
   private add({ title, unit, series }: Chart, grid: number[], step: number) {
@@ -72,7 +75,12 @@ export class Plots {
     figure.append(h("figcaption", {}, h("b", {}, title), ` in ${unit} `, ...names));
     this.box.append(figure);
     const values = series.map((one) => (unit === "packets" ? peaks(one, grid) : onGrid(one, grid, step)));
-    const axis = { stroke: ink("quiet"), grid: { stroke: ink("line"), width: 1 }, ticks: { stroke: ink("line"), width: 1 }, font: "11px system-ui, sans-serif" };
+    const axis = {
+      stroke: ink("quiet"),
+      grid: { stroke: ink("line"), width: 1 },
+      ticks: { stroke: ink("line"), width: 1 },
+      font: "11px system-ui, sans-serif",
+    };
     const line = (one: Series): uPlot.Series => ({
       label: one.label,
       stroke: colourOf(one.colour),
@@ -87,13 +95,15 @@ export class Plots {
         height: HEIGHT,
         legend: { show: false },
         cursor: { sync: { key: "lab" }, drag: { x: false, y: false }, y: false },
-        scales: { x: { time: false }, y: unit === "MOS" ? { range: [1, 4.6] } : { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
+        scales: {
+          x: { time: false },
+          y: unit === "MOS" ? { range: [1, 4.6] } : { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] },
+        },
         axes: [
           { ...axis, size: 26, values: (_plot, marks) => marks.map((mark) => `${Number(mark.toPrecision(6))} s`) },
           { ...axis, size: 44 },
         ],
         series: [{}, ...series.map(line)],
-        hooks: { draw: [(drawn) => this.drawTime(drawn)] },
       },
       [grid, ...values] as uPlot.AlignedData,
       figure,
@@ -102,25 +112,17 @@ export class Plots {
       const left = plot.cursor.left ?? -1;
       if (left >= 0) this.onSeek(plot.posToVal(left, "x"));
     });
-    this.plots.push(plot);
-  }
-
-  private drawTime({ ctx, bbox, valToPos }: uPlot) {
-    const x = Math.round(valToPos(this.time, "x", true));
-    ctx.save();
-    ctx.strokeStyle = ink("ink");
-    ctx.lineWidth = Math.max(1, window.devicePixelRatio);
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    ctx.restore();
+    const now = h("div", { class: "now" });
+    plot.over.append(now);
+    this.plots.push({ plot, line: now });
+    this.seek(this.time);
   }
 
   private resize() {
-    for (const plot of this.plots) {
+    for (const { plot } of this.plots) {
       const width = plot.root.parentElement?.clientWidth ?? 0;
       if (width > 0 && width !== plot.width) plot.setSize({ width, height: HEIGHT });
     }
+    this.seek(this.time);
   }
 }

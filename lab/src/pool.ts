@@ -98,6 +98,16 @@ export class Pool {
     return answer.text;
   }
 
+  /** The text with another name for the table at this path. */
+  async rename(text: string, path: string[], name: string): Promise<string> {
+    return (await this.desk.ask<{ text: string }>({ kind: "rename", id: ++latest, text, path, name })).text;
+  }
+
+  /** Gives up reading or editing, whatever it is at. */
+  stopReading() {
+    this.desk.kill();
+  }
+
   /** One run with its traces; an earlier one that goes on is stopped. */
   trace(text: string, replication: number, tables: string[]): Promise<Traced> {
     this.stopTrace();

@@ -45,9 +45,10 @@ export function quantity(tree: Tree | undefined): Quantity | undefined {
   return { value: Number(parts[1]) * unit[1], family: unit[0] };
 }
 
-/** A value of a key that may follow a timetable: the one in force at this time, in seconds. */
+/** A value of a key that may follow a timetable: the one in force at this time, in seconds. Whatever is no timetable is itself. */
 export function scheduled(tree: Tree | undefined, time: number): Tree | undefined {
   if (typeof tree !== "object" || tree === null || Array.isArray(tree)) return tree;
+  if (!("timetable" in tree)) return tree;
   const table = tree["timetable"];
   if (!Array.isArray(table)) return undefined;
   const repeat = quantity(tree["repeat"])?.value;

@@ -1,23 +1,15 @@
 /** The network drawn, and what moves in it: hosts and links in SVG, packets and queues on a canvas above. */
 
 import { h, ink, sized, svg } from "./dom";
+import { drawHosts } from "./gauges";
+import { INKS, ROW, TOP, TRACK } from "./looks";
 import type { Opened, Tree } from "./messages";
 import { quantity, scheduled, shown } from "./quantities";
-import { type Lane, type Layout, layout } from "./topology";
-import { type Hop, type Packet, type Trace } from "./trace";
+import { type Host, type Lane, type Layout, layout } from "./topology";
+import { drawCross, drawPacket, position } from "./marks";
+import type { Trace } from "./trace";
 
-export type Selection = { kind: "link" | "flow" | "path" | "run"; name: string };
-
-const INKS = ["blue", "orange", "green", "pink", "sky", "amber", "grey-3", "grey-2"];
-
-/** The colour of a series, a flow's path or a link, by its number. */
-export function colourOf(number: number): string {
-  return ink(INKS[number % INKS.length] ?? "blue");
-}
-
-const ROW = 84;
-const TOP = 14;
-const TRACK = 26;
+export type Selection = { kind: "link" | "flow" | "path" | "run" | "sweep"; name: string };
 
 interface Place {
   x1: number;
@@ -46,7 +38,8 @@ export class Stage {
   ) {
     box.append(this.drawing, this.canvas);
     new ResizeObserver(() => this.arrange()).observe(box);
-    box.addEventListener("click", (event) => this.pick(event));
+    // Before its lane hears of it: a click on a packet is none on the lane.
+    box.addEventListener("click", (event) => this.pick(event), { capture: true });
   }
 
   show(opened: Opened) {
@@ -92,17 +85,55 @@ export class Stage {
     this.box.style.height = `${height}px`;
     this.drawing.setAttribute("viewBox", `0 0 ${this.width} ${height}`);
     const parts: SVGElement[] = [];
-    for (const host of this.layout.hosts) {
-      const [x, y] = [this.columnX(host.column), TOP + host.firstRow * ROW + 12];
-      const tall = (host.lastRow - host.firstRow + 1) * ROW - 16;
-      const text = svg("text", { x: x + this.hostWidth / 2, y: y + tall / 2, class: "host-name" });
-      const most = this.width < 520 ? 7 : 13;
-      text.append(host.name.length > most ? `${host.name.slice(0, most - 1)}…` : host.name);
-      parts.push(svg("g", {}, svg("title", {}, host.name), svg("rect", { x, y, width: this.hostWidth, height: tall, rx: 8, class: "host" }), text));
-    }
+    for (const host of this.layout.hosts) parts.push(this.hostOf(host, opened));
     for (const lane of this.layout.lanes) parts.push(this.laneOf(lane, opened));
     this.drawing.replaceChildren(...parts);
     this.draw(this.time, this.speed);
+  }
+
+  private hostOf(host: Host, opened: Opened): SVGElement {
+    const { hostWidth } = this;
+    const isNarrow = this.width < 520;
+    const [x, y] = [this.columnX(host.column), TOP + host.firstRow * ROW + 12];
+    const high = (host.lastRow - host.firstRow + 1) * ROW - 16;
+    const text = svg("text", { x: x + hostWidth / 2, y: y + 12, class: isNarrow ? "host-name narrow" : "host-name" });
+    const most = isNarrow ? 7 : 13;
+    text.append(host.name.length > most ? `${host.name.slice(0, most - 1)}…` : host.name);
+    const drawn = [
+      svg("title", {}, host.name),
+      svg("rect", { x, y, width: hostWidth, height: high, rx: 8, class: "host" }),
+      text,
+    ];
+    // What a host is to be asked for are the flows that begin or end there.
+    const flows = Object.entries(opened.scenario.flows).filter(
+      ([, { from, to }]) => from === host.name || to === host.name,
+    );
+    const [first] = flows;
+    if (!first) return svg("g", {}, ...drawn);
+    const say = `Host ${host.name}: ${flows.map(([name]) => name).join(", ")}. Change ${first[0]}.`;
+    return this.button("host-button", say, { kind: "flow", name: first[0] }, drawn);
+  }
+
+  /** A part of the drawing that leads to the settings. */
+  private button(name: string, label: string, selection: Selection, drawn: SVGElement[]): SVGElement {
+    const choose = () => this.onSelect(selection);
+    return svg(
+      "g",
+      {
+        class: name,
+        tabindex: 0,
+        role: "button",
+        "aria-label": label,
+        [`data-${selection.kind}`]: selection.name,
+        onclick: choose,
+        onkeydown: (event: KeyboardEvent) => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          choose();
+        },
+      },
+      ...drawn,
+    );
   }
 
   private laneOf(lane: Lane, opened: Opened): SVGElement {
@@ -114,32 +145,26 @@ export class Stage {
       link && link.loss.kind !== "none" ? `${link.loss.kind} loss${sayLoss(link.loss)}` : "",
       link && link.queue.kind !== "drop_tail" ? link.queue.kind : "",
     ].filter(Boolean);
-    const choose = () => this.onSelect({ kind: "link", name: lane.link });
     const room = Math.floor((x2 - x1) / 6.4);
     const whole = `${lane.link} · ${facts.join(" · ")}`;
-    const group = svg(
-      "g",
-      {
-        class: "lane",
-        tabindex: 0,
-        role: "button",
-        "aria-label": `Link ${lane.link}: ${facts.join(", ")}. Change it.`,
-        "data-link": lane.link,
-        onclick: choose,
-        onkeydown: (event: KeyboardEvent) => {
-          if (event.key !== "Enter" && event.key !== " ") return;
-          event.preventDefault();
-          choose();
-        },
-      },
-      svg("title", {}, whole),
-      svg("rect", { x: x1, y: y - TRACK - 20, width: Math.max(0, x2 - x1), height: 2 * TRACK + 22, rx: 6, class: "lane-hit" }),
-      svg("rect", { x: x1, y: y - TRACK, width: Math.max(0, x2 - x1), height: 2 * TRACK, rx: 6, class: "track" }),
-      svg("line", { x1, x2, y1: y, y2: y, class: "middle" }),
+    const wide = Math.max(0, x2 - x1);
+    const group = this.button(
+      "lane",
+      `Link ${lane.link}: ${facts.join(", ")}. Change it.`,
+      { kind: "link", name: lane.link },
+      [
+        svg("title", {}, whole),
+        svg("rect", { x: x1, y: y - TRACK - 20, width: wide, height: 2 * TRACK + 22, rx: 6, class: "lane-hit" }),
+        svg("rect", { x: x1, y: y - TRACK, width: wide, height: 2 * TRACK, rx: 6, class: "track" }),
+        svg("line", { x1, x2, y1: y, y2: y, class: "middle" }),
+      ],
     );
     const label = svg("text", { x: x1 + 2, y: y - TRACK - 6, class: "lane-name" });
     const [name, rest] = [lane.link, whole.slice(lane.link.length, Math.max(lane.link.length, room))];
-    label.append(svg("tspan", { class: "strong" }, name.slice(0, room)), rest.length + name.length < whole.length && rest ? `${rest.slice(0, -1)}…` : rest);
+    label.append(
+      svg("tspan", { class: "strong" }, name.slice(0, room)),
+      rest.length + name.length < whole.length && rest ? `${rest.slice(0, -1)}…` : rest,
+    );
     group.append(label);
     return group;
   }
@@ -154,7 +179,13 @@ export class Stage {
     this.drawClosed(context, lanes);
     const { trace } = this;
     if (!trace) return;
-    this.drawQueues(context, lanes, trace);
+    this.drawBursts(context, lanes, trace);
+    drawHosts(context, trace, time, {
+      hosts: this.layout.hosts,
+      hostWidth: this.hostWidth,
+      isNarrow: this.width < 520,
+      columnX: (column) => this.columnX(column),
+    });
     // What was dropped stays for half a second of the person.
     const fade = 0.5 * speed;
     const colours = INKS.map((name) => ink(name));
@@ -175,18 +206,33 @@ export class Stage {
       else {
         // As long as it is on the link.
         const long = Math.min(12, Math.max(3, point.length * (x2 - x1 - 2 * inset)));
-        drawPacket(context, along, across, long, packet, colour, ground, hop.packet === this.marked ? strong : undefined);
+        drawPacket(
+          context,
+          along,
+          across,
+          long,
+          packet,
+          colour,
+          ground,
+          hop.packet === this.marked ? strong : undefined,
+        );
       }
       this.drawn.push({ x: along, y: across, packet: hop.packet });
     }
+    this.drawQueues(context, lanes, trace);
+    this.canvas.dataset["packets"] = String(this.drawn.length);
   }
 
-  /** How many packets were in view when it was drawn last. */
-  get inView(): number {
-    return this.drawn.length;
+  /** The packet in view that came last to its link. */
+  get latest(): number | undefined {
+    return this.drawn.at(-1)?.packet;
   }
 
-  private drawQueues(context: CanvasRenderingContext2D, lanes: Map<string, { lane: Lane; place: Place }>, trace: Trace) {
+  private drawQueues(
+    context: CanvasRenderingContext2D,
+    lanes: Map<string, { lane: Lane; place: Place }>,
+    trace: Trace,
+  ) {
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     for (const queue of trace.queues) {
@@ -203,11 +249,35 @@ export class Stage {
       const filled = waiting === 0 ? 0 : Math.max(2, (high * waiting) / queue.most);
       context.fillRect(x, top + high - filled, 10, filled);
       if (waiting > 0) {
+        // Over packets that are there, too.
+        const wide = context.measureText(String(waiting)).width;
+        context.fillStyle = ink("soft");
+        context.fillRect(goesRight ? x + 11 : x - 5 - wide, top + high / 2 - 6, wide + 4, 12);
         context.fillStyle = ink("ink");
         context.textAlign = goesRight ? "left" : "right";
         context.fillText(String(waiting), goesRight ? x + 13 : x - 3, top + high / 2);
       }
     }
+  }
+
+  /** A half of a lane is shaded while its loss chain is in the bad state. */
+  private drawBursts(
+    context: CanvasRenderingContext2D,
+    lanes: Map<string, { lane: Lane; place: Place }>,
+    trace: Trace,
+  ) {
+    context.fillStyle = ink("bad");
+    for (const { lane, place } of lanes.values())
+      for (const isForward of [true, false]) {
+        if (!trace.states.isBad(lane.link, isForward, this.time)) continue;
+        const goesRight = isForward === lane.isForwardRight;
+        context.fillRect(
+          place.x1 + 1,
+          goesRight ? place.y - TRACK + 1 : place.y + 1,
+          place.x2 - place.x1 - 2,
+          TRACK - 2,
+        );
+      }
   }
 
   /** Links that are down now are hatched. */
@@ -244,88 +314,10 @@ export class Stage {
       const distance = Math.hypot(one.x - x, one.y - y);
       if (distance < least) [nearest, least] = [one.packet, distance];
     }
-    if (nearest !== undefined) this.onPacket(nearest);
+    if (nearest === undefined) return;
+    event.stopPropagation();
+    this.onPacket(nearest);
   }
-}
-
-interface Point {
-  /** How far along the link, from 0 to 1. */
-  share: number;
-  isLost: boolean;
-  /** Which part of the link it takes. */
-  length: number;
-  /** From 1, just lost, to 0, forgotten. */
-  strength: number;
-}
-
-/** Where a packet is on its link; nowhere while it waits in the queue, and when it is gone. */
-function position(hop: Hop, time: number, fade: number): Point | undefined {
-  const { begun, ended, left, expected, fate } = hop;
-  if (fate !== "arrived" && fate !== "on_link") {
-    const isOnWire = Number.isFinite(left);
-    // Where on the wire is nobody's knowledge: in the middle.
-    const when = isOnWire ? begun + (Math.max(expected, left) - begun) / 2 : ended;
-    if (time >= when) {
-      const strength = fade > 0 ? 1 - (time - when) / fade : 0;
-      return strength <= 0 ? undefined : { share: isOnWire ? 0.5 : 0, isLost: true, length: 0, strength };
-    }
-    if (!isOnWire || time < begun) return undefined;
-    return moving(hop, Math.max(expected, left), time);
-  }
-  const until = fate === "arrived" ? ended : expected;
-  if (time < begun || !(time < until)) return undefined;
-  return moving(hop, until, time);
-}
-
-function moving({ begun, left }: Hop, until: number, time: number): Point {
-  const whole = until - begun;
-  const length = Number.isFinite(left) ? (left - begun) / whole : 0;
-  return { share: (time - begun) / whole, isLost: false, length, strength: 1 };
-}
-
-function drawPacket(
-  context: CanvasRenderingContext2D,
-  x: number,
-  y: number,
-  long: number,
-  packet: Packet,
-  colour: string,
-  ground: string,
-  ring: string | undefined,
-) {
-  context.beginPath();
-  if (packet.isData) {
-    context.roundRect(x - long / 2 + 0.5, y - 5, long - 1, 10, Math.min(2.5, long / 3));
-    context.fillStyle = colour;
-    context.fill();
-  } else {
-    context.arc(x, y, 3.5, 0, 2 * Math.PI);
-    context.fillStyle = ground;
-    context.fill();
-    context.strokeStyle = colour;
-    context.lineWidth = 1.75;
-    context.stroke();
-  }
-  if (!ring) return;
-  context.beginPath();
-  context.arc(x, y, 10, 0, 2 * Math.PI);
-  context.strokeStyle = ring;
-  context.lineWidth = 2;
-  context.stroke();
-}
-
-function drawCross(context: CanvasRenderingContext2D, x: number, y: number, colour: string, strength: number) {
-  context.save();
-  context.globalAlpha = Math.max(0.15, strength);
-  context.strokeStyle = colour;
-  context.lineWidth = 2.5;
-  context.beginPath();
-  context.moveTo(x - 5, y - 5);
-  context.lineTo(x + 5, y + 5);
-  context.moveTo(x + 5, y - 5);
-  context.lineTo(x - 5, y + 5);
-  context.stroke();
-  context.restore();
 }
 
 /** A setting in a few words. */

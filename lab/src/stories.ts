@@ -1,6 +1,6 @@
 /** Guided scenes: a scenario, a few sentences, and things to try. */
 
-import type { Knob } from "./compare";
+import type { Knob } from "./knobs";
 import type { Tree } from "./messages";
 import failover from "../../scenarios/failover.toml";
 import lossClocks from "../../scenarios/loss-clocks.toml";
@@ -9,6 +9,8 @@ import slowSecondPath from "../../scenarios/slow-second-path.toml";
 import wifiToLte from "../../scenarios/wifi-to-lte.toml";
 import bufferbloat from "./stories/bufferbloat.toml";
 import fadingRadio from "./stories/fading-radio.toml";
+import lifoCodel from "./stories/lifo-codel.toml";
+import measuredHandover from "./stories/measured-handover.toml";
 import slowStart from "./stories/slow-start.toml";
 
 export interface Step {
@@ -49,13 +51,42 @@ export const STORIES: Story[] = [
     speed: 0.02,
     steps: [
       { text: "Watch the packets of path p0 die from 10 s on.", label: "Play from 9.95 s", at: 9.95, speed: 0.02 },
-      { text: "Each “timeout” on the timeline is a doubling. “Next event” walks through them, until the path is inactive and the second path carries the call." },
-      { text: "With the standard's RTO.Max of 60 s, the same outage is a silence of many seconds.", label: "RTO.Max = 60 s", sets: [["flows.call.transport.rto_max", "60 s"], ["flows.call.transport.rto_min", "1 s"]], at: 9.95, speed: 0.5 },
-      { text: "What would a value in between do to the call? Move RTO.Max and Path.Max.Retrans and look at the mean opinion score, 1 to 4.5.", label: "Open the sliders", compares: true },
+      {
+        text: "Each “timeout” on the timeline is a doubling. “Next event” walks through them, until the path is inactive and the second path carries the call.",
+      },
+      {
+        text: "With the standard's RTO.Max of 60 s, the same outage is a silence of many seconds.",
+        label: "RTO.Max = 60 s",
+        sets: [
+          ["flows.call.transport.rto_max", "60 s"],
+          ["flows.call.transport.rto_min", "1 s"],
+        ],
+        at: 9.95,
+        speed: 0.5,
+      },
+      {
+        text: "What would a value in between do to the call? Move RTO.Max and Path.Max.Retrans and look at the mean opinion score, 1 to 4.5.",
+        label: "Open the sliders",
+        compares: true,
+      },
     ],
     knobs: [
-      { path: ["flows", "call", "transport", "rto_min"], label: "RTO.Min", least: 0.02, most: 1, isLogarithmic: true, family: "s" },
-      { path: ["flows", "call", "transport", "rto_max"], label: "RTO.Max", least: 1, most: 60, isLogarithmic: true, family: "s" },
+      {
+        path: ["flows", "call", "transport", "rto_min"],
+        label: "RTO.Min",
+        least: 0.02,
+        most: 1,
+        isLogarithmic: true,
+        family: "s",
+      },
+      {
+        path: ["flows", "call", "transport", "rto_max"],
+        label: "RTO.Max",
+        least: 1,
+        most: 60,
+        isLogarithmic: true,
+        family: "s",
+      },
       { path: ["flows", "call", "transport", "path_max_retrans"], label: "Path.Max.Retrans", least: 1, most: 10 },
     ],
     metric: "call.mos",
@@ -72,10 +103,30 @@ export const STORIES: Story[] = [
     at: 0,
     speed: 0.1,
     steps: [
-      { text: "See the queue grow from the first second on, and the delay of the call's frames with it.", label: "Play from the start", at: 0.5, speed: 0.2 },
-      { text: "The same with CoDel: look at the queue and at the delay of the frames.", label: "Queue: CoDel", sets: [["links.access.queue", { kind: "codel" }]], at: 0.5, speed: 0.2 },
-      { text: "CoDel drops at the head of the queue, where it hurts soonest. Find one.", label: "At 2 s, slowly", at: 2, speed: 0.01 },
-      { text: "A small queue helps as well, but costs the download. How small may it be? Choose the queue, move its length, and change the scalar to the download's goodput.", label: "Open the sliders", compares: true },
+      {
+        text: "See the queue grow from the first second on, and the delay of the call's frames with it.",
+        label: "Play from the start",
+        at: 0.5,
+        speed: 0.2,
+      },
+      {
+        text: "The same with CoDel: look at the queue and at the delay of the frames.",
+        label: "Queue: CoDel",
+        sets: [["links.access.queue", { kind: "codel" }]],
+        at: 0.5,
+        speed: 0.2,
+      },
+      {
+        text: "CoDel drops at the head of the queue, where it hurts soonest. Find one.",
+        label: "At 2 s, slowly",
+        at: 2,
+        speed: 0.01,
+      },
+      {
+        text: "A small queue helps as well, but costs the download. How small may it be? Choose the queue, move its length, and change the scalar to the download's goodput.",
+        label: "Open the sliders",
+        compares: true,
+      },
     ],
     knobs: [
       {
@@ -94,6 +145,53 @@ export const STORIES: Story[] = [
     replications: 20,
   },
   {
+    id: "lifo-codel",
+    title: "Why LIFO-CoDel starves",
+    text: [
+      "A queue that hands out the newest packet first looks clever: half of all packets wait less than 2 ms, however many there are. The access link of the last story has such a stack here, with CoDel's condition for drops.",
+      "But somebody pays. Each packet that comes is put on top of those that are there, and while packets keep coming, those at the bottom do not move. TCP sees a gap where the buried packets belong, takes them for lost and sends them again, though not one was dropped; later the buried ones arrive, too, for nothing.",
+    ],
+    scenario: lifoCodel,
+    at: 0.14,
+    speed: 0.02,
+    steps: [
+      {
+        text: "The first burst of the download builds the stack. Its first packets come at 0.165 s and leave at 0.565 s, when all others have passed them.",
+        label: "Play from 0.15 s",
+        at: 0.15,
+        speed: 0.02,
+      },
+      { text: "Nothing is dropped, but look at the fast retransmits on the timeline: each is a gap that is no loss." },
+      {
+        text: "The same with CoDel, first come, first served: a few real drops, no gap that is none.",
+        label: "Queue: CoDel",
+        sets: [["links.access.queue", { kind: "codel" }]],
+        at: 0.15,
+        speed: 0.02,
+      },
+      {
+        text: "Compare the download's goodput, and how many segments it sends twice, with those of other queues.",
+        label: "Open the sliders",
+        compares: true,
+      },
+    ],
+    knobs: [
+      {
+        path: ["links", "access", "queue"],
+        label: "Queue",
+        choices: [
+          { label: "LIFO-CoDel", value: '{ kind = "lifo_codel", packets = 1000 }' },
+          { label: "CoDel", value: '{ kind = "codel" }' },
+          { label: "FQ-CoDel", value: '{ kind = "fq_codel" }' },
+          { label: "FQ-LIFO-CoDel", value: '{ kind = "fq_lifo_codel" }' },
+        ],
+      },
+      { path: ["links", "access", "delay"], label: "Delay", least: 0.001, most: 0.2, isLogarithmic: true, family: "s" },
+    ],
+    metric: "download.tcp.b.duplicates_received",
+    replications: 20,
+  },
+  {
     id: "slow-second-path",
     title: "Two paths slower than one",
     text: [
@@ -105,12 +203,32 @@ export const STORIES: Story[] = [
     speed: 0.05,
     steps: [
       { text: "Watch the fast path fall silent although it has room.", label: "Play from 3 s", at: 3, speed: 0.1 },
-      { text: "BLEST does not use the slow path where that would block the window.", label: "Scheduler: BLEST", sets: [["flows.transfer.transport.scheduler", "blest"]], at: 3, speed: 0.1 },
+      {
+        text: "BLEST does not use the slow path where that would block the window.",
+        label: "Scheduler: BLEST",
+        sets: [["flows.transfer.transport.scheduler", "blest"]],
+        at: 3,
+        speed: 0.1,
+      },
       { text: "How large does the buffer have to be without it?", label: "Open the sliders", compares: true },
     ],
     knobs: [
-      { path: ["flows", "transfer", "transport", "receive_buffer"], label: "Receive buffer", least: 5e4, most: 5e6, isLogarithmic: true, family: "B" },
-      { path: ["links", "slow", "delay"], label: "Delay of the slow path", least: 0.01, most: 0.5, isLogarithmic: true, family: "s" },
+      {
+        path: ["flows", "transfer", "transport", "receive_buffer"],
+        label: "Receive buffer",
+        least: 5e4,
+        most: 5e6,
+        isLogarithmic: true,
+        family: "B",
+      },
+      {
+        path: ["links", "slow", "delay"],
+        label: "Delay of the slow path",
+        least: 0.01,
+        most: 0.5,
+        isLogarithmic: true,
+        family: "s",
+      },
       {
         path: ["flows", "transfer", "transport", "scheduler"],
         label: "Scheduler",
@@ -136,17 +254,104 @@ export const STORIES: Story[] = [
     at: 7.9,
     speed: 0.05,
     steps: [
-      { text: "Look at the losses between 12 s and 15 s, and at the score of each second below.", label: "Play from 11.9 s", at: 11.9, speed: 0.1 },
-      { text: "A policy that compares delays leaves the Wi-Fi only when LTE is quicker, which it never is.", label: "Policy: delay_centric", sets: [["flows.call.transport.policy", { kind: "delay_centric" }]], at: 11.9, speed: 0.1 },
-      { text: "How much does an early failover help? Move RTO.Max and the heartbeat's interval.", label: "Open the sliders", compares: true },
+      {
+        text: "Look at the losses between 12 s and 15 s, and at the score of each second below.",
+        label: "Play from 11.9 s",
+        at: 11.9,
+        speed: 0.1,
+      },
+      {
+        text: "A policy that compares delays leaves the Wi-Fi only when LTE is quicker, which it never is.",
+        label: "Policy: delay_centric",
+        sets: [["flows.call.transport.policy", { kind: "delay_centric" }]],
+        at: 11.9,
+        speed: 0.1,
+      },
+      {
+        text: "How much does an early failover help? Move RTO.Max and the heartbeat's interval.",
+        label: "Open the sliders",
+        compares: true,
+      },
     ],
     knobs: [
-      { path: ["flows", "call", "transport", "rto_max"], label: "RTO.Max", least: 0.1, most: 10, isLogarithmic: true, family: "s" },
-      { path: ["flows", "call", "transport", "hb_interval"], label: "Heartbeat interval", least: 0.1, most: 30, isLogarithmic: true, family: "s" },
-      { path: ["links", "lte", "delay"], label: "Delay of LTE", least: 0.01, most: 0.3, isLogarithmic: true, family: "s" },
+      {
+        path: ["flows", "call", "transport", "rto_max"],
+        label: "RTO.Max",
+        least: 0.1,
+        most: 10,
+        isLogarithmic: true,
+        family: "s",
+      },
+      {
+        path: ["flows", "call", "transport", "hb_interval"],
+        label: "Heartbeat interval",
+        least: 0.1,
+        most: 30,
+        isLogarithmic: true,
+        family: "s",
+      },
+      {
+        path: ["links", "lte", "delay"],
+        label: "Delay of LTE",
+        least: 0.01,
+        most: 0.3,
+        isLogarithmic: true,
+        family: "s",
+      },
     ],
     metric: "call.mos",
     replications: 50,
+  },
+  {
+    id: "measured-handover",
+    title: "Handover by measured throughput",
+    text: [
+      "A transfer over SCTP has two paths whose links carry other traffic, too: 7 of 15 Mbit/s on the first, and 4 of 10 on the second. From 20 s on there are 11 on the first, from 40 s on 8 on the second. Both paths work all the time, so the standard's failover never moves.",
+      "Mitsuie and others let the sender measure. After a loss it sends one window of new data over the other path, divides that path's window by its round trip, and changes over if the result is better than what it has.",
+    ],
+    scenario: measuredHandover,
+    at: 20,
+    speed: 0.05,
+    steps: [
+      {
+        text: "At 20 s the first link fills. Watch the burst that measures the second one, and the data that follows.",
+        label: "Play from 20.5 s",
+        at: 20.5,
+        speed: 0.1,
+      },
+      { text: "“Next event” finds both changes; the sentence says what was measured." },
+      {
+        text: "With the standard's failover the transfer stays where it is.",
+        label: "Policy: failover",
+        sets: [["flows.transfer.transport.policy", { kind: "failover" }]],
+        at: 20.5,
+        speed: 0.1,
+      },
+      {
+        text: "How much better must the other path be to be worth it? A weight of 1.5 never changes over here.",
+        label: "Open the sliders",
+        compares: true,
+      },
+    ],
+    knobs: [
+      {
+        path: ["flows", "transfer", "transport", "policy", "weight"],
+        label: "Weight",
+        least: 0.5,
+        most: 2,
+        isWhole: false,
+      },
+      {
+        path: ["flows", "transfer", "transport", "policy", "retry"],
+        label: "Retry",
+        least: 1,
+        most: 30,
+        isLogarithmic: true,
+        family: "s",
+      },
+    ],
+    metric: "transfer.goodput_kbit_per_s",
+    replications: 20,
   },
   {
     id: "shared-bottleneck",
@@ -160,9 +365,24 @@ export const STORIES: Story[] = [
     at: 20,
     speed: 0.02,
     steps: [
-      { text: "Three colours share the bottleneck. Look at the three windows below.", label: "Play from 20 s", at: 20, speed: 0.02 },
-      { text: "The phone's two windows coupled by LIA.", label: "Coupling: LIA", sets: [["flows.multi.transport.load_sharing.coupling", { kind: "lia" }]], at: 20, speed: 0.02 },
-      { text: "Compare the couplings by the goodput of both, over several runs.", label: "Open the sliders", compares: true },
+      {
+        text: "Three colours share the bottleneck. Look at the three windows below.",
+        label: "Play from 20 s",
+        at: 20,
+        speed: 0.02,
+      },
+      {
+        text: "The phone's two windows coupled by LIA.",
+        label: "Coupling: LIA",
+        sets: [["flows.multi.transport.load_sharing.coupling", { kind: "lia" }]],
+        at: 20,
+        speed: 0.02,
+      },
+      {
+        text: "Compare the couplings by the goodput of both, over several runs.",
+        label: "Open the sliders",
+        compares: true,
+      },
     ],
     knobs: [
       {
@@ -190,9 +410,27 @@ export const STORIES: Story[] = [
     at: 0,
     speed: 0.05,
     steps: [
-      { text: "Crosses come in bursts. See on which path the call is, and what the idle one is asked by its heartbeats.", label: "Play", at: 1, speed: 0.05 },
-      { text: "The same with a clock that moves with arrivals only.", label: "Clock: arrivals", sets: [["links.first.loss.clock", "on_arrival"], ["links.second.loss.clock", "on_arrival"]], at: 1, speed: 0.05 },
-      { text: "Compare the score of the call for both clocks, and for longer timers.", label: "Open the sliders", compares: true },
+      {
+        text: "Crosses come in bursts. See on which path the call is, and what the idle one is asked by its heartbeats.",
+        label: "Play",
+        at: 1,
+        speed: 0.05,
+      },
+      {
+        text: "The same with a clock that moves with arrivals only.",
+        label: "Clock: arrivals",
+        sets: [
+          ["links.first.loss.clock", "on_arrival"],
+          ["links.second.loss.clock", "on_arrival"],
+        ],
+        at: 1,
+        speed: 0.05,
+      },
+      {
+        text: "Compare the score of the call for both clocks, and for longer timers.",
+        label: "Open the sliders",
+        compares: true,
+      },
     ],
     knobs: [
       {
@@ -204,7 +442,14 @@ export const STORIES: Story[] = [
           { label: "arrivals, as ns-2", value: "on_arrival" },
         ],
       },
-      { path: ["flows", "call", "transport", "rto_max"], label: "RTO.Max", least: 0.05, most: 10, isLogarithmic: true, family: "s" },
+      {
+        path: ["flows", "call", "transport", "rto_max"],
+        label: "RTO.Max",
+        least: 0.05,
+        most: 10,
+        isLogarithmic: true,
+        family: "s",
+      },
     ],
     metric: "call.mos",
     replications: 50,
@@ -220,9 +465,24 @@ export const STORIES: Story[] = [
     at: 0,
     speed: 0.05,
     steps: [
-      { text: "See the window double, the queue fill at 0.5 s, and what is lost.", label: "Play from 0.4 s", at: 0.4, speed: 0.05 },
-      { text: "The same with HyStart: the window stops growing in time.", label: "Slow start: HyStart", sets: [["flows.download.transport.cc.slow_start", "hystart"]], at: 0.3, speed: 0.05 },
-      { text: "HyStart++ (RFC 9406) and limited slow start (RFC 3742) are other answers, which are not as good on every path. Choose one, and change the queue and the delay.", label: "Open the sliders", compares: true },
+      {
+        text: "See the window double, the queue fill at 0.5 s, and what is lost.",
+        label: "Play from 0.4 s",
+        at: 0.4,
+        speed: 0.05,
+      },
+      {
+        text: "The same with HyStart: the window stops growing in time.",
+        label: "Slow start: HyStart",
+        sets: [["flows.download.transport.cc.slow_start", "hystart"]],
+        at: 0.3,
+        speed: 0.05,
+      },
+      {
+        text: "HyStart++ (RFC 9406) and limited slow start (RFC 3742) are other answers, which are not as good on every path. Choose one, and change the queue and the delay.",
+        label: "Open the sliders",
+        compares: true,
+      },
     ],
     knobs: [
       {
@@ -252,9 +512,24 @@ export const STORIES: Story[] = [
     at: 1,
     speed: 0.05,
     steps: [
-      { text: "Watch the queue at the base station as the rate of the air changes.", label: "Play from 1 s", at: 1, speed: 0.1 },
-      { text: "The same weather with BBR, which estimates the rate instead of waiting for losses.", label: "Control: BBR", sets: [["flows.download.transport.cc", { kind: "bbr" }]], at: 1, speed: 0.1 },
-      { text: "Compare all nine, and look at the interval of the difference.", label: "Open the sliders", compares: true },
+      {
+        text: "Watch the queue at the base station as the rate of the air changes.",
+        label: "Play from 1 s",
+        at: 1,
+        speed: 0.1,
+      },
+      {
+        text: "The same weather with BBR, which estimates the rate instead of waiting for losses.",
+        label: "Control: BBR",
+        sets: [["flows.download.transport.cc", { kind: "bbr" }]],
+        at: 1,
+        speed: 0.1,
+      },
+      {
+        text: "Compare all nine, and look at the interval of the difference.",
+        label: "Open the sliders",
+        compares: true,
+      },
     ],
     knobs: [
       {

@@ -72,7 +72,8 @@ export function layout({ links, paths, flows }: Scenario): Layout {
     const near = placed.filter((one) => one.right === lane.left).map((one) => one.row);
     const liked = near.length ? Math.floor(near.reduce((sum, row) => sum + row, 0) / near.length) : 0;
     const isTaken = (row: number) =>
-      row < 0 || placed.some((one) => one.row === row && at(one.left) < at(lane.right) && at(lane.left) < at(one.right));
+      row < 0 ||
+      placed.some((one) => one.row === row && at(one.left) < at(lane.right) && at(lane.left) < at(one.right));
     let step = 0;
     while (isTaken(liked + step) && (isTaken(liked - step) || step === 0)) step++;
     lane.row = isTaken(liked + step) ? liked - step : liked + step;

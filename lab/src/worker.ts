@@ -39,6 +39,10 @@ async function answer(request: Exclude<Request, { kind: "start" } | { kind: "sto
       const { text, path, value } = request;
       return say({ kind: "answer", id, answer: engine.ask({ ask: "edit", text, path, value }) });
     }
+    case "rename": {
+      const { text, path, name } = request;
+      return say({ kind: "answer", id, answer: engine.ask({ ask: "rename", text, path, name }) });
+    }
     case "schema":
     case "version":
       return say({ kind: "answer", id, answer: engine.ask({ ask: request.kind }) });

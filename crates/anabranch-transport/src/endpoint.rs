@@ -441,6 +441,20 @@ pub struct PathSample {
     pub state: PathState,
     /// Whether new data is sent on this path.
     pub is_primary: bool,
+    /// What the sender has done here about losses and marks.
+    pub repairs: Repairs,
+}
+
+/// How often a sender has done something about losses or marks on one path. Traces tell what happened when
+/// one of these has grown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repairs {
+    /// The retransmission timer has expired.
+    pub timeouts: u64,
+    /// Fast recovery has begun.
+    pub fast_recoveries: u64,
+    /// The window was reduced because of congestion marks.
+    pub ecn_reductions: u64,
 }
 
 /// What prevents a path, or a whole connection, from carrying more data at a given moment. Linux has such

@@ -9,11 +9,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value as Toml};
 /// # Errors
 /// When the text is not TOML, or when there is something else than a table or a list on the way.
 pub(crate) fn edited(text: &str, path: &[String], value: &Value) -> Result<String, String> {
-    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        let line =
-            error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        format!("line {line}: {}", error.message().replace('\n', ", "))
-    })?;
+    let mut document = parsed(text)?;
     let Some((last, way)) = path.split_last() else { return Err("the path is empty".into()) };
     let mut item = document.as_item_mut();
     for (depth, key) in way.iter().enumerate() {
@@ -28,7 +24,38 @@ pub(crate) fn edited(text: &str, path: &[String], value: &Value) -> Result<Strin
     Ok(document.to_string())
 }
 
-/// The item at a key of a table or at an index of a list.
+fn parsed(text: &str) -> Result<DocumentMut, String> {
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        let line =
+            error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        format!("line {line}: {}", error.message().replace('\n', ", "))
+    })
+}
+
+/// The text with another name for what is at this path.
+///
+/// # Errors
+/// When the text is not TOML, when nothing is at the path, and when the name is one of its neighbours'.
+pub(crate) fn renamed(text: &str, path: &[String], name: &str) -> Result<String, String> {
+    let mut document = parsed(text)?;
+    let Some((last, way)) = path.split_last() else { return Err("the path is empty".into()) };
+    let mut item = document.as_item_mut();
+    for (depth, key) in way.iter().enumerate() {
+        item = below(item, key, depth == 0, true)
+            .ok_or_else(|| format!("{}: there is no table here", path[..=depth].join(".")))?;
+    }
+    let sentence = || format!("{}: it is not in the text", path.join("."));
+    let table = item.as_table_like_mut().ok_or_else(sentence)?;
+    if table.contains_key(name) {
+        return Err(format!("{}.{name}: there is one of this name already", way.join(".")));
+    }
+    // Tables know their place in the document, whatever they are called.
+    let value = table.remove(last).ok_or_else(sentence)?;
+    table.insert(name, value);
+    Ok(document.to_string())
+}
+
+/// What is at a key of a table or at a place of a list.
 fn below<'a>(item: &'a mut Item, key: &str, is_top: bool, is_removal: bool) -> Option<&'a mut Item> {
     if let Some(list) = item.as_array_of_tables() {
         let index: usize = key.parse().ok().filter(|index| *index < list.len())?;
@@ -168,6 +195,19 @@ kind = \"poisson\"
             assert_eq!(item.to_string().trim(), toml(&value).unwrap().to_string().trim(), "{text}");
             assert!(text.contains("# A call.") && text.contains("# slow"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_part_gets_another_name_and_stays_where_it_was() {
+        let rename = |path: &str, name: &str| {
+            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            renamed(TEXT, &path, name)
+        };
+        assert_eq!(rename("links.wan", "lan"), Ok(TEXT.replace("links.wan", "links.lan")));
+        assert!(rename("links.lan", "wan").unwrap_err().starts_with("links.wan: there is one"));
+        assert_eq!(rename("links.none", "lan"), Err("links.none: it is not in the text".into()));
+        assert_eq!(rename("paths.none", "p"), Err("paths: there is no table here".into()));
+        assert_eq!(rename("seed.one", "two"), Err("seed.one: it is not in the text".into()));
     }
 
     #[test]

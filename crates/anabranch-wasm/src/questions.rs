@@ -40,6 +40,8 @@ enum Question {
     },
     /// Scenario text with another value at a key, or with none; whatever else is in it stays as it is.
     Edit { text: String, path: Vec<String>, value: Value },
+    /// Scenario text with another name for what is at a path; what names it elsewhere stays as it is.
+    Rename { text: String, path: Vec<String>, name: String },
     /// The JSON Schema of scenarios.
     Schema,
     /// The engine's version.
@@ -74,6 +76,9 @@ impl Lab {
         match question {
             Question::Edit { text, path, value } => {
                 Ok(bytes(&json!({ "text": edits::edited(&text, &path, &value)? })))
+            }
+            Question::Rename { text, path, name } => {
+                Ok(bytes(&json!({ "text": edits::renamed(&text, &path, &name)? })))
             }
             Question::Open { text, sets, files } => {
                 // The study that was open is closed, even if this one is not valid.
@@ -143,6 +148,7 @@ fn described(study: &Study) -> Vec<u8> {
         "axes": axes,
         "replications": study.sweep.config().replications,
         "metrics": study.sweep.config().metrics,
+        "sweep": study.sweep.config(),
     }))
 }
 

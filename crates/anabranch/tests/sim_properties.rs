@@ -149,12 +149,15 @@ proptest! {
         let outcome = simulate(&read(&text), true, true);
         let (packet, link) = (integers(&outcome, "hops", "packet"), table_text(&outcome, "hops", "link"));
         let fate = table_text(&outcome, "hops", "fate");
-        let [entered, left, ended] =
-            ["entered_s", "left_s", "ended_s"].map(|name| numbers(&outcome, "hops", name));
+        let [entered, begun, left, ended] =
+            ["entered_s", "begun_s", "left_s", "ended_s"].map(|name| numbers(&outcome, "hops", name));
         let mut ways: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for row in 0..packet.len() {
             ways.entry(packet[row]).or_default().push(row);
             prop_assert!(left[row].is_nan() || entered[row] <= left[row], "row {}\n{}", row, text);
+            // The server begins while the packet is there, if the link says when.
+            let is_early = begun[row] < entered[row] || begun[row] > left[row];
+            prop_assert!(!is_early, "row {}\n{}", row, text);
             prop_assert!(ended[row].is_nan() || entered[row] <= ended[row], "row {}\n{}", row, text);
             // Either may be missing.
             let is_out_of_order = left[row] > ended[row];

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 
-use anabranch_transport::endpoint::PathSample;
+use anabranch_transport::endpoint::{PathSample, Repairs};
 use anabranch_transport::ground::PathId;
 use anabranch_transport::path::PathState;
 use anabranch_transport::time::Duration;
@@ -121,6 +121,8 @@ impl TcpInfo {
             error_count: u32::from(self.0[4]),
             state: PathState::Active,
             is_primary,
+            // What the kernel has done it does not say path by path.
+            repairs: Repairs::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{
-    CloseReason, Command, Event, Message, PathSample, Received, Reliability,
+    CloseReason, Command, Event, Message, PathSample, Received, Reliability, Repairs,
 };
 use anabranch_transport::ground::{PathId, Payload, Side};
 use anabranch_transport::path::PathState;
@@ -425,6 +425,8 @@ fn sample(socket: &Socket, path: usize, remote: IpAddr, port: u16, is_primary: b
         error_count: 0,
         state,
         is_primary,
+        // What the kernel has done it does not say path by path.
+        repairs: Repairs::default(),
     })
 }
 

@@ -14,7 +14,7 @@ use std::process::{Child, Command as Process, Stdio};
 
 use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{
-    CloseReason, Command, Event, Message, PathSample, Received, Reliability,
+    CloseReason, Command, Event, Message, PathSample, Received, Reliability, Repairs,
 };
 use anabranch_transport::ground::{PathId, Payload, Side};
 use anabranch_transport::path::PathState;
@@ -236,6 +236,8 @@ impl Usrsctp {
                     error_count: 0,
                     state: if number(at) == 1 { PathState::Active } else { PathState::Inactive },
                     is_primary: number(at + 4) == 1,
+                    // Nor does usrsctp say what it has done path by path.
+                    repairs: Repairs::default(),
                 }));
             }
         }

@@ -859,6 +859,7 @@ impl Endpoint for Association {
                 error_count: status.error_count,
                 state: status.state,
                 is_primary: id == self.selection.primary,
+                repairs: path.repairs,
             });
         }
     }

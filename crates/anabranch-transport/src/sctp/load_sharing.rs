@@ -353,6 +353,7 @@ impl Association {
                         outstanding,
                     ));
                     path.fast_recovery_exit = Some(exit);
+                    path.repairs.fast_recoveries += 1;
                 }
             }
         }

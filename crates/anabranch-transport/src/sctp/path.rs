@@ -5,6 +5,7 @@ use super::parameters::Parameters;
 use super::rto::RtoEstimator;
 use crate::cc::sctp::InitialWindow;
 use crate::cc::{self, Controller, Setup};
+use crate::endpoint::Repairs;
 use crate::ground::{IpVersion, PathId};
 use crate::path::PathStatus;
 use crate::rng::Draw as _;
@@ -39,6 +40,7 @@ pub(super) struct Path {
     pub(super) reported_missing: bool,
     pub(super) first_inactive: Option<Time>,
     pub(super) first_potentially_failed: Option<Time>,
+    pub(super) repairs: Repairs,
 }
 
 /// Heartbeats of one path.
@@ -103,6 +105,7 @@ impl Path {
             reported_missing: false,
             first_inactive: None,
             first_potentially_failed: None,
+            repairs: Repairs::default(),
         }
     }
 

@@ -20,6 +20,7 @@ impl Association {
         self.stats.t3_expiries += 1;
         let own = &mut self.paths[path.index()];
         own.t3 = Time::NEVER;
+        own.repairs.timeouts += 1;
         own.timeout_exit = Some(self.outstanding.next_tsn().wrapping_sub(1));
         // E1.
         own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, self.outstanding.on(path)));
@@ -325,6 +326,7 @@ impl Association {
                 begins = true;
             }
             if is_reported {
+                path.repairs.fast_recoveries += 1;
                 let cwnd_before = path.cc.limits().cwnd;
                 // Rule 2.
                 let event = CongestionEvent::new(

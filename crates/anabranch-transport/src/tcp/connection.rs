@@ -20,7 +20,7 @@ use crate::cc::coupled::Group;
 use crate::cc::{CongestionControl as _, Controller, Setup};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
-    Service, Site, Transmission, Transport,
+    Repairs, Service, Site, Transmission, Transport,
 };
 use crate::ground::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
@@ -484,6 +484,11 @@ impl Endpoint for Connection {
             error_count: self.timer.timeouts,
             state: PathState::Active,
             is_primary: true,
+            repairs: Repairs {
+                timeouts: self.stats.timeouts,
+                fast_recoveries: self.stats.fast_recoveries,
+                ecn_reductions: self.stats.ecn_reductions,
+            },
         });
     }
 

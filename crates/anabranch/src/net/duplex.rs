@@ -8,7 +8,7 @@ use anabranch_transport::time::{Duration, Time};
 use super::config::{LinkConfig, WhenDown};
 use super::ground::{Direction, DropCause, Fate, Pass, QueueSample, Release, Step};
 use super::ledger;
-use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
+use super::loss::{Loss, LossModel as _, LossPlace, LossSharing, LossState, LossStates};
 use super::one_way::OneWay;
 use super::radio::RadioConfig;
 
@@ -33,6 +33,8 @@ pub struct DuplexLink {
     /// Whether a medium serves each direction.
     has_medium: [bool; 2],
     mtu: Option<u32>,
+    /// Of a link that is traced, the states of the chain that each direction's packets meet.
+    loss_states: [Option<Box<LossStates>>; 2],
 }
 
 impl DuplexLink {
@@ -96,7 +98,14 @@ impl DuplexLink {
         let key = format!("links.{name}.reverse");
         let reverse = OneWay::build(&reversed, name, &key, Direction::Reverse, streams, is_traced)?;
         let has_medium = Direction::BOTH.map(|direction| config.has_medium(direction));
-        Ok(Self { directions: [forward, reverse], ingress_loss, wire_loss, has_medium, mtu })
+        let loss_states = [None, None];
+        let mut link =
+            Self { directions: [forward, reverse], ingress_loss, wire_loss, has_medium, mtu, loss_states };
+        if is_traced {
+            link.loss_states =
+                Direction::BOTH.map(|direction| LossStates::watch(link.loss(direction)).map(Box::new));
+        }
+        Ok(link)
     }
 
     /// Whether a medium serves a direction: instead of [`DuplexLink::accept`], packets then take `hold` and
@@ -238,6 +247,7 @@ impl DuplexLink {
     pub(crate) fn take_loss(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.ingress_loss, &mut other.ingress_loss);
         std::mem::swap(&mut self.wire_loss, &mut other.wire_loss);
+        self.loss_states = [None, None];
         for (own, its) in self.directions.iter_mut().zip(&mut other.directions) {
             own.take_loss(its);
         }
@@ -262,13 +272,35 @@ impl DuplexLink {
 
     /// Bytes of memory that samples of queues use.
     pub fn trace_memory(&self) -> usize {
-        self.directions.iter().map(OneWay::trace_memory).sum()
+        let states = self.loss_states.iter().flatten().map(|states| states.memory()).sum::<usize>();
+        self.directions.iter().map(OneWay::trace_memory).sum::<usize>() + states
     }
 
-    /// For a traced link: when the last packet of a direction leaves its server. `None` if the server has not
-    /// taken it, or if this has been asked before.
-    pub(crate) fn take_departure(&mut self, direction: Direction) -> Option<Time> {
-        self.directions[direction.index()].take_departure().map(Time::from_nanos)
+    /// The process that loses what comes from this direction.
+    fn loss(&self, direction: Direction) -> &Loss {
+        let shared = self.ingress_loss.as_ref().or(self.wire_loss.as_ref());
+        shared.unwrap_or_else(|| self.directions[direction.index()].loss())
+    }
+
+    /// Of a link that is traced: a packet of this direction has met the process of loss at `now`.
+    #[cold]
+    pub(crate) fn note_loss_state(&mut self, now: Time, direction: Direction) {
+        let Some(mut states) = self.loss_states[direction.index()].take() else { return };
+        states.note(now, self.loss(direction));
+        self.loss_states[direction.index()] = Some(states);
+    }
+
+    /// Takes the states that a direction's loss chain has gone through up to `end`; none unless the link is
+    /// traced.
+    pub fn take_loss_states(&mut self, direction: Direction, end: Time) -> Vec<LossState> {
+        self.loss_states[direction.index()].take().map_or_else(Vec::new, |mut states| states.take(end))
+    }
+
+    /// Of a link that is traced, when the server begins with the packet that came last to a direction, and
+    /// when that leaves; none if the server has not taken it, or if that was asked.
+    pub(crate) fn take_service(&mut self, direction: Direction) -> Option<(Time, Time)> {
+        let (begun, left) = self.directions[direction.index()].take_service()?;
+        Some((Time::from_nanos(begun), Time::from_nanos(left)))
     }
 
     /// Takes the samples of a direction's queue gathered so far; none unless the link is traced.

@@ -22,8 +22,9 @@ pub(crate) struct EventedServer {
     cross_counters: CrossCounters,
     next_id: u64,
     samples: Vec<QueueSample>,
-    /// When the last packet leaves, in nanoseconds, until this is asked.
-    departure: Option<u64>,
+    /// When the service of the packet that came last begins, and when it leaves, in nanoseconds, until that is
+    /// taken.
+    service: Option<(u64, u64)>,
 }
 
 /// The packets in the system and the time.
@@ -113,7 +114,7 @@ impl EventedServer {
             cross_counters: CrossCounters::default(),
             next_id: 0,
             samples: Vec::new(),
-            departure: None,
+            service: None,
         }
     }
 
@@ -127,9 +128,10 @@ impl EventedServer {
         std::mem::take(&mut self.samples)
     }
 
-    /// When the last packet leaves, in nanoseconds; `None` if it does not, or if this has been asked before.
-    pub(crate) fn take_departure(&mut self) -> Option<u64> {
-        self.departure.take()
+    /// When the service of the packet that came last begins, and when it leaves, in nanoseconds; none if it
+    /// does not, or if that was asked.
+    pub(crate) fn take_service(&mut self) -> Option<(u64, u64)> {
+        self.service.take()
     }
 
     /// The time up to which events have run, in nanoseconds.
@@ -149,9 +151,10 @@ impl EventedServer {
         let found_units = self.line.units();
         let marked = self.discipline.at(now).is_marked(self.line.waiting());
         let Some(id) = self.enter(size) else { return Verdict::Full };
-        match departure(id, self.line.clone()) {
+        let (begun, departure) = departure(id, self.line.clone());
+        match departure {
             Departure::At(at) => {
-                self.departure = Some(at);
+                self.service = Some((begun, at));
                 Verdict::Departs { at, found_units, marked }
             }
             Departure::Flushed(at) => Verdict::Flushed(at),
@@ -219,23 +222,30 @@ impl EventedServer {
     }
 }
 
-/// Lets a copy of the line run on until the packet, which came last, has left it. What arrives later does not
+/// Lets a copy of the line run on until the packet, which came last, has left it; says when its service
+/// begins, too. What arrives later does not
 /// matter to a packet in a first-in-first-out queue.
-fn departure(id: u64, mut line: Line) -> Departure {
+fn departure(id: u64, mut line: Line) -> (u64, Departure) {
+    let mut begun = None;
     for _ in 0..Varying::MAX_CHANGES {
+        if begun.is_none() && line.packets.front().is_some_and(|first| first.id == id) {
+            begun = Some(line.now);
+        }
         let completion = line.completion();
         let change = line.change();
         let next = completion.min(change);
+        // What the rest of a nanosecond is enough for begins and leaves in it.
+        let begun = begun.unwrap_or(next);
         if next == u64::MAX {
-            return Departure::Never;
+            return (begun, Departure::Never);
         }
         line.send_until(next);
         if !line.holds_last(id) {
-            return Departure::At(next);
+            return (begun, Departure::At(next));
         }
         if change == next && line.change_now() {
-            return Departure::Flushed(next);
+            return (begun, Departure::Flushed(next));
         }
     }
-    Departure::Never
+    (u64::MAX, Departure::Never)
 }

@@ -429,6 +429,11 @@ impl OneWay {
         self.ledger.runs_ahead_by(ahead.as_nanos());
     }
 
+    /// This direction's own process of loss.
+    pub(crate) fn loss(&self) -> &Loss {
+        if self.is_lossy_on_wire { &self.wire_loss } else { &self.ingress_loss }
+    }
+
     pub(crate) fn trace_memory(&self) -> usize {
         match &self.server {
             Some(Server::Evented(server)) => server.trace_memory(),
@@ -436,11 +441,11 @@ impl OneWay {
         }
     }
 
-    /// For a traced link: when the last packet leaves the server, in nanoseconds; `None` if it does not, or
-    /// if this has been asked before.
-    pub(crate) fn take_departure(&mut self) -> Option<u64> {
+    /// Of a link that is traced, when the server begins with the packet that came last, and when that leaves,
+    /// in nanoseconds; none if it does not, or if that was asked.
+    pub(crate) fn take_service(&mut self) -> Option<(u64, u64)> {
         match &mut self.server {
-            Some(Server::Evented(server)) => server.take_departure(),
+            Some(Server::Evented(server)) => server.take_service(),
             _ => None,
         }
     }

@@ -557,7 +557,11 @@ impl Simulation {
         let Some(trace) = &mut self.network.trace else { return };
         self.samples.clear();
         self.flows[index].endpoints[side.index()].sample_paths(&mut self.samples);
-        trace.paths.record(self.network.now, index as u32, side, &self.samples);
+        let (now, flow) = (self.network.now, index as u32);
+        let Trace { paths, events, .. } = &mut **trace;
+        paths.record(now, flow, side, &self.samples, |before, sample| {
+            events.repaired(now, flow, side, before, sample);
+        });
     }
 
     pub(super) fn finish(mut self, cuts: Cuts) -> Outcome {
@@ -588,6 +592,9 @@ impl Simulation {
                 let mut samples = self.network.links[link].take_queue_samples(direction);
                 samples.extend(self.network.media.take_queue_samples(link as u32, direction));
                 samples
+            }));
+            tables.push(trace::loss_states_table(&self.link_names, |link, direction| {
+                self.network.links[link].take_loss_states(direction, now)
             }));
             if self.network.media.has_radio() {
                 tables.push(trace::radio_table(&self.link_names, now, |link, direction| {

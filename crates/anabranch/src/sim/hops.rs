@@ -24,15 +24,17 @@ impl Network {
         entered: Time,
         step: Step,
     ) {
-        let left = self.links[link as usize].take_departure(direction);
+        let service = self.links[link as usize].take_service(direction);
+        let (begun, left) = (service.map(|(begun, _)| begun), service.map(|(_, left)| left));
         let end = match step {
             Step::Cross { .. } | Step::Stays => HopEnd::OnLink,
             Step::Deliver { at, .. } => HopEnd::Arrived(at),
             Step::Drop(cause) => HopEnd::Dropped(cause, left.unwrap_or(entered)),
         };
+        self.links[link as usize].note_loss_state(left.unwrap_or(entered), direction);
         let packet = self.packets.get_mut(slot).trace_row;
         let Some(trace) = &mut self.trace else { return };
-        let row = trace.hops.record(Hop { packet, link, direction, entered, left, end });
+        let row = trace.hops.record(Hop { packet, link, direction, entered, begun, left, end });
         if matches!(step, Step::Cross { .. }) {
             trace.hops.keep_open(slot, row);
         }
@@ -51,7 +53,7 @@ impl Network {
         let packet = self.packets.get_mut(slot).trace_row;
         let entered = self.now;
         let Some(trace) = &mut self.trace else { return };
-        let hop = Hop { packet, link, direction, entered, left: None, end: HopEnd::OnLink };
+        let hop = Hop { packet, link, direction, entered, begun: None, left: None, end: HopEnd::OnLink };
         let row = trace.hops.record(hop);
         trace.hops.keep_open(slot, row);
     }
@@ -64,6 +66,7 @@ impl Network {
             release.fate,
             Fate::Copied | Fate::Delivered | Fate::Dropped(DropCause::Corrupted | DropCause::Lost)
         );
+        self.links[release.link as usize].note_loss_state(at, release.direction);
         self.trace_end(release.packet.slot, is_served.then_some(at), at, step);
     }
 

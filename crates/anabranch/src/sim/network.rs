@@ -215,6 +215,7 @@ impl Network {
         let Hop { link, direction, .. } = self.routes.hops[hop as usize];
         let step = self.links[link as usize].resume(now, direction, size, ecn);
         if self.trace.is_some() {
+            self.links[link as usize].note_loss_state(now, direction);
             self.trace_end(slot, Some(now), now, step);
         }
         if let Some(at) = self.take_step(traveller, hop, now, step) {

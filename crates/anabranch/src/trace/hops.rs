@@ -15,7 +15,9 @@ pub(crate) struct Hop {
     pub(crate) link: u32,
     pub(crate) direction: Direction,
     pub(crate) entered: Time,
-    /// When its last bit left the server; `None` if the server never took it.
+    /// When the server began with it, as far as the link itself knows; where a medium serves it, none.
+    pub(crate) begun: Option<Time>,
+    /// When its last bit has left the server; none if the server never took it.
     pub(crate) left: Option<Time>,
     pub(crate) end: HopEnd,
 }
@@ -89,6 +91,7 @@ impl HopTrace {
             ("link", Column::Text(rows.iter().map(|row| links[row.link as usize].clone().into()).collect())),
             ("direction", Column::Text(rows.iter().map(|row| row.direction.name().into()).collect())),
             ("entered_s", numbers(|row| Some(row.entered))),
+            ("begun_s", numbers(|row| row.begun)),
             ("left_s", numbers(|row| row.left)),
             (
                 "ended_s",

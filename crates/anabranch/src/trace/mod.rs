@@ -6,16 +6,19 @@
 //! row an interval of a bulk transfer), `exchanges` (one row a request, page or probe), `queues` (a row
 //! whenever a link's queue changed), `radio` (one row a burst, where there are radio links), `limits` (one
 //! row an interval in which the same held a path's sender back), `head_of_line` (one row an interval in which
-//! data waited for earlier data of one path), `events` (what endpoints told their applications). Times are in
-//! seconds since the start of the run unless the column's name ends otherwise; a time that never came is NaN.
+//! data waited for earlier data of one path), `events` (what endpoints told their applications, and timeouts, fast
+//! recoveries and reductions after congestion marks), `loss_states` (a row whenever the state of a link's loss
+//! chain changed). Times are in seconds since the start of the run unless the column's name ends otherwise; a time that never came is NaN.
 //! Tracing never changes a result.
 
+mod events;
 mod exchanges;
 mod frames;
 mod head_of_line;
 mod hops;
 mod intervals;
 mod limits;
+mod loss_states;
 mod packets;
 mod paths;
 mod queues;
@@ -24,16 +27,14 @@ mod ratings;
 
 use std::borrow::Cow;
 
-use anabranch_transport::endpoint::Event;
-use anabranch_transport::ground::Side;
-use anabranch_transport::time::Time;
-
+pub(crate) use events::EventTrace;
 pub(crate) use exchanges::exchanges_table;
 pub(crate) use frames::frames_table;
 pub(crate) use head_of_line::HeadOfLineTrace;
 pub(crate) use hops::{Hop, HopEnd, HopTrace};
 pub(crate) use intervals::intervals_table;
 pub(crate) use limits::LimitTrace;
+pub(crate) use loss_states::loss_states_table;
 pub(crate) use packets::PacketTrace;
 pub(crate) use paths::PathTrace;
 pub(crate) use queues::queues_table;
@@ -41,7 +42,7 @@ pub(crate) use radio::radio_table;
 pub(crate) use ratings::ratings_table;
 
 /// The names of the tables.
-pub const TABLES: [&str; 12] = [
+pub const TABLES: [&str; 13] = [
     "events",
     "exchanges",
     "frames",
@@ -49,6 +50,7 @@ pub const TABLES: [&str; 12] = [
     "hops",
     "intervals",
     "limits",
+    "loss_states",
     "packets",
     "paths",
     "queues",
@@ -107,7 +109,7 @@ pub(crate) struct Trace {
 impl Trace {
     /// Bytes of memory in use, roughly.
     pub(crate) fn memory(&self) -> usize {
-        self.packets.memory() + self.hops.memory() + self.paths.memory() + self.events.rows.len() * 128
+        self.packets.memory() + self.hops.memory() + self.paths.memory() + self.events.memory()
     }
 }
 
@@ -127,43 +129,5 @@ impl TimeAccounts {
     /// Bytes of memory in use, roughly.
     pub(crate) fn memory(&self) -> usize {
         self.limits.memory() + self.head_of_line.memory()
-    }
-}
-
-/// The events that endpoints reported to their applications, except for messages.
-#[derive(Debug, Default)]
-pub(crate) struct EventTrace {
-    rows: Vec<(Time, u32, Side, Event)>,
-}
-
-impl EventTrace {
-    #[cold]
-    pub(crate) fn record(&mut self, now: Time, flow: u32, side: Side, event: &Event) {
-        if !matches!(event, Event::PeerFinished | Event::Received(_) | Event::Writable) {
-            self.rows.push((now, flow, side, *event));
-        }
-    }
-
-    pub(crate) fn into_table(self, flows: &[String]) -> Table {
-        let mut columns: [Vec<Cow<'static, str>>; 4] = Default::default();
-        for (_, flow, side, event) in &self.rows {
-            let (name, detail) = event.describe();
-            let row = [flows[*flow as usize].clone().into(), side.name().into(), name.into(), detail.into()];
-            for (column, value) in columns.iter_mut().zip(row) {
-                column.push(value);
-            }
-        }
-        let [flow, side, event, detail] = columns.map(Column::Text);
-        let time = Column::Numbers(self.rows.iter().map(|row| row.0.as_secs_f64()).collect());
-        Table {
-            name: "events",
-            columns: vec![
-                ("time_s", time),
-                ("flow", flow),
-                ("side", side),
-                ("event", event),
-                ("detail", detail),
-            ],
-        }
     }
 }

@@ -23,16 +23,28 @@ pub(crate) struct PathTrace {
 }
 
 impl PathTrace {
-    /// Records those of an endpoint's paths that have changed since they were last seen.
-    pub(crate) fn record(&mut self, now: Time, flow: u32, side: Side, samples: &[PathSample]) {
+    /// Records those of an endpoint's paths that have changed since they were last seen, and tells `repaired`
+    /// of those where the sender has done something about a loss or a mark: the state before, and the one now.
+    pub(crate) fn record(
+        &mut self,
+        now: Time,
+        flow: u32,
+        side: Side,
+        samples: &[PathSample],
+        mut repaired: impl FnMut(&PathSample, &PathSample),
+    ) {
         let index = flow as usize;
         if self.last.len() <= index {
             self.last.resize_with(index + 1, Default::default);
         }
         let last = &mut self.last[index][side.index()];
         for (position, sample) in samples.iter().enumerate() {
-            if last.get(position) != Some(sample) {
+            let before = last.get(position);
+            if before != Some(sample) {
                 self.rows.push(Row { time: now, flow, side, sample: *sample });
+            }
+            if let Some(before) = before.filter(|before| before.repairs != sample.repairs) {
+                repaired(before, sample);
             }
         }
         last.clear();

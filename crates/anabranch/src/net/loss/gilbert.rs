@@ -287,7 +287,33 @@ impl LossModel for Gilbert {
 }
 
 impl Gilbert {
-    /// With the clock `on_arrival`, kept apart from the fast path between changes.
+    /// Whether it is in the bad state, as far as it has been asked.
+    pub(super) fn is_bad(&self) -> bool {
+        self.is_bad
+    }
+
+    /// Whether its state changes with time alone.
+    pub(super) fn runs_by_itself(&self) -> bool {
+        matches!(self.clock, Clock::Slot { .. })
+    }
+
+    /// If its state changes with time alone, the next time at which it does, in nanoseconds, up to `end`.
+    pub(super) fn next_change(&mut self, end: u64) -> Option<u64> {
+        let was_bad = self.is_bad;
+        loop {
+            let Clock::Slot { until, grid } = self.clock else { return None };
+            let next = until.min(self.numbers.until());
+            if next > end {
+                return None;
+            }
+            self.step_slots(next, until, grid);
+            if self.is_bad != was_bad {
+                return Some(next);
+            }
+        }
+    }
+
+    /// With the clock `on_arrival`, out of the way of the packets between changes.
     #[cold]
     #[inline(never)]
     fn is_lost_after_change(&mut self, now: Time, size: u32) -> bool {

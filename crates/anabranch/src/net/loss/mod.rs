@@ -11,6 +11,7 @@
 mod bernoulli;
 mod gilbert;
 mod ground;
+mod states;
 mod trace;
 
 use anabranch_transport::rng::Streams;
@@ -24,6 +25,8 @@ pub(crate) use gilbert::Gilbert;
 pub use gilbert::{GilbertConfig, LossClock};
 pub(crate) use ground::LossModel;
 pub use ground::{LossPlace, LossSharing};
+pub use states::LossState;
+pub(crate) use states::LossStates;
 pub(crate) use trace::LossTrace;
 pub use trace::{LossTraceConfig, TraceClock};
 
