@@ -133,7 +133,9 @@ validate: setup lab wheel-check kernel ## the long validations: slow tests, prop
 	for paper in tcp-wimax mptcp-aqm sctp-handover voip-sctp; do \
 		$(BIN)/python tools/paper_record.py --kernel $$paper docs/validation/$$paper.md || exit 1; \
 	done
-	$(BIN)/python tools/paper_record.py --usrsctp sctp-handover docs/validation/sctp-handover.md
+	for paper in sctp-handover voip-sctp; do \
+		$(BIN)/python tools/paper_record.py --usrsctp $$paper docs/validation/$$paper.md || exit 1; \
+	done
 
 clean: ## removes everything that was built
 	rm -rf target dist lab/node_modules python/anabranch/lab/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
