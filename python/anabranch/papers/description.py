@@ -163,6 +163,10 @@ def _check(description: Description, file: Traversable) -> None:
             key = f"claim {claim.id}, part {index + 1}"
             known(f"{key}: value", row.value, list(description.values))
             known(f"{key}: study", row.study, list(description.studies))
+            for value in row.also:
+                known(f"{key}: also", value, list(description.values))
+            for word in row.words:
+                raise AnabranchError(f"{file}: {key}: words = {word}: only Python has words")
 
 
 def _published(folder: Traversable, description: Description) -> list[Published]:

@@ -35,7 +35,9 @@ class Runs:
     """What is meant where no value is named."""
 
     def where(self, **factors: Any) -> Self:
-        """The runs whose factors have these values (a list: any of them)."""
+        """The runs whose factors have these values (a list: any of them); all without factors."""
+        if not factors:
+            return self
         conditions = [
             (
                 pl.col(name).is_in(list(value))

@@ -177,6 +177,15 @@ def within(value: Interval, bound: float) -> bool | None:
     return False if value.low > bound or value.high < -bound else None
 
 
+def between(value: Interval, low: float, high: float) -> bool | None:
+    """Whether the whole interval lies between two bounds.
+
+    False when it lies outside, None when it straddles a bound.
+    """
+    middle = (low + high) / 2
+    return within(Interval(value.mean - middle, value.half_width, value.n), (high - low) / 2)
+
+
 @dataclass(frozen=True)
 class PublishedNumber:
     """One published number beside ours, as the JSON of `reproduce` has it."""

@@ -6,6 +6,9 @@ from importlib.resources import files
 
 import polars as pl
 
+FAILOVER_S = 63.0
+"""How long plain SCTP takes to leave a path that has died, in the paper's text."""
+
 
 @dataclass(frozen=True)
 class Phase:

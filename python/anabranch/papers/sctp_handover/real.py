@@ -16,10 +16,10 @@ from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, numbe
 from anabranch.papers.studies import Sets, Work, efforts
 from anabranch.support.toml_text import inline
 
-from .claims import CLAIMS, FAILOVER_S, Material
+from .claims import CLAIMS, Material
 from .factors import EXPERIMENTS
 from .outcome import of_number
-from .published import of_experiment
+from .published import FAILOVER_S, of_experiment
 from .samples import Runs
 from .studies import experiment
 
