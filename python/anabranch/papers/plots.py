@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -32,6 +31,8 @@ _LETTERS: dict[Verdict, str] = {
 }
 MARK: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "black"}
 """How a published number is drawn."""
+DASHED: Any = (0, (4, 3))
+"""The line style of what is drawn for comparison."""
 _LINE = 3
 """From so many numeric places on, ours is drawn as a line, not as bars."""
 _TICKS = 8
@@ -105,7 +106,7 @@ def beside_published(points: Sequence[Point], axes_names: Sequence[str], label: 
             Patch(color=colour, label=name) for name, colour in series.items() if name
         ]
         if any(point.published is not None for point in points):
-            handles.append(Line2D([], [], linestyle="", label="paper", **MARK))
+            handles.append(paper_mark())
         plots.legend(figure, handles)
         return figure
 
@@ -177,11 +178,27 @@ def bars(intervals: Iterable[tuple[float, float]], high: float = math.inf) -> li
     return [[below for (below,), _ in cut], [above for _, (above,) in cut]]
 
 
-def over_paths(axes: Axes, rates: pl.DataFrame, colours: Sequence[str]) -> None:
-    """Throughput over each path against time, from `traces.path_rates`."""
-    for path, colour in enumerate(colours):
-        rows = rates.filter(path=path)
-        axes.plot(rows["time_s"], rows["mbps"], color=colour, linewidth=1.3)
+def stroke(label: str, colour: str | None = None, **style: Any) -> Line2D:
+    """A legend's entry for a line."""
+    return Line2D([], [], color=colour, label=label, **style)
+
+
+def dot(label: str, colour: str, marker: str = "o", **style: Any) -> Line2D:
+    """A legend's entry for a mark."""
+    return stroke(label, colour, linestyle="", marker=marker, **style)
+
+
+def paper_mark() -> Line2D:
+    """The legend's entry for published numbers."""
+    return Line2D([], [], linestyle="", label="paper", **MARK)
+
+
+def colour_bar(
+    figure: Figure, image: Any, axes: Any, label: str, *, share: float = 0.04, pad: float = 0.015
+) -> None:
+    """What the colours of heat maps mean, beside these axes, of whose width it takes a share."""
+    bar = figure.colorbar(image, ax=axes, label=label, fraction=share, pad=pad)
+    bar.outline.set_visible(False)
 
 
 def whisker(axes: Axes, x: float, ours: Interval, high: float = math.inf) -> None:

@@ -10,11 +10,11 @@ import matplotlib as mpl
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from anabranch.figures import plots, run_plots
 from anabranch.papers import choice
 from anabranch.papers.intervals import Interval
+from anabranch.papers.plots import DASHED, colour_bar, dot, stroke
 
 from . import published
 from .outcome import Table2, VoipSctpOutcome
@@ -85,21 +85,8 @@ def table2(tables: dict[str, Table2]) -> Figure:
             axes.set_ylabel("MOS")
         for axes in grid[1]:
             axes.set_xlabel("RTO.Max (s)")
-        handles = [
-            Line2D([], [], color=CLOCK_COLOURS[clock], label=f"ours, {CLOCK_LABELS[clock]}")
-            for clock in CLOCKS
-        ]
-        handles.append(
-            Line2D(
-                [],
-                [],
-                marker="o",
-                linestyle="",
-                color="black",
-                markersize=4,
-                label="the paper's Table 2",
-            )
-        )
+        handles = [stroke(f"ours, {CLOCK_LABELS[clock]}", CLOCK_COLOURS[clock]) for clock in CLOCKS]
+        handles.append(dot("the paper's Table 2", "black", markersize=4))
         plots.legend(figure, handles)
         return figure
 
@@ -156,7 +143,7 @@ def mos_against_rto_max(
                     points["rto_max_s"], points["value"], "*", color="black", markersize=9, zorder=5
                 )
             if plain_udp is not None:
-                axes.axhline(plain_udp, color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)))
+                axes.axhline(plain_udp, color=plots.QUIET, linewidth=1, linestyle=DASHED)
             _rto_axis(axes)
             axes.set_title(f"delay-centric {state}")
             axes.set_xlabel("RTO.Max (s)")
@@ -167,16 +154,10 @@ def mos_against_rto_max(
         figure.axes[0].set_ylabel("MOS")
         handles = []
         if plain_udp is not None:
-            handles.append(
-                Line2D(
-                    [], [], color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)), label="plain UDP"
-                )
-            )
+            handles.append(stroke("plain UDP", plots.QUIET, linewidth=1, linestyle=DASHED))
         if not points.is_empty():
             label = "about, over all curves (the paper's text)"
-            handles.append(
-                Line2D([], [], marker="*", linestyle="", color="black", markersize=9, label=label)
-            )
+            handles.append(dot(label, "black", "*", markersize=9))
         plots.legend(figure, handles)
         return figure
 
@@ -220,8 +201,7 @@ def heat_maps(runs: Runs) -> Figure:
             axes.set_ylabel("PMR")
         for axes in grid[2]:
             axes.set_xlabel("RTO.Max (s)")
-        bar = figure.colorbar(image, ax=grid, label="mean MOS", fraction=0.025, pad=0.015)
-        bar.outline.set_visible(False)
+        colour_bar(figure, image, grid, "mean MOS", share=0.025)
         return figure
 
 
@@ -288,10 +268,7 @@ def potentially_failed(means: pl.DataFrame) -> Figure:
         labels = {"off": "plain failover", "on": "potentially failed after one timeout (RFC 7829)"}
         plots.legend(
             figure,
-            [
-                Line2D([], [], color=colours[state], marker="o", label=labels[state])
-                for state in colours
-            ],
+            [stroke(labels[state], colours[state], marker="o") for state in colours],
         )
         return figure
 
@@ -321,17 +298,7 @@ def advice(effects: Iterable[tuple[str, dict[str, Interval]]]) -> Figure:
         axes.set_xlabel("change of MOS on Table 2's configurations")
         plots.legend(
             figure,
-            [
-                Line2D(
-                    [],
-                    [],
-                    color=CLOCK_COLOURS[clock],
-                    marker="o",
-                    linestyle="",
-                    label=CLOCK_LABELS[clock],
-                )
-                for clock in CLOCKS
-            ],
+            [dot(CLOCK_LABELS[clock], CLOCK_COLOURS[clock]) for clock in CLOCKS],
         )
         return figure
 
@@ -345,7 +312,7 @@ def sensitivity(rows: pl.DataFrame) -> Figure:
         figure = plots.blank(8.5, 0.8 + 0.31 * rows.height)
         axes = figure.add_subplot()
         base = float(rows["mean_absolute_error"][0])
-        axes.axvline(base, color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)))
+        axes.axvline(base, color=plots.QUIET, linewidth=1, linestyle=DASHED)
         for index, row in enumerate(rows.iter_rows(named=True)):
             axes.plot(
                 [base, row["mean_absolute_error"]],
@@ -373,16 +340,8 @@ def sensitivity(rows: pl.DataFrame) -> Figure:
         axes.set_xlim(left=0)
         axes.set_xlabel("mean absolute error over Table 2's 88 cells (MOS)")
         handles = [
-            Line2D([], [], marker="o", linestyle="", color=plots.COLOURS[0], label="ours"),
-            Line2D(
-                [],
-                [],
-                marker="D",
-                linestyle="",
-                color="none",
-                markeredgecolor="black",
-                label="independent prototype",
-            ),
+            dot("ours", plots.COLOURS[0]),
+            dot("independent prototype", "none", "D", markeredgecolor="black"),
         ]
         plots.legend(figure, handles)
         return figure
