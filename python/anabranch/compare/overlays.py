@@ -18,7 +18,7 @@ from anabranch.figures.plots import (
     titled,
 )
 
-from .outcome import Outcome
+from .outcome import SideBySide
 from .sides import Settings
 
 MOST_PANELS = 12
@@ -98,7 +98,7 @@ class Overlays:
     """Of which runs they are, or why there are none."""
 
 
-def overlays(outcome: Outcome) -> Overlays:
+def overlays(outcome: SideBySide) -> Overlays:
     """Lays traces of A and B over each other.
 
     They are those of the first cell in which both have traces: of one replication if it has them in
@@ -135,7 +135,7 @@ def overlays(outcome: Outcome) -> Overlays:
 
 
 def _drawn(
-    outcome: Outcome, tables: Sequence[Mapping[str, pl.DataFrame]], settings: Settings
+    outcome: SideBySide, tables: Sequence[Mapping[str, pl.DataFrame]], settings: Settings
 ) -> dict[str, tuple[Figure, str]]:
     """A figure and a caption for each quantity that both runs have."""
     drawn = {}

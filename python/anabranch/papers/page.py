@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from anabranch.figures import pages
 from anabranch.figures.table import known
 
-from .outcome import Outcome
+from .outcome import PaperOutcome
 from .verdicts import WORDS, by_claim
 
 
 def render(
     template: tuple[str, str],
-    outcome: Outcome,
+    outcome: PaperOutcome,
     figures: Mapping[str, str],
     context: Mapping[str, Any],
 ) -> str:

@@ -77,10 +77,10 @@ class Bench:
             taken, lacking = self._able(work)
             able.append(taken)
             left_out += lacking
-        found = compute_all(
+        rows = compute_all(
             able, self.out, self.jobs, f"{self.runs} on {self.stack.title}", self._place
         )
-        return found, left_out
+        return rows, left_out
 
     def traces(self, work: Work, table: str, *, is_real: bool) -> pl.LazyFrame:
         """A table of the traces that a study has kept, on the stack or simulated."""
@@ -145,25 +145,28 @@ def number(
     table: str,
     key: Mapping[str, float | int | str],
     value: str,
-    simulated: Mapping[str, Runs],
-    real: Runs,
+    runs: Mapping[str, Runs],
     *,
     published: float = math.nan,
     verdict: Callable[[Interval], Verdict] | None = None,
     digits: int = 2,
 ) -> Number:
-    """A number of cells that are there as simulated and as real runs, other factors averaged."""
-    found = real.mean(value)
+    """A number of some cells, whose runs are given by where they were made: REAL, and simulated.
+
+    Other factors are averaged.
+    """
+    simulated = {name: own for name, own in runs.items() if name != REAL}
     *_, alike = simulated.values()
+    mean = runs[REAL].mean(value)
     return Number(
         table,
         dict(key),
         published,
-        {name: runs.mean(value) for name, runs in simulated.items()},
-        found,
-        deviation_percent(real, alike, value),
+        {name: own.mean(value) for name, own in simulated.items()},
+        mean,
+        deviation_percent(runs[REAL], alike, value),
         digits,
-        None if verdict is None else verdict(found),
+        None if verdict is None else verdict(mean),
     )
 
 

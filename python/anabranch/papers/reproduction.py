@@ -20,10 +20,10 @@ from anabranch.support import cores, progress
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 from . import page, tables
-from .outcome import Outcome
+from .outcome import PaperOutcome
 from .real import Bench, RealStack, Stack
 
-Found = TypeVar("Found", bound=Outcome)
+AnyOutcome = TypeVar("AnyOutcome", bound=PaperOutcome)
 Effort = TypeVar("Effort")
 
 LONG = {
@@ -37,7 +37,7 @@ SMOKE = "Smoke run, its numbers mean nothing"
 
 
 @dataclass(frozen=True)
-class Paper(Generic[Found, Effort]):
+class Paper(Generic[AnyOutcome, Effort]):
     """What a paper's package gives to the steps that all papers have."""
 
     name: str
@@ -52,19 +52,19 @@ class Paper(Generic[Found, Effort]):
     `quick` (minutes), `full`, `validate` for the golden record, and `smoke`: one run of each kind,
     so that nothing is decided.
     """
-    compute: Callable[[str, Effort, Path, int], Found]
+    compute: Callable[[str, Effort, Path, int], AnyOutcome]
     """Mode, effort, folder and threads: runs what is not in the folder already."""
-    headline: Callable[[Found], str]
+    headline: Callable[[AnyOutcome], str]
     """The finding in one sentence."""
-    sentences: Callable[[Found], list[str]]
+    sentences: Callable[[AnyOutcome], list[str]]
     """The finding in some more; these and the headline lead terminal, page and record alike."""
-    tables: Callable[[Found, int], Iterable[RenderableType]]
+    tables: Callable[[AnyOutcome, int], Iterable[RenderableType]]
     """What a terminal of this width shows before the claims."""
-    figures: Callable[[Found], Mapping[str, Callable[[], Figure]]]
+    figures: Callable[[AnyOutcome], Mapping[str, Callable[[], Figure]]]
     """By file name, drawn when called."""
-    context: Callable[[Found], dict[str, Any]]
+    context: Callable[[AnyOutcome], dict[str, Any]]
     """What the page's template needs beside `outcome`, headline, sentences and claims."""
-    sections: Callable[[Found], Iterable[list[str]]]
+    sections: Callable[[AnyOutcome], Iterable[list[str]]]
     """The lines of each section of the golden record."""
     template: str = "page.html.j2"
     """The file of the page's template."""
@@ -152,7 +152,7 @@ class Paper(Generic[Found, Effort]):
         assert self.real is not None
         return self.real(mode, Bench(stack, out, jobs, self.runs))
 
-    def show(self, outcome: Found, console: Console, real: RealStack | None = None) -> None:
+    def show(self, outcome: AnyOutcome, console: Console, real: RealStack | None = None) -> None:
         """The finding, the paper's tables, its claims, why some are not reproduced, real stacks."""
         mark = f"{SMOKE}: " if outcome.is_smoke else ""
         console.print()
@@ -173,7 +173,9 @@ class Paper(Generic[Found, Effort]):
                 console.print(Text(mark, style="bold"))
             console.print(shown)
 
-    def page(self, outcome: Found, drawn: Mapping[str, str], real: RealStack | None = None) -> str:
+    def page(
+        self, outcome: AnyOutcome, drawn: Mapping[str, str], real: RealStack | None = None
+    ) -> str:
         """The page as text, with the figures of `drawing.draw`."""
         lead = {
             "headline": self.headline(outcome),
@@ -186,7 +188,7 @@ class Paper(Generic[Found, Effort]):
         )
         return page.marked(text, SMOKE) if outcome.is_smoke else text
 
-    def record(self, outcome: Found) -> str:
+    def record(self, outcome: AnyOutcome) -> str:
         """The golden record of a validation, as Markdown: what the paper says beside ours.
 
         It is under version control, so that a change of results shows in a diff.

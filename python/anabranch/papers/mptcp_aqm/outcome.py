@@ -20,7 +20,7 @@ LITERAL = "codel_literal"
 
 
 @dataclass(frozen=True)
-class MptcpAqmOutcome(outcome.Outcome):
+class MptcpAqmOutcome(outcome.PaperOutcome):
     """Everything that tables, figures, page and JSON show."""
 
     grids: dict[str, Runs]

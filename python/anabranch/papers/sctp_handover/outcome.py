@@ -20,7 +20,7 @@ MEASURED = "measured"
 
 
 @dataclass(frozen=True)
-class SctpHandoverOutcome(outcome.Outcome):
+class SctpHandoverOutcome(outcome.PaperOutcome):
     """Everything that tables, figures, page and JSON show."""
 
     arenas: list[Arena]

@@ -72,7 +72,7 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class TcpWimaxOutcome(outcome.Outcome):
+class TcpWimaxOutcome(outcome.PaperOutcome):
     """Everything that tables, figures, page and JSON show."""
 
     grid: dict[str, Runs]

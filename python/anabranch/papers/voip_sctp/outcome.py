@@ -132,7 +132,7 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class VoipSctpOutcome(outcome.Outcome):
+class VoipSctpOutcome(outcome.PaperOutcome):
     """Everything that tables, figures, page and JSON show."""
 
     runs: dict[str, Runs]
