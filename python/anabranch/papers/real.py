@@ -229,7 +229,7 @@ class RealStack:
             Text("\n".join(lines)),
             *(table.rich() for table in self.tables()),
         ]
-        return [*shown, tables.claims(self.claims)] if self.claims else shown
+        return [*shown, tables.claims(self.claims).rich()] if self.claims else shown
 
     def record(self) -> list[str]:
         """The lines of its part of the golden record."""

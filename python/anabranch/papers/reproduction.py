@@ -159,7 +159,7 @@ class Paper(Generic[AnyOutcome, Effort]):
         console.print(Text(mark + self.headline(outcome), style="bold"))
         for sentence in self.sentences(outcome):
             console.print(Text(f"- {mark}{sentence}"))
-        for shown in (*self.tables(outcome, console.width), tables.claims(outcome.claims)):
+        for shown in (*self.tables(outcome, console.width), tables.claims(outcome.claims).rich()):
             console.print()
             if outcome.is_smoke:
                 console.print(Text(mark, style="bold"))

@@ -28,7 +28,7 @@ from .studies import (
     rate_mbps,
     scenario,
 )
-from .tables import VALUES, number_title
+from .tables import BY_VALUE, number_title
 
 AXES = ["queue", "delay_ms"]
 MTU = "1472 B"
@@ -234,9 +234,15 @@ def _published(by_place: Mapping[str, Runs]) -> list[Number]:
 def _values(by_place: Mapping[str, Runs]) -> list[Number]:
     """What each queue did at each delay."""
     return [
-        number(head, {"queue": QUEUE_NAMES[kind], "A ms": delay_ms}, value, cells, digits=digits)
+        number(
+            column.head,
+            {"queue": QUEUE_NAMES[kind], "A ms": delay_ms},
+            value,
+            cells,
+            digits=column.digits,
+        )
         for value in SHOWN
-        for head, digits in [VALUES[value]]
+        for column in [BY_VALUE[value]]
         for kind in PAPERS_QUEUES
         for delay_ms in DELAYS
         for cells in [
