@@ -20,13 +20,13 @@ from anabranch.figures import plots
 from anabranch.papers import choice, timeline
 from anabranch.papers.plots import (
     DASHED,
-    MARK,
-    bars,
+    bar_groups,
     dot,
+    named_lines,
     paper_mark,
+    ranges,
     stroke,
     verdict_matrix,
-    whisker,
 )
 from anabranch.papers.timeline import Course
 from anabranch.papers.verdicts import by_claim
@@ -175,24 +175,21 @@ def _marks(
     axes: Axes, runs: Runs, value: str, published: Sequence[Number], *, is_logarithmic: bool
 ) -> None:
     """Bars by queue at each delay, or points where the axis is logarithmic."""
-    if is_logarithmic:
-        axes.set_yscale("log")
-        plots.plain_log(axes.yaxis)
-    width = 0.8 / len(PAPERS_QUEUES)
-    for index, queue in enumerate(PAPERS_QUEUES):
-        for position, delay in enumerate(DELAYS):
-            mean = runs.where(queue=queue, coupling=LIA, delay_ms=delay).mean(value)
-            x = position + (index - (len(PAPERS_QUEUES) - 1) / 2) * width
-            if is_logarithmic:
-                axes.plot(x, mean.mean, "o", color=QUEUE_COLOURS[queue], markersize=6)
-            else:
-                axes.bar(x, mean.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
-            whisker(axes, x, mean)
-            for number in published:
-                if number.queue == queue and number.delay_ms in {0, delay}:
-                    axes.plot(x, number.value, markersize=5, linestyle="none", **MARK)
-    axes.set_xticks(range(len(DELAYS)), [str(delay) for delay in DELAYS])
-    axes.tick_params(axis="x", length=0)
+    lia = runs.where(coupling=LIA)
+    bar_groups(
+        axes,
+        [str(delay) for delay in DELAYS],
+        [QUEUE_COLOURS[queue] for queue in PAPERS_QUEUES],
+        lambda delay, queue: lia.where(queue=PAPERS_QUEUES[queue], delay_ms=DELAYS[delay]).mean(
+            value
+        ),
+        published=lambda delay, queue: [
+            number.value
+            for number in published
+            if number.queue == PAPERS_QUEUES[queue] and number.delay_ms in {0, DELAYS[delay]}
+        ],
+        is_logarithmic=is_logarithmic,
+    )
 
 
 def _numbers(value: str) -> list[Number]:
@@ -257,16 +254,17 @@ def _line(
     shift: float = 0.0,
 ) -> None:
     means = [runs.where(delay_ms=delay).mean(value) for delay in at]
-    axes.errorbar(
-        [place + shift for place in range(len(at))],
-        [one.mean for one in means],
-        yerr=bars((one.mean, one.half_width) for one in means),
-        color=colour,
+    places = [place + shift for place in range(len(at))]
+    ranges(
+        axes,
+        places,
+        means,
+        colour,
+        is_cut=True,
         marker=marker,
         markersize=3.5,
         linewidth=1.3,
         elinewidth=1,
-        capsize=2,
     )
     axes.set_xticks(range(len(at)), [str(delay) for delay in at])
 
@@ -281,18 +279,10 @@ def fit(outcome: MptcpAqmOutcome) -> Figure:
         for index, (name, runs) in enumerate(outcome.fits.items()):
             rates = runs.frame["rate_mbps"].unique().sort().to_list()
             misfits = [misfit_percent(runs, rate) for rate in rates]
-            left.errorbar(
-                rates,
-                [one.mean for one in misfits],
-                yerr=bars((one.mean, one.half_width) for one in misfits),
-                color=plots.COLOURS[index],
-                # Those of one network are nearly equal: the second is dashed.
-                marker="os"[index % 2],
-                linestyle=("-", DASHED)[index % 2],
-                markersize=3.5,
-                capsize=2,
-                elinewidth=1,
-            )
+            # Those of one network are nearly equal: the second is dashed.
+            marker, linestyle = "os"[index % 2], ("-", DASHED)[index % 2]
+            style: dict[str, Any] = {"marker": marker, "linestyle": linestyle, "markersize": 3.5}
+            ranges(left, rates, misfits, plots.COLOURS[index], is_cut=True, elinewidth=1, **style)
             left_ends.append((misfits[-1].mean, titles[name], plots.COLOURS[index]))
         left.set_ylim(bottom=0)
         left.set_xlabel("rate of C (Mbit/s)")
@@ -476,8 +466,7 @@ def ablations(runs: Runs) -> Figure:
             axes.grid(visible=True, axis="both")
             axes.set_xlabel(label)
             axes.tick_params(axis="y", length=0)
-        panels[0].set_yticks(range(len(changes())), [change.title for change in changes()])
-        panels[0].invert_yaxis()
+        named_lines(panels[0], [change.title for change in changes()])
         handles = [dot(f"A: {delay} ms", colour) for delay, colour in DELAY_COLOURS.items()]
         plots.legend(figure, handles)
         return figure
@@ -573,17 +562,17 @@ def mobility(runs: Runs) -> Figure:
     with plots.style():
         figure = plots.blank(10, 3.4)
         panels = figure.subplots(1, len(there), sharey=True)
-        width = 0.8 / len(kinds)
         for axes, transport in zip(panels, there, strict=True):
-            for index, queue in enumerate(kinds):
-                for position, event in enumerate(events()):
-                    mean = runs.where(transport=transport, queue=queue, event=event.name).mean()
-                    x = position + (index - (len(kinds) - 1) / 2) * width
-                    axes.bar(x, mean.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
-                    whisker(axes, x, mean, high=1.0)
-            names_of_events = [textwrap.fill(event.title, 11) for event in events()]
-            axes.set_xticks(range(len(events())), names_of_events)
-            axes.tick_params(axis="x", length=0)
+            own = runs.where(transport=transport)
+            bar_groups(
+                axes,
+                [textwrap.fill(event.title, 11) for event in events()],
+                [QUEUE_COLOURS[queue] for queue in kinds],
+                lambda event, queue, own=own: own.where(  # type: ignore[misc]
+                    queue=kinds[queue], event=events()[event].name
+                ).mean(),
+                high=1.0,
+            )
             axes.set_title(names[transport])
         panels[0].set_ylabel("goodput / C")
         panels[0].set_ylim(0, 1)

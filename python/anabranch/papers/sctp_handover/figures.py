@@ -13,7 +13,8 @@ from matplotlib.transforms import ScaledTranslation
 
 from anabranch.figures import plots
 from anabranch.papers import timeline
-from anabranch.papers.plots import DASHED, dot
+from anabranch.papers.intervals import Interval
+from anabranch.papers.plots import DASHED, dot, level, named_places, ranges
 from anabranch.papers.timeline import Moments
 
 from .factors import (
@@ -61,14 +62,8 @@ def tables(outcome: SctpHandoverOutcome) -> Figure:
                 sender = str(cell.key["sender"])
                 x = keys.index(str(cell.key["phase"])) + 0.36 * (SENDERS.index(sender) - 0.5)
                 axes.bar(x, cell.measured, width=0.32, color=SENDER_COLOURS[sender])
-                axes.errorbar(
-                    x,
-                    cell.measured,
-                    yerr=plots.finite(cell.half_width),
-                    color="black",
-                    elinewidth=1.2,
-                    capsize=3,
-                )
+                ours = Interval(cell.measured, cell.half_width, 0)
+                ranges(axes, [x], [ours], "black", elinewidth=1.2, capsize=3)
                 axes.plot(
                     x,
                     cell.published,
@@ -78,8 +73,7 @@ def tables(outcome: SctpHandoverOutcome) -> Figure:
                     markeredgecolor=plots.ACCENT,
                     linestyle="none",
                 )
-            axes.set_xticks(range(len(keys)), keys)
-            axes.tick_params(axis="x", length=0)
+            named_places(axes, keys)
             axes.set_title(EXPERIMENT_NAMES[number])
         # The panels share the axis: only when all has been drawn is its top known.
         panels[0].set_ylim(bottom=0)
@@ -199,16 +193,8 @@ def _ranks(axes: Axes, outcome: SctpHandoverOutcome, arena: Arena, order: list[s
     runs = outcome.tournament[arena.name]
     for index, name in enumerate(order):
         mean = runs.where(policy=name).mean(value)
-        axes.errorbar(
-            mean.mean,
-            index,
-            xerr=plots.finite(mean.half_width),
-            marker="o",
-            markersize=4,
-            color=plots.ACCENT if name == "proposed" else plots.COLOURS[0],
-            elinewidth=1.2,
-            capsize=2.5,
-        )
+        colour = plots.ACCENT if name == "proposed" else plots.COLOURS[0]
+        level(axes, mean, index, colour, markersize=4, elinewidth=1.2, capsize=2.5)
     axes.axvline(
         runs.where(policy="plain").mean(value).mean,
         color=plots.QUIET,

@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from anabranch.figures import plots
-from anabranch.papers.plots import bars, colour_bar, stroke
+from anabranch.papers.plots import colour_bar, intervals, ranges, stroke
 
 from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES
 from .outcome import TcpWimaxOutcome, Variant, means
@@ -40,15 +40,8 @@ def distance(rows: pl.DataFrame) -> Figure:
         for axes, (value, label) in zip(figure.subplots(1, 2), panels, strict=True):
             for profile in profiles:
                 own = means(rows.filter(profile=profile), ["distance_km"], value)
-                axes.errorbar(
-                    own["distance_km"],
-                    own["mean"],
-                    yerr=own["half_width"].fill_nan(0),
-                    color=PROFILE_COLOURS[profile],
-                    marker="o",
-                    markersize=4,
-                    capsize=2,
-                )
+                colour = PROFILE_COLOURS[profile]
+                ranges(axes, own["distance_km"], intervals(own), colour, marker="o", markersize=4)
             axes.set_xscale("log")
             ticks = (1, 2, 5, 10, 20)
             axes.set_xticks(ticks, [str(tick) for tick in ticks])
@@ -138,16 +131,8 @@ def stations(rows: pl.DataFrame) -> Figure:
                     )
                 average = here.group_by("stations", "replication").agg(pl.col(value).mean())
                 line = means(average, ["stations"], value)
-                axes.errorbar(
-                    x,
-                    line["mean"],
-                    yerr=bars(
-                        line.select("mean", "half_width").iter_rows(),
-                        1.0 if value == "jain" else math.inf,
-                    ),
-                    color=PROFILE_COLOURS[profile],
-                    capsize=2,
-                )
+                most = 1.0 if value == "jain" else math.inf
+                ranges(axes, x, intervals(line), PROFILE_COLOURS[profile], is_cut=True, high=most)
             axes.set_xticks(range(len(STATIONS)), [str(count) for count in STATIONS])
             axes.set_xlabel("stations")
             axes.set_ylabel(label)

@@ -16,7 +16,15 @@ from matplotlib.figure import Figure
 
 from anabranch.figures import plots
 from anabranch.papers import choice, timeline
-from anabranch.papers.plots import DASHED, colour_bar, stroke
+from anabranch.papers.plots import (
+    DASHED,
+    colour_bar,
+    intervals,
+    named_places,
+    ranges,
+    stroke,
+    whisker,
+)
 from anabranch.papers.timeline import Course, Moments
 
 from . import beyond
@@ -74,16 +82,9 @@ def _per_control(runs: Runs, value: str, label: str, links_: dict[str, Link] | N
         for axes, profile in zip(figure.subplots(2, 2).flat, PROFILES, strict=True):
             means = runs.claimed(profile).by(["control"], value)
             for index, control in enumerate(CONTROLS):
-                row = means.filter(control=control).row(0, named=True)
-                axes.bar(index, row["mean"], width=0.66, color=plots.COLOURS[0], alpha=0.75)
-                axes.errorbar(
-                    index,
-                    row["mean"],
-                    yerr=plots.bar(row["mean"], row["half_width"]),
-                    color="black",
-                    elinewidth=1.2,
-                    capsize=3,
-                )
+                (mean,) = intervals(means.filter(control=control))
+                axes.bar(index, mean.mean, width=0.66, color=plots.COLOURS[0], alpha=0.75)
+                whisker(axes, index, mean, elinewidth=1.2, capsize=3)
             if links_ is not None:
                 axes.axhline(
                     links_[profile].capacity_mbps.mean,
@@ -93,10 +94,7 @@ def _per_control(runs: Runs, value: str, label: str, links_: dict[str, Link] | N
                 )
             axes.set_ylim(bottom=0)
             axes.set_title(PROFILE_NAMES[profile])
-            axes.set_xticks(
-                range(len(CONTROLS)), list(CONTROL_NAMES.values()), rotation=35, ha="right"
-            )
-            axes.tick_params(axis="x", length=0)
+            named_places(axes, list(CONTROL_NAMES.values()), rotation=35, ha="right")
         figure.supylabel(label)
         if links_ is not None:
             plots.legend(
@@ -302,17 +300,15 @@ def readings(grid: dict[str, Runs]) -> Figure:
                 for index, buffer in enumerate(buffers):
                     rows = means.filter(buffer=buffer).sort("segment")
                     # With two replications the interval says nothing but that there are two.
-                    widths = rows["half_width"].fill_nan(0) * (rows["n"] > 2)
-                    axes.errorbar(
-                        # Moved apart, with marks of their own: some are equal.
-                        [place + 0.12 * (index - 1) for place in range(len(SEGMENTS))],
-                        rows["mean"],
-                        yerr=widths,
-                        color=plots.COLOURS[index],
-                        marker="osD"[index],
-                        markersize=4,
-                        capsize=2,
-                        linewidth=1.3,
+                    means_of_buffer = [
+                        one if one.n > 2 else one._replace(half_width=0.0)
+                        for one in intervals(rows)
+                    ]
+                    # Moved apart, with marks of their own: some are equal.
+                    places = [place + 0.12 * (index - 1) for place in range(len(SEGMENTS))]
+                    style: dict[str, Any] = {"marker": "osD"[index], "linewidth": 1.3}
+                    ranges(
+                        axes, places, means_of_buffer, plots.COLOURS[index], markersize=4, **style
                     )
                 axes.set_ylim(bottom=0)
                 axes.set_title(f"{profile}: {READING_NAMES[reading]}")

@@ -5,6 +5,7 @@ Every function returns a figure. Path.Max.Retrans keeps its colour in all of the
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 import matplotlib as mpl
 import polars as pl
@@ -14,7 +15,16 @@ from matplotlib.figure import Figure
 from anabranch.figures import plots, run_plots
 from anabranch.papers import choice
 from anabranch.papers.intervals import Interval
-from anabranch.papers.plots import DASHED, colour_bar, dot, stroke
+from anabranch.papers.plots import (
+    DASHED,
+    colour_bar,
+    dot,
+    intervals,
+    level,
+    named_lines,
+    ranges,
+    stroke,
+)
 
 from . import published
 from .outcome import Table2, VoipSctpOutcome
@@ -127,17 +137,8 @@ def mos_against_rto_max(
                 # Moved apart by 2 % each, so that intervals at the same RTO.Max can be told apart.
                 x = rows["rto_max_s"] * 1.02 ** (2 * offset - 3)
                 ends.append((rows["mean"][-1], f"PMR {pmr}", PMR_COLOURS[pmr]))
-                axes.errorbar(
-                    x,
-                    rows["mean"],
-                    yerr=rows["half_width"].fill_nan(0),
-                    color=PMR_COLOURS[pmr],
-                    marker="o",
-                    markersize=3.5,
-                    capsize=2,
-                    elinewidth=1,
-                    linewidth=1.3,
-                )
+                style: dict[str, Any] = {"markersize": 3.5, "elinewidth": 1, "linewidth": 1.3}
+                ranges(axes, x, intervals(rows), PMR_COLOURS[pmr], marker="o", **style)
             if not points.is_empty():
                 axes.plot(
                     points["rto_max_s"], points["value"], "*", color="black", markersize=9, zorder=5
@@ -218,21 +219,13 @@ def settings(means: pl.DataFrame) -> Figure:
                     row["setting"], plots.COLOURS[0]
                 )
                 y = names.index(row["setting"])
-                axes.errorbar(
-                    row["mean"],
-                    y,
-                    xerr=plots.finite(row["half_width"]),
-                    fmt="o",
-                    color=colour,
-                    markersize=5,
-                    capsize=3,
-                )
+                mean = Interval(row["mean"], row["half_width"], row["n"])
+                level(axes, mean, y, colour)
             axes.set_title(f"{plots.percent(loss)} loss on both paths")
             axes.set_xlim(LOW, HIGH)
             axes.set_xlabel("MOS")
             axes.tick_params(axis="y", length=0)
-        panels[0].set_yticks(range(len(names)), list(SETTING_NAMES.values()))
-        panels[0].invert_yaxis()
+        named_lines(panels[0], list(SETTING_NAMES.values()))
         return figure
 
 
@@ -251,16 +244,8 @@ def potentially_failed(means: pl.DataFrame) -> Figure:
             for offset, (state, colour) in enumerate(colours.items()):
                 rows = means.filter(rto_max_s=rto, potentially_failed=state).sort("pmr")
                 x = [PMR.index(pmr) + 0.12 * (2 * offset - 1) for pmr in rows["pmr"]]
-                axes.errorbar(
-                    x,
-                    rows["mean"],
-                    yerr=rows["half_width"].fill_nan(0),
-                    fmt="o-",
-                    color=colour,
-                    markersize=5,
-                    capsize=3,
-                    linewidth=1,
-                )
+                style: dict[str, Any] = {"markersize": 5, "capsize": 3, "linewidth": 1}
+                ranges(axes, x, intervals(rows), colour, marker="o", **style)
             axes.set_xticks(range(len(PMR)), [str(pmr) for pmr in PMR])
             axes.set_xlabel("PMR")
             axes.set_title(f"RTO.Max {rto:g} s")
@@ -281,20 +266,9 @@ def advice(effects: Iterable[tuple[str, dict[str, Interval]]]) -> Figure:
         axes = figure.add_subplot()
         for index, (_, by_clock) in enumerate(rows):
             for shift, clock in zip((-0.13, 0.13), CLOCKS, strict=True):
-                intervals = by_clock[clock]
-                axes.errorbar(
-                    intervals.mean,
-                    index + shift,
-                    xerr=plots.finite(intervals.half_width),
-                    fmt="o",
-                    color=CLOCK_COLOURS[clock],
-                    markersize=5,
-                    capsize=3,
-                )
+                level(axes, by_clock[clock], index + shift, CLOCK_COLOURS[clock])
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_yticks(range(len(rows)), [text for text, _ in rows])
-        axes.tick_params(axis="y", length=0)
-        axes.invert_yaxis()
+        named_lines(axes, [text for text, _ in rows])
         axes.set_xlabel("change of MOS on Table 2's configurations")
         plots.legend(
             figure,
@@ -331,12 +305,7 @@ def sensitivity(rows: pl.DataFrame) -> Figure:
                     markeredgecolor="black",
                     markersize=5,
                 )
-        axes.set_yticks(
-            range(rows.height),
-            [f"{row['group']}: {row['name']}" for row in rows.iter_rows(named=True)],
-        )
-        axes.tick_params(axis="y", length=0)
-        axes.invert_yaxis()
+        named_lines(axes, [f"{row['group']}: {row['name']}" for row in rows.iter_rows(named=True)])
         axes.set_xlim(left=0)
         axes.set_xlabel("mean absolute error over Table 2's 88 cells (MOS)")
         handles = [
