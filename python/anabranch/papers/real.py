@@ -33,9 +33,9 @@ class Stack:
     """A real stack, and how runs are made on it."""
 
     name: str
-    """Of folders: `virtual`."""
+    """The name that folders of its runs end with, such as `virtual`."""
     title: str
-    """For people: `Linux 6.12.41 in virtual time`."""
+    """What people call it, such as `Linux 6.12.41 in virtual time`."""
     workers: Callable[[Scenario], Workers]
     lacks: Callable[[Scenario, int], str | None] = lambda _scenario, _cell: None
     """Why a cell cannot run on it, in a sentence; None where it can."""
@@ -62,7 +62,7 @@ class Bench:
     stack: Stack
     out: Path
     jobs: int
-    """Of the simulation."""
+    """The number of threads that simulate."""
     runs: str
     """What they are, in the plural."""
 
@@ -119,14 +119,14 @@ class Number:
     published: float
     """NaN where nothing is published."""
     simulated: dict[str, Interval]
-    """By what is simulated; the last one is like the real stack."""
+    """Ours by what is simulated; the last one is like the real stack."""
     real: Interval
     deviation: Interval
     """The real stack's mean above the last simulated one, in percent, replication by replication on
     the same random numbers."""
     digits: int = 2
     verdict: Verdict | None = None
-    """Of the real stack's number beside the published one."""
+    """How the real stack's number compares with the published one."""
 
     def as_json(self) -> dict[str, Any]:
         """As the JSON of `reproduce` has it."""
@@ -181,9 +181,9 @@ class RealStack:
     """What a paper's cells did on a real stack."""
 
     title: str
-    """Of the stack."""
+    """The stack's title."""
     total_runs: int
-    """On the stack."""
+    """The number of runs on the stack."""
     sentences: list[str]
     """What was found, and how the runs differ from the paper's simulated ones."""
     numbers: list[Number]
@@ -221,7 +221,7 @@ class RealStack:
         return Table("Claims on the real stack", heads, rows, keys=2)
 
     def shown(self) -> list[RenderableType]:
-        """For a terminal."""
+        """What a terminal shows."""
         lines = [f"- {sentence}" for sentence in self.sentences]
         lines += [f"- left out: {one}" for one in self.left_out]
         shown: list[RenderableType] = [

@@ -43,7 +43,7 @@ class Paper(Generic[AnyOutcome, Effort]):
     name: str
     """As in `anabranch reproduce`."""
     package: str
-    """Where its page's template lies."""
+    """The package that holds the page's template."""
     runs: str
     """What its runs are, in the plural."""
     efforts: Mapping[str, Effort]
@@ -61,7 +61,7 @@ class Paper(Generic[AnyOutcome, Effort]):
     tables: Callable[[AnyOutcome, int], Iterable[RenderableType]]
     """What a terminal of this width shows before the claims."""
     figures: Callable[[AnyOutcome], Mapping[str, Callable[[], Figure]]]
-    """By file name, drawn when called."""
+    """The figures by file name, each drawn when it is called."""
     context: Callable[[AnyOutcome], dict[str, Any]]
     """What the page's template needs beside `outcome`, headline, sentences and claims."""
     sections: Callable[[AnyOutcome], Iterable[list[str]]]

@@ -68,9 +68,9 @@ class Row(_Model):
     bound: float | tuple[float, float] = 0.0
     """Two numbers where it is `between`."""
     tolerance: Annotated[float, Field(gt=0)] = SHARE_TOLERANCE
-    """For `about`: as a share of the bound."""
+    """The distance that `about` allows, as a share of the bound."""
     margin: Annotated[float, Field(gt=0)] | None = None
-    """For `about`: instead of the tolerance, in the unit of the value."""
+    """The distance that `about` allows in the unit of the value, instead of the tolerance."""
 
     @model_validator(mode="after")
     def _fits(self) -> "Row":
@@ -206,7 +206,7 @@ def load(
 
 
 def ratios(first: Runs, second: Runs, value: str) -> dict[int, float]:
-    """By replication, numbers whose mean is the first's mean over the second's, and their interval.
+    """Numbers by replication whose mean is the first's mean over the second's, with its interval.
 
     It is the ratio of means, as papers have it, not the mean of ratios, in which few runs of a
     small second would count for most. Each replication's number is the ratio, linearised (the ratio

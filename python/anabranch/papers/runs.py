@@ -85,7 +85,7 @@ class Runs:
         return difference(self.per_replication(value), other.per_replication(value))
 
     def by(self, names: list[str], value: str | None = None) -> pl.DataFrame:
-        """For each combination of these factors: mean, half_width, n, over replications.
+        """The mean of each combination of these factors, with half_width and n, over replications.
 
         Other factors averaged.
         """

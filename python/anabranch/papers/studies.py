@@ -50,10 +50,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the runs of studies are computed."""
+    """A place that computes the runs of studies."""
 
     suffix: str
-    """Of its studies' folders, which stand beside those of other places."""
+    """What the names of its studies' folders end with; they stand beside those of other places."""
     workers: Callable[[Scenario], Workers]
 
 
@@ -113,7 +113,7 @@ class Described:
         title: str = "",
         ran: Callable[[Key], bool] = lambda _: True,
     ) -> Work:
-        """Its runs in a mode; `sets` go on top of its own, and `ran` leaves out cells.
+        """The runs of it in a mode; `sets` go on top of its own, and `ran` says which cells run.
 
         A study that runs in several variants has a name and a title for each.
         """
@@ -208,7 +208,7 @@ def compute(work: Work, out: Path, place: Place, advance: Callable[[int], None])
 
 
 def folder_of(work: Work, out: Path, place: Place) -> Path:
-    """Where the runs of a study are that were computed there."""
+    """The folder with the runs of a study that were computed at this place."""
     return out / "studies" / f"{work.name}{place.suffix}"
 
 

@@ -19,7 +19,7 @@ class Course:
     """A quantity over time, as a line; or as steps, where each value holds until the next."""
 
     label: str
-    """For the legend; none without."""
+    """What the legend calls it; it has no entry if this is empty."""
     colour: str
     time_s: Sequence[float] | pl.Series
     values: Sequence[float] | pl.Series
@@ -35,7 +35,7 @@ class Course:
             axes.plot(self.time_s, self.values, color=self.colour, **self.style)
 
     def entry(self) -> Line2D:
-        """Its entry in the legend."""
+        """The legend's entry for it."""
         shown = {key: self.style[key] for key in ("linestyle",) if key in self.style}
         return stroke(self.label, self.colour, **shown)
 
@@ -45,7 +45,7 @@ class Moments:
     """Moments as marks at one height."""
 
     label: str
-    """For the legend; none without."""
+    """What the legend calls them; they have no entry if this is empty."""
     colour: str
     times_s: Sequence[float]
     marker: str
@@ -54,7 +54,7 @@ class Moments:
     style: dict[str, Any] = field(default_factory=dict)
     """Further arguments for Matplotlib's markers."""
     legend: dict[str, Any] = field(default_factory=dict)
-    """The same for the mark in the legend."""
+    """Further arguments for the mark in the legend."""
 
     def draw(self, axes: Axes) -> None:
         """Adds them to the axes."""
@@ -69,7 +69,7 @@ class Moments:
         )
 
     def entry(self) -> Line2D:
-        """Their entry in the legend."""
+        """The legend's entry for them."""
         return dot(self.label, self.colour, self.marker, **self.legend)
 
 

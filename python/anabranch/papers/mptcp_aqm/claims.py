@@ -67,7 +67,7 @@ class Material(rows.Evidence):
 
 
 def ratio(first: Runs, second: Runs, value: str) -> Interval:
-    """Its interval."""
+    """The ratio of two means, with its interval."""
     return interval(rows.ratios(first, second, value).values())
 
 

@@ -66,11 +66,11 @@ class RealEffort:
     cells: int
     """Replications of each queue and delay."""
     bytes: str
-    """Of a transfer."""
+    """The size of a transfer."""
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
-"""By mode."""
+"""The effort of each mode."""
 
 
 def linux() -> Settings:
@@ -149,7 +149,7 @@ def real(mode: str, bench: Bench) -> RealStack:
 
 
 def _one_path(by_place: Mapping[str, Runs]) -> list[str]:
-    """In which queues runs never sent on path B, so that they count for none of its values."""
+    """Says in which queues runs never sent on path B; they count for none of its values."""
     said = []
     for kind in PAPERS_QUEUES:
         alone = {
@@ -166,7 +166,7 @@ def _one_path(by_place: Mapping[str, Runs]) -> list[str]:
 
 
 def _runs(rows: pl.DataFrame, name: str) -> Runs:
-    """In LIA's place, which the claims are about."""
+    """Runs in the place of LIA's, which the claims are about."""
     settings = profile().settings
     missing = {column: pl.lit(float("nan")) for column in COLUMNS if column not in rows.columns}
     complete = rows.with_columns(**missing)

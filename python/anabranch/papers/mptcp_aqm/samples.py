@@ -32,7 +32,7 @@ PACKETS = (
     f"{LINK}.cross_arrived_packets",
     "link.c.reverse.arrived_packets",
 )
-"""That come to C."""
+"""The counters of packets that come to C."""
 COLUMNS = (
     *PACKETS,
     "transfer.goodput_kbit_per_s",

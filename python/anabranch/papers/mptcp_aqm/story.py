@@ -44,7 +44,7 @@ class Choice:
     p95_ms: Interval
     longest_ms: Interval
     udp_loss_percent: Interval
-    """Of the neighbour, which stays within a quarter of C."""
+    """What the neighbour loses, which stays within a quarter of C."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ COLUMNS = [
     Column("cwnd_b_packets", "cwnd B", 1),
     Column("duplicates", "twice", 0),
 ]
-"""Of the grid, where a terminal is wide."""
+"""The values of the grid that a wide terminal shows."""
 BY_VALUE = {column.value: column for column in COLUMNS}
 SHORT = ("goodput_share", "drops", "queue_packets", "p99_ms", "rtt_a_ms", "rtt_b_ms")
 """What fits 80 columns."""

@@ -33,7 +33,7 @@ from .traced import Traced
 PATH_COLOURS = (plots.COLOURS[0], plots.COLOURS[2])
 SENDER_COLOURS = dict(zip(SENDERS, (plots.COLOURS[4], plots.COLOURS[0]), strict=True))
 COLUMNS = 5
-"""Of the tournament's panels."""
+"""How many of the tournament's panels stand side by side."""
 
 
 def of(outcome: SctpHandoverOutcome) -> dict[str, Callable[[], Figure]]:

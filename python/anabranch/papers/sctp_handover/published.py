@@ -16,7 +16,7 @@ class Phase:
 
     experiment: int
     number: int
-    """From 1 on."""
+    """The number of the phase, from 1 on."""
     from_s: float
     to_s: float
     plain_mbps: float

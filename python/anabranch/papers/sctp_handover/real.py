@@ -45,7 +45,7 @@ class RealEffort:
     """How much is run."""
 
     replications: int
-    """Of each experiment."""
+    """Replications of each experiment."""
     failovers: int
     """Replications of path 1's death."""
     phase_s: float
@@ -53,7 +53,7 @@ class RealEffort:
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
-"""By mode."""
+"""The effort of each mode."""
 
 
 def real(mode: str, bench: Bench) -> RealStack:

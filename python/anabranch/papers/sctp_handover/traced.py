@@ -26,7 +26,7 @@ class Handover:
 
     time_s: float
     to: int
-    """0 or 1."""
+    """The new primary path: 0 or 1."""
     reason: str
     new_mbps: float
     """Measured throughput of the new primary path; NaN where none was measured."""
@@ -123,7 +123,7 @@ def trace(number: int, sender: str, replication: int = 0) -> Traced:
 
 
 def handovers(events: pl.DataFrame) -> list[Handover]:
-    """From the events of the sending side."""
+    """The handovers that the sending side's events tell of."""
     moves = []
     for row in events.filter(event="primary_changed").iter_rows(named=True):
         match = re.match(r"\D*(\d+)\D+(\d+): (.*)", row["detail"])

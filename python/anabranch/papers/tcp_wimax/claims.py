@@ -90,7 +90,7 @@ class Material(rows.Evidence):
         }
 
     def replications(self, study: str) -> int:
-        """Of the compared cell of this link that has fewest."""
+        """The fewest replications of any compared cell of this link."""
         return min(map(len, self.controls(study).values()))
 
     def _on_good_link(self) -> dict[str, dict[int, float]]:

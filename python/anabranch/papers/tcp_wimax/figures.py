@@ -45,7 +45,7 @@ from .outcome import TcpWimaxOutcome
 from .samples import Runs
 
 SHOWN_S = 60.0
-"""Of the SNR over time."""
+"""How many seconds of the SNR are shown."""
 
 
 def of(outcome: TcpWimaxOutcome) -> dict[str, Callable[[], Figure]]:

@@ -58,20 +58,20 @@ class RealEffort:
     """Writes of 4 KB and buffers of 512 KB without line of sight at 10 dB, where claims 2 to 4 are
     judged."""
     strong: int
-    """The same at 30 dB."""
+    """Those cells at 30 dB."""
     grid: int
     """All 540 cells without line of sight."""
     los_grid: int
     """The other 540."""
     probes: int
-    """Of the simulated probe, which says what the links lose and carry."""
+    """Runs of the simulated probe, which says what the links lose and carry."""
     weak_duration: str
     strong_duration: str
     grid_duration: str
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
-"""By mode."""
+"""The effort of each mode."""
 
 
 def real(mode: str, bench: Bench) -> RealStack:
@@ -129,7 +129,7 @@ def works(name: str, sets: Sets, effort: RealEffort) -> list[Work]:
 
 
 def runs_of(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
-    """By part of the study."""
+    """The runs by part of the study."""
     return {
         name.rpartition("/")[2]: Runs(
             tidy(frame).with_columns(fast_recoveries=pl.lit(float("nan"))), profile

@@ -37,7 +37,7 @@ WIRE: Sets = (
 """A wire of 10 Mbit/s instead of the radio, with CUBIC, whose speed in ns-3 is known."""
 
 DURATION_S = 30.0
-"""Of a run of the grid, as `scenario.toml` has it."""
+"""The length of a run of the grid, as `scenario.toml` has it."""
 
 UNCHANGED = "as chosen: Linux 2.6.20, downlink, queue of 1000 packets"
 """What the sensitivity list changes."""
@@ -70,7 +70,7 @@ class Effort:
     only_papers_profiles: bool
     """Whether concurrent flows and stations are left out with line of sight."""
     duration: str | None = None
-    """Of every run, instead of its scenario's."""
+    """The length of every run, instead of its scenario's."""
 
     @property
     def sets(self) -> Sets:
@@ -83,7 +83,7 @@ class Effort:
 
 
 EFFORTS = efforts(__package__, Effort)
-"""By mode."""
+"""The effort of each mode."""
 
 
 @dataclass(frozen=True)

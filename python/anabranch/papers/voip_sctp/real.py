@@ -34,7 +34,7 @@ class RealEffort:
     """How much is run."""
 
     replications: int
-    """Of each cell."""
+    """Replications of each cell."""
     rto_max_s: list[float]
     """Which rows of the table."""
     waits_ms: list[int]
@@ -42,7 +42,7 @@ class RealEffort:
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
-"""By mode."""
+"""The effort of each mode."""
 
 
 def real(mode: str, bench: Bench) -> RealStack:

@@ -56,7 +56,7 @@ class Effort:
 
 
 EFFORTS = efforts(__package__, Effort)
-"""By mode."""
+"""The effort of each mode."""
 
 
 def paper(clock: str, effort: Effort) -> Work:
