@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -205,3 +206,34 @@ class Paper(Generic[AnyOutcome, Effort]):
         for section in self.sections(outcome):
             lines += ["", *section]
         return "\n".join(lines) + "\n"
+
+
+def packaged(
+    package: str,
+    runs: str,
+    efforts: Mapping[str, Effort],
+    compute: Callable[[str, Effort, Path, int], AnyOutcome],
+) -> Paper[AnyOutcome, Effort]:
+    """The paper of a package whose modules have the usual names.
+
+    These are `story` (headline, sentences), `tables` (of, sections), `figures` (of), `page`
+    (context) and `real` (real), whose functions the fields of `Paper` describe.
+    """
+
+    def function(module: str, name: str) -> Any:
+        return getattr(import_module(f"{package}.{module}"), name)
+
+    return Paper(
+        name=package.rpartition(".")[2].replace("_", "-"),
+        package=package,
+        runs=runs,
+        efforts=efforts,
+        compute=compute,
+        headline=function("story", "headline"),
+        sentences=function("story", "sentences"),
+        tables=function("tables", "of"),
+        figures=function("figures", "of"),
+        context=function("page", "context"),
+        sections=function("tables", "sections"),
+        real=function("real", "real"),
+    )

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from anabranch.figures.table import Cell, Shade, Table, known
-from anabranch.papers.tables import Column, of_means
+from anabranch.papers.tables import Column, of_means, recorded
 from anabranch.papers.verdicts import WORDS, by_claim
 
 from . import story
@@ -358,3 +358,19 @@ def choices(outcome: MptcpAqmOutcome) -> Table:
         shade: Shade | None = "reproduced" if one.name in advised else None
         rows.append([one.title, *(Cell(text, shade) for text in texts)])
     return Table("What the router may run", ["queue", *heads], rows)
+
+
+def sections(outcome: MptcpAqmOutcome) -> list[list[str]]:
+    """What the record says after the finding."""
+    return [
+        published(outcome, profiles()).markdown(),
+        verdicts(outcome).markdown(),
+        attribution(outcome).markdown(),
+        recorded(outcome.claims, TITLES),
+        fit(outcome).markdown(),
+        *(grid(outcome, name).markdown() for name in outcome.grids),
+        ablations(outcome.ablations).markdown(),
+        theta(outcome.theta).markdown(),
+        beyond(outcome.beyond).markdown(),
+        mobility(outcome.mobility).markdown(),
+    ]

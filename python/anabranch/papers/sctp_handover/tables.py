@@ -2,9 +2,10 @@
 
 from rich.console import RenderableType
 
-from anabranch.figures.table import Cell, Table, known
-from anabranch.papers.tables import Column, of_means, of_published
+from anabranch.figures.table import Cell, Table, head, known, line
+from anabranch.papers.tables import Column, of_means, of_published, recorded
 
+from .claims import PROFILE
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES, SENDERS
 from .outcome import SctpHandoverOutcome, names
 from .published import of_experiment
@@ -165,3 +166,26 @@ def _ablation_cells(outcome: SctpHandoverOutcome, number: int, title: str) -> li
         ),
         *(known(proposed.mean(name).mean, 1) for name in ("switches", "to_worse")),
     ]
+
+
+def sections(outcome: SctpHandoverOutcome) -> list[list[str]]:
+    """What the record says after the finding."""
+    return [
+        both(outcome).markdown(),
+        recorded(outcome.claims, {PROFILE: PROFILE}),
+        _handovers(outcome),
+        *(tournament(outcome, arena).markdown() for arena in outcome.arenas),
+        *(ablations(outcome, number).markdown() for number in EXPERIMENTS),
+    ]
+
+
+def _handovers(outcome: SctpHandoverOutcome) -> list[str]:
+    lines = ["## Handovers of the proposed sender", "", "First traced runs."]
+    for number, runs in outcome.traced.items():
+        lines += ["", *head(f"experiment {number}, run", "time s", "to", "why")]
+        lines.extend(
+            line(str(index), f"{handover.time_s:.1f}", f"path {handover.to + 1}", handover.reason)
+            for index, run in enumerate(runs[:3])
+            for handover in run.handovers
+        )
+    return lines

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from anabranch.figures.table import Cell, Table, known
 from anabranch.papers.intervals import Interval
-from anabranch.papers.tables import of_published
+from anabranch.papers.tables import of_published, recorded
 from anabranch.papers.verdicts import DECIDABLE_REPLICATIONS
 
 from . import story
@@ -271,3 +271,14 @@ def _by_control(
 def _present(rows: pl.DataFrame) -> list[str]:
     there = set(rows["profile"])
     return [profile for profile in PROFILES if profile in there]
+
+
+def sections(outcome: TcpWimaxOutcome) -> list[list[str]]:
+    """What the record says after the finding."""
+    before = (links, throughput, recorded_numbers)
+    after = (flows, pairs, stations, sensitivity, coherence)
+    return [
+        *(table(outcome).markdown() for table in before),
+        recorded(outcome.claims, READING_NAMES),
+        *(table(outcome).markdown() for table in after),
+    ]

@@ -7,13 +7,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from anabranch.figures.table import Cell, Table, known
-from anabranch.papers.tables import of_published
+from anabranch.papers.tables import of_published, recorded
 from anabranch.papers.verdicts import PublishedNumber
 
 from . import story
 from .figures import SETTING_NAMES
 from .outcome import Table2, VoipSctpOutcome
-from .published import CLOCK_NAMES, COLUMNS, DELAY_CENTRIC, PMR, RTO_MAX_S
+from .published import CLOCK_NAMES, CLOCKS, COLUMNS, DELAY_CENTRIC, PMR, RTO_MAX_S
 
 HEADS = [f"d-c {state}, PMR {pmr}" for state, pmr in COLUMNS]
 WIDE = 128
@@ -168,3 +168,13 @@ def sensitivity(outcome: VoipSctpOutcome) -> Table:
         " (losses on arrival unless it is the clock that changes). `prototype`: an independent"
         " prototype.",
     )
+
+
+def sections(outcome: VoipSctpOutcome) -> list[list[str]]:
+    """What the record says after the finding."""
+    return [
+        *(recorded_table2(outcome.tables[clock]).markdown() for clock in CLOCKS),
+        recorded_figures(outcome.figure_cells).markdown(),
+        recorded(outcome.claims, {clock: clock.replace("_", " ") for clock in CLOCKS}),
+        sensitivity(outcome).markdown(),
+    ]
