@@ -31,7 +31,7 @@ class Best:
 
     @property
     def open_words(self) -> str:
-        """That it is not resolved, and how many replications it would take."""
+        """Says that it is not resolved, and how many replications would resolve it."""
         return not_resolved(self.mean.n, self.resolved_by)
 
 

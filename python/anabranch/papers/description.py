@@ -67,7 +67,7 @@ class Reading(_Model):
 
 
 class Description(_Model):
-    """All of `paper.toml`."""
+    """The content of `paper.toml`."""
 
     title: str
     source: str
@@ -92,7 +92,7 @@ class Published:
     """Axis -> value; over the axes that it does not name the cells are averaged."""
     published: float
     tolerance: float
-    """As a share of the published value."""
+    """The tolerance, as a share of the published value."""
 
 
 @dataclass(frozen=True)

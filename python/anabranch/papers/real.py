@@ -51,7 +51,7 @@ class LeftOut:
     reason: str
 
     def __str__(self) -> str:
-        """As a line."""
+        """The line that lists it."""
         return f"{self.what}: {self.reason}"
 
 
@@ -129,7 +129,7 @@ class Number:
     """How the real stack's number compares with the published one."""
 
     def as_json(self) -> dict[str, Any]:
-        """As the JSON of `reproduce` has it."""
+        """The number as the JSON of `reproduce` has it."""
         return {
             "table": self.table,
             "key": self.key,
@@ -194,7 +194,7 @@ class RealStack:
     left_out: list[LeftOut]
 
     def as_json(self) -> dict[str, Any]:
-        """As the JSON of `reproduce` has it."""
+        """All of it as the JSON of `reproduce` has it."""
         return {
             "stack": self.title,
             "runs": self.total_runs,
@@ -278,5 +278,5 @@ def _interval(one: Interval) -> dict[str, float | int | None]:
 
 
 def _number(value: float) -> float | None:
-    """As in JSON, which has no NaN."""
+    """A number for JSON, with None for NaN."""
     return round(value, 4) if math.isfinite(value) else None

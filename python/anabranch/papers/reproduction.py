@@ -42,7 +42,7 @@ class Paper(Generic[AnyOutcome, Effort]):
     """What a paper's package gives to the steps that all papers have."""
 
     name: str
-    """As in `anabranch reproduce`."""
+    """What `anabranch reproduce` calls it."""
     package: str
     """The package that holds the page's template."""
     runs: str

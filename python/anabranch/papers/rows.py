@@ -53,7 +53,7 @@ class Row(_Model):
     """The difference to these cells, run by run on the same random numbers; what they do not name
     is as in `where`."""
     over: Cells | None = None
-    """The ratio of the mean to that of these cells, likewise."""
+    """The ratio of the mean to that of these cells; what they do not name is as in `where`."""
     percent: bool = False
     """A ratio as per cent above 1, another value as per cent."""
     digits: Annotated[int, Field(ge=0, le=9)] | None = None
@@ -141,7 +141,7 @@ class PackageClaim(_Model):
 
 
 class ClaimFile(_Model):
-    """All of `claims.toml`."""
+    """The content of `claims.toml`."""
 
     where: Cells = {}
     """Cells of every row, unless it names others."""

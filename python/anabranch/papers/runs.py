@@ -32,7 +32,7 @@ class Runs:
     profile: str
 
     VALUE: ClassVar[str]
-    """What is meant where no value is named."""
+    """The value that is meant where none is named."""
 
     def where(self, **factors: Any) -> Self:
         """The runs whose factors have these values (a list: any of them); all without factors."""

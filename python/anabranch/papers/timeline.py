@@ -50,7 +50,7 @@ class Moments:
     times_s: Sequence[float]
     marker: str
     height: float
-    """As a share of the axes' height."""
+    """Where they stand, as a share of the axes' height."""
     style: dict[str, Any] = field(default_factory=dict)
     """Further arguments for Matplotlib's markers."""
     legend: dict[str, Any] = field(default_factory=dict)

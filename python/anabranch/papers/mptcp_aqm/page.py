@@ -17,7 +17,6 @@ def context(outcome: MptcpAqmOutcome) -> dict[str, Any]:
         "numbers": tables.published(outcome, profiles()),
         "counts": _counts(outcome),
         "in_short": tables.in_short(outcome),
-        "attribution": outcome.attribution,
         "fits": [(story.TITLES[name], *best_fit(runs)) for name, runs in outcome.fits.items()],
         "grids": [(story.TITLES[name], tables.grid(outcome, name)) for name in outcome.grids],
         "ablations": tables.ablations(outcome.ablations),

@@ -63,7 +63,7 @@ class Recommendation:
 
     @property
     def open_words(self) -> str:
-        """That it is not resolved, and how many replications it would take."""
+        """Says that it is not resolved, and how many replications would resolve it."""
         return self.shortest.open_words
 
 

@@ -122,7 +122,7 @@ def profiles() -> tuple[Profile, ...]:
 
 
 def profile(network: str = BASE[0], receiver: str = BASE[1]) -> Profile:
-    """One of them."""
+    """The profile of a network and a receiver."""
     return next(one for one in profiles() if one.name == f"{network}-{receiver}")
 
 

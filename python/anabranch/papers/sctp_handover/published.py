@@ -24,7 +24,7 @@ class Phase:
 
     @property
     def key(self) -> str:
-        """As the terminal and the page name it."""
+        """What terminal and page call it."""
         return f"{self.from_s:g}-{self.to_s:g} s"
 
     def of(self, sender: str) -> float:

@@ -116,7 +116,7 @@ def mtus(sctp: str) -> Sets:
 def works(
     place: str, effort: RealEffort, settings: Mapping[str, Any], sets: Sets = ()
 ) -> list[Work]:
-    """Both experiments with plain SCTP, and at last path 1's death in the first one.
+    """Both experiments with plain SCTP, followed by path 1's death in the first one.
 
     Parameters
     ----------

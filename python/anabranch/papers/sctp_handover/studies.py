@@ -212,7 +212,7 @@ class Arena:
 
 
 def experiment(number: int) -> Arena:
-    """One of the paper's experiments."""
+    """The arena of one of the paper's experiments."""
     return Arena(
         f"experiment{number}",
         EXPERIMENT_NAMES[number],
@@ -293,7 +293,7 @@ def variants() -> tuple[Variant, ...]:
 
 
 def variants_of(experiment: int | None) -> list[Variant]:
-    """Those that an experiment has."""
+    """The ablations that an experiment has."""
     return [variant for variant in variants() if variant.experiment in {None, experiment}]
 
 

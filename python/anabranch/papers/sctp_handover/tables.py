@@ -126,7 +126,7 @@ def calls(outcome: SctpHandoverOutcome, *, wide: bool) -> Table:
 
 
 def columns(arena: Arena) -> list[Column]:
-    """What is shown of a policy in an arena."""
+    """The columns that a policy has in an arena."""
     quality = (
         [Column("mos", "MOS"), Column("loss_percent", "loss %", 1)]
         if arena.is_call

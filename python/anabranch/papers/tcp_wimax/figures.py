@@ -72,7 +72,7 @@ def throughput(runs: Runs, links_: dict[str, Link]) -> Figure:
 
 
 def variation(runs: Runs) -> Figure:
-    """Coefficient of variation of 1 s goodput, likewise."""
+    """The coefficient of variation of 1 s goodput, one panel for each profile."""
     return _per_control(runs, "cov", "coefficient of variation of 1 s goodput", None)
 
 
