@@ -127,6 +127,18 @@ def test_mistakes_of_new(
             'value = "godput"',
             "claim 1, part 1: value = godput: it is none of goodput; did you mean `goodput`?",
         ),
+        (
+            "paper.toml",
+            'over = { loss = "1 %" }',
+            'over = { loss = "1 %" }\nalso = { goodpt = 1 }',
+            "claim 1, part 1: also = goodpt: it is none of goodput; did you mean `goodput`?",
+        ),
+        (
+            "paper.toml",
+            'over = { loss = "1 %" }',
+            'over = { loss = "1 %" }\nwords = ["best"]',
+            "claim 1, part 1: words = best: only Python has words",
+        ),
         ("paper.toml", 'id = "2"', 'id = "1"', "two claims have the id 1"),
         ("paper.toml", "runs =", "runs", "paper.toml: "),
         (
@@ -139,7 +151,7 @@ def test_mistakes_of_new(
             "paper.toml",
             'over = { loss = "1 %" }',
             'over = { loss = "1 %" }\ntext = "{ours} of {los}"',
-            "text = '{ours} of {los}': {los} is none of {other}, {ours}, {this}",
+            "text = '{ours} of {los}': {los} is none of {n}, {other}, {ours}, {runs}",
         ),
         (
             "paper.toml",
@@ -238,6 +250,14 @@ def runs_of(**series: list[float]) -> Runs:
             {"is": "above", "minus": {"control": "reno"}, "text": "{this} not {other}: {ours}"},
             True,
             "6.00 ± 0.13 not 3.00 ± 0.00: +3.00 ± 0.13",
+        ),
+        ({"is": "about", "bound": 9, "margin": 3.5}, True, "(paper: 9)"),
+        ({"is": "about", "bound": 9, "margin": 1}, False, "(paper: 9)"),
+        ({"is": "above", "where": {}, "text": "{share}, {n} of {runs}"}, True, "450 %, 4 of 4"),
+        (
+            {"is": "above", "signed": True, "also": {"goodput": 0}, "text": "{ours}, {goodput}"},
+            True,
+            "+6.00 ± 0.13, 6 ± 0",
         ),
     ],
 )

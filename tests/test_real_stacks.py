@@ -26,6 +26,7 @@ from anabranch.papers.real import (
 from anabranch.papers.sctp_handover.real import DEATH_S, failover_times, shortened
 from anabranch.papers.tcp_wimax.real import AS_PAPER
 from anabranch.papers.tcp_wimax.samples import Runs
+from anabranch.papers.voip_sctp.real import ALIKE
 from anabranch.studies.workers import Threads
 
 
@@ -298,7 +299,7 @@ def test_calls_have_the_cells_that_a_stack_can_do(
     sctp: Literal["kernel", "usrsctp"], tmp_path: Path
 ) -> None:
     found = voip_sctp.PAPER.on_stack("smoke", 2, tmp_path, stack(sctp=sctp))
-    alike = voip_sctp.real.ALIKE[sctp]
+    alike = ALIKE[sctp]
     limits = [1, 2, 5] if sctp == "kernel" else [0, 1, 2, 5]
     assert [(one.key["RTO.Max, s"], one.key["PMR"]) for one in found.numbers] == [
         (rto_max, pmr) for rto_max in (10.0, 0.1) for pmr in limits

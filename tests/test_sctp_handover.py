@@ -15,7 +15,7 @@ from rich.console import Console
 import sctp_handover_world as world
 from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
-from anabranch.papers.sctp_handover import PAPER, claims, figures, outcome, published, studies
+from anabranch.papers.sctp_handover import PAPER, figures, outcome, published, studies
 from anabranch.papers.sctp_handover.claims import CLAIMS, PROFILE, Material
 from anabranch.papers.sctp_handover.factors import (
     AVAILABLE_MBPS,
@@ -278,7 +278,8 @@ def test_the_record_has_every_claim_and_every_policy(found: SctpHandoverOutcome)
 
 
 def test_gain_is_of_pairs(holding: Material) -> None:
-    gain = claims.gain(holding, of_experiment(1)[1])
+    runs = holding.studies["experiment1"]
+    gain = runs.where(policy="proposed").minus(runs.where(policy="plain"), "mbps_2")
     assert gain.mean == pytest.approx(2.0, rel=0.02)
     assert gain.half_width < 0.05
 

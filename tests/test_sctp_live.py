@@ -441,7 +441,7 @@ def test_what_is_no_call_is_said() -> None:
             assert not [value for value in outcome.scalars.values() if abs(value) >= 1e15]
             assert not [name for name in outcome.scalars if "[" in name]
 
-    async def said(end: sctp.Association, what: bytes, call: sctp.Talk) -> sctp.Outcome:
+    async def said(end: sctp.Association, what: bytes, call: sctp.Talk) -> sctp.CallOutcome:
         await end.send(what, stream=1)
         return await call.run()
 

@@ -20,7 +20,7 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
-from anabranch.papers.studies import Work, compute, simulated
+from anabranch.papers.studies import Work, compute, described, simulated
 from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, story, studies, traced
 from anabranch.papers.voip_sctp.outcome import FollowedAdvice, Setting, VoipSctpOutcome
 from anabranch.papers.voip_sctp.published import CLOCKS, PMR, RTO_MAX_S
@@ -153,7 +153,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def test_a_study_is_resumed_where_it_stopped(
     counted: list[tuple[int, int]], tmp_path: Path
 ) -> None:
-    work = studies.potentially_failed(EFFORTS["quick"])
+    work = described("anabranch.papers.voip_sctp")["potentially-failed"].work(EFFORTS["quick"])
     fewer = Work(work.name, work.title, work.scenario, lambda _: 2, work.columns)
     progressed: list[int] = []
     first = compute(fewer, tmp_path, simulated(1), progressed.append)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from rich.markup import escape
 
-from anabranch.compare import Outcome, compare
+from anabranch.compare import SideBySide, compare
 from anabranch.errors import AnabranchError
 from anabranch.support import terminal
 from anabranch.support.files import write_atomically
@@ -74,7 +74,7 @@ def side_by_side(wanted: Wanted) -> None:
         out.print(f"wrote {path}", markup=False)
 
 
-def _as_json(outcome: Outcome) -> dict[str, Any]:
+def _as_json(outcome: SideBySide) -> dict[str, Any]:
     sides = (("a", outcome.a), ("b", outcome.b))
     rows = outcome.rows.with_columns(pl.col(pl.Float64).fill_nan(None))
     return {

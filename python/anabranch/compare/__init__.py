@@ -5,7 +5,7 @@ each other, `page` makes a page of both. Two settings within one study are compa
 at a time, by `Study.compare` and the command `difference`.
 """
 
-from .outcome import Cell, Outcome, compare
+from .outcome import Cell, SideBySide, compare
 from .sides import Side, side
 
-__all__ = ["Cell", "Outcome", "Side", "compare", "side"]
+__all__ = ["Cell", "Side", "SideBySide", "compare", "side"]

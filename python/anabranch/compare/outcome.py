@@ -47,7 +47,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SideBySide:
     """What two sides have in common, and how that differs."""
 
     a: Side
@@ -188,7 +188,7 @@ class Outcome:
 
 def compare(
     a: str | Path, b: str | Path, *, metrics: Sequence[str] = (), level: float = 0.95
-) -> Outcome:
+) -> SideBySide:
     """Compares two studies or runs of one scenario, a minus b, scalar by scalar.
 
     Cells are matched by their values on the axes; where each side has one, these are compared
@@ -229,7 +229,7 @@ def compare(
             f"{sides[0].name} and {sides[1].name} never have a value of one scalar"
         )
     rows, interval_level = _judged(rows, level)
-    return Outcome(
+    return SideBySide(
         a=sides[0],
         b=sides[1],
         cells=cells,
@@ -339,27 +339,27 @@ def _differences(a: Side, b: Side, cell: Cell, scalars: Sequence[str]) -> pl.Dat
         # The paired runs come first, in one order.
         order = [places.pop(run) for run in pairs]
         values[i] = values[i][:, [*order, *places.values()]]
-    found = differences(values[0], values[1], len(pairs))
-    size = np.abs(found.difference)
-    certain = (size > 0) & (found.error <= _CERTAIN * size)
-    verdict = np.where(np.isnan(found.error), "single", np.where(certain, "same", "open"))
-    verdict = np.where(found.equal, "equal", verdict)
+    compared = differences(values[0], values[1], len(pairs))
+    size = np.abs(compared.difference)
+    certain = (size > 0) & (compared.error <= _CERTAIN * size)
+    verdict = np.where(np.isnan(compared.error), "single", np.where(certain, "same", "open"))
+    verdict = np.where(compared.equal, "equal", verdict)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        deviation = np.where(found.b == 0, np.nan, found.difference / np.abs(found.b))
+        deviation = np.where(compared.b == 0, np.nan, compared.difference / np.abs(compared.b))
     return pl.DataFrame(
         {
             "cell": pl.Series([cell.name] * len(scalars), dtype=pl.String),
             "scalar": pl.Series(scalars, dtype=pl.String),
-            "a": found.a,
-            "b": found.b,
-            "difference": found.difference,
-            "error": found.error,
-            "freedom": found.freedom,
+            "a": compared.a,
+            "b": compared.b,
+            "difference": compared.difference,
+            "error": compared.error,
+            "freedom": compared.freedom,
             "deviation": deviation,
-            "p": found.p,
-            "runs_a": found.n_a,
-            "runs_b": found.n_b,
-            "paired": found.paired,
+            "p": compared.p,
+            "runs_a": compared.n_a,
+            "runs_b": compared.n_b,
+            "paired": compared.paired,
             "verdict": verdict,
         }
     )

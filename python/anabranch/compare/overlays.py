@@ -18,7 +18,7 @@ from anabranch.figures.plots import (
     titled,
 )
 
-from .outcome import Outcome
+from .outcome import SideBySide
 from .sides import Settings
 
 MOST_PANELS = 12
@@ -99,7 +99,7 @@ class Overlays:
     """Which runs they show, or why there are none."""
 
 
-def overlays(outcome: Outcome) -> Overlays:
+def overlays(outcome: SideBySide) -> Overlays:
     """Lays traces of A and B over each other.
 
     They come from the first cell in which both have traces: from one replication if both have
@@ -136,7 +136,7 @@ def overlays(outcome: Outcome) -> Overlays:
 
 
 def _drawn(
-    outcome: Outcome, tables: Sequence[Mapping[str, pl.DataFrame]], settings: Settings
+    outcome: SideBySide, tables: Sequence[Mapping[str, pl.DataFrame]], settings: Settings
 ) -> dict[str, tuple[Figure, str]]:
     """A figure and a caption for each quantity that both runs have."""
     drawn = {}

@@ -11,7 +11,7 @@ from anabranch.figures.pages.tables import Page
 from anabranch.figures.table import Cell, Shade, Table
 from anabranch.support import wording
 
-from .outcome import Outcome
+from .outcome import SideBySide
 from .overlays import overlays
 
 _SHADES: dict[str, Shade] = {
@@ -32,8 +32,8 @@ _MEANING = (
 )
 
 
-def table(outcome: Outcome, rows: pl.DataFrame) -> Table:
-    """The rows of an outcome as people read them, with differences also as shares of B."""
+def table(outcome: SideBySide, rows: pl.DataFrame) -> Table:
+    """Rows of an outcome as people read them; differences as shares of B, too."""
     with_cells = any(cell.name for cell in outcome.cells)
     lines = []
     for row in rows.iter_rows(named=True):
@@ -78,7 +78,7 @@ def _shown(value: float, digits: int) -> str:
     return f"{value:.0f}" if abs(value) >= 10**digits else wording.number(value, digits)
 
 
-def write(outcome: Outcome, rows: pl.DataFrame, folder: Path) -> list[Path]:
+def write(outcome: SideBySide, rows: pl.DataFrame, folder: Path) -> list[Path]:
     """Writes a page with a table of these rows and the overlaid traces into a folder.
 
     Gives the paths of the page and of its figures.

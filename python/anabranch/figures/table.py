@@ -32,6 +32,8 @@ class Cell:
 
     text: str
     shade: Shade | None = None
+    note: str = ""
+    """What stands beside or below it, smaller or dimmer; not in a record."""
 
     @property
     def in_words(self) -> str:
@@ -52,7 +54,11 @@ class Table:
     is_merged: bool = False
     """Whether, on a page, rows with equal keys show the common key once."""
     lead: str = ""
-    """How to read the table; a record has it above the rows."""
+    """How to read it, in a record."""
+    bands: Sequence[tuple[str, int]] = ()
+    """On a page, heads above those of the numbers, each over so many of them."""
+    is_dense: bool = False
+    """On a terminal without lines between the columns: for many narrow ones."""
 
     @property
     def cells(self) -> list[list[Cell]]:
@@ -66,6 +72,8 @@ class Table:
     def rich(self) -> RichTable:
         """The table for a terminal: keys left-aligned, numbers right-aligned, shades as colours."""
         grid = titled(self.title)
+        if self.is_dense:
+            grid.box, grid.padding = None, (0, 1, 0, 0)
         for column, head in enumerate(self.heads):
             texts = [row[column].text for row in self.cells]
             widest = max(map(len, texts), default=0)
@@ -80,9 +88,7 @@ class Table:
             else:
                 grid.add_column(head, no_wrap=True)
         for row in self.cells:
-            grid.add_row(
-                *(Text(cell.text, STYLES[cell.shade] if cell.shade else "") for cell in row)
-            )
+            grid.add_row(*map(_styled, row))
         return grid
 
     def markdown(self) -> list[str]:
@@ -100,6 +106,16 @@ class Table:
     def is_shared(group: Sequence[Sequence[Cell]], column: int) -> bool:
         """Whether all rows of a group have the same text in a column."""
         return len({row[column].text for row in group}) == 1
+
+
+def _styled(cell: Cell) -> Text:
+    """A cell for a terminal."""
+    style = STYLES[cell.shade] if cell.shade else ""
+    return (
+        Text.assemble((cell.text, style), (cell.note, "dim"))
+        if cell.note
+        else Text(cell.text, style)
+    )
 
 
 def titled(title: str) -> RichTable:

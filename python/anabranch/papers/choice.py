@@ -20,7 +20,7 @@ class Best:
     candidates: list[Any]
     """Values of the column that was compared, or tuples of several columns' values."""
     mean: Interval
-    """Of the first."""
+    """The mean of the first candidate."""
     resolved_by: float
     """About how many replications would tell the first two apart; NaN where none would."""
 
@@ -31,7 +31,7 @@ class Best:
 
     @property
     def open_words(self) -> str:
-        """That it is not resolved, and how many replications it would take."""
+        """Says that it is not resolved, and how many replications would resolve it."""
         return not_resolved(self.mean.n, self.resolved_by)
 
 

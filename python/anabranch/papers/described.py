@@ -62,7 +62,7 @@ class Runs(runs.Runs):
 
 
 @dataclass(frozen=True)
-class DescribedOutcome(outcome.Outcome):
+class DescribedOutcome(outcome.PaperOutcome):
     """What a reproduction found."""
 
     description: Description

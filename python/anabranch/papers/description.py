@@ -67,7 +67,7 @@ class Reading(_Model):
 
 
 class Description(_Model):
-    """All of `paper.toml`."""
+    """The content of `paper.toml`."""
 
     title: str
     source: str
@@ -92,7 +92,7 @@ class Published:
     """Axis -> value; over the axes that it does not name the cells are averaged."""
     published: float
     tolerance: float
-    """As a share of the published value."""
+    """The tolerance, as a share of the published value."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,10 @@ def _check(description: Description, file: Traversable) -> None:
             key = f"claim {claim.id}, part {index + 1}"
             known(f"{key}: value", row.value, list(description.values))
             known(f"{key}: study", row.study, list(description.studies))
+            for value in row.also:
+                known(f"{key}: also", value, list(description.values))
+            for word in row.words:
+                raise AnabranchError(f"{file}: {key}: words = {word}: only Python has words")
 
 
 def _published(folder: Traversable, description: Description) -> list[Published]:

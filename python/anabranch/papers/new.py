@@ -11,7 +11,7 @@ from .description import FILE, PUBLISHED
 
 SCENARIO = "scenario.toml"
 OWN = Path(__file__).parent
-"""Where the package's own papers lie."""
+"""The folder of the package's own papers."""
 MODULE = '''\
 """{title}."""
 

@@ -7,7 +7,7 @@ from .verdicts import Finding, PublishedNumber
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PaperOutcome:
     """What terminal, page, record and JSON show of every paper."""
 
     mode: str

@@ -5,23 +5,21 @@
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from itertools import groupby
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from anabranch.figures import pages
-from anabranch.figures.table import known
 
-from .outcome import Outcome
+from .outcome import PaperOutcome
 from .verdicts import WORDS, by_claim
 
 
 def render(
     template: tuple[str, str],
-    outcome: Outcome,
+    outcome: PaperOutcome,
     figures: Mapping[str, str],
     context: Mapping[str, Any],
 ) -> str:
@@ -34,12 +32,10 @@ def render(
     environment = pages.environment(
         {"base.html.j2": __package__, "macros.html.j2": pages.__package__, file: package}
     )
-    environment.filters["merged"] = merged
     return environment.get_template(file).render(
         outcome=outcome,
         figure={name: Markup(text) for name, text in figures.items()},
         claims=by_claim(outcome.claims),
-        known=known,
         words=WORDS,
         **context,
     )
@@ -68,8 +64,3 @@ def watermarked(make: Callable[[], Figure]) -> Figure:
         rotation=25,
     )
     return figure
-
-
-def merged(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, list[tuple[Any, ...]]]]:
-    """Rows of a table that begin alike, one after the other, under their common first cell."""
-    return [(name, list(group)) for name, group in groupby(rows, key=lambda row: row[0])]

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,8 @@ _LETTERS: dict[Verdict, str] = {
 }
 MARK: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "black"}
 """How a published number is drawn."""
+DASHED: Any = (0, (4, 3))
+"""The line style of what is drawn for comparison."""
 _LINE = 3
 """From so many numeric places on, ours is drawn as a line, not as bars."""
 _TICKS = 8
@@ -116,7 +118,7 @@ def beside_published(points: Sequence[Point], axes_names: Sequence[str], label: 
             Patch(color=colour, label=name) for name, colour in series.items() if name
         ]
         if any(point.published is not None for point in points):
-            handles.append(Line2D([], [], linestyle="", label="paper", **MARK))
+            handles.append(paper_mark())
         plots.legend(figure, handles)
         return figure
 
@@ -210,14 +212,116 @@ def bars(intervals: Iterable[tuple[float, float]], high: float = math.inf) -> li
     return [[below for (below,), _ in cut], [above for _, (above,) in cut]]
 
 
-def over_paths(axes: Axes, rates: pl.DataFrame, colours: Sequence[str]) -> None:
-    """Throughput over each path against time, from `traces.path_rates`."""
-    for path, colour in enumerate(colours):
-        rows = rates.filter(path=path)
-        axes.plot(rows["time_s"], rows["mbps"], color=colour, linewidth=1.3)
+def stroke(label: str, colour: str | None = None, **style: Any) -> Line2D:
+    """A legend's entry for a line."""
+    return Line2D([], [], color=colour, label=label, **style)
 
 
-def whisker(axes: Axes, x: float, ours: Interval, high: float = math.inf) -> None:
+def dot(label: str, colour: str, marker: str = "o", **style: Any) -> Line2D:
+    """A legend's entry for a mark."""
+    return stroke(label, colour, linestyle="", marker=marker, **style)
+
+
+def paper_mark() -> Line2D:
+    """The legend's entry for published numbers."""
+    return Line2D([], [], linestyle="", label="paper", **MARK)
+
+
+def colour_bar(
+    figure: Figure, image: Any, axes: Any, label: str, *, share: float = 0.04, pad: float = 0.015
+) -> None:
+    """What the colours of heat maps mean, beside these axes, of whose width it takes a share."""
+    bar = figure.colorbar(image, ax=axes, label=label, fraction=share, pad=pad)
+    bar.outline.set_visible(False)
+
+
+def intervals(rows: pl.DataFrame) -> list[Interval]:
+    """The means of `stats.cells` or `Runs.by`, in the order of the rows."""
+    return [Interval(*row) for row in rows.select("mean", "half_width", "n").iter_rows()]
+
+
+def ranges(
+    axes: Axes,
+    x: Iterable[float],
+    ours: Sequence[Interval],
+    colour: str,
+    *,
+    is_cut: bool = False,
+    high: float = math.inf,
+    **style: Any,
+) -> None:
+    """A line of means with their intervals, cut to what is possible if `is_cut`.
+
+    `style` goes to Matplotlib.
+    """
+    widths = [plots.finite(one.half_width) for one in ours]
+    axes.errorbar(
+        list(x),
+        [one.mean for one in ours],
+        yerr=bars(((one.mean, one.half_width) for one in ours), high) if is_cut else widths,
+        color=colour,
+        **{"capsize": 2, **style},
+    )
+
+
+def level(axes: Axes, ours: Interval, line: float, colour: str, **style: Any) -> None:
+    """A mean with its interval on a line of its own, as `named_lines` names it."""
+    axes.errorbar(
+        ours.mean,
+        line,
+        xerr=plots.finite(ours.half_width),
+        color=colour,
+        **{"marker": "o", "markersize": 5, "capsize": 3, **style},
+    )
+
+
+def named_lines(axes: Axes, names: Sequence[str]) -> None:
+    """Names lines from the top, the first one being 0."""
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+
+
+def named_places(axes: Axes, names: Sequence[str], **style: Any) -> None:
+    """Names places from the left, the first one being 0; `style` is that of the names."""
+    axes.set_xticks(range(len(names)), names, **style)
+    axes.tick_params(axis="x", length=0)
+
+
+def bar_groups(
+    axes: Axes,
+    groups: Sequence[str],
+    colours: Sequence[str],
+    ours: Callable[[int, int], Interval],
+    *,
+    published: Callable[[int, int], Sequence[float]] = lambda _group, _bar: (),
+    is_logarithmic: bool = False,
+    high: float = math.inf,
+) -> None:
+    """Bars with intervals side by side in named groups; points on a logarithmic axis.
+
+    `ours` and `published` are given the group and the bar in it, both from 0; published numbers
+    are marks on the bar.
+    """
+    if is_logarithmic:
+        axes.set_yscale("log")
+        plots.plain_log(axes.yaxis)
+    width = 0.8 / len(colours)
+    for index, colour in enumerate(colours):
+        for group in range(len(groups)):
+            mean = ours(group, index)
+            x = group + (index - (len(colours) - 1) / 2) * width
+            if is_logarithmic:
+                axes.plot(x, mean.mean, "o", color=colour, markersize=6)
+            else:
+                axes.bar(x, mean.mean, width=0.92 * width, color=colour)
+            whisker(axes, x, mean, high)
+            for number in published(group, index):
+                axes.plot(x, number, markersize=5, linestyle="none", **MARK)
+    named_places(axes, groups)
+
+
+def whisker(axes: Axes, x: float, ours: Interval, high: float = math.inf, **style: Any) -> None:
     """The interval of one mean, cut to what is possible."""
     # On a logarithmic axis an interval that reaches 0 would have no end.
     is_log = axes.get_yscale() == "log"
@@ -227,8 +331,7 @@ def whisker(axes: Axes, x: float, ours: Interval, high: float = math.inf) -> Non
         ours.mean,
         yerr=plots.bar(ours.mean, ours.half_width, low=low, high=high),
         color="black",
-        elinewidth=1,
-        capsize=2,
+        **{"elinewidth": 1, "capsize": 2, **style},
     )
 
 

@@ -33,9 +33,9 @@ class Stack:
     """A real stack, and how runs are made on it."""
 
     name: str
-    """Of folders: `virtual`."""
+    """The name that folders of its runs end with, such as `virtual`."""
     title: str
-    """For people: `Linux 6.12.41 in virtual time`."""
+    """What people call it, such as `Linux 6.12.41 in virtual time`."""
     workers: Callable[[Scenario], Workers]
     lacks: Callable[[Scenario, int], str | None] = lambda _scenario, _cell: None
     """Why a cell cannot run on it, in a sentence; None where it can."""
@@ -51,7 +51,7 @@ class LeftOut:
     reason: str
 
     def __str__(self) -> str:
-        """As a line."""
+        """The line that lists it."""
         return f"{self.what}: {self.reason}"
 
 
@@ -62,7 +62,7 @@ class Bench:
     stack: Stack
     out: Path
     jobs: int
-    """Of the simulation."""
+    """The number of threads that simulate."""
     runs: str
     """What they are, in the plural."""
 
@@ -77,10 +77,10 @@ class Bench:
             taken, lacking = self._able(work)
             able.append(taken)
             left_out += lacking
-        found = compute_all(
+        rows = compute_all(
             able, self.out, self.jobs, f"{self.runs} on {self.stack.title}", self._place
         )
-        return found, left_out
+        return rows, left_out
 
     def traces(self, work: Work, table: str, *, is_real: bool) -> pl.LazyFrame:
         """A table of the traces that a study has kept, on the stack or simulated."""
@@ -119,17 +119,17 @@ class Number:
     published: float
     """NaN where nothing is published."""
     simulated: dict[str, Interval]
-    """By what is simulated; the last one is like the real stack."""
+    """Ours by what is simulated; the last one is like the real stack."""
     real: Interval
     deviation: Interval
     """The real stack's mean above the last simulated one, in percent, replication by replication on
     the same random numbers."""
     digits: int = 2
     verdict: Verdict | None = None
-    """Of the real stack's number beside the published one."""
+    """How the real stack's number compares with the published one."""
 
     def as_json(self) -> dict[str, Any]:
-        """As the JSON of `reproduce` has it."""
+        """The number as the JSON of `reproduce` has it."""
         return {
             "table": self.table,
             "key": self.key,
@@ -145,25 +145,28 @@ def number(
     table: str,
     key: Mapping[str, float | int | str],
     value: str,
-    simulated: Mapping[str, Runs],
-    real: Runs,
+    runs: Mapping[str, Runs],
     *,
     published: float = math.nan,
     verdict: Callable[[Interval], Verdict] | None = None,
     digits: int = 2,
 ) -> Number:
-    """A number of cells that are there as simulated and as real runs, other factors averaged."""
-    found = real.mean(value)
+    """A number of some cells, whose runs are given by where they were made: REAL, and simulated.
+
+    Other factors are averaged.
+    """
+    simulated = {name: own for name, own in runs.items() if name != REAL}
     *_, alike = simulated.values()
+    mean = runs[REAL].mean(value)
     return Number(
         table,
         dict(key),
         published,
-        {name: runs.mean(value) for name, runs in simulated.items()},
-        found,
-        deviation_percent(real, alike, value),
+        {name: own.mean(value) for name, own in simulated.items()},
+        mean,
+        deviation_percent(runs[REAL], alike, value),
         digits,
-        None if verdict is None else verdict(found),
+        None if verdict is None else verdict(mean),
     )
 
 
@@ -178,9 +181,9 @@ class RealStack:
     """What a paper's cells did on a real stack."""
 
     title: str
-    """Of the stack."""
+    """The stack's title."""
     total_runs: int
-    """On the stack."""
+    """The number of runs on the stack."""
     sentences: list[str]
     """What was found, and how the runs differ from the paper's simulated ones."""
     numbers: list[Number]
@@ -191,7 +194,7 @@ class RealStack:
     left_out: list[LeftOut]
 
     def as_json(self) -> dict[str, Any]:
-        """As the JSON of `reproduce` has it."""
+        """All of it as the JSON of `reproduce` has it."""
         return {
             "stack": self.title,
             "runs": self.total_runs,
@@ -218,7 +221,7 @@ class RealStack:
         return Table("Claims on the real stack", heads, rows, keys=2)
 
     def shown(self) -> list[RenderableType]:
-        """For a terminal."""
+        """What a terminal shows."""
         lines = [f"- {sentence}" for sentence in self.sentences]
         lines += [f"- left out: {one}" for one in self.left_out]
         shown: list[RenderableType] = [
@@ -226,7 +229,7 @@ class RealStack:
             Text("\n".join(lines)),
             *(table.rich() for table in self.tables()),
         ]
-        return [*shown, tables.claims(self.claims)] if self.claims else shown
+        return [*shown, tables.claims(self.claims).rich()] if self.claims else shown
 
     def record(self) -> list[str]:
         """The lines of its part of the golden record."""
@@ -275,5 +278,5 @@ def _interval(one: Interval) -> dict[str, float | int | None]:
 
 
 def _number(value: float) -> float | None:
-    """As in JSON, which has no NaN."""
+    """A number for JSON, with None for NaN."""
     return round(value, 4) if math.isfinite(value) else None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -23,10 +24,10 @@ from anabranch.support import cores, progress
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 from . import page, tables
-from .outcome import Outcome
+from .outcome import PaperOutcome
 from .real import Bench, RealStack, Stack
 
-Found = TypeVar("Found", bound=Outcome)
+AnyOutcome = TypeVar("AnyOutcome", bound=PaperOutcome)
 Effort = TypeVar("Effort")
 
 LONG = {
@@ -40,13 +41,13 @@ SMOKE = "Smoke run, its numbers mean nothing"
 
 
 @dataclass(frozen=True)
-class Paper(Generic[Found, Effort]):
+class Paper(Generic[AnyOutcome, Effort]):
     """What a paper's package gives to the steps that all papers have."""
 
     name: str
-    """As in `anabranch reproduce`."""
+    """What `anabranch reproduce` calls it."""
     package: str
-    """Where its page's template lies."""
+    """The package that holds the page's template."""
     runs: str
     """What its runs are, in the plural."""
     efforts: Mapping[str, Effort]
@@ -55,19 +56,19 @@ class Paper(Generic[Found, Effort]):
     `quick` (minutes), `full`, `validate` for the golden record, and `smoke`: one run of each kind,
     so that nothing is decided.
     """
-    compute: Callable[[str, Effort, Path, int], Found]
+    compute: Callable[[str, Effort, Path, int], AnyOutcome]
     """Mode, effort, folder and threads: runs what is not in the folder already."""
-    headline: Callable[[Found], str]
+    headline: Callable[[AnyOutcome], str]
     """The finding in one sentence."""
-    sentences: Callable[[Found], list[str]]
+    sentences: Callable[[AnyOutcome], list[str]]
     """The finding in some more; these and the headline lead terminal, page and record alike."""
-    tables: Callable[[Found, int], Iterable[RenderableType]]
+    tables: Callable[[AnyOutcome, int], Iterable[RenderableType]]
     """What a terminal of this width shows before the claims."""
-    figures: Callable[[Found], Mapping[str, Callable[[], Figure]]]
-    """By file name, drawn when called."""
-    context: Callable[[Found], dict[str, Any]]
+    figures: Callable[[AnyOutcome], Mapping[str, Callable[[], Figure]]]
+    """The figures by file name, each drawn when it is called."""
+    context: Callable[[AnyOutcome], dict[str, Any]]
     """What the page's template needs beside `outcome`, headline, sentences and claims."""
-    sections: Callable[[Found], Iterable[list[str]]]
+    sections: Callable[[AnyOutcome], Iterable[list[str]]]
     """The lines of each section of the golden record."""
     template: str = "page.html.j2"
     """The file of the page's template."""
@@ -155,14 +156,14 @@ class Paper(Generic[Found, Effort]):
         assert self.real is not None
         return self.real(mode, Bench(stack, out, jobs, self.runs))
 
-    def show(self, outcome: Found, console: Console, real: RealStack | None = None) -> None:
+    def show(self, outcome: AnyOutcome, console: Console, real: RealStack | None = None) -> None:
         """The finding, the paper's tables, its claims, why some are not reproduced, real stacks."""
         mark = f"{SMOKE}: " if outcome.is_smoke else ""
         console.print()
         console.print(Text(mark + self.headline(outcome), style="bold"))
         for sentence in self.sentences(outcome):
             console.print(Text(f"- {mark}{sentence}"))
-        for shown in (*self.tables(outcome, console.width), tables.claims(outcome.claims)):
+        for shown in (*self.tables(outcome, console.width), tables.claims(outcome.claims).rich()):
             console.print()
             if outcome.is_smoke:
                 console.print(Text(mark, style="bold"))
@@ -177,16 +178,9 @@ class Paper(Generic[Found, Effort]):
             console.print(shown)
 
     def page(
-        self,
-        outcome: Found,
-        drawn: Mapping[str, str],
-        real: RealStack | None = None,
-        studies: Mapping[Path, Scenario] | None = None,
+        self, outcome: AnyOutcome, drawn: Mapping[str, str], real: RealStack | None = None
     ) -> str:
-        """The page as text, with the figures of `drawing.draw`.
-
-        `studies`, by their folders, are those whose cells it opens in the lab.
-        """
+        """The page as text, with the figures of `drawing.draw`."""
         lead = {
             "headline": self.headline(outcome),
             "in_lab": cells.section(studies or {}),
@@ -199,7 +193,7 @@ class Paper(Generic[Found, Effort]):
         )
         return page.marked(text, SMOKE) if outcome.is_smoke else text
 
-    def record(self, outcome: Found) -> str:
+    def record(self, outcome: AnyOutcome) -> str:
         """The golden record of a validation, as Markdown: what the paper says beside ours.
 
         It is under version control, so that a change of results shows in a diff.
@@ -218,13 +212,32 @@ class Paper(Generic[Found, Effort]):
         return "\n".join(lines) + "\n"
 
 
-def _studies(out: Path) -> dict[Path, Scenario]:
-    """The studies in a folder of results, by their own folders.
+def packaged(
+    package: str,
+    runs: str,
+    efforts: Mapping[str, Effort],
+    compute: Callable[[str, Effort, Path, int], AnyOutcome],
+) -> Paper[AnyOutcome, Effort]:
+    """The paper of a package whose modules have the usual names.
 
-    One whose definition cannot be read back has no cells to open; the numbers do not need it.
+    These are `story` (headline, sentences), `tables` (of, sections), `figures` (of), `page`
+    (context) and `real` (real), whose functions the fields of `Paper` describe.
     """
-    studies = {}
-    for file in sorted((out / "studies").rglob("scenario.toml")):
-        with suppress(StoreError):
-            studies[file.parent] = store.read_definition(file.parent)
-    return studies
+
+    def function(module: str, name: str) -> Any:
+        return getattr(import_module(f"{package}.{module}"), name)
+
+    return Paper(
+        name=package.rpartition(".")[2].replace("_", "-"),
+        package=package,
+        runs=runs,
+        efforts=efforts,
+        compute=compute,
+        headline=function("story", "headline"),
+        sentences=function("story", "sentences"),
+        tables=function("tables", "of"),
+        figures=function("figures", "of"),
+        context=function("page", "context"),
+        sections=function("tables", "sections"),
+        real=function("real", "real"),
+    )

@@ -1,11 +1,19 @@
 """Claims as rows of a file: a value in some cells, how it compares, and what is claimed of it.
 
-A row is a part of a claim (`verdicts.py`). What it says is its `text`, in which `{ours}` is the
-interval that is judged, `{this}` and `{other}` are the means in its cells and in those that it is
-compared with, and `{AXIS}` is the value of an axis that `each` runs through.
+A row is a part of a claim (`verdicts.py`). What it says is its `text`, in which
+
+- `{ours}` is the interval that is judged, and `{share}` its mean as per cent;
+- `{this}` and `{other}` are the means in its cells and in those that it is compared with;
+- `{n}` is the number of runs that have the value, and `{runs}` the number of all runs;
+- `{AXIS}` is the value of an axis that `each` runs through;
+- `{VALUE}` is the mean of another value in the same cells, which `also` names;
+- `{WORD}` is what the paper's package says, and `words` names.
+
+The claims of a paper's package may have parts that are functions beside rows: `by` names them.
 """
 
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
@@ -16,9 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .intervals import Interval, interval
 from .runs import Runs
-from .verdicts import SHARE_TOLERANCE, Claim, Part, above, below, verdict, within
-
-Material = TypeVar("Material")
+from .verdicts import SHARE_TOLERANCE, Claim, Part, above, below, between, verdict, within
 
 Setting = bool | int | float | str
 Cells = dict[str, Setting | list[Setting]]
@@ -47,16 +53,24 @@ class Row(_Model):
     """The difference to these cells, run by run on the same random numbers; what they do not name
     is as in `where`."""
     over: Cells | None = None
-    """The ratio of the mean to that of these cells, likewise."""
+    """The ratio of the mean to that of these cells; what they do not name is as in `where`."""
     percent: bool = False
     """A ratio as per cent above 1, another value as per cent."""
     digits: Annotated[int, Field(ge=0, le=9)] | None = None
     """Digits after the point; those of the value if not given."""
+    signed: bool = False
+    """Whether the sign stands before a value above 0, too; it always does before differences."""
+    also: dict[str, Annotated[int, Field(ge=0, le=9)]] = {}
+    """Other values that the text shows, with their digits after the point."""
+    words: list[str] = []
+    """Words of the paper's package that the text shows."""
     relation: Literal["above", "below", "within", "between", "about"] = Field(alias="is")
     bound: float | tuple[float, float] = 0.0
     """Two numbers where it is `between`."""
     tolerance: Annotated[float, Field(gt=0)] = SHARE_TOLERANCE
-    """For `about`: as a share of the bound."""
+    """The distance that `about` allows, as a share of the bound."""
+    margin: Annotated[float, Field(gt=0)] | None = None
+    """The distance that `about` allows in the unit of the value, instead of the tolerance."""
 
     @model_validator(mode="after")
     def _fits(self) -> "Row":
@@ -66,7 +80,7 @@ class Row(_Model):
             raise ValueError(f"bound = {self.bound} does not go with is = {self.relation}")
         if self.relation == "about" and self.bound == 0:
             raise ValueError("bound = 0: about needs another number")
-        allowed = {"ours", "this", *self.each}
+        allowed = {"ours", "share", "this", "n", "runs", *self.each, *self.also, *self.words}
         if self.others is not None:
             allowed.add("other")
         try:
@@ -109,53 +123,90 @@ class ClaimRows(_Model):
     parts: list[Row] = []
 
 
+class Judged(_Model):
+    """A part of a claim that no row can say: a function of the paper's package judges it."""
+
+    by: str
+    """The name of the function, which may give several parts."""
+    study: str = "main"
+    """The study that it reads, whose number of replications counts for the claim."""
+
+
+class PackageClaim(_Model):
+    """What a paper says, in the `claims.toml` of its package."""
+
+    id: str
+    text: str
+    parts: Annotated[list[Row | Judged], Field(min_length=1)]
+
+
 class ClaimFile(_Model):
-    """All of `claims.toml`."""
+    """The content of `claims.toml`."""
 
     where: Cells = {}
     """Cells of every row, unless it names others."""
-    claims: Annotated[list[ClaimRows], Field(min_length=1)]
+    claims: Annotated[list[PackageClaim], Field(min_length=1)]
+
+
+class Evidence(ABC):
+    """What the claims of a paper's package are judged on, under one profile."""
+
+    @property
+    @abstractmethod
+    def studies(self) -> Mapping[str, Runs]:
+        """The runs that rows read, by the names that rows have for them."""
+
+    @abstractmethod
+    def replications(self, study: str) -> int:
+        """The fewest replications of any cell of a study that claims compare."""
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """What texts of rows say beside numbers: the names of what is best, and so on."""
+        return {}
+
+
+Material = TypeVar("Material", bound=Evidence)
 
 
 def load(
-    text: str,
-    predicates: Mapping[str, Callable[[Material], list[Part]]],
-    runs: Callable[[Material], Runs],
-    replications: Callable[[Material], int],
+    text: str, functions: Mapping[str, Callable[[Material], list[Part]]]
 ) -> list[Claim[Material]]:
-    """The claims of a file, in its order.
+    """The claims of a `claims.toml`, in its order.
 
     Parameters
     ----------
     text
-        Of `claims.toml`.
-    predicates
-        How the claims without rows are judged, by id.
-    runs
-        The runs that rows are about.
-    replications
-        The fewest behind any claim.
+        The file's content.
+    functions
+        What judges the parts that are no rows, by name.
     """
     file = ClaimFile.model_validate(tomllib.loads(text))
-    ruled = {claim.id for claim in file.claims if not claim.parts}
-    assert ruled == set(predicates), "each claim has rows or a predicate"
+    named = {part.by for claim in file.claims for part in claim.parts if isinstance(part, Judged)}
+    assert named == set(functions), "the file names each function, and no other"
 
-    def judged(rows: list[Row], material: Material) -> list[Part]:
-        return [part(row, runs(material)) for each in rows for row in each.parts()]
+    def parts(claim: PackageClaim, material: Material) -> list[Part]:
+        judged = []
+        for each in claim.parts:
+            if isinstance(each, Judged):
+                judged += functions[each.by](material)
+                continue
+            whole = each.model_copy(update={"where": {**file.where, **each.where}})
+            runs = material.studies[each.study]
+            judged += [part(row, runs, words=material.words) for row in whole.parts()]
+        return judged
 
-    def parts(claim: ClaimRows) -> Callable[[Material], list[Part]]:
-        if not claim.parts:
-            return predicates[claim.id]
-        whole = [
-            row.model_copy(update={"where": {**file.where, **row.where}}) for row in claim.parts
-        ]
-        return partial(judged, whole)
+    def replications(claim: PackageClaim, material: Material) -> int:
+        return min(material.replications(part.study) for part in claim.parts)
 
-    return [Claim(claim.id, claim.text, parts(claim), replications) for claim in file.claims]
+    return [
+        Claim(claim.id, claim.text, partial(parts, claim), partial(replications, claim))
+        for claim in file.claims
+    ]
 
 
 def ratios(first: Runs, second: Runs, value: str) -> dict[int, float]:
-    """By replication, numbers whose mean is the first's mean over the second's, and their interval.
+    """Numbers by replication whose mean is the first's mean over the second's, with its interval.
 
     It is the ratio of means, as papers have it, not the mean of ratios, in which few runs of a
     small second would count for most. Each replication's number is the ratio, linearised (the ratio
@@ -185,34 +236,51 @@ def measured(row: Row, runs: Runs) -> Interval:
     return Interval(100 * (mean.mean - shift), 100 * mean.half_width, mean.n)
 
 
-def part(row: Row, runs: Runs, *, title: str = "", unit: str = "", digits: int = 2) -> Part:
+def share_text(share: Interval) -> str:
+    """A share of the runs as per cent, without its interval."""
+    return f"{100 * share.mean:.0f} %" if share.n else "none"
+
+
+def part(
+    row: Row,
+    runs: Runs,
+    *,
+    title: str = "",
+    unit: str = "",
+    digits: int = 2,
+    words: Mapping[str, str] | None = None,
+) -> Part:
     """A row judged on the runs of its study.
 
     `title`, `unit` and `digits` are those of its value; a text that says where its numbers go needs
-    none of them.
+    none of them. `words` are those that `Row.words` may name.
     """
     ours = measured(row, runs)
     shown = digits if row.digits is None else row.digits
-    signed = row.minus is not None or (row.over is not None and row.percent)
+    signed = row.signed or row.minus is not None or (row.over is not None and row.percent)
     interval_text = ours.text(shown, signed=signed)
     text = row.text
     if "{" in text:
-        others = {} if row.others is None else {"other": row.others}
-        means = {
-            name: runs.where(**cells).mean(row.value).text(shown)
-            for name, cells in {"this": row.where, **others}.items()
+        there = runs.where(**row.where)
+        numbers = {
+            "ours": interval_text,
+            "share": share_text(ours),
+            "this": there.mean(row.value).text(shown),
+            "n": str(ours.n),
+            "runs": str(there.frame["replication"].n_unique()),
+            **{name: there.mean(name).text(places) for name, places in row.also.items()},
         }
-        text = text.format(ours=interval_text, **means)
+        if row.others is not None:
+            numbers["other"] = runs.where(**row.others).mean(row.value).text(shown)
+        text = text.format_map({**(words or {}), **numbers})
     else:
         unit = " %" if row.percent else f" {unit}" if unit and row.over is None else ""
         text = f"{text or _words(row, title or row.value)}: {interval_text}{unit} ({_claimed(row)})"
     if row.relation == "between":
-        low, high = _both(row)
-        middle = Interval(ours.mean - (low + high) / 2, ours.half_width, ours.n)
-        return Part(text, within(middle, (high - low) / 2))
+        return Part(text, between(ours, *_both(row)))
     bound = _one(row)
     if row.relation == "about":
-        tolerance = row.tolerance * abs(bound)
+        tolerance = row.margin or row.tolerance * abs(bound)
         return Part.number(text, verdict(bound, ours.mean, ours.half_width, tolerance))
     relation = {"above": above, "below": below, "within": within}[row.relation]
     return Part(text, relation(ours, bound))

@@ -32,10 +32,12 @@ class Runs:
     profile: str
 
     VALUE: ClassVar[str]
-    """What is meant where no value is named."""
+    """The value that is meant where none is named."""
 
     def where(self, **factors: Any) -> Self:
-        """The runs whose factors have these values (a list: any of them)."""
+        """The runs whose factors have these values (a list: any of them); all without factors."""
+        if not factors:
+            return self
         conditions = [
             (
                 pl.col(name).is_in(list(value))
@@ -83,7 +85,7 @@ class Runs:
         return difference(self.per_replication(value), other.per_replication(value))
 
     def by(self, names: list[str], value: str | None = None) -> pl.DataFrame:
-        """For each combination of these factors: mean, half_width, n, over replications.
+        """The mean of each combination of these factors, with half_width and n, over replications.
 
         Other factors averaged.
         """

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,10 +50,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the runs of studies are computed."""
+    """A place that computes the runs of studies."""
 
     suffix: str
-    """Of its studies' folders, which stand beside those of other places."""
+    """What the names of its studies' folders end with; they stand beside those of other places."""
     workers: Callable[[Scenario], Workers]
 
 
@@ -81,6 +82,67 @@ def with_sweep(scenario: str, sweep: str, sets: Sets = ()) -> Scenario:
     network, separator, _ = scenario.partition("\n[sweep]\n")
     assert separator, "the scenario ends with its sweep"
     return Scenario.parse(f"{network}\n{sweep}", sets)
+
+
+@dataclass(frozen=True)
+class Described:
+    """A study as a row of a package's `studies.toml`: `scenario.toml` with another sweep."""
+
+    package: str
+    name: str
+    title: str
+    sweep: str
+    """The file with the sweep."""
+    replications: str
+    """The field of the package's `Effort` that says how often each cell runs."""
+    columns: tuple[str, ...]
+    settings: Mapping[str, Any]
+    """Values by dotted path on top of the scenario."""
+
+    @property
+    def sets(self) -> Sets:
+        """The settings as the engine takes them."""
+        return as_sets(self.settings)
+
+    def work(
+        self,
+        effort: Any,
+        sets: Sets = (),
+        *,
+        name: str = "",
+        title: str = "",
+        ran: Callable[[Key], bool] = lambda _: True,
+    ) -> Work:
+        """The runs of it in a mode; `sets` go on top of its own, and `ran` says which cells run.
+
+        A study that runs in several variants has a name and a title for each.
+        """
+        wanted = getattr(effort, self.replications)
+        text, sweep = (file_text(self.package, file) for file in ("scenario.toml", self.sweep))
+        return Work(
+            name or self.name,
+            title or self.title,
+            with_sweep(text, sweep, (*self.sets, *sets)),
+            lambda key: wanted if ran(key) else 0,
+            self.columns,
+        )
+
+
+@cache
+def described(package: str) -> Mapping[str, Described]:
+    """The studies of a package's `studies.toml` by name, in its order."""
+    return {
+        row["name"]: Described(
+            package,
+            row["name"],
+            row["title"],
+            row["sweep"],
+            row["replications"],
+            tuple(row["columns"]),
+            row.get("set", {}),
+        )
+        for row in tomllib.loads(file_text(package, "studies.toml"))["study"]
+    }
 
 
 def compute_all(
@@ -146,7 +208,7 @@ def compute(work: Work, out: Path, place: Place, advance: Callable[[int], None])
 
 
 def folder_of(work: Work, out: Path, place: Place) -> Path:
-    """Where the runs of a study are that were computed there."""
+    """The folder with the runs of a study that were computed at this place."""
     return out / "studies" / f"{work.name}{place.suffix}"
 
 

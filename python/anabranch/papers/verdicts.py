@@ -76,7 +76,7 @@ class Finding:
     evidence: str
 
     def as_json(self) -> dict[str, Any]:
-        """As the JSON of `reproduce` has it."""
+        """The finding as the JSON of `reproduce` has it."""
         return {
             "id": self.id,
             "text": self.text,
@@ -177,6 +177,15 @@ def within(value: Interval, bound: float) -> bool | None:
     return False if value.low > bound or value.high < -bound else None
 
 
+def between(value: Interval, low: float, high: float) -> bool | None:
+    """Whether the whole interval lies between two bounds.
+
+    False when it lies outside, None when it straddles a bound.
+    """
+    middle = (low + high) / 2
+    return within(Interval(value.mean - middle, value.half_width, value.n), (high - low) / 2)
+
+
 @dataclass(frozen=True)
 class PublishedNumber:
     """One published number beside ours, as the JSON of `reproduce` has it."""
@@ -200,7 +209,7 @@ class PublishedNumber:
         return Cell(f"{self.measured:.{digits}f} ± {half_width}", self.verdict)
 
     def as_json(self) -> dict[str, Any]:
-        """As the JSON of `reproduce` has it."""
+        """The number as the JSON of `reproduce` has it."""
         return {
             "table": self.table,
             "key": self.key,
@@ -226,7 +235,7 @@ def verdict(published: float, measured: float, half_width: float, tolerance: flo
 
 
 def _number(value: float) -> float | None:
-    """As in JSON, which has no NaN.
+    """A number for JSON, with None for NaN.
 
     Four digits: far below every half-width, far above the last bit of a sum.
     """

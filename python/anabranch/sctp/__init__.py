@@ -32,7 +32,7 @@ from .association import (
     StreamReset,
     check_message,
 )
-from .call import Outcome, Sight, Talk, check_call
+from .call import CallOutcome, Sight, Talk, check_call
 from .endpoint import ENCAPSULATION_PORT, Endpoint, Listener, connect
 
 __all__ = [
@@ -42,11 +42,11 @@ __all__ = [
     "AddressRemoved",
     "Association",
     "AssociationClosedError",
+    "CallOutcome",
     "Endpoint",
     "Event",
     "Listener",
     "Message",
-    "Outcome",
     "Path",
     "PathChanged",
     "PrimaryChanged",

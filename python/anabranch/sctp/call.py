@@ -37,8 +37,8 @@ _MOST = 1e15
 
 
 @dataclass
-class Outcome:
-    """The result of a call."""
+class CallOutcome:
+    """What came of a call."""
 
     scalars: dict[str, float] = field(default_factory=dict)
     """`a_to_b.mos` and so on, as for a simulated call; A is the end that called."""
@@ -98,7 +98,7 @@ class Talk:
 
     async def run(
         self, watch: Callable[[Sight], None] | None = None, *, stop: asyncio.Event | None = None
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Talks until the call's duration is over, the peer ends it, or `stop` is set."""
         listening = asyncio.create_task(self._listen())
         giving_up = asyncio.create_task(self._watch_events())
@@ -171,8 +171,8 @@ class Talk:
         rated = call.ratings()[:-1][-_RATED_SECONDS:]
         return Sight(passed, sum(rated) / len(rated) if rated else math.nan, call.heard())
 
-    async def _compare(self) -> Outcome:
-        """Waits for the last frames, and for the peer's report."""
+    async def _compare(self) -> CallOutcome:
+        """Waits for the last frames, and for what the peer has heard."""
         await asyncio.sleep(1.0)
         heard = self._ready().heard()
         try:
@@ -187,7 +187,7 @@ class Talk:
         ours, theirs = ("b_to_a", "a_to_b") if self._calls else ("a_to_b", "b_to_a")
         scalars = {f"{ours}.{name}": value for name, value in heard.items()}
         scalars |= {f"{theirs}.{name}": value for name, value in (self._peer_heard or {}).items()}
-        return Outcome(dict(sorted(scalars.items())), self._clocks.round_trip * 1e3)
+        return CallOutcome(dict(sorted(scalars.items())), self._clocks.round_trip * 1e3)
 
     async def _listen(self) -> None:
         try:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from anabranch import _engine
 from anabranch._engine import Scenario
-from anabranch.papers.reproduction import Paper
+from anabranch.papers.reproduction import packaged
 from anabranch.papers.studies import compute_all, find_cell
 
-from . import document, figures, outcome, page, real, story, studies, tables, traced
+from . import outcome, studies, traced
 from .claims import CLAIMS, Material
 from .factors import DELAYS, LIA, PAPERS_QUEUES
 from .outcome import MptcpAqmOutcome, Speed
@@ -93,17 +93,4 @@ def speed(scenario: Scenario) -> Speed:
     return Speed(1e3 * elapsed / len(runs), packets / elapsed)
 
 
-PAPER = Paper(
-    name="mptcp-aqm",
-    package=__package__,
-    runs="transfers of 4 MB",
-    efforts=EFFORTS,
-    compute=compute,
-    headline=story.headline,
-    sentences=story.sentences,
-    tables=tables.of,
-    figures=figures.of,
-    context=page.context,
-    sections=document.sections,
-    real=real.real,
-)
+PAPER = packaged(__package__, "transfers of 4 MB", EFFORTS, compute)

@@ -1,27 +1,21 @@
-"""The paper's claims: rows of `claims.toml`, and predicates for those that no row can say.
+"""The paper's claims: rows of `claims.toml`, and functions for what no row can say.
 
-What is compared is compared within each replication. Numbers like "about" are constants here,
-chosen before any run; that claim 9's 40 % is judged by `ABOUT` as well was settled after one.
+What is compared is compared within each replication.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 
 from anabranch.papers import rows
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import Claim, Part, above, within
+from anabranch.papers.studies import file_text
+from anabranch.papers.verdicts import Claim, Part, above, between
 
-from .factors import DELAYS, LIA, QUEUE_NAMES
-from .published import round_trip_times
+from .factors import DELAYS, LIA, PAPERS_QUEUES
 from .samples import Runs
 
 ABOUT = 0.5
 """A difference in per cent is about what the paper gives within this share of it."""
-A_LITTLE_OVER = 0.1
-"""So much more is a little over, and slightly better."""
-ABOUT_CWND_PACKETS = 1.0
-"""A window of 4 to 6 packets is about 5."""
 
 SHORT = {
     "1": "DropTail's RTT 9 x CoDel's",
@@ -48,7 +42,7 @@ SHORT = {
 
 
 @dataclass(frozen=True)
-class Material:
+class Material(rows.Evidence):
     """What the claims are judged on: the grid under one profile."""
 
     runs: Runs
@@ -58,17 +52,22 @@ class Material:
         runs = self.runs.where(queue=queue, coupling=coupling)
         return runs if delay_ms is None else runs.where(delay_ms=delay_ms)
 
-    def replications(self) -> int:
+    @property
+    def studies(self) -> Mapping[str, Runs]:
+        """There is one study, the grid."""
+        return {"main": self.runs}
+
+    def replications(self, study: str) -> int:  # noqa: ARG002 - there is one study
         """The fewest of any cell of the paper."""
         return min(
             len(self.cell(queue, delay).per_replication())
-            for queue in ("drop_tail", "codel", "fq_codel", "lifo_codel")
+            for queue in PAPERS_QUEUES
             for delay in DELAYS
         )
 
 
 def ratio(first: Runs, second: Runs, value: str) -> Interval:
-    """Its interval."""
+    """The ratio of two means, with its interval."""
     return interval(rows.ratios(first, second, value).values())
 
 
@@ -78,43 +77,8 @@ def percent_off(first: Runs, second: Runs, value: str) -> Interval:
     return Interval(100 * (off.mean - 1), 100 * off.half_width, off.n)
 
 
-def windows_of_five(material: Material) -> list[Part]:
-    """Claim 5."""
-    return [
-        Part(
-            f"{window.text(1)} packets with {QUEUE_NAMES[queue]} (over time; mean over changes of"
-            f" the window: {material.cell(queue).mean('changed_cwnd_packets').text(1)})",
-            _near(window, 5.0, ABOUT_CWND_PACKETS),
-        )
-        for queue in ("codel", "lifo_codel")
-        for window in [material.cell(queue).mean("cwnd_packets")]
-    ]
-
-
-def round_trips(queue: str) -> Callable[[Material], list[Part]]:
-    """Claims 6 and 7."""
-
-    def parts(material: Material) -> list[Part]:
-        each = []
-        for number in round_trip_times():
-            if number.queue != queue:
-                continue
-            ours = material.cell(queue, number.delay_ms).mean(number.quantity)
-            path = number.quantity.split("_")[1]
-            each.append(
-                Part.number(
-                    f"at {number.delay_ms} ms over {path.upper()} {ours.text(0)} ms (paper:"
-                    f" {number.value:g})",
-                    number.judge(ours),
-                )
-            )
-        return each
-
-    return parts
-
-
 def couplings_alike(material: Material) -> list[Part]:
-    """Claim 8."""
+    """Claim 8: the largest difference of any queue and delay."""
     parts = []
     for coupling, name, paper in (
         ("rtt_compensator", "RTT_Compensator", 5.0),
@@ -132,36 +96,27 @@ def couplings_alike(material: Material) -> list[Part]:
             Part(
                 f"{name}'s goodput with DropTail and CoDel differs by up to"
                 f" {largest.text(1, signed=True)} %",
-                _near(_absolute(largest), paper, ABOUT * paper),
+                _about(Interval(abs(largest.mean), largest.half_width, largest.n), paper),
             )
         )
     return parts
 
 
-def lifo_gains(material: Material) -> list[Part]:
-    """Claim 9."""
-    gains = {
-        delay: rows.ratios(
+def gain_falls_with_the_delay(material: Material) -> list[Part]:
+    """Claim 9: the difference of two ratios."""
+    gains = [
+        rows.ratios(
             material.cell("lifo_codel", delay), material.cell("codel", delay), "goodput_share"
         )
         for delay in DELAYS
-    }
-    first, middle, last = (interval(gains[delay].values()) for delay in DELAYS)
-    return [
-        Part(
-            f"{first.text()} times CoDel's goodput at 1 ms",
-            _near(first, 1.4, ABOUT * 0.4),
-        ),
-        Part(
-            f"{middle.text()} times at 10 ms, {last.text()} at 100 ms",
-            above(difference(gains[DELAYS[0]], gains[DELAYS[-1]])),
-        ),
-        Part(f"{last.text()} at 100 ms is slightly better", _between(last, 1.0, 1 + A_LITTLE_OVER)),
     ]
+    _, middle, last = (interval(gain.values()) for gain in gains)
+    text = f"{middle.text()} times at 10 ms, {last.text()} at 100 ms"
+    return [Part(text, above(difference(gains[0], gains[-1])))]
 
 
 def uncoupled_waits(material: Material) -> list[Part]:
-    """Claim 13."""
+    """Claim 13: the largest difference of any delay."""
     parts = []
     for value, name in (("queue_packets", "queue"), ("sojourn_ms", "sojourn")):
         waits = {
@@ -176,38 +131,21 @@ def uncoupled_waits(material: Material) -> list[Part]:
         parts.append(
             Part(
                 f"mean {name} up to {largest.text(0, signed=True)} % (at {delay} ms)",
-                _near(largest, 50.0, ABOUT * 50.0),
+                _about(largest, 50.0),
             )
         )
     return parts
 
 
 CLAIMS: list[Claim[Material]] = rows.load(
-    files(__package__).joinpath("claims.toml").read_text(encoding="utf-8"),
+    file_text(__package__, "claims.toml"),
     {
-        "5": windows_of_five,
-        "6": round_trips("codel"),
-        "7": round_trips("drop_tail"),
-        "8": couplings_alike,
-        "9": lifo_gains,
-        "13": uncoupled_waits,
+        "couplings_alike": couplings_alike,
+        "gain_falls_with_the_delay": gain_falls_with_the_delay,
+        "uncoupled_waits": uncoupled_waits,
     },
-    lambda material: material.runs,
-    Material.replications,
 )
 
 
-def _near(value: Interval, target: float, tolerance: float) -> bool | None:
-    return _between(value, target - tolerance, target + tolerance)
-
-
-def _between(value: Interval, low: float, high: float) -> bool | None:
-    return within(_shift(value, -(low + high) / 2), (high - low) / 2)
-
-
-def _shift(value: Interval, by: float) -> Interval:
-    return Interval(value.mean + by, value.half_width, value.n)
-
-
-def _absolute(value: Interval) -> Interval:
-    return Interval(abs(value.mean), value.half_width, value.n)
+def _about(value: Interval, paper: float) -> bool | None:
+    return between(value, (1 - ABOUT) * paper, (1 + ABOUT) * paper)

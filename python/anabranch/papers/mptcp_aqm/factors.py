@@ -1,7 +1,7 @@
 """What is compared, and how figures and tables name it."""
 
 QUEUES = ("drop_tail", "codel", "fq_codel", "lifo_codel", "fq_lifo_codel", "codel_literal")
-"""Of the grid; the first four are the paper's."""
+"""The queues of the grid; the first four are the paper's."""
 PAPERS_QUEUES = QUEUES[:4]
 QUEUE_NAMES = {
     "drop_tail": "DropTail",
@@ -28,5 +28,5 @@ PATHS = ("a", "b")
 PATH_NAMES = {"a": "A (LTE)", "b": "B (Wi-Fi)"}
 
 UDP_SHARE = 0.25
-"""Of C."""
+"""UDP's part of C's rate."""
 BUFFER_PACKETS = 50

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -16,8 +17,18 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import NullFormatter
 
 from anabranch.figures import plots
-from anabranch.papers import choice
-from anabranch.papers.plots import MARK, bars, over_paths, verdict_matrix, whisker
+from anabranch.papers import choice, timeline
+from anabranch.papers.plots import (
+    DASHED,
+    bar_groups,
+    dot,
+    named_lines,
+    paper_mark,
+    ranges,
+    stroke,
+    verdict_matrix,
+)
+from anabranch.papers.timeline import Course
 from anabranch.papers.verdicts import by_claim
 
 from .claims import SHORT
@@ -61,7 +72,6 @@ PATH_COLOURS = dict(zip(PATHS, (plots.COLOURS[0], plots.COLOURS[2]), strict=True
 DELAY_COLOURS = dict(
     zip(DELAYS, (plots.COLOURS[4], plots.COLOURS[0], plots.COLOURS[1]), strict=True)
 )
-DASHED: Any = (0, (4, 3))
 
 METRICS = {
     "goodput": ("goodput_share", "goodput / C"),
@@ -165,24 +175,21 @@ def _marks(
     axes: Axes, runs: Runs, value: str, published: Sequence[Number], *, is_logarithmic: bool
 ) -> None:
     """Bars by queue at each delay, or points where the axis is logarithmic."""
-    if is_logarithmic:
-        axes.set_yscale("log")
-        plots.plain_log(axes.yaxis)
-    width = 0.8 / len(PAPERS_QUEUES)
-    for index, queue in enumerate(PAPERS_QUEUES):
-        for position, delay in enumerate(DELAYS):
-            mean = runs.where(queue=queue, coupling=LIA, delay_ms=delay).mean(value)
-            x = position + (index - (len(PAPERS_QUEUES) - 1) / 2) * width
-            if is_logarithmic:
-                axes.plot(x, mean.mean, "o", color=QUEUE_COLOURS[queue], markersize=6)
-            else:
-                axes.bar(x, mean.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
-            whisker(axes, x, mean)
-            for number in published:
-                if number.queue == queue and number.delay_ms in {0, delay}:
-                    axes.plot(x, number.value, markersize=5, linestyle="none", **MARK)
-    axes.set_xticks(range(len(DELAYS)), [str(delay) for delay in DELAYS])
-    axes.tick_params(axis="x", length=0)
+    lia = runs.where(coupling=LIA)
+    bar_groups(
+        axes,
+        [str(delay) for delay in DELAYS],
+        [QUEUE_COLOURS[queue] for queue in PAPERS_QUEUES],
+        lambda delay, queue: lia.where(queue=PAPERS_QUEUES[queue], delay_ms=DELAYS[delay]).mean(
+            value
+        ),
+        published=lambda delay, queue: [
+            number.value
+            for number in published
+            if number.queue == PAPERS_QUEUES[queue] and number.delay_ms in {0, DELAYS[delay]}
+        ],
+        is_logarithmic=is_logarithmic,
+    )
 
 
 def _numbers(value: str) -> list[Number]:
@@ -194,7 +201,7 @@ def _queue_legend(figure: Figure, *, paper: bool) -> None:
         Patch(color=QUEUE_COLOURS[queue], label=QUEUE_NAMES[queue]) for queue in PAPERS_QUEUES
     ]
     if paper:
-        handles.append(Line2D([], [], linestyle="", label="paper", **MARK))
+        handles.append(paper_mark())
     plots.legend(figure, handles)
 
 
@@ -229,13 +236,7 @@ def couplings(runs: Runs) -> Figure:
         for axes in panels[-1]:
             axes.set_xlabel("delay of A (ms)")
         handles = [
-            Line2D(
-                [],
-                [],
-                color=plots.COLOURS[index],
-                marker="osD"[index],
-                label=COUPLING_NAMES[coupling],
-            )
+            stroke(COUPLING_NAMES[coupling], plots.COLOURS[index], marker="osD"[index])
             for index, coupling in enumerate(COUPLINGS)
         ]
         plots.legend(figure, handles)
@@ -253,16 +254,17 @@ def _line(
     shift: float = 0.0,
 ) -> None:
     means = [runs.where(delay_ms=delay).mean(value) for delay in at]
-    axes.errorbar(
-        [place + shift for place in range(len(at))],
-        [one.mean for one in means],
-        yerr=bars((one.mean, one.half_width) for one in means),
-        color=colour,
+    places = [place + shift for place in range(len(at))]
+    ranges(
+        axes,
+        places,
+        means,
+        colour,
+        is_cut=True,
         marker=marker,
         markersize=3.5,
         linewidth=1.3,
         elinewidth=1,
-        capsize=2,
     )
     axes.set_xticks(range(len(at)), [str(delay) for delay in at])
 
@@ -277,18 +279,10 @@ def fit(outcome: MptcpAqmOutcome) -> Figure:
         for index, (name, runs) in enumerate(outcome.fits.items()):
             rates = runs.frame["rate_mbps"].unique().sort().to_list()
             misfits = [misfit_percent(runs, rate) for rate in rates]
-            left.errorbar(
-                rates,
-                [one.mean for one in misfits],
-                yerr=bars((one.mean, one.half_width) for one in misfits),
-                color=plots.COLOURS[index],
-                # Those of one network are nearly equal: the second is dashed.
-                marker="os"[index % 2],
-                linestyle=("-", DASHED)[index % 2],
-                markersize=3.5,
-                capsize=2,
-                elinewidth=1,
-            )
+            # Those of one network are nearly equal: the second is dashed.
+            marker, linestyle = "os"[index % 2], ("-", DASHED)[index % 2]
+            style: dict[str, Any] = {"marker": marker, "linestyle": linestyle, "markersize": 3.5}
+            ranges(left, rates, misfits, plots.COLOURS[index], is_cut=True, elinewidth=1, **style)
             left_ends.append((misfits[-1].mean, titles[name], plots.COLOURS[index]))
         left.set_ylim(bottom=0)
         left.set_xlabel("rate of C (Mbit/s)")
@@ -335,36 +329,37 @@ def time(traced: dict[str, Traced]) -> Figure:
     with plots.style():
         figure = plots.blank(10, 6)
         panels = figure.subplots(3, len(TRACED_QUEUES), sharey="row", squeeze=False)
-        for column, queue in enumerate(TRACED_QUEUES):
-            run = traced[queue]
-            for number, path in enumerate(PATHS):
-                rows = run.paths.filter(path=number)
-                for line, (name, scale) in enumerate((("cwnd_bytes", 1e-3), ("srtt_ms", 1.0))):
-                    shown = plots.thinned(rows, name, end_s)
-                    panels[line][column].step(
-                        shown["time_s"],
-                        shown[name] * scale,
-                        where="post",
-                        color=PATH_COLOURS[path],
-                        linewidth=1,
-                    )
-            waiting = plots.thinned(run.waiting, "waiting_packets", end_s)
-            panels[2][column].step(
-                waiting["time_s"],
-                waiting["waiting_packets"],
-                where="post",
-                color=QUEUE_COLOURS[queue],
-                linewidth=0.8,
-            )
-            panels[0][column].set_title(QUEUE_NAMES[queue])
-            panels[2][column].set_xlabel("time (s)")
-            for line in panels:
-                line[column].set_xlim(0, end_s)
+        for column, queue in zip(panels.T, TRACED_QUEUES, strict=True):
+            for axes, courses in zip(column, _courses(traced[queue], queue, end_s), strict=True):
+                timeline.draw(axes, courses)
+                axes.set_xlim(0, end_s)
+            column[0].set_title(QUEUE_NAMES[queue])
+            column[-1].set_xlabel("time (s)")
         for line, label in zip(panels, ("cwnd (kB)", "SRTT (ms)", "queue (packets)"), strict=True):
             line[0].set_ylabel(label)
             line[0].set_ylim(bottom=0)
         plots.legend(figure, _path_handles())
         return figure
+
+
+def _courses(run: Traced, queue: str, end_s: float) -> list[list[Course]]:
+    """The windows of both paths, their round-trip times, and the queue."""
+
+    def course(rows: pl.DataFrame, name: str, scale: float, colour: str, width: float) -> Course:
+        shown = plots.thinned(rows, name, end_s)
+        style = {"linewidth": width}
+        return Course(
+            "", colour, shown["time_s"], shown[name] * scale, is_stepped=True, style=style
+        )
+
+    of_paths = [
+        [
+            course(run.paths.filter(path=number), name, scale, PATH_COLOURS[path], 1)
+            for number, path in enumerate(PATHS)
+        ]
+        for name, scale in (("cwnd_bytes", 1e-3), ("srtt_ms", 1.0))
+    ]
+    return [*of_paths, [course(run.waiting, "waiting_packets", 1, QUEUE_COLOURS[queue], 0.8)]]
 
 
 def delays(traced: dict[str, Traced]) -> Figure:
@@ -389,9 +384,7 @@ def delays(traced: dict[str, Traced]) -> Figure:
             axes.set_title(f"path {PATH_NAMES[path]}")
             axes.grid(visible=True, axis="both")
         panels[0].set_ylabel("share of packets that took longer")
-        handles = [
-            Line2D([], [], color=QUEUE_COLOURS[queue], label=QUEUE_NAMES[queue]) for queue in traced
-        ]
+        handles = [stroke(QUEUE_NAMES[queue], QUEUE_COLOURS[queue]) for queue in traced]
         plots.legend(figure, handles)
         return figure
 
@@ -434,10 +427,7 @@ def starvation(runs: Runs) -> Figure:
         handles: list[Any] = [
             Patch(color=QUEUE_COLOURS[queue], label=QUEUE_NAMES[queue]) for queue in kinds
         ]
-        handles += [
-            Line2D([], [], color="black", marker=marker, linestyle="", label=words[value])
-            for value, marker in marks.items()
-        ]
+        handles += [dot(words[value], "black", marker) for value, marker in marks.items()]
         plots.legend(figure, handles)
         return figure
 
@@ -476,12 +466,8 @@ def ablations(runs: Runs) -> Figure:
             axes.grid(visible=True, axis="both")
             axes.set_xlabel(label)
             axes.tick_params(axis="y", length=0)
-        panels[0].set_yticks(range(len(changes())), [change.title for change in changes()])
-        panels[0].invert_yaxis()
-        handles = [
-            Line2D([], [], color=colour, marker="o", linestyle="", label=f"A: {delay} ms")
-            for delay, colour in DELAY_COLOURS.items()
-        ]
+        named_lines(panels[0], [change.title for change in changes()])
+        handles = [dot(f"A: {delay} ms", colour) for delay, colour in DELAY_COLOURS.items()]
         plots.legend(figure, handles)
         return figure
 
@@ -527,10 +513,7 @@ def theta(runs: Runs) -> Figure:
         bound.set_xticks(list(steps))
         bound.set_xlabel("k: growths in a row")
         bound.set_title("never dropped: delay from k k!\ntimes the first delay on")
-        handles = [
-            Line2D([], [], color=QUEUE_COLOURS[queue], marker="o", label=name)
-            for queue, name in kinds.items()
-        ]
+        handles = [stroke(name, QUEUE_COLOURS[queue], marker="o") for queue, name in kinds.items()]
         plots.legend(figure, handles)
         return figure
 
@@ -579,17 +562,17 @@ def mobility(runs: Runs) -> Figure:
     with plots.style():
         figure = plots.blank(10, 3.4)
         panels = figure.subplots(1, len(there), sharey=True)
-        width = 0.8 / len(kinds)
         for axes, transport in zip(panels, there, strict=True):
-            for index, queue in enumerate(kinds):
-                for position, event in enumerate(events()):
-                    mean = runs.where(transport=transport, queue=queue, event=event.name).mean()
-                    x = position + (index - (len(kinds) - 1) / 2) * width
-                    axes.bar(x, mean.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
-                    whisker(axes, x, mean, high=1.0)
-            names_of_events = [textwrap.fill(event.title, 11) for event in events()]
-            axes.set_xticks(range(len(events())), names_of_events)
-            axes.tick_params(axis="x", length=0)
+            own = runs.where(transport=transport)
+            bar_groups(
+                axes,
+                [textwrap.fill(event.title, 11) for event in events()],
+                [QUEUE_COLOURS[queue] for queue in kinds],
+                lambda event, queue, own=own: own.where(  # type: ignore[misc]
+                    queue=kinds[queue], event=events()[event].name
+                ).mean(),
+                high=1.0,
+            )
             axes.set_title(names[transport])
         panels[0].set_ylabel("goodput / C")
         panels[0].set_ylim(0, 1)
@@ -600,32 +583,37 @@ def mobility(runs: Runs) -> Figure:
 def handover(runs: dict[tuple[str, str], Traced]) -> Figure:
     """Data that arrives over each path when the Wi-Fi goes."""
     names = {one.name: one.title for one in transports()}
-    with plots.style():
-        figure = plots.blank(10, 1.9 * len(runs))
-        panels = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)
-        for (axes,), ((transport, queue), run) in zip(panels, runs.items(), strict=True):
-            over_paths(axes, run.rates, [PATH_COLOURS[path] for path in PATHS])
-            axes.plot(
-                run.goodput["time_s"],
-                run.goodput["mbps"],
-                color="black",
-                linewidth=0.9,
-                linestyle=DASHED,
-            )
-            axes.axvline(15, color=plots.QUIET, linestyle=DASHED, linewidth=1)
-            axes.set_ylabel("Mbit/s")
-            axes.set_title(f"{names[transport]}, {QUEUE_NAMES[queue]}")
-        panels[-1][0].set_xlabel("time (s); dashed across: the Wi-Fi goes")
-        panels[-1][0].set_ylim(bottom=0)
-        panels[-1][0].set_xlim(0, max(run.ended_s for run in runs.values()))
-        application = Line2D(
-            [], [], color="black", linestyle=DASHED, label="read by the application"
+    labels = [f"path {PATH_NAMES[path]}" for path in PATHS]
+    read: dict[str, Any] = {"linewidth": 0.9, "linestyle": DASHED}
+
+    def goes(axes: Axes) -> None:
+        axes.axvline(15, color=plots.QUIET, linestyle=DASHED, linewidth=1)
+
+    panels = [
+        timeline.Panel(
+            [
+                *timeline.over_paths(run.rates, list(PATH_COLOURS.values()), labels),
+                Course(
+                    "read by the application",
+                    "black",
+                    run.goodput["time_s"],
+                    run.goodput["mbps"],
+                    style=read,
+                ),
+            ],
+            f"{names[transport]}, {QUEUE_NAMES[queue]}",
+            goes,
         )
-        plots.legend(figure, [*_path_handles(), application])
-        return figure
+        for (transport, queue), run in runs.items()
+    ]
+    return timeline.stacked(
+        panels,
+        1.9 * len(runs),
+        "Mbit/s",
+        max(run.ended_s for run in runs.values()),
+        time_label="time (s); dashed across: the Wi-Fi goes",
+    )
 
 
 def _path_handles() -> list[Line2D]:
-    return [
-        Line2D([], [], color=PATH_COLOURS[path], label=f"path {PATH_NAMES[path]}") for path in PATHS
-    ]
+    return [stroke(f"path {PATH_NAMES[path]}", PATH_COLOURS[path]) for path in PATHS]

@@ -20,27 +20,27 @@ LITERAL = "codel_literal"
 
 
 @dataclass(frozen=True)
-class MptcpAqmOutcome(outcome.Outcome):
+class MptcpAqmOutcome(outcome.PaperOutcome):
     """Everything that tables, figures, page and JSON show."""
 
     grids: dict[str, Runs]
-    """By profile."""
+    """The grid under each profile."""
     attribution: dict[str, list[Finding]]
     """Every claim with one thing of the base changed, by what was changed."""
     fits: dict[str, Runs]
-    """By profile: factors `rate_mbps` and `point`."""
+    """The runs that vary C's rate, by profile, with the factors `rate_mbps` and `point`."""
     ablations: Runs
-    """Factors `change` and `delay_ms`."""
+    """Queues with one thing changed: factors `change` and `delay_ms`."""
     theta: Runs
-    """Factors `queue` and `delay_ms`."""
+    """Longer delays on A: factors `queue` and `delay_ms`."""
     beyond: Runs
-    """Factors `transport`, `queue` and `delay_ms`."""
+    """What lies beyond the paper: factors `transport`, `queue` and `delay_ms`."""
     mobility: Runs
-    """Factors `transport`, `queue` and `event`."""
+    """Losses and a Wi-Fi that goes: factors `transport`, `queue` and `event`."""
     traced: dict[str, Traced]
-    """By queue, the first run of the base at 100 ms."""
+    """The first run of the base at 100 ms, by queue."""
     handovers: dict[tuple[str, str], Traced]
-    """By transport and queue, the first run in which the Wi-Fi goes."""
+    """The first run in which the Wi-Fi goes, by transport and queue."""
     speed: "Speed"
 
     @property
@@ -55,7 +55,7 @@ class Speed:
 
     ms_per_transfer: float
     packets_per_s: float
-    """That come to C, both directions and UDP."""
+    """Packets that come to C in both directions, those of UDP included."""
 
 
 def cells(grids: Mapping[str, Runs]) -> list[PublishedNumber]:

@@ -2,11 +2,8 @@
 
 from typing import Any
 
-from anabranch.papers.verdicts import by_claim
-
 from . import story, tables
-from .claims import SHORT
-from .outcome import MptcpAqmOutcome, best_fit, overall
+from .outcome import MptcpAqmOutcome, best_fit
 from .studies import attributions, networks, profiles, receivers
 
 
@@ -19,19 +16,13 @@ def context(outcome: MptcpAqmOutcome) -> dict[str, Any]:
         "attributions": attributions(),
         "numbers": tables.published(outcome, profiles()),
         "counts": _counts(outcome),
-        "short": SHORT,
-        "overall": {
-            number: overall(list(findings.values()), story.TITLES)
-            for number, findings in by_claim(outcome.claims).items()
-        },
-        "attribution": outcome.attribution,
+        "in_short": tables.in_short(outcome),
         "fits": [(story.TITLES[name], *best_fit(runs)) for name, runs in outcome.fits.items()],
         "grids": [(story.TITLES[name], tables.grid(outcome, name)) for name in outcome.grids],
         "ablations": tables.ablations(outcome.ablations),
         "beyond": tables.beyond(outcome.beyond),
         "mobility": tables.mobility(outcome.mobility),
-        "choices": story.choices(outcome),
-        "recommended": [one.name for one in story.recommended(outcome).candidates],
+        "choices": tables.choices(outcome),
         "recommendation": story.recommendation(outcome),
         "speed": story.speed(outcome),
     }

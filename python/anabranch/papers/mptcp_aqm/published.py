@@ -41,7 +41,7 @@ class Number:
         return "reproduced" if holds == (self.bound == "above") else "not_reproduced"
 
     def text(self) -> str:
-        """As a table shows it."""
+        """The number with its bound, as a table shows it."""
         return f"{WORDS[self.bound]}{self.value:g}"
 
 

@@ -28,7 +28,7 @@ from .studies import (
     rate_mbps,
     scenario,
 )
-from .tables import VALUES, number_title
+from .tables import BY_VALUE, number_title
 
 AXES = ["queue", "delay_ms"]
 MTU = "1472 B"
@@ -66,11 +66,11 @@ class RealEffort:
     cells: int
     """Replications of each queue and delay."""
     bytes: str
-    """Of a transfer."""
+    """The size of a transfer."""
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
-"""By mode."""
+"""The effort of each mode."""
 
 
 def linux() -> Settings:
@@ -121,7 +121,7 @@ def real(mode: str, bench: Bench) -> RealStack:
     wanted = works(EFFORTS[mode])
     own, left_out = bench.real([wanted[REAL]])
     rows = bench.simulated([wanted[MODEL], wanted[ALIKE]])
-    found = {
+    by_place = {
         MODEL: _runs(rows["real-model"], MODEL),
         ALIKE: _runs(_traced(bench, wanted[ALIKE], rows["real-linux-6"]), ALIKE),
         REAL: _runs(_traced(bench, wanted[REAL], own["real"], is_real=True), REAL),
@@ -135,10 +135,10 @@ def real(mode: str, bench: Bench) -> RealStack:
             " datagrams are those of the simulated run of the same replication.",
             "Windows and round-trip times of Linux, real and simulated, are means over time of"
             " cwnd and of the smoothed round-trip time.",
-            *_one_path(found),
+            *_one_path(by_place),
         ],
-        numbers=[*_published(found), *_values(found)],
-        claims=[] if left_out else _claims(found),
+        numbers=[*_published(by_place), *_values(by_place)],
+        claims=[] if left_out else _claims(by_place),
         profiles=PROFILES,
         left_out=[
             *left_out,
@@ -148,15 +148,15 @@ def real(mode: str, bench: Bench) -> RealStack:
     )
 
 
-def _one_path(found: Mapping[str, Runs]) -> list[str]:
-    """In which queues runs never sent on path B, so that they count for none of its values."""
+def _one_path(by_place: Mapping[str, Runs]) -> list[str]:
+    """Says in which queues runs never sent on path B; they count for none of its values."""
     said = []
     for kind in PAPERS_QUEUES:
         alone = {
             name: int(runs.where(queue=kind).frame["rtt_b_ms"].is_nan().sum())
-            for name, runs in found.items()
+            for name, runs in by_place.items()
         }
-        total = found[REAL].where(queue=kind).frame.height
+        total = by_place[REAL].where(queue=kind).frame.height
         if alone[REAL]:
             said.append(
                 f"With {QUEUE_NAMES[kind]} {alone[REAL]} of {total} of the real stack's runs and"
@@ -166,7 +166,7 @@ def _one_path(found: Mapping[str, Runs]) -> list[str]:
 
 
 def _runs(rows: pl.DataFrame, name: str) -> Runs:
-    """In LIA's place, which the claims are about."""
+    """Runs in the place of LIA's, which the claims are about."""
     settings = profile().settings
     missing = {column: pl.lit(float("nan")) for column in COLUMNS if column not in rows.columns}
     complete = rows.with_columns(**missing)
@@ -215,11 +215,11 @@ def window_means(paths: pl.LazyFrame) -> pl.DataFrame:
     return wide.with_columns(pl.exclude(_RUN).fill_null(float("nan")))
 
 
-def _published(found: Mapping[str, Runs]) -> list[Number]:
+def _published(by_place: Mapping[str, Runs]) -> list[Number]:
     """The numbers of the text."""
     numbers = []
     for index, said in enumerate(published.numbers()):
-        beside = {name: outcome.measured(runs, said) for name, runs in found.items()}
+        beside = {name: outcome.measured(runs, said) for name, runs in by_place.items()}
         real_one = beside.pop(REAL)
         base = beside[ALIKE]
         off = Interval(100 * (real_one.mean / base.mean - 1), float("nan"), real_one.n)
@@ -231,31 +231,31 @@ def _published(found: Mapping[str, Runs]) -> list[Number]:
     return numbers
 
 
-def _values(found: Mapping[str, Runs]) -> list[Number]:
+def _values(by_place: Mapping[str, Runs]) -> list[Number]:
     """What each queue did at each delay."""
-    made = []
-    for value in SHOWN:
-        head, digits = VALUES[value]
-        for kind in PAPERS_QUEUES:
-            for milliseconds in DELAYS:
-                cells = {
-                    name: runs.where(queue=kind, delay_ms=milliseconds)
-                    for name, runs in found.items()
-                }
-                real_cells = cells.pop(REAL)
-                key: dict[str, float | int | str] = {
-                    "queue": QUEUE_NAMES[kind],
-                    "A ms": milliseconds,
-                }
-                if not real_cells.frame.is_empty():
-                    made.append(number(head, key, value, cells, real_cells, digits=digits))
-    return made
+    return [
+        number(
+            column.head,
+            {"queue": QUEUE_NAMES[kind], "A ms": delay_ms},
+            value,
+            cells,
+            digits=column.digits,
+        )
+        for value in SHOWN
+        for column in [BY_VALUE[value]]
+        for kind in PAPERS_QUEUES
+        for delay_ms in DELAYS
+        for cells in [
+            {name: runs.where(queue=kind, delay_ms=delay_ms) for name, runs in by_place.items()}
+        ]
+        if not cells[REAL].frame.is_empty()
+    ]
 
 
-def _claims(found: Mapping[str, Runs]) -> list[Finding]:
+def _claims(by_place: Mapping[str, Runs]) -> list[Finding]:
     return [
         claim.judge(Material(runs), name)
         for claim in CLAIMS
         if claim.id not in ABOUT_COUPLING
-        for name, runs in found.items()
+        for name, runs in by_place.items()
     ]

@@ -32,7 +32,7 @@ PACKETS = (
     f"{LINK}.cross_arrived_packets",
     "link.c.reverse.arrived_packets",
 )
-"""That come to C."""
+"""The counters of packets that come to C."""
 COLUMNS = (
     *PACKETS,
     "transfer.goodput_kbit_per_s",
@@ -41,7 +41,7 @@ COLUMNS = (
     *(f"{SENDER}.subflow_{path}.{name}" for path in (0, 1) for name in SUBFLOW_COLUMNS),
     *(f"{RECEIVER}.subflow_{path}.duplicates_received" for path in (0, 1)),
 )
-"""What is kept of each run."""
+"""The scalars that are kept of each run."""
 
 
 class Runs(runs.Runs):

@@ -44,7 +44,7 @@ class Choice:
     p95_ms: Interval
     longest_ms: Interval
     udp_loss_percent: Interval
-    """Of the neighbour, which stays within a quarter of C."""
+    """What the neighbour loses, which stays within a quarter of C."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Recommendation:
 
     @property
     def open_words(self) -> str:
-        """That it is not resolved, and how many replications it would take."""
+        """Says that it is not resolved, and how many replications would resolve it."""
         return self.shortest.open_words
 
 

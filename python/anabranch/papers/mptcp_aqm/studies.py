@@ -21,16 +21,16 @@ _text = partial(file_text, __package__)
 Settings = Mapping[str, Any]
 """Values by dotted path."""
 Axes = Mapping[str, Mapping[str, Settings]]
-"""By axis and value."""
+"""The settings of each value of each axis."""
 
 TRANSPORT = "flows.transfer.transport"
 
 FIT_RATES_MBPS = (0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0, 1.2, 1.5)
 FIT_POINTS = (("codel", 1), ("codel", 100), ("drop_tail", 100))
-"""Where the paper gives round-trip times."""
+"""The queues and delays for which the paper gives round-trip times."""
 
 LONG_DELAYS = (1, 10, 50, 100, 200, 400)
-"""Of path A, in milliseconds, beyond the paper's."""
+"""One-way delays of path A in milliseconds, longer than the paper's."""
 
 BASE = ("clean", "textbook")
 """Ablations and what is beyond the paper are changes of this one."""
@@ -57,7 +57,7 @@ class Effort:
 
 
 EFFORTS = efforts(__package__, Effort)
-"""By mode."""
+"""The effort of each mode."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """In JSON and folders."""
+        """What JSON and folders call it."""
         return f"{self.network.name}-{self.receiver.name}"
 
     @property
     def title(self) -> str:
-        """For people."""
+        """What people call it."""
         return f"{self.network.title}, {self.receiver.title}"
 
     @property
@@ -122,7 +122,7 @@ def profiles() -> tuple[Profile, ...]:
 
 
 def profile(network: str = BASE[0], receiver: str = BASE[1]) -> Profile:
-    """One of them."""
+    """The profile of a network and a receiver."""
     return next(one for one in profiles() if one.name == f"{network}-{receiver}")
 
 
@@ -294,13 +294,13 @@ def changes() -> tuple[Reading, ...]:
 
 @cache
 def transports() -> tuple[Reading, ...]:
-    """Of the phone; the settings are those of its flow's transport."""
+    """The phone's transports; the settings are those of its flow's transport."""
     return _readings("beyond.toml", "transport")
 
 
 @cache
 def queues() -> tuple[Reading, ...]:
-    """Of C; the settings are those of its queue."""
+    """C's queues; the settings are those of its queue."""
     return _readings("beyond.toml", "queue")
 
 

@@ -1,47 +1,56 @@
 """The tables: the terminal, the page and the record show them, some in short."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from anabranch.figures.table import Cell, Table, known
+from anabranch.figures.table import Cell, Shade, Table, known
+from anabranch.papers.tables import Column, of_means, recorded
 from anabranch.papers.verdicts import WORDS, by_claim
 
+from . import story
+from .claims import SHORT as CLAIMS_IN_SHORT
 from .factors import COUPLING_NAMES, COUPLINGS, DELAYS, LIA, QUEUE_NAMES, QUEUES
 from .outcome import MptcpAqmOutcome, best_fit, misfit_percent, overall
 from .published import numbers
 from .samples import Runs
-from .story import TITLES, speed
+from .story import TITLES
 from .studies import Profile, changes, events, profiles, queues, transports
 
-VALUES = {
-    "goodput_share": ("part of C", 2),
-    "drops": ("drops", 0),
-    "queue_packets": ("queue", 1),
-    "sojourn_ms": ("sojourn ms", 0),
-    "p99_ms": ("p99 ms", 0),
-    "max_ms": ("longest ms", 0),
-    "rtt_a_ms": ("RTT A ms", 0),
-    "rtt_b_ms": ("RTT B ms", 0),
-    "cwnd_a_packets": ("cwnd A", 1),
-    "cwnd_b_packets": ("cwnd B", 1),
-    "duplicates": ("twice", 0),
-}
-"""Of the grid: heads and digits."""
+COLUMNS = [
+    Column("goodput_share", "part of C"),
+    Column("drops", "drops", 0),
+    Column("queue_packets", "queue", 1),
+    Column("sojourn_ms", "sojourn ms", 0),
+    Column("p99_ms", "p99 ms", 0),
+    Column("max_ms", "longest ms", 0),
+    Column("rtt_a_ms", "RTT A ms", 0),
+    Column("rtt_b_ms", "RTT B ms", 0),
+    Column("cwnd_a_packets", "cwnd A", 1),
+    Column("cwnd_b_packets", "cwnd B", 1),
+    Column("duplicates", "twice", 0),
+]
+"""The values of the grid that a wide terminal shows."""
+BY_VALUE = {column.value: column for column in COLUMNS}
 SHORT = ("goodput_share", "drops", "queue_packets", "p99_ms", "rtt_a_ms", "rtt_b_ms")
 """What fits 80 columns."""
-FULL = {
-    **VALUES,
-    "srtt_a_ms": ("SRTT A ms", 0),
-    "srtt_b_ms": ("SRTT B ms", 0),
-    "changed_cwnd_packets": ("cwnd at changes", 1),
-    "udp_loss_percent": ("UDP lost %", 1),
-    "timeouts": ("timeouts", 0),
-    "retransmissions": ("sent again", 0),
-}
+FULL = [
+    *COLUMNS,
+    Column("srtt_a_ms", "SRTT A ms", 0),
+    Column("srtt_b_ms", "SRTT B ms", 0),
+    Column("changed_cwnd_packets", "cwnd at changes", 1),
+    Column("udp_loss_percent", "UDP lost %", 1),
+    Column("timeouts", "timeouts", 0),
+    Column("retransmissions", "sent again", 0),
+]
 """What page and record have."""
-ABLATION_VALUES = ("goodput_share", "drops", "queue_packets", "sojourn_ms", "p99_ms", "max_ms")
+ABLATIONS = COLUMNS[:6]
+THETA = [
+    Column("goodput_share", "goodput_share"),
+    *(Column(name, name, 0) for name in ("aqm_drops", "drops", "sojourn_ms", "p99_ms", "max_ms")),
+]
 BEYOND_VALUES = {
     "goodput_share": ("part of C", 2),
     "p95_ms": ("p95 sojourn ms", 0),
@@ -50,16 +59,21 @@ BEYOND_VALUES = {
 }
 
 
+def without_intervals(columns: Sequence[Column]) -> list[Column]:
+    """The columns with means alone, for a terminal."""
+    return [replace(column, has_interval=False) for column in columns]
+
+
 def of(outcome: MptcpAqmOutcome, width: int) -> list[RenderableType]:
     """The published numbers, the grid of the base, ablations and what lies beyond."""
     is_wide = width >= WIDE
     shown = [
         published(outcome, profiles() if is_wide else profiles()[::2], has_intervals=False),
-        grid_of_lia(outcome.base, list(VALUES) if is_wide else list(SHORT)),
+        grid_of_lia(outcome.base, COLUMNS if is_wide else [BY_VALUE[name] for name in SHORT]),
         mean_ablations(outcome.ablations),
         mean_beyond(outcome.beyond),
     ]
-    return [*(table.rich() for table in shown), Text(speed(outcome))]
+    return [*(table.rich() for table in shown), Text(story.speed(outcome))]
 
 
 WIDE = 130
@@ -108,37 +122,31 @@ def digits_of(value: float) -> int:
     return 0 if value >= 20 else 1 if value >= 5 else 2
 
 
-def grid_of_lia(runs: Runs, values: Sequence[str]) -> Table:
+def grid_of_lia(runs: Runs, columns: Sequence[Column]) -> Table:
     """A grid with LIA, without intervals."""
-    return Table(
+    return of_means(
         f"LIA, {profiles()[0].title}",
-        ["", "A ms", *(VALUES[value][0] for value in values)],
+        ["", "A ms"],
         [
-            [
-                QUEUE_NAMES[queue],
-                str(delay),
-                *(known(own.mean(value).mean, VALUES[value][1]) for value in values),
-            ]
+            (
+                [QUEUE_NAMES[queue], str(delay)],
+                runs.where(queue=queue, coupling=LIA, delay_ms=delay),
+            )
             for queue in QUEUES
             for delay in DELAYS
-            for own in [runs.where(queue=queue, coupling=LIA, delay_ms=delay)]
         ],
+        without_intervals(columns),
+        texts=1,
     )
 
 
 def mean_ablations(runs: Runs) -> Table:
     """One thing changed, mean over the delays."""
-    return Table(
+    return of_means(
         "Queues with one thing changed, mean over the delays",
-        ["", *(VALUES[value][0] for value in ABLATION_VALUES)],
-        [
-            [
-                change.title,
-                *(known(own.mean(value).mean, VALUES[value][1]) for value in ABLATION_VALUES),
-            ]
-            for change in changes()
-            for own in [runs.where(change=change.name)]
-        ],
+        [""],
+        [([change.title], runs.where(change=change.name)) for change in changes()],
+        without_intervals(ABLATIONS),
     )
 
 
@@ -222,63 +230,53 @@ def fit(outcome: MptcpAqmOutcome) -> Table:
 def grid(outcome: MptcpAqmOutcome, name: str) -> Table:
     """Every value of a profile with its interval."""
     runs = outcome.grids[name]
-    return Table(
+    return of_means(
         f"Grid: {TITLES[name]}",
-        ["queue", "coupling", "A ms", *(title for title, _ in FULL.values())],
+        ["queue", "coupling", "A ms"],
         [
-            [
-                QUEUE_NAMES[queue],
-                COUPLING_NAMES[coupling],
-                str(delay),
-                *(own.mean(value).text(digits) for value, (_, digits) in FULL.items()),
-            ]
+            (
+                [QUEUE_NAMES[queue], COUPLING_NAMES[coupling], str(delay)],
+                runs.where(queue=queue, coupling=coupling, delay_ms=delay),
+            )
             for queue in QUEUES
             for coupling in COUPLINGS
             for delay in DELAYS
-            for own in [runs.where(queue=queue, coupling=coupling, delay_ms=delay)]
         ],
-        keys=2,
-        is_merged=True,
+        FULL,
+        texts=2,
     )
 
 
 def ablations(runs: Runs) -> Table:
     """One thing changed, at each delay."""
-    return Table(
+    return of_means(
         "Queues with one thing changed",
-        ["queue", "what is changed", "A ms", *(VALUES[value][0] for value in ABLATION_VALUES)],
+        ["queue", "what is changed", "A ms"],
         [
-            [
-                change.title,
-                change.about,
-                str(delay),
-                *(own.mean(value).text(VALUES[value][1]) for value in ABLATION_VALUES),
-            ]
+            (
+                [change.title, change.about, str(delay)],
+                runs.where(change=change.name, delay_ms=delay),
+            )
             for change in changes()
             for delay in DELAYS
-            for own in [runs.where(change=change.name, delay_ms=delay)]
         ],
-        keys=2,
-        is_merged=True,
+        ABLATIONS,
+        texts=2,
     )
 
 
 def theta(runs: Runs) -> Table:
     """Longer delays on A."""
-    values = ("goodput_share", "aqm_drops", "drops", "sojourn_ms", "p99_ms", "max_ms")
     keys = runs.frame.select("queue", "delay_ms").unique(maintain_order=True).rows()
-    return Table(
+    return of_means(
         "Longer delays on A",
-        ["queue", "A ms", *values],
+        ["queue", "A ms"],
         [
-            [
-                queue.replace("_", " "),
-                str(delay),
-                *(own.mean(value).text(2 if value == "goodput_share" else 0) for value in values),
-            ]
+            ([queue.replace("_", " "), str(delay)], runs.where(queue=queue, delay_ms=delay))
             for queue, delay in keys
-            for own in [runs.where(queue=queue, delay_ms=delay)]
         ],
+        THETA,
+        texts=1,
     )
 
 
@@ -334,3 +332,45 @@ def mobility(runs: Runs) -> Table:
         is_merged=True,
         lead="Goodput / C and, in parentheses, the longest time without data at the server.",
     )
+
+
+def in_short(outcome: MptcpAqmOutcome) -> Table:
+    """Every claim in a few words, with its verdict over all profiles."""
+    rows = [
+        [number, CLAIMS_IN_SHORT[number], overall(list(findings.values()), TITLES)]
+        for number, findings in by_claim(outcome.claims).items()
+    ]
+    return Table("The paper's claims", ["claim", "in short", "over all profiles"], rows, keys=3)
+
+
+def choices(outcome: MptcpAqmOutcome) -> Table:
+    """Every queue as a router meets it; the recommended ones are shaded."""
+    advised = {one.name for one in story.recommended(outcome).candidates}
+    heads = ("goodput / C", "95 % of packets wait less than (ms)", "longest (ms)", "UDP lost (%)")
+    rows: list[list[Cell | str]] = []
+    for one in story.choices(outcome):
+        texts = (
+            one.goodput_share.text(),
+            one.p95_ms.text(0),
+            one.longest_ms.text(0),
+            one.udp_loss_percent.text(1),
+        )
+        shade: Shade | None = "reproduced" if one.name in advised else None
+        rows.append([one.title, *(Cell(text, shade) for text in texts)])
+    return Table("What the router may run", ["queue", *heads], rows)
+
+
+def sections(outcome: MptcpAqmOutcome) -> list[list[str]]:
+    """What the record says after the finding."""
+    return [
+        published(outcome, profiles()).markdown(),
+        verdicts(outcome).markdown(),
+        attribution(outcome).markdown(),
+        recorded(outcome.claims, TITLES),
+        fit(outcome).markdown(),
+        *(grid(outcome, name).markdown() for name in outcome.grids),
+        ablations(outcome.ablations).markdown(),
+        theta(outcome.theta).markdown(),
+        beyond(outcome.beyond).markdown(),
+        mobility(outcome.mobility).markdown(),
+    ]

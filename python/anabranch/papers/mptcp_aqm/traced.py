@@ -33,7 +33,7 @@ class Traced:
     waiting: pl.DataFrame
     """time_s and waiting_packets of C."""
     delays_ms: dict[int, list[float]]
-    """From the phone to the server, of each delivered packet with data, by path, sorted."""
+    """The sorted delays from the phone to the server of delivered packets with data, by path."""
     rates: pl.DataFrame
     """time_s, path and mbps: data that arrived over each path, in steps of STEP_S."""
     goodput: pl.DataFrame

@@ -11,10 +11,10 @@ import polars as pl
 
 from anabranch import _engine
 from anabranch.papers.intervals import interval
-from anabranch.papers.reproduction import Paper
+from anabranch.papers.reproduction import packaged
 from anabranch.papers.studies import compute_all
 
-from . import document, figures, outcome, page, real, story, studies, tables, traced
+from . import outcome, studies, traced
 from .claims import CLAIMS, PROFILE, Material
 from .factors import EXPERIMENTS, SENDERS
 from .outcome import SctpHandoverOutcome
@@ -72,17 +72,4 @@ def failover_times(rows: pl.DataFrame) -> dict[int, float]:
     }
 
 
-PAPER = Paper(
-    name="sctp-handover",
-    package=__package__,
-    runs="runs",
-    efforts=EFFORTS,
-    compute=compute,
-    headline=story.headline,
-    sentences=story.sentences,
-    tables=tables.of,
-    figures=figures.of,
-    context=page.context,
-    sections=document.sections,
-    real=real.real,
-)
+PAPER = packaged(__package__, "runs", EFFORTS, compute)

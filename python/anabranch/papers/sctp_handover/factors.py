@@ -11,7 +11,7 @@ SENDERS = ("plain", "proposed")
 SENDER_NAMES = {"plain": "plain SCTP", "proposed": "proposed"}
 
 CAPACITY_MBPS = (15.0, 10.0)
-"""Of path 1 and path 2."""
+"""The rates of path 1 and path 2."""
 
 AVAILABLE_MBPS: dict[int, list[tuple[float, float]]] = {
     1: [(8.0, 6.0), (4.0, 6.0), (4.0, 2.0)],

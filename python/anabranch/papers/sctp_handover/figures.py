@@ -7,13 +7,15 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from anabranch.figures import plots
-from anabranch.papers.plots import over_paths
+from anabranch.papers import timeline
+from anabranch.papers.intervals import Interval
+from anabranch.papers.plots import DASHED, dot, level, named_places, ranges
+from anabranch.papers.timeline import Moments
 
 from .factors import (
     AVAILABLE_MBPS,
@@ -30,9 +32,8 @@ from .traced import Traced
 
 PATH_COLOURS = (plots.COLOURS[0], plots.COLOURS[2])
 SENDER_COLOURS = dict(zip(SENDERS, (plots.COLOURS[4], plots.COLOURS[0]), strict=True))
-DASHED: Any = (0, (4, 3))
 COLUMNS = 5
-"""Of the tournament's panels."""
+"""How many of the tournament's panels stand side by side."""
 
 
 def of(outcome: SctpHandoverOutcome) -> dict[str, Callable[[], Figure]]:
@@ -44,7 +45,7 @@ def of(outcome: SctpHandoverOutcome) -> dict[str, Callable[[], Figure]]:
         "switching": partial(switching, outcome),
     }
     for (number, sender), run in outcome.timelines.items():
-        figures[f"timeline-{number}-{sender}"] = partial(timeline, run, number, sender)
+        figures[f"timeline-{number}-{sender}"] = partial(over_time, run, number, sender)
     return figures
 
 
@@ -61,14 +62,8 @@ def tables(outcome: SctpHandoverOutcome) -> Figure:
                 sender = str(cell.key["sender"])
                 x = keys.index(str(cell.key["phase"])) + 0.36 * (SENDERS.index(sender) - 0.5)
                 axes.bar(x, cell.measured, width=0.32, color=SENDER_COLOURS[sender])
-                axes.errorbar(
-                    x,
-                    cell.measured,
-                    yerr=plots.finite(cell.half_width),
-                    color="black",
-                    elinewidth=1.2,
-                    capsize=3,
-                )
+                ours = Interval(cell.measured, cell.half_width, 0)
+                ranges(axes, [x], [ours], "black", elinewidth=1.2, capsize=3)
                 axes.plot(
                     x,
                     cell.published,
@@ -78,76 +73,48 @@ def tables(outcome: SctpHandoverOutcome) -> Figure:
                     markeredgecolor=plots.ACCENT,
                     linestyle="none",
                 )
-            axes.set_xticks(range(len(keys)), keys)
-            axes.tick_params(axis="x", length=0)
+            named_places(axes, keys)
             axes.set_title(EXPERIMENT_NAMES[number])
         # The panels share the axis: only when all has been drawn is its top known.
         panels[0].set_ylim(bottom=0)
         panels[0].set_ylabel("throughput (Mbit/s)")
-        mark: Any = {"marker": "D", "linestyle": "", "markeredgecolor": plots.ACCENT}
         handles = [
             *(
                 Patch(color=SENDER_COLOURS[name], label=f"{SENDER_NAMES[name]}, ours")
                 for name in SENDERS
             ),
-            Line2D([], [], color=plots.ACCENT, label="paper, measured", **mark),
-            Line2D([], [], color="none", label="paper, computed", **mark),
+            dot("paper, measured", plots.ACCENT, "D", markeredgecolor=plots.ACCENT),
+            dot("paper, computed", "none", "D", markeredgecolor=plots.ACCENT),
         ]
         plots.legend(figure, handles)
         return figure
 
 
-def timeline(run: Traced, number: int, sender: str) -> Figure:
+def over_time(run: Traced, number: int, sender: str) -> Figure:
     """Throughput over each path, with handovers, checkpoints and timeouts."""
-    with plots.style():
-        figure = plots.blank(10, 3.6)
-        axes = figure.add_subplot()
-        over_paths(axes, run.rates, PATH_COLOURS)
+    end_s = of_experiment(number)[-1].to_s
+
+    def decorate(axes: Axes) -> None:
         _phases(axes, number)
-        _primary(axes, run, of_experiment(number)[-1].to_s)
-        top = axes.get_xaxis_transform()
-        for checkpoint in run.checkpoints:
-            axes.plot(
-                checkpoint.time_s,
-                0.97,
-                marker="v",
-                markersize=5,
-                color="black" if checkpoint.lost else "none",
-                markeredgecolor="black",
-                transform=top,
-            )
-        axes.plot(
-            run.timeouts_s,
-            [0.03] * len(run.timeouts_s),
-            linestyle="none",
-            marker="x",
-            color=plots.ACCENT,
-            transform=top,
-        )
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(0, of_experiment(number)[-1].to_s)
-        axes.set_xlabel("time (s)")
-        axes.set_ylabel("throughput (Mbit/s)")
-        axes.set_title(f"{EXPERIMENT_NAMES[number]}; {SENDER_NAMES[sender]}", pad=24)
-        handles = [
-            *(
-                Line2D([], [], color=colour, label=f"path {path + 1}; strip: it is primary")
-                for path, colour in enumerate(PATH_COLOURS)
-            ),
-            Line2D(
-                [],
-                [],
-                color="none",
-                markeredgecolor="black",
-                linestyle="",
-                marker="v",
-                label="checkpoint",
-            ),
-            Line2D([], [], color="black", linestyle="", marker="v", label="with a loss"),
-            Line2D([], [], color=plots.ACCENT, linestyle="", marker="x", label="timeout"),
-        ]
-        plots.legend(figure, handles)
-        return figure
+        _primary(axes, run, end_s)
+
+    ticks: dict[str, Any] = {"markersize": 5, "markeredgecolor": "black"}
+    clean, lossy = (
+        [one.time_s for one in run.checkpoints if (one.lost > 0) == is_lossy]
+        for is_lossy in (False, True)
+    )
+    shown: list[timeline.Shown] = [
+        *timeline.over_paths(
+            run.rates, PATH_COLOURS, [f"path {path}; strip: it is primary" for path in (1, 2)]
+        ),
+        Moments("checkpoint", "none", clean, "v", 0.97, ticks, {"markeredgecolor": "black"}),
+        Moments("with a loss", "black", lossy, "v", 0.97, ticks),
+        Moments("timeout", plots.ACCENT, run.timeouts_s, "x", 0.03),
+    ]
+    title = f"{EXPERIMENT_NAMES[number]}; {SENDER_NAMES[sender]}"
+    return timeline.stacked(
+        [timeline.Panel(shown, title, decorate)], 3.6, "throughput (Mbit/s)", end_s, pad=24
+    )
 
 
 def _primary(axes: Axes, run: Traced, end_s: float) -> None:
@@ -189,16 +156,9 @@ def handovers(traced: dict[int, list[Traced]]) -> Figure:
             axes.set_title(EXPERIMENT_NAMES[number], pad=24)
         panels[-1].set_xlabel("time (s)")
         handles = [
-            Line2D([], [], color="black", linestyle="", marker=">", label="to path 2"),
-            Line2D([], [], color="black", linestyle="", marker="<", label="to path 1"),
-            Line2D(
-                [],
-                [],
-                color=plots.ACCENT,
-                linestyle="",
-                marker=">",
-                label="to the path that has less",
-            ),
+            dot("to path 2", "black", ">"),
+            dot("to path 1", "black", "<"),
+            dot("to the path that has less", plots.ACCENT, ">"),
         ]
         plots.legend(figure, handles)
         return figure
@@ -233,16 +193,8 @@ def _ranks(axes: Axes, outcome: SctpHandoverOutcome, arena: Arena, order: list[s
     runs = outcome.tournament[arena.name]
     for index, name in enumerate(order):
         mean = runs.where(policy=name).mean(value)
-        axes.errorbar(
-            mean.mean,
-            index,
-            xerr=plots.finite(mean.half_width),
-            marker="o",
-            markersize=4,
-            color=plots.ACCENT if name == "proposed" else plots.COLOURS[0],
-            elinewidth=1.2,
-            capsize=2.5,
-        )
+        colour = plots.ACCENT if name == "proposed" else plots.COLOURS[0]
+        level(axes, mean, index, colour, markersize=4, elinewidth=1.2, capsize=2.5)
     axes.axvline(
         runs.where(policy="plain").mean(value).mean,
         color=plots.QUIET,
@@ -295,10 +247,9 @@ def switching(outcome: SctpHandoverOutcome) -> Figure:
             axes.tick_params(axis="y", length=0)
         panels[0].set_yticks(range(len(order)), [policy.title for policy in policies()])
         panels[0].set_ylim(len(order) - 0.5, -0.5)
-        dot: Any = {"linestyle": "", "marker": "o"}
         handles = [
-            Line2D([], [], color=plots.COLOURS[0], label="all switches", **dot),
-            Line2D([], [], color=plots.ACCENT, label="those to the path that has less", **dot),
+            dot("all switches", plots.COLOURS[0]),
+            dot("those to the path that has less", plots.ACCENT),
         ]
         plots.legend(figure, handles)
         return figure

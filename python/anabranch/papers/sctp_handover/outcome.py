@@ -20,18 +20,18 @@ MEASURED = "measured"
 
 
 @dataclass(frozen=True)
-class SctpHandoverOutcome(outcome.Outcome):
+class SctpHandoverOutcome(outcome.PaperOutcome):
     """Everything that tables, figures, page and JSON show."""
 
     arenas: list[Arena]
     tournament: dict[str, Runs]
-    """By arena."""
+    """The runs of every policy, by arena."""
     ablations: dict[tuple[int, str], Runs]
-    """By experiment and sender: the column `variant` says what was changed."""
+    """Runs with one thing changed, by experiment and sender; the column `variant` says what."""
     traced: dict[int, list[Traced]]
-    """By experiment, the proposed sender's runs."""
+    """The proposed sender's traced runs, by experiment."""
     timelines: dict[tuple[int, str], Traced]
-    """By experiment and sender, the first run."""
+    """The first run of each experiment and sender."""
     failover_s: Interval
 
     def experiment(self, number: int) -> Runs:

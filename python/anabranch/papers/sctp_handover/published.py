@@ -6,6 +6,9 @@ from importlib.resources import files
 
 import polars as pl
 
+FAILOVER_S = 63.0
+"""How long plain SCTP takes to leave a path that has died, in the paper's text."""
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -13,7 +16,7 @@ class Phase:
 
     experiment: int
     number: int
-    """From 1 on."""
+    """The number of the phase, from 1 on."""
     from_s: float
     to_s: float
     plain_mbps: float
@@ -21,7 +24,7 @@ class Phase:
 
     @property
     def key(self) -> str:
-        """As the terminal and the page name it."""
+        """What terminal and page call it."""
         return f"{self.from_s:g}-{self.to_s:g} s"
 
     def of(self, sender: str) -> float:

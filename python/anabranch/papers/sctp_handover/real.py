@@ -16,10 +16,10 @@ from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, numbe
 from anabranch.papers.studies import Sets, Work, efforts
 from anabranch.support.toml_text import inline
 
-from .claims import CLAIMS, FAILOVER_S, Material
+from .claims import CLAIMS, Material
 from .factors import EXPERIMENTS
 from .outcome import of_number
-from .published import of_experiment
+from .published import FAILOVER_S, of_experiment
 from .samples import Runs
 from .studies import experiment
 
@@ -45,7 +45,7 @@ class RealEffort:
     """How much is run."""
 
     replications: int
-    """Of each experiment."""
+    """Replications of each experiment."""
     failovers: int
     """Replications of path 1's death."""
     phase_s: float
@@ -53,7 +53,7 @@ class RealEffort:
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
-"""By mode."""
+"""The effort of each mode."""
 
 
 def real(mode: str, bench: Bench) -> RealStack:
@@ -67,14 +67,14 @@ def real(mode: str, bench: Bench) -> RealStack:
         REAL: works(places[REAL], effort, linux_tcp() | profile(sctp), mtus(sctp)),
     }
     own, left_out = bench.real(wanted[REAL])
-    found = {
+    rows_by_place = {
         AS_PAPER: bench.simulated(wanted[AS_PAPER]),
         alike: bench.simulated(wanted[alike]),
         REAL: own,
     }
     runs = {
         name: {one: _runs(rows[_name(places[name], one)], name) for one in EXPERIMENTS}
-        for name, rows in found.items()
+        for name, rows in rows_by_place.items()
     }
     failovers = {
         name: failover_times(bench.traces(wanted[name][-1], "events", is_real=name == REAL))
@@ -116,7 +116,7 @@ def mtus(sctp: str) -> Sets:
 def works(
     place: str, effort: RealEffort, settings: Mapping[str, Any], sets: Sets = ()
 ) -> list[Work]:
-    """Both experiments with plain SCTP, and at last path 1's death in the first one.
+    """Both experiments with plain SCTP, followed by path 1's death in the first one.
 
     Parameters
     ----------
@@ -237,10 +237,9 @@ def _throughputs(runs: Mapping[str, Mapping[int, Runs]]) -> list[Number]:
             "Plain SCTP, Mbit/s",
             {"experiment": phase.experiment, "phase": phase.key},
             f"mbps_{phase.number}",
-            {name: parts[one] for name, parts in runs.items() if name != REAL},
-            runs[REAL][one],
+            {name: parts[one] for name, parts in runs.items()},
             published=phase.plain_mbps,
-            verdict=lambda found, paper=phase.plain_mbps: of_number(paper, found),  # type: ignore[misc]
+            verdict=lambda ours, paper=phase.plain_mbps: of_number(paper, ours),  # type: ignore[misc]
         )
         for one in EXPERIMENTS
         for phase in of_experiment(one)
@@ -259,15 +258,13 @@ def _failover(failovers: Mapping[str, dict[int, float]]) -> Number:
         )
         for name, times in failovers.items()
     }
-    own = runs.pop(REAL)
     return number(
         "Failover of plain SCTP",
         {"quantity": "path 1 inactive after, s"},
         "failover_s",
         runs,
-        own,
         published=FAILOVER_S,
-        verdict=lambda found: of_number(FAILOVER_S, found),
+        verdict=lambda ours: of_number(FAILOVER_S, ours),
         digits=1,
     )
 

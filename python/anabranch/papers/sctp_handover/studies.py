@@ -29,7 +29,7 @@ ENDPOINT_COLUMNS = (
     "heartbeats_sent",
     "path_failures",
 )
-"""Of the sending endpoint."""
+"""Scalars of the sending endpoint."""
 CALL_COLUMNS = ("mos", "loss_percent", "longest_gap_ms")
 TRANSFER_COLUMNS = ("goodput_kbit_per_s", "stalled_s")
 PHASE_COLUMNS = ("goodput_kbit_per_s", "sctp.a.primary_changes", "sctp.a.t3_expiries")
@@ -88,7 +88,7 @@ class Effort:
 
 
 EFFORTS = efforts(__package__, Effort)
-"""By mode."""
+"""The effort of each mode."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class Variant:
     experiment: int | None
     """The only one that has what it changes; none: both have."""
     sets: dict[str, dict[str, Any]]
-    """By sender; one that has none is not run."""
+    """The settings by sender; a sender without any is not run."""
 
 
 @dataclass(frozen=True)
 class Arena:
-    """Where policies are compared: one flow of a scenario."""
+    """A place where policies are compared: one flow of a scenario."""
 
     name: str
     title: str
@@ -124,7 +124,7 @@ class Arena:
     is_call: bool
     sets: Sets = ()
     experiment: int | None = None
-    """Its number, where it is the paper's."""
+    """The number of the paper's experiment that it is; None where it is none."""
 
     @property
     def short(self) -> str:
@@ -140,7 +140,7 @@ class Arena:
 
     @property
     def prefix(self) -> str:
-        """Where the flow's policies are set."""
+        """The dotted path below which the flow's policies are set."""
         return f"flows.{self.flow}.transport"
 
     @property
@@ -212,7 +212,7 @@ class Arena:
 
 
 def experiment(number: int) -> Arena:
-    """One of the paper's experiments."""
+    """The arena of one of the paper's experiments."""
     return Arena(
         f"experiment{number}",
         EXPERIMENT_NAMES[number],
@@ -293,7 +293,7 @@ def variants() -> tuple[Variant, ...]:
 
 
 def variants_of(experiment: int | None) -> list[Variant]:
-    """Those that an experiment has."""
+    """The ablations that an experiment has."""
     return [variant for variant in variants() if variant.experiment in {None, experiment}]
 
 

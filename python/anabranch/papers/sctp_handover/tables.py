@@ -2,18 +2,25 @@
 
 from rich.console import RenderableType
 
-from anabranch.figures.table import Cell, Table, known
-from anabranch.papers.verdicts import WORDS
+from anabranch.figures.table import Cell, Table, head, known, line
+from anabranch.papers.tables import Column, of_means, of_published, recorded
 
+from .claims import PROFILE
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES, SENDERS
 from .outcome import SctpHandoverOutcome, names
 from .published import of_experiment
-from .samples import Runs
 from .studies import Arena, policies, variants_of
 
-COUNT_HEADS = ("switches", "to worse", "undone", "checkpoints", "probe kB", "timeouts")
-COUNTS = ("switches", "to_worse", "reverted", "checkpoints", "probe_kb", "timeouts")
-
+COUNTS = {
+    "switches": "switches",
+    "to_worse": "to worse",
+    "reverted": "undone",
+    "checkpoints": "checkpoints",
+    "probe_kb": "probe kB",
+    "timeouts": "timeouts",
+    "heartbeats": "heartbeats",
+}
+"""Counts of a run, and their heads."""
 
 WIDE = 120
 """From this width on, intervals are shown in every table."""
@@ -51,22 +58,18 @@ def published(outcome: SctpHandoverOutcome, number: int, digits: int = 2) -> Tab
 
 
 def both(outcome: SctpHandoverOutcome) -> Table:
-    """The same of both experiments, a line for each number."""
-    return Table(
+    """Both experiments' throughputs in the record, a line for each number."""
+    return of_published(
         "The two tables, Mbit/s",
-        ["experiment", "phase", "sender", "paper", "ours", "verdict"],
-        [
-            [
-                str(cell.key["experiment"]),
-                str(cell.key["phase"]),
-                SENDER_NAMES[str(cell.key["sender"])],
-                f"{cell.published:g} ({cell.key['published_as']})",
-                cell.ours().text,
-                WORDS[cell.verdict],
-            ]
-            for cell in outcome.cells
+        ["experiment", "phase", "sender"],
+        outcome.cells,
+        lambda cell: [
+            str(cell.key["experiment"]),
+            str(cell.key["phase"]),
+            SENDER_NAMES[str(cell.key["sender"])],
         ],
-        keys=3,
+        lambda cell: f"{cell.published:g} ({cell.key['published_as']})",
+        in_words=True,
     )
 
 
@@ -74,11 +77,12 @@ def tournament(outcome: SctpHandoverOutcome, arena: Arena) -> Table:
     """Every policy in an arena."""
     runs = outcome.tournament[arena.name]
     titles = {policy.name: policy.title for policy in policies()}
-    rows = [
-        [titles[name], *results(arena, runs.where(policy=name))]
-        for name in names(runs.frame, "policy")
-    ]
-    return Table(f"Tournament: {arena.title}", ["", *heads(arena)], rows)
+    return of_means(
+        f"Tournament: {arena.title}",
+        [""],
+        [([titles[name]], runs.where(policy=name)) for name in names(runs.frame, "policy")],
+        columns(arena),
+    )
 
 
 def transfers(outcome: SctpHandoverOutcome) -> Table:
@@ -121,23 +125,20 @@ def calls(outcome: SctpHandoverOutcome, *, wide: bool) -> Table:
     return Table("Tournament of calls: MOS", ["", *(arena.short for arena in arenas)], rows)
 
 
-def heads(arena: Arena) -> list[str]:
-    """What `results` gives, in a few words each."""
-    quality = ["MOS", "loss %"] if arena.is_call else ["Mbit/s"]
-    counts = [head for head in COUNT_HEADS if head != "to worse" or arena.experiment is not None]
-    return [*quality, "longest gap s", *counts, "heartbeats"]
-
-
-def results(arena: Arena, runs: Runs) -> list[str]:
-    """One policy's results in an arena."""
-    quality = [("mos", 2), ("loss_percent", 1)] if arena.is_call else [("goodput_mbps", 2)]
-    counts = [name for name in COUNTS if name in runs.frame.columns]
-    return [
-        *(runs.mean(name).text(digits) for name, digits in quality),
-        known(runs.mean("interruption_s").mean, 2),
-        *(known(runs.mean(name).mean, 0 if name == "probe_kb" else 1) for name in counts),
-        known(runs.mean("heartbeats").mean, 0),
-    ]
+def columns(arena: Arena) -> list[Column]:
+    """The columns that a policy has in an arena."""
+    quality = (
+        [Column("mos", "MOS"), Column("loss_percent", "loss %", 1)]
+        if arena.is_call
+        else [Column("goodput_mbps", "Mbit/s")]
+    )
+    counts = (
+        Column(name, head, 0 if name in {"probe_kb", "heartbeats"} else 1, has_interval=False)
+        for name, head in COUNTS.items()
+        if name != "to_worse" or arena.experiment is not None
+    )
+    gap = Column("interruption_s", "longest gap s", has_interval=False)
+    return [*quality, gap, *counts]
 
 
 def ablations(outcome: SctpHandoverOutcome, number: int) -> Table:
@@ -165,3 +166,26 @@ def _ablation_cells(outcome: SctpHandoverOutcome, number: int, title: str) -> li
         ),
         *(known(proposed.mean(name).mean, 1) for name in ("switches", "to_worse")),
     ]
+
+
+def sections(outcome: SctpHandoverOutcome) -> list[list[str]]:
+    """What the record says after the finding."""
+    return [
+        both(outcome).markdown(),
+        recorded(outcome.claims, {PROFILE: PROFILE}),
+        _handovers(outcome),
+        *(tournament(outcome, arena).markdown() for arena in outcome.arenas),
+        *(ablations(outcome, number).markdown() for number in EXPERIMENTS),
+    ]
+
+
+def _handovers(outcome: SctpHandoverOutcome) -> list[str]:
+    lines = ["## Handovers of the proposed sender", "", "First traced runs."]
+    for number, runs in outcome.traced.items():
+        lines += ["", *head(f"experiment {number}, run", "time s", "to", "why")]
+        lines.extend(
+            line(str(index), f"{handover.time_s:.1f}", f"path {handover.to + 1}", handover.reason)
+            for index, run in enumerate(runs[:3])
+            for handover in run.handovers
+        )
+    return lines

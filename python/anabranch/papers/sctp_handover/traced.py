@@ -16,6 +16,8 @@ APART_S = 1.0
 """Two checkpoints are at least so many seconds apart."""
 HEADERS_BYTES = 48
 """IP, SCTP and DATA header of a packet with one chunk."""
+ABOUT_S = 5.0
+"""Two times that are at most so far apart are about the same."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Handover:
 
     time_s: float
     to: int
-    """0 or 1."""
+    """The new primary path: 0 or 1."""
     reason: str
     new_mbps: float
     """Measured throughput of the new primary path; NaN where none was measured."""
@@ -68,6 +70,40 @@ class Traced:
         return any(0 <= handover.time_s - time_s <= REVERTED_S for time_s in self.timeouts_s)
 
 
+def values(run: Traced) -> dict[str, float]:
+    """What the claims read of a traced run.
+
+    True is 1 and false is 0; NaN where a run has no such checkpoint or handover. Columns:
+    first_checkpoint_s and whether its data met a loss; stays_100_s (on path 1, for the first
+    100 s); whether it leaves path 1 or returns to it about when the paper says so, as the first
+    handover from shortly before on; two_handovers (no more and no fewer); follows_timeout (some
+    handover does); and the throughputs that the handovers about 100 s and 200 s were decided by.
+    """
+    first = run.checkpoints[0] if run.checkpoints else None
+    decided = {}
+    for time_s, to in ((100, 1), (200, 0)):
+        moves = [one for one in run.within(time_s - 5, time_s + 95)[:1] if one.to == to]
+        for name in ("new_mbps", "old_mbps"):
+            decided[f"{name}_{time_s}_s"] = getattr(moves[0], name) if moves else float("nan")
+    return decided | {
+        "first_checkpoint_s": first.time_s if first else float("nan"),
+        "first_checkpoint_lost": float(first.lost > 0) if first else float("nan"),
+        "stays_100_s": float(not run.within(0, 100)),
+        "leaves_at_100_s": _is_at(run.within(90, 200), 100.0, to=1),
+        "returns_at_200_s": _is_at(run.within(190, 300), 200.0, to=0),
+        "two_handovers": float(len(run.handovers) == 2),
+        "leaves_at_50_s": _is_at(run.within(45, 100), 50.0, to=1),
+        "returns_at_106_s": _is_at(run.within(100, 150), 106.0, to=0),
+        "follows_timeout": float(any(map(run.follows_timeout, run.handovers))),
+    }
+
+
+def _is_at(handovers: list[Handover], time_s: float, to: int) -> float:
+    """Whether the first of these handovers is to this path and about at this time."""
+    first = next(iter(handovers), None)
+    return float(first is not None and first.to == to and abs(first.time_s - time_s) <= ABOUT_S)
+
+
 def proposed(number: int, effort: Effort) -> list[Traced]:
     """The proposed sender's runs of an experiment, by replication."""
     return [trace(number, "proposed", replication) for replication in range(effort.traced)]
@@ -87,7 +123,7 @@ def trace(number: int, sender: str, replication: int = 0) -> Traced:
 
 
 def handovers(events: pl.DataFrame) -> list[Handover]:
-    """From the events of the sending side."""
+    """The handovers that the sending side's events tell of."""
     moves = []
     for row in events.filter(event="primary_changed").iter_rows(named=True):
         match = re.match(r"\D*(\d+)\D+(\d+): (.*)", row["detail"])

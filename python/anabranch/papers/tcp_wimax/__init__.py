@@ -11,11 +11,11 @@ import polars as pl
 
 from anabranch import _engine
 from anabranch._engine import Scenario
-from anabranch.papers.reproduction import Paper
+from anabranch.papers.reproduction import packaged
 from anabranch.papers.studies import compute_all, find_cell
 from anabranch.studies.result import run
 
-from . import document, figures, link, outcome, page, real, story, studies, tables, traced
+from . import link, outcome, studies, traced
 from .factors import CONTROLS, PROFILES, READINGS
 from .outcome import Speed, TcpWimaxOutcome
 from .samples import Runs, pair_shares, station_rows, tidy
@@ -90,17 +90,4 @@ def speed(scenario: Scenario) -> Speed:
     )
 
 
-PAPER = Paper(
-    name="tcp-wimax",
-    package=__package__,
-    runs="transfers of 30 s",
-    efforts=EFFORTS,
-    compute=compute,
-    headline=story.headline,
-    sentences=story.sentences,
-    tables=tables.of,
-    figures=figures.of,
-    context=page.context,
-    sections=document.sections,
-    real=real.real,
-)
+PAPER = packaged(__package__, "transfers of 30 s", EFFORTS, compute)

@@ -7,10 +7,9 @@ from functools import partial
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from anabranch.figures import plots
-from anabranch.papers.plots import bars
+from anabranch.papers.plots import colour_bar, intervals, ranges, stroke
 
 from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES
 from .outcome import TcpWimaxOutcome, Variant, means
@@ -41,15 +40,8 @@ def distance(rows: pl.DataFrame) -> Figure:
         for axes, (value, label) in zip(figure.subplots(1, 2), panels, strict=True):
             for profile in profiles:
                 own = means(rows.filter(profile=profile), ["distance_km"], value)
-                axes.errorbar(
-                    own["distance_km"],
-                    own["mean"],
-                    yerr=own["half_width"].fill_nan(0),
-                    color=PROFILE_COLOURS[profile],
-                    marker="o",
-                    markersize=4,
-                    capsize=2,
-                )
+                colour = PROFILE_COLOURS[profile]
+                ranges(axes, own["distance_km"], intervals(own), colour, marker="o", markersize=4)
             axes.set_xscale("log")
             ticks = (1, 2, 5, 10, 20)
             axes.set_xticks(ticks, [str(tick) for tick in ticks])
@@ -60,10 +52,7 @@ def distance(rows: pl.DataFrame) -> Figure:
         names = {"los30": "line of sight", "nlos30": "no line of sight"}
         plots.legend(
             figure,
-            [
-                Line2D([], [], color=PROFILE_COLOURS[name], marker="o", label=names[name])
-                for name in profiles
-            ],
+            [stroke(names[name], PROFILE_COLOURS[name], marker="o") for name in profiles],
         )
         return figure
 
@@ -83,8 +72,7 @@ def flows(rows: pl.DataFrame) -> Figure:
             image = plots.heat(axes, grid, (0.5, 1.0), [str(count) for count in FLOWS], NAMES)
             axes.set_title(PROFILE_NAMES[profile])
             axes.set_xlabel("transfers at once")
-        bar = figure.colorbar(image, ax=panels, label="Jain's index", fraction=0.04, pad=0.015)
-        bar.outline.set_visible(False)
+        colour_bar(figure, image, panels, "Jain's index")
         return figure
 
 
@@ -106,10 +94,7 @@ def pairs(shares: pl.DataFrame) -> Figure:
             axes.set_title(PROFILE_NAMES[profile])
         for axes in panels[-1]:
             axes.set_xticks(range(len(NAMES)), NAMES, rotation=40, ha="right")
-        bar = figure.colorbar(
-            image, ax=panels, label="share of the row's control (%)", fraction=0.03, pad=0.015
-        )
-        bar.outline.set_visible(False)
+        colour_bar(figure, image, panels, "share of the row's control (%)", share=0.03)
         return figure
 
 
@@ -146,26 +131,15 @@ def stations(rows: pl.DataFrame) -> Figure:
                     )
                 average = here.group_by("stations", "replication").agg(pl.col(value).mean())
                 line = means(average, ["stations"], value)
-                axes.errorbar(
-                    x,
-                    line["mean"],
-                    yerr=bars(
-                        line.select("mean", "half_width").iter_rows(),
-                        1.0 if value == "jain" else math.inf,
-                    ),
-                    color=PROFILE_COLOURS[profile],
-                    capsize=2,
-                )
+                most = 1.0 if value == "jain" else math.inf
+                ranges(axes, x, intervals(line), PROFILE_COLOURS[profile], is_cut=True, high=most)
             axes.set_xticks(range(len(STATIONS)), [str(count) for count in STATIONS])
             axes.set_xlabel("stations")
             axes.set_ylabel(label)
             axes.set_ylim(0, 1.03 if value == "jain" else None)
         plots.legend(
             figure,
-            [
-                Line2D([], [], color=PROFILE_COLOURS[name], label=PROFILE_NAMES[name])
-                for name in profiles
-            ],
+            [stroke(PROFILE_NAMES[name], PROFILE_COLOURS[name]) for name in profiles],
         )
         return figure
 
@@ -188,10 +162,7 @@ def sensitivity(variants: Sequence[Variant]) -> Figure:
         image = plots.heat(axes, grid, (-most, most), NAMES, names, digits=0, colours="PuOr")
         axes.set_xticks(range(len(NAMES)), NAMES, rotation=40, ha="right")
         axes.set_title("in brackets: mean of the nine (Mbit/s)", color=plots.QUIET)
-        bar = figure.colorbar(
-            image, ax=axes, label="above the mean of the nine (%)", fraction=0.03, pad=0.015
-        )
-        bar.outline.set_visible(False)
+        colour_bar(figure, image, axes, "above the mean of the nine (%)", share=0.03)
         return figure
 
 
@@ -207,8 +178,7 @@ def coherence(rows: pl.DataFrame) -> Figure:
         axes = figure.add_subplot()
         image = plots.heat(axes, grid, None, [f"{shift:g}" for shift in shifts], NAMES)
         axes.set_xlabel("largest Doppler shift (Hz); the profile has 0.4")
-        bar = figure.colorbar(image, ax=axes, label="goodput (Mbit/s)", fraction=0.04, pad=0.02)
-        bar.outline.set_visible(False)
+        colour_bar(figure, image, axes, "goodput (Mbit/s)", pad=0.02)
         return figure
 
 

@@ -1,22 +1,22 @@
-"""The paper's five claims, each a predicate on intervals (see `papers.verdicts`).
+"""The paper's claims: rows of `claims.toml`, and functions for what no row can say.
 
-Each is judged once for every reading of "segment size". Controls are compared where the paper does:
-writes of 4 KB, buffers of 512 KB. Where words like "alike" or "clearly" need a number, the number
-is a constant here, chosen before any run. A few parts count or rank means; their evidence says so.
-The best and the worst control are those of our means, so that a difference between them is a
-little flattered.
+Those count or rank means, or join inequalities about all controls; their evidence says so. The best
+and the worst control are those of our means, so that a difference between them is a little
+flattered.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import polars as pl
 
+from anabranch.papers import rows
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import Claim, Finding, Part, above, all_of, below, verdict
+from anabranch.papers.studies import file_text
+from anabranch.papers.verdicts import Claim, Finding, Part, above, all_of
 
-from . import published
 from .factors import (
     BUFFERS,
     CLAIMED_BUFFER,
@@ -29,18 +29,6 @@ from .factors import (
 from .link import Link
 from .samples import Runs
 
-NO_LOSS = 0.1
-"""Percent of packets below which "no packet loss" holds."""
-ALIKE = 10.0
-"""Controls are alike when best and worst differ by less than this, in percent of their mean."""
-CLEARLY = 20.0
-"""They differ clearly when the best is this much above the worst, in percent."""
-AT_THE_LIMIT = 90.0
-"""A transfer that reaches this share of what datagrams reach is at the radio's limit, in
-percent."""
-BETTER = 1.0
-"""A setting is better than another when it brings more than this, in percent."""
-
 LARGE_SEGMENTS = [segment for segment in SEGMENTS if segment >= 1024]
 SMALL_SEGMENTS = [segment for segment in SEGMENTS if segment < 1024]
 
@@ -48,7 +36,7 @@ PerReplication = Mapping[int, float]
 
 
 @dataclass(frozen=True)
-class Material:
+class Material(rows.Evidence):
     """What the claims are judged on, under one reading."""
 
     runs: Runs
@@ -65,9 +53,78 @@ class Material:
             control: cells.where(control=control).per_replication(value) for control in CONTROLS
         }
 
-    def replications(self, profile: str) -> int:
-        """Of the compared cell of this link that has fewest."""
-        return min(map(len, self.controls(profile).values()))
+    @cached_property
+    def studies(self) -> Mapping[str, Runs]:
+        """What the nine controls have in each replication on the two links that claims compare.
+
+        Columns in both: air_lost_percent, queue_full_packets, timeouts and fast_recoveries, means
+        of the nine. On the good link, in per cent: the spread of the nine beside their mean
+        (spread), the slowest beside datagrams (slowest), and what large segments bring. On the weak
+        one by how many per cent the best is above the worst, Westwood+ and BIC above the mean of
+        the other seven, and Westwood+ above the worst.
+        """
+        counts = ("air_lost_percent", "queue_full_packets", "timeouts", "fast_recoveries")
+        made = {}
+        for profile, values in (("nlos30", self._on_good_link()), ("nlos10", self._on_weak_link())):
+            cells = self.runs.claimed(profile)
+            columns = {name: cells.per_replication(name) for name in counts} | values
+            keys = sorted(set().union(*columns.values()))
+            frame = pl.DataFrame(
+                {"replication": keys}
+                | {name: [by_key.get(key) for key in keys] for name, by_key in columns.items()}
+            )
+            made[profile] = replace(self.runs, frame=frame.fill_null(float("nan")))
+        return made
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """The best and the worst on the weak link, ranks there, and the best segments of all."""
+        ranked = ranking(self.controls("nlos10"))
+        segments, best = _best_segments(self.runs.where(profile="nlos30"))
+        return {
+            "best": CONTROL_NAMES[ranked[0]],
+            "worst": CONTROL_NAMES[ranked[-1]],
+            "westwood_rank": str(ranked.index("westwood") + 1),
+            "bic_rank": str(ranked.index("bic") + 1),
+            "best_segments": f"{segments} with {best:.2f} Mbit/s",
+        }
+
+    def replications(self, study: str) -> int:
+        """The fewest replications of any compared cell of this link."""
+        return min(map(len, self.controls(study).values()))
+
+    def _on_good_link(self) -> dict[str, dict[int, float]]:
+        each = _rows(self.controls("nlos30"))
+        datagrams = self.capacity["nlos30"]
+        grid = self.runs.where(profile="nlos30")
+        large = grid.where(segment=LARGE_SEGMENTS).per_replication()
+        small = grid.where(segment=SMALL_SEGMENTS).per_replication()
+        return {
+            "spread_percent": {
+                key: 100 * (max(row) - min(row)) / (sum(row) / len(row))
+                for key, row in each.items()
+            },
+            "slowest_percent": {
+                key: 100 * min(row) / datagrams[key]
+                for key, row in each.items()
+                if key in datagrams
+            },
+            "large_segments_percent": {
+                key: 100 * (large[key] - small[key]) / small[key] for key in large if key in small
+            },
+        }
+
+    def _on_weak_link(self) -> dict[str, dict[int, float]]:
+        values = self.controls("nlos10")
+        ranked = ranking(values)
+        best, worst = values[ranked[0]], values[ranked[-1]]
+        rest = _mean_of([values[name] for name in CONTROLS if name not in {"westwood", "bic"}])
+        return {
+            "best_above_worst_percent": percent_above(best, worst),
+            "westwood_above_rest_percent": percent_above(values["westwood"], rest),
+            "bic_above_rest_percent": percent_above(values["bic"], rest),
+            "westwood_above_worst_percent": percent_above(values["westwood"], worst),
+        }
 
 
 def judge_all(material: Material) -> list[Finding]:
@@ -75,99 +132,24 @@ def judge_all(material: Material) -> list[Finding]:
     return [claim.judge(material, material.runs.reading) for claim in CLAIMS]
 
 
-def good_link(material: Material) -> list[Part]:
-    """Claim 1."""
-    cells = material.runs.claimed("nlos30")
-    lost = cells.mean("air_lost_percent")
-    dropped = cells.mean("queue_full_packets")
-    values = material.controls("nlos30")
-    spread = _percent_of(
-        {key: max(row) - min(row) for key, row in _rows(values).items()},
-        {key: sum(row) / len(row) for key, row in _rows(values).items()},
-    )
-    worst = {key: min(row) for key, row in _rows(values).items()}
-    limit = _percent_of(worst, material.capacity["nlos30"])
-    grid = material.runs.where(profile="nlos30")
-    large = grid.where(segment=LARGE_SEGMENTS).per_replication()
-    small = grid.where(segment=SMALL_SEGMENTS).per_replication()
-    gain = _percent_of({key: large[key] - small[key] for key in large if key in small}, small)
-    best, best_mean = _best_segments(grid)
-    return [
-        Part(
-            f"{lost.text()} % of packets are lost in the air, {dropped.text(1)} in the queue",
-            below(lost, NO_LOSS),
-        ),
-        Part(
-            f"best and worst control differ by {spread.text(1)} % of their mean",
-            below(spread, ALIKE),
-        ),
-        Part(
-            f"the slowest control reaches {limit.text(1)} % of what datagrams reach",
-            above(limit, AT_THE_LIMIT),
-        ),
-        Part(
-            f"segments of 1 KB or more bring {gain.text(1, signed=True)} % over smaller ones in the"
-            f" mean of controls and buffers; best: {best} with {best_mean:.2f} Mbit/s",
-            above(gain, BETTER),
-        ),
-    ]
-
-
-def bad_link(material: Material) -> list[Part]:
-    """Claim 2."""
+def link_loses_packets(material: Material) -> list[Part]:
+    """Claim 2: the link's own loss, which is that of probe packets, not of transfers."""
     loss = material.links["nlos10"].loss_percent
-    cells = material.runs.claimed("nlos10")
-    of_tcp = cells.mean("air_lost_percent")
-    values = material.controls("nlos10")
-    ranked = ranking(values)
-    best, worst = ranked[0], ranked[-1]
-    gap = gain_percent(values[best], values[worst])
-    parts = [
-        Part(
-            f"the link loses {loss.text(1)} % of full-size probe packets ({of_tcp.text(1)} % of"
-            " TCP's, which pauses in fades)",
-            above(loss, 10.0),
-        ),
-        Part(
-            f"the best, {CONTROL_NAMES[best]}, is {gap.text(1, signed=True)} % above the worst,"
-            f" {CONTROL_NAMES[worst]} (a transfer has {cells.mean('timeouts').text(1)} timeouts and"
-            f" {cells.mean('fast_recoveries').text(1)} fast recoveries)",
-            above(gap, CLEARLY),
-        ),
-    ]
-    others = [control for control in CONTROLS if control not in {"westwood", "bic"}]
-    rest = _mean_of([values[control] for control in others])
-    for control in ("westwood", "bic"):
-        lead = gain_percent(values[control], rest)
-        parts.append(
-            Part(
-                f"{CONTROL_NAMES[control]} is {lead.text(1, signed=True)} % above the mean of the"
-                f" other seven, number {ranked.index(control) + 1} of nine",
-                above(lead),
-            )
-        )
-    return parts
+    of_tcp = material.runs.claimed("nlos10").mean("air_lost_percent")
+    text = (
+        f"the link loses {loss.text(1)} % of full-size probe packets ({of_tcp.text(1)} % of TCP's,"
+        " which pauses in fades)"
+    )
+    return [Part(text, above(loss, 10.0))]
 
 
-def westwood_above_worst(material: Material) -> list[Part]:
-    """Claim 3."""
-    claimed = published.value("nlos10", "westwood_above_worst_percent")
-    gain = westwood_gain(material.runs)
-    came = verdict(claimed, gain.mean, gain.half_width, published.tolerance(claimed))
-    worst = ranking(material.controls("nlos10"))[-1]
+def westwood_leads_where_claimed(material: Material) -> list[Part]:
+    """Claim 3: where the largest of many means is."""
     largest, at = largest_westwood_gain(material.runs)
+    text = f"over all sizes its largest lead is {largest:.0f} %, at {size(at[0])} and {size(at[1])}"
     return [
-        Part.number(
-            f"at 4 KB and 512 KB Westwood+ is {gain.text(1, signed=True)} % above the worst,"
-            f" {CONTROL_NAMES[worst]} (paper: up to {claimed:g} %)",
-            came,
-        ),
-        Part("that is above 0", above(gain)),
-        Part(
-            f"over all sizes its largest lead is {largest:.0f} %, at {size(at[0])} and"
-            f" {size(at[1])}",
-            at == (CLAIMED_SEGMENT, CLAIMED_BUFFER),
-        ),
+        Part("that is above 0", above(westwood_gain(material.runs))),
+        Part(text, at == (CLAIMED_SEGMENT, CLAIMED_BUFFER)),
     ]
 
 
@@ -233,41 +215,18 @@ def modulation_follows_the_signal(material: Material) -> list[Part]:
     return parts
 
 
-CLAIMS = [
-    Claim(
-        "1",
-        "NLOS, 30 dB: no packet loss; all nine behave alike and open the window to the radio's"
-        " limit; best with segments of 1024 B or more.",
-        good_link,
-        lambda material: material.replications("nlos30"),
-    ),
-    Claim(
-        "2",
-        "NLOS, 10 dB: more than 10 % packet loss; the nine differ clearly; Westwood and BIC stand"
-        " out.",
-        bad_link,
-        lambda material: material.replications("nlos10"),
-    ),
-    Claim(
-        "3",
-        "Westwood is up to 300 % above the worst, at 4 KB segments and the 512 KB window.",
-        westwood_above_worst,
-        lambda material: material.replications("nlos10"),
-    ),
-    Claim(
-        "4",
-        "BIC sustains higher rates than the others and is the most stable.",
-        bic_is_fast_and_steady,
-        lambda material: material.replications("nlos10"),
-    ),
-    Claim(
-        "5",
-        "Modulation follows the signal: nearer or with a better SNR there are more bits in a symbol"
-        " and more throughput.",
-        modulation_follows_the_signal,
-        lambda material: material.replications("los10"),
-    ),
-]
+CLAIMS: list[Claim[Material]] = rows.load(
+    file_text(__package__, "claims.toml"),
+    {
+        function.__name__: function
+        for function in (
+            link_loses_packets,
+            westwood_leads_where_claimed,
+            bic_is_fast_and_steady,
+            modulation_follows_the_signal,
+        )
+    },
+)
 
 
 def ranking(values: Mapping[str, PerReplication]) -> list[str]:
@@ -275,11 +234,15 @@ def ranking(values: Mapping[str, PerReplication]) -> list[str]:
     return sorted(values, key=lambda control: -_interval(values[control]).mean)
 
 
-def gain_percent(first: PerReplication, second: PerReplication) -> Interval:
-    """How far the first is above the second, in percent of the second's mean."""
-    gain = difference(first, second)
+def percent_above(first: PerReplication, second: PerReplication) -> dict[int, float]:
+    """By replication, how far the first is above the second, in percent of the second's mean."""
     base = _interval(second).mean / 100
-    return Interval(gain.mean / base, gain.half_width / base, gain.n)
+    return {key: (first[key] - second[key]) / base for key in first if key in second}
+
+
+def gain_percent(first: PerReplication, second: PerReplication) -> Interval:
+    """The mean of `percent_above`, with its interval."""
+    return _interval(percent_above(first, second))
 
 
 def westwood_gain(runs: Runs) -> Interval:
@@ -326,10 +289,6 @@ def _rows(values: Mapping[str, PerReplication]) -> dict[int, list[float]]:
 def _mean_of(values: list[dict[int, float]]) -> dict[int, float]:
     common = set.intersection(*map(set, values))
     return {key: sum(by_key[key] for by_key in values) / len(values) for key in sorted(common)}
-
-
-def _percent_of(part: PerReplication, whole: PerReplication) -> Interval:
-    return interval([100 * part[key] / whole[key] for key in part if key in whole])
 
 
 def _interval(values: PerReplication) -> Interval:

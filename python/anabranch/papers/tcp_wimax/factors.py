@@ -8,7 +8,7 @@ PROFILE_NAMES = {
     "nlos10": "no line of sight, 10 dB",
 }
 PAPERS_PROFILES = ("nlos30", "nlos10")
-"""Those that the paper has results of."""
+"""The profiles that the paper has results of."""
 
 CONTROLS = (
     "reno",

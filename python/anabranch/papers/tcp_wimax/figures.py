@@ -7,15 +7,25 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from anabranch.figures import plots
-from anabranch.papers import choice
+from anabranch.papers import choice, timeline
+from anabranch.papers.plots import (
+    DASHED,
+    colour_bar,
+    intervals,
+    named_places,
+    ranges,
+    stroke,
+    whisker,
+)
+from anabranch.papers.timeline import Course, Moments
 
 from . import beyond
 from .factors import (
@@ -35,7 +45,7 @@ from .outcome import TcpWimaxOutcome
 from .samples import Runs
 
 SHOWN_S = 60.0
-"""Of the SNR over time."""
+"""How many seconds of the SNR are shown."""
 
 
 def of(outcome: TcpWimaxOutcome) -> dict[str, Callable[[], Figure]]:
@@ -62,7 +72,7 @@ def throughput(runs: Runs, links_: dict[str, Link]) -> Figure:
 
 
 def variation(runs: Runs) -> Figure:
-    """Coefficient of variation of 1 s goodput, likewise."""
+    """The coefficient of variation of 1 s goodput, one panel for each profile."""
     return _per_control(runs, "cov", "coefficient of variation of 1 s goodput", None)
 
 
@@ -72,40 +82,28 @@ def _per_control(runs: Runs, value: str, label: str, links_: dict[str, Link] | N
         for axes, profile in zip(figure.subplots(2, 2).flat, PROFILES, strict=True):
             means = runs.claimed(profile).by(["control"], value)
             for index, control in enumerate(CONTROLS):
-                row = means.filter(control=control).row(0, named=True)
-                axes.bar(index, row["mean"], width=0.66, color=plots.COLOURS[0], alpha=0.75)
-                axes.errorbar(
-                    index,
-                    row["mean"],
-                    yerr=plots.bar(row["mean"], row["half_width"]),
-                    color="black",
-                    elinewidth=1.2,
-                    capsize=3,
-                )
+                (mean,) = intervals(means.filter(control=control))
+                axes.bar(index, mean.mean, width=0.66, color=plots.COLOURS[0], alpha=0.75)
+                whisker(axes, index, mean, elinewidth=1.2, capsize=3)
             if links_ is not None:
                 axes.axhline(
                     links_[profile].capacity_mbps.mean,
                     color=plots.ACCENT,
                     linewidth=1.2,
-                    linestyle=(0, (4, 3)),
+                    linestyle=DASHED,
                 )
             axes.set_ylim(bottom=0)
             axes.set_title(PROFILE_NAMES[profile])
-            axes.set_xticks(
-                range(len(CONTROLS)), list(CONTROL_NAMES.values()), rotation=35, ha="right"
-            )
-            axes.tick_params(axis="x", length=0)
+            named_places(axes, list(CONTROL_NAMES.values()), rotation=35, ha="right")
         figure.supylabel(label)
         if links_ is not None:
             plots.legend(
                 figure,
                 [
-                    Line2D(
-                        [],
-                        [],
-                        color=plots.ACCENT,
-                        linestyle=(0, (4, 3)),
-                        label="datagrams without congestion control, as many as fit",
+                    stroke(
+                        "datagrams without congestion control, as many as fit",
+                        plots.ACCENT,
+                        linestyle=DASHED,
                     )
                 ],
             )
@@ -162,8 +160,7 @@ def heat_maps(runs: Runs, profile: str) -> Figure:
             axes.set_ylabel("buffer")
         for axes in _lowest(grid):
             axes.set_xlabel(READING_NAMES[runs.reading])
-        bar = figure.colorbar(image, ax=grid, label="goodput (Mbit/s)", fraction=0.025, pad=0.015)
-        bar.outline.set_visible(False)
+        colour_bar(figure, image, grid, "goodput (Mbit/s)", share=0.025)
         figure.suptitle(
             f"{PROFILE_NAMES[profile]}; segment size = {READING_NAMES[runs.reading]}"
             + ("" if is_told else f"; {len(may_be)} of {means.height} cells may be the best"),
@@ -245,7 +242,7 @@ def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
                     CLAIMED_BUFFER / 1024,
                     color=plots.QUIET,
                     linewidth=0.9,
-                    linestyle=(0, (4, 3)),
+                    linestyle=DASHED,
                 )
             axes.set_title(_names(controls))
             axes.set_ylim(0, 1.05 * high)
@@ -255,63 +252,36 @@ def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
         for axes in _lowest(grid):
             axes.set_xlabel("time (s)")
         handles = [
-            Line2D([], [], color=plots.COLOURS[0], label="congestion window"),
-            Line2D([], [], color=plots.COLOURS[4], linewidth=6, alpha=0.45, label="under way"),
+            stroke("congestion window", plots.COLOURS[0]),
+            stroke("under way", plots.COLOURS[4], linewidth=6, alpha=0.45),
         ]
         if high > CLAIMED_BUFFER / 1024:
-            handles.append(
-                Line2D([], [], color=plots.QUIET, linestyle=(0, (4, 3)), label="the buffer, 512 KB")
-            )
+            handles.append(stroke("the buffer, 512 KB", plots.QUIET, linestyle=DASHED))
         title = f"{PROFILE_NAMES[profile]} ({link.loss_percent.text(1)} % loss)"
-        handles.append(Line2D([], [], linestyle="", label=title))
+        handles.append(stroke(title, linestyle=""))
         plots.legend(figure, handles)
         return figure
 
 
 def links(by_profile: dict[str, Link]) -> Figure:
     """The effective SNR of each link over one minute, with the probe packets that were lost."""
-    with plots.style():
-        figure = plots.blank(10, 7)
-        panels = figure.subplots(len(by_profile), 1, sharex=True, sharey=True)
-        for axes, (profile, link) in zip(panels, by_profile.items(), strict=True):
-            rows = link.traced.snr.filter(pl.col("time_s") <= SHOWN_S)
-            axes.plot(
-                rows["time_s"], rows["effective_snr_db"], color=plots.COLOURS[0], linewidth=1.2
-            )
-            lost = [time for time in link.traced.lost_s if time <= SHOWN_S]
-            axes.plot(
-                lost,
-                [0.04] * len(lost),
-                linestyle="none",
-                marker="|",
-                markersize=7,
-                markeredgewidth=0.8,
-                color=plots.ACCENT,
-                transform=axes.get_xaxis_transform(),
-                rasterized=True,
-            )
-            statistics = f"{PROFILE_NAMES[profile]}: {link.loss_percent.text(1)} % loss"
-            if not math.isnan(link.burst_s):
-                statistics += f", bursts of {1e3 * link.burst_s:.0f} ms"
-            statistics += f", coherence time {link.coherence_s:.2f} s"
-            axes.set_title(statistics)
-            axes.set_ylabel("SNR (dB)")
-            axes.set_xlim(0, SHOWN_S)
-        panels[-1].set_xlabel("time (s)")
-        handles = [
-            Line2D([], [], color=plots.COLOURS[0], label="effective SNR"),
-            Line2D(
-                [],
-                [],
-                linestyle="",
-                marker="|",
-                markersize=7,
-                color=plots.ACCENT,
-                label="probe packet lost",
-            ),
+    snr: dict[str, Any] = {"linewidth": 1.2}
+    ticks: dict[str, Any] = {"markersize": 7, "markeredgewidth": 0.8, "rasterized": True}
+    panels = []
+    for profile, link in by_profile.items():
+        rows = link.traced.snr.filter(pl.col("time_s") <= SHOWN_S)
+        lost = [time for time in link.traced.lost_s if time <= SHOWN_S]
+        statistics = f"{PROFILE_NAMES[profile]}: {link.loss_percent.text(1)} % loss"
+        if not math.isnan(link.burst_s):
+            statistics += f", bursts of {1e3 * link.burst_s:.0f} ms"
+        statistics += f", coherence time {link.coherence_s:.2f} s"
+        time_s, values = rows["time_s"], rows["effective_snr_db"]
+        shown: list[timeline.Shown] = [
+            Course("effective SNR", plots.COLOURS[0], time_s, values, style=snr),
+            Moments("probe packet lost", plots.ACCENT, lost, "|", 0.04, ticks, {"markersize": 7}),
         ]
-        plots.legend(figure, handles)
-        return figure
+        panels.append(timeline.Panel(shown, statistics))
+    return timeline.stacked(panels, 7, "SNR (dB)", SHOWN_S, bottom=None)
 
 
 def readings(grid: dict[str, Runs]) -> Figure:
@@ -330,17 +300,15 @@ def readings(grid: dict[str, Runs]) -> Figure:
                 for index, buffer in enumerate(buffers):
                     rows = means.filter(buffer=buffer).sort("segment")
                     # With two replications the interval says nothing but that there are two.
-                    widths = rows["half_width"].fill_nan(0) * (rows["n"] > 2)
-                    axes.errorbar(
-                        # Moved apart, with marks of their own: some are equal.
-                        [place + 0.12 * (index - 1) for place in range(len(SEGMENTS))],
-                        rows["mean"],
-                        yerr=widths,
-                        color=plots.COLOURS[index],
-                        marker="osD"[index],
-                        markersize=4,
-                        capsize=2,
-                        linewidth=1.3,
+                    means_of_buffer = [
+                        one if one.n > 2 else one._replace(half_width=0.0)
+                        for one in intervals(rows)
+                    ]
+                    # Moved apart, with marks of their own: some are equal.
+                    places = [place + 0.12 * (index - 1) for place in range(len(SEGMENTS))]
+                    style: dict[str, Any] = {"marker": "osD"[index], "linewidth": 1.3}
+                    ranges(
+                        axes, places, means_of_buffer, plots.COLOURS[index], markersize=4, **style
                     )
                 axes.set_ylim(bottom=0)
                 axes.set_title(f"{profile}: {READING_NAMES[reading]}")
@@ -349,13 +317,7 @@ def readings(grid: dict[str, Runs]) -> Figure:
         plots.legend(
             figure,
             [
-                Line2D(
-                    [],
-                    [],
-                    color=plots.COLOURS[index],
-                    marker="osD"[index],
-                    label=f"buffer {size(buffer)}",
-                )
+                stroke(f"buffer {size(buffer)}", plots.COLOURS[index], marker="osD"[index])
                 for index, buffer in enumerate(buffers)
             ],
         )

@@ -22,7 +22,7 @@ from .factors import PROFILES
 from .studies import probe
 
 STEP_S = 0.02
-"""Of the time series of the SNR."""
+"""The step of the time series of the SNR."""
 LONGEST_LAG_S = 20.0
 COHERENT = 0.5
 

@@ -57,7 +57,7 @@ class Variant:
 
     @property
     def runs(self) -> int:
-        """Of each control."""
+        """The fewest runs of any control."""
         return min(goodput.n for goodput in self.goodput_mbps.values())
 
 
@@ -72,11 +72,11 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class TcpWimaxOutcome(outcome.Outcome):
+class TcpWimaxOutcome(outcome.PaperOutcome):
     """Everything that tables, figures, page and JSON show."""
 
     grid: dict[str, Runs]
-    """By reading."""
+    """The grid under each reading."""
     links: dict[str, Link]
     distance: pl.DataFrame
     coherence: pl.DataFrame

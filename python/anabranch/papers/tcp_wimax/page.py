@@ -4,7 +4,6 @@ from typing import Any
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.runs import repeated
-from anabranch.papers.verdicts import DECIDABLE_REPLICATIONS
 
 from . import story, tables
 from .factors import (
@@ -13,8 +12,6 @@ from .factors import (
     PROFILES,
     READING_NAMES,
     READINGS,
-    SEGMENTS,
-    size,
 )
 from .outcome import TcpWimaxOutcome, aggression
 
@@ -25,15 +22,15 @@ def context(outcome: TcpWimaxOutcome) -> dict[str, Any]:
     return {
         "counts": _counts(outcome),
         "numbers": tables.numbers(outcome),
-        "decidable": DECIDABLE_REPLICATIONS,
+        "links": tables.shown_links(outcome),
+        "recommendations": tables.recommendations(outcome),
+        "sensitivity": tables.shown_sensitivity(outcome),
         "speed": story.speed(outcome),
         "readings": READINGS,
         "reading_names": READING_NAMES,
         "profiles": PROFILES,
         "profile_names": PROFILE_NAMES,
         "control_names": CONTROL_NAMES,
-        "segments_tried": len(SEGMENTS),
-        "size": size,
         "aggression": {
             profile: [
                 (row["first"], Interval(row["mean"], row["half_width"], row["n"]))

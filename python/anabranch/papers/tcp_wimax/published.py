@@ -14,7 +14,7 @@ def numbers() -> pl.DataFrame:
 
 
 def value(profile: str, quantity: str) -> float:
-    """One of them."""
+    """The number that the paper gives for a quantity on a link."""
     return float(numbers().filter(profile=profile, quantity=quantity)["value"].item())
 
 

@@ -58,20 +58,20 @@ class RealEffort:
     """Writes of 4 KB and buffers of 512 KB without line of sight at 10 dB, where claims 2 to 4 are
     judged."""
     strong: int
-    """The same at 30 dB."""
+    """Those cells at 30 dB."""
     grid: int
     """All 540 cells without line of sight."""
     los_grid: int
     """The other 540."""
     probes: int
-    """Of the simulated probe, which says what the links lose and carry."""
+    """Runs of the simulated probe, which says what the links lose and carry."""
     weak_duration: str
     strong_duration: str
     grid_duration: str
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
-"""By mode."""
+"""The effort of each mode."""
 
 
 def real(mode: str, bench: Bench) -> RealStack:
@@ -82,13 +82,17 @@ def real(mode: str, bench: Bench) -> RealStack:
         AS_PAPER: bench.simulated(works("real-2.6.20", LINUX, effort)),
         AS_KERNEL: bench.simulated(works("real-linux-6", ALIKE, effort)),
     }
-    found = {name: runs_of(rows, name) for name, rows in (*beside.items(), (REAL, own))}
+    by_place = {name: runs_of(rows, name) for name, rows in (*beside.items(), (REAL, own))}
     return RealStack(
         title=bench.stack.title,
         total_runs=sum(rows.height for rows in own.values()),
-        sentences=_sentences(effort, found),
-        numbers=[*_claimed(found), *([] if left_out else _percentages(found)), *_grid(found)],
-        claims=[] if left_out else _claims(mode, bench, found),
+        sentences=_sentences(effort, by_place),
+        numbers=[
+            *_claimed(by_place),
+            *([] if left_out else _percentages(by_place)),
+            *_grid(by_place),
+        ],
+        claims=[] if left_out else _claims(mode, bench, by_place),
         profiles=PROFILES_OF_CLAIMS,
         left_out=[*left_out, *_not_of_linux()],
     )
@@ -125,7 +129,7 @@ def works(name: str, sets: Sets, effort: RealEffort) -> list[Work]:
 
 
 def runs_of(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
-    """By part of the study."""
+    """The runs by part of the study."""
     return {
         name.rpartition("/")[2]: Runs(
             tidy(frame).with_columns(fast_recoveries=pl.lit(float("nan"))), profile
@@ -134,26 +138,32 @@ def runs_of(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
     }
 
 
-def _claimed(found: dict[str, dict[str, Runs]]) -> list[Number]:
+def _claimed(by_place: dict[str, dict[str, Runs]]) -> list[Number]:
     """The compared cells: goodput and its variation of every control."""
     kinds = (
         ("goodput_mbps", "Goodput in Mbit/s, writes of 4 KB, buffers of 512 KB", 2),
         ("cov", "Coefficient of variation of 1 s goodput, writes of 4 KB, buffers of 512 KB", 3),
     )
     return [
-        _number(title, {"link": profile, "control": CONTROL_NAMES[control]}, value, cells, digits)
+        number(
+            title,
+            {"link": profile, "control": CONTROL_NAMES[control]},
+            value,
+            cells,
+            digits=digits,
+        )
         for value, title, digits in kinds
         for profile in (STRONG, WEAK)
         for control in CONTROLS
-        for cells in [_cells(found, profile, control=control)]
+        for cells in [_cells(by_place, profile, control=control)]
         if cells is not None
     ]
 
 
-def _percentages(found: dict[str, dict[str, Runs]]) -> list[Number]:
+def _percentages(by_place: dict[str, dict[str, Runs]]) -> list[Number]:
     """The published number that is about what a TCP does."""
     claimed = published.value("nlos10", "westwood_above_worst_percent")
-    gains = {name: westwood_gain(parts[WEAK]) for name, parts in found.items()}
+    gains = {name: westwood_gain(parts[WEAK]) for name, parts in by_place.items()}
     own = gains.pop(REAL)
     nothing = Interval(math.nan, math.nan, 0)
     verdict = published.verdict_of("up to", claimed, own.mean, own.half_width)
@@ -161,7 +171,7 @@ def _percentages(found: dict[str, dict[str, Runs]]) -> list[Number]:
     return [Number("Numbers of the text", key, claimed, gains, own, nothing, 1, verdict)]
 
 
-def _grid(found: dict[str, dict[str, Runs]]) -> list[Number]:
+def _grid(by_place: dict[str, dict[str, Runs]]) -> list[Number]:
     """The whole grid: means over all but one or two factors."""
     title = "Goodput in Mbit/s over the whole grid"
     factors: list[tuple[str, dict[str, Any], str]] = [
@@ -170,32 +180,25 @@ def _grid(found: dict[str, dict[str, Runs]]) -> list[Number]:
         *(("control", {"control": control}, CONTROL_NAMES[control]) for control in CONTROLS),
     ]
     return [
-        _number(title, {"link": profile, "factor": factor, "value": name}, "goodput_mbps", cells, 2)
+        number(title, {"link": profile, "factor": factor, "value": name}, "goodput_mbps", cells)
         for profile in PROFILES
         for factor, where, name in factors
-        for cells in [_cells(found, GRID, profile=profile, **where)]
+        for cells in [_cells(by_place, GRID, profile=profile, **where)]
         if cells is not None
     ]
 
 
-def _cells(found: dict[str, dict[str, Runs]], part: str, **where: Any) -> dict[str, Runs] | None:
+def _cells(by_place: dict[str, dict[str, Runs]], part: str, **where: Any) -> dict[str, Runs] | None:
     """These cells' runs, by where they ran; None where there are none."""
-    if part not in found[REAL]:
+    if part not in by_place[REAL]:
         return None
-    runs = {name: parts[part].where(**where) for name, parts in found.items()}
+    runs = {name: parts[part].where(**where) for name, parts in by_place.items()}
     return None if runs[REAL].frame.is_empty() else runs
 
 
-def _number(
-    table: str, key: dict[str, float | int | str], value: str, cells: dict[str, Runs], digits: int
-) -> Number:
-    simulated = {name: runs for name, runs in cells.items() if name != REAL}
-    return number(table, key, value, simulated, cells[REAL], digits=digits)
-
-
-def _claims(mode: str, bench: Bench, found: dict[str, dict[str, Runs]]) -> list[Finding]:
+def _claims(mode: str, bench: Bench, by_place: dict[str, dict[str, Runs]]) -> list[Finding]:
     """Every claim about TCP on the same runs, simulated and real; none without the whole grid."""
-    if GRID not in found[REAL]:
+    if GRID not in by_place[REAL]:
         return []
     works = studies.all_studies(studies.EFFORTS[mode])
     (probe,) = (work for work in works if work.name == "probe")
@@ -208,7 +211,7 @@ def _claims(mode: str, bench: Bench, found: dict[str, dict[str, Runs]]) -> list[
         claim.judge(Material(whole(parts), links, capacity, distance), name)
         for claim in CLAIMS
         if claim.id in ABOUT_TCP
-        for name, parts in found.items()
+        for name, parts in by_place.items()
     ]
 
 
@@ -224,22 +227,22 @@ def whole(parts: dict[str, Runs]) -> Runs:
     return replace(parts[GRID], frame=pl.concat(frames))
 
 
-def _sentences(effort: RealEffort, found: dict[str, dict[str, Runs]]) -> list[str]:
+def _sentences(effort: RealEffort, by_place: dict[str, dict[str, Runs]]) -> list[str]:
     said = [
         "A kernel has one TCP, its own: the paper's was that of Linux 2.6.20. Each run is over the"
         " very channel that the simulated one of its replication has.",
-        _agreement(WEAK, found, f"the weak link's compared cells ({effort.weak_duration} each)"),
-        _agreement(STRONG, found, f"the good link's ({effort.strong_duration} each)"),
+        _agreement(WEAK, by_place, f"the weak link's compared cells ({effort.weak_duration} each)"),
+        _agreement(STRONG, by_place, f"the good link's ({effort.strong_duration} each)"),
     ]
-    if GRID in found[REAL]:
-        said.append(_agreement(GRID, found, f"the grid ({effort.grid_duration} each)"))
+    if GRID in by_place[REAL]:
+        said.append(_agreement(GRID, by_place, f"the grid ({effort.grid_duration} each)"))
     return said
 
 
-def _agreement(part: str, found: dict[str, dict[str, Runs]], what: str) -> str:
+def _agreement(part: str, by_place: dict[str, dict[str, Runs]], what: str) -> str:
     """How many cells agree with the simulated Linux 6, and the one that does least."""
     names = ["profile", "control", "segment", "buffer"]
-    own, other = (found[name][part].by(names) for name in (REAL, AS_KERNEL))
+    own, other = (by_place[name][part].by(names) for name in (REAL, AS_KERNEL))
     both = own.join(other, on=names, suffix="_simulated").with_columns(
         off=100 * (pl.col("mean") / pl.col("mean_simulated") - 1)
     )

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Work, efforts, file_text, with_sweep
+from anabranch.papers.studies import Key, Sets, Work, described, efforts, file_text, with_sweep
 from anabranch.support.toml_text import inline
 
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS
@@ -29,26 +29,7 @@ GRID_COLUMNS = (
     "link.air.forward.queue_full_packets",
     "link.air.forward.mean_bits_per_symbol",
 )
-TRANSFER_COLUMNS = ("bulk.goodput_kbit_per_s", "bulk.cov")
-
-PROBE: Sets = (
-    ("flows.bulk.transport", '{ kind = "udp" }'),
-    (
-        "flows.bulk.app",
-        '{ kind = "datagrams", size = "1472 B", rate = "1 Mbit/s", intervals = { kind = "cbr" } }',
-    ),
-)
-"""Datagrams of 1500 B on the wire instead of the transfer."""
-PROBED: Sets = (("run.duration", "120 s"),)
-SATURATED: Sets = (("flows.bulk.app.rate", "40 Mbit/s"),)
-
-NLOS10: Sets = (("links.air.radio.profile", "nlos10"),)
-SUI4: Sets = (("links.air.radio.fading", '{ kind = "taps" }'),)
-
 CONCURRENT: Sets = (("run.warm_up", "5 s"),)
-STAGGERED: Sets = (("flows.bulk.app.start", '{ from = "0 s", to = "1 s" }'),)
-"""No two transfers of a run start at the same moment."""
-
 WIRE: Sets = (
     ("links.air", '{ ends = ["base", "station"], rate = "10 Mbit/s", delay = "20 ms" }'),
     ("flows.bulk.transport", '{ kind = "tcp", cc = { kind = "cubic" } }'),
@@ -56,7 +37,7 @@ WIRE: Sets = (
 """A wire of 10 Mbit/s instead of the radio, with CUBIC, whose speed in ns-3 is known."""
 
 DURATION_S = 30.0
-"""Of a run of the grid, as `scenario.toml` has it."""
+"""The length of a run of the grid, as `scenario.toml` has it."""
 
 UNCHANGED = "as chosen: Linux 2.6.20, downlink, queue of 1000 packets"
 """What the sensitivity list changes."""
@@ -89,20 +70,24 @@ class Effort:
     only_papers_profiles: bool
     """Whether concurrent flows and stations are left out with line of sight."""
     duration: str | None = None
-    """Of every run, instead of its scenario's."""
+    """The length of every run, instead of its scenario's."""
 
     @property
     def sets(self) -> Sets:
         """Values on top of every scenario."""
         return () if self.duration is None else (("run.duration", self.duration),)
 
+    def has_profile(self, key: Key) -> bool:
+        """Whether a cell of concurrent transfers or stations is run."""
+        return not self.only_papers_profiles or key["profile"] in PAPERS_PROFILES
+
 
 EFFORTS = efforts(__package__, Effort)
-"""By mode."""
+"""The effort of each mode."""
 
 
 @dataclass(frozen=True)
-class Described:
+class Reading:
     """A reading or a variant: values on top of the scenario."""
 
     name: str
@@ -110,17 +95,17 @@ class Described:
     sets: Sets
 
 
-def readings() -> list[Described]:
+def readings() -> list[Reading]:
     """What "segment size" may have meant."""
     return _described("readings.toml", "reading")
 
 
-def variants() -> list[Described]:
+def variants() -> list[Reading]:
     """The sensitivity list."""
     return _described("sensitivity.toml", "variant")
 
 
-def grid(reading: Described, effort: Effort) -> Work:
+def grid(reading: Reading, effort: Effort) -> Work:
     """The paper's 1080 cells under one reading."""
 
     def replications(key: Key) -> int:
@@ -144,54 +129,20 @@ def all_studies(effort: Effort) -> Iterator[Work]:
     assert tuple(reading.name for reading in readings()) == READINGS
     for reading in readings():
         yield grid(reading, effort)
-    yield Work(
-        "probe",
-        "what the links do to packets",
-        _with_sweep("sweep_probe.toml", PROBE + PROBED + effort.sets),
-        lambda _: effort.probes,
-        (
-            "bulk.sent",
-            "bulk.goodput_kbit_per_s",
-            "link.air.forward.delivered_packets",
-            "link.air.forward.air_lost_packets",
-            "link.air.forward.mean_bits_per_symbol",
-            "link.air.forward.mean_snr_db",
-        ),
-    )
-    yield Work(
-        "distance",
-        "modulation against distance",
-        _with_sweep("sweep_distance.toml", PROBE + SATURATED + effort.sets),
-        lambda _: effort.distance,
-        ("bulk.goodput_kbit_per_s", "link.air.forward.mean_bits_per_symbol"),
-    )
-    yield Work(
-        "coherence",
-        "how fast the channel changes",
-        _with_sweep("sweep_coherence.toml", NLOS10 + SUI4 + effort.sets),
-        lambda _: effort.coherence,
-        TRANSFER_COLUMNS,
-    )
-    for number, variant in enumerate(variants()):
-        yield Work(
-            f"sensitivity/{number:02}",
-            variant.title,
-            _with_sweep("sweep_sensitivity.toml", NLOS10 + variant.sets + effort.sets),
-            lambda _: effort.sensitivity,
-            TRANSFER_COLUMNS,
-        )
-    yield Work(
-        "flows",
-        "transfers at once",
-        _with_sweep("sweep_flows.toml", CONCURRENT + STAGGERED + effort.sets),
-        lambda key: _of_profile(effort, key, effort.flows),
-        ("bulk.goodput_kbit_per_s", "bulk.jain", "link.air.forward.queue_full_packets"),
-    )
+    for study in described(__package__).values():
+        if study.name == "sensitivity":
+            for number, variant in enumerate(variants()):
+                sets, name = variant.sets + effort.sets, f"sensitivity/{number:02}"
+                yield study.work(effort, sets, name=name, title=variant.title)
+        elif study.name == "flows":
+            yield study.work(effort, effort.sets, ran=effort.has_profile)
+        else:
+            yield study.work(effort, effort.sets)
     yield Work(
         "pairs",
         "two controls against each other",
         Scenario.parse(_network() + _text("sweep_pairs.toml"), CONCURRENT + effort.sets),
-        lambda key: _of_profile(effort, key, effort.pairs),
+        lambda key: effort.pairs if effort.has_profile(key) else 0,
         ("first.goodput_kbit_per_s", "second.goodput_kbit_per_s"),
     )
     for count in STATIONS:
@@ -199,14 +150,15 @@ def all_studies(effort: Effort) -> Iterator[Work]:
             f"stations/{count}",
             f"{count} stations per base station",
             Scenario.parse(stations_text(count), CONCURRENT + effort.sets),
-            lambda key: _of_profile(effort, key, effort.stations),
+            lambda key: effort.stations if effort.has_profile(key) else 0,
             tuple(f"s{number}.goodput_kbit_per_s" for number in range(1, count + 1)),
         )
 
 
 def probe(profile: str) -> Scenario:
     """The probe over one profile's link, without a sweep."""
-    return _with_sweep("", (*PROBE, *PROBED, ("links.air.radio.profile", profile)))
+    sets = described(__package__)["probe"].sets
+    return _with_sweep("", (*sets, ("links.air.radio.profile", profile)))
 
 
 def wire() -> Scenario:
@@ -251,15 +203,10 @@ def _is_claimed(key: Key) -> bool:
     return (key["segment"], key["buffer"]) == (CLAIMED_SEGMENT, CLAIMED_BUFFER)
 
 
-def _of_profile(effort: Effort, key: Key, count: int) -> int:
-    left_out = effort.only_papers_profiles and key["profile"] not in PAPERS_PROFILES
-    return 0 if left_out else count
-
-
-def _described(file: str, table: str) -> list[Described]:
+def _described(file: str, table: str) -> list[Reading]:
     rows = tomllib.loads(_text(file))[table]
     return [
-        Described(row["name"], row.get("title", row["name"]), tuple(row["set"].items()))
+        Reading(row["name"], row.get("title", row["name"]), tuple(row["set"].items()))
         for row in rows
     ]
 

@@ -8,10 +8,19 @@ from rich.text import Text
 
 from anabranch.figures.table import Cell, Table, known
 from anabranch.papers.intervals import Interval
-from anabranch.papers.verdicts import WORDS
+from anabranch.papers.tables import of_published, recorded
+from anabranch.papers.verdicts import DECIDABLE_REPLICATIONS
 
 from . import story
-from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES, READING_NAMES
+from .factors import (
+    CONTROL_NAMES,
+    CONTROLS,
+    PROFILE_NAMES,
+    PROFILES,
+    READING_NAMES,
+    SEGMENTS,
+    size,
+)
 from .outcome import TcpWimaxOutcome, aggression, means
 from .studies import FLOWS, STATIONS
 
@@ -68,40 +77,34 @@ def throughput(outcome: TcpWimaxOutcome) -> Table:
 
 def numbers(outcome: TcpWimaxOutcome) -> Table:
     """The numbers of the paper's text beside ours."""
-    return Table(
+    return of_published(
         "The paper's numbers",
-        ["link", "quantity", "segment is", "paper", "ours"],
-        [
-            [
-                str(cell.key["profile"]),
-                str(cell.key["quantity"]).removesuffix("_percent").replace("_", " ") + ", %",
-                READING_NAMES[str(cell.key["segment_reading"])],
-                f"{BOUNDS.get(str(cell.key['bound']), '')}{cell.published:g}",
-                cell.ours(1),
-            ]
-            for cell in outcome.cells
+        ["link", "quantity", "segment is"],
+        outcome.cells,
+        lambda cell: [
+            str(cell.key["profile"]),
+            str(cell.key["quantity"]).removesuffix("_percent").replace("_", " ") + ", %",
+            READING_NAMES[str(cell.key["segment_reading"])],
         ],
-        keys=3,
+        lambda cell: f"{BOUNDS.get(str(cell.key['bound']), '')}{cell.published:g}",
+        digits=1,
     )
 
 
 def recorded_numbers(outcome: TcpWimaxOutcome) -> Table:
-    """The same in the record, which has the verdict in a column."""
-    return Table(
+    """The numbers of the paper's text in the record, which has verdicts in a column."""
+    return of_published(
         "Numbers of the paper's text",
-        ["link", "quantity", "segment size is", "paper", "ours", "verdict"],
-        [
-            [
-                str(cell.key["profile"]),
-                str(cell.key["quantity"]).replace("_", " "),
-                READING_NAMES[str(cell.key["segment_reading"])],
-                f"{cell.published:g} ({cell.key['bound']})",
-                cell.ours(1).text,
-                WORDS[cell.verdict],
-            ]
-            for cell in outcome.cells
+        ["link", "quantity", "segment size is"],
+        outcome.cells,
+        lambda cell: [
+            str(cell.key["profile"]),
+            str(cell.key["quantity"]).replace("_", " "),
+            READING_NAMES[str(cell.key["segment_reading"])],
         ],
-        keys=3,
+        lambda cell: f"{cell.published:g} ({cell.key['bound']})",
+        digits=1,
+        in_words=True,
     )
 
 
@@ -176,6 +179,72 @@ def sensitivity(outcome: TcpWimaxOutcome) -> Table:
     )
 
 
+def shown_sensitivity(outcome: TcpWimaxOutcome) -> Table:
+    """What each choice changes, on the page: best and worst only where runs may decide on them."""
+    heads = (
+        "best above worst, %",
+        "Westwood+ above worst, %",
+        "BIC above the mean of the others, %",
+    )
+    rows = []
+    for variant in outcome.variants:
+        is_decidable = variant.runs >= DECIDABLE_REPLICATIONS
+        ends = [
+            CONTROL_NAMES[name] if is_decidable else "open"
+            for name in (variant.best, variant.worst)
+        ]
+        gaps = (variant.gap_percent.text(1), variant.westwood_percent.text(1))
+        rows.append([variant.name, *ends, *gaps, variant.bic_percent.text(1, signed=True)])
+    return Table("One thing changed at a time", ["changed", "best", "worst", *heads], rows)
+
+
+def shown_links(outcome: TcpWimaxOutcome) -> Table:
+    """What each profile does to packets, on the page, with what bursts of loss are like."""
+    heads = ("mean SNR, dB", "loss, %", "burst, packets", "burst, ms", "longest, s")
+    further = ("coherence time, s", "bits in a symbol", "datagrams, Mbit/s")
+    return Table(
+        "What the links do to packets",
+        ["link", *heads, *further],
+        [
+            [
+                PROFILE_NAMES[profile],
+                link.snr_db.text(1),
+                link.loss_percent.text(1),
+                known(link.burst_packets, 1),
+                known(1e3 * link.burst_s, 0),
+                known(link.longest_burst_s, 1),
+                known(link.coherence_s, 2),
+                link.bits_per_symbol.text(0),
+                link.capacity_mbps.text(1),
+            ]
+            for profile, link in outcome.links.items()
+        ],
+    )
+
+
+def recommendations(outcome: TcpWimaxOutcome) -> Table:
+    """The setting for each link, or that it is not resolved."""
+    heads = ("link", "control", "buffer", "write size", "goodput, Mbit/s", "variation")
+    rows = []
+    for profile, advised in outcome.recommendations.items():
+        if advised.is_resolved:
+            is_any = len(advised.segments) == len(SEGMENTS)
+            setting = [
+                CONTROL_NAMES[advised.control],
+                size(advised.buffer),
+                "any" if is_any else ", ".join(map(size, advised.segments)),
+                advised.goodput_mbps.text(),
+                f"{advised.cov:.2f}",
+            ]
+        else:
+            words = f"not resolved after {advised.goodput_mbps.n} replications"
+            setting = [words, "", "", "", ""]
+        others = ", ".join(CONTROL_NAMES[control] for control in advised.candidates)
+        rows.append([PROFILE_NAMES[profile], *setting, others])
+    all_heads = [*heads, "as good, or not told apart"]
+    return Table("Recommendations", all_heads, rows, keys=len(all_heads))
+
+
 def coherence(outcome: TcpWimaxOutcome) -> Table:
     """Goodput against how fast the channel changes."""
     goodput = means(outcome.coherence, ["doppler_hz", "control"], "goodput_mbps")
@@ -202,3 +271,14 @@ def _by_control(
 def _present(rows: pl.DataFrame) -> list[str]:
     there = set(rows["profile"])
     return [profile for profile in PROFILES if profile in there]
+
+
+def sections(outcome: TcpWimaxOutcome) -> list[list[str]]:
+    """What the record says after the finding."""
+    before = (links, throughput, recorded_numbers)
+    after = (flows, pairs, stations, sensitivity, coherence)
+    return [
+        *(table(outcome).markdown() for table in before),
+        recorded(outcome.claims, READING_NAMES),
+        *(table(outcome).markdown() for table in after),
+    ]

@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 
 from anabranch import _engine
-from anabranch.papers.reproduction import Paper
+from anabranch.papers.reproduction import packaged
 from anabranch.papers.studies import compute_all
 
-from . import document, figures, outcome, page, real, story, studies, tables, traced
+from . import outcome, studies, traced
 from .outcome import VoipSctpOutcome
 from .published import CLOCKS
 from .samples import Runs, tidy
@@ -84,17 +84,4 @@ def _sensitivity(effort: Effort, frames: dict[str, pl.DataFrame]) -> pl.DataFram
     return pl.DataFrame(rows, schema=schema)
 
 
-PAPER = Paper(
-    name="voip-sctp",
-    package=__package__,
-    runs="calls",
-    efforts=EFFORTS,
-    compute=compute,
-    headline=story.headline,
-    sentences=story.sentences,
-    tables=tables.of,
-    figures=figures.of,
-    context=page.context,
-    sections=document.sections,
-    real=real.real,
-)
+PAPER = packaged(__package__, "calls", EFFORTS, compute)

@@ -1,10 +1,10 @@
-"""The paper's eight claims, each a predicate on intervals (see `papers.verdicts`).
+"""The paper's claims: rows of `claims.toml`, and functions for what no row can say.
 
-A few parts count or rank means instead ("most cases", "the best cell"), compare a mean with a
-published one, or ask whether an effect is detected; their evidence says so. Where words like
-"little" or "slightly" need a number, the number is a constant here, chosen before any run.
+Those count or rank means ("most cases", "the best cell"), have several inequalities in one part, or
+ask whether an effect is detected; their evidence says so.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,9 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from anabranch.papers import rows
 from anabranch.papers.intervals import Interval, difference, interval, variance
+from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import (
     DECIDABLE_REPLICATIONS,
     Claim,
@@ -21,7 +23,6 @@ from anabranch.papers.verdicts import (
     Part,
     above,
     all_of,
-    verdict,
     within,
 )
 from anabranch.stats import paired
@@ -43,7 +44,7 @@ MUCH_SMALLER = 0.5
 
 
 @dataclass(frozen=True)
-class Material:
+class Material(rows.Evidence):
     """What the claims are judged on, under one loss clock."""
 
     runs: Runs
@@ -58,44 +59,27 @@ class Material:
         """The loss clock of the runs."""
         return self.runs.clock
 
-    def replications(self, loss: float, *, at_25_ms: bool = True) -> int:
-        """Of the cell that has fewest, with this mean loss on both paths."""
-        cells = self.runs.both_losses(loss)
-        return _fewest((cells.at_25_ms() if at_25_ms else cells).frame, FACTORS)
-
     @property
-    def traced(self) -> int:
-        """Traced calls of the PMR that has fewest."""
-        return _fewest(self.interruptions, ["pmr"])
+    def studies(self) -> Mapping[str, Runs]:
+        """Table 2's cells, those with equal losses at 25/25 ms, and the traced calls."""
+        return {
+            "table2": self.runs.both_losses(0.1),
+            "losses_10": self.runs.both_losses(0.1).at_25_ms(),
+            "losses_2": self.runs.both_losses(0.02).at_25_ms(),
+            "losses_0_5": self.runs.both_losses(LOSSES[0]).at_25_ms(),
+            "traced": Runs(self.interruptions, self.clock),
+        }
+
+    def replications(self, study: str) -> int:
+        """The fewest of the study's cells; claim 5 compares 2 % loss with 10 %."""
+        cells = {"traced": ["pmr"]}.get(study, FACTORS)
+        compared = ["losses_2", "losses_10"] if study == "losses_2" else [study]
+        return min(_fewest(self.studies[name].frame, cells) for name in compared)
 
 
 def judge_all(material: Material) -> list[Finding]:
     """Every claim under the material's loss clock."""
     return [claim.judge(material, material.clock) for claim in CLAIMS]
-
-
-def interruptions_from_rto_and_dormancy(material: Material) -> list[Part]:
-    """Claim 1, from traces at 25/25 ms, 10 % loss, RTO.Max 10 s.
-
-    Who owns more than half of the interrupted time.
-    """
-    parts = []
-    for pmr, cause, words in (
-        (5, "backed_off", "a backed-off RTO"),
-        (0, "dormant", "the dormant state"),
-        (1, "dormant", "the dormant state"),
-    ):
-        calls = material.interruptions.filter(pl.col("pmr") == pmr)
-        share = interval(100 * calls[cause].drop_nulls())
-        length = interval(calls["interrupted_s"])
-        parts.append(
-            Part(
-                f"PMR {pmr}: {share.text(0)} % of {length.text(1)} s of interruptions per call in"
-                f" {words}",
-                above(share, 50),
-            )
-        )
-    return parts
 
 
 def lower_rto_max_raises_mos(material: Material) -> list[Part]:
@@ -134,25 +118,6 @@ def lower_rto_max_raises_mos(material: Material) -> list[Part]:
             best == 0.1 or within(regret, INDIFFERENT),
         ),
     ]
-
-
-def mos_at_both_ends(material: Material) -> list[Part]:
-    """Claim 3, at 25/25 ms and 10 % loss, mean over the eight columns.
-
-    "about" is the tolerance of a cell.
-    """
-    cells = material.runs.both_losses(0.1).at_25_ms()
-    parts = []
-    for row in published.figures().filter(figure=5).iter_rows(named=True):
-        mean = cells.where(rto_max_s=row["rto_max_s"]).mean()
-        reproduced = verdict(row["value"], mean.mean, mean.half_width, published.MOS_TOLERANCE)
-        parts.append(
-            Part.number(
-                f"MOS {mean.text()} at {row['rto_max_s']:g} s (paper: about {row['value']:g})",
-                reproduced,
-            )
-        )
-    return parts
 
 
 def pmr_0_or_1_is_best(material: Material) -> list[Part]:
@@ -211,8 +176,6 @@ def small_gain_at_2_percent(material: Material) -> list[Part]:
 def delay_centric_helps(material: Material) -> list[Part]:
     """Claim 6: a case is a configuration with delay-centric on against the same with it off."""
     cases = paired_cases(material.runs)
-    table = material.runs.both_losses(0.1)
-    mean = table.where(delay_centric="on").minus(table.where(delay_centric="off"))
     helped = cases.filter(pl.col("mean") > 0).height
     decidable = cases.filter(pl.col("n") >= DECIDABLE_REPLICATIONS)
     better = decidable.filter(pl.col("mean") - pl.col("half_width") > 0).height
@@ -226,9 +189,6 @@ def delay_centric_helps(material: Material) -> list[Part]:
         Part(
             f"the mean difference is positive in {helped} of {cases.height} cases",
             2 * helped > cases.height,
-        ),
-        Part(
-            f"over Table 2's cases it brings {mean.text(signed=True)} MOS on average", above(mean)
         ),
     ]
 
@@ -301,54 +261,20 @@ def no_effect_at_very_low_losses(material: Material) -> list[Part]:
     ]
 
 
-def _of_table2(material: Material) -> int:
-    """Of Table 2's cells, on which a claim is judged that names no others."""
-    return material.replications(0.1, at_25_ms=False)
-
-
-CLAIMS = [
-    Claim(
-        "1",
-        "Interruptions come from RTO growth with PMR 5 and from the dormant state with PMR 0"
-        " and 1.",
-        interruptions_from_rto_and_dormancy,
-        lambda material: material.traced,
-    ),
-    Claim(
-        "2",
-        "Lower RTO.Max raises MOS between 1 s and 0.1 s, with little change above 1 s or below 0.1"
-        " s; the optimum is near 0.1 s.",
-        lower_rto_max_raises_mos,
-        _of_table2,
-    ),
-    Claim(
-        "3",
-        "At 25/25 ms and 10 % loss the MOS is about 1.5 at RTO.Max 10 s and about 3.3 at 0.1 s.",
-        mos_at_both_ends,
-        lambda material: material.replications(0.1),
-    ),
-    Claim(
-        "4",
-        "PMR 1 is slightly above PMR 0; PMR 0 or 1 is recommended.",
-        pmr_0_or_1_is_best,
-        _of_table2,
-    ),
-    Claim(
-        "5",
-        "At 2 % loss the gain is much smaller, the largest for PMR 0, and the intervals are"
-        " narrowest near 0.1 s.",
-        small_gain_at_2_percent,
-        lambda material: min(material.replications(loss) for loss in (0.02, 0.1)),
-    ),
-    Claim("6", "Delay-centric helps in most cases.", delay_centric_helps, _of_table2),
-    Claim("7", "The best cell is RTO.Max 0.08 s, PMR 1, delay-centric on.", best_cell, _of_table2),
-    Claim(
-        "8",
-        "With very low losses no effect of RTO.Max is detectable.",
-        no_effect_at_very_low_losses,
-        lambda material: material.replications(LOSSES[0]),
-    ),
-]
+CLAIMS: list[Claim[Material]] = rows.load(
+    file_text(__package__, "claims.toml"),
+    {
+        function.__name__: function
+        for function in (
+            lower_rto_max_raises_mos,
+            pmr_0_or_1_is_best,
+            small_gain_at_2_percent,
+            delay_centric_helps,
+            best_cell,
+            no_effect_at_very_low_losses,
+        )
+    },
+)
 
 
 def _fewest(rows: pl.DataFrame, by: list[str]) -> int:

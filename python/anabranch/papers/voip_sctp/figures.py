@@ -5,16 +5,26 @@ Every function returns a figure. Path.Max.Retrans keeps its colour in all of the
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 import matplotlib as mpl
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from anabranch.figures import plots, run_plots
 from anabranch.papers import choice
 from anabranch.papers.intervals import Interval
+from anabranch.papers.plots import (
+    DASHED,
+    colour_bar,
+    dot,
+    intervals,
+    level,
+    named_lines,
+    ranges,
+    stroke,
+)
 
 from . import published
 from .outcome import Table2, VoipSctpOutcome
@@ -85,21 +95,8 @@ def table2(tables: dict[str, Table2]) -> Figure:
             axes.set_ylabel("MOS")
         for axes in grid[1]:
             axes.set_xlabel("RTO.Max (s)")
-        handles = [
-            Line2D([], [], color=CLOCK_COLOURS[clock], label=f"ours, {CLOCK_LABELS[clock]}")
-            for clock in CLOCKS
-        ]
-        handles.append(
-            Line2D(
-                [],
-                [],
-                marker="o",
-                linestyle="",
-                color="black",
-                markersize=4,
-                label="the paper's Table 2",
-            )
-        )
+        handles = [stroke(f"ours, {CLOCK_LABELS[clock]}", CLOCK_COLOURS[clock]) for clock in CLOCKS]
+        handles.append(dot("the paper's Table 2", "black", markersize=4))
         plots.legend(figure, handles)
         return figure
 
@@ -140,23 +137,14 @@ def mos_against_rto_max(
                 # Moved apart by 2 % each, so that intervals at the same RTO.Max can be told apart.
                 x = rows["rto_max_s"] * 1.02 ** (2 * offset - 3)
                 ends.append((rows["mean"][-1], f"PMR {pmr}", PMR_COLOURS[pmr]))
-                axes.errorbar(
-                    x,
-                    rows["mean"],
-                    yerr=rows["half_width"].fill_nan(0),
-                    color=PMR_COLOURS[pmr],
-                    marker="o",
-                    markersize=3.5,
-                    capsize=2,
-                    elinewidth=1,
-                    linewidth=1.3,
-                )
+                style: dict[str, Any] = {"markersize": 3.5, "elinewidth": 1, "linewidth": 1.3}
+                ranges(axes, x, intervals(rows), PMR_COLOURS[pmr], marker="o", **style)
             if not points.is_empty():
                 axes.plot(
                     points["rto_max_s"], points["value"], "*", color="black", markersize=9, zorder=5
                 )
             if plain_udp is not None:
-                axes.axhline(plain_udp, color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)))
+                axes.axhline(plain_udp, color=plots.QUIET, linewidth=1, linestyle=DASHED)
             _rto_axis(axes)
             axes.set_title(f"delay-centric {state}")
             axes.set_xlabel("RTO.Max (s)")
@@ -167,16 +155,10 @@ def mos_against_rto_max(
         figure.axes[0].set_ylabel("MOS")
         handles = []
         if plain_udp is not None:
-            handles.append(
-                Line2D(
-                    [], [], color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)), label="plain UDP"
-                )
-            )
+            handles.append(stroke("plain UDP", plots.QUIET, linewidth=1, linestyle=DASHED))
         if not points.is_empty():
             label = "about, over all curves (the paper's text)"
-            handles.append(
-                Line2D([], [], marker="*", linestyle="", color="black", markersize=9, label=label)
-            )
+            handles.append(dot(label, "black", "*", markersize=9))
         plots.legend(figure, handles)
         return figure
 
@@ -220,8 +202,7 @@ def heat_maps(runs: Runs) -> Figure:
             axes.set_ylabel("PMR")
         for axes in grid[2]:
             axes.set_xlabel("RTO.Max (s)")
-        bar = figure.colorbar(image, ax=grid, label="mean MOS", fraction=0.025, pad=0.015)
-        bar.outline.set_visible(False)
+        colour_bar(figure, image, grid, "mean MOS", share=0.025)
         return figure
 
 
@@ -238,21 +219,13 @@ def settings(means: pl.DataFrame) -> Figure:
                     row["setting"], plots.COLOURS[0]
                 )
                 y = names.index(row["setting"])
-                axes.errorbar(
-                    row["mean"],
-                    y,
-                    xerr=plots.finite(row["half_width"]),
-                    fmt="o",
-                    color=colour,
-                    markersize=5,
-                    capsize=3,
-                )
+                mean = Interval(row["mean"], row["half_width"], row["n"])
+                level(axes, mean, y, colour)
             axes.set_title(f"{plots.percent(loss)} loss on both paths")
             axes.set_xlim(LOW, HIGH)
             axes.set_xlabel("MOS")
             axes.tick_params(axis="y", length=0)
-        panels[0].set_yticks(range(len(names)), list(SETTING_NAMES.values()))
-        panels[0].invert_yaxis()
+        named_lines(panels[0], list(SETTING_NAMES.values()))
         return figure
 
 
@@ -271,16 +244,8 @@ def potentially_failed(means: pl.DataFrame) -> Figure:
             for offset, (state, colour) in enumerate(colours.items()):
                 rows = means.filter(rto_max_s=rto, potentially_failed=state).sort("pmr")
                 x = [PMR.index(pmr) + 0.12 * (2 * offset - 1) for pmr in rows["pmr"]]
-                axes.errorbar(
-                    x,
-                    rows["mean"],
-                    yerr=rows["half_width"].fill_nan(0),
-                    fmt="o-",
-                    color=colour,
-                    markersize=5,
-                    capsize=3,
-                    linewidth=1,
-                )
+                style: dict[str, Any] = {"markersize": 5, "capsize": 3, "linewidth": 1}
+                ranges(axes, x, intervals(rows), colour, marker="o", **style)
             axes.set_xticks(range(len(PMR)), [str(pmr) for pmr in PMR])
             axes.set_xlabel("PMR")
             axes.set_title(f"RTO.Max {rto:g} s")
@@ -288,10 +253,7 @@ def potentially_failed(means: pl.DataFrame) -> Figure:
         labels = {"off": "plain failover", "on": "potentially failed after one timeout (RFC 7829)"}
         plots.legend(
             figure,
-            [
-                Line2D([], [], color=colours[state], marker="o", label=labels[state])
-                for state in colours
-            ],
+            [stroke(labels[state], colours[state], marker="o") for state in colours],
         )
         return figure
 
@@ -304,34 +266,13 @@ def advice(effects: Iterable[tuple[str, dict[str, Interval]]]) -> Figure:
         axes = figure.add_subplot()
         for index, (_, by_clock) in enumerate(rows):
             for shift, clock in zip((-0.13, 0.13), CLOCKS, strict=True):
-                intervals = by_clock[clock]
-                axes.errorbar(
-                    intervals.mean,
-                    index + shift,
-                    xerr=plots.finite(intervals.half_width),
-                    fmt="o",
-                    color=CLOCK_COLOURS[clock],
-                    markersize=5,
-                    capsize=3,
-                )
+                level(axes, by_clock[clock], index + shift, CLOCK_COLOURS[clock])
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_yticks(range(len(rows)), [text for text, _ in rows])
-        axes.tick_params(axis="y", length=0)
-        axes.invert_yaxis()
+        named_lines(axes, [text for text, _ in rows])
         axes.set_xlabel("change of MOS on Table 2's configurations")
         plots.legend(
             figure,
-            [
-                Line2D(
-                    [],
-                    [],
-                    color=CLOCK_COLOURS[clock],
-                    marker="o",
-                    linestyle="",
-                    label=CLOCK_LABELS[clock],
-                )
-                for clock in CLOCKS
-            ],
+            [dot(CLOCK_LABELS[clock], CLOCK_COLOURS[clock]) for clock in CLOCKS],
         )
         return figure
 
@@ -345,7 +286,7 @@ def sensitivity(rows: pl.DataFrame) -> Figure:
         figure = plots.blank(8.5, 0.8 + 0.31 * rows.height)
         axes = figure.add_subplot()
         base = float(rows["mean_absolute_error"][0])
-        axes.axvline(base, color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)))
+        axes.axvline(base, color=plots.QUIET, linewidth=1, linestyle=DASHED)
         for index, row in enumerate(rows.iter_rows(named=True)):
             axes.plot(
                 [base, row["mean_absolute_error"]],
@@ -364,25 +305,12 @@ def sensitivity(rows: pl.DataFrame) -> Figure:
                     markeredgecolor="black",
                     markersize=5,
                 )
-        axes.set_yticks(
-            range(rows.height),
-            [f"{row['group']}: {row['name']}" for row in rows.iter_rows(named=True)],
-        )
-        axes.tick_params(axis="y", length=0)
-        axes.invert_yaxis()
+        named_lines(axes, [f"{row['group']}: {row['name']}" for row in rows.iter_rows(named=True)])
         axes.set_xlim(left=0)
         axes.set_xlabel("mean absolute error over Table 2's 88 cells (MOS)")
         handles = [
-            Line2D([], [], marker="o", linestyle="", color=plots.COLOURS[0], label="ours"),
-            Line2D(
-                [],
-                [],
-                marker="D",
-                linestyle="",
-                color="none",
-                markeredgecolor="black",
-                label="independent prototype",
-            ),
+            dot("ours", plots.COLOURS[0]),
+            dot("independent prototype", "none", "D", markeredgecolor="black"),
         ]
         plots.legend(figure, handles)
         return figure

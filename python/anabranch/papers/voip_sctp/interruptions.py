@@ -80,7 +80,7 @@ def _attribute(states: pl.DataFrame, start: float, end: float) -> tuple[float, f
 
 
 def shares(causes: pl.DataFrame) -> dict[str, float]:
-    """Of a call's interrupted time.
+    """What a call's interrupted time consists of.
 
     Its length in seconds and the shares dormant and backed off (NaN without any).
     """

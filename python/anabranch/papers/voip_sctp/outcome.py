@@ -22,7 +22,7 @@ from .published import CLOCKS, RTO_MAX_S
 from .samples import Runs, table2_means
 
 TABLE_2 = "2"
-"""Its number in the paper."""
+"""The number of the table in the paper."""
 
 NEAR_BEST = 0.1
 """MOS below the best at which a setting is as good as the best for every practical purpose.
@@ -50,7 +50,7 @@ class FollowedAdvice:
 
     text: str
     effects: dict[str, Interval]
-    """By loss clock, in MOS."""
+    """What it brings in MOS, by loss clock."""
 
     @property
     def words(self) -> dict[str, str]:
@@ -59,7 +59,7 @@ class FollowedAdvice:
 
     @property
     def word(self) -> str | None:
-        """The same, if it is one under every clock."""
+        """What it does under every clock; None where the clocks disagree."""
         words = set(self.words.values())
         return words.pop() if len(words) == 1 else None
 
@@ -122,7 +122,7 @@ class Optimum:
     near_best_s: list[float]
     """Every RTO.Max that is surely less than NEAR_BEST behind it."""
     gain: Interval
-    """From RTO.Max 10 s to the best."""
+    """What the best RTO.Max brings against 10 s."""
     setting: Setting
     """The best mean of the 88 cells."""
     rto_max: Best
@@ -132,7 +132,7 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class VoipSctpOutcome(outcome.Outcome):
+class VoipSctpOutcome(outcome.PaperOutcome):
     """Everything that tables, figures, page and JSON show."""
 
     runs: dict[str, Runs]
@@ -193,7 +193,7 @@ def cells(runs: dict[str, Runs], tables: dict[str, Table2]) -> list[PublishedNum
 
 
 def mean_absolute_error(means: pl.DataFrame) -> float:
-    """Of `mean` against `mos`, over the 88 cells."""
+    """The mean distance of `mean` from `mos` over the 88 cells."""
     return statistics.fmean(
         abs(ours - theirs) for ours, theirs in means.select("mean", "mos").iter_rows()
     )

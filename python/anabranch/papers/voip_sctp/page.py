@@ -3,9 +3,8 @@
 from typing import Any
 
 from . import story, tables
-from .figures import SETTING_NAMES
 from .outcome import VoipSctpOutcome
-from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S
+from .published import CLOCK_NAMES, CLOCKS
 
 
 def context(outcome: VoipSctpOutcome) -> dict[str, Any]:
@@ -14,11 +13,9 @@ def context(outcome: VoipSctpOutcome) -> dict[str, Any]:
         "summaries": {clock: story.table_summary(outcome.tables[clock]) for clock in CLOCKS},
         "clocks": CLOCKS,
         "clock_names": CLOCK_NAMES,
-        "rtos": RTO_MAX_S,
-        "states": DELAY_CENTRIC,
-        "pmrs": PMR,
-        "setting_names": SETTING_NAMES,
-        "settings": _settings(outcome),
+        "tables": {clock: tables.shown_table2(outcome.tables[clock]) for clock in CLOCKS},
+        "settings": tables.settings(outcome),
+        "sensitivity": tables.shown_sensitivity(outcome),
         "counts": _counts(outcome),
         "numbers": tables.figures(outcome.figure_cells),
     }
@@ -49,11 +46,3 @@ def _counts(outcome: VoipSctpOutcome) -> dict[str, str]:
 def _range(counts: list[int]) -> str:
     least, most = min(counts), max(counts)
     return f"{most}" if least == most else f"{least} to {most}"
-
-
-def _settings(outcome: VoipSctpOutcome) -> dict[str, dict[float, Any]]:
-    """Setting -> loss -> row, in the order of the scenario."""
-    rows: dict[str, dict[float, Any]] = {name: {} for name in SETTING_NAMES}
-    for row in outcome.settings.iter_rows(named=True):
-        rows[row["setting"]][row["loss_share"]] = row
-    return rows

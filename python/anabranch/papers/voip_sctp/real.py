@@ -34,7 +34,7 @@ class RealEffort:
     """How much is run."""
 
     replications: int
-    """Of each cell."""
+    """Replications of each cell."""
     rto_max_s: list[float]
     """Which rows of the table."""
     waits_ms: list[int]
@@ -42,7 +42,7 @@ class RealEffort:
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
-"""By mode."""
+"""The effort of each mode."""
 
 
 def real(mode: str, bench: Bench) -> RealStack:
@@ -56,8 +56,8 @@ def real(mode: str, bench: Bench) -> RealStack:
     }
     own, left_out = bench.real([wanted[REAL]])
     rows = own | bench.simulated([wanted[AS_PAPER], wanted[alike]])
-    found = {name: Runs(tidy(rows[work.name]), name) for name, work in wanted.items()}
-    numbers = _table2(effort, found)
+    by_place = {name: Runs(tidy(rows[work.name]), name) for name, work in wanted.items()}
+    numbers = _table2(effort, by_place)
     return RealStack(
         title=bench.stack.title,
         total_runs=own[wanted[REAL].name].height,
@@ -115,14 +115,13 @@ def _work(name: str, effort: RealEffort, sctp: str, settings: Mapping[str, Any])
     return Work(name, title, loaded, lambda _: effort.replications, COLUMNS)
 
 
-def _table2(effort: RealEffort, found: Mapping[str, Runs]) -> list[Number]:
+def _table2(effort: RealEffort, by_place: Mapping[str, Runs]) -> list[Number]:
     published = table2().filter(pl.col("delay_centric") == "off")
     listed = []
     for row in published.sort("rto_max_s", "pmr", descending=[True, False]).iter_rows(named=True):
         where = {"rto_max_s": row["rto_max_s"], "pmr": row["pmr"]}
-        runs = {name: one.where(**where) for name, one in found.items()}
-        own = runs.pop(REAL)
-        if own.frame.is_empty():
+        runs = {name: one.where(**where) for name, one in by_place.items()}
+        if runs[REAL].frame.is_empty():
             continue
 
         def judged(real: Interval, paper: float = row["mos"]) -> Any:
@@ -136,7 +135,6 @@ def _table2(effort: RealEffort, found: Mapping[str, Runs]) -> list[Number]:
                 {"RTO.Max, s": row["rto_max_s"], "PMR": row["pmr"]},
                 "mos",
                 runs,
-                own,
                 published=row["mos"],
                 verdict=judged if is_papers else None,
             )

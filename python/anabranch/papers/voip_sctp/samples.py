@@ -81,8 +81,3 @@ def table2_means(runs: Runs) -> pl.DataFrame:
     10 % loss on both paths.
     """
     return runs.both_losses(0.1).by(["rto_max_s", "delay_centric", "pmr"])
-
-
-def rto_column(means: pl.DataFrame, state: str, pmr: int) -> pl.DataFrame:
-    """One column of Table 2 in the paper's order, RTO.Max falling."""
-    return means.filter(delay_centric=state, pmr=pmr).sort("rto_max_s", descending=True)

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Work, efforts, file_text, label, with_sweep
+from anabranch.papers.studies import (
+    Key,
+    Sets,
+    Work,
+    described,
+    efforts,
+    file_text,
+    label,
+    with_sweep,
+)
 
 from .published import CLOCKS
 
@@ -19,11 +28,7 @@ _text = partial(file_text, __package__)
 
 LAST_LINKS = ("p0-last", "p1-last")
 
-TEN_PERCENT: Sets = tuple(
-    (f"links.{link}.loss.{key}", value)
-    for link in LAST_LINKS
-    for key, value in (("mean_loss", "10 %"), ("loss_in_bad", "0.85"), ("mean_bad", "133.3 ms"))
-)
+TEN_PERCENT = described(__package__)["potentially-failed"].sets
 """The loss of Table 2, as `scenario.toml` has it in its axes."""
 
 COLUMNS = ("call.mos", "call.mean_delay_ms")
@@ -51,7 +56,7 @@ class Effort:
 
 
 EFFORTS = efforts(__package__, Effort)
-"""By mode."""
+"""The effort of each mode."""
 
 
 def paper(clock: str, effort: Effort) -> Work:
@@ -73,29 +78,6 @@ def paper(clock: str, effort: Effort) -> Work:
         title,
         Scenario.parse(_text("scenario.toml"), clock_sets(clock)),
         replications,
-        COLUMNS,
-    )
-
-
-def settings(effort: Effort) -> Work:
-    """Named settings on the paper's paths."""
-    return Work(
-        "settings",
-        "named settings",
-        _with_sweep(_text("sweep_settings.toml")),
-        lambda _: effort.settings,
-        COLUMNS,
-    )
-
-
-def potentially_failed(effort: Effort) -> Work:
-    """RFC 7829 on the paper's paths."""
-    loaded = _with_sweep(_text("sweep_potentially_failed.toml"), TEN_PERCENT)
-    return Work(
-        "potentially-failed",
-        "potentially failed",
-        loaded,
-        lambda _: effort.potentially_failed,
         COLUMNS,
     )
 
@@ -156,8 +138,8 @@ def all_studies(effort: Effort) -> Iterator[Work]:
     """Every study of a mode, in the order of their weight for the page's first lines."""
     for clock in CLOCKS:
         yield paper(clock, effort)
-    yield settings(effort)
-    yield potentially_failed(effort)
+    for study in described(__package__).values():
+        yield study.work(effort)
     if effort.sensitivity:
         for number, variant in enumerate(variants()):
             yield sensitivity(number, variant, effort)
