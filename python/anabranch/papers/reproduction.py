@@ -178,9 +178,16 @@ class Paper(Generic[AnyOutcome, Effort]):
             console.print(shown)
 
     def page(
-        self, outcome: AnyOutcome, drawn: Mapping[str, str], real: RealStack | None = None
+        self,
+        outcome: AnyOutcome,
+        drawn: Mapping[str, str],
+        real: RealStack | None = None,
+        studies: Mapping[Path, Scenario] | None = None,
     ) -> str:
-        """The page as text, with the figures of `drawing.draw`."""
+        """The page as text, with the figures of `drawing.draw`.
+
+        `studies`, by their folders, are those whose cells it opens in the lab.
+        """
         lead = {
             "headline": self.headline(outcome),
             "in_lab": cells.section(studies or {}),
@@ -210,6 +217,18 @@ class Paper(Generic[AnyOutcome, Effort]):
         for section in self.sections(outcome):
             lines += ["", *section]
         return "\n".join(lines) + "\n"
+
+
+def _studies(out: Path) -> dict[Path, Scenario]:
+    """The studies in a folder of results, by their own folders.
+
+    One whose definition cannot be read back has no cells to open; the numbers do not need it.
+    """
+    studies = {}
+    for file in sorted((out / "studies").rglob("scenario.toml")):
+        with suppress(StoreError):
+            studies[file.parent] = store.read_definition(file.parent)
+    return studies
 
 
 def packaged(
