@@ -2,6 +2,8 @@
 
 import json
 import math
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ from anabranch import explain
 from anabranch.errors import AnabranchError
 from anabranch.explain import captured
 from anabranch.explain.captured import Explained
-from anabranch.explain.captured.packets import Run
+from anabranch.explain.captured.packets import Chunks, Read, Run, read
 from anabranch.explain.captured.sender import _Space
+from anabranch.support.capture import UDP, Packet
 from conftest import ROOT, Command, one_error
 
 SCENARIO = """\
@@ -248,3 +251,58 @@ def test_mistakes_are_one_sentence(tmp_path: Path, anabranch: Command) -> None:
     few.write_bytes(file.read_bytes()[:700])
     with pytest.raises(AnabranchError, match="no flow of SCTP, TCP or UDP has 10 packets"):
         captured.explain(few)
+
+
+def test_a_capture_that_begins_and_lacks_packets_anywhere(tmp_path: Path) -> None:
+    """Whatever is missing, what is there is explained or refused in a sentence."""
+    blocks = list(_blocks(Both(tmp_path, {"run.duration": "3 s"}).file.read_bytes()))
+    heads = [block for block in blocks if block[:4] != PACKET]
+    packets = [block for block in blocks if block[:4] == PACKET]
+    source = random.Random(1)
+    explained = 0
+    for _ in range(60):
+        start = source.randrange(len(packets))
+        part = source.choice([0.5, 1])
+        kept = [p for p in packets[start : start + 200] if source.random() < part]
+        file = tmp_path / "part.pcapng"
+        file.write_bytes(b"".join(heads + kept))
+        try:
+            found = captured.explain(file)
+        except AnabranchError:
+            assert len(kept) < 40
+            continue
+        explained += 1
+        for flow in found.flows:
+            assert flow.sentences()
+            seconds = flow.account.sender.connection.total if flow.account else 0.0
+            assert 0 <= seconds <= flow.flow.end_s + 1e-9
+            if start > 10 and flow.account is not None:
+                assert share(flow, "handshake") == 0
+    assert explained > 40
+
+
+PACKET = b"\x06\x00\x00\x00"
+
+
+def _blocks(data: bytes) -> Iterator[bytes]:
+    """Those of a pcapng file."""
+    at = 0
+    while at < len(data):
+        length = int.from_bytes(data[at + 4 : at + 8], "little")
+        yield data[at : at + length]
+        at += length
+
+
+def test_packets_of_sctp_that_the_system_cuts_apart_later() -> None:
+    def packet(*tsns: int) -> bytes:
+        chunks = (bytes([0, 3, 0, 20]) + tsn.to_bytes(4) + bytes(12) for tsn in tsns)
+        return bytes.fromhex("138813890000000700000000") + b"".join(chunks)
+
+    payload = packet(1) + packet(2, 3)
+    udp = bytes.fromhex("26ab26ab") + (len(payload) + 8).to_bytes(2) + bytes(2) + payload
+    got = read(Packet(0, b"", b"", UDP, 0, len(udp) + 20, udp, len(udp)))
+    assert isinstance(got, Read)
+    assert got.protocol == "SCTP"
+    assert isinstance(got.content, Chunks)
+    assert got.content.tag == 7
+    assert got.content.data == ((1, 4), (2, 4), (3, 4))

@@ -325,6 +325,8 @@ def _account(flow: Flow, senders: Sequence[Sender], ways: Sequence[list[Way]]) -
     ends = []
     for side, sender in zip("ab", senders, strict=True):
         whole = _together(sender.tracks)
+        if not ways["ab".index(side)]:
+            whole = [(flow.start_s, max(flow.end_s, flow.start_s + 1e-9), "application_limited")]
         for number, limits in [
             (accounts.CONNECTION, whole),
             *enumerate(t.limits for t in sender.tracks),
@@ -378,9 +380,9 @@ def _together(tracks: Sequence[Track]) -> list[tuple[float, float, str]]:
     end_s = max((track.limits[-1][1] for track in tracks if track.limits), default=0.0)
     states: dict[int, str] = {}
     whole: list[tuple[float, float, str]] = []
-    for (start_s, number, limit), after in zip(changes, [*changes[1:], None], strict=True):
+    ends_s = [start_s for start_s, _, _ in changes[1:]]
+    for (start_s, number, limit), until_s in zip(changes, [*ends_s, end_s], strict=False):
         states[number] = limit
-        until_s = after[0] if after is not None else end_s
         if until_s > start_s:
             whole.append((start_s, until_s, min(states.values(), key=_ORDER.index)))
     return whole

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from .journeys import FEWEST_PACKETS, Direction, Journeys, Sent
+from .journeys import FEWEST_PACKETS, Direction, Ends, Journeys, Sent
 from .packets import SYN, Chunks, Segment, token
 
 
@@ -57,8 +57,8 @@ class Flow:
     @property
     def end_s(self) -> float:
         """When the last one was seen."""
-        sent = (way.sent[-1] for side in (0, 1) for way in self.directions(side))
-        return max(packet.seen[-1][0] for packet in sent)
+        ways = [way for side in (0, 1) for way in self.directions(side)]
+        return max(packet.seen[-1][0] for way in ways for packet in way.sent)
 
 
 def _node(place: str) -> str:
@@ -135,19 +135,9 @@ def _flow(group: list[Direction], names: dict[bytes, str]) -> Flow:
 
 def _sides(group: list[Direction], first: Direction) -> dict[int, int]:
     """Which side each direction comes from: 0 for that of the first packet."""
-    tags = [{} if way.protocol != "SCTP" else _tag(way) for way in group]
     if first.protocol != "SCTP":
-        # A subflow is opened by either end; ports and addresses of the first one's ends tell.
-        near = first.ends[0][:-2]
-        far = first.ends[1]
-        return {
-            id(way): int(
-                way.ends[0] != first.ends[0]
-                and (way.ends == first.ends[::-1] or way.ends[0][-2:] == far[-2:])
-                and way.ends[0][:-2] != near
-            )
-            for way in group
-        }
+        return {id(way): _side_of(way.ends, first.ends) for way in group}
+    tags = [_tag(way) for way in group]
     own = next(tag for way, tag in zip(group, tags, strict=True) if way is first)
     sides = {}
     for way, tag in zip(group, tags, strict=True):
@@ -155,6 +145,17 @@ def _sides(group: list[Direction], first: Direction) -> dict[int, int]:
         is_back = way.ends == first.ends[::-1]
         sides[id(way)] = int(is_back or not is_same)
     return sides
+
+
+def _side_of(ends: Ends, first: Ends) -> int:
+    """The side of a direction of TCP or UDP: of its ends or, on another subflow, of its ports."""
+    if ends in {first, first[::-1]}:
+        return int(ends != first)
+    port = first[1][-2:]
+    ports = [end[-2:] == port for end in ends]
+    if ports[0] != ports[1]:
+        return int(ports[0])
+    return int(ends[0][:-2] == first[1][:-2])
 
 
 def _tag(way: Direction) -> dict[int, None]:

@@ -189,6 +189,10 @@ def _sctp(payload: bytes, length: int) -> Read | str:
     fields: dict[str, object] = {}
     at = 12
     while at + 4 <= len(payload):
+        if payload[:8].startswith(payload[at : at + 8]):
+            # The next packet of several that the sender's system cuts apart later (UDP_SEGMENT).
+            at += 12
+            continue
         kind, _, size = struct.unpack_from(">BBH", payload, at)
         if size < 4 or at + size > length + 3:
             return DAMAGED

@@ -157,7 +157,7 @@ class Sender:
         self.given_up = 0
         """Chunks that were not sent again (partial reliability)."""
         self.opened_s: float | None = None
-        """When it could send."""
+        """When it could send; when it did first, where it was open before the capture began."""
         self.attempts = 0
         """Packets with which it asked for the connection."""
         self._is_sctp = flow.protocol == "SCTP"
@@ -230,6 +230,8 @@ class Sender:
         runs = list(_runs(packet))
         if not runs:
             return
+        if not self._is_sctp or not self.attempts:
+            self._open(track)  # it has been, although the capture may lack how
         track.packets += 1
         track.octets += packet.octets
         space = self._spaces[path]
