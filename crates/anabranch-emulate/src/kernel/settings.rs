@@ -10,7 +10,7 @@ use anabranch::scenario::FlowConfig;
 use anabranch::transports::TransportConfig;
 use anabranch_transport::ground::Side;
 use anabranch_transport::mptcp::{self, Rejoin};
-use anabranch_transport::path::{self, scheduler};
+use anabranch_transport::path::scheduler;
 use anabranch_transport::tcp::config::{
     EcnMode, InitialWindow, LossDetection, Nagle, RtoEstimator, WindowReduction,
 };
