@@ -1,5 +1,6 @@
 """`anabranch lab`."""
 
+import shlex
 import threading
 import webbrowser
 from pathlib import Path
@@ -7,7 +8,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from anabranch import lab as page
 from anabranch.errors import AnabranchError
 from anabranch.support.files import check_folder
 
@@ -55,6 +55,8 @@ def lab(
     """
     if cell is not None and scenario is None:
         raise AnabranchError("--cell needs a scenario or a study folder, whose cell it is")
+    from anabranch import lab as page  # noqa: PLC0415 - slow to import
+
     fragment = page.fragment(scenario, cell) if scenario else ""
     if out is not None:
         written = page.write_site(out)
@@ -69,6 +71,7 @@ def serve(
     files: dict[str, bytes], port: int | None, results: Path, fragment: str, *, is_shown: bool
 ) -> None:
     """Serves the page until Ctrl-C; what a study has finished by then is kept."""
+    from anabranch import lab as page  # noqa: PLC0415 - slow to import
 
     def report(folder: Path, file: Path, address: str) -> None:
         from anabranch import report as reports  # noqa: PLC0415 - slow to import
@@ -86,8 +89,7 @@ def serve(
     except KeyboardInterrupt as interrupt:
         if stopped := [one for one in taken.all() if one.was_cut]:
             folder = stopped[0].folder
-            raise type(interrupt)(
-                f"finished runs are kept; `anabranch sweep {folder / 'scenario.toml'}"
-                f" --out {folder}` goes on"
-            ) from None
+            words = ["anabranch", "sweep", str(folder / "scenario.toml"), "--out", str(folder)]
+            message = f"finished runs are kept; `{shlex.join(words)}` goes on"
+            raise type(interrupt)(message) from None
         raise
