@@ -48,6 +48,24 @@ pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), Scen
     Ok(())
 }
 
+/// Gives a table in `to` what it has in `from`, and takes it away where `from` has none. Nothing happens where
+/// `to` lacks the table around it.
+pub(crate) fn copy(from: &Value, to: &mut Value, path: &str) {
+    let pointer = |path: &str| format!("/{}", path.replace('.', "/"));
+    let (around, key) = path.rsplit_once('.').map_or(("", path), |(around, key)| (around, key));
+    let around = if around.is_empty() { String::new() } else { pointer(around) };
+    match (from.pointer(&pointer(path)), to.pointer_mut(&around)) {
+        (Some(value), Some(Value::Object(table))) => drop(table.insert(key.to_owned(), value.clone())),
+        (Some(value), Some(Value::Array(items))) => {
+            if let Some(item) = key.parse().ok().and_then(|index: usize| items.get_mut(index)) {
+                item.clone_from(value);
+            }
+        }
+        (None, Some(Value::Object(table))) => drop(table.shift_remove(key)),
+        _ => {}
+    }
+}
+
 /// A value as a command line has it: TOML where it is TOML (`5`, `true`, `[1, 2]`, `"text"`), text
 /// otherwise (`0.1 s`).
 pub(crate) fn value_of(text: &str) -> Value {

@@ -140,6 +140,17 @@ impl Sweep {
         part.apply(cell - start, tree)
     }
 
+    /// The tables whose `kind` axes set, by dotted path: with another kind, a table has other keys.
+    pub(crate) fn tables_of_changing_kind(&self) -> Vec<&str> {
+        let Config { axes, studies, .. } = &self.config;
+        let axes = axes.values().chain(studies.values().flat_map(|study| study.axes.values()));
+        let paths = axes.flat_map(|axis| {
+            let set = axis.set.iter().flat_map(OneOrMore::paths);
+            set.chain(axis.cases.values().flat_map(IndexMap::keys))
+        });
+        paths.filter_map(|path| path.strip_suffix(".kind")).collect()
+    }
+
     /// Whether any cell differs from the base scenario.
     pub(crate) fn has_axes(&self) -> bool {
         !self.columns.is_empty()
