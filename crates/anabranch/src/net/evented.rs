@@ -22,8 +22,8 @@ pub(crate) struct EventedServer {
     cross_counters: CrossCounters,
     next_id: u64,
     samples: Vec<QueueSample>,
-    /// When the service of the packet that came last begins, and when it leaves, in nanoseconds, until that is
-    /// taken.
+    /// When the service of the packet that came last begins, and when it leaves, in nanoseconds, until that
+    /// is taken.
     service: Option<(u64, u64)>,
 }
 

@@ -6,10 +6,10 @@
 //! row an interval of a bulk transfer), `exchanges` (one row a request, page or probe), `queues` (a row
 //! whenever a link's queue changed), `radio` (one row a burst, where there are radio links), `limits` (one
 //! row an interval in which the same held a path's sender back), `head_of_line` (one row an interval in which
-//! data waited for earlier data of one path), `events` (what endpoints told their applications, and timeouts, fast
-//! recoveries and reductions after congestion marks), `loss_states` (a row whenever the state of a link's loss
-//! chain changed). Times are in seconds since the start of the run unless the column's name ends otherwise; a time that never came is NaN.
-//! Tracing never changes a result.
+//! data waited for earlier data of one path), `events` (what endpoints told their applications, and timeouts,
+//! fast recoveries and reductions after congestion marks), `loss_states` (a row whenever the state of a
+//! link's loss chain changed). Times are in seconds since the start of the run unless the column's name ends
+//! otherwise; a time that never came is NaN. Tracing never changes a result.
 
 mod events;
 mod exchanges;

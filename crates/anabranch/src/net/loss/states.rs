@@ -18,8 +18,8 @@ pub struct LossState {
 #[derive(Clone, Debug)]
 pub(crate) struct LossStates {
     seen: Vec<LossState>,
-    /// Of a chain that changes with time alone, a copy from the beginning: packets ask the chain too seldom to
-    /// see all of its states.
+    /// Of a chain that changes with time alone, a copy from the beginning: packets ask the chain too seldom
+    /// to see all of its states.
     twin: Option<Box<Gilbert>>,
 }
 
