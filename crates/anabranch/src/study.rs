@@ -296,7 +296,8 @@ mod tests {
     #[test]
     fn a_sweep_over_kinds_is_read_as_it_was_written() {
         let given = [
-            // With all defaults, a control has keys that others do not know; the last one is not given at all.
+            // With all defaults, a control has keys that others do not know; the last one is not given at
+            // all.
             "transport = { kind = 'tcp', cc = { kind = 'cubic' } }",
             "transport = { kind = 'tcp', cc.kind = 'cubic', profile = 'rfc' }",
             "transport.kind = 'tcp'",

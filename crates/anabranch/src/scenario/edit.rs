@@ -48,8 +48,8 @@ pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), Scen
     Ok(())
 }
 
-/// Gives a table in `to` what it has in `from`, and takes it away where `from` has none. Nothing happens where
-/// `to` lacks the table around it.
+/// Gives a table in `to` what it has in `from`, and takes it away where `from` has none. Nothing happens
+/// where `to` lacks the table around it.
 pub(crate) fn copy(from: &Value, to: &mut Value, path: &str) {
     let pointer = |path: &str| format!("/{}", path.replace('.', "/"));
     let (around, key) = path.rsplit_once('.').map_or(("", path), |(around, key)| (around, key));
