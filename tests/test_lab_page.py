@@ -531,12 +531,15 @@ def test_the_command_serves_until_it_is_interrupted() -> None:
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
         assert run.stdout is not None
-        line = run.stdout.readline()
-        address = line.removeprefix("The lab is at ").partition("#")[0]
-        with urllib.request.urlopen(address) as answer:
-            assert b"Anabranch lab" in answer.read()
-        run.send_signal(signal.SIGINT)
-        _, said = run.communicate(timeout=60)
+        try:
+            line = run.stdout.readline()
+            address = line.removeprefix("The lab is at ").partition("#")[0]
+            with urllib.request.urlopen(address) as answer:
+                assert b"Anabranch lab" in answer.read()
+            run.send_signal(signal.SIGINT)
+            _, said = run.communicate(timeout=60)
+        finally:
+            run.kill()
     assert run.returncode == 130
     assert "Traceback" not in said
 

@@ -81,7 +81,15 @@ def themed(colours: dict[str, str], theme: str) -> dict[str, str]:
 
 
 SERIES = {str(i): colour for i, colour in enumerate(plots.COLOURS)} | {"quiet": plots.QUIET}
-SETS = {"series": SERIES, "explain": explain_figure.COLOURS}
+EXPLAINED = explain_figure.COLOURS
+# What a capture calls under way is what a run calls limited by the window: no figure shows both.
+SETS = {
+    "series": SERIES,
+    "explain": {name: colour for name, colour in EXPLAINED.items() if name != "under_way"},
+    "explain-capture": {
+        name: colour for name, colour in EXPLAINED.items() if name != "cwnd_limited"
+    },
+}
 
 
 @pytest.mark.parametrize("vision", VISIONS)

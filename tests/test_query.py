@@ -278,6 +278,9 @@ def test_a_million_rows_in_little_memory(tmp_path: Path) -> None:
             )
             found = [study.frame().height, *means["mean"]]
         kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        if sys.platform == "linux":  # where that is the peak of whoever started it, if higher
+            status = Path("/proc/self/status").read_text()
+            kilobytes = int(status.split("VmHWM:")[1].split()[0])
         print(json.dumps([found, kilobytes * 1024]))
     """
     found = {}

@@ -549,7 +549,7 @@ def test_the_commands_of_a_report_make_it_again(
     Study(written(Path("parts.toml"), SWEEP + parts), "study", replications=replications).run()
     report.write(Path("study"), Path("report.html"))
     page = Path("report.html").read_text(encoding="utf-8")
-    [commands] = re.findall(r"<pre>(anabranch .*?)</pre>", page, re.DOTALL)
+    [commands] = re.findall(r"<pre[^>]*>(anabranch .*?)</pre>", page, re.DOTALL)
     sweep, again = (command.split()[1:] for command in commands.strip().splitlines())
     assert anabranch(*sweep).returncode == 0
     assert Study("NEW").frame().equals(Study("study").frame())

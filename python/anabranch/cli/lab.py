@@ -1,7 +1,7 @@
 """`anabranch lab`."""
 
 import shlex
-import threading
+import time
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -85,7 +85,8 @@ def serve(
             print(f"The lab is at {opened}\nCtrl-C ends it.", flush=True)
             if is_shown:
                 webbrowser.open(opened)
-            threading.Event().wait()
+            while True:  # polars has the system go on waiting for a lock after a signal
+                time.sleep(3600)
     except KeyboardInterrupt as interrupt:
         if stopped := [one for one in taken.all() if one.was_cut]:
             folder = stopped[0].folder

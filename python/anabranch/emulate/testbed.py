@@ -32,7 +32,7 @@ from anabranch.studies.result import Result, Value, checked, result_of
 from anabranch.studies.workers import Batch, Pool
 from anabranch.support.files import path_atomically
 from anabranch.support.quantities import milliseconds
-from anabranch.virtual import run_in_kernel
+from anabranch.virtual import kernel_file, run_in_kernel
 
 from . import usrsctp
 from .emulator import serve_first
@@ -305,9 +305,13 @@ class Lacking:
         return self._known[flows]
 
 
-@cache
 def virtual_release() -> str:
     """The release of the virtual kernel, such as `6.12.41`."""
+    return _release_of(kernel_file())
+
+
+@cache
+def _release_of(_: Path) -> str:
     return run_in_kernel(["uname", "-r"], folder=tempfile.gettempdir()).stdout.decode().strip()
 
 
