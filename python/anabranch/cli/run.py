@@ -64,7 +64,9 @@ def run(
     cell
         Which cell, if the scenario has a sweep.
     trace
-        Write packet, frame, path, queue and event traces into this folder, as Parquet.
+        Write the trace tables into this folder, as Parquet: packets, their hops, frames, ratings,
+        intervals, exchanges, path state and limits, head-of-line blocking, queues, losses, radio
+        and events.
     plot
         Write a page into this folder: frame delay with the path of each frame, MOS and path state
         over time, every scalar, and the scenario.

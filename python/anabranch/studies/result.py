@@ -47,8 +47,9 @@ class Result:
     summary: dict[str, float]
     """Every scalar by name, `call.mos`; the unit is last in the name, NaN is "no value"."""
     traces: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """The tables `frames`, `intervals`, `exchanges`, `packets`, `paths`, `queues` and `events`;
-    empty unless traces were asked for.
+    """The tables `events`, `exchanges`, `frames`, `head_of_line`, `hops`, `intervals`, `limits`,
+    `loss_states`, `packets`, `paths`, `queues`, `radio` and `ratings`; empty unless traces were
+    asked for.
     """
 
     def __repr__(self) -> str:
