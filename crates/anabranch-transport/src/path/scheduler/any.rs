@@ -82,7 +82,7 @@ pub enum AnyScheduler {
     Custom(Box<dyn Scheduler + Send>),
     /// ECF.
     Ecf(ecf::Ecf),
-    /// The path on which what waits would leave first, as in Linux.
+    /// The path that would be the first to have sent what it has, as in Linux.
     Linux(linux::Linux),
     /// The smallest round-trip time.
     MinRtt(min_rtt::MinRtt),
@@ -113,7 +113,7 @@ impl Scheduler for AnyScheduler {
         match self {
             Self::Blest(scheduler) => scheduler.on_blocked(),
             Self::Custom(scheduler) => scheduler.on_blocked(),
-            // The others take no notice.
+            // For the others, this changes nothing.
             Self::BackupOnly(_)
             | Self::Ecf(_)
             | Self::Linux(_)

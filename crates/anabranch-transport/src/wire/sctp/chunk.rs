@@ -596,7 +596,8 @@ impl Opaque {
 }
 
 impl ForwardTsn {
-    /// The report on a FORWARD TSN that was not agreed on. Its chunk type asks for one (RFC 9260 section 3.2).
+    /// The report on a FORWARD TSN that was not agreed on. Its chunk type asks for one (RFC 9260 section
+    /// 3.2).
     pub fn report(&self) -> Opaque {
         let mut chunk = Vec::with_capacity(8 + 4 * self.streams.len());
         let shown = self.streams.iter().take(codes::MOST_REPORTED / 4 - 2);
