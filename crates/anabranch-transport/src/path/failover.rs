@@ -211,7 +211,7 @@ impl Failover {
     }
 
     /// Linux `sctp_select_active_and_retran_path`: of the active paths other than the one for new data, the
-    /// one heard of last; the path for new data if there is no other.
+    /// one heard from last; the path for new data if there is no other.
     fn round_robin_path(&mut self, paths: &[PathStatus], selection: &Selection) -> PathId {
         *self.retransmission_path.get_or_insert_with(|| {
             (0..paths.len())

@@ -40,7 +40,7 @@ pub struct Scenario {
     /// The study's seed; every random stream is derived from it. Default: 1.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// How long a run takes and where it is stopped.
+    /// How long a run takes and when it is given up.
     #[serde(default)]
     pub run: RunConfig,
     /// The links, by name. Nodes are the names that links' ends mention.
