@@ -27,7 +27,7 @@ use super::place::{Home, bind_or_any, release};
 use super::settings::MessageOptions;
 use crate::system::{self, SCTP};
 
-/// How many messages are read from a socket before the other sockets have their turn.
+/// How many times a socket is read before the other sockets have their turn.
 const BATCH: usize = 16;
 
 /// The port of the flow's end `to`.

@@ -26,8 +26,8 @@ pub(crate) struct Bearer {
 struct Lane {
     buffer: Buffer,
     capacity: Capacity,
-    /// How long a packet may have to wait before it is reported: the time from which on it may be sent is its
-    /// arrival, plus a part of this and `grant_delay`.
+    /// How long a packet may have to wait before it is reported: it may be sent from its arrival plus a
+    /// part of this plus `grant_delay` on.
     request_wait: Duration,
     grant_delay: Duration,
     requests: Rng,
