@@ -114,7 +114,7 @@ pub enum Config {
     LinkedIncreases(kheirkhah::Config),
     /// Opportunistic linked increases (Khalili et al., 2012).
     Olia(olia::Config),
-    /// They do not: each path has a control of its own.
+    /// The windows do not depend on each other: each path has a control of its own.
     PerPath(per_path::Config),
     /// Resource pooling: CMT/RPv1 or CMT/RPv2 (Dreibholz et al., 2010 and 2011).
     ResourcePooling(resource_pooling::Config),

@@ -93,9 +93,9 @@ impl Thresholds {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ModulationConfig {
-    /// It follows the reported SNR.
+    /// The profile follows the reported SNR.
     Adaptive(AdaptiveConfig),
-    /// It is set by hand.
+    /// The profile is set by hand.
     Fixed(FixedConfig),
 }
 
