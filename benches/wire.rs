@@ -30,7 +30,7 @@ impl Ends {
         Self { sent: vec![7; 1_500], received: Vec::with_capacity(1_500), secret: Secret([7; 32]) }
     }
 
-    /// As an application's buffer does: the bytes are copied once.
+    /// Copies the bytes once, as an application's buffer does.
     fn take(&mut self, bytes: &[u8]) -> u64 {
         self.received.clear();
         self.received.extend_from_slice(bytes);

@@ -100,7 +100,7 @@ def test_a_run_that_kills_its_workers_is_named_and_the_others_are_kept(
     study = Study(SWEEP, tmp_path / "out", replications=1)
     before = set(pids(client))
     with pytest.raises(
-        RunError, match=r"1 of 6 runs failed .* cell 5, .* all Dask workers died that tried it"
+        RunError, match=r"1 of 6 runs failed .* cell 5, .* all Dask workers that tried it died"
     ):
         study.run(cluster=client)
     assert not before & set(pids(client)), "it was tried on both"

@@ -473,15 +473,15 @@ def test_small_deviations_of_single_runs_are_left_to_all(
 
 
 BROKEN = {
-    "empty": ("", "is no JSON that can be read"),
-    "cut off": ('{"summary": {', "is no JSON that can be read"),
-    "deep": ("[" * 100_000, "is no JSON that can be read"),
+    "empty": ("", "cannot be read as JSON"),
+    "cut off": ('{"summary": {', "cannot be read as JSON"),
+    "deep": ("[" * 100_000, "cannot be read as JSON"),
     "no scalars": ("{}", "it has no scalars"),
     "no runs": ("[]", "has no runs"),
     "a number": ("3", "a run is an object, not 3"),
-    "foreign": ('{"name": "x"}', "`name` is no scalar with a number"),
-    "text for a number": ('{"call.mos": "high"}', "`call.mos` is no scalar with a number"),
-    "truth for a number": ('{"call.mos": true}', "`call.mos` is no scalar with a number"),
+    "foreign": ('{"name": "x"}', "`name` is not a scalar with a number"),
+    "text for a number": ('{"call.mos": "high"}', "`call.mos` is not a scalar with a number"),
+    "truth for a number": ('{"call.mos": true}', "`call.mos` is not a scalar with a number"),
     "too large": ('{"call.mos": 1' + "0" * 400 + "}", "`call.mos` is too large a number"),
     "hardly smaller": ('{"call.mos": 1e61}', "`call.mos` is too large a number"),
     "summary of nothing": ('{"summary": []}', "it has no scalars"),
@@ -545,12 +545,12 @@ def test_a_damaged_trace_is_named(anabranch: Command, tmp_path: Path) -> None:
     for name in ("a", "b"):
         simulated(tmp_path / name / "run.json", 1)
         written(tmp_path / name / "paths.parquet", "no Parquet")
-    assert "paths.parquet is no Parquet file" in one_error(
+    assert "paths.parquet cannot be read as a Parquet file" in one_error(
         anabranch("compare", "a", "b", "--plot", "page")
     )
     for name in ("a", "b"):
         pl.DataFrame({"time_s": [1.0]}).write_parquet(tmp_path / name / "paths.parquet")
-    assert "is no trace `paths`: it has no column `flow`" in one_error(
+    assert "is not the trace `paths`: it has no column `flow`" in one_error(
         anabranch("compare", "a", "b", "--plot", "page")
     )
     for bad in ({"time_s": ["now"]}, {"path": [None]}, {"flow": [3]}):

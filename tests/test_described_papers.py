@@ -93,7 +93,7 @@ def test_a_paper_in_the_package_has_a_module(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["new", "My Paper"], "`My Paper` is no name for a paper; use small letters, digits and"),
+        (["new", "My Paper"], "`My Paper` is not a name for a paper; use small letters, digits"),
         (["new", "there"], "there exists already"),
         (["new"], "usage: python -m anabranch.papers new NAME [FOLDER]"),
         (["old", "x"], "usage: python -m anabranch.papers new NAME [FOLDER]"),
@@ -183,7 +183,7 @@ def test_mistakes_in_files(folder: Path, file: str, old: str, to: str, message: 
     [
         (
             ("published.csv", "table,loss", "table,los"),
-            "row 1: `los` is no axis of main, whose axes are loss; did you mean `loss`?",
+            "row 1: `los` is not an axis of main, whose axes are loss; did you mean `loss`?",
         ),
         (
             ("published.csv", ",0.1 %,", ",0.2 %,"),

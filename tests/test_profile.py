@@ -839,20 +839,20 @@ def bad_files(folder: Path) -> Iterator[tuple[str, bytes, str]]:
     yield (
         "huge-block.pcapng",
         good[:4] + b"\xff\xff\xff\x7f" + good[8:],
-        "cannot be; the file is damaged",
+        "a block cannot have 2147483647 bytes; the file is damaged",
     )
     yield (
         "huge.pcap",
         pcap[:24] + struct.pack("<IIII", 1, 1, 2**31, 2**31),
-        "cannot be; the file is damaged",
+        "a packet cannot have 2147483648 bytes; the file is damaged",
     )
     yield (
         "none.txt",
         b"PING b (10.0.0.2)\n3 packets transmitted, 0 received\n",
         "no ping was answered",
     )
-    yield "huge.csv", b"seq,rtt\n1,1e300\n", "is no round-trip time"
-    yield "nan.csv", b"seq,rtt\n1,infinity\n", "is no round-trip time"
+    yield "huge.csv", b"seq,rtt\n1,1e300\n", "is not a round-trip time"
+    yield "nan.csv", b"seq,rtt\n1,infinity\n", "is not a round-trip time"
     yield "far.csv", b"seq,rtt\n1,5\n999999999999,5\n", "pings"
     yield "columns.csv", b"a,b\n1,2\n", "needs the columns `seq` and `rtt`"
     yield "short.csv", b"seq,rtt\n1,5\n2\n", "line 3: 1 cells, not 2"

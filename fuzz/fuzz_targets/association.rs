@@ -1,4 +1,4 @@
-//! An SCTP association that strangers speak to.
+//! An SCTP association to which strangers send packets.
 #![no_main]
 
 use anabranch_fuzz::association::Overheard;

@@ -1,4 +1,4 @@
-//! A connection of MPTCP that strangers speak to.
+//! A connection of MPTCP to which strangers send packets.
 #![no_main]
 
 use anabranch_fuzz::memory::Held;

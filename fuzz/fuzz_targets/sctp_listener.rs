@@ -1,4 +1,4 @@
-//! A server of SCTP that strangers speak to, beside a client of its own.
+//! An SCTP server to which strangers send packets, and a client of its own.
 #![no_main]
 
 use anabranch_fuzz::association::Overheard;

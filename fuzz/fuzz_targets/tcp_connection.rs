@@ -1,4 +1,4 @@
-//! A connection of TCP that strangers speak to.
+//! A connection of TCP to which strangers send packets.
 #![no_main]
 
 use anabranch_fuzz::memory::Held;

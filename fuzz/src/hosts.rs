@@ -1,5 +1,5 @@
-//! Two hosts with everything that a driver drives, the bytes on the network between them, and somebody who
-//! changes them, makes up others and mends their checksums.
+//! Two hosts with everything that a driver drives, the bytes on the network between them, and an attacker who
+//! changes them, makes up others and corrects their checksums.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -35,10 +35,10 @@ pub trait End {
     /// The host.
     fn host(&mut self) -> &mut Self::Host;
 
-    /// The application hears of something.
+    /// Tells the application about an event.
     fn on_event(&mut self, now: Time, event: <Self::Host as Stack>::Event);
 
-    /// It does something, such as sending or closing, as this byte says.
+    /// Lets the application do something, such as sending or closing, as this byte says.
     fn act(&mut self, now: Time, how: u8);
 }
 
@@ -48,7 +48,7 @@ pub struct Hosts<E> {
     now: Time,
     /// The port of UDP that datagrams travel in, if they do.
     port: Option<u16>,
-    /// Mends the checksum of a datagram between two addresses.
+    /// Corrects the checksum of a datagram between two addresses.
     seal: fn(&mut [u8], [IpAddr; 2]),
     network: VecDeque<(usize, Vec<u8>)>,
     /// The last datagrams that came to each host.
@@ -119,7 +119,7 @@ impl<E: End> Hosts<E> {
         self.settle();
     }
 
-    /// Something like what was heard, with other bytes in places, cut or longer, from an address.
+    /// Sends something like what was heard, with other bytes in places, shortened or longer, from an address.
     fn forge(&mut self, to: usize, script: &mut Script<'_>) {
         let how = script.byte();
         let heard = self.heard[to].get(usize::from(how & 3)).or(self.heard[to].back());
@@ -161,7 +161,7 @@ impl<E: End> Hosts<E> {
         self.now = self.now.max(end.min(next));
     }
 
-    /// Takes what the hosts tell and send.
+    /// Takes what the hosts tell and what they send.
     fn settle(&mut self) {
         for index in [0, 1] {
             let mut left = MOST_OUTPUTS;

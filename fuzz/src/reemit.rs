@@ -1,5 +1,5 @@
-//! What was parsed is emitted again and parsed to the same, where its options have room as they are laid out
-//! here.
+//! Emits again what was parsed and compares what is then parsed from it, if its options have room as they are
+//! laid out here.
 
 use std::net::IpAddr;
 
@@ -35,12 +35,12 @@ pub fn body(body: &Body, listed: &[IpAddr], addresses: [IpAddr; 2], world: &mut 
 
 /// A packet of SCTP that lists these addresses.
 pub fn sctp(packet: &SctpPacket, listed: &[IpAddr], world: &mut World) {
-    // Addresses of another version, or more than there are paths, are none that these ends would list.
+    // These ends would not list addresses of another version, or more addresses than there are paths.
     let is_others = |init: &Init| init.ip != world.ip || listed.len() > 255;
     let is_foreign = packet.chunks().any(|chunk| match chunk {
         Chunk::Asconf(asconf) => asconf.ip != world.ip,
         Chunk::AsconfAck(ack) => ack.ip != world.ip,
-        // Nobody sends such a thing.
+        // No end sends such a thing.
         Chunk::Illegal(_) => true,
         Chunk::Init(init, _) => is_others(init),
         Chunk::InitAck(ack) => is_others(&ack.init),
@@ -69,7 +69,7 @@ pub fn segment(
     if own > 40 || !own.is_multiple_of(4) {
         return;
     }
-    // Only with the flag it is sent.
+    // It is only sent with the flag.
     let acknowledgement = if tcp.flags.has(Flags::ACK) { tcp.acknowledgement } else { 0 };
     let tcp = Segment { acknowledgement, ..tcp.clone() };
     let Some(options) = options else {
@@ -97,7 +97,7 @@ pub fn segment(
         .flatten()
         .zip([world.near[1], world.near[0], world.near[0]])
         .any(|(position, near)| position.abs_diff(near) > 1 << 30);
-    // Nobody sends a wrong checksum.
+    // No end sends a wrong checksum.
     if options.is_damaged {
         return;
     }

@@ -1,6 +1,6 @@
 //! Reads a fuzzer's bytes from the front; after their end, every byte reads as 0.
 
-/// Bytes that decide.
+/// Bytes that decide what happens.
 pub struct Script<'a>(pub &'a [u8]);
 
 impl<'a> Script<'a> {

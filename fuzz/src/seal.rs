@@ -1,4 +1,4 @@
-//! Checksums and signatures put right, so that what is behind them is reached.
+//! Corrects checksums and signatures, so that the code behind their checks is reached.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
-//! Two ends of a connection, a network between them that does what the script says, and packets of somebody
-//! who sees everything but the keys: they have the right ports, tags and numbers near those that are
-//! expected.
+//! Two ends of a connection, a network between them that does what the script says, and packets of an
+//! attacker who sees everything but the keys: they have the right ports and tags, and numbers near those that
+//! are expected.
 
 use std::collections::VecDeque;
 
@@ -31,13 +31,13 @@ const MOST_HELD: usize = 8 << 20;
 
 /// What a protocol's packets share, and what a stranger can learn from them.
 pub trait Dialect {
-    /// Takes note of a packet on the network.
+    /// Notes a packet on the network.
     fn hear(&mut self, from: Side, packet: &Packet);
 
-    /// A packet to this end that the script makes up, or none where it is none.
+    /// A packet to this end that the script makes up, or [`None`] if it is not one.
     fn forge(&mut self, script: &mut Script<'_>, to: Side, world: &World) -> Option<Body>;
 
-    /// The next one like it, whose numbers have moved on.
+    /// Changes a packet to the next one like it, with later numbers.
     fn advance(&self, body: &mut Body, by: u8);
 }
 
@@ -54,7 +54,7 @@ pub struct Beginning<C> {
 }
 
 impl<C: DeserializeOwned> Beginning<C> {
-    /// The one that the first byte of a script says, with settings out of these.
+    /// The setting that the first byte of a script selects from these settings.
     pub fn read(script: &mut Script<'_>, settings: [&str; 8]) -> Self {
         let first = script.byte();
         let config = serde_json::from_str(settings[usize::from(first & 7)]).expect("settings");
@@ -75,7 +75,7 @@ pub struct Stage<E, D> {
     inputs: usize,
     offsets: [u64; 2],
     held: Held,
-    /// With `FUZZ_TRACE` in the environment everything is printed: what a crash was.
+    /// With `FUZZ_TRACE` in the environment, everything is printed, to show what led to a crash.
     traces: bool,
 }
 
@@ -179,7 +179,7 @@ impl<E: Endpoint, D: Dialect> Stage<E, D> {
         self.now = self.now.max(end.min(next));
     }
 
-    /// A timeout before its time does nothing.
+    /// Checks that a timeout before its time does nothing.
     fn early(&mut self, side: Side) {
         let before = self.timeouts[side.index()];
         if before > self.now {
@@ -225,7 +225,7 @@ impl<E: Endpoint, D: Dialect> Stage<E, D> {
         self.input(side, Input::Command(command));
     }
 
-    /// The next packet is marked, or comes on another path.
+    /// Marks the next packet, or lets it come on another path.
     fn mark(&mut self, how: u8) {
         if let Some((_, packet)) = self.network.front_mut() {
             packet.ecn = [Ecn::Ce, Ecn::Ect0, Ecn::Ect1, Ecn::NotEct][usize::from(how & 3)];
@@ -237,7 +237,7 @@ impl<E: Endpoint, D: Dialect> Stage<E, D> {
 
     fn forge(&mut self, to: Side, script: &mut Script<'_>) {
         let how = script.byte();
-        // A path more than there are.
+        // One path more than exist.
         let path = PathId((how & 3).min(PATHS as u8));
         let world = &self.worlds[to.peer().index()];
         let Some(mut body) = self.dialect.forge(script, to, world) else { return };
@@ -254,7 +254,7 @@ impl<E: Endpoint, D: Dialect> Stage<E, D> {
         }
     }
 
-    /// Gives an end an input and asks what it wants done.
+    /// Gives an end an input and takes what it wants done.
     fn input(&mut self, side: Side, input: Input) {
         self.inputs += 1;
         if self.traces {

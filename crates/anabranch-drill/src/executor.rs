@@ -28,9 +28,9 @@ pub(crate) enum Reply {
     Returns(i64),
 }
 
-/// A protocol's part in running a script.
+/// What runs a script for one protocol.
 pub(crate) trait Executor {
-    /// A setting of the system, such as `net.ipv4.tcp_sack` and `0`, written with points.
+    /// Changes a setting of the system, such as `net.ipv4.tcp_sack` to `0`; names are written with points.
     fn set(&mut self, name: &str, value: &str) -> Step<()>;
 
     /// Any other shell command, as words.
@@ -39,28 +39,29 @@ pub(crate) trait Executor {
         Err(Stop::needs(format!("the command \"{}\"", words.join(" "))))
     }
 
-    /// A system call. What it writes, such as the value of an option, is compared with the arguments here.
+    /// Makes a system call. What it writes, such as the value of an option, is compared with the arguments
+    /// here.
     fn call(&mut self, now: Time, call: &Call) -> Step<Reply>;
 
-    /// Hands a packet in.
+    /// Gives the endpoint a packet.
     fn inject(&mut self, now: Time, packet: &Packet) -> Step<()>;
 
     /// When something happens without an input; [`Time::NEVER`] if nothing does.
     fn next_timeout(&self) -> Time;
 
-    /// That time has come.
+    /// Lets the endpoint act at this time.
     fn on_timeout(&mut self, now: Time);
 
     /// Takes the next packet that was sent and has not been looked at, or the next ones if the statement is
-    /// about several, and compares all but the time: when it was sent (the last one of several), and the
-    /// packet in the words of a script; none as long as not enough has been sent.
+    /// about several, and compares everything but the time. Returns when it was sent (of several, the last
+    /// one), and the packet in the words of a script; [`None`] as long as not enough has been sent.
     fn expect(&mut self, packet: &Packet) -> Step<Option<(Time, String)>>;
 
-    /// A field of `tcp_info` and its like, or a constant; none if it is not known.
+    /// The value of a field of `tcp_info` and the like, or of a constant; [`None`] if it is not known.
     fn value(&self, now: Time, name: &str) -> Option<Value>;
 }
 
-/// The number that an argument is, of which these words are the constants.
+/// The number that an argument is; `constants` has the values of the words in it.
 pub(crate) fn number(term: &Term, constants: &[(&str, i64)]) -> Option<i64> {
     match term {
         Term::Number(number) => Some(*number),

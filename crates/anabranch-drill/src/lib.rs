@@ -26,7 +26,7 @@ pub use verdict::{Report, Verdict};
 pub struct Options<'a> {
     /// The profile of the endpoint, such as `linux_6`; `None` means the one that the suites were written for.
     pub profile: Option<&'a str>,
-    /// Reads a file that a script names, relative to it; none if it is not there.
+    /// Reads a file that a script names, relative to the script; [`None`] if it does not exist.
     pub read: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub fn drill(text: &str, options: &Options<'_>) -> Result<Report, String> {
     if let Some(profile) = options.profile.filter(|profile| !PROFILES.contains(profile)) {
         return Err(format!("profile = `{profile}` is not one of {}", PROFILES.join(", ")));
     }
-    // The suites for SCTP have branches by system.
+    // The suites for SCTP have different branches for different systems.
     let system =
         if options.profile.is_some_and(|profile| profile.starts_with("linux")) { "Linux" } else { "FreeBSD" };
     let script = parser::parse(text, &[system]).map_err(|error| error.to_string())?;

@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 /// The time that a statement takes. As on a real machine, no two statements happen at the same time, so rules
 /// such as "at least so long ago" hold for statements that are exactly that far apart.
 const STATEMENT: Duration = Duration::from_micros(1);
-/// Scripts of commands that name each other are read so deeply.
+/// How deep scripts of commands that name each other are read.
 const MOST_INCLUDED: u32 = 8;
 
 /// Runs a script that has been read.
@@ -64,7 +64,7 @@ pub(crate) fn run(script: &Script, options: &Options<'_>) -> Report {
     report
 }
 
-/// A call that waits.
+/// A call that is waiting.
 struct Waiting<'a> {
     statement: &'a Statement,
     call: &'a Call,
@@ -112,7 +112,7 @@ impl<'a> Runner<'a> {
 
     fn run(&mut self) -> Outcome<'a> {
         for statement in &self.script.statements {
-            // A call that returned wrongly is told at its own line.
+            // A call that returned something wrong is reported at its own line.
             self.step(statement).map_err(|(of, stop)| (Some(of.unwrap_or(statement)), self.now, stop))?;
         }
         if let Some(waiting) = &self.waiting {
@@ -159,7 +159,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Lets time pass; what is due then happens.
+    /// Lets time pass, with everything that is due in it.
     fn pass_until(&mut self, end: Time) -> Result<(), (Option<&'a Statement>, Stop)> {
         while self.executor.next_timeout() <= end && !self.executor.next_timeout().is_never() {
             self.fire()?;
@@ -168,7 +168,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Lets the next thing happen that happens by itself.
+    /// Lets the next thing happen that is not in the script.
     fn fire(&mut self) -> Result<(), (Option<&'a Statement>, Stop)> {
         self.now = self.now.max(self.executor.next_timeout());
         self.executor.on_timeout(self.now);
@@ -260,7 +260,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Asks the call that waits whether it can return now.
+    /// Asks the call that is waiting whether it can return now.
     fn ask_waiting(&mut self) -> Result<(), (Option<&'a Statement>, Stop)> {
         let Some(Waiting { statement, call, ends }) = self.waiting else { return Ok(()) };
         let at_its_line = |stop| (Some(statement), stop);
@@ -274,7 +274,7 @@ impl<'a> Runner<'a> {
         self.judge(now, now, ends, None, "it returned", &say(&reply)).map_err(at_its_line)
     }
 
-    /// Shell commands, and those of the files that they name; `folder` is that of the file in which they
+    /// Runs shell commands, and those in the files that they name; `folder` is that of the file in which they
     /// stand, relative to the script.
     fn commands(&mut self, text: &str, folder: &str, depth: u32) -> Step<()> {
         for words in shell::commands(text)? {
@@ -286,7 +286,7 @@ impl<'a> Runner<'a> {
             }
             let parts: Vec<&str> = words.iter().map(String::as_str).collect();
             match parts[..] {
-                // Settings end with the script, and there is no cache of earlier connections.
+                // Settings end with the script, and earlier connections are not remembered.
                 [name] if name.starts_with("/tmp/sysctl_restore_") => {}
                 ["ip", "tcp_metrics", "flush", ..] => {}
                 [name] if is_script(name) && depth < MOST_INCLUDED => {
@@ -329,7 +329,7 @@ fn check(call: &Call, reply: &Reply) -> Step<()> {
     let fulfilled = match (&call.result, reply) {
         (Term::Any, reply) => *reply != Reply::Blocks,
         (Term::Number(wanted), Reply::Returns(number)) => number == wanted,
-        // A script need not say which error.
+        // A script need not say which error it expects.
         (Term::Number(-1), Reply::Error(name)) => call
             .error
             .as_deref()

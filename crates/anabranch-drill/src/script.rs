@@ -18,7 +18,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// The value of an option, empty where it has none.
+    /// The value of an option, empty if it has none; [`None`] if the script does not have the option.
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.iter().rev().find(|option| option.name == name).map(|option| option.value.as_str())
     }
@@ -31,7 +31,7 @@ pub struct ScriptOption {
     pub line: u32,
     /// Its name without the hyphens.
     pub name: String,
-    /// Its value, without quotes; empty where it has none.
+    /// Its value, without quotes; empty if it has none.
     pub value: String,
 }
 
@@ -44,7 +44,7 @@ pub struct Statement {
     pub text: String,
     /// When it is to happen.
     pub when: When,
-    /// What.
+    /// What is to happen.
     pub action: Action,
 }
 
@@ -55,10 +55,10 @@ pub enum When {
     Absolute {
         /// At this time.
         from: Duration,
-        /// Or at any time until then.
+        /// Or at any time up to this.
         to: Option<Duration>,
     },
-    /// `*`: at whatever time.
+    /// `*`: at any time.
     Any,
     /// Without a time: commands at the beginning and at the end.
     Now,
@@ -66,7 +66,7 @@ pub enum When {
     Relative {
         /// At this time.
         from: Duration,
-        /// Or at any time until then.
+        /// Or at any time up to this.
         to: Option<Duration>,
     },
 }
@@ -104,7 +104,7 @@ pub struct Call {
 pub struct Packet {
     /// Into the endpoint or out of it.
     pub direction: Direction,
-    /// `addr[caddr0] > addr[saddr0]`: source and destination, where they are named.
+    /// `addr[caddr0] > addr[saddr0]`: source and destination, if they are named.
     pub addresses: [Option<Term>; 2],
     /// ECN of the IP header.
     pub ecn: Option<EcnCheck>,
@@ -154,11 +154,11 @@ pub enum Body {
 /// A segment of TCP; numbers are relative to the two initial ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tcp {
-    /// Source and destination port where they are named.
+    /// Source and destination port, if they are named.
     pub ports: Option<[u16; 2]>,
     /// The letters of its flags, such as `S.`.
     pub flags: String,
-    /// The number of accurate ECN's ACE field, where the script has that instead of flags.
+    /// The number in accurate ECN's ACE field, if the script has it instead of flags.
     pub ace: Option<u8>,
     /// The first number.
     pub start: u32,
@@ -183,8 +183,8 @@ pub enum TcpOption {
     AccurateEcn(Vec<(String, u32)>),
     /// `eol`.
     End,
-    /// `FO abcd`: a fast open cookie, as hexadecimal digits or the name of a variable; empty: it is asked
-    /// for.
+    /// `FO abcd`: a fast open cookie, as hexadecimal digits or the name of a variable; an empty one asks for
+    /// a cookie.
     FastOpen(String),
     /// `FOEXP abcd`: the same as an experimental option.
     FastOpenExperimental(String),
@@ -216,7 +216,7 @@ pub enum TcpOption {
 pub struct Sctp {
     /// Conditions on the common header: `sctp(tag=3)`, `sctp(bad_crc32c)`.
     pub header: Vec<Term>,
-    /// The chunks: elements such as `DATA[...]`, or lists of bytes.
+    /// The chunks, as elements such as `DATA[...]` or as lists of bytes.
     pub chunks: Vec<Term>,
 }
 
@@ -229,16 +229,17 @@ pub struct Icmp {
     pub code: Option<String>,
     /// The MTU in it.
     pub mtu: Option<u32>,
-    /// First number, the one behind the last byte, and bytes of the segment of TCP that it is about.
+    /// The TCP segment that the message is about: its first number, the number behind its last byte, and its
+    /// bytes.
     pub echoed: Option<(u32, u32, u32)>,
 }
 
-/// Something in brackets.
+/// A term: something in brackets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Term {
     /// An address.
     Address(IpAddr),
-    /// `...`: whatever.
+    /// `...`: anything.
     Any,
     /// `htonl(1)`.
     Call(String, Vec<Term>),
@@ -265,7 +266,7 @@ pub enum Term {
 }
 
 impl Term {
-    /// The number that it is.
+    /// The number that the term is, if it is one.
     pub const fn number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -273,7 +274,7 @@ impl Term {
         }
     }
 
-    /// The word that it is.
+    /// The word that the term is, if it is one.
     pub fn word(&self) -> Option<&str> {
         match self {
             Self::Word(word) => Some(word),
@@ -306,7 +307,7 @@ impl Term {
         setting(self.parts(), key)
     }
 
-    /// The one part of a list, such as `[1]`.
+    /// The only part of a list, such as `[1]`.
     pub fn only(&self) -> Option<&Self> {
         match self.parts() {
             [only] => Some(only),
@@ -332,7 +333,7 @@ pub fn setting<'a>(terms: &'a [Term], key: &str) -> Option<&'a Term> {
     })
 }
 
-/// Terms with this between them.
+/// Terms with this separator between them.
 struct Separated<'a>(&'a [Term], &'a str);
 
 impl fmt::Display for Separated<'_> {

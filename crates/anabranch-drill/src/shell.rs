@@ -1,10 +1,11 @@
-//! Shell commands in back quotes: the part of a shell's language with which scripts set things, a command a
-//! line.
+//! Shell commands in back quotes: the part of a shell's language with which scripts change settings, one
+//! command per line.
 
 use crate::verdict::{Step, Stop};
 
-/// Splits a text into commands of words: lines and `;` part them, a backslash joins lines, quotes hold words
-/// together, `#` begins a comment, redirections go, and `$((2*3))` is computed.
+/// Splits a text into commands, and these into words: lines and `;` separate commands, a backslash joins
+/// lines, quotes hold words together, `#` begins a comment, redirections are dropped, and `$((2*3))` is
+/// computed.
 pub(crate) fn commands(text: &str) -> Step<Vec<Vec<String>>> {
     let text = text.replace("\\\n", " ");
     let mut commands = Vec::new();
@@ -71,8 +72,9 @@ fn depth_of(line: &str) -> i32 {
     }
 }
 
-/// Whether what follows a condition's first line does no more, up to its end, than give variables values or
-/// give up: such as the name of an address, which is a name here whatever it is. It sets nothing.
+/// Whether what follows a condition's first line does nothing, up to its end, but give values to variables or
+/// exit, such as to find the name of an address, which is a name here whatever it is. Such a block changes no
+/// setting.
 fn only_computes(lines: std::str::Lines<'_>) -> bool {
     let mut open = 1;
     for line in lines {
@@ -82,7 +84,7 @@ fn only_computes(lines: std::str::Lines<'_>) -> bool {
             !name.is_empty() && name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
         });
         let words = ["", "if", "elif", "else", "then", "fi", "let", "echo", "exit"];
-        // Whatever else a line might do stands behind such a mark.
+        // Whatever else a line might do follows such a mark.
         let is_harmless = (words.contains(&first) || is_assignment || first.starts_with('#'))
             && !line.contains(['>', '`', '|', '&'])
             && !line.replace("$(printf ", "").contains("$(");
@@ -125,7 +127,7 @@ fn without_redirections(words: Vec<String>) -> Vec<String> {
 }
 
 /// The settings of `sysctl -q a=1 b/c=2` and of the suites' script that writes files below `/proc/sys`: names
-/// with points, and their values. None if it is another command.
+/// with points, and their values. [`None`] if it is another command.
 pub(crate) fn settings(words: &[String]) -> Option<Vec<(String, String)>> {
     let command = words.first()?.rsplit('/').next()?;
     if command != "sysctl" && command != "set_sysctls.py" {

@@ -10,7 +10,7 @@ const FILE_FLAGS: [(&str, i64); 4] =
 const NONBLOCK: i64 = 0o4000;
 const READ_WRITE: i64 = 2;
 
-/// `fcntl` of a socket, as far as it is about waiting.
+/// `fcntl` on a socket, as far as it concerns waiting.
 pub(crate) fn fcntl(is_nonblocking: &mut bool, call: &Call) -> Step<Reply> {
     match (call.arguments.get(1).and_then(Term::word), call.arguments.get(2)) {
         (Some("F_GETFL"), None) => {

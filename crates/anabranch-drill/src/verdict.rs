@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum Verdict {
     /// A statement was not fulfilled.
     Failed,
-    /// The script needs something that a simulated stack has not.
+    /// The script needs something that a simulated stack does not have.
     NotApplicable,
     /// Every statement was fulfilled.
     Passed,
@@ -20,24 +20,24 @@ pub enum Verdict {
 pub struct Report {
     /// The verdict.
     pub verdict: Verdict,
-    /// The line of the statement that decided it, from 1; none where the script passed.
+    /// The line of the statement that decided it, from 1; [`None`] if the script passed.
     pub line: Option<u32>,
     /// The expected outcome of that statement.
     pub expected: Option<String>,
     /// What happened instead, in the same language.
     pub seen: Option<String>,
-    /// When, in seconds of virtual time since the script began.
+    /// When it happened, in seconds of virtual time since the script began.
     pub when_s: Option<f64>,
-    /// Why, as a sentence.
+    /// Why the statement was not fulfilled, as a sentence.
     pub reason: Option<String>,
-    /// The largest difference between when something was expected and when it happened, in seconds, of
-    /// everything that had a time and fulfilled it.
+    /// The largest difference between when something was expected and when it happened, in seconds, among the
+    /// statements that had a time and were fulfilled.
     pub largest_deviation_s: f64,
     /// The least tolerance of the script, in seconds.
     pub tolerance_s: f64,
 }
 
-/// Why a script is not gone on with.
+/// Why a script does not go on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stop {
     /// A statement was not fulfilled.
@@ -47,7 +47,7 @@ pub(crate) enum Stop {
         /// What differs.
         reason: String,
     },
-    /// The script needs this.
+    /// The script needs this, which a simulated stack does not have.
     Needs(String),
 }
 
@@ -66,7 +66,7 @@ impl Stop {
 /// The result of a step.
 pub(crate) type Step<T> = Result<T, Stop>;
 
-/// Seconds to a microsecond, as scripts have them.
+/// A time in seconds, to the microsecond, as scripts have it.
 pub(crate) fn seconds(time: Time) -> String {
     format!("{:.6}", time.as_nanos() as f64 / 1e9)
 }

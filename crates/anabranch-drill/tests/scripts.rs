@@ -1,4 +1,4 @@
-//! Our own scripts, and ones that must not pass.
+//! Our own scripts, and scripts that must not pass.
 
 use std::fs;
 use std::path::{Path, PathBuf};

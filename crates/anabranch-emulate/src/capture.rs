@@ -1,5 +1,6 @@
-//! A capture of what the nodes send and receive, in pcapng: an interface for each end of each path, packets
-//! where they leave a node (outbound) and where they are written to it (inbound), with the time of day.
+//! A capture of what the nodes send and receive, in pcapng: there is an interface for each end of each path,
+//! and packets are shown where they leave a node (outbound) and where they are written to it (inbound), with
+//! the time of day.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -33,7 +34,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Begins one.
+    /// Begins a capture.
     pub(crate) fn new(file: File, plan: &Plan) -> Result<Self, String> {
         let options =
             vec![SectionHeaderOption::UserApplication(format!("anabranch {}", anabranch::VERSION).into())];
@@ -57,7 +58,7 @@ impl Capture {
         Ok(Self { writer, error: None })
     }
 
-    /// A packet is seen at an end of a path.
+    /// Writes a packet that is seen at an end of a path.
     pub(crate) fn see(&mut self, at: Duration, path: usize, side: Side, bytes: &[u8], is_outbound: bool) {
         if self.error.is_some() {
             return;

@@ -54,8 +54,8 @@ pub(crate) struct Ports {
     free: Vec<u32>,
     pub(crate) lateness: Lateness,
     pub(crate) capture: Option<Capture>,
-    /// Packets that were no packets of IP, were larger than their path's MTU, that a device did not take, or
-    /// that were left to a device's hardware to finish.
+    /// Packets that were not of IP, that were larger than their path's MTU, that a device did not take, or
+    /// that had been left to a device's hardware to finish.
     refused: [u64; 4],
 }
 
@@ -75,7 +75,7 @@ impl Ports {
         Self { clock, devices, packets, free, lateness, capture, refused: [0; 4] }
     }
 
-    /// A packet has come to its end, or nowhere.
+    /// Handles a packet that has come to its end, or has been lost.
     fn leave(&mut self, Delivery { handle, status, is_last }: Delivery) {
         if let DeliveryStatus::Arrived { due, path, side, ecn } = status {
             let bytes = &mut self.packets[handle as usize];
@@ -95,7 +95,7 @@ impl Ports {
         }
     }
 
-    /// Writes how late packets were, and which were refused or not read.
+    /// Writes how late packets were, and how many were refused or not read.
     fn report(&mut self, report: &mut Report<'_>) {
         self.lateness.report(report);
         for (name, count) in REFUSALS.into_iter().zip(self.refused) {
@@ -104,7 +104,8 @@ impl Ports {
         report.count(OVERRUNS, self.devices.iter_mut().flatten().map(Device::overruns).sum());
     }
 
-    /// Reads a batch of packets, which `send` takes into the network, or does not since they are too large.
+    /// Reads a batch of packets. `send` takes them into the network and returns whether it has, which it does
+    /// not with packets that are too large.
     fn read(&mut self, now: Time, path: usize, side: Side, mut send: impl FnMut(Inbound) -> bool) {
         for _ in 0..BATCH {
             let handle = self.free.pop().unwrap_or_else(|| {
@@ -206,7 +207,8 @@ impl Carrier {
         Ok(outcome)
     }
 
-    /// Waits until something is due, comes or is ordered; says where there is something to read or to write.
+    /// Waits until something is due, comes or is ordered. Returns where there is something to read or to
+    /// write.
     fn wait(&self, bell: &std::os::fd::OwnedFd) -> Option<Ready> {
         let now = self.ports.clock.now();
         let own = self.sockets.as_ref().map_or(Time::NEVER, Sockets::next_event);

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anabranch_transport::time::{Duration as Span, Time};
 
-/// A sleep is cut short by as much, since a kernel ends it somewhat late.
+/// By how much a sleep is cut short, since a kernel ends it somewhat late.
 const SPIN: Span = Span::from_micros(60);
 
-/// A clock that starts at its making.
+/// A clock that starts when it is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: Instant,
-    /// The time of day at its start, since 1970.
+    /// The time of day at its start, as the time since 1970.
     day: Duration,
     spin: Span,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn start() -> Self {
         let day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        // In virtual time sleeps end at the nanosecond, and time passes only with looks at the clock.
+        // In virtual time, sleeps end at the nanosecond, and time passes only when the clock is read.
         let spin = if is_virtual() { Span::ZERO } else { SPIN };
         Self { start: Instant::now(), day, spin }
     }
@@ -36,7 +36,7 @@ impl Clock {
         Time::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX - 1))
     }
 
-    /// The time of day then, since 1970.
+    /// The time of day at `at`, as the time since 1970.
     pub(crate) fn time_of_day(&self, at: Time) -> Duration {
         self.day + Duration::from_nanos(at.as_nanos())
     }

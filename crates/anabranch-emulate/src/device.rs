@@ -136,9 +136,10 @@ impl AsFd for Device {
     }
 }
 
-/// The packets that a device was to send and has dropped, out of `/proc/net/dev`.
+/// The number of packets that a device was to send and has dropped, read from `/proc/net/dev`.
 fn unsent(text: &str, device: &str) -> Option<u64> {
-    /// Eight columns are of what was received; then come bytes, packets, errors.
+    /// The first eight columns are about what was received; then come bytes, packets and errors of what was
+    /// sent.
     const COLUMN: usize = 8 + 3;
     let of_device = |line: &str| {
         let (name, counts) = line.split_once(':')?;

@@ -1,4 +1,4 @@
-//! Systems that have neither network namespaces nor TUN devices of this kind.
+//! Systems that have no network namespaces or no TUN devices of this kind.
 
 use std::fs::File;
 
@@ -8,7 +8,7 @@ use anabranch::scenario::Scenario;
 pub enum Emulator {}
 
 impl Emulator {
-    /// Says why there is none.
+    /// Fails with a sentence that says why there are no emulations.
     ///
     /// # Errors
     /// Always.

@@ -1,4 +1,4 @@
-//! An emulation that runs: its namespaces, and the thread that carries packets.
+//! An emulation that is running: its namespaces, and the thread that carries packets.
 
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -20,7 +20,7 @@ use crate::kernel::Flows;
 use crate::plan::Plan;
 use crate::space::{self, Outside, Processes, Space};
 
-/// A scenario in real time. Ends when it is dropped, with all programs that run in it.
+/// A scenario in real time. When it is dropped, it ends, with all programs that run in it.
 pub struct Emulator {
     plan: Plan,
     device_kind: DeviceKind,
@@ -35,7 +35,7 @@ pub struct Emulator {
 
 impl Emulator {
     /// Makes namespaces and devices and begins to carry packets, with the random streams of this replication.
-    /// What nodes send and receive is written to `capture`, where one is given.
+    /// What nodes send and receive is written to `capture` if one is given.
     ///
     /// # Errors
     /// One sentence: of the scenario, or of what the system does not permit.
@@ -75,7 +75,7 @@ impl Emulator {
         let (told, thread_id) = mpsc::channel();
         let ears = Arc::clone(&bell);
         let work = move || {
-            // Sleeps end on time, not up to 50 us later.
+            // With this, sleeps end on time, and not up to 50 us later.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
             let _ = told.send(rustix::thread::gettid().as_raw_nonzero().get());
             // The clock starts here, so that nothing is late from the start.
@@ -101,7 +101,7 @@ impl Emulator {
         self.device_kind
     }
 
-    /// The thread that carries packets, for who wants to give it another priority.
+    /// The thread that carries packets, for those who want to change its priority.
     pub fn thread_id(&self) -> i32 {
         self.thread_id
     }
@@ -116,14 +116,14 @@ impl Emulator {
     /// Changes a link from now on, as [`Emulation::set`] does.
     ///
     /// # Errors
-    /// As those of a scenario.
+    /// The same as with a scenario.
     pub fn set(&self, link: &str, key: &str, value: &str) -> Result<(), ScenarioError> {
         let [link, key, value] = [link, key, value].map(str::to_owned);
         self.ask(move |carrier| carrier.emulation.set(&link, &key, &value))
             .unwrap_or_else(|| Err(ScenarioError::new("the emulation has ended")))
     }
 
-    /// Each direction of each link as it is now; empty once the loop has ended.
+    /// The present state of each direction of each link; empty once the loop has ended.
     pub fn states(&self) -> Vec<LinkState> {
         self.ask(|carrier| carrier.emulation.states()).unwrap_or_default()
     }
@@ -158,7 +158,7 @@ impl Emulator {
         carrier.ok_or_else(|| "the thread of the emulation has panicked".to_owned())
     }
 
-    /// Has something done by the loop and waits for it; none if it has ended.
+    /// Lets the loop do something and waits for it; [`None`] if the loop has ended.
     fn ask<T: Send + 'static>(&self, job: impl FnOnce(&mut Carrier) -> T + Send + 'static) -> Option<T> {
         let (answer, answered) = mpsc::channel();
         let order: Order = Box::new(move |carrier| {

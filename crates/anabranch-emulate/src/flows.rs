@@ -10,8 +10,8 @@ use anabranch_transport::wire::ip::Split;
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
 /// A packet's ECN field, and a hash of its addresses, protocol and ports, by which queues tell flows apart;
-/// none for bytes that are no packet of IP. Of fragments there are no ports, so those of a flow stay
-/// together.
+/// [`None`] for bytes that are not an IP packet. The ports of fragments are not looked at, so that those of a
+/// flow stay together.
 pub(crate) fn look_at(bytes: &[u8]) -> Option<(Ecn, u32)> {
     let packet = Split::of(bytes).ok()?;
     let mut key = Vec::with_capacity(37);

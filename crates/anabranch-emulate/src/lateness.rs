@@ -23,7 +23,7 @@ impl Lateness {
         self.0.saturating_record(late.as_nanos().clamp(1, MOST_NANOS));
     }
 
-    /// Writes the median, the 99th percentile and the most, in ms.
+    /// Writes median, 99th percentile and maximum, in ms.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         report.count("written_packets", self.0.len());
         if self.0.is_empty() {

@@ -49,10 +49,10 @@ pub struct Interface {
     pub remote: Vec<IpAddr>,
 }
 
-/// RFC 8200 section 5: no smaller MTU carries IPv6.
+/// The smallest MTU that carries IPv6, in bytes (RFC 8200 section 5).
 const LEAST_MTU_OF_IPV6: u32 = 1280;
 
-/// Numbers of paths have 14 bits in the addresses.
+/// The most paths: their numbers have 14 bits in the addresses.
 const MAX_PATHS: usize = 1 << 14;
 
 /// Routing tables of interfaces are numbered from here on.
@@ -119,15 +119,15 @@ fn addresses(path: usize, side: Side, mtu: u32) -> Vec<IpAddr> {
     [Some(v4.into()), has_v6.then(|| v6.into())].into_iter().flatten().collect()
 }
 
-/// The name of a path's devices: its own where the kernel takes it.
+/// The name of a path's devices, which is that of the path if the kernel takes it.
 fn device(path: &str, number: usize) -> String {
-    // These mean something else to the kernel, or to `ip`.
+    // These names mean something else to the kernel, or to `ip`.
     let is_taken = ["lo", "all", "default", "dev"].contains(&path) || path.starts_with('-');
     if path.len() <= LONGEST_NAME && !is_taken { path.to_owned() } else { format!("path{number}") }
 }
 
 impl Interface {
-    /// The name of the emulator's end of it, where it is one of a pair.
+    /// The name of the emulator's end of the device, if that is one of a pair.
     pub(crate) fn outer(&self) -> String {
         format!("{}{}", self.path, ["a", "b"][self.side.index()])
     }
@@ -135,7 +135,7 @@ impl Interface {
     /// The words for `ip link set` that stop the kernel from sending packets of its own and from resolving
     /// hardware addresses.
     fn quiet(&self) -> String {
-        // A device without IPv6 has no link-local addresses, and knows nothing of their modes.
+        // A device without IPv6 has no link-local addresses, and their modes mean nothing to it.
         let has_v6 = self.own.iter().any(IpAddr::is_ipv6);
         let addresses = if has_v6 { " addrgenmode none" } else { "" };
         format!("arp off multicast off{addresses}")

@@ -31,13 +31,13 @@ pub(crate) struct Space {
     pub(crate) mounts: OwnedFd,
 }
 
-/// A namespace of processes. All that run in it end with its first one, which ends when this is dropped or
-/// the process that holds it is gone.
+/// A namespace of processes. Everything that runs in it ends with its first process, which ends when this is
+/// dropped or the process that holds it is gone.
 #[derive(Debug)]
 pub(crate) struct Processes {
     /// The namespace.
     pub(crate) space: OwnedFd,
-    /// Reads from a pipe until it is closed.
+    /// The first process, which reads from a pipe until that is closed.
     first: Child,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn apart<T: Send>(job: impl FnOnce() -> Result<T, String> + Send) -> 
     })
 }
 
-/// Leaves namespaces of the process for new ones.
+/// Moves the process from its namespaces into new ones.
 fn unshare(flags: UnshareFlags) -> io::Result<()> {
     #[expect(
         deprecated,
@@ -115,8 +115,8 @@ impl Outside {
 fn veth_devices(node: &Node, network: &OwnedFd) -> Result<Vec<Device>, String> {
     let place = format!("/proc/{}/fd/{}", std::process::id(), network.as_raw_fd());
     configure("-4", &node.veth_batch(&place))?;
-    // A device of which the other end is up has its queue at once when it comes up, so that no packet is
-    // lost.
+    // If the other end of a device is up, the device has its queue as soon as it comes up, so that no packet
+    // is lost.
     let sockets = apart(|| {
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(|error| failed("entering a namespace")(error.into()))?;
@@ -133,7 +133,7 @@ fn veth_devices(node: &Node, network: &OwnedFd) -> Result<Vec<Device>, String> {
     devices.map_err(failed("setting up a veth device"))
 }
 
-/// A namespace of this thread.
+/// A namespace that this thread is in.
 fn own_namespace(kind: &str) -> Result<OwnedFd, String> {
     File::open(format!("/proc/thread-self/ns/{kind}"))
         .map(OwnedFd::from)
@@ -167,7 +167,7 @@ pub(crate) fn make(
     })
 }
 
-/// Has `ip` of iproute2 do this in the network of this thread.
+/// Lets `ip` of iproute2 do this in the network of this thread.
 pub(crate) fn configure(version: &str, batch: &str) -> Result<(), String> {
     let run = || -> io::Result<std::process::Output> {
         let mut ip = Command::new("ip")
@@ -219,7 +219,8 @@ fn leads_here(route: &str, address: Ipv6Addr) -> bool {
     /// `RTF_LOCAL` of `linux/ipv6_route.h`.
     const LOCAL: u32 = 0x8000_0000;
     let words: Vec<&str> = route.split_whitespace().collect();
-    // Destination and its bits, source and its bits, next hop, metric, two counters, flags, device; in hex.
+    // In hexadecimal: destination and its bits, source and its bits, next hop, metric, two counters, flags,
+    // device.
     let [destination, "80", _, _, _, _, _, _, flags, _] = words[..] else { return false };
     destination == format!("{:032x}", address.to_bits())
         && u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & LOCAL != 0)
@@ -261,7 +262,7 @@ impl Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        // The kernel ends all that is in the namespace with it.
+        // With it, the kernel ends everything in the namespace.
         let _ = self.first.kill();
         let _ = self.first.wait();
     }
@@ -301,7 +302,7 @@ mod tests {
             format!("fd616e61{:024x} {bits} {zero} 00 {zero} 00000000 00000002 00000000 {flags}     link", 1)
         };
         assert!(leads_here(&line("80", "80200001"), address));
-        // The network of the path, and the address of another node.
+        // The network of the path, and the address of another node in it.
         assert!(!leads_here(&line("7e", "00000001"), address));
         assert!(!leads_here(&line("80", "00000001"), address));
         assert!(!leads_here(&line("80", "80200001"), Ipv6Addr::new(0xfd61, 0x6e61, 0, 0, 0, 0, 0, 2)));

@@ -1,4 +1,5 @@
-//! What the safe interfaces to the system lack: socket options as bytes, and what has not been acknowledged.
+//! What the safe interfaces to the system lack: socket options as bytes, and how much has not been
+//! acknowledged.
 #![expect(unsafe_code, reason = "options of sockets that neither socket2 nor rustix has")]
 
 use std::ffi::c_int;
@@ -17,7 +18,8 @@ pub(crate) const SCTP: c_int = libc::IPPROTO_SCTP;
 pub(crate) const MPTCP_TCPINFO: c_int = 2;
 pub(crate) const MPTCP_SUBFLOW_ADDRS: c_int = 3;
 
-/// Reads an option into `value`, whose beginning is what the kernel is given; the length that it has written.
+/// Reads an option into `value`, the beginning of which is what the kernel is given. Returns the length that
+/// it has written.
 pub(crate) fn option(
     socket: BorrowedFd<'_>,
     level: c_int,
@@ -42,7 +44,7 @@ pub(crate) fn set_option(socket: BorrowedFd<'_>, level: c_int, name: c_int, valu
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Bytes that have been written and not been acknowledged (`SIOCOUTQ`), a FIN among them.
+/// Bytes that have been written and not acknowledged (`SIOCOUTQ`), a FIN included.
 pub(crate) fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut count: c_int = 0;
     // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes one int to where the pointer leads.
@@ -50,7 +52,7 @@ pub(crate) fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<u32> {
     if done == 0 { Ok(count.max(0) as u32) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has a packet socket take all that comes to the device with this number, and send there.
+/// Makes a packet socket receive everything that comes to the device with this number, and send there.
 pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,

@@ -16,16 +16,16 @@ pub struct Testbed {
     emulator: Emulator,
 }
 
-/// A run that is built; nothing has been made of the system yet.
+/// A run that has been built and has not yet changed anything in the system.
 pub struct Prepared {
     emulation: Emulation,
     flows: Flows,
 }
 
 impl Prepared {
-    /// The run of a scenario with these random numbers; `trace` is whether there are traces, `interval` how
-    /// often connections are asked for their state, `usrsctp` the program of an end on usrsctp, where flows
-    /// of SCTP run on that instead of the kernel.
+    /// The run of a scenario with these random numbers; `trace` says whether there are traces, `interval` how
+    /// often connections are asked for their state, and `usrsctp` is the program of an end on usrsctp, if
+    /// flows of SCTP run on that instead of the kernel.
     ///
     /// # Errors
     /// A sentence about the scenario, or about what no kernel, or usrsctp, has of what it asks for.
@@ -62,7 +62,7 @@ impl Testbed {
         clock::is_virtual()
     }
 
-    /// The thread that carries packets and serves the sockets, for who wants to give it another priority.
+    /// The thread that carries packets and serves the sockets, for those who want to change its priority.
     pub fn thread_id(&self) -> i32 {
         self.emulator.thread_id()
     }

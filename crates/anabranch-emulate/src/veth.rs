@@ -23,9 +23,9 @@ pub(crate) const NODE_ADDRESS: [u8; 6] = [0x02, 0x61, 0x6e, 0x61, 0, 1];
 /// own address.
 pub(crate) const CARRIER_ADDRESS: [u8; 6] = [0x02, 0x61, 0x6e, 0x61, 0, 2];
 
-/// A block of the ring: the longest packet of IP finds room in it.
+/// Size of a block of the ring in bytes; the longest IP packet fits into it.
 const BLOCK: usize = 1 << 17;
-/// Blocks of a ring, 16 MiB in all: 10,496 packets where the MTU is 1500.
+/// Number of blocks of a ring, 16 MiB in all, which hold 10,496 packets with an MTU of 1500.
 const BLOCKS: usize = 128;
 /// The most bytes before a packet's IP header in a frame: the kernel's header of 32, a socket address of 20,
 /// the Ethernet header of 14, and alignment to 16.
@@ -38,7 +38,7 @@ const ALIGNMENT: usize = 16;
 pub(crate) struct PacketSocket {
     socket: OwnedFd,
     ring: RxRing,
-    /// Packets that found no room in the ring.
+    /// Packets that did not fit into the ring.
     overruns: u64,
 }
 
@@ -54,8 +54,8 @@ pub(crate) enum Came {
 }
 
 impl PacketSocket {
-    /// Opens one at this device, which is up, in the network of this thread; packets have at most `mtu`
-    /// bytes.
+    /// Opens a socket at this device, which must be up, in the network of this thread; packets have at most
+    /// `mtu` bytes.
     pub(crate) fn open(device: &str, mtu: u32) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // The socket is for no protocol, so it receives nothing before it is bound.
@@ -77,7 +77,7 @@ impl PacketSocket {
         Ok(Self { socket, ring, overruns: 0 })
     }
 
-    /// Puts the next packet of IP into `packet`.
+    /// Puts the next IP packet into `packet`.
     pub(crate) fn receive(&mut self, packet: &mut Vec<u8>) -> Came {
         let take = |Frame { bytes, is_finished }: Frame<'_>| {
             packet.clear();
@@ -87,7 +87,7 @@ impl PacketSocket {
         self.ring.take(take).unwrap_or(Came::Nothing)
     }
 
-    /// Sends a packet of IP to the node.
+    /// Sends an IP packet to the node.
     pub(crate) fn send(&self, packet: &[u8]) -> io::Result<()> {
         const IPV4: [u8; 2] = [0x08, 0x00];
         const IPV6: [u8; 2] = [0x86, 0xdd];
@@ -100,9 +100,9 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Packets that found no room in the ring up to now.
+    /// How many packets have not fitted into the ring so far.
     pub(crate) fn overruns(&mut self) -> u64 {
-        // Two numbers: packets, and how many of them were dropped, since it was last asked.
+        // Two numbers: packets, and how many of them were dropped, since the last call.
         let mut counts = [0; 8];
         let asked =
             system::option(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counts);
@@ -152,7 +152,7 @@ impl RxRing {
         Ok(Self { memory, frame, frames, next: 0 })
     }
 
-    /// Shows the next packet and then hands its frame back; none if there is no packet.
+    /// Shows the next packet and then hands its frame back; [`None`] if there is no packet.
     fn take<T>(&mut self, see: impl FnOnce(Frame<'_>) -> T) -> Option<T> {
         let in_block = BLOCK / self.frame;
         let place = self.next / in_block * BLOCK + self.next % in_block * self.frame;
@@ -184,7 +184,7 @@ impl Drop for RxRing {
 }
 
 impl<'a> Frame<'a> {
-    /// The packet in a frame, which is given without its first word, the status; that is `told`.
+    /// The packet in a frame, which is given without its first word, the status; `told` is that word.
     fn of(frame: &'a [u8], told: u32) -> Self {
         // struct tpacket2_hdr of linux/if_packet.h.
         let word = |at: usize| u32::from_ne_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);

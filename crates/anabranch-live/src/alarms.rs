@@ -15,7 +15,7 @@ impl<Id: Copy + Ord> Default for Alarms<Id> {
 }
 
 impl<Id: Copy + Ord> Alarms<Id> {
-    /// The first one; [`Time::NEVER`] where there is none.
+    /// The earliest of these times; [`Time::NEVER`] if there is none.
     pub(crate) fn next(&self) -> Time {
         self.0.first().map_or(Time::NEVER, |(at, _)| *at)
     }
@@ -25,7 +25,8 @@ impl<Id: Copy + Ord> Alarms<Id> {
         self.0.first().filter(|(at, _)| *at <= now).map(|(_, id)| *id)
     }
 
-    /// A connection wants to be woken at another time than before, or [never](Time::NEVER).
+    /// Changes the time at which a connection wants to be woken from `before` to `at`, which may be
+    /// [never](Time::NEVER).
     pub(crate) fn set(&mut self, id: Id, before: Time, at: Time) {
         if at == before {
             return;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anabranch_transport::time::Time;
 
-/// A clock that starts at its making.
+/// A clock that starts when it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 

@@ -26,9 +26,9 @@ use crate::stack::Stack;
 use crate::tun::{Tun, TunDevice};
 use crate::udp::{Buffers, Udp};
 
-/// How many batches are read from a socket before anything else has its turn.
+/// How many batches are read from a socket before others have their turn.
 const MOST_BATCHES: usize = 8;
-/// Pairs of addresses whose device is noted, at most.
+/// For how many pairs of addresses the device is remembered, at most.
 const MOST_NOTED: usize = 4096;
 /// The token of the waker; sockets have theirs from 0 on.
 const WAKER: Token = Token(usize::MAX);
@@ -40,23 +40,23 @@ pub enum Carrier {
     Ip,
     /// IP through these devices, behind which the addresses are.
     Tun(Vec<TunDevice>),
-    /// UDP, at this port of ours; 0 for any (SCTP, RFC 6951).
+    /// UDP, at this port of this end; 0 for any (SCTP, RFC 6951).
     Udp(u16),
 }
 
 /// The settings of a driver.
 #[derive(Clone, Debug)]
 pub struct DriverSettings {
-    /// Addresses to bind to; none for all that the system has, between which it chooses, or all behind the
-    /// devices.
+    /// Addresses to bind to. If there are none, all that the system has, between which it chooses, or all
+    /// behind the devices.
     pub addresses: Vec<IpAddr>,
     /// How packets are carried.
     pub carrier: Carrier,
     /// The largest IP packet in bytes.
     pub mtu: u32,
-    /// Associations that peers may have opened at the same time.
+    /// How many associations that peers have opened may exist at the same time.
     pub most_accepted: usize,
-    /// A secret shared with the peers, as in [`Settings`]; empty for none.
+    /// A secret shared with the peers, as in [`Settings`]; empty if there is none.
     pub shared_key: Vec<u8>,
 }
 
@@ -71,7 +71,7 @@ enum Order<H> {
     Stop,
 }
 
-/// A driver that runs. When it is dropped, it stops.
+/// A driver that is running. When it is dropped, it stops.
 #[derive(Debug)]
 pub struct Driver<H = sctp::Host> {
     orders: Sender<Order<H>>,
@@ -201,14 +201,15 @@ impl<H> Driver<H> {
         self.port
     }
 
-    /// Has something done with the host.
+    /// Lets the driver's thread do something with the host.
     pub fn order(&self, job: impl FnOnce(&mut H, Time) + Send + 'static) {
-        // A driver that has stopped does nothing more.
+        // A driver that has stopped ignores this.
         let _ = self.orders.send(Order::Do(Box::new(job)));
         let _ = self.waker.wake();
     }
 
-    /// Has something done with the host and waits for the answer; none from a driver that has stopped.
+    /// Lets the driver's thread do something with the host and waits for the answer; [`None`] if the driver
+    /// has stopped.
     pub fn ask<T: Send + 'static>(&self, job: impl FnOnce(&mut H, Time) -> T + Send + 'static) -> Option<T> {
         let (answer, inbox) = channel();
         self.order(move |host, now| {
@@ -228,7 +229,7 @@ impl<H> Driver<H> {
         inbox.recv().unwrap_or_else(|_| Err("the driver has stopped".into()))
     }
 
-    /// Stops the thread. Associations are not closed: their peers will notice.
+    /// Stops the thread. Associations are not closed; their peers will notice that this end is gone.
     pub fn stop(&mut self) {
         let _ = self.orders.send(Order::Stop);
         let _ = self.waker.wake();
@@ -296,7 +297,7 @@ impl Socket {
     }
 }
 
-/// A socket for each address, or for each version of IP; or the devices.
+/// Opens a socket for each address, or for each version of IP; or the devices.
 fn bind<H: Stack>(addresses: &[IpAddr], carrier: &Carrier, mtu: u32) -> Result<Vec<Socket>, String> {
     if let Carrier::Tun(devices) = carrier {
         let open = |device| Tun::open(device, addresses, H::PROTOCOL, mtu).map(Socket::Tun);
@@ -318,13 +319,13 @@ fn bind<H: Stack>(addresses: &[IpAddr], carrier: &Carrier, mtu: u32) -> Result<V
         };
         match socket {
             Ok(socket) => {
-                // All of them have the same port.
+                // All sockets have the same port.
                 if let Socket::Udp(udp) = &socket {
                     port = udp.port().map_err(|error| error.to_string())?;
                 }
                 sockets.push(socket);
             }
-            // A system may have one version of IP only.
+            // A system may have only one version of IP.
             Err(_) if addresses.is_empty() && address.is_ipv6() => {}
             Err(error) if !is_in_udp && error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(format!(
@@ -345,14 +346,14 @@ fn bind<H: Stack>(addresses: &[IpAddr], carrier: &Carrier, mtu: u32) -> Result<V
     Ok(sockets)
 }
 
-/// The thread's work before it begins, and what orders come through.
+/// What the thread works with, and what it receives orders through.
 type Started<H> = (Loop<H>, Arc<Waker>, Sender<Order<H>>);
 
 /// The thread.
 struct Loop<H: Stack> {
     host: H,
     sockets: Vec<Socket>,
-    /// With the port that all sockets of UDP have.
+    /// The carrier, with the port that all UDP sockets have.
     carrier: Carrier,
     mtu: u32,
     poll: Poll,
@@ -360,7 +361,8 @@ struct Loop<H: Stack> {
     inbox: Receiver<Order<H>>,
     listener: Listener<H>,
     buffers: Buffers,
-    /// Through which of several devices packets between two addresses came last; answers leave there.
+    /// The device through which packets between two addresses last came, if there are several; answers leave
+    /// there.
     devices: BTreeMap<(IpAddr, IpAddr), usize>,
     /// Whether a socket has no room for what is to be sent.
     is_blocked: bool,
@@ -392,7 +394,7 @@ impl<H: Stack> Loop<H> {
 
     fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
-        // Sockets that may have more to read.
+        // Sockets from which there may be more to read.
         let mut ready = vec![false; self.sockets.len()];
         loop {
             let timeout = if ready.contains(&true) { Some(StdDuration::ZERO) } else { self.timeout() };
@@ -441,7 +443,7 @@ impl<H: Stack> Loop<H> {
         Some(StdDuration::from_nanos(next.saturating_since(self.clock.now()).as_nanos()))
     }
 
-    /// Reads for a while; whether there may be more.
+    /// Reads for a while. Returns whether there may be more.
     fn receive(&mut self, index: usize) -> bool {
         for _ in 0..MOST_BATCHES {
             let Self { host, sockets, clock, buffers, devices, .. } = self;
@@ -470,7 +472,7 @@ impl<H: Stack> Loop<H> {
         true
     }
 
-    /// Sends what is to be sent and tells what is to be told.
+    /// Sends everything that is to be sent, and tells everything that is to be told.
     fn drain(&mut self) {
         loop {
             self.transmit();
@@ -499,13 +501,13 @@ impl<H: Stack> Loop<H> {
     }
 }
 
-/// Takes note of the device that packets between two addresses come through.
+/// Notes the device through which packets between two addresses come.
 fn note_device(devices: &mut BTreeMap<(IpAddr, IpAddr), usize>, route: Route, index: usize) {
     let key = (route.local, route.remote);
     if devices.get(&key) == Some(&index) {
         return;
     }
-    // A stranger who makes up addresses can cost no more than this.
+    // A stranger who makes up addresses can cost no more memory than this.
     if devices.len() >= MOST_NOTED {
         devices.clear();
     }
@@ -513,7 +515,7 @@ fn note_device(devices: &mut BTreeMap<(IpAddr, IpAddr), usize>, route: Route, in
 }
 
 /// Sends through the device that the peer's packets come through, from the socket of the route's address, or
-/// from one of its version of IP.
+/// from one of the same version of IP.
 fn send(
     sockets: &[Socket],
     devices: &BTreeMap<(IpAddr, IpAddr), usize>,

@@ -6,7 +6,7 @@ use anabranch_transport::ground::Ecn;
 
 use crate::route::Route;
 
-/// Several packets of one length are sent together only as long as they fit into one of IP.
+/// Several packets of one length are sent together only as long as they fit into one IP packet.
 const MOST_BYTES_TOGETHER: usize = u16::MAX as usize - 64;
 
 /// The most bytes that wait for a device without room. Further packets count as lost in the network.
@@ -17,11 +17,12 @@ const MOST_WAITING: usize = 16 << 20;
 pub struct Transmit<'a> {
     /// The addresses and ports that it goes between.
     pub route: Route,
-    /// The ECN field of each.
+    /// The ECN field of each datagram.
     pub ecn: Ecn,
     /// One or several datagrams, one after the other.
     pub bytes: &'a [u8],
-    /// The length of each, of which the last one may be shorter; that of `bytes` where there is one.
+    /// The length of each datagram, of which the last one may be shorter; if there is only one, that of
+    /// `bytes`.
     pub segment: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of messages, or of a stream, that may have to be sent, or sent again.
+//! The bytes of messages, or of a stream, that may still have to be sent, or sent again.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ const MOST_IN_PIECE: usize = 32 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     messages: VecDeque<Kept>,
-    /// Bytes of them.
+    /// Number of bytes in them.
     bytes: usize,
     /// The number of kept bytes at which those no longer needed are searched for.
     sweep_at: usize,
@@ -102,7 +102,7 @@ impl Outgoing {
         }
     }
 
-    /// Forgets what the endpoint needs no longer, now and then.
+    /// Forgets, now and then, what the endpoint no longer needs.
     pub(crate) fn sweep(&mut self, end: &impl Endpoint) {
         if self.bytes < self.sweep_at.max(LEAST_SWEPT) {
             return;
@@ -118,7 +118,7 @@ impl Outgoing {
         self.sweep_at = 2 * self.bytes;
     }
 
-    /// The position of the message in which this byte is.
+    /// The position of the message that contains this byte.
     fn position(&self, offset: u64) -> Option<usize> {
         let after = self.messages.partition_point(|kept| kept.offset <= offset);
         let position = after.checked_sub(1)?;

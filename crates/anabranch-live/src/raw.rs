@@ -1,4 +1,4 @@
-//! Sockets of IP, for SCTP without UDP (protocol 132). The system permits them to root, or with
+//! Sockets of IP, for SCTP without UDP (protocol 132). The system allows them for root, or with
 //! `CAP_NET_RAW`.
 
 use std::io;
@@ -38,7 +38,7 @@ impl Raw {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no raw sockets of SCTP; use UDP"))
     }
 
-    /// Sends datagrams, one after the other; says how many have been.
+    /// Sends datagrams, one after the other. Returns how many have been sent.
     pub(crate) fn send(&self, transmit: &Transmit<'_>) -> (usize, io::Result<()>) {
         for (sent, datagram) in transmit.bytes.chunks(transmit.segment).enumerate() {
             if let Err(error) = self.io.send_to(datagram, SocketAddr::new(transmit.route.remote, 0)) {

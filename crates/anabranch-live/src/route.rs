@@ -7,11 +7,11 @@ use anabranch_transport::ground::IpVersion;
 /// A pair of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
-    /// The address at this end; unspecified where the system chooses it.
+    /// The address at this end; unspecified if the system chooses it.
     pub local: IpAddr,
     /// The address at the peer's end.
     pub remote: IpAddr,
-    /// The peer's port of UDP, where SCTP travels in UDP (RFC 6951).
+    /// The peer's UDP port, if SCTP travels in UDP (RFC 6951).
     pub port: Option<u16>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) const fn version(address: IpAddr) -> IpVersion {
     }
 }
 
-/// Whether an address can be that of one host, so that something may be sent there.
+/// Whether an address can be that of a single host, to which something may be sent.
 pub(crate) fn is_unicast(address: IpAddr) -> bool {
     !(address.is_unspecified() || address.is_multicast() || address == IpAddr::from([255; 4]))
 }

@@ -1,4 +1,4 @@
-//! Secrets, from the system's generator.
+//! Secrets from the system's generator of random numbers.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use anabranch_transport::secret::Secret;
 /// A new secret.
 ///
 /// # Errors
-/// Where the system has no generator of random numbers.
+/// When the system has no generator of random numbers.
 pub fn secret() -> io::Result<Secret> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;

@@ -6,8 +6,8 @@ use anabranch_transport::time::Time;
 use crate::outbox::Transmit;
 use crate::route::Route;
 
-/// A host without sockets and clock. After every call packets are to be [taken](Stack::poll_transmit) and
-/// events to be [told](Stack::poll_event) until there are none.
+/// A host without sockets and clock. After every call, packets must be [taken](Stack::poll_transmit) and
+/// events [told](Stack::poll_event) until there are none left.
 pub trait Stack: Send + 'static {
     /// The number of its protocol in the header of IP.
     const PROTOCOL: u8;
@@ -21,7 +21,7 @@ pub trait Stack: Send + 'static {
     /// When [`Stack::handle_timeout`] has to be called; [`Time::NEVER`] if no timer runs.
     fn next_timeout(&self) -> Time;
 
-    /// The time that [`Stack::next_timeout`] named has come.
+    /// Acts at the time that [`Stack::next_timeout`] named.
     fn handle_timeout(&mut self, now: Time);
 
     /// The next event, the earliest first.

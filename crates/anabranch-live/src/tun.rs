@@ -14,7 +14,8 @@ use std::str::FromStr;
 pub struct TunDevice {
     /// The device's name. A device that does not exist yet is created, and removed with the driver.
     pub name: String,
-    /// The addresses at this end: those that the kernel routes to the device, none of them its own.
+    /// The addresses at this end, which the kernel routes to the device. None of them may be an address of
+    /// the kernel's own.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -30,7 +31,7 @@ impl FromStr for TunDevice {
     }
 }
 
-/// One sentence for a device that cannot be opened.
+/// The sentence about a device that cannot be opened.
 fn refusal(name: &str, error: &io::Error) -> String {
     let is_forbidden = error.kind() == io::ErrorKind::PermissionDenied || error.raw_os_error() == Some(1);
     if is_forbidden {
@@ -68,11 +69,11 @@ mod linux {
     /// How many packets are read in a batch.
     const BATCH: usize = 32;
 
-    /// A device that is open.
+    /// An open device.
     pub(crate) struct Tun {
         device: SyncDevice,
         addresses: Vec<IpAddr>,
-        /// All addresses of this end: what comes to one may come through the device of another one.
+        /// All addresses of this end, since what is sent to one may come through the device of another.
         accepted: Vec<IpAddr>,
         /// The protocol that IP carries.
         protocol: u8,
@@ -113,7 +114,7 @@ mod linux {
             self.addresses.contains(&address)
         }
 
-        /// Whether packets to an address of this version can leave here.
+        /// Whether packets to an address of this version of IP can leave here.
         pub(crate) fn speaks_version_of(&self, remote: IpAddr) -> bool {
             self.addresses.iter().any(|own| own.is_ipv4() == remote.is_ipv4())
         }
@@ -127,7 +128,7 @@ mod linux {
             registry.register(&mut SourceFd(&self.device.as_raw_fd()), token, interest)
         }
 
-        /// Sends datagrams, one after the other; says how many have been.
+        /// Sends datagrams, one after the other. Returns how many have been sent.
         pub(crate) fn send(&self, transmit: &Transmit<'_>) -> (usize, io::Result<()>) {
             let Transmit { route, ecn, bytes, segment } = *transmit;
             for (sent, datagram) in bytes.chunks(segment).enumerate() {

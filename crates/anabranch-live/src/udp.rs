@@ -1,4 +1,4 @@
-//! Sockets of UDP, several datagrams a system call (RFC 6951: SCTP in UDP).
+//! UDP sockets that send and receive several datagrams in one system call (RFC 6951: SCTP in UDP).
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -58,7 +58,7 @@ impl Udp {
         Ok(Self { io, state, local: address })
     }
 
-    /// The port that it is bound to.
+    /// The port to which it is bound.
     pub(crate) fn port(&self) -> io::Result<u16> {
         Ok(self.io.local_addr()?.port())
     }

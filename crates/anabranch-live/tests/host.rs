@@ -92,7 +92,7 @@ impl World {
         self.hosts[0].connect(self.now, config, port, &peer, PORT).expect("the settings are possible")
     }
 
-    /// Host 0 loses all that it knows, and has these addresses from now on.
+    /// Host 0 loses everything that it knows, and has these addresses from now on.
     fn restart(&mut self, networks: std::ops::Range<u8>) {
         self.hosts[0] = host(0, networks, 7 + self.sent);
         self.network.retain(|_, (to, ..)| *to != 0);
@@ -190,7 +190,7 @@ impl World {
         messages
     }
 
-    /// Sends a message, with the patience that a full buffer asks for.
+    /// Sends a message, and waits as long as the buffer is full.
     fn send(&mut self, index: usize, id: AssociationId, mut message: Outbound) {
         for _ in 0..10_000 {
             match self.hosts[index].send(self.now, id, message) {
@@ -277,8 +277,8 @@ fn nobody_waits_at_another_port() {
     assert_eq!(ending(&world, 0), Some(CloseReason::Aborted), "the peer's ABORT ends it at once");
 }
 
-/// The peer's addresses are learnt from INIT ACK and, at the other end, from the cookie; a path that is cut
-/// is left.
+/// The peer's addresses are learnt from INIT ACK and, at the other end, from the cookie. An end leaves a path
+/// that is cut.
 #[test]
 fn an_association_moves_to_the_address_that_is_left() {
     let mut world = World::new(2, Weather::default());
@@ -309,8 +309,8 @@ fn an_association_moves_to_the_address_that_is_left() {
     assert!(world.events[0].iter().any(|(_, event)| matches!(event, HostEvent::PathChanged { .. })));
 }
 
-/// RFC 5061: an end that moves adds the address where it is now, has the peer send there, and takes the one
-/// away that it has left; nothing is lost.
+/// RFC 5061: an end that moves adds the address where it is now, asks the peer to send there, and removes the
+/// address that it has left. Nothing is lost.
 #[test]
 fn an_end_moves_to_another_address() {
     let weather = Weather { loss: 0.05, duplication: 0.05, reordering: 0.1 };
@@ -353,7 +353,7 @@ fn an_end_moves_to_another_address() {
     assert!(error.contains("is no part of the association"), "{error}");
 }
 
-/// RFC 4895: ends with different secrets do not believe each other's changes.
+/// RFC 4895: ends with different secrets do not accept each other's changes.
 #[test]
 fn a_change_that_is_signed_with_another_secret_is_not_heeded() {
     let mut world = World::new(1, Weather::default());
@@ -385,7 +385,7 @@ fn a_peer_that_restarts_is_known_again() {
     let id = world.call(&settings, 4_000, 1);
     world.run_for(Duration::from_millis(500));
     let peer = world.accepted();
-    // Messages of which fragments are on their way and wait when the end comes.
+    // Messages of which fragments are on their way or wait when the end comes.
     world.cut.insert(0);
     for number in 0..20 {
         world.send(0, id, message(0, false, number, 5_000));
@@ -422,7 +422,7 @@ fn a_peer_that_restarts_is_known_again() {
     }
 }
 
-/// RFC 9260 section 5.2.2: one that comes back with fewer addresses keeps those, and none is added.
+/// RFC 9260 section 5.2.2: a peer that comes back with fewer addresses keeps those, and none is added.
 #[test]
 fn a_restart_takes_addresses_away_and_brings_none() {
     let mut world = World::new(2, Weather::default());
@@ -440,7 +440,7 @@ fn a_restart_takes_addresses_away_and_brings_none() {
     world.send(1, peer, message(0, false, 0, 100));
     world.run_for(Duration::from_millis(500));
     assert_eq!(world.received(0).len(), 1);
-    // Now it wants to have both again.
+    // Now it wants both addresses again.
     world.restart(0..2);
     world.events[1].clear();
     world.call(&Config::default(), 4_000, 1);
@@ -451,7 +451,7 @@ fn a_restart_takes_addresses_away_and_brings_none() {
     assert!(world.hosts[1].addresses(peer).is_some());
 }
 
-/// Streams that begin anew use their numbers again, and the bytes of messages are still the right ones.
+/// Streams that have been reset use their numbers again, and the bytes of messages are still the right ones.
 #[test]
 fn what_a_stream_carries_after_a_reset_is_what_was_sent() {
     for interleaving in [false, true] {
@@ -538,7 +538,8 @@ fn a_slow_reader_holds_the_sender_back() {
     assert_eq!(world.received(1)[&(0, false)].len(), 100);
 }
 
-/// More than is kept before it is asked what may be forgotten, with a send buffer that is full all the time.
+/// More is sent than is kept before it is asked what may be forgotten, with a send buffer that is always
+/// full.
 #[test]
 fn bulk_through_a_full_buffer_is_complete() {
     let mut world = World::new(1, Weather { loss: 0.01, ..Weather::default() });
@@ -573,7 +574,7 @@ fn talk() -> impl Strategy<Value = Talk> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Both ends send at the same time, over two networks that lose, double and overtake.
+    /// Both ends send at the same time, over two networks that lose, duplicate and reorder packets.
     #[test]
     fn bytes_survive_any_weather(
         talks in proptest::collection::vec((0..2_usize, talk()), 1..60),

@@ -77,7 +77,7 @@ fn address(host: usize, network: u8) -> IpAddr {
     IpAddr::from([10, 0, network, host as u8 + 1])
 }
 
-/// The octet at this position of what everybody writes.
+/// The octet at this position of what both ends write.
 const fn octet(position: u64) -> u8 {
     (position % 251) as u8 ^ (position / 251 % 241) as u8
 }
@@ -254,8 +254,8 @@ fn both_paths_carry_a_stream_and_one_alone_after_a_cut() {
     }
 }
 
-/// RFC 8684 section 3.7: with checksums, what somebody changes on one path goes on the other one, and a
-/// connection with only that path ends; without them nobody finds out.
+/// RFC 8684 section 3.7: with checksums, data that is changed on one path is sent on the other, and a
+/// connection with only that path ends. Without them, the change is not noticed.
 #[test]
 fn checksums_of_mappings_find_who_meddles() {
     let checksums = mptcp::Config { checksums: Some(true), ..mptcp::Config::default() };
@@ -314,7 +314,7 @@ fn nobody_waits_there() {
     assert_eq!(world.now, Time::from_millis(1_000));
 }
 
-/// SYN from many addresses: no more connections than are allowed, and they are forgotten in the end.
+/// SYN from many addresses: no more connections exist than are allowed, and in the end they are forgotten.
 #[test]
 fn a_flood_of_syn_leaves_nothing_behind() {
     let mut flood = World::<tcp::Connection>::new(1, Weather::default());

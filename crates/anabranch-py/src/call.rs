@@ -1,4 +1,4 @@
-//! A telephone call over a live association, measured by what measures a simulated one.
+//! A telephone call over a live association, measured by the code that measures a simulated call.
 
 use std::collections::BTreeMap;
 
@@ -18,23 +18,23 @@ use crate::ScenarioError;
 /// How many frames may arrive before this end has begun.
 const MOST_EARLY: u64 = 1_000;
 
-/// A call in both directions as its end A, this one, knows it. The first frame of either end is made at time
-/// 0; a frame of the peer's that arrives is said with the delay that it took.
+/// A call in both directions, as its end A sees it, which is this one. The first frame of either end is made
+/// at time 0; frames of the peer are reported with their delay when they arrive.
 #[pyclass(module = "anabranch._engine")]
 pub(crate) struct LiveCall {
     call: Voip,
     payload_bytes: u32,
     period: Duration,
-    /// Frames that each end should have made by now, by the clock of this one.
+    /// The number of frames that each end should have made by now, by the clock of this end.
     made: u64,
-    /// Delays in seconds of frames that have arrived before: the peer began earlier.
+    /// Delays in seconds of frames that arrived before this end had begun, because the peer began earlier.
     early: BTreeMap<u64, f64>,
 }
 
 #[pymethods]
 impl LiveCall {
-    /// A call with the settings that a scenario's `app` of kind `voip` has, `connect`, `start` and
-    /// `direction` left out.
+    /// Makes a call with the settings of a scenario's `app` of kind `voip`, without `connect`, `start` and
+    /// `direction`.
     #[new]
     fn new(json: &str, seed: u64) -> PyResult<Self> {
         let error = |sentence: String| ScenarioError::new_err(sentence);
@@ -69,8 +69,8 @@ impl LiveCall {
         self.period.as_secs_f64()
     }
 
-    /// Makes the next frame of each end: whether this end has one to send (in a pause it has not); none at
-    /// the call's end.
+    /// Makes the next frame of each end. Returns whether this end has one to send, which it does not in a
+    /// pause; `None` at the end of the call.
     fn make_frame(&mut self) -> Option<bool> {
         let mut commands = Commands::default();
         if self.call.is_talking() {
@@ -91,7 +91,7 @@ impl LiveCall {
         }
     }
 
-    /// A frame of the peer's has arrived, this long after it was made.
+    /// Reports that a frame of the peer has arrived, this long after it was made.
     fn arrived(&mut self, index: u64, delay_s: f64) {
         // Numbers from the peer are ignored unless they are possible.
         match index {
@@ -101,8 +101,8 @@ impl LiveCall {
         }
     }
 
-    /// A frame of this end's was not taken, as the send buffer was full (`refused`), or has been given up
-    /// (`abandoned`).
+    /// Reports that a frame of this end was not taken because the send buffer was full (`refused`), or that
+    /// it has been given up (`abandoned`).
     fn failed(&mut self, was_refused: bool) {
         let payload = Payload { offset: 0, length: self.payload_bytes };
         let event = if was_refused { Event::Refused(payload) } else { Event::Abandoned(payload) };

@@ -43,7 +43,7 @@ impl Emulation {
         capture: Option<PathBuf>,
     ) -> PyResult<Self> {
         let emulator = py.detach(|| {
-            // Mistakes of the scenario come before those of the machine.
+            // Mistakes in the scenario are reported before those of the machine.
             anabranch::sim::Emulation::build(scenario, replication)
                 .map_err(|error| ScenarioError::new_err(error.to_string()))?;
             let create = |path: PathBuf| {
@@ -174,7 +174,7 @@ impl Emulation {
         scalars(py, &row)
     }
 
-    /// Ends it, with all programs that run in it.
+    /// Ends the emulation, with all programs that run in it.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let emulator = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| emulator.map_or(Ok(()), |emulator| emulator.stop())).map_err(LiveError::new_err)

@@ -1,5 +1,5 @@
-//! The compiled engine as a Python module. The only code that knows `PyO3`; the interface is written
-//! down in `python/anabranch/_engine.pyi`.
+//! The compiled engine as a Python module. This is the only code that uses `PyO3`;
+//! `python/anabranch/_engine.pyi` describes the interface.
 
 mod call;
 mod drill;

@@ -35,7 +35,7 @@ struct News {
     accepted: usize,
 }
 
-/// A host on sockets. News are announced by a datagram to a port of the loopback address, which an event loop
+/// A host on sockets. News is announced by a datagram to a port of the loopback address, which an event loop
 /// can wait for.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub(crate) struct LiveHost {
@@ -44,7 +44,7 @@ pub(crate) struct LiveHost {
     news: Arc<Mutex<News>>,
 }
 
-/// The state of a path, for people who watch.
+/// The state of a path, for display.
 type PathRow = (String, String, &'static str, bool, f64, f64, u32, u32, u32);
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -128,7 +128,7 @@ impl LiveHost {
         Ok(Self { driver: Mutex::new(Some(driver)), news })
     }
 
-    /// The port of UDP; none where packets are carried in IP.
+    /// The UDP port; `None` if packets are carried in IP.
     #[getter]
     fn udp_port(&self) -> Option<u16> {
         lock(&self.driver).as_ref().and_then(Driver::udp_port)
@@ -159,9 +159,9 @@ impl LiveHost {
         id.map(|id| id.0).map_err(LiveError::new_err)
     }
 
-    /// Sends a message: its number; none where the send buffer is full, `BrokenPipeError` where nothing can
-    /// be sent any more. `reliability` is a rule of partial reliability and its number: `retransmissions`,
-    /// `lifetime` (in ms) or `priority`.
+    /// Sends a message and returns its number; `None` if the send buffer is full. Raises `BrokenPipeError` if
+    /// nothing can be sent any more. `reliability` is a rule of partial reliability and its number:
+    /// `retransmissions`, `lifetime` (in ms) or `priority`.
     #[pyo3(signature = (number, data, stream, ppid, unordered, reliability = None))]
     #[expect(clippy::too_many_arguments, reason = "what is said of a message")]
     fn send(
@@ -206,7 +206,7 @@ impl LiveHost {
         self.ask(py, move |host, now| host.command(now, AssociationId(number), command))
     }
 
-    /// Changes this end's addresses: `add`, `remove`, or `set_peer_primary`. What the peer says of it is
+    /// Changes this end's addresses: `add`, `remove`, or `set_peer_primary`. The peer's answer is reported as
     /// news.
     fn change_address(&self, py: Python<'_>, number: u64, change: &str, text: &str) -> PyResult<()> {
         let (address, id) = (address(text)?, AssociationId(number));
@@ -223,13 +223,13 @@ impl LiveHost {
         self.ask(py, move |host, now| change(host, now, id, address))?.map_err(LiveError::new_err)
     }
 
-    /// Has outgoing streams begin anew; what becomes of each is news.
+    /// Resets outgoing streams. What becomes of each is reported as news.
     fn reset_streams(&self, py: Python<'_>, number: u64, streams: Vec<u16>) -> PyResult<()> {
         self.ask(py, move |host, now| host.reset_streams(now, AssociationId(number), &streams))?
             .map_err(LiveError::new_err)
     }
 
-    /// Python has read this many messages of an association, with `count` bytes. Does not wait.
+    /// Notes that Python has read this many messages of an association, with `count` bytes. Does not wait.
     fn has_read(&self, py: Python<'_>, number: u64, messages: u64, count: u64) {
         py.detach(|| {
             if let Some(driver) = lock(&self.driver).as_ref() {
@@ -285,7 +285,7 @@ impl LiveHost {
         })
     }
 
-    /// An association's counters, by the names that a simulated one has; empty where it has ended.
+    /// An association's counters, by the names that a simulated one has; empty if it has ended.
     fn scalars<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyDict>> {
         let row = self.ask(py, move |host, _| {
             let mut row = Row::default();

@@ -29,7 +29,7 @@ fn rate(terms: &Bound<'_, PyDict>) -> Result<Rating, String> {
     let mut call = CallParameters { delay_ms: 0.0, loss_percent: 0.0, burst_ratio: 1.0, ie: 0.0, bpl: 4.3 };
     let mut loss = 0.0;
     let mut others = Vec::new();
-    // A codec's values first: `ie` and `bpl` may replace them.
+    // The codec's values come first, since `ie` and `bpl` may replace them.
     if let Some(name) = terms.get_item("codec").ok().flatten() {
         let name: String = name.extract().map_err(|_| "codec is a name".to_owned())?;
         let names = || Codec::ALL.map(|codec| codec.data().name).join(", ");

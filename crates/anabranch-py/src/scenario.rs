@@ -184,7 +184,7 @@ impl PyScenario {
         self.0.to_toml()
     }
 
-    /// The text and where its file names start: enough for another process to read it again.
+    /// The text and the folder in which its file names start, from which another process can read it again.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyType>,))> {
         let folder = std::env::current_dir()?;
         let arguments = ("parse", slf.get().0.to_toml(), Sets::new(), folder);
@@ -206,7 +206,7 @@ impl PyScenario {
 }
 
 impl PyScenario {
-    /// The number of a cell, if there is one: users may ask for anything.
+    /// The number of a cell if there is such a cell, since users may ask for anything.
     pub(crate) fn checked_cell(&self, cell: i128) -> PyResult<u64> {
         let count = self.0.sweep.cell_count();
         if let Ok(cell) = u64::try_from(cell)
@@ -280,7 +280,7 @@ pub(crate) fn run<'py>(
         };
         let simulation = simulation.map_err(scenario_error)?;
         let mut watch = watch(&simulation);
-        // A run may take an hour: Ctrl-C and the like are heard within it.
+        // A run may take an hour, so Ctrl-C and the like are checked during it.
         let mut signal = None;
         let mut guard = || {
             signal = Python::attach(|py| py.check_signals().err());
@@ -289,7 +289,7 @@ pub(crate) fn run<'py>(
         let guard: &mut Guard<'_> = &mut guard;
         let outcome = simulation.run(guard);
         outcome.map_err(|error| {
-            // Python's own errors, Ctrl-C among them, are better known to its callers than a sentence of
+            // Python's own exceptions, Ctrl-C among them, are better known to the callers than a sentence of
             // ours.
             let raised = Python::attach(|py| failure.get().map(|raised: &PyErr| raised.clone_ref(py)));
             signal.or(raised).unwrap_or_else(|| RunError::new_err(error.to_string()))
@@ -306,7 +306,7 @@ pub(crate) fn run<'py>(
     Ok(result)
 }
 
-/// A file of Python's that is open for writing bytes.
+/// A Python file that is open for writing bytes.
 struct PyFile {
     file: Py<PyAny>,
     /// The first exception that it raised.
@@ -314,7 +314,7 @@ struct PyFile {
 }
 
 impl PyFile {
-    /// Keeps the exception for who began the run.
+    /// Keeps the exception for the code that began the run.
     fn noted<T>(&self, result: PyResult<T>) -> io::Result<T> {
         result.map_err(|error| {
             let text = error.to_string();
@@ -326,7 +326,7 @@ impl PyFile {
 
 impl io::Write for PyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Raw files may take less.
+        // Raw files may take less than they are given.
         self.noted(Python::attach(|py| self.file.call_method1(py, "write", (bytes,))?.extract(py)))
     }
 
@@ -359,7 +359,7 @@ fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> 
     Ok(dict)
 }
 
-/// Ends a batch early, from another thread.
+/// Lets another thread end a batch early.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub(crate) struct Cancel(AtomicBool);
 

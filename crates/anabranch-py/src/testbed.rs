@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use crate::scenario::{PyScenario, columns_of};
 use crate::{LiveError, ScenarioError};
 
-/// A run of a scenario on the kernel, from its making on.
+/// A run of a scenario on the kernel, from the time when it is made.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub(crate) struct Testbed(Mutex<Option<emulate::Testbed>>);
 
@@ -25,8 +25,8 @@ impl Testbed {
 
 #[pymethods]
 impl Testbed {
-    /// `interval_ms` is how often connections are asked for their state, `usrsctp` the program of an end on
-    /// usrsctp, where flows of SCTP run on that.
+    /// `interval_ms` is how often connections are asked for their state; `usrsctp` is the program of an end
+    /// on usrsctp, if flows of SCTP run on that.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
@@ -83,7 +83,7 @@ impl Testbed {
         self.ask(emulate::Testbed::is_over)
     }
 
-    /// Ends it; its scalars and traces.
+    /// Ends the run, and returns its scalars and traces.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let bed = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let bed = bed.ok_or_else(|| LiveError::new_err("the testbed has ended"))?;

@@ -24,7 +24,7 @@ use crate::wire::Packet;
 
 /// A transport protocol: its settings, from which the two ends of a connection are built.
 pub trait Transport {
-    /// An end.
+    /// One end of a connection.
     type Endpoint: Endpoint;
 
     /// Builds an end.
@@ -62,7 +62,7 @@ pub trait Endpoint {
     /// The protocol's name in lower case, as metrics and messages have it.
     fn protocol(&self) -> &'static str;
 
-    /// Whether its peer may speak this protocol.
+    /// Whether the peer of this end may speak this protocol.
     fn understands(&self, protocol: &str) -> bool {
         protocol == self.protocol()
     }
@@ -76,15 +76,15 @@ pub trait Endpoint {
         false
     }
 
-    /// Gives the endpoint another path policy than the settings name. False where the protocol has none.
+    /// Gives the endpoint another path policy than the settings name. Returns false if the protocol has none.
     fn set_path_selector(&mut self, _selector: Selector) -> bool {
         false
     }
 
-    /// Lets the addresses of side A come and go; these paths are not there at first.
+    /// Lets the addresses of side A come and go; these paths do not exist at first.
     ///
     /// # Errors
-    /// When the protocol cannot do that, or not with these paths: one sentence.
+    /// One sentence, when the protocol cannot do that, or not with these paths.
     fn enable_reconfiguration(&mut self, _absent: &[PathId]) -> Result<(), String> {
         let protocol = self.protocol();
         Err(format!("addresses: over \"{protocol}\" they cannot change; use \"mptcp\" or \"sctp\""))
@@ -114,9 +114,9 @@ pub trait Endpoint {
         false
     }
 
-    /// Draws from here on, and not from its streams, what a stranger must not guess: verification tags,
-    /// initial sequence numbers, keys, nonces. For an end that is closed and is to talk to strangers; nothing
-    /// where a protocol has no such numbers.
+    /// Draws everything that a stranger must not guess from these numbers from now on, and not from the end's
+    /// own streams: verification tags, initial sequence numbers, keys, nonces. It is for an end that is
+    /// closed and will talk to strangers, and does nothing if a protocol has no such numbers.
     fn draw_from(&mut self, _numbers: SecretNumbers) {}
 
     /// Names the pieces of its application's data that may have to be sent, or sent again: the keeper of the
@@ -130,10 +130,11 @@ pub trait Endpoint {
     /// Takes one input.
     fn handle_input(&mut self, now: Time, input: Input);
 
-    /// The next thing the endpoint wants done; [`Output::Timeout`] when there is nothing more.
+    /// The next thing that the endpoint wants done; [`Output::Timeout`] when there is nothing else.
     fn poll_output(&mut self, now: Time) -> Output;
 
-    /// Gives back a packet that this end has sent and that was lost on its way: its memory may be used again.
+    /// Gives back a packet that this end has sent and that was lost on its way, so that its memory can be
+    /// used again.
     fn take_back(&mut self, _packet: Box<Packet>) {}
 
     /// The state of every path, for traces; reading it changes nothing.
@@ -231,7 +232,7 @@ impl Command {
         }
     }
 
-    /// The path that it is about, if it is about one.
+    /// The path that the command is about, if it is about one.
     pub const fn path(&self) -> Option<PathId> {
         match self {
             Self::AddAddress(path)
@@ -296,13 +297,13 @@ pub struct Message {
 pub enum Reliability {
     /// Retransmit at most this many times (RFC 7496 section 3.1.1); 0 is "send once".
     LimitedRetransmissions(u32),
-    /// Abandon when a message of higher priority needs the buffer; 0 is the highest (RFC 7496
-    /// section 3.1.2).
+    /// Abandon it when a message of higher priority needs the buffer; 0 is the highest (RFC 7496 section
+    /// 3.1.2).
     Priority(u32),
-    /// Until it is delivered or the connection ends.
+    /// Keep it until it is delivered or the connection ends.
     #[default]
     Reliable,
-    /// Abandon this long after it was handed over (RFC 3758 section 4.1).
+    /// Abandon it this long after it was handed over (RFC 3758 section 4.1).
     Timed(Duration),
 }
 
@@ -315,7 +316,7 @@ pub enum Event {
     Abandoned(Payload),
     /// A path has become part of the association; data follows once it is confirmed (RFC 5061).
     AddressAdded(PathId),
-    /// A path is part of the association no longer (RFC 5061).
+    /// A path is no longer part of the association (RFC 5061).
     AddressDeleted(PathId),
     /// The peer has refused to add or delete this end's address on this path, or to make it the primary one
     /// (RFC 5061).
@@ -342,20 +343,20 @@ pub enum Event {
         /// The policy's reason and the numbers behind it.
         reason: Reason,
     },
-    /// A message arrived; over TCP, the next bytes of the peer's stream, whose first one's position in it is
-    /// the payload's offset.
+    /// A message arrived; over TCP, the next bytes of the peer's stream, and the payload's offset is the
+    /// position of the first of them.
     Received(Received),
-    /// A message could not be taken because the send buffer is full; try again after
-    /// [`Event::Writable`]. Over TCP, that part of it which was not taken.
+    /// A message could not be taken because the send buffer is full; try again after [`Event::Writable`].
+    /// Over TCP, this is the part of it that was not taken.
     Refused(Payload),
     /// The peer has restarted, and the connection is open again without its earlier state (RFC 9260 section
     /// 5.2.4): data that had been sent and was not acknowledged may not have arrived, and will not.
     Restarted,
-    /// This outgoing stream has begun anew (RFC 6525).
+    /// This outgoing stream has been reset (RFC 6525).
     StreamReset(u16),
-    /// The peer has begun its stream anew, or all of its streams (RFC 6525).
+    /// The peer has reset this stream of its own, or all of its streams (RFC 6525).
     StreamResetByPeer(Option<u16>),
-    /// The peer has refused to let this outgoing stream begin anew (RFC 6525).
+    /// The peer has refused the reset of this outgoing stream (RFC 6525).
     StreamResetRefused(u16),
     /// The [`Command`] of this name is not one of this protocol, or not as the endpoint is set up, or is
     /// about a path that there is not: nothing has been done.
@@ -429,7 +430,7 @@ pub struct PathSample {
     pub ssthresh: u32,
     /// Bytes sent and neither acknowledged nor given up.
     pub outstanding: u32,
-    /// Smoothed round-trip time, before the first sample none.
+    /// Smoothed round-trip time; [`None`] before the first sample.
     pub srtt: Option<Duration>,
     /// Retransmission timeout.
     pub rto: Duration,
@@ -441,12 +442,12 @@ pub struct PathSample {
     pub state: PathState,
     /// Whether new data is sent on this path.
     pub is_primary: bool,
-    /// What the sender has done here about losses and marks.
+    /// How often the sender has reacted to losses and marks here.
     pub repairs: Repairs,
 }
 
-/// How often a sender has done something about losses or marks on one path. Traces tell what happened when
-/// one of these has grown.
+/// How often a sender has reacted to losses or marks on one path. When one of these counters has grown,
+/// traces say what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repairs {
     /// The retransmission timer has expired.
@@ -485,7 +486,7 @@ pub enum LimitedBy {
 }
 
 impl LimitedBy {
-    /// All, in the order of tables.
+    /// All of them, in the order of tables.
     pub const ALL: [Self; 10] = [
         Self::CongestionWindow,
         Self::Application,
@@ -499,7 +500,7 @@ impl LimitedBy {
         Self::Handshake,
     ];
 
-    /// Its name in tables.
+    /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Application => "application_limited",
@@ -544,7 +545,7 @@ pub struct PathLimit {
     pub limit: LimitedBy,
     /// For a full buffer: the path of the earliest data that is not acknowledged.
     pub waits_for: Option<PathId>,
-    /// The path's smoothed round-trip time, before the first sample none.
+    /// The path's smoothed round-trip time; [`None`] before the first sample.
     pub srtt: Option<Duration>,
 }
 

@@ -86,7 +86,7 @@ pub enum Ecn {
     NotEct,
 }
 
-/// A piece of an application's stream: which bytes, not the bytes themselves.
+/// A piece of an application's stream: it says which bytes are meant and does not hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Payload {
     /// The position in the application's stream at which the piece starts, in bytes.

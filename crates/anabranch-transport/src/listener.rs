@@ -30,7 +30,7 @@ pub trait Listen: Transport {
 
 /// Waits at a port. It keeps no state about peers.
 pub trait Listener {
-    /// The connections that it makes.
+    /// The connections that the listener opens.
     type Endpoint: Endpoint;
 
     /// The same as [`Endpoint::draw_from`], for future connections and for answers before there is one.
@@ -49,7 +49,7 @@ pub enum Answer<E> {
     Accepted(Box<E>),
     /// Nothing has to be done.
     Nothing,
-    /// This packet, to be sent to where the other one came from.
+    /// Send this packet back to where the other one came from.
     Reply(Box<Packet>),
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Place {
     pub(crate) ip: IpVersion,
     pub(crate) streams: Streams,
     name: String,
-    /// Connections so far.
+    /// Number of connections so far.
     count: u64,
 }
 

@@ -1,8 +1,9 @@
-//! Rules in which implementations differ and that no other setting names: each a yes or a no, by profile.
+//! Rules in which implementations differ and that no other setting names. Each is either followed or not, by
+//! profile.
 
 /// Declares `Config`, in which a scenario may set each rule, and `Procedures` with the value of every one.
-/// The values of a rule are those of the profiles, in the order of the columns that `Config::resolve` is
-/// told.
+/// The values of a rule are those of the profiles, in the order of the columns; `Config::resolve` is told
+/// which column counts.
 macro_rules! procedures {
     (
         $title:literal,
@@ -21,7 +22,7 @@ macro_rules! procedures {
             pub $name: Option<bool>,)*
         }
 
-        /// The rules, all of them set.
+        /// The rules, each with its value.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) struct Procedures {
             $($(#[$doc])*
@@ -29,7 +30,7 @@ macro_rules! procedures {
         }
 
         impl Config {
-            /// Every rule: as it is set, or as the profile of this column has it.
+            /// The value of every rule: the one that is set, or that of the profile in this column.
             pub(super) fn resolve(&self, column: usize) -> Procedures {
                 $(const _: [bool; $columns] = $values;)*
                 Procedures { $($name: self.$name.unwrap_or($values[column]),)* }

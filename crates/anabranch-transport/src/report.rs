@@ -9,11 +9,11 @@ pub struct Row {
 /// How a scalar was computed, which decides how a warm-up is excluded from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scalar {
-    /// Grows with time: what the warm-up contributed is taken off.
+    /// A counter that grows with time: what the warm-up contributed is taken off.
     Count(u64),
     /// The mean of `count` values with this sum; the warm-up's values are taken off.
     Mean { sum: f64, count: u64 },
-    /// Stands for itself, whatever the warm-up was.
+    /// A value that stands for itself, whatever the warm-up was.
     Value(f64),
     /// The coefficient of variation of `count` values with this sum and sum of squares: the warm-up's part is
     /// taken off.
@@ -37,7 +37,8 @@ impl Scalar {
 
     fn without(self, warm_up: Self) -> Self {
         match (self, warm_up) {
-            // What had ended before the warm-up did, and was found to have later, had counted for longer.
+            // What ended before the warm-up did, but was found to have ended later, had counted for longer at
+            // that time.
             (Self::Count(all), Self::Count(early)) => Self::Count(all.saturating_sub(early)),
             (Self::Mean { sum, count }, Self::Mean { sum: early_sum, count: early_count }) => {
                 Self::Mean { sum: sum - early_sum, count: count.saturating_sub(early_count) }
@@ -71,8 +72,8 @@ impl Row {
         self.scalars().find(|&(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The row without what happened until the end of the warm-up, when `warm_up` was written by the
-    /// same components.
+    /// The row without what happened before the end of the warm-up; the same components must have written
+    /// `warm_up`.
     #[must_use]
     pub fn without(mut self, warm_up: &Self) -> Self {
         for ((name, scalar), (early_name, early)) in self.scalars.iter_mut().zip(&warm_up.scalars) {
@@ -82,7 +83,7 @@ impl Row {
         self
     }
 
-    /// Adds the scalars of another row behind these.
+    /// Appends the scalars of another row.
     pub fn append(&mut self, other: Self) {
         self.scalars.extend(other.scalars);
     }

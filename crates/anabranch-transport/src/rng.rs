@@ -17,7 +17,7 @@ use crate::time::Duration;
 
 const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The seed of one run: every component draws its own stream from it.
+/// The seed of one run, from which every component draws a stream of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
     /// The study's seed.

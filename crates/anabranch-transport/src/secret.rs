@@ -9,12 +9,12 @@ use sha2::Sha256;
 
 use crate::rng::{Draw, Rng};
 
-/// Key of an end, to be drawn at random and kept.
+/// The key of an end, which must be drawn at random and kept secret.
 #[derive(Clone)]
 pub struct Secret(pub [u8; 32]);
 
 impl std::fmt::Debug for Secret {
-    /// Says nothing of it.
+    /// Shows nothing of the key.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Secret(..)")
     }
@@ -34,19 +34,19 @@ impl Secret {
 #[derive(Clone, Debug)]
 pub struct SecretNumbers {
     secret: Secret,
-    /// How many have been drawn.
+    /// How many numbers have been drawn.
     drawn: u64,
     /// How many sequences have been split off.
     split: u64,
 }
 
 impl SecretNumbers {
-    /// The numbers of this secret, from the first one on: a secret is to be used once.
+    /// The numbers that this secret gives, from the first one on. A secret must be used only once.
     pub const fn new(secret: Secret) -> Self {
         Self { secret, drawn: 0, split: 0 }
     }
 
-    /// Another sequence, which has nothing to do with this one.
+    /// Another sequence, independent of this one.
     #[must_use]
     pub fn split_off(&mut self) -> Self {
         self.split += 1;

@@ -104,13 +104,13 @@ impl Duration {
         self.0 as f64 / 1e9
     }
 
-    /// The shorter part of the two, zero when `other` is longer.
+    /// The difference of the two, zero when `other` is longer.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Twice as long, as a timer backs off; stays at the longest length of time.
+    /// Twice the length, for a timer that backs off; it stays at the longest length of time.
     #[must_use]
     pub const fn doubled(self) -> Self {
         Self(self.0.saturating_mul(2))

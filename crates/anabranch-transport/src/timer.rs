@@ -3,13 +3,13 @@
 use crate::rng::{Draw as _, Streams};
 use crate::time::{Duration, Time};
 
-/// Exact, or in ticks with the timer wheel of Linux.
+/// A clock for timers: exact, or in ticks with the timer wheel of Linux.
 ///
 /// On the wheel an expiry is rounded up to 8, 64, 512, 4096 ticks as the timer's length grows (Linux
 /// `calc_wheel_index`: 64 buckets a level, 8 times coarser each).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
-    /// Length of a tick; zero: exact.
+    /// Length of a tick; zero if the clock is exact.
     pub(crate) granularity: Duration,
     /// How long the clock had been running when the simulation began: the ticks of two hosts, and the
     /// rounding of their timers, are not aligned.
@@ -34,7 +34,7 @@ impl Clock {
         Self { uptime, ..self }
     }
 
-    /// The time a timer fires that is started at `now` for `length`.
+    /// The time at which a timer expires that is started at `now` for `length`.
     pub(crate) fn deadline(self, now: Time, length: Duration) -> Time {
         if self.granularity == Duration::ZERO {
             return now + length;
@@ -61,7 +61,7 @@ impl Clock {
         self.ticks(Duration::from_nanos(now.as_nanos() + self.uptime.as_nanos()))
     }
 
-    /// Whole ticks of a length of time; nanoseconds where the clock is exact.
+    /// Whole ticks of a length of time; nanoseconds if the clock is exact.
     pub(crate) const fn ticks(self, length: Duration) -> u64 {
         match self.granularity.as_nanos() {
             0 => length.as_nanos(),

@@ -49,9 +49,9 @@ pub struct Bytes(pub u64);
 pub struct Probability(f64);
 
 impl Probability {
-    /// Never.
+    /// The probability of what never happens.
     pub const ZERO: Self = Self(0.0);
-    /// Always.
+    /// The probability of what always happens.
     pub const ONE: Self = Self(1.0);
 
     /// A probability from a number from 0 to 1.
@@ -72,7 +72,7 @@ impl Probability {
     }
 }
 
-/// Text that is not the quantity that was wanted. Displays as one sentence.
+/// An error: the text is not the quantity that was wanted. Displays as one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not {wanted}")]
 pub struct UnitError {
@@ -88,7 +88,7 @@ impl UnitError {
 
 /// A kind of quantity: its units and what a message says is allowed.
 trait Quantity: Sized {
-    /// Completes "... is not ".
+    /// Completes the sentence "... is not ".
     const WANTED: &'static str;
     /// A pattern for editors: JSON Schema's regular expression.
     const PATTERN: &'static str;
@@ -129,7 +129,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
 /// The units of each kind of quantity; probabilities without one are plain numbers.
 const UNITS: [&[(&str, f64)]; 4] = [Duration::UNITS, Rate::UNITS, Bytes::UNITS, Probability::UNITS];
 
-/// A number with a unit of whatever kind.
+/// A number with a unit of any kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
     /// The number of units.
@@ -141,7 +141,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// The number and unit that a text is; nothing when it is none, or has no unit.
+    /// The number and unit that a text is; [`None`] if it is not one, or has no unit.
     pub fn parse(text: &str) -> Option<Self> {
         let (number, unit) = split(text)?;
         let of_kind = |units: &&'static [(&'static str, f64)]| {
@@ -158,7 +158,7 @@ impl Measure {
     }
 }
 
-/// The unit that a text begins with, if it does: the longest.
+/// The longest unit with which a text begins, if there is one.
 pub fn unit_at(text: &str) -> Option<&'static str> {
     let units = UNITS.iter().flat_map(|units| units.iter().map(|(name, _)| *name));
     units.filter(|name| !name.is_empty() && text.starts_with(name)).max_by_key(|name| name.len())

@@ -116,8 +116,8 @@ fn call(loss: f64) -> (u64, Row) {
         network.ends[side.index()].report(&mut row.section(side.name()));
     }
     println!("{} packets, {} messages received", network.sequence, network.received);
-    // Data, SACK and FORWARD TSN for each message, and a heartbeat and its answer per path, end and
-    // RTO.Max: nothing may multiply.
+    // Data, SACK and FORWARD TSN for each message, and a heartbeat and its answer per path, end and RTO.Max.
+    // No number may be a multiple of this.
     assert!(network.sequence < 3 * 6_000 + 2 * 4 * 10 * 150, "{} packets", network.sequence);
     (network.received, row)
 }

@@ -57,7 +57,7 @@ fn i_data() -> impl Strategy<Value = Chunk> {
     let numbers = any::<(u32, u16, u32, u32)>();
     (numbers, flags(), payloads()).prop_map(|((tsn, stream, mid, last), flags, payload)| {
         let [unordered, beginning, ending, immediate] = flags;
-        // One field: the first fragment's is the protocol, that of others their number.
+        // One field has two meanings: in the first fragment it is the protocol, in others their number.
         let (ppid, fsn) = if beginning { (last, 0) } else { (0, last) };
         Chunk::IData(IData { tsn, stream, mid, fsn, ppid, unordered, beginning, ending, immediate, payload })
     })
@@ -147,7 +147,7 @@ fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
                     cookie_preservative: None,
                     names_forward_tsn: false,
                     names_address_types: false,
-                    // Of the addresses in it, a single one among them.
+                    // The addresses in it, even if there is only one.
                     ip,
                     ..peer
                 },
@@ -250,7 +250,7 @@ fn bundled(ip: IpVersion) -> impl Strategy<Value = Chunk> {
     ]
 }
 
-/// Parameters that nobody knows and that are to be reported, behind which reading goes on.
+/// Parameters of unknown types that are to be reported, after which reading goes on.
 fn parameters() -> impl Strategy<Value = Box<[u8]>> {
     vec(vec(any::<u8>(), 0..20), 0..3).prop_map(|values| {
         let mut bytes = Vec::new();
@@ -525,13 +525,13 @@ fn packets() -> impl Strategy<Value = (IpVersion, Packet, Option<u16>)> {
     })
 }
 
-/// A receiver that knows what the one of this packet knows.
+/// A receiver that knows what the receiver of this packet knows.
 fn receiver(ip: IpVersion, packet: &Packet) -> World {
     let mut world = World::new(ip);
     world.next = packet.body.tcp().map_or(0, |tcp| tcp.payload.offset);
     if let Body::Mptcp(segment) = &packet.body {
         let position = segment.options.data_position.or(segment.options.data_fin);
-        // Near, but not there.
+        // Near the right position, but not there.
         world.near = [position.unwrap_or(0).saturating_sub(100_000), 500_000];
     }
     world.rtp = matches!(packet.body, Body::Udp(Datagram { rtp: Some(_), .. }));
@@ -563,7 +563,7 @@ proptest! {
         prop_assert_eq!(parsed.packet, expected(packet));
     }
 
-    /// A bit that flips on the way is seen, wherever it is but in the fields that no checksum covers.
+    /// A bit that flips on the way is noticed wherever it is, except in the fields that no checksum covers.
     #[test]
     fn a_flipped_bit_is_seen((ip, packet, _) in packets(), place in any::<prop::sample::Index>(), bit in 0..8u8) {
         let mut bytes = packet.emit(None, &World::new(ip));
@@ -575,8 +575,8 @@ proptest! {
         prop_assert!(Packet::parse(&bytes, packet.path, &mut world).is_err());
     }
 
-    /// Packets with right checksums and contents that nobody would send: parsed or refused, but no panic, and
-    /// nothing in what is made of them that is larger than themselves.
+    /// Packets with right checksums and contents that no end would send: they are parsed or refused without a
+    /// panic, and nothing that is made of them is larger than they are.
     #[test]
     fn nonsense_does_no_harm(
         (ip, packet, _) in packets(),
@@ -605,7 +605,7 @@ proptest! {
                 }
                 if let Ok(parsed) = SctpPacket::parse(body, &mut world) {
                     prop_assert!(parsed.packet.wire_size() as usize <= 4 * body.len());
-                    // What is understood can be sent on.
+                    // What is understood can be sent again.
                     let mut again = Vec::new();
                     parsed.packet.emit(PathId(0), &world, &mut again);
                 }
@@ -785,7 +785,7 @@ fn both_ends_have_the_same_key() {
     assert_eq!(association_key(&vectors[0], &vectors[1]), association_key(&vectors[1], &vectors[0]));
 }
 
-/// RFC 9260 section 5.1.5: a cookie of others, or one that was changed, opens nothing.
+/// RFC 9260 section 5.1.5: a cookie that another host made, or that was changed, opens nothing.
 #[test]
 fn a_forged_cookie_is_refused() {
     let cookie = StateCookie {

@@ -209,7 +209,7 @@ fn fragments_of_ipv6() {
     assert_eq!(Split::of(&alone).map(|split| (split.fragment, split.payload.len())), Ok((None, 5)));
 }
 
-/// RFC 5722 section 3, and what no sender makes.
+/// RFC 5722 section 3, and fragments that no sender makes.
 #[test]
 fn fragments_that_contradict_each_other() {
     let refused = [
@@ -236,7 +236,7 @@ fn fragments_that_contradict_each_other() {
             let piece = fragment_of_v6(start, has_more, &vec![length as u8; length]);
             assert_eq!(reassembly.take(Time::ZERO, &piece), Ok(None), "{pieces:?}");
         }
-        // As if it had never been, once its time has passed.
+        // Once its time has passed, it is as if it had never arrived.
         let late = Time::ZERO + Duration::from_secs(30);
         let whole: Vec<_> = rest
             .iter()
@@ -250,7 +250,7 @@ fn fragments_that_contradict_each_other() {
     }
 }
 
-/// However many packets are begun, what is kept of them is bounded.
+/// However many packets are begun, what is kept of them is limited.
 #[test]
 fn fragments_of_many_packets_are_forgotten() {
     let world = World::new(IpVersion::Ipv4);

@@ -1,10 +1,10 @@
-//! Columns of traces as a page reads them: their places in memory.
+//! Columns of traces as a page reads them, by their places in memory.
 
 use anabranch::trace::{Column, Table};
 use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 
-/// A table's columns. They lie in memory as long as this does.
+/// A table's columns. They stay in memory as long as this exists.
 pub(crate) struct Columns {
     name: &'static str,
     columns: Vec<(&'static str, Lying)>,

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value as Toml};
 
-/// The text with this value at a key's path, or without the key where the value is null. Tables on the way
-/// are made where they are missing.
+/// The text with this value at a key's path, or without the key if the value is null. Tables on the way are
+/// made if they are missing.
 ///
 /// # Errors
-/// When the text is not TOML, or when there is something else than a table or a list on the way.
+/// When the text is not TOML, or when something on the way is not a table or a list.
 pub(crate) fn edited(text: &str, path: &[String], value: &Value) -> Result<String, String> {
     let mut document = parsed(text)?;
     let Some((last, way)) = path.split_last() else { return Err("the path is empty".into()) };
@@ -49,13 +49,13 @@ pub(crate) fn renamed(text: &str, path: &[String], name: &str) -> Result<String,
     if table.contains_key(name) {
         return Err(format!("{}.{name}: there is one of this name already", way.join(".")));
     }
-    // Tables know their place in the document, whatever they are called.
+    // Tables keep their place in the document, whatever they are called.
     let value = table.remove(last).ok_or_else(sentence)?;
     table.insert(name, value);
     Ok(document.to_string())
 }
 
-/// What is at a key of a table or at a place of a list.
+/// What is at a key of a table or at a position of a list.
 fn below<'a>(item: &'a mut Item, key: &str, is_top: bool, is_removal: bool) -> Option<&'a mut Item> {
     if let Some(list) = item.as_array_of_tables() {
         let index: usize = key.parse().ok().filter(|index| *index < list.len())?;
@@ -86,14 +86,14 @@ fn below<'a>(item: &'a mut Item, key: &str, is_top: bool, is_removal: bool) -> O
     item.as_table_like_mut()?.get_mut(key)
 }
 
-/// A key that is new in an inline table stands where there was only the space before its end.
+/// A new key at the end of an inline table takes the space that was there before the end.
 fn space_evenly(item: &mut Item) {
     if let Some(table) = item.as_inline_table_mut() {
         table.fmt();
     }
 }
 
-/// Sets a key of a table or a place of a list, or takes it away.
+/// Sets a key of a table or a position of a list, or removes it.
 fn set(item: &mut Item, key: &str, value: &Value) -> Option<()> {
     if let Some(list) = item.as_array_mut() {
         let index: usize = key.parse().ok().filter(|index| *index < list.len())?;
@@ -109,7 +109,7 @@ fn set(item: &mut Item, key: &str, value: &Value) -> Option<()> {
         return Some(());
     };
     if let Some(Item::Value(old)) = table.get_mut(key) {
-        // A comment behind the old value stays.
+        // A comment behind the old value is kept.
         *value.decor_mut() = old.decor().clone();
         *old = value;
     } else {
@@ -119,7 +119,7 @@ fn set(item: &mut Item, key: &str, value: &Value) -> Option<()> {
     Some(())
 }
 
-/// A value as TOML has it; none for null.
+/// A value in TOML; [`None`] for null.
 fn toml(value: &Value) -> Option<Toml> {
     Some(match value {
         Value::Null => return None,

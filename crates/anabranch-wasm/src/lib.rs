@@ -65,7 +65,7 @@ mod host {
     mod page {
         #[link(wasm_import_module = "page")]
         unsafe extern "C" {
-            /// Milliseconds since any time.
+            /// Milliseconds since some fixed time.
             pub(super) safe fn now_ms() -> f64;
             /// Gets the text of a panic, of this length in bytes, before the trap. It must read the text at
             /// once.
@@ -73,7 +73,7 @@ mod host {
         }
     }
 
-    /// Seconds since any time.
+    /// Seconds since some fixed time.
     pub(crate) fn now_s() -> f64 {
         page::now_ms() / 1e3
     }

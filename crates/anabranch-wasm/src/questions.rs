@@ -38,9 +38,9 @@ enum Question {
         #[serde(default)]
         tables: Vec<String>,
     },
-    /// Scenario text with another value at a key, or with none; whatever else is in it stays as it is.
+    /// Scenario text with another value at a key, or without the key; everything else in it stays as it is.
     Edit { text: String, path: Vec<String>, value: Value },
-    /// Scenario text with another name for what is at a path; what names it elsewhere stays as it is.
+    /// Scenario text with another name for what is at a path; references to it elsewhere stay as they are.
     Rename { text: String, path: Vec<String>, name: String },
     /// The JSON Schema of scenarios.
     Schema,
@@ -57,7 +57,7 @@ pub(crate) struct Lab {
 
 #[derive(Serialize)]
 struct RunReply<'a> {
-    /// A scalar that a run does not have is null.
+    /// A scalar that a run does not have becomes null.
     scalars: IndexMap<&'a str, f64>,
     tables: IndexMap<&'static str, IndexMap<&'static str, Place<'a>>>,
 }
@@ -129,7 +129,7 @@ fn cell_of(study: &Study, cell: u64) -> Result<Scenario, String> {
     study.cell(cell).map_err(|error| error.to_string())
 }
 
-/// A page shares its memory with others, and an instance has 4 GB.
+/// The most memory of a run, since a page shares its memory with others, and an instance has 4 GB.
 const MOST_MEMORY_BYTES: u64 = 1_000_000_000;
 
 /// The description of a study for a page.

@@ -31,7 +31,7 @@ pub enum BatchError {
     Run {
         /// The run.
         job: Job,
-        /// Why.
+        /// Why it was given up.
         error: RunError,
     },
     /// A cell cannot be built.
@@ -39,10 +39,10 @@ pub enum BatchError {
     Scenario {
         /// The cell.
         cell: u64,
-        /// Why.
+        /// Why it cannot be built.
         error: ScenarioError,
     },
-    /// The threads cannot be had.
+    /// The threads cannot be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
         /// The number of threads that were wanted.
@@ -58,22 +58,22 @@ pub type Columns = IndexMap<String, Vec<f64>>;
 /// How a batch is computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// Instead of the scenario's seed.
+    /// The seed that is used instead of the scenario's.
     pub seed: Option<u64>,
-    /// The threads; 0 stands for as many as there are cores.
+    /// The number of threads; 0 means as many as there are cores.
     pub threads: usize,
-    /// The tables of the traces that are kept of every run.
+    /// The tables of the traces that are kept for every run.
     pub traces: &'a [String],
-    /// Once it is true, runs in flight are given up and no other is begun.
+    /// Once this is true, runs in progress are given up and no other is begun.
     pub cancel: Option<&'a AtomicBool>,
 }
 
 /// The results of a batch; if it was cancelled, those of the finished jobs.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// The scalars; the first columns, `cell` and `replication`, say which jobs they are of.
+    /// The scalars; the first columns, `cell` and `replication`, say to which jobs they belong.
     pub columns: Columns,
-    /// The tables that were asked for, of each finished job; empty when none were.
+    /// The tables that were asked for, for each finished job; empty if none were.
     pub traces: Vec<(Job, Vec<Table>)>,
 }
 
@@ -124,8 +124,8 @@ pub fn run<G: FnMut() -> Option<String>>(
     Ok(collect(study, finished.collect::<Result<_, _>>()?))
 }
 
-/// The scenarios of the jobs' cells. Some are missing where the batch was cancelled meanwhile: its results
-/// are dropped.
+/// The scenarios of the jobs' cells. Some are missing if the batch was cancelled in the meantime; its results
+/// are then dropped.
 fn scenarios(
     study: &Study,
     seed: Option<u64>,

@@ -28,7 +28,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// The end in the place of this one, which has taken part in nothing.
+    /// The end that takes the place of this one, which must not have been used yet.
     pub fn in_place_of(endpoint: &impl Endpoint) -> Self {
         Self {
             protocol: endpoint.protocol(),
@@ -40,7 +40,7 @@ impl Outside {
         }
     }
 
-    /// The next of what the application has ordered.
+    /// The next command that the application has given.
     pub fn take_command(&mut self) -> Option<Command> {
         self.commands.pop_front()
     }

@@ -26,7 +26,7 @@ mod threads {
         values.into_par_iter().with_max_len(1).map(compute).collect()
     }
 
-    /// The first result that there is.
+    /// The first result, in the order of the values.
     pub(crate) fn find_first<T: Send, R: Send>(
         values: Vec<T>,
         compute: impl Fn(T) -> Option<R> + Send + Sync,
@@ -48,7 +48,7 @@ mod alone {
         values.into_iter().map(compute).collect()
     }
 
-    /// The first result that there is.
+    /// The first result, in the order of the values.
     pub(crate) fn find_first<T, R>(values: Vec<T>, compute: impl Fn(T) -> Option<R>) -> Option<R> {
         values.into_iter().find_map(compute)
     }

@@ -35,8 +35,8 @@ pub struct Timetable<T> {
     /// Pairs of a time since the start of the run and the value from then on; the first time is 0 s and
     /// the times increase.
     pub timetable: Vec<(Duration, T)>,
-    /// Start over after this time; longer than the last time of the timetable. Default: the last value
-    /// stays.
+    /// Start over after this time, which is longer than the last time of the timetable. By default, the last
+    /// value stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Duration>,
 }
@@ -148,14 +148,14 @@ pub(crate) fn from_words(from: Duration) -> String {
 /// A parameter as a function of time, read forwards.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline<T> {
-    /// Times in nanoseconds, increasing from 0.
+    /// Times in nanoseconds, which increase from 0, and the value from each of them on.
     steps: Arc<[(u64, T)]>,
-    /// Length of a cycle in nanoseconds; `u64::MAX` for none.
+    /// Length of a cycle in nanoseconds; `u64::MAX` if it does not repeat.
     period: u64,
     cycle_start: u64,
     index: usize,
     value: T,
-    /// When `value` ends.
+    /// When `value` ceases to hold, in nanoseconds.
     until: u64,
 }
 
@@ -225,7 +225,7 @@ impl<T: Copy> Timeline<T> {
         &self.value
     }
 
-    /// When the value may change next, in nanoseconds; `u64::MAX` for never.
+    /// When the value may change next, in nanoseconds; `u64::MAX` if it does not.
     #[inline]
     pub(crate) fn until(&self) -> u64 {
         self.until
@@ -250,7 +250,7 @@ impl<T: Copy> Timeline<T> {
     }
 }
 
-/// A trace of a day at 1 Gbit/s has about as much.
+/// A limit: a trace of a day at 1 Gbit/s is about as large.
 const MAX_FILE_MEGABYTES: u64 = 1000;
 
 /// A file of whole numbers, one per line, read when the scenario is loaded. Written as its path.
@@ -360,7 +360,8 @@ impl<T: JsonSchema> JsonSchema for Schedule<T> {
     }
 }
 
-/// Tells a plain value from a timetable by its form, so that a message is about the form that was used.
+/// Tells a plain value from a timetable by its form, so that an error message is about the form that was
+/// used.
 struct ScheduleVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for ScheduleVisitor<T> {

@@ -19,16 +19,16 @@ use crate::text_file;
 /// A scenario file: a base scenario and the sweep over it, if there is one.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// The base scenario as a tree, `sweep` taken out: cells are edits of it.
+    /// The base scenario as a tree without `sweep`; cells are edits of it.
     base: Value,
     /// The base scenario.
     pub scenario: Scenario,
-    /// The sweep over it; without one there is one cell and one replication.
+    /// The sweep over it; without a sweep there is one cell and one replication.
     pub sweep: Sweep,
 }
 
-/// Gives this thread the files that scenarios which it reads may name, where there is no disk: name to text,
-/// instead of those given before.
+/// Gives this thread, where there is no disk, the files that the scenarios it reads may name: name to text.
+/// They replace those given before.
 pub fn give_files(files: BTreeMap<String, String>) {
     text_file::give(files);
 }
@@ -81,7 +81,7 @@ impl Study {
     }
 
     /// The scenario and its sweep as TOML, every default filled in. A table whose `kind` the sweep changes
-    /// stays as it was given: other kinds do not know the keys of this one.
+    /// stays as it was given, since other kinds do not have its keys.
     pub fn to_toml(&self) -> String {
         let mut scenario = self.scenario.to_toml();
         let given = self.sweep.tables_of_changing_kind();
@@ -100,8 +100,8 @@ impl Study {
         format!("{scenario}\n{}", sweep.expect("a sweep is a tree of tables and plain values"))
     }
 
-    /// 64 bits that identify everything that can change a result: the base scenario with its seed, the
-    /// axes and the contents of the files it names; not names, descriptions and replications.
+    /// 64 bits that identify everything that can change a result: the base scenario with its seed, the axes
+    /// and the contents of the files it names, but no names, descriptions or replications.
     pub fn hash(&self) -> u64 {
         let (axes, more) = self.sweep.identity();
         hash(&self.scenario, &axes, more.as_ref())
@@ -137,7 +137,8 @@ impl Study {
         self.check_sweep()
     }
 
-    /// Every value of every axis must give a scenario that can be built, in the first cell that has it.
+    /// Checks that every value of every axis gives a scenario that can be built, in the first cell that has
+    /// it.
     fn check_sweep(&self) -> Result<(), ScenarioError> {
         for part in self.sweep.parts() {
             let mistake = |(axis, position, cell)| {
@@ -180,7 +181,7 @@ fn in_file<T>(
 
 impl Scenario {
     /// Reads a scenario file for an [`Emulation`](crate::sim::Emulation), which checks it: it may have no
-    /// flows, and a sweep over it is left aside.
+    /// flows, and a sweep over it is ignored.
     ///
     /// # Errors
     /// When the file cannot be read or is not a scenario.
@@ -210,7 +211,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// A scenario without a name has that of its file.
+    /// Names a scenario without a name after its file.
     fn name_after(&mut self, file: &Path) {
         if self.name.is_empty()
             && let Some(stem) = file.file_stem()
@@ -219,7 +220,7 @@ impl Scenario {
         }
     }
 
-    /// Whether a simulation can be built from it.
+    /// Checks that a simulation can be built from it.
     ///
     /// # Errors
     /// The sentence that says why not.
@@ -308,7 +309,7 @@ mod tests {
             "[sweep.studies.one.axes.queue]\nset = 'links.a.queue.kind'\nvalues = ['codel', 'drop_tail']",
         ];
         let over_tcp = given.iter().flat_map(|transport| axes.map(|axis| format!("{transport}\n{axis}")));
-        // TOML has no word for an option of SCTP that is not set.
+        // TOML has no way to write an option of SCTP that is not set.
         let over_sctp = format!("transport.kind = 'sctp'\n{}", axes[2]);
         for settings in over_tcp.chain([over_sctp]) {
             let study = read(&format!("{NETWORK}\n{settings}"));

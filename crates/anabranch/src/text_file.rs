@@ -1,5 +1,5 @@
-//! Text files that a user names, read so that a slip of the hand is a sentence and never a hang.
-//! Without feature `files` there are only those that this thread was given.
+//! Text files that a user names, read in such a way that a mistake in the name gives an error message and
+//! never hangs the program. Without feature `files`, there are only those that this thread was given.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Reads a file of at most `most_megabytes`.
 ///
 /// # Errors
-/// One sentence that names the file and says what it is instead.
+/// One sentence that names the file and says why it cannot be read.
 pub(crate) fn read(path: &Path, most_megabytes: u64) -> Result<String, String> {
     let error = |what: &dyn std::fmt::Display| format!("cannot read `{}`: {what}", path.display());
     if let Some(text) = given(path) {
@@ -23,7 +23,7 @@ pub(crate) fn read(path: &Path, most_megabytes: u64) -> Result<String, String> {
     if is.is_dir() {
         return Err(error(&"it is a folder, not a file"));
     }
-    // Opening a pipe waits for its writer, and a device may never end.
+    // Opening a pipe would wait for its writer, and reading a device may never end.
     if !is.is_file() {
         return Err(error(&"it is a device or a pipe, not a file"));
     }
@@ -43,7 +43,7 @@ pub(crate) fn read(path: &Path, most_megabytes: u64) -> Result<String, String> {
     })
 }
 
-/// Whatever a file holds; nothing where it cannot be read.
+/// The contents of a file; empty if it cannot be read.
 pub(crate) fn contents(path: &str) -> Vec<u8> {
     match given(Path::new(path)) {
         Some(text) => text.into_bytes(),
@@ -61,7 +61,7 @@ pub(crate) fn give(files: BTreeMap<String, String>) {
     GIVEN.set(files);
 }
 
-/// A file that this thread was given: one with whose name the path ends, wherever names start.
+/// A file that this thread was given: the one with whose name the path ends, wherever names start.
 fn given(path: &Path) -> Option<String> {
     GIVEN.with_borrow(|files| {
         files.iter().find(|(name, _)| path.ends_with(name)).map(|(_, text)| text.clone())

@@ -1,4 +1,4 @@
-//! The transports by name, and an end of one of them at work: what the engine knows of protocols.
+//! The transports by name, and an end of any of them: this is all that the engine knows about protocols.
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
@@ -115,7 +115,8 @@ impl Endpoint for AnyEndpoint {
         dispatch!(self, end => end.payloads_that_wait(each));
     }
 
-    // Only a jump: each end's is `inline(never)`, or all would have the largest of their stack frames.
+    // This only jumps: each end's function is `inline(never)`, since otherwise all would have the largest of
+    // their stack frames.
     #[inline]
     fn handle_input(&mut self, now: Time, input: Input) {
         dispatch!(self, end => end.handle_input(now, input));

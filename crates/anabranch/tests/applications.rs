@@ -90,7 +90,7 @@ fn a_background_transfer_lasts_as_long_as_the_run() {
         "over the time after the warm-up"
     );
     assert!((9_300.0..10_000.0).contains(&goodput), "{goodput}");
-    // Intervals begin when the connection is open, so eight end after the warm-up.
+    // Intervals begin when the connection is open, so eight of them end after the warm-up.
     assert_eq!(value(&row, "load.intervals"), 8.0);
     assert!(value(&row, "load.cov") < 0.05);
 }
@@ -208,7 +208,7 @@ fn a_reader_that_pauses_stalls_the_transfer() {
     ];
     let row = run(&sets);
     assert_eq!(value(&row, "load.received_bytes"), 5e6);
-    // What waited is read at once after two seconds.
+    // Everything that waited is read at once after two seconds.
     let stalled = value(&row, "load.stalled_s");
     assert!((1.99..2.01).contains(&stalled), "{stalled}");
 }
@@ -221,7 +221,7 @@ fn round_trips_per_minute_over_tcp() {
     assert!((of("connect_ms") - 40.1).abs() < 0.1, "{row:?}");
     // 4200 B are three segments.
     assert!((of("tls_ms") - 44.0).abs() < 1.0, "{row:?}");
-    // The request leaves behind two acknowledgements.
+    // The request leaves after two acknowledgements.
     assert!((of("fetch_ms") - 40.33).abs() < 0.01, "{row:?}");
     assert!((of("rpm") - 60_000.0 / ((of("connect_ms") + of("tls_ms") + of("fetch_ms")) / 3.0)).abs() < 1e-6);
 }
@@ -241,7 +241,7 @@ fn a_count_makes_flows_that_share() {
 
 #[test]
 fn equal_flows_share_equally() {
-    // Each on a link of its own.
+    // Each of them has a link of its own.
     let links = "
         links.one = { ends = ['a', 'b'], rate = '10 Mbit/s', delay = '20 ms' }
         links.two = { ends = ['a', 'b'], rate = '10 Mbit/s', delay = '20 ms' }

@@ -1,5 +1,5 @@
-//! Captures: every packet is one to our own parsers and, where it is installed, to tshark; they show what the
-//! packet trace says; and writing one changes no result.
+//! Captures: our own parsers and, where it is installed, tshark understand every packet; captures show what
+//! the packet trace says; and writing one changes no result.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -85,7 +85,7 @@ fn packets(file: &[u8]) -> (Vec<String>, Vec<Seen>) {
     (interfaces, packets)
 }
 
-/// One who knows no secret of the ends.
+/// A receiver that knows no secret of the ends.
 struct Stranger(Secret);
 
 impl Receiving for Stranger {
@@ -118,7 +118,7 @@ impl Receiving for Stranger {
     }
 }
 
-/// What the parsers say of a packet: nothing, or what only its ends can know.
+/// What the parsers say about a packet: nothing, or what only its ends can know.
 fn check(seen: &Seen) -> Result<(), String> {
     match Packet::parse(&seen.bytes, PathId(0), &mut Stranger(Secret([0; 32]))) {
         Ok(parsed) if parsed.packet.size as usize == seen.bytes.len() => Ok(()),
@@ -170,7 +170,7 @@ proptest! {
             prop_assert!(check(seen).is_ok(), "{:?} {:02x?} {}", check(seen), seen.bytes, text);
             prop_assert!(seen.comment.is_none() || seen.is_outbound);
         }
-        // Equal to the bit when it is done again.
+        // A second run gives the same bits.
         prop_assert!(captured(&scenario, true).1 == file);
     }
 }

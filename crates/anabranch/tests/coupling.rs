@@ -386,7 +386,7 @@ fn at_a_shared_bottleneck_two_paths_take_as_much_as_one() {
         let part = part(kind);
         assert!((0.38..0.57).contains(&part), "{kind}: {part}");
     }
-    // Delays make it give way to who fills the queue, as Vegas does.
+    // Because it follows delays, it gives way to flows that fill the queue, as Vegas does.
     let vegas = part("wvegas");
     assert!((0.1..0.5).contains(&vegas), "{vegas}");
 }

@@ -1,5 +1,5 @@
-//! An emulation in virtual time: what the links of a scenario do with packets of others is what they do by
-//! themselves, to the nanosecond.
+//! An emulation in virtual time: the links of a scenario handle packets of real programs as they do in a
+//! simulation, to the nanosecond.
 
 use anabranch::net::{Direction, DropCause, DuplexLink, Step};
 use anabranch::scenario::Scenario;
@@ -270,7 +270,7 @@ fn the_row_counts_what_the_links_did() {
     assert_eq!(forward.delivered, [2, 2500]);
     assert_eq!(forward.dropped[DropCause::QueueFull as usize], 5);
     assert_eq!(reverse.delivered, [0, 0]);
-    // Looking changes nothing.
+    // Reading the state changes nothing.
     until(&mut emulation, Time::from_millis(50));
     let row = emulation.row();
     assert_eq!(row.value("link.wan.forward.delivered_packets"), Some(5.0));

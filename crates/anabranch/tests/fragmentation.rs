@@ -87,7 +87,7 @@ fn the_queue_counts_fragments() {
     assert_eq!(value(&row, "run.packets_dropped"), 7.0);
 }
 
-/// Either fragment takes the datagram with it: 1 - 0.9^2 are lost, of 1000.
+/// The loss of either fragment loses the datagram: 1 - 0.9^2 of 1000 are lost.
 #[test]
 fn a_lost_fragment_loses_its_datagram() {
     let lossy = "rate = '1 Mbit/s'\nmtu = '1500 B'\nloss = { kind = 'bernoulli', probability = '10 %' }";
@@ -101,7 +101,7 @@ fn a_lost_fragment_loses_its_datagram() {
     assert!(fragments > value(&row, "run.packets_dropped"));
 }
 
-/// Copies of fragments help: with each of them there twice, both have to be lost.
+/// Copies of fragments help: when each of them is there twice, both copies have to be lost.
 #[test]
 fn a_copy_of_a_fragment_takes_its_place() {
     let first = "rate = '1 Mbit/s'\nmtu = '1500 B'\nduplicate = 1";

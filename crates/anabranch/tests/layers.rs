@@ -133,7 +133,7 @@ const TYPES_IN_PARTS: [(&str, &str); 5] = [
     ("anabranch-transport", "tcp/connection"),
 ];
 
-/// The circles of files that there are.
+/// The circles of files that exist.
 const CIRCLES: [(&str, &str); 1] = [
     // The control of a path is one of a group, whose settings say what control it would have by itself.
     ("anabranch-transport", "cc/controller cc/coupled"),
@@ -244,7 +244,7 @@ fn home(
     path
 }
 
-/// The sets of those that lead to each other.
+/// The sets of files that lead to each other.
 fn circles(arrows: &Arrows) -> BTreeSet<String> {
     let reached: Arrows = arrows
         .keys()

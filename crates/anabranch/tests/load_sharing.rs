@@ -99,8 +99,8 @@ fn buffer_splitting_mends_what_a_long_queue_blocks() {
         let mended = goodput("400 kB", &[&long_queue[..], &independent, &by].concat());
         assert!(mended > 1.08 * fast, "{split_by}: {mended} of {fast} kbit/s");
     }
-    // Where chunks wait for earlier ones, in the receive buffer for their order or in the send buffer for
-    // the cumulative TSN, the fast path's share fills with them: splitting does not mend that.
+    // Where chunks wait for earlier ones, in the receive buffer for their order or in the send buffer for the
+    // cumulative TSN, the fast path's share fills with them, which splitting does not prevent.
     for one in independent {
         let waiting = goodput("400 kB", &[&long_queue[..], &[one]].concat());
         assert!(waiting < 0.7 * fast, "{one:?}: {waiting} of {fast} kbit/s");
@@ -172,7 +172,7 @@ fn copies_on_every_path_arrive_once() {
     assert!(mean(&rows, "transfer.sctp.b.duplicates_received") * 1_452.0 > 0.9 * copied);
 }
 
-/// Nothing but the scheduler keeps a path from being used.
+/// Settings with which only the scheduler keeps a path from being used.
 const BARE: [(&str, &str); 2] = [
     ("flows.transfer.transport.load_sharing.buffer_splitting", "off"),
     ("flows.transfer.transport.load_sharing.chunk_rescheduling", "off"),

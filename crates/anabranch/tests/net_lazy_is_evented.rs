@@ -104,7 +104,7 @@ fn rate() -> impl Strategy<Value = RateConfig> {
     prop_oneof![4 => schedule(rate).prop_map(RateConfig::Scheduled), 1 => trace]
 }
 
-/// What acts together starts over together: after more than any timetable's last time, or never.
+/// Timetables that act together repeat together: after more than the last time of each, or never.
 fn repeat() -> impl Strategy<Value = Option<Duration>> {
     prop::option::of(millis(410..500))
 }

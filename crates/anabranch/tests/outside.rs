@@ -1,4 +1,4 @@
-//! Flows whose ends are run outside: where somebody carries their messages as UDP does, the result is that of
+//! Flows whose ends are run outside: if their messages are carried as UDP carries them, the result is that of
 //! the simulation, to the bit.
 
 use std::borrow::Cow;
@@ -93,7 +93,7 @@ fn an_application_measures_the_same_whoever_carries_its_messages() {
     let outside = carried(&scenario, false);
     assert!(simulated.row.value("call.lost").unwrap() > 10.0);
     assert_eq!(of_interest(&outside.row), of_interest(&simulated.row));
-    // What the outside has counted is there, less what it had counted in the warm-up.
+    // The counters of what is run outside are there, less what they had counted in the warm-up.
     let sent = outside.row.value("call.udp.a.sent").unwrap();
     let in_phases = ["run.phase_1", "run.phase_2"]
         .map(|phase| outside.row.value(&format!("{phase}.call.udp.a.sent")).unwrap());

@@ -102,7 +102,7 @@ fn round_trip_times_decide_for_the_policies_that_compare_them() {
         let (changes, _) = run(&slower, &second, &transport, CALL);
         let (at, text) = changes.first().expect("a change");
         assert!((20.0..30.0).contains(at), "{kind}: {at} s");
-        // Without hysteresis it goes to and fro until both averages have settled.
+        // Without hysteresis, it changes back and forth until both averages have settled.
         let (last, _) = changes.last().expect("a change");
         assert!(changes.len() % 2 == 1 && *last < 30.0, "{kind}: {changes:?}");
         assert!(kind == "delay_centric" || changes.len() == 1, "{kind}: {changes:?}");

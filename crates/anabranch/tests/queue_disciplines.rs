@@ -59,7 +59,7 @@ fn shapers_are_full_at_their_rate() {
 fn a_token_buckets_latency_is_the_longest_wait() {
     let queue = "{ kind = 'token_bucket', rate = '10 Mbit/s', burst = '6 kB', latency = '20 ms' }";
     let row = run(queue, &[("a", RENO)]);
-    // The packet in front of the queue waits for tokens besides: 1500 B at 10 Mbit/s are 1.2 ms.
+    // The packet in front of the queue also waits for tokens: 1500 B at 10 Mbit/s are 1.2 ms.
     let longest = scalar(&row, "max_sojourn_ms");
     assert!((20.0..=20.0 + 4.8 + 1.3).contains(&longest), "{longest}");
     assert!(scalar(&row, "queue_full_packets") > 0.0);

@@ -108,7 +108,7 @@ fn damaged_frames_are_sent_again() {
     assert_close(packets, 200_000.0 / service_ms, 0.005, "service time");
 }
 
-/// Walking away: the rate follows a timetable.
+/// The user walks away: the rate follows a timetable.
 #[test]
 fn the_rate_follows_its_timetable() {
     let radio = ", rate = { timetable = [['0 s', '54 Mbit/s'], ['1 s', '6 Mbit/s']] }";

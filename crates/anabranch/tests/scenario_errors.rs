@@ -516,7 +516,7 @@ fn paths(value: &toml::Value, path: &str, found: &mut Vec<String>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// A slip in the text, or a wrong value anywhere, is a scenario or one sentence.
+    /// A slip in the text, or a wrong value anywhere, gives either a valid scenario or one sentence.
     #[test]
     fn no_slip_panics(
         text in random_scenario::text(),

@@ -128,7 +128,7 @@ fn threads_and_the_order_of_jobs_change_nothing() {
             columns
         };
         assert_eq!(bits(&sorted(&one)), bits(&sorted(&reversed)), "{}", file.display());
-        // Another seed, another study; its replications differ too.
+        // Another seed is another study, and its replications differ too.
         let other = run_batch(&study, Some(99), &jobs, 2);
         let differs = |name: &str| other[name].iter().rev().ne(one[name].iter());
         assert!(one.keys().any(|name| differs(name)), "{}", file.display());

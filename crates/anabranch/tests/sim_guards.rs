@@ -50,7 +50,7 @@ fn guards_stop_a_run_with_one_sentence() {
     let many = [LOAD, ("flows.call.app.rate", "80 Mbit/s"), ("run.max_memory", "100 kB")];
     let memory = message(&many, true);
     assert!(memory.ends_with("run.max_memory = 100000 B is reached"), "{memory}");
-    // The guard from outside is asked every 8,192 events.
+    // The outside guard is asked every 8,192 events.
     let study =
         Study::parse(BASE, &[(LOAD.0.to_owned(), LOAD.1.replace("80 kbit/s", "80 Mbit/s"))], Path::new("."))
             .unwrap();
@@ -99,7 +99,7 @@ fn the_duration_ends_a_call_that_is_longer() {
     assert!((199.0..=201.0).contains(&value(&row, "call.sent")), "{}", value(&row, "call.sent"));
     assert!(value(&row, "call.lost") <= 2.0, "{}", value(&row, "call.lost"));
     assert!(value(&row, "call.mos") > 4.0, "{}", value(&row, "call.mos"));
-    // Shorter than the time before the call: there is no call.
+    // The run is shorter than the time before the call, so there is no call.
     let row = run(&[("run.duration", "0.5 s")]);
     assert_eq!((value(&row, "call.sent"), value(&row, "run.packets_sent")), (0.0, 0.0));
     assert!(value(&row, "call.mos").is_nan());

@@ -159,7 +159,7 @@ proptest! {
             let is_early = begun[row] < entered[row] || begun[row] > left[row];
             prop_assert!(!is_early, "row {}\n{}", row, text);
             prop_assert!(ended[row].is_nan() || entered[row] <= ended[row], "row {}\n{}", row, text);
-            // Either may be missing.
+            // Either time may be missing.
             let is_out_of_order = left[row] > ended[row];
             prop_assert!(!is_out_of_order, "row {}\n{}", row, text);
             prop_assert_eq!(ended[row].is_nan(), fate[row] == "on_link", "row {}\n{}", row, text);
@@ -371,7 +371,7 @@ proptest! {
         prop_assert_eq!(differences(&first.row, &simulate(&scenario, false, true).row), Vec::<String>::new());
         let mut larger = scenario.clone();
         let elsewhere = read(ELSEWHERE);
-        // In front of everything else, so that positions change too.
+        // It is put in front of everything else, so that positions change too.
         larger.links.shift_insert(0, "elsewhere".into(), elsewhere.links["elsewhere"].clone());
         larger.paths.shift_insert(0, "elsewhere".into(), elsewhere.paths["elsewhere"].clone());
         larger.flows.shift_insert(0, "elsewhere".into(), elsewhere.flows["elsewhere"].clone());

@@ -37,7 +37,7 @@ fn mean(rows: &[Row], name: &str) -> (f64, f64) {
 fn assert_mean(rows: &[Row], name: &str, expected: f64) {
     let (mean, error) = mean(rows, name);
     assert!((mean - expected).abs() < 4.0 * error, "{name}: {mean} +- {error}, expected {expected}");
-    // A tolerance that lets everything pass would be no test.
+    // A tolerance that lets everything pass would make the test pointless.
     assert!(error < 0.05 * expected, "{name}: {mean} +- {error}");
 }
 

@@ -234,7 +234,7 @@ fn vegas_keeps_two_to_four_packets_in_the_queue() {
     assert_eq!(value(&row, "load.tcp.a.data_segments_retransmitted"), 0.0);
 }
 
-/// A flow that stands for several takes a user's control one by one.
+/// A flow that stands for several flows takes a user's control for each of them.
 #[test]
 fn a_control_of_ones_own_for_flows_with_a_count() {
     let scenario = scenario(SHARED, &[("run.duration", "30 s")]);

@@ -29,13 +29,13 @@ _PATIENCE = 3.0
 _LOOK_EVERY = 0.5
 """Seconds between two looks at whether the emulation or the command has ended."""
 _REFUSED = {
-    "malformed": "were no packets of IP and were not taken",
+    "malformed": "were not IP packets and were not taken",
     "too_large": "were larger than the MTU of their path and were not taken",
-    "unfinished": "were left to a device to cut or to give checksums, which it does not, and were"
-    " not taken: somebody has turned on its offloads",
+    "unfinished": "relied on a device to split them or to add checksums, which it does not do, and"
+    " were not taken: its offloads have been turned on",
     "unwritten": "were not taken by the device of the node that they had come to",
     "overrun": "were dropped by the device of the node that sent them, which holds about 10,000:"
-    " nobody read them in time",
+    " they were not read in time",
 }
 """What has happened to packets that no link counts, by the scalar that counts them."""
 
@@ -103,7 +103,7 @@ def start_virtual(wanted: Wanted) -> int:
     """Runs the emulation in the virtual kernel; gives the exit status."""
     if not wanted.command and wanted.duration is None:
         raise AnabranchError(
-            "nobody can join an emulation in the virtual kernel: it needs a command, or --duration"
+            "an emulation in the virtual kernel cannot be joined: it needs a command, or --duration"
         )
     options: dict[str, object] = {
         "--in": wanted.node,

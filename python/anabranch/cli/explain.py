@@ -91,7 +91,7 @@ def explain(
         _explain_capture(source, flow, interface, plot, json_file)
         return
     if interface:
-        raise AnabranchError(f"--interface is for captures (pcap, pcapng), and {source} is none")
+        raise AnabranchError(f"--interface is for captures (pcap, pcapng), and {source} is not one")
     explanation = explaining.explain(
         source,
         set=pairs(set_),

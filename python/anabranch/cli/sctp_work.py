@@ -278,9 +278,9 @@ async def _telling(association: Association) -> AsyncIterator[None]:
                 case Restarted():
                     say(f"{_peer(association)} has restarted")
                 case StreamReset(None):
-                    say(f"{_peer(association)} has begun all its streams anew")
+                    say(f"{_peer(association)} has reset all its streams")
                 case StreamReset(stream):
-                    say(f"{_peer(association)} has begun stream {stream} anew")
+                    say(f"{_peer(association)} has reset its stream {stream}")
 
     telling = asyncio.create_task(tell())
     try:
@@ -340,14 +340,14 @@ class _Pieces:
 
 def _standard_input() -> BinaryIO:
     if sys.stdin is None:
-        raise AnabranchError("standard input is closed; </dev/null says that there is nothing")
+        raise AnabranchError("standard input is closed; use </dev/null if there is no input")
     # Not `sys.stdin`: Python cannot exit while a thread waits in it.
     return open(sys.stdin.fileno(), "rb", closefd=False)
 
 
 def _standard_output() -> BinaryIO:
     if sys.stdout is None:
-        raise AnabranchError("standard output is closed; >/dev/null says that nobody reads it")
+        raise AnabranchError("standard output is closed; use >/dev/null to discard output")
     return sys.stdout.buffer
 
 

@@ -146,8 +146,8 @@ def side(path: str | Path, scalars: Sequence[str] | None = None) -> Side:
         files = sorted([*path.glob("*.json"), *path.glob("*/*.json")])
         if not files:
             raise AnabranchError(
-                f"{path} has no runs: it is no study folder, and neither it nor a folder in it has"
-                " a .json file, as `run --json` writes it"
+                f"{path} has no runs: it is not a study folder, and neither it nor a folder in it"
+                " has a .json file, as `run --json` writes it"
             )
         if inner := next((file for file in files if file.name == "study.json"), None):
             raise AnabranchError(f"{path} has a study folder in it, {inner.parent}: name that one")
@@ -316,7 +316,7 @@ def _runs(file: Path) -> Iterator[_Run]:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         why = error if isinstance(error, json.JSONDecodeError) else "not text, or nested too deeply"
-        raise AnabranchError(f"{file} is no JSON that can be read: {why}") from None
+        raise AnabranchError(f"{file} cannot be read as JSON: {why}") from None
     except OSError as error:
         raise AnabranchError(f"{file} cannot be read: {error.strerror}") from None
     common: dict[str, Any] = {}
@@ -340,7 +340,7 @@ def _run(file: Path, item: object, common: Mapping[str, Any]) -> _Run:
     for name, value in scalars.items():
         is_number = value is None or (isinstance(value, int | float) and type(value) is not bool)
         if not is_scalar(name) or not is_number:
-            raise _foreign(file, f"`{name}` is no scalar with a number")
+            raise _foreign(file, f"`{name}` is not a scalar with a number")
         try:
             values[name] = math.nan if value is None else float(value)
         except OverflowError:
@@ -377,19 +377,20 @@ def _table(file: Path, name: str) -> pl.DataFrame:
     try:
         rows = read_table(file)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        raise AnabranchError(f"{file} is no Parquet file that can be read") from None
+        raise AnabranchError(f"{file} cannot be read as a Parquet file") from None
     return _checked(file, name, rows)
 
 
 def _checked(file: Path, name: str, rows: pl.DataFrame) -> pl.DataFrame:
     if missing := [column for column in TRACES[name] if column not in rows.columns]:
-        raise AnabranchError(f"{file} is no trace `{name}`: it has no column `{missing[0]}`")
+        raise AnabranchError(f"{file} is not the trace `{name}`: it has no column `{missing[0]}`")
     rows = rows.select(TRACES[name])
     for column in rows:
         is_right = column.dtype == pl.String if column.name in _WORDS else column.dtype.is_numeric()
         # A column without rows has no type that could be checked.
         if not (is_right or rows.is_empty()) or column.null_count():
             raise AnabranchError(
-                f"{file} is no trace `{name}`: its column `{column.name}` is not as a run has it"
+                f"{file} is not the trace `{name}`: its column `{column.name}` is not as a run"
+                " has it"
             )
     return rows

@@ -252,7 +252,7 @@ def _text(folder: Traversable, name: str) -> str:
     except OSError as error:
         raise AnabranchError(f"cannot read {folder / name}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise AnabranchError(f"cannot read {folder / name}: it is no UTF-8 text") from None
+        raise AnabranchError(f"cannot read {folder / name}: it is not UTF-8 text") from None
 
 
 def works(files: "Files", mode: Mode) -> Iterator[tuple[str, Work]]:
@@ -296,7 +296,7 @@ def check_axes(files: "Files", wanted: Mapping[str, Work]) -> None:
                 names = list(dict.fromkeys(axis for key in keys for axis in key))
                 there = ", ".join(names) or "nothing"
                 raise AnabranchError(
-                    f"{place}: `{name}` is no axis of {study}, whose axes are {there}"
+                    f"{place}: `{name}` is not an axis of {study}, whose axes are {there}"
                     f"{suggestion(name, names)}"
                 )
             for one in _several(value):

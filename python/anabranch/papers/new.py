@@ -41,7 +41,7 @@ def create(name: str, folder: Path) -> Path:
     The paper's folder.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise AnabranchError(f"`{name}` is no name for a paper; use small letters, digits and `-`")
+        raise AnabranchError(f"`{name}` is not a name for a paper; use small letters, digits, `-`")
     is_own = folder.resolve() == OWN
     made = folder / (name.replace("-", "_") if is_own else name)
     try:

@@ -321,7 +321,7 @@ def _rtp(rows: Rows) -> Measurement:
     sequence = _unwrapped(rows["number"], 1 << 16)
     first, last = int(sequence.min()), int(sequence.max())
     if last - first > 100 * len(rows):
-        raise AnabranchError("the numbers of the main flow's packets jump; it is no RTP")
+        raise AnabranchError("the numbers of the main flow's packets jump; it is not RTP")
     lost = np.ones(last - first + 1, dtype=bool)
     lost[sequence - first] = False
     stamps = _unwrapped(rows["stamp"], 1 << 32).astype(float)

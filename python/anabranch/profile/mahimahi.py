@@ -26,7 +26,7 @@ def read(file: Path) -> Measurement:
                 continue
             if not (text.isascii() and text.isdigit() and len(text) <= 12):
                 raise AnabranchError(
-                    f"{file}, line {number}: `{text[:20]}` is no time in whole milliseconds"
+                    f"{file}, line {number}: `{text[:20]}` is not a time in whole milliseconds"
                 )
             value = int(text)
             if values and value < values[-1]:

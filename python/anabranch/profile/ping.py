@@ -126,7 +126,7 @@ def _seconds(text: str, unit: float, file: Path, line: int) -> float:
         value = math.nan
     if not 0 <= value <= 1e5:
         raise AnabranchError(
-            f"{file}, line {line}: `{text[:20]}` is no round-trip time; allowed is 0 to 100000 s"
+            f"{file}, line {line}: `{text[:20]}` is not a round-trip time; allowed is 0 to 100000 s"
         )
     return value
 

@@ -123,7 +123,7 @@ class Talk:
             async with asyncio.timeout(_PATIENCE):
                 await until(self._answered, lambda: self._has_agreed() or listening.done())
         except TimeoutError:
-            raise LiveError("the peer does not answer as one does in a call") from None
+            raise LiveError("the peer does not answer as in a call") from None
         if listening.done():
             listening.result()
             raise AssociationClosedError(self._association.reason or "lost")
@@ -220,7 +220,7 @@ class Talk:
                 try:
                     self._call = LiveCall(json.dumps(settings), secrets.randbits(32))
                 except AnabranchError as error:
-                    raise LiveError(f"the peer asks for a call that cannot be: {error}") from error
+                    raise LiveError(f"the peer asks for an impossible call: {error}") from error
             case {"asked": float(asked)}:
                 await self._tell({"answer": asked, "at": time.monotonic()})
             case {"answer": float(asked), "at": float(at)}:

@@ -200,7 +200,7 @@ class Endpoint:
             self._listeners.pop(port, None)
             with suppress(LiveError):  # the endpoint is closed, or has failed
                 self._live().stop_listening(port)
-                for association in listener._close("nobody waits at the port any more"):
+                for association in listener._close("the listener has been closed"):
                     association._begin_abort()
 
     def _live(self) -> LiveHost:

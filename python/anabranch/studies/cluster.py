@@ -145,7 +145,7 @@ class Cluster:
             if not self._is_alone:
                 self._suspects.append(runs[0])
                 return None
-            return Batch({}, 0.0, failures=[(runs[0], "all Dask workers died that tried it")])
+            return Batch({}, 0.0, failures=[(runs[0], "all Dask workers that tried it died")])
         if error is None:
             raise AnabranchError(_GONE)
         raise AnabranchError(

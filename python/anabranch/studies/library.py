@@ -35,7 +35,8 @@ def create(target: Path, template: str) -> Path:
         raise AnabranchError(f"there is no template `{template}`; there are {', '.join(known)}")
     if not re.fullmatch(r"[\w-][\w .-]*", target.name):
         raise AnabranchError(
-            f"`{target}` is no name for a scenario; use letters, digits, spaces, `-`, `_` and `.`"
+            f"`{target}` is not a name for a scenario; use letters, digits, spaces, `-`, `_`"
+            " and `.`"
         )
     path = target if target.suffix else target.with_suffix(".toml")
     text = known[template].read_text("utf-8")

@@ -176,7 +176,7 @@ class Capture:
                 raise _DamageError("the last packet is cut off")
             seconds, part, captured, octets = record.unpack(header)
             if captured > _LONGEST:
-                raise _DamageError(f"a packet of {captured} bytes cannot be; the file is damaged")
+                raise _DamageError(f"a packet cannot have {captured} bytes; the file is damaged")
             time_ns = seconds * 1_000_000_000 + part * fraction
             self.interfaces["0"] += 1
             if self.interface not in {None, "0"}:
@@ -265,7 +265,7 @@ def _body(stream: BinaryIO, order: str, head: bytes, read: bytes = b"") -> bytes
     """The rest of a block, without the length repeated at its end."""
     length = struct.unpack(f"{order}I", head[4:])[0]
     if not 12 + len(read) <= length <= _LONGEST:
-        raise _DamageError(f"a block of {length} bytes cannot be; the file is damaged")
+        raise _DamageError(f"a block cannot have {length} bytes; the file is damaged")
     return (read + _exactly(stream, length - 8 - len(read)))[:-4]
 
 

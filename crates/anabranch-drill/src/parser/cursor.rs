@@ -36,7 +36,7 @@ impl<'a> Cursor<'a> {
         &self.text[self.at..]
     }
 
-    /// The text from there to here.
+    /// The text from `start` to here.
     pub(super) fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.at]
     }
@@ -45,7 +45,7 @@ impl<'a> Cursor<'a> {
         1 + self.text[..self.at].bytes().filter(|&byte| byte == b'\n').count() as u32
     }
 
-    /// An error at this place: this was wanted, and something else stands there.
+    /// The error that `wanted` should stand here and something else does.
     pub(super) fn expected<T>(&self, wanted: &str) -> Parsed<T> {
         let found: String = self.rest().chars().take_while(|character| *character != '\n').take(30).collect();
         let found = if found.trim().is_empty() {
@@ -66,7 +66,7 @@ impl<'a> Cursor<'a> {
         Some(next)
     }
 
-    /// Goes past white space and comments.
+    /// Skips white space and comments.
     pub(super) fn skip_space(&mut self) {
         loop {
             let rest = self.rest();

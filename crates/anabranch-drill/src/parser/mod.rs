@@ -1,6 +1,6 @@
 //! Reads scripts: packetdrill's language as google/packetdrill, the fork of MPTCP's developers and nplab's
-//! for SCTP have it. A sentence that cannot be read is an error with its line; what can be read but not done
-//! is a matter of the executor.
+//! for SCTP have it. A statement that cannot be read is an error with its line; what can be read but not done
+//! is left to the executor.
 
 mod cursor;
 mod options;
@@ -17,7 +17,7 @@ use cursor::{Cursor, Parsed, is_word};
 
 use crate::script::{Action, Call, Direction, Script, ScriptOption, Statement, When};
 
-/// Reads a script. `defined`: the names for which `#ifdef` holds, such as `Linux`.
+/// Reads a script. `defined` has the names for which `#ifdef` holds, such as `Linux`.
 ///
 /// # Errors
 /// The first thing that cannot be read: its line, what was found and what is allowed.
@@ -99,7 +99,7 @@ fn option(cursor: &mut Cursor<'_>) -> Parsed<ScriptOption> {
     let mut value = String::new();
     if cursor.rest().starts_with('=') {
         cursor.bump();
-        // A definition, such as CC="reno", has quotes within.
+        // A definition, such as CC="reno", contains quotes.
         let rest = cursor.rest();
         let length =
             rest.find(|next: char| next.is_whitespace() || matches!(next, '"' | '`')).unwrap_or(rest.len());
@@ -184,7 +184,7 @@ fn time(cursor: &mut Cursor<'_>) -> Parsed<Duration> {
     }
 }
 
-/// `write(4, ..., 1000) = -1 EAGAIN (Try again)`, with the time at which it returns before it if it blocks.
+/// `write(4, ..., 1000) = -1 EAGAIN (Try again)`, after the time at which it returns, if it blocks.
 fn call(cursor: &mut Cursor<'_>) -> Parsed<Call> {
     let ends = if cursor.eat("...") { Some(time(cursor)?) } else { None };
     cursor.skip_space();
@@ -209,7 +209,7 @@ fn call(cursor: &mut Cursor<'_>) -> Parsed<Call> {
     Ok(Call { ends, name: name.into(), arguments, result, error })
 }
 
-/// A text without its comments, and with one space where there were several or a new line.
+/// A text without its comments, and with a single space instead of several or of a new line.
 fn one_line(text: &str) -> String {
     let mut cursor = Cursor::new(text);
     let mut line = String::new();

@@ -22,7 +22,7 @@ const MPTCP: [&str; 14] = [
     "remove_address",
 ];
 
-/// The options of a segment: an empty list where there are none, nothing where they are `<...>`.
+/// The options of a segment: an empty list if there are none, [`None`] if they are `<...>`.
 pub(super) fn options(cursor: &mut Cursor<'_>) -> Parsed<Option<Vec<TcpOption>>> {
     let mut ahead = *cursor;
     if !ahead.eat("<") || starts_packet(ahead) {
@@ -43,8 +43,8 @@ pub(super) fn options(cursor: &mut Cursor<'_>) -> Parsed<Option<Vec<TcpOption>>>
     }
 }
 
-/// A `<` that begins a packet has a time before it, so it never stands here; but a line that is broken off
-/// may.
+/// Whether a `<` begins a packet. Such a `<` has a time before it, so it cannot stand here, except after a
+/// line that is broken off.
 fn starts_packet(cursor: Cursor<'_>) -> bool {
     cursor.rest().trim_start_matches([' ', '\t']).starts_with(['\n', '\r'])
 }

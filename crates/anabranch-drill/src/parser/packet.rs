@@ -37,7 +37,7 @@ pub(super) fn packet(cursor: &mut Cursor<'_>, direction: Direction) -> Parsed<Pa
     Ok(packet)
 }
 
-/// `addr[caddr0] > addr[saddr0]` or `10.0.0.1 > 10.0.0.2`, of which the first may be missing.
+/// `addr[caddr0] > addr[saddr0]` or `10.0.0.1 > 10.0.0.2`; the first address may be missing.
 fn addresses(cursor: &mut Cursor<'_>) -> Parsed<[Option<Term>; 2]> {
     let address = |cursor: &mut Cursor<'_>| -> Parsed<Option<Term>> {
         cursor.skip_space();
@@ -82,7 +82,7 @@ fn tcp(cursor: &mut Cursor<'_>) -> Parsed<Tcp> {
     let ports = ports(cursor)?;
     cursor.skip_space();
     let flags = cursor.rest().split(|character: char| character.is_whitespace()).next().unwrap_or("");
-    // Accurate ECN's field stands behind the point: ".5".
+    // The field of accurate ECN stands after the point: ".5".
     let letters = flags.trim_end_matches(|character: char| character.is_ascii_digit());
     let is_known = letters.chars().all(|letter| "SFRPUWECA.-".contains(letter)) && !letters.is_empty();
     let ace = flags[letters.len()..].parse().ok();

@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::cursor::{Cursor, Parsed};
 use crate::script::Term;
 
-/// Brackets are not nested deeper than this.
+/// How deep brackets may be nested.
 const MOST_NESTED: u32 = 32;
 
-/// Terms with commas between them, up to this bracket, which is read too.
+/// Terms separated by commas up to this bracket, which is read too.
 pub(super) fn list(cursor: &mut Cursor<'_>, end: &str, depth: u32) -> Parsed<Vec<Term>> {
     let mut terms = Vec::new();
     if cursor.eat(end) {
@@ -127,7 +127,7 @@ fn number(cursor: &mut Cursor<'_>) -> Parsed<Term> {
         };
     }
     let parsed = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
-        // A mask of 64 bits is a number too.
+        // A mask of 64 bits counts as a number too.
         Some(digits) => u64::from_str_radix(digits, 16).ok().map(|bits| bits as i64),
         None => word.parse::<i64>().ok(),
     };

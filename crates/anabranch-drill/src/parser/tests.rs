@@ -174,6 +174,6 @@ fn what_cannot_be_read_is_one_sentence_with_its_line() {
     ] {
         assert_eq!(error(text), expected);
     }
-    // Nothing that is nested too deeply overflows the stack.
+    // Nothing that is nested too deep overflows the stack.
     assert!(error(&format!("0 a({}1) = 0", "[".repeat(100_000))).contains("nested"));
 }

@@ -57,8 +57,8 @@ impl fmt::Display for Value {
 #[derive(Debug, Default)]
 pub(crate) struct Variables(BTreeMap<String, Value>);
 
-/// Runs a block. `lookup` has the values of names that the script does not set itself. An assertion that does
-/// not hold says which values there were.
+/// Runs a block. `lookup` gives the values of names that the script does not set itself. If an assertion does
+/// not hold, the error says which values there were.
 pub(crate) fn run(text: &str, variables: &mut Variables, lookup: &dyn Fn(&str) -> Option<Value>) -> Step<()> {
     for line in logical_lines(text) {
         let tokens = tokens(&line).ok_or_else(|| unsupported(&line))?;
@@ -77,8 +77,8 @@ pub(crate) fn run(text: &str, variables: &mut Variables, lookup: &dyn Fn(&str) -
     Ok(())
 }
 
-/// Brackets within each other, or prefixes one after the other, at most: each is a call of the reader by
-/// itself.
+/// The most brackets within each other, or prefixes one after the other, since the reader calls itself for
+/// each.
 const MOST_NESTED: usize = 32;
 
 fn is_too_deep(tokens: &[Token]) -> bool {
@@ -100,11 +100,11 @@ fn unsupported(line: &str) -> Stop {
     Stop::needs(format!("Python: {shown}"))
 }
 
-/// Characters of a statement that is repeated in a message.
+/// How many characters of a statement are repeated in a message.
 const MOST_SHOWN: usize = 200;
 
-/// Statements: `;` and the ends of lines part them, but not within brackets or behind a backslash; comments
-/// go.
+/// Statements: they are separated by `;` and by ends of lines, except within brackets or after a backslash.
+/// Comments are dropped.
 fn logical_lines(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let (mut depth, mut quote, mut is_comment) = (0_u32, None, false);
@@ -342,7 +342,7 @@ impl Reader<'_> {
             Some(Token::Float(number)) => Ok(Value::Float(number)),
             Some(Token::Int(number)) => Ok(Value::Int(number)),
             Some(Token::Text(text)) => Ok(Value::Text(text)),
-            // The arguments are computed so that an unknown name is found.
+            // The arguments are computed so that an unknown name is noticed.
             Some(Token::Name(name)) if name == "print" => self.atom(),
             Some(Token::Name(name)) => self.name(&name),
             _ => self.fail(),

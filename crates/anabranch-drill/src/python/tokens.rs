@@ -11,7 +11,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// Whether it is this operator or word.
+    /// Whether the token is this operator or word.
     pub(super) fn is(&self, text: &str) -> bool {
         matches!(self, Self::Name(name) | Self::Operator(name) if name == text)
     }
@@ -23,7 +23,7 @@ const OPERATORS: [&str; 33] = [
     "^=", "(", ")", ",", "+", "-", "*", "/", "%", "&", "|", "^", "~", "<", ">", "=",
 ];
 
-/// The tokens of a line; none if there is something else in it.
+/// The tokens of a line; [`None`] if there is something else in it.
 pub(super) fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = line.trim_start();

@@ -11,10 +11,10 @@ use crate::script::{Call, Term, setting};
 use crate::sockets;
 use crate::verdict::{Step, Stop};
 
-/// Flags of messages, as FreeBSD numbers them.
+/// Flags of messages, with FreeBSD's numbers.
 const MESSAGE_FLAGS: [(&str, i64); 1] = [("SCTP_UNORDERED", UNORDERED)];
 const UNORDERED: i64 = 0x400;
-/// Flags of what was received.
+/// Flags of received messages.
 const RECEIVED_FLAGS: [(&str, i64); 1] = [("MSG_EOR", END_OF_RECORD)];
 const END_OF_RECORD: i64 = 8;
 
@@ -38,7 +38,7 @@ impl SctpExecutor {
         }
         match call.name.as_str() {
             "accept" => Ok(self.accept(call, descriptor)),
-            // The addresses are those of packetdrill.
+            // The addresses are those that packetdrill uses.
             "bind" => Ok(Reply::Returns(0)),
             "close" => Ok(self.close(now, descriptor)),
             "connect" | "sctp_connectx" => self.connect(now, descriptor),
@@ -96,7 +96,7 @@ impl SctpExecutor {
         if call.arguments.get(1).and_then(Term::word) != Some("SOCK_STREAM") {
             return Err(Stop::needs("a socket of another kind than SOCK_STREAM"));
         }
-        // Scripts number descriptors as they like.
+        // Scripts may number descriptors as they like.
         let Some(descriptor) = call.result.number().filter(|number| *number >= 0) else {
             return Err(Stop::needs("a socket that cannot be opened"));
         };
@@ -212,8 +212,8 @@ impl SctpExecutor {
         }
     }
 
-    /// Reads from the first message that has arrived: the message's particulars, how many bytes, and whether
-    /// that was all of it; or what the call returns instead.
+    /// Reads from the first message that has arrived: returns what describes the message, how many bytes were
+    /// read, and whether that was all of it; or else what the call returns.
     fn receive(&mut self, now: Time, descriptor: i64, most: i64) -> Result<([u32; 4], i64, bool), Reply> {
         let is_nonblocking = self.sockets[&descriptor].is_nonblocking;
         let Some((id, known)) = self.known(descriptor) else { return Err(Reply::Error("ENOTCONN")) };
@@ -263,7 +263,7 @@ impl SctpExecutor {
                 "sinfo_ssn" => ssn.into(),
                 "sinfo_flags" => i64::from(unordered) * UNORDERED,
                 "sinfo_ppid" => ppid.into(),
-                // They are about messages to be sent.
+                // These options are about messages to be sent.
                 "sinfo_context" | "sinfo_timetolive" => 0,
                 "sinfo_tsn" => tsn.into(),
                 other => return Err(Stop::needs(format!("{other} of sctp_recvmsg"))),
@@ -280,7 +280,7 @@ impl SctpExecutor {
     }
 }
 
-/// A payload protocol identifier. What is not in network order is turned round, as on most machines.
+/// A payload protocol identifier. One that is not in network order is swapped, as on most machines.
 fn ppid(term: &Term) -> Option<u32> {
     match term {
         Term::Call(name, terms) if name == "htonl" => Some(terms.first()?.number()? as u32),

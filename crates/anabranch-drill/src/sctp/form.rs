@@ -1,10 +1,10 @@
-//! Chunks as fields: one form of what a script says, to be written as bytes that come in, and to be compared
-//! with bytes that went out.
+//! Chunks as fields: one form for what a script says, from which incoming bytes are written and with which
+//! outgoing bytes are compared.
 
 /// A part of a chunk, of a parameter or of an error cause.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
-    /// This many bytes, whatever they are. Zeros are written.
+    /// This many bytes, of any value. They are written as zeros.
     Any(usize),
     /// The bytes of the field of this name.
     Bytes(&'static str, Vec<u8>),
@@ -12,7 +12,7 @@ pub(super) enum Part {
     Item(Item),
     /// A number of this many bytes; `None` matches any value.
     Number(&'static str, usize, Option<u64>),
-    /// All that is left.
+    /// Everything that is left.
     Rest,
 }
 
@@ -21,9 +21,10 @@ pub(super) enum Part {
 pub(super) struct Item {
     /// The name of the field, for messages about differences.
     pub(super) name: &'static str,
-    /// Type, and flags where it is a chunk.
+    /// The type, and the flags if it is a chunk.
     pub(super) head: Vec<Part>,
-    /// The length that the script names; none: whatever it is, or as long as it is.
+    /// The length that the script names. If it names none, any length is right, and the actual one is
+    /// written.
     pub(super) length: Option<u16>,
     pub(super) body: Vec<Part>,
 }
@@ -33,7 +34,7 @@ const fn padding(length: usize) -> usize {
     length.next_multiple_of(4) - length
 }
 
-/// The next chunk, parameter or error cause of these bytes: its first two bytes and its value; none where
+/// The next chunk, parameter or error cause of these bytes: its first two bytes and its value. [`None`] if
 /// there is no whole one.
 pub(super) fn next<'a>(bytes: &mut &'a [u8]) -> Option<([u8; 2], &'a [u8])> {
     let [a, b, high, low, ..] = **bytes else { return None };
@@ -44,7 +45,7 @@ pub(super) fn next<'a>(bytes: &mut &'a [u8]) -> Option<([u8; 2], &'a [u8])> {
 }
 
 impl Item {
-    /// Appends its bytes with their padding, which is returned in bytes.
+    /// Appends the bytes with their padding, and returns how many bytes of padding there are.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         write(&self.head, out);
@@ -59,7 +60,7 @@ impl Item {
         end - unpadded
     }
 
-    /// Compares it with what these bytes begin with, and takes that off them.
+    /// Compares it with the beginning of these bytes, which is then taken off.
     ///
     /// # Errors
     /// What differs.

@@ -38,11 +38,11 @@ const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 0, 1));
 const REMOTE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 /// The port at which scripts listen and to which they connect.
 const SERVER_PORT: u16 = 8_080;
-/// The first port of peers and of associations that are opened.
+/// The first port of peers and of associations that the endpoint opens.
 const FIRST_PORT: u16 = 40_000;
 /// The common header, in bytes.
 const COMMON_HEADER: usize = 12;
-/// Types of chunks, and a State Cookie parameter's.
+/// Types of chunks, and that of a State Cookie parameter.
 const ABORT: u8 = 6;
 const HEARTBEAT: u8 = 4;
 const INIT: u8 = 1;
@@ -54,7 +54,7 @@ const STATE_COOKIE: [u8; 2] = [0, 7];
 #[derive(Debug)]
 struct Socket {
     role: Role,
-    /// Calls do not wait (`O_NONBLOCK`).
+    /// Whether calls do not wait (`O_NONBLOCK`).
     is_nonblocking: bool,
     config: Config,
 }
@@ -74,7 +74,7 @@ struct Known {
     messages: VecDeque<Inbound>,
     /// How many bytes of the first of these messages have been read.
     read: usize,
-    /// Tells of itself once (`SO_ERROR`).
+    /// An error that is reported once (`SO_ERROR`).
     error: Option<&'static str>,
     is_connected: bool,
     closed: Option<CloseReason>,
@@ -93,22 +93,22 @@ struct UnderTest {
     /// Whether the endpoint's own values are still being learnt: it is being opened, or has not been accepted
     /// yet.
     learns: bool,
-    /// The State Cookie that it gave last, and the information of its last heartbeat.
+    /// The State Cookie that the endpoint sent last, and the information of its last heartbeat.
     cookie: Vec<u8>,
     heartbeat: Vec<u8>,
-    /// The Stream Sequence Numbers of data that came in, by TSN.
+    /// The Stream Sequence Numbers of incoming data, by TSN.
     ssns: BTreeMap<u32, u16>,
 }
 
 /// SCTP's executor.
 pub(crate) struct SctpExecutor {
     host: Host,
-    /// Settings of the system; a socket begins with a copy.
+    /// Settings of the system, of which each socket begins with a copy.
     config: Config,
     sockets: BTreeMap<i64, Socket>,
     associations: BTreeMap<AssociationId, Known>,
     under_test: UnderTest,
-    /// Packets that went out and have not been looked at.
+    /// Packets that were sent and have not been looked at.
     sent: VecDeque<(Time, Route, Vec<u8>)>,
 }
 
@@ -123,7 +123,7 @@ impl SctpExecutor {
             mtu: 1_500,
             is_in_udp: false,
             most_accepted: 1_000,
-            // The scripts' INIT and INIT ACK have none of these.
+            // INIT and INIT ACK in the scripts have none of these.
             offers_extensions: false,
             shared_key: Vec::new(),
         };
@@ -137,7 +137,7 @@ impl SctpExecutor {
         })
     }
 
-    /// Takes what the host sends and tells.
+    /// Takes what the host sends, and what it tells.
     fn drain(&mut self, now: Time) {
         while let Some(transmit) = self.host.poll_transmit(1) {
             self.sent.push_back((now, transmit.route, transmit.bytes.to_vec()));
@@ -162,13 +162,13 @@ impl SctpExecutor {
         }
     }
 
-    /// The bytes of a packet that comes in.
+    /// The bytes of an incoming packet.
     fn write(&mut self, packet: &Packet, sctp: &Sctp) -> Step<Vec<u8>> {
         let mut chunks = Vec::new();
         let mut is_raw = false;
         for term in &sctp.chunks {
             match term {
-                // Bytes as they are: all that is behind the common header.
+                // Bytes as they are: everything behind the common header.
                 Term::List(list) => {
                     is_raw = true;
                     for byte in list {

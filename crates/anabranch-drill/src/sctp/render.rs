@@ -1,10 +1,10 @@
-//! A packet that went out, in the words of a script.
+//! A packet that was sent, in the words of a script.
 
 use super::form::next;
 use super::names::{CAUSES, CHUNKS, PARAMETERS, name};
 use super::statement::Numbers;
 
-/// The packet behind the common header.
+/// A packet, from behind the common header on.
 pub(super) fn packet(mut chunks: &[u8], numbers: &Numbers) -> String {
     let mut words = Vec::new();
     while let Some(([kind, flags], value)) = next(&mut chunks) {
@@ -13,7 +13,7 @@ pub(super) fn packet(mut chunks: &[u8], numbers: &Numbers) -> String {
     format!("> sctp: {}", words.join("; "))
 }
 
-/// The numbers of these widths that bytes begin with; zero where there are none.
+/// The numbers of these widths with which bytes begin; zero for those that are missing.
 fn numbers<const N: usize>(bytes: &mut &[u8], widths: [usize; N]) -> [u32; N] {
     widths.map(|width| {
         let (number, rest) = bytes.split_at(width.min(bytes.len()));
@@ -107,7 +107,7 @@ fn chunk(kind: u8, flags: u8, value: &[u8], known: &Numbers) -> String {
     }
 }
 
-/// The next parameter or error cause; none where there is no more.
+/// The next parameter or error cause; [`None`] if there is none left.
 fn item(bytes: &mut &[u8], table: &[(&'static str, u16)]) -> Option<String> {
     let (kind, value) = next(bytes)?;
     let (kind, length) = (u16::from_be_bytes(kind), value.len() + 4);

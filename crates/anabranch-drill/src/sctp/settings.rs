@@ -1,4 +1,5 @@
-//! Settings of the system, as FreeBSD and Linux name them, and the settings of a profile that they are here.
+//! Settings of the system, as FreeBSD and Linux name them, and the settings of a profile to which they
+//! correspond here.
 
 use anabranch_transport::cc;
 use anabranch_transport::cc::sctp::InitialWindow;
@@ -8,7 +9,7 @@ use anabranch_transport::units::Limit;
 
 use crate::verdict::{Step, Stop};
 
-/// The settings of a profile; none: FreeBSD's, whose branches of the scripts are run.
+/// The settings of a profile; if none is named, those of FreeBSD, whose branches of the scripts are run.
 pub(super) fn profile(name: Option<&str>) -> Step<Config> {
     let profile = match name.unwrap_or("freebsd") {
         "freebsd" => return Ok(freebsd()),
@@ -20,7 +21,7 @@ pub(super) fn profile(name: Option<&str>) -> Step<Config> {
         "rfc9260" => Profile::Rfc9260,
         other => return Err(Stop::needs(format!("a profile of SCTP instead of {other}"))),
     };
-    // Sockets have Nagle's algorithm until they do without it (RFC 6458 section 8.1.5).
+    // Sockets use Nagle's algorithm until it is turned off (RFC 6458 section 8.1.5).
     Ok(Config { profile, nagle: Some(true), ..Config::default() })
 }
 
@@ -54,7 +55,7 @@ fn congestion_control(initial_window: u32) -> cc::Config {
     })
 }
 
-/// A setting of the system (`sysctl`).
+/// Changes a setting of the system (`sysctl`).
 pub(super) fn set(config: &mut Config, name: &str, value: &str) -> Step<()> {
     let needs = || Stop::needs(format!("the setting {name}={value}"));
     let key =

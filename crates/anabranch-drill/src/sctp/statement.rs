@@ -9,7 +9,7 @@ use super::names::{CAUSES, CHUNKS, PARAMETERS, code};
 use crate::script::{Direction, Term};
 use crate::verdict::{Step, Stop};
 
-/// The endpoint's tag and first TSN, in the script and in fact.
+/// The endpoint's tag and first TSN, as the script has them and as they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbers {
     pub(super) script_tag: u32,
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The number that a key is set to; none for any.
+    /// The number to which a key is set; [`None`] if any number is right.
     fn number(&mut self, key: &'static str) -> Step<Option<u64>> {
         match self.value(key) {
             Some(Term::Any) => Ok(None),
@@ -77,7 +77,7 @@ impl<'a> Fields<'a> {
         Ok(Part::Number(key, width, self.number(key)?))
     }
 
-    /// Bytes in a list; none for any.
+    /// Bytes in a list; [`None`] if any bytes are right.
     fn bytes(&mut self, key: &'static str) -> Step<Option<Vec<u8>>> {
         match self.value(key) {
             Some(Term::Any) => Ok(None),
@@ -98,7 +98,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The length of a chunk or a parameter, and its value: all of it where that is not given.
+    /// The length of a chunk or a parameter, and its value, which is everything if no length is given.
     fn length_and_value(&mut self, header: u16) -> Step<(Option<u16>, Vec<Part>)> {
         let length = self.number("len")?.map(|length| length as u16);
         let body = match (self.bytes("val")?, length) {

@@ -89,7 +89,7 @@ impl TcpExecutor {
         if !is_stream {
             return Err(Stop::needs("a socket of another kind than SOCK_STREAM"));
         }
-        // Scripts number descriptors as they like.
+        // Scripts may number descriptors as they like.
         let Some(descriptor) = call.result.number().filter(|number| *number >= 0) else {
             return Err(Stop::needs("a socket that cannot be opened"));
         };

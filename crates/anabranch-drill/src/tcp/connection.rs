@@ -16,7 +16,7 @@ use super::mptcp::{self, Told};
 use super::settings::{Endpoints, Settings};
 use super::writing::{Limits, Progress};
 
-/// For how long something held the sender back (Linux: `tcp_chrono_start`).
+/// How long something held the sender back (Linux: `tcp_chrono_start`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chronometer {
     pub(super) busy: Duration,
@@ -38,20 +38,20 @@ pub(super) struct Connection {
     pub(super) mtu: u32,
     /// The system's settings for MPTCP.
     pub(super) endpoints: Endpoints,
-    /// The listening socket that it came to, until it is accepted.
+    /// The listening socket to which it came, until it is accepted.
     pub(super) waits_at: Option<i64>,
     pub(super) is_connected: bool,
     pub(super) closed: Option<CloseReason>,
-    /// An error that no call has been told yet.
+    /// An error that has not been reported by a call yet.
     pub(super) error: Option<&'static str>,
     /// Whether the application has closed the socket.
     pub(super) is_orphan: bool,
     pub(super) has_shut_down: bool,
     pub(super) has_shut_reading: bool,
-    /// Bytes that the application has handed over, and those that the endpoint refused of the last time.
+    /// Bytes that the application has handed over, and how many of the last ones the endpoint refused.
     pub(super) written: u64,
     pub(super) refused: u32,
-    /// Bytes that the application can read without asking the endpoint.
+    /// Bytes that the application can read without the endpoint being asked.
     pub(super) readable: u64,
     /// How many bytes a waiting call has written so far.
     pub(super) waiting_write: Option<u64>,
@@ -135,7 +135,7 @@ impl Connection {
         self.input(now, Input::Command(command));
     }
 
-    /// A segment arrives on this flow.
+    /// Gives the endpoint a segment that arrives on this flow.
     pub(super) fn deliver(
         &mut self,
         now: Time,
@@ -159,7 +159,7 @@ impl Connection {
         self.drain(now);
     }
 
-    /// Takes what the endpoint wants done.
+    /// Carries out what the endpoint wants done.
     pub(super) fn drain(&mut self, now: Time) {
         loop {
             match self.end.poll_output(now) {
@@ -200,7 +200,7 @@ impl Connection {
             }
             Event::Connected => {
                 self.is_connected = true;
-                // Linux counts from here (`lrcvtime`).
+                // Linux counts from this time (`lrcvtime`).
                 self.last_data_at = self.last_now;
             }
             Event::Received(received) => self.readable += u64::from(received.payload.length),
@@ -209,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// Adds the time since the last input to what held the sender back meanwhile.
+    /// Adds the time since the last input to what held the sender back in it.
     pub(super) fn clock(&mut self, now: Time) {
         let passed = now.saturating_since(self.last_now);
         self.chronometer = self.chronometer_at(self.last_now, passed);
@@ -238,7 +238,7 @@ impl Connection {
         self.chronometer_at(self.last_now, now.saturating_since(self.last_now))
     }
 
-    /// How long ago data arrived last.
+    /// How long ago data last arrived.
     pub(super) fn since_data(&self, now: Time) -> Duration {
         now.saturating_since(self.last_data_at)
     }

@@ -14,7 +14,7 @@ pub(super) enum End {
     Tcp(Box<tcp::Connection>),
 }
 
-/// The settings of a connection of MPTCP whose subflows have these: control and buffers are its own.
+/// The settings of a connection of MPTCP whose subflows have these; control and buffers are the connection's.
 fn multipath(config: tcp::Config) -> mptcp::Config {
     let tcp::Config { cc, send_buffer, receive_buffer, .. } = config;
     mptcp::Config {
@@ -28,7 +28,7 @@ fn multipath(config: tcp::Config) -> mptcp::Config {
 }
 
 impl End {
-    /// An end that opens.
+    /// An end that opens the connection.
     pub(super) fn build(config: tcp::Config, is_multipath: bool, site: &Site<'_>) -> Result<Self, String> {
         Ok(if is_multipath {
             Self::Mptcp(Box::new(multipath(config).build(site)?))
@@ -41,7 +41,7 @@ impl End {
         matches!(self, Self::Mptcp(_))
     }
 
-    /// The connection, if it is one of MPTCP.
+    /// The connection, if it is of MPTCP.
     pub(super) fn multipath(&mut self) -> Option<&mut mptcp::Connection> {
         match self {
             Self::Mptcp(end) => Some(end),
@@ -49,7 +49,7 @@ impl End {
         }
     }
 
-    /// The keys of a connection of MPTCP, our own first, 0 for what is not known.
+    /// The keys of a connection of MPTCP, our own first; 0 for a key that is not known.
     pub(super) fn keys(&self) -> [u64; 2] {
         match self {
             Self::Mptcp(end) => end.keys().map(|key| key.unwrap_or(0)),
@@ -71,7 +71,8 @@ impl End {
         }
     }
 
-    /// What only a socket of TCP has: options of one of MPTCP are refused before they come here.
+    /// Does something that only a TCP socket can do; such options of an MPTCP socket are refused before this
+    /// is called.
     fn with_tcp(&mut self, apply: impl FnOnce(&mut tcp::Connection)) {
         if let Self::Tcp(end) = self {
             apply(end);
@@ -153,7 +154,7 @@ pub(super) enum Listener {
     Tcp(tcp::Listener),
 }
 
-/// What comes of a packet to something that waits.
+/// What becomes of a packet that comes to something that waits.
 pub(super) enum First {
     Accepted(End),
     Nothing,

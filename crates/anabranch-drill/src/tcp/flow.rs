@@ -1,5 +1,5 @@
-//! One TCP connection's segments: what was sent and is to be compared, and the numbers of script and endpoint
-//! for the same byte. A connection of MPTCP has one for each subflow.
+//! One TCP connection's segments: what was sent and is to be compared, and which numbers of script and
+//! endpoint mean the same byte. A connection of MPTCP has one for each subflow.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +12,7 @@ use super::render::Shown;
 use crate::script::{Tcp, TcpOption, Term};
 use crate::verdict::{Step, Stop};
 
-/// The nonce of the peer in `MP_JOIN`, of which scripts say nothing.
+/// The peer's nonce in `MP_JOIN`, which scripts do not name.
 const PEERS_NONCE: u32 = 42;
 
 /// A segment that was sent.
@@ -27,7 +27,7 @@ pub(super) struct Sent {
 
 /// How segments are compared.
 pub(super) struct Check {
-    /// Segments are not put together until they are as long as the statement says.
+    /// Whether segments are not joined until they are as long as the statement says.
     pub(super) is_strict: bool,
     pub(super) tick_micros: u64,
     pub(super) tolerance_micros: u64,
@@ -36,19 +36,19 @@ pub(super) struct Check {
 /// One TCP connection, as a script sees it.
 #[derive(Debug)]
 pub(super) struct Flow {
-    /// Our address and the peer's, as the script calls them, once it has.
+    /// Our address and the peer's as the script names them, once it has.
     pub(super) addresses: [Option<String>; 2],
     /// Our port and the peer's.
     pub(super) ports: [u16; 2],
     pub(super) sent: VecDeque<Sent>,
-    /// The number of our SYN, and what a script calls it.
+    /// The number of our SYN, and the number that the script gives it.
     pub(super) own_first: Option<u32>,
     pub(super) script_first: u32,
     /// The number of the peer's SYN.
     pub(super) peer_first: Option<u32>,
     /// The nonces of an `MP_JOIN`: ours and the peer's.
     pub(super) nonces: [u32; 2],
-    /// Timestamps of ours by what the script calls them, and the first such pair.
+    /// Our timestamps by the values that the script gives them, and the first such pair.
     stamps: BTreeMap<u32, u32>,
     first_stamp: Option<(u32, u32)>,
 }
@@ -76,7 +76,7 @@ impl Flow {
         })
     }
 
-    /// A statement names its addresses.
+    /// Notes the addresses that a statement names.
     pub(super) fn name(&mut self, named: &[Option<String>; 2]) {
         for (own, named) in self.addresses.iter_mut().zip(named) {
             *own = own.take().or_else(|| named.clone());
@@ -98,7 +98,7 @@ impl Flow {
         self.own_first.map_or(0, |first| self.script_first.wrapping_sub(first))
     }
 
-    /// Our timestamp that a script calls this.
+    /// Our timestamp to which the script gives this value.
     pub(super) fn live_stamp(&self, echo: u32, scales: bool) -> Step<u32> {
         match (self.stamps.get(&echo), self.first_stamp) {
             (Some(stamp), _) => Ok(*stamp),
@@ -109,7 +109,7 @@ impl Flow {
         }
     }
 
-    /// Timestamps get the script's numbers.
+    /// Finds how timestamps differ, after giving them the script's numbers.
     pub(super) fn difference_of_stamps(
         &mut self,
         wanted: &Tcp,

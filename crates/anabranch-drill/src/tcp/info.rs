@@ -54,7 +54,7 @@ fn micros(duration: Duration) -> i64 {
     (duration.as_nanos() / 1_000) as i64
 }
 
-/// The value of a field; none if it is not known here.
+/// The value of a field; [`None`] if it is not known here.
 pub(super) fn value(connection: &Connection, now: Time, name: &str) -> Option<i64> {
     let info = connection.end.info();
     let of = |table: &[(&str, &str, i64)], word: &str| {
@@ -65,7 +65,7 @@ pub(super) fn value(connection: &Connection, now: Time, name: &str) -> Option<i6
         "backoff" | "retransmits" => i64::from(info.timeouts),
         "busy_time" => micros(connection.chronometer_now(now).busy),
         "ca_state" => of(&CONGESTION_STATES, info.congestion_state)?,
-        // The acknowledgement of our SYN counts.
+        // The acknowledgement of our SYN counts too.
         "delivered" => i64::try_from(info.delivered).ok()? + i64::from(connection.is_connected),
         "last_data_recv" => micros(connection.since_data(now)) / 1_000,
         "lost" => i64::from(info.lost),

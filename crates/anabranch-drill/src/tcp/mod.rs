@@ -35,16 +35,16 @@ use crate::python::Value;
 use crate::script::{Body, Call, Packet, Script};
 use crate::verdict::{Step, Stop};
 
-/// The port at which scripts listen and to which they connect, where they say none.
+/// The port at which scripts listen and to which they connect if they do not name one.
 const SERVER_PORT: u16 = 8_080;
-/// The first port of peers and of connections that are opened.
+/// The first port of peers and of connections that the endpoint opens.
 const FIRST_PORT: u16 = 40_000;
 
 /// A descriptor.
 #[derive(Debug, Default)]
 struct Descriptor {
     role: Role,
-    /// Calls do not wait (`O_NONBLOCK`).
+    /// Whether calls do not wait (`O_NONBLOCK`).
     is_nonblocking: bool,
     settings: Settings,
 }
@@ -65,7 +65,7 @@ enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnderTest {
     Connection(usize),
-    /// The socket with this descriptor waits for the first packet.
+    /// The socket with this descriptor waits for the first packet of a connection.
     Listening(i64),
     Nothing,
 }
@@ -75,18 +75,18 @@ pub(crate) struct TcpExecutor {
     descriptors: BTreeMap<i64, Descriptor>,
     connections: Vec<Connection>,
     under_test: UnderTest,
-    /// Settings of the system; a socket begins with a copy.
+    /// Settings of the system, of which each socket begins with a copy.
     settings: Settings,
     ip: IpVersion,
     mtu: u32,
-    /// Every segment is looked at by itself.
+    /// Whether every segment is looked at by itself.
     is_strict: bool,
-    /// A tick of timestamps in microseconds, where they are compared.
+    /// The length of a tick of timestamps in microseconds, if they are compared.
     tick_micros: u64,
     scales_echoes: bool,
     tolerance_micros: u64,
     ports: u16,
-    /// Answers of listening sockets to what opens nothing.
+    /// Answers of listening sockets to packets that open nothing.
     replies: Vec<(Time, Box<anabranch_transport::wire::Packet>)>,
 }
 
@@ -173,7 +173,8 @@ impl TcpExecutor {
         Ok(self.connections.len() - 1)
     }
 
-    /// The connection of a packet that comes in: a listening socket makes one of the first.
+    /// Finds the connection of a packet that comes to a listening socket, which opens one for the first
+    /// packet.
     fn take_first(&mut self, now: Time, descriptor: i64, packet: &Packet) -> Step<()> {
         let Body::Tcp(tcp) = &packet.body else { return Err(Stop::needs("ICMP for a socket that listens")) };
         if tcp.length > 0 && tcp.flags.contains('S') {
@@ -187,7 +188,7 @@ impl TcpExecutor {
         };
         let ports = [tcp.ports.map_or(*port, |ports| ports[1]), remote];
         let named = flow::names(&packet.addresses, true);
-        // The keys that the peer names in its first packet are known from then on.
+        // From then on, the keys that the peer names in its first packet are known.
         let mut told = mptcp::Told::default();
         let mut flow = Flow::new(named, ports);
         flow.peer_first = Some(tcp.start);

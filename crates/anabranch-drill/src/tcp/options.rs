@@ -52,8 +52,8 @@ impl TcpExecutor {
             return Err(Stop::needs(format!("the option {name} of a socket of MPTCP")));
         }
         match (level, name) {
-            // Addresses are free here; services and sizes of packets are for routers, of which there are
-            // none.
+            // Addresses are never in use here, and types of service and sizes of packets are for routers, of
+            // which there are none.
             ("SOL_SOCKET", "SO_REUSEADDR") | ("SOL_IP", "IP_FREEBIND" | "IP_MTU_DISCOVER" | "IP_TOS") => {}
             ("SOL_SOCKET", "SO_SNDBUF") => {
                 // Linux doubles it for its own overhead.

@@ -86,7 +86,7 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
     Ok(segment)
 }
 
-/// A packet that comes to a listening socket.
+/// Gives a packet to a listening socket.
 pub(super) fn first(
     packet: &Packet,
     tcp: &Tcp,
@@ -99,7 +99,7 @@ pub(super) fn first(
     Ok(wire::Packet { path: PathId::default(), ecn: ecn(packet.ecn), size, body })
 }
 
-/// A listening socket's answer to what opens nothing.
+/// Compares a listening socket's answer to a packet that opens nothing.
 pub(super) fn expect_reply(
     replies: &mut Vec<(Time, Box<wire::Packet>)>,
     packet: &Packet,
@@ -123,7 +123,7 @@ pub(super) fn expect_reply(
 }
 
 impl Connection {
-    /// Hands a packet in.
+    /// Gives the endpoint a packet.
     pub(super) fn inject(&mut self, now: Time, packet: &Packet, scales_echoes: bool) -> Step<()> {
         let tcp = match &packet.body {
             Body::Tcp(tcp) => tcp,
@@ -191,7 +191,7 @@ impl Connection {
             }
         }
         if length < wanted.length && !check.is_strict && flow.sent[count - 1].segment.payload.length > 0 {
-            // More may follow.
+            // More segments may follow.
             return Ok(None);
         }
         let sent: Vec<Sent> = flow.sent.drain(..count).collect();
@@ -212,7 +212,7 @@ impl Connection {
             if !reason.is_empty() {
                 return Err(Stop::failed(format!("{shown}, then {next}"), reason));
             }
-            // Flags and options of the last one, numbers of the first.
+            // Flags and options are those of the last segment, numbers those of the first.
             shown = Shown {
                 start: shown.start,
                 length: shown.length + next.length,
@@ -233,7 +233,7 @@ impl Connection {
     }
 }
 
-/// Why a segment cannot be the continuation of another one; empty if it can.
+/// Why a segment cannot be the continuation of the one before; empty if it can.
 fn follows(before: &Shown, next: &Shown) -> String {
     if next.start != before.start.wrapping_add(before.length) {
         return format!("the next segment begins at {}", next.start);

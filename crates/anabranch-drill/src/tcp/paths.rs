@@ -1,4 +1,4 @@
-//! Which flow of a connection a statement is about, and flows that come to be: subflows that join, and
+//! Which flow of a connection a statement is about, and how new flows begin: subflows that join, and
 //! addresses that are announced (RFC 8684 sections 3.2 and 3.4).
 
 use anabranch_transport::ground::PathId;
@@ -12,8 +12,8 @@ use crate::verdict::{Step, Stop};
 const MOST_PATHS: usize = 8;
 
 impl Connection {
-    /// The flow between addresses that are called so, of several the one on which the last packet came in,
-    /// or else the youngest.
+    /// The flow between the addresses with these names; of several, the one on which the last packet came in,
+    /// or else the newest.
     pub(super) fn place_of(&mut self, named: &[Option<String>; 2]) -> Step<usize> {
         let places = std::iter::once(self.current).chain((0..self.flows.len()).rev());
         let mut found = places.filter(|place| self.flows[*place].is_between(named));
@@ -28,7 +28,8 @@ impl Connection {
         Ok(place)
     }
 
-    /// A SYN-ACK is about a flow whose SYN has not been answered, wherever the last packet came in.
+    /// Turns to a flow whose SYN has not been answered, which a SYN-ACK is about wherever the last packet
+    /// came in.
     pub(super) fn turn_to_unanswered(&mut self) {
         if let Some(place) = self.flows.iter().position(|flow| flow.peer_first.is_none()) {
             self.current = place;
@@ -67,7 +68,7 @@ impl Connection {
         Ok(place)
     }
 
-    /// The peer is told of the other addresses, as Linux does once the application has the connection
+    /// Tells the peer about the other addresses, as Linux does once the application has the connection
     /// (`mptcp_stream_accept`).
     pub(super) fn announce(&mut self, now: Time) {
         let signalled = self.endpoints.signalled;

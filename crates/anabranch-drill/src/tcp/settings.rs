@@ -1,5 +1,5 @@
-//! Settings of Linux, and the settings of a profile that they are here. A script that
-//! sets what is not in these tables stops with `Stop::Needs`.
+//! Settings of Linux, and the settings of a profile to which they correspond here. A script that sets what is
+//! not in these tables stops with `Stop::Needs`.
 
 use anabranch_transport::cc;
 use anabranch_transport::cc::slow_start::SlowStart;
@@ -28,22 +28,22 @@ pub(super) struct Endpoints {
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     config: tcp::Config,
-    /// The least and the share of the window of segments that leave together.
+    /// The least number of segments that leave together, and what share of the window they must be.
     least_burst: u32,
     window_divisor: u32,
-    /// The path's MTU, where it was set.
+    /// The path's MTU, if it was set.
     mtu: Option<u32>,
     /// `TCP_MAXSEG`, as the application reads it.
     pub(super) max_segment: Option<u32>,
     /// `SO_SNDBUF`, doubled as Linux does.
     pub(super) send_buffer: Option<u64>,
-    /// `tcp_wmem`, the second number.
+    /// The second number of `tcp_wmem`.
     first_send_buffer: u64,
-    /// `TCP_NOTSENT_LOWAT`, where it was set, and the system's.
+    /// `TCP_NOTSENT_LOWAT`, if it was set, and the system's value.
     pub(super) unsent_limit: Option<u64>,
     system_unsent_limit: u64,
     pub(super) has_no_delay: bool,
-    /// The socket is one of MPTCP.
+    /// Whether the socket is one of MPTCP.
     pub(super) is_multipath: bool,
     pub(super) endpoints: Endpoints,
 }
@@ -79,14 +79,14 @@ impl Settings {
         Ok(Self { config, ..Self::default() })
     }
 
-    /// A setting of the system (`sysctl`).
+    /// Changes a setting of the system (`sysctl`).
     pub(super) fn set(&mut self, name: &str, value: &str) -> Step<()> {
         let needs = || Stop::needs(format!("the setting {name}={value}"));
         if (name, value) == ("net.mptcp.enabled", "1") {
             return Ok(());
         }
         let Some(key) = name.strip_prefix("net.ipv4.") else { return Err(needs()) };
-        // Numbers, of which the last may count.
+        // Settings that are several numbers, of which the last may count.
         let words: Vec<&str> = value.split_whitespace().collect();
         let number = |index: usize| -> Option<u64> {
             let text = words.get(index)?;
@@ -139,7 +139,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Another command that sets the system up.
+    /// Carries out another command that sets the system up.
     pub(super) fn command(&mut self, words: &[&str]) -> Step<()> {
         match words {
             // The kernel's counters are not compared. TCP makes packets of several segments in any case
@@ -182,7 +182,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Settings of a route: `advmss 600 mtu lock 640 initcwnd 11`.
+    /// Changes the settings of a route: `advmss 600 mtu lock 640 initcwnd 11`.
     fn route(&mut self, words: &[&str]) -> Step<()> {
         let needs = || Stop::needs(format!("the route \"{}\"", words.join(" ")));
         let mut words_left = words.iter().copied();

@@ -25,7 +25,7 @@ pub(super) struct Limits {
 /// The options of a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Manner {
-    /// More follows (`MSG_MORE`).
+    /// Whether more data follows (`MSG_MORE`).
     pub(super) more: bool,
     /// Whether the write ends a record (`MSG_EOR`).
     pub(super) is_record: bool,
@@ -67,7 +67,7 @@ impl Connection {
             && self.end.info().unsent < self.limits.unsent
     }
 
-    /// Takes as much as there is room for: how many bytes.
+    /// Takes as many bytes as there is room for, and returns how many.
     pub(super) fn write_some(&mut self, now: Time, length: u64, manner: Manner) -> u64 {
         let mut taken = 0;
         while taken < length {
@@ -88,7 +88,7 @@ impl Connection {
                 self.end.end_record(part);
                 self.progress.tail = self.written + part;
             }
-            // `forced_push`: what fills half of the largest window.
+            // `forced_push`: a piece that fills half of the largest window.
             let is_forced = self.written + part > self.progress.pushed + info.largest_window / 2;
             if !is_end && is_forced {
                 self.end.mark_push(part);

@@ -7,7 +7,7 @@ use socket2::Socket;
 use super::place::release;
 use crate::system;
 
-/// Gives a socket buffers of these sizes, in bytes, where there are any; `key` is the transport's.
+/// Gives a socket buffers of these sizes, in bytes, if any are given; `key` names the transport in messages.
 ///
 /// # Errors
 /// A sentence about what this kernel does instead.
@@ -29,11 +29,11 @@ pub(crate) fn set_buffers(
     Ok(())
 }
 
-/// Gives a socket a buffer of this size; the error says what the kernel does instead.
+/// Gives a socket a buffer of this size. The error says what the kernel does instead.
 fn set_buffer(socket: &Socket, size: u64, forced: i32, plain: i32) -> Result<(), String> {
     let wanted = i32::try_from(size).unwrap_or(i32::MAX).min(i32::MAX / 2);
     let set = |name: i32| system::set_option(socket.as_fd(), libc::SOL_SOCKET, name, &wanted.to_ne_bytes());
-    // Beyond the system's limits only who is root outside all namespaces of users may go.
+    // Only root outside all user namespaces may exceed the system's limits.
     set(forced).or_else(|_| set(plain)).map_err(|error| format!("does not take it: {error}"))?;
     let mut got = [0; 4];
     let _ = system::option(socket.as_fd(), libc::SOL_SOCKET, plain, &mut got);

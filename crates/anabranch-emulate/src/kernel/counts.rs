@@ -1,4 +1,4 @@
-//! Counters that begin anew with each connection, or with each subflow on a path.
+//! Counters that start from zero with each connection, or with each subflow on a path.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The present counters; one that is smaller than before is that of a new connection.
+    /// Takes the present counters; a counter that is smaller than before belongs to a new connection.
     pub(crate) fn update(&mut self, values: impl Iterator<Item = u64>) {
         let values: Vec<u64> = values.collect();
         if values.len() != self.present.len() || values.iter().zip(&self.present).any(|(new, old)| new < old)
@@ -25,7 +25,7 @@ impl Counts {
         self.present = values;
     }
 
-    /// The present one is gone.
+    /// Notes that the present connection is gone.
     pub(crate) fn end(&mut self) {
         for (sum, value) in self.past.iter_mut().zip(&mut self.present) {
             *sum += std::mem::take(value);

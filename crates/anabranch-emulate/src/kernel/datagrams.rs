@@ -19,7 +19,7 @@ use crate::system;
 /// Bytes of an RTP header without lists or extensions (RFC 3550 section 5.1).
 const RTP_HEADER: usize = 12;
 
-/// How many datagrams are read from a socket before the others have their turn.
+/// How many datagrams are read from a socket before the other sockets have their turn.
 const BATCH: usize = 64;
 
 /// Tells an application what happens at one of its ends.
@@ -35,7 +35,7 @@ pub(crate) struct Datagrams {
 struct End {
     socket: Socket,
     has_rtp: bool,
-    /// The number in the stream of what came last.
+    /// The number in the stream of what arrived last.
     near: u64,
     sent: u64,
     sent_bytes: u64,
@@ -64,7 +64,7 @@ impl Datagrams {
             let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP));
             let socket = socket.map_err(failed)?;
             socket.set_nonblocking(true).map_err(failed)?;
-            // A datagram that is larger than the MTU goes in fragments, as in a simulation.
+            // A datagram that is larger than the MTU is sent in fragments, as in a simulation.
             let (level, name) = match address {
                 SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
                 SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
@@ -114,7 +114,7 @@ impl Datagrams {
         }
     }
 
-    /// Something is to be done at these sockets, in the order in which they were watched.
+    /// Handles these sockets, in the order in which they are watched, since something is to be done at them.
     pub(crate) fn handle(
         &mut self,
         ready: &[PollFlags],
@@ -160,7 +160,7 @@ impl End {
     fn send(&mut self, Payload { offset, length }: Payload, pattern: &Pattern) -> bool {
         let mut datagram = Vec::with_capacity(RTP_HEADER + length as usize);
         if self.has_rtp {
-            // Version 2; payload type 0; a sample is a byte, as with G.711.
+            // Version 2 and payload type 0; a sample is a byte, as with G.711.
             datagram.extend([0x80, 0]);
             datagram.extend((self.sent as u16).to_be_bytes());
             datagram.extend((offset as u32).to_be_bytes());

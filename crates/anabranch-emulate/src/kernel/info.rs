@@ -1,5 +1,5 @@
 //! `struct tcp_info` of linux/tcp.h, as `TCP_INFO` and, for the subflows of Multipath TCP, `MPTCP_TCPINFO`
-//! give it. Kernels append to it; what an older one does not have is zero.
+//! give it. Newer kernels append to it; what an older kernel does not have is zero.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -58,7 +58,7 @@ impl Known {
         COUNTERS.iter().filter(move |(_, at, size)| at + size <= self.0)
     }
 
-    /// Their names.
+    /// The names of these counters.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         self.counters().map(|counter| counter.0)
     }
@@ -121,7 +121,7 @@ impl TcpInfo {
             error_count: u32::from(self.0[4]),
             state: PathState::Active,
             is_primary,
-            // What the kernel has done it does not say path by path.
+            // The kernel does not say path by path what it has done.
             repairs: Repairs::default(),
         }
     }
@@ -138,7 +138,7 @@ impl TcpInfo {
                 // The kernel's count includes retransmissions.
                 "data_segments_sent" => value.saturating_sub(self.u32(100).into()),
                 "bytes_sent" => value.saturating_sub(self.u64(208)),
-                // SYN and FIN are among them.
+                // SYN and FIN count among them.
                 "bytes_acknowledged" => value.saturating_sub(1).min(self.u64(200)),
                 _ => value,
             }

@@ -27,7 +27,7 @@ use super::place::{Home, bind_or_any, release};
 use super::settings::MessageOptions;
 use crate::system::{self, SCTP};
 
-/// How often a socket is read before the others have their turn.
+/// How many times a socket is read before the other sockets have their turn.
 const BATCH: usize = 16;
 
 /// The port of the flow's end `to`.
@@ -96,9 +96,9 @@ struct End {
     has_read_all: bool,
     /// The part of the message that has been read so far.
     partial: Vec<u8>,
-    /// The place in the stream of what came last.
+    /// The place in the stream of what arrived last.
     near: u64,
-    /// The stream, the flags and how hard messages are tried, as they were set last.
+    /// What was last set for sending: stream, flags, and how hard the kernel tries to deliver.
     sending: Option<(u16, u32, bool, Reliability)>,
     connections: u64,
     delivered: u64,
@@ -190,7 +190,7 @@ impl Messages {
         Ok(())
     }
 
-    /// Something is to be done at these sockets, in the order in which they were watched.
+    /// Handles these sockets, in the order in which they are watched, since something is to be done at them.
     pub(crate) fn handle(
         &mut self,
         ready: &[PollFlags],
@@ -293,7 +293,7 @@ impl Messages {
         }
     }
 
-    /// Associations end whose last packet has come.
+    /// Ends the associations whose last packet has arrived.
     pub(crate) fn close_finished(&mut self, tell: &mut Tell<'_>) {
         for side in [Side::A, Side::B] {
             let end = &self.ends[side.index()];
@@ -322,7 +322,7 @@ impl Messages {
         if let Some(socket) = end.socket.as_ref().filter(|_| !end.is_connecting) {
             let mut stats = [0; FIRST_COUNTER + 8 * (COUNTERS.len() + 1)];
             if system::option(socket.as_fd(), SCTP, GET_ASSOC_STATS, &mut stats).is_ok() {
-                // The first is the largest timeout of late, which is no counter.
+                // The first one is the largest recent timeout, which is not a counter.
                 let numbers = stats[FIRST_COUNTER + 8..].chunks_exact(8);
                 let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
                 end.counts.update(numbers.map(number));
@@ -330,7 +330,7 @@ impl Messages {
             let mut status = [0; 256];
             let has_status = system::option(socket.as_fd(), SCTP, STATUS, &mut status).is_ok();
             let primary = has_status.then(|| address(&status[28..28 + STORAGE])).flatten();
-            // Side A's port at its peer is not that at which it was called.
+            // The port of side A at its peer differs from the one at which it was called.
             let peer_port = match side {
                 Side::A => *port,
                 Side::B => {
@@ -362,7 +362,7 @@ impl End {
         self.sending = None;
     }
 
-    /// Hands a message to the kernel; the error says whether there may be room later.
+    /// Hands a message to the kernel. The error says whether there may be room later.
     fn send(&mut self, message: Message, pattern: &Pattern) -> Result<(), bool> {
         let Some(socket) = &self.socket else { return Err(false) };
         if self.is_connecting {
@@ -425,7 +425,7 @@ fn sample(socket: &Socket, path: usize, remote: IpAddr, port: u16, is_primary: b
         error_count: 0,
         state,
         is_primary,
-        // What the kernel has done it does not say path by path.
+        // The kernel does not say path by path what it has done.
         repairs: Repairs::default(),
     })
 }
@@ -460,7 +460,7 @@ fn make(options: &MessageOptions, address: IpAddr) -> Result<Socket, String> {
     Ok(socket)
 }
 
-/// A kernel without SCTP.
+/// The sentence about a kernel without SCTP.
 pub(crate) fn absent(key: &str, error: &io::Error) -> String {
     format!("{key}.kind = \"sctp\": this kernel ({}) has none: {error}", release())
 }

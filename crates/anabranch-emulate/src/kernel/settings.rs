@@ -37,7 +37,7 @@ pub(crate) struct StreamOptions {
     pub(crate) receive_buffer: Option<u64>,
     pub(crate) syn_retries: Option<u32>,
     pub(crate) is_paced: bool,
-    /// The ports at this end and at the other one, where the scenario names them.
+    /// The ports at this end and at the other one, if the scenario names them.
     pub(crate) ports: [Option<u16>; 2],
     /// The first path, by its position among those of the flow.
     pub(crate) path: u8,
@@ -51,7 +51,7 @@ pub(crate) struct MessageOptions {
     /// The name of the settings in messages: `flows.call.transport`.
     pub(crate) key: String,
     pub(crate) is_nodelay: bool,
-    /// Outbound streams, and inbound ones at most.
+    /// The number of outbound streams, and the most inbound ones.
     pub(crate) streams: Option<[u16; 2]>,
     pub(crate) sack_frequency: Option<u32>,
     pub(crate) send_buffer: Option<u64>,
@@ -73,7 +73,7 @@ pub(crate) enum EndOptions {
     },
 }
 
-/// A sysctl that a flow wants in the namespace of one of its nodes; without a value it takes any.
+/// A sysctl that a flow wants in the namespace of one of its nodes. Without a value, any value will do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     pub(crate) sysctl: &'static str,
@@ -90,12 +90,12 @@ struct Reader {
 }
 
 impl Reader {
-    /// A sentence about a key that cannot be had.
+    /// The sentence about a key whose value is not available.
     fn refused(&self, key: &str, value: &impl Serialize, there_is: &str) -> String {
         format!("{}.{key} = {}: {there_is}", self.key, shown(value))
     }
 
-    /// A setting of which a kernel has one value.
+    /// Checks a setting of which a kernel has only one value.
     fn fixed<T: PartialEq + Serialize>(&self, key: &str, value: Option<&T>, own: &T) -> Result<(), String> {
         match value {
             Some(value) if value != own => {
@@ -105,12 +105,12 @@ impl Reader {
         }
     }
 
-    /// A setting that no kernel has.
+    /// Checks a setting that no kernel has.
     fn none<T: Serialize>(&self, key: &str, value: Option<&T>) -> Result<(), String> {
         value.map_or(Ok(()), |value| Err(self.refused(key, value, "a kernel has no such setting")))
     }
 
-    /// A sysctl.
+    /// Adds a sysctl to the wishes.
     fn wish<T: Serialize>(
         &mut self,
         sysctl: &'static str,
@@ -130,7 +130,7 @@ impl Reader {
             let what = format!("a kernel's \"{kind}\" takes no settings here, so leave all but its kind out");
             return Err(self.refused("cc", control, &what));
         }
-        // Linux has the same names.
+        // Linux uses the same names.
         Ok((control.kind().to_owned(), true))
     }
 
@@ -327,7 +327,7 @@ impl Reader {
     }
 }
 
-/// What one end of a flow runs on, and which sysctls its node is to have; `on_usrsctp` is whether flows of
+/// What one end of a flow runs on, and which sysctls its node is to have; `on_usrsctp` says whether flows of
 /// SCTP run on usrsctp.
 ///
 /// # Errors
@@ -365,7 +365,7 @@ pub(crate) fn read(
     Ok((options, reader.wishes))
 }
 
-/// The sysctls of a node, from the wishes of all its flows, each with where it was wished.
+/// The sysctls of a node, from the wishes of all its flows, each with the place where it was made.
 ///
 /// # Errors
 /// A sentence about two flows that want different values.

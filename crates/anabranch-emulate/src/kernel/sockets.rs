@@ -29,7 +29,7 @@ use crate::space::configure;
 /// What the flows of a scenario need from the system, before anything has been set up.
 #[derive(Debug)]
 pub(crate) struct Flows {
-    /// Names, settings, and what each end runs on.
+    /// Name and settings of each flow, and what each of its ends runs on.
     all: Vec<(String, FlowConfig, [EndOptions; 2])>,
     /// The sysctls by node.
     sysctls: BTreeMap<String, BTreeMap<&'static str, Wish>>,
@@ -39,7 +39,7 @@ pub(crate) struct Flows {
     /// The nodes that open connections of Multipath TCP.
     openers: Vec<String>,
     interval: Duration,
-    /// The program of an end on usrsctp, where flows of SCTP run on that.
+    /// The program of an end on usrsctp, if flows of SCTP run on usrsctp.
     usrsctp: Option<PathBuf>,
 }
 
@@ -48,7 +48,7 @@ const MOST_ADDRESSES: usize = 8;
 
 impl Flows {
     /// The flows of a testbed; `interval` is how often connections are asked for their state, and `usrsctp`
-    /// the program of an end on usrsctp, where flows of SCTP run on that.
+    /// is the program of an end on usrsctp, if flows of SCTP run on that.
     ///
     /// # Errors
     /// A sentence about what no kernel has, or usrsctp does not have.
@@ -90,7 +90,7 @@ impl Flows {
         Ok(found)
     }
 
-    /// A flow of Multipath TCP whose server announces its other addresses.
+    /// Notes a flow of Multipath TCP whose server announces its other addresses.
     fn announce(&mut self, name: &str, flow: &FlowConfig, options: &StreamOptions) -> Result<(), String> {
         let key = format!("flows.{name}.paths");
         if flow.paths.len() > MOST_ADDRESSES + 1 {
@@ -126,8 +126,8 @@ impl Flows {
         Ok(())
     }
 
-    /// Opens their sockets in the networks of the nodes, one of each node of the plan. The calling thread is
-    /// in another network after that.
+    /// Opens the sockets of the flows in the networks of the nodes, one network for each node of the plan.
+    /// After this, the calling thread is in another network.
     ///
     /// # Errors
     /// A sentence about what this kernel does not have.
@@ -185,7 +185,7 @@ impl Flows {
         Ok(Sockets { flows, pattern, buffer, interval, next_sample, corrupted: 0 })
     }
 
-    /// Prepares the network of a node, in which the calling thread is.
+    /// Prepares the network of a node, which must be that of the calling thread.
     ///
     /// # Errors
     /// A sentence about what this kernel does not have.
@@ -242,7 +242,7 @@ impl Flows {
     /// Sets the sysctls of a node.
     fn set_sysctls(&self, node: &str) -> Result<(), String> {
         let agreed = self.sysctls.get(node).into_iter().flatten();
-        // Twice, since what some may be depends on others: RTO.Max is at least RTO.Min.
+        // All are set twice, since the range of some depends on others: RTO.Max must be at least RTO.Min.
         for (sysctl, Wish { value, .. }) in agreed.clone() {
             if let Some([_, text]) = value {
                 let _ = set_sysctl(sysctl, text);
@@ -257,7 +257,7 @@ impl Flows {
     }
 }
 
-/// Sets a sysctl in the network of the calling thread; what the kernel lacks where it cannot be set.
+/// Sets a sysctl in the network of the calling thread. The error says what the kernel lacks.
 fn set_sysctl(sysctl: &str, text: &str) -> Result<(), String> {
     let file = format!("/proc/sys/{}", sysctl.replace('.', "/"));
     let failed = |error: &io::Error| match error.kind() {
@@ -302,10 +302,10 @@ pub(crate) struct Sockets {
     flows: Vec<Flow>,
     pattern: Pattern,
     buffer: Vec<u8>,
-    /// How often connections are asked for their state, and when next.
+    /// How often connections are asked for their state, and when this is next done.
     interval: Duration,
     next_sample: Time,
-    /// Pieces that were not what had been sent.
+    /// Number of pieces that differed from what had been sent.
     corrupted: u64,
 }
 
@@ -317,7 +317,7 @@ enum Flow {
     Usrsctp(Box<Usrsctp>),
 }
 
-/// A socket that is watched: its flow, and which of its sockets it is.
+/// A socket that is watched: its flow, and which of the flow's sockets it is.
 pub(crate) type Watched = (usize, usize);
 
 /// The most sockets of a flow.
@@ -348,7 +348,7 @@ impl Sockets {
         }
     }
 
-    /// Something is to be done at these sockets, those of a flow one after another.
+    /// Handles these sockets, those of a flow one after another, since something is to be done at them.
     pub(crate) fn handle(&mut self, ready: &[(Watched, PollFlags)], emulation: &mut Emulation) {
         for of_flow in ready.chunk_by(|one, other| one.0.0 == other.0.0) {
             let index = of_flow[0].0.0;
@@ -368,7 +368,7 @@ impl Sockets {
         }
     }
 
-    /// Carries out what the applications have ordered, until they order nothing more.
+    /// Carries out the commands of the applications, until they give no more.
     pub(crate) fn obey(&mut self, emulation: &mut Emulation) {
         let mut orders: Vec<(usize, Side, Command)> = Vec::new();
         loop {
@@ -389,7 +389,7 @@ impl Sockets {
         }
     }
 
-    /// Sees which connections have ended, and now and then what the others' state is.
+    /// Sees which connections have ended and, now and then, what state the others are in.
     pub(crate) fn look(&mut self, now: Time, emulation: &mut Emulation) {
         // Samples are taken first, as a program may report events while it answers.
         if now >= self.next_sample {
@@ -411,7 +411,7 @@ impl Sockets {
         self.obey(emulation);
     }
 
-    /// Tells the state of all ends.
+    /// Tells the emulation the state of all ends.
     pub(crate) fn observe(&mut self, emulation: &mut Emulation) {
         for (index, flow) in self.flows.iter_mut().enumerate() {
             for side in [Side::A, Side::B] {
@@ -426,7 +426,7 @@ impl Sockets {
         }
     }
 
-    /// Writes what was not as it had been sent.
+    /// Writes how many pieces differed from what had been sent.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         report.count("corrupted_reads", self.corrupted);
     }

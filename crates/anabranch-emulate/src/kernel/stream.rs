@@ -20,13 +20,13 @@ use super::place::{Home, bind_or_any, release};
 use super::settings::StreamOptions;
 use crate::system::{self, TCP};
 
-/// How often a socket is read before the others have their turn.
+/// How many times a socket is read before the other sockets have their turn.
 const BATCH: usize = 16;
 
-/// The port of the flow's end `to` where the scenario names none, that of iperf.
+/// The port of the flow's end `to` if the scenario names none: that of iperf.
 const PORT: u16 = 5001;
 
-/// Connections that wait to be accepted at most: one at a time is opened.
+/// The most connections that wait to be accepted; one at a time is opened.
 const BACKLOG: i32 = 16;
 
 /// A flow of bytes: one connection at a time, opened by side A.
@@ -90,7 +90,7 @@ impl Stream {
         homes[1].enter()?;
         let listener = make(&options[1], to, protocol)?;
         let failed = |error: io::Error| format!("{}: {error}", options[1].key);
-        // Subflows come to other addresses.
+        // Further subflows come to other addresses.
         let any: IpAddr =
             if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let place = if is_multipath { any } else { to };
@@ -175,7 +175,7 @@ impl Stream {
         let accepts = !end.is_finished && end.socket.is_some();
         if let Some(socket) = end.socket.as_ref().filter(|_| accepts && !end.is_connecting) {
             while length > 0 {
-                // Errors are found where the socket is read.
+                // Errors are noticed where the socket is read.
                 let Ok(taken) = socket.send(pattern.at(offset, length as usize)) else { break };
                 offset += taken as u64;
                 length -= taken as u32;
@@ -187,7 +187,7 @@ impl Stream {
         }
     }
 
-    /// Something is to be done at these sockets, in the order in which they were watched.
+    /// Handles these sockets, in the order in which they are watched, since something is to be done at them.
     pub(crate) fn handle(
         &mut self,
         ready: &[PollFlags],
@@ -235,7 +235,7 @@ impl Stream {
         if socket.set_nonblocking(true).is_err() {
             return;
         }
-        // All that can be missing of the last connection is the acknowledgement of its end.
+        // The only thing that can be missing of the last connection is the acknowledgement of its end.
         if self.ends[Side::B.index()].socket.is_some() {
             self.close(Side::B, CloseReason::Shutdown, tell);
         }
@@ -277,7 +277,7 @@ impl Stream {
         }
     }
 
-    /// Connections end whose last acknowledgement has come.
+    /// Ends the connections whose last acknowledgement has arrived.
     pub(crate) fn close_finished(&mut self, tell: &mut Tell<'_>) {
         for side in [Side::A, Side::B] {
             let end = &self.ends[side.index()];
@@ -289,7 +289,7 @@ impl Stream {
         }
     }
 
-    /// The connection of this end is over.
+    /// Ends the connection of this end.
     fn close(&mut self, side: Side, reason: CloseReason, tell: &mut Tell<'_>) {
         self.count(side);
         let end = &mut self.ends[side.index()];
@@ -298,7 +298,7 @@ impl Stream {
         tell(side, Event::Closed(reason));
     }
 
-    /// Brings the counters of an end up to date; the state of its paths.
+    /// Brings the counters of an end up to date, and returns the state of its paths.
     fn count(&mut self, side: Side) -> Vec<PathSample> {
         let Self { paths, known, is_multipath, ends, first, .. } = self;
         let end = &mut ends[side.index()];
@@ -345,7 +345,7 @@ impl End {
         self.read = 0;
     }
 
-    /// Sends FIN behind what the kernel has, if the application has nothing more.
+    /// Sends FIN after what the kernel has, if the application has nothing more to send.
     fn shut(&self) {
         if let Some(socket) = self.socket.as_ref().filter(|_| self.is_finished && !self.is_connecting) {
             let _ = socket.shutdown(std::net::Shutdown::Write);

@@ -32,7 +32,7 @@ const UDP_PORT: usize = 9899;
 /// The most paths that a program accepts.
 const MOST_PATHS: usize = 16;
 
-/// Longer than anything that a program tells: 64 KiB of a message.
+/// Longer than anything that a program sends: 64 KiB of a message and what describes it.
 const LONGEST: usize = 1 << 17;
 
 /// The library's counters since the program's start, in the order of its answer. Counters that a simulated
@@ -66,7 +66,7 @@ const PATH_BYTES: usize = 20;
 pub(crate) struct ProgramOptions {
     /// The name of the settings in messages: `flows.call.transport`.
     pub(crate) key: String,
-    /// `name=value`, for the program.
+    /// Settings as `name=value`, for the program.
     pub(crate) words: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ struct End {
     program: Program,
     /// The part of the message that has been read so far.
     partial: Vec<u8>,
-    /// The place in the stream of what came last.
+    /// The place in the stream of what arrived last.
     near: u64,
     connections: u64,
     delivered: u64,
@@ -92,7 +92,7 @@ struct End {
     counters: [u64; COUNTERS.len()],
 }
 
-/// A program that runs, and ends when this is dropped or this process ends.
+/// A program that is running. It ends when this is dropped or this process ends.
 #[derive(Debug)]
 struct Program {
     child: Child,
@@ -188,7 +188,7 @@ impl Usrsctp {
         end.hear(pattern, tell);
     }
 
-    /// The programs have told something, those that are marked by now.
+    /// Handles what the programs that are marked have sent by now.
     pub(crate) fn handle(&mut self, ready: &[PollFlags], pattern: &Pattern, tell: &mut Tell<'_>) {
         for (end, found) in self.ends.iter_mut().zip(ready) {
             while !found.is_empty()
@@ -201,7 +201,7 @@ impl Usrsctp {
         self.hear(pattern, tell);
     }
 
-    /// Hears what they have told while they were asked something.
+    /// Handles what the programs have sent while they were asked something.
     pub(crate) fn hear(&mut self, pattern: &Pattern, tell: &mut Tell<'_>) {
         for end in &mut self.ends {
             end.hear(pattern, tell);
@@ -236,7 +236,7 @@ impl Usrsctp {
                     error_count: 0,
                     state: if number(at) == 1 { PathState::Active } else { PathState::Inactive },
                     is_primary: number(at + 4) == 1,
-                    // Nor does usrsctp say what it has done path by path.
+                    // usrsctp does not say either what it has done path by path.
                     repairs: Repairs::default(),
                 }));
             }
@@ -274,7 +274,7 @@ fn packed(message: Message, pattern: &Pattern) -> Vec<u8> {
 }
 
 impl End {
-    /// Takes all that the program has told and that has been received.
+    /// Handles everything that the program has sent and that has been received.
     fn hear(&mut self, pattern: &Pattern, tell: &mut Tell<'_>) {
         while let Some(packet) = self.program.told.pop_front() {
             if let Some(event) = self.event(&packet, pattern) {
@@ -341,7 +341,7 @@ enum Outcome {
 }
 
 impl Program {
-    /// Starts it, and waits until it is ready.
+    /// Starts the program, and waits until it is ready.
     fn start(mut process: Process) -> Result<Self, String> {
         let failed = |error: io::Error| format!("kind = \"sctp\": the program on usrsctp failed: {error}");
         let (own, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -358,7 +358,7 @@ impl Program {
         }
     }
 
-    /// Gives an order, and waits for how it went.
+    /// Gives the program an order, and waits for the outcome.
     fn order(&mut self, packet: &[u8]) -> Outcome {
         match self.ask(packet).as_deref() {
             Some([b'a', 0, ..]) => Outcome::Done,
@@ -366,13 +366,13 @@ impl Program {
         }
     }
 
-    /// Asks it something, and waits for the answer.
+    /// Asks the program something, and waits for the answer.
     fn ask(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
         if self.is_gone {
             return None;
         }
         if let Err(error) = send(&self.socket, packet, SendFlags::NOSIGNAL) {
-            // A message that is too long for the socket.
+            // The message is too long for the socket.
             self.is_gone = error != rustix::io::Errno::MSGSIZE;
             return None;
         }
@@ -385,7 +385,7 @@ impl Program {
         }
     }
 
-    /// A packet; none if there is none yet, or, once, `x` if it has ended.
+    /// A packet; [`None`] if there is none yet. If the program has ended, `x`, once.
     fn receive(&mut self, flags: RecvFlags) -> Option<Vec<u8>> {
         loop {
             match recv(&self.socket, &mut self.buffer[..], flags) {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::unsupported::{first_unknown, shown};
 use super::usrsctp::ProgramOptions;
 
-/// The settings that the library has.
+/// The settings that usrsctp has.
 const KNOWN: [&str; 22] = [
     "profile",
     "rto_initial",

@@ -21,7 +21,7 @@ use super::host::{AssociationId, Host, remove_address};
 use crate::route::{Route, source_for, version};
 
 impl Live {
-    /// A packet of this path has come at this address of ours.
+    /// Notes that a packet of this path has arrived at this address of ours.
     pub(super) fn note_arrival(&mut self, path: PathId, local: IpAddr) {
         if self.heard_at.len() <= path.index() {
             self.heard_at.resize(path.index() + 1, local);
@@ -54,7 +54,7 @@ impl Live {
         paths.filter(|path| self.end.has_path(*path) && self.local(*path) == address).collect()
     }
 
-    /// The addresses of ours that its paths leave from.
+    /// The addresses of ours from which its paths leave.
     fn locals(&self) -> Vec<IpAddr> {
         let paths = (0..self.routes.len() as u8).map(PathId);
         paths.filter(|path| self.end.has_path(*path)).map(|path| self.local(path)).collect()
@@ -63,7 +63,7 @@ impl Live {
 
 impl Host {
     /// Adds an address of this end to an association (RFC 5061). Packets must be able to leave from it. What
-    /// the peer says of it is told by [`HostEvent::AddressAdded`](super::HostEvent::AddressAdded) or
+    /// the peer says about it is told by [`HostEvent::AddressAdded`](super::HostEvent::AddressAdded) or
     /// [`HostEvent::AddressRefused`](super::HostEvent::AddressRefused).
     ///
     /// # Errors
@@ -159,8 +159,7 @@ impl Host {
         }
     }
 
-    /// The peer asks for addresses to be added: there are paths for them, which are no part of the
-    /// association so far.
+    /// Makes paths for addresses that the peer asks to be added. They are not yet part of the association.
     pub(super) fn make_room(&mut self, now: Time, id: AssociationId, from: Route, new: &[(PathId, IpAddr)]) {
         let mtu = self.mtu();
         let Some(live) = self.associations.get_mut(&id) else { return };
@@ -176,7 +175,7 @@ impl Host {
         }
     }
 
-    /// Addresses of the peer have come or gone: it is found by those that it has.
+    /// Changes by which addresses a peer is found, after some have come or gone.
     pub(super) fn note_moves(&mut self, id: AssociationId) {
         let Some(live) = self.associations.get(&id) else { return };
         let [own, peers] = live.ports;

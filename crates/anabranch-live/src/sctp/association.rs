@@ -18,7 +18,7 @@ use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
 use crate::route::{Route, is_unicast, version};
 
-/// As many addresses of a peer are used at most.
+/// At most this many addresses of a peer are used.
 pub(super) const MOST_ADDRESSES: usize = 16;
 
 /// An association of a host.
@@ -29,16 +29,16 @@ pub(super) struct Live {
     pub(super) routes: Vec<Route>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
-    /// The peer's addresses by the INIT at hand, and its key vector.
+    /// The peer's addresses by the INIT that is being processed, and its key vector.
     pub(super) listed: Vec<IpAddr>,
     pub(super) listed_key: Vec<u8>,
     /// The key that signs chunks (RFC 4895 section 6.1); empty until both ends have sent their parameters.
     pub(super) key: Vec<u8>,
-    /// Paths whose address at this end is being added or deleted, or was.
+    /// Paths whose address at this end is or was being added or deleted.
     pub(super) changing: BTreeSet<PathId>,
     /// For each path, the address of ours to which its last packet came.
     pub(super) heard_at: Vec<IpAddr>,
-    /// Addresses of the peer have come or gone.
+    /// Whether addresses of the peer have come or gone.
     pub(super) has_moved: bool,
     /// When the endpoint wants to be woken.
     pub(super) timeout: Time,
@@ -46,7 +46,7 @@ pub(super) struct Live {
     pub(super) ports: [u16; 2],
     /// Messages that the application has been given and has not read.
     pub(super) unread: Unread,
-    /// The message handed over last was refused.
+    /// Whether the message handed over last was refused.
     pub(super) is_refused: bool,
     pub(super) has_ended: bool,
 }
@@ -84,7 +84,7 @@ pub(super) struct Writing<'a> {
     pub(super) routes: &'a [Route],
     /// All addresses of this end.
     pub(super) own: &'a [IpAddr],
-    /// The peer's, where its INIT is answered.
+    /// The addresses of the peer, if its INIT is being answered.
     pub(super) peers: &'a [IpAddr],
     /// The peer's key vector.
     pub(super) peer_key: &'a [u8],
@@ -149,9 +149,9 @@ pub(super) struct Reading<'a> {
     pub(super) staged: Staged,
     /// The route on which it came.
     pub(super) route: Route,
-    /// The association whose tag it has, if there is one.
+    /// The association that has the packet's tag, if there is one.
     pub(super) live: Option<&'a Live>,
-    /// Addresses that are to be added, and the paths that will lead there.
+    /// Addresses that are to be added, and the paths that will lead to them.
     pub(super) new: Vec<(PathId, IpAddr)>,
 }
 
@@ -178,7 +178,7 @@ impl Receiving for Reading<'_> {
 
     fn keep(&mut self, piece: Piece, bytes: &[u8]) -> u64 {
         let (Piece::Data { tsn } | Piece::IData { tsn, .. }) = piece else { return 0 };
-        // The bytes lie in the datagram.
+        // The bytes are in the datagram.
         let start = bytes.as_ptr().addr() - self.datagram.as_ptr().addr();
         self.staged.push((piece, start..start + bytes.len()));
         offset_of(tsn)
@@ -236,8 +236,8 @@ impl Live {
         self.find(|path, route| route.remote == remote && self.end.has_path(path))
     }
 
-    /// The path that a packet comes over: of several to the same address of the peer the one from that
-    /// address of ours, and rather one that is part of the association.
+    /// The path that a packet comes over. Of several to the same address of the peer, it is the one from that
+    /// address of ours, and preferably one that is part of the association.
     pub(super) fn path_from(&self, from: Route) -> Option<PathId> {
         let Route { local, remote, .. } = from;
         self.find(|path, route| (route.local, route.remote) == (local, remote) && self.end.has_path(path))
@@ -250,7 +250,8 @@ impl Live {
         paths.find(|(path, route)| wanted(*path, route)).map(|(path, _)| path)
     }
 
-    /// A path that another address may have: one that is vacant, or one more. These are given away already.
+    /// A path for another address: one that is vacant, or one more. Those in `given` have been given away
+    /// already.
     pub(super) fn room(&self, given: &[(PathId, IpAddr)]) -> Option<PathId> {
         let is_free = |path: &PathId| {
             let is_new = path.index() >= self.routes.len();
@@ -299,7 +300,7 @@ impl Live {
         }
     }
 
-    /// Whose address a change of this path is about.
+    /// The address that a change of this path is about.
     fn place(&self, path: PathId) -> Place {
         let is_ours = self.changing.contains(&path);
         let address = if is_ours { self.local(path) } else { self.routes[path.index()].remote };
@@ -369,8 +370,8 @@ impl Live {
     }
 }
 
-/// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host,
-/// each once, that of its packet included.
+/// Those addresses of the list from a peer that are of use: only those of a single host, each once, including
+/// that of the peer's packet.
 pub(super) fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {

@@ -1,4 +1,4 @@
-//! What a host is told to send, and what it tells.
+//! What a host is told to send, and what it tells its application.
 
 use std::net::IpAddr;
 
@@ -23,9 +23,9 @@ pub struct Outbound {
     pub stream: u16,
     /// The payload protocol identifier.
     pub ppid: u32,
-    /// Deliver as soon as it is complete, without regard to order.
+    /// Deliver it as soon as it is complete, without regard to order.
     pub unordered: bool,
-    /// How hard to try.
+    /// How hard to try to deliver it.
     pub reliability: Reliability,
     /// The message.
     pub bytes: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Inbound {
     pub unordered: bool,
     /// The TSN of its first fragment.
     pub tsn: u32,
-    /// The message. It takes up room in the receive buffer, 256 bytes at least where many wait, until
+    /// The message. It takes up room in the receive buffer, at least 256 bytes if many messages wait, until
     /// [`Host::has_read`](super::Host::has_read) says that it has been read.
     pub bytes: Vec<u8>,
 }
@@ -52,13 +52,13 @@ pub struct Inbound {
 pub enum Refusal {
     /// There is no such association, or it is closing.
     Closed,
-    /// The send buffer is full: here it is again, for [`HostEvent::Writable`].
+    /// The send buffer is full: here is the message again, to be sent after [`HostEvent::Writable`].
     Full(Outbound),
-    /// It is empty, longer than the send buffer, or for a stream that is not there.
+    /// It is empty, longer than the send buffer, or for a stream that does not exist.
     Impossible,
 }
 
-/// What a host tells.
+/// What a host tells its application.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum HostEvent {
@@ -66,20 +66,20 @@ pub enum HostEvent {
     Abandoned(u64),
     /// A peer has opened the association.
     Accepted {
-        /// The port of ours at which it was waited for.
+        /// The port of ours at which the host was waiting.
         port: u16,
     },
     /// An address has become part of the association (RFC 5061).
     AddressAdded(Place),
-    /// An address is part of the association no longer.
+    /// An address is no longer part of the association.
     AddressDeleted(Place),
     /// The peer has refused to add or delete an address of this end, or to prefer it.
     AddressRefused(Place),
-    /// The association has ended, and its number means nothing any more.
+    /// The association has ended, and its number means nothing from now on.
     Closed {
-        /// Why.
+        /// Why it has ended.
         reason: CloseReason,
-        /// What was counted, under `sctp`.
+        /// The counters of the association, under `sctp`.
         counted: Row,
     },
     /// The association that was asked for is open.
@@ -91,7 +91,7 @@ pub enum HostEvent {
         /// Its state.
         state: PathState,
     },
-    /// Data goes to another address first.
+    /// New data now goes to another address first.
     PrimaryChanged {
         /// The former primary path.
         from: PathId,
@@ -103,17 +103,17 @@ pub enum HostEvent {
     /// The peer has restarted, and the association is open again (RFC 9260 section 5.2.4): what had been sent
     /// and was not acknowledged may not have arrived, and will not.
     Restarted,
-    /// An outgoing stream has begun anew (RFC 6525).
+    /// An outgoing stream has been reset (RFC 6525).
     StreamReset {
         /// The stream.
         stream: u16,
     },
-    /// The peer has begun its stream anew.
+    /// The peer has reset a stream of its own.
     StreamResetByPeer {
-        /// The stream; none means all.
+        /// The stream; [`None`] means all.
         stream: Option<u16>,
     },
-    /// The peer has refused to let an outgoing stream begin anew.
+    /// The peer has refused the reset of an outgoing stream.
     StreamResetRefused {
         /// The stream.
         stream: u16,

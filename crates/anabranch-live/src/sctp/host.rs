@@ -1,4 +1,4 @@
-//! Associations with many peers, without a socket: datagrams, commands and the time go in, datagrams and
+//! Associations with many peers, without a socket: datagrams, commands and the time go in; datagrams and
 //! events come out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,9 +24,9 @@ use crate::outbox::{Outbox, Transmit};
 use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Stack;
 
-/// The first of the dynamic ports, which are assigned to nobody (RFC 6335 section 6).
+/// The first dynamic port. These ports are not assigned to any service (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
-/// A key vector with a list of all chunk types is no longer than that, in bytes.
+/// The longest key vector in bytes, which one with a list of all chunk types does not exceed.
 const MOST_KEY_BYTES: usize = 512;
 /// The header of UDP, in bytes.
 const UDP_HEADER: u32 = 8;
@@ -44,12 +44,12 @@ pub struct Settings {
     pub mtu: u32,
     /// Whether SCTP travels in UDP (RFC 6951).
     pub is_in_udp: bool,
-    /// Associations that peers may have opened at the same time; what comes then is refused.
+    /// How many associations that peers have opened may exist at the same time; more are refused.
     pub most_accepted: usize,
     /// Whether associations can reset streams (RFC 6525) and change addresses (RFC 5061), if their peers can.
     pub offers_extensions: bool,
-    /// A secret that this end and its peers share, with which changes of addresses are signed besides what
-    /// both ends say of themselves (RFC 4895 section 6.1); empty for none.
+    /// A secret that this end and its peers share, with which changes of addresses are signed, in addition to
+    /// what both ends say about themselves (RFC 4895 section 6.1); empty if there is none.
     pub shared_key: Vec<u8>,
 }
 
@@ -57,11 +57,11 @@ pub struct Settings {
 struct Arrival<'a> {
     packet: Box<Packet>,
     route: Route,
-    /// The addresses that it lists.
+    /// The addresses that the packet lists.
     addresses: Vec<IpAddr>,
-    /// The key vector of its sender, where it opens something.
+    /// The key vector of the sender, if the packet opens something.
     key_vector: Vec<u8>,
-    /// Addresses that are to be added, and their paths.
+    /// Addresses that are to be added, and the paths to them.
     new: Vec<(PathId, IpAddr)>,
     staged: Staged,
     datagram: &'a [u8],
@@ -71,7 +71,7 @@ struct Arrival<'a> {
 #[derive(Debug)]
 pub struct Host {
     pub(super) settings: Settings,
-    /// The addresses that are listed in INIT, by version of IP; none where the system chooses.
+    /// The addresses that are listed in INIT, by version of IP; empty if the system chooses.
     own: [Vec<IpAddr>; 2],
     pub(super) secret: Secret,
     numbers: SecretNumbers,
@@ -88,11 +88,11 @@ pub struct Host {
     alarms: Alarms<AssociationId>,
     /// The associations that peers have opened.
     accepted: BTreeSet<AssociationId>,
-    /// Peers may open none for the time being.
+    /// Whether peers may not open associations for the time being.
     is_paused: bool,
     events: VecDeque<(AssociationId, HostEvent)>,
     outbox: Outbox,
-    /// Datagrams that were no packets.
+    /// Number of datagrams that were not SCTP packets.
     malformed: u64,
 }
 
@@ -167,7 +167,7 @@ impl Host {
         self.is_paused = is_paused;
     }
 
-    /// Opens an association with a peer that has these addresses, or more that it will say; `local_port` may
+    /// Opens an association with a peer that has these addresses, or more that it will name; `local_port` may
     /// be 0 for any.
     ///
     /// # Errors
@@ -247,7 +247,7 @@ impl Host {
         self.associations.insert(id, live);
     }
 
-    /// Sends a message; its number is what [`HostEvent::Abandoned`] calls it.
+    /// Sends a message and returns its number, by which [`HostEvent::Abandoned`] names it.
     ///
     /// # Errors
     /// When it is not taken.
@@ -297,7 +297,7 @@ impl Host {
         Ok(())
     }
 
-    /// Lets an association have other [options](Association::set_options).
+    /// Changes the [options](Association::set_options) of an association.
     ///
     /// # Errors
     /// When the settings are impossible: one sentence.
@@ -326,7 +326,7 @@ impl Host {
         if let Some(id) = self.by_tag.get(&sctp.verification_tag).filter(|id| owns(id)) {
             return Some(*id);
         }
-        // INIT, whose tag is 0, and what carries a tag of its sender's.
+        // The packet is an INIT, whose tag is 0, or carries its sender's own tag.
         self.with_peer(sctp, arrival.route).find(owns)
     }
 
@@ -340,8 +340,8 @@ impl Host {
     }
 
     /// Whether a packet of an association's peer has another tag than the association's, so that it is
-    /// discarded (RFC 9260 section 8.5). COOKIE ECHO is looked at by its cookie, and SHUTDOWN ACK is answered
-    /// while an association is opened: it belongs to one from before (section 8.5.1 E).
+    /// discarded (RFC 9260 section 8.5). COOKIE ECHO is judged by its cookie. SHUTDOWN ACK is answered while
+    /// an association is being opened, since it belongs to an earlier one (section 8.5.1 E).
     fn has_wrong_tag(&self, arrival: &Arrival<'_>) -> bool {
         let Body::Sctp(sctp) = &arrival.packet.body else { return false };
         let mut ids = self.with_peer(sctp, arrival.route);
@@ -372,7 +372,7 @@ impl Host {
         let Body::Sctp(sctp) = &mut packet.body else { return };
         match &mut sctp.first {
             Chunk::Init(init, _) => {
-                // The cookie of the answer keeps them.
+                // The cookie of the answer keeps these addresses.
                 live.listed = usable(&addresses, route.remote);
                 live.listed_key.clone_from(&key_vector);
                 (init.addresses, init.ip) = (live.listed.len() as u8, version(route.remote));
@@ -398,15 +398,15 @@ impl Host {
         live.end.handle_input(now, Input::Packet(packet));
         let new_tag = live.end.verification_tag();
         if new_tag != tag {
-            // A restart of the peer.
+            // The peer has restarted.
             self.by_tag.remove(&tag);
             self.by_tag.insert(new_tag, id);
         }
         self.finish(now, id, datagram);
     }
 
-    /// RFC 9260 section 5.2.2: a peer that restarts brings no addresses along that its association has not
-    /// got.
+    /// Refuses the restart of a peer that brings addresses along that its association does not have (RFC 9260
+    /// section 5.2.2).
     fn refuse_restart(&mut self, id: AssociationId, init: &Packet, new: &[IpAddr]) {
         let routes = &self.associations[&id].routes;
         let ip = version(routes[0].remote);
@@ -440,7 +440,7 @@ impl Host {
         live.path_to(from.remote).expect("the packet has come from there")
     }
 
-    /// An association has been given its packet.
+    /// Does what follows after an association has been given its packet.
     fn finish(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
         self.drain(now, id, datagram);
         if let Some(live) = self.associations.get_mut(&id) {
@@ -449,7 +449,7 @@ impl Host {
         }
     }
 
-    /// The peer has said which other addresses it has.
+    /// Adds routes to the other addresses that the peer has named.
     fn add_routes(&mut self, now: Time, id: AssociationId, from: Route, addresses: &[IpAddr]) {
         let mtu = self.mtu();
         let live = self.associations.get_mut(&id).expect("it is there");
@@ -457,7 +457,7 @@ impl Host {
             if live.path_to(remote).is_some() || live.routes.len() >= MOST_ADDRESSES {
                 continue;
             }
-            // Settings may allow no more paths than there are.
+            // The settings may not allow more paths than there are.
             if live.end.add_listed_path(now, mtu).is_err() {
                 continue;
             }
@@ -468,7 +468,7 @@ impl Host {
         }
     }
 
-    /// A packet that belongs to no association.
+    /// Gives a packet that belongs to no association to the listener.
     fn give_to_listener(&mut self, now: Time, arrival: Arrival<'_>) {
         let Arrival { mut packet, mut route, addresses, staged, datagram, key_vector, .. } = arrival;
         let ip = version(route.remote);
@@ -522,7 +522,7 @@ impl Host {
         }
     }
 
-    /// Does what an association wants done.
+    /// Carries out what an association wants done.
     pub(super) fn drain(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
         let live = self.associations.get_mut(&id).expect("it is there");
         let before = live.timeout;
@@ -557,13 +557,13 @@ impl Host {
         }
     }
 
-    /// The addresses of an association's paths, its port and the peer's; none where there is no such
+    /// The addresses of an association's paths, and its port and the peer's; [`None`] if there is no such
     /// association.
     pub fn addresses(&self, id: AssociationId) -> Option<(&[Route], [u16; 2])> {
         self.associations.get(&id).map(|live| (live.routes.as_slice(), live.ports))
     }
 
-    /// The endpoint of an association, to be looked at; none where there is no such association.
+    /// The endpoint of an association, to be looked at; [`None`] if there is no such association.
     pub fn endpoint(&self, id: AssociationId) -> Option<&Association> {
         self.associations.get(&id).map(|live| &live.end)
     }
@@ -648,7 +648,7 @@ impl Stack for Host {
 /// Associations by the peer's address, its port and ours.
 pub(super) type ByAddress = BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>;
 
-/// An association is not at this address any more.
+/// Notes that an association is no longer at this address.
 pub(super) fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16), id: AssociationId) {
     if let Some(ids) = by_address.get_mut(&key) {
         ids.retain(|other| *other != id);

@@ -22,10 +22,10 @@ const CHUNK_BITS: u32 = 16;
 /// Number.
 type Fragment = (u16, bool, u32, u32);
 
-/// The pieces of a datagram, as places in it.
+/// The pieces of a datagram, as ranges in it.
 pub(super) type Staged = Vec<(Piece, Range<usize>)>;
 
-/// Pieces by TSN, which no two that wait have in common.
+/// Pieces by TSN; no two that wait have the same one.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     /// The bytes of the current datagram.
@@ -70,8 +70,8 @@ const fn fragment(piece: Piece) -> Option<Fragment> {
 }
 
 impl Incoming {
-    /// The bytes of a message that is delivered; `datagram` is the one at hand. None where a peer has sent
-    /// other bytes under a TSN than before, so that they do not fit together.
+    /// The bytes of a message that is delivered; `datagram` is the one being processed. [`None`] if a peer
+    /// has sent different bytes under the same TSN, so that they do not fit together.
     pub(super) fn take(&mut self, payload: Payload, datagram: &[u8]) -> Option<Vec<u8>> {
         let length = payload.length as usize;
         let mut message = Vec::with_capacity(length.min(self.cost + datagram.len()));
@@ -94,7 +94,7 @@ impl Incoming {
         staged.map(|(piece, _)| tsn(*piece)).or_else(|| self.fragments.get(&wanted).copied())
     }
 
-    /// Appends the bytes of a piece, which is gone then.
+    /// Appends the bytes of a piece, which is then removed.
     fn take_piece(&mut self, wanted: u32, datagram: &[u8], message: &mut Vec<u8>) -> Option<Piece> {
         if let Some(kept) = self.remove(wanted) {
             message.extend_from_slice(&kept.bytes);
@@ -109,7 +109,7 @@ impl Incoming {
     fn remove(&mut self, tsn: u32) -> Option<Kept> {
         let kept = self.kept.remove(&tsn)?;
         if let Some(fragment) = fragment(kept.piece)
-            // A stream that has begun anew uses its numbers again.
+            // A stream that has been reset uses its numbers again.
             && self.fragments.get(&fragment) == Some(&tsn)
         {
             self.fragments.remove(&fragment);
@@ -138,7 +138,8 @@ impl Incoming {
         }
     }
 
-    /// Forgets all but the datagram at hand: the peer has restarted, and its TSNs mean something else.
+    /// Forgets everything but the datagram being processed, because the peer has restarted and its TSNs mean
+    /// something else.
     pub(super) fn forget(&mut self) {
         *self = Self { staged: std::mem::take(&mut self.staged), ..Self::default() };
     }

@@ -31,7 +31,7 @@ pub(super) struct Live<E> {
     pub(super) end: E,
     /// The routes of the paths.
     pub(super) routes: Vec<Route>,
-    /// This end's addresses by their identifiers: that of the first subflow is 0 (RFC 8684 section 3.4.1).
+    /// This end's addresses by their identifiers; that of the first subflow has 0 (RFC 8684 section 3.4.1).
     pub(super) own: Vec<IpAddr>,
     /// The addresses and ports by which the segments of each path are recognised.
     pub(super) tuples: Vec<Option<Tuple>>,
@@ -138,7 +138,7 @@ impl<E: StreamEnd> Receiving for Reading<'_, E> {
     fn keep_stream(&mut self, sequence: u32, bytes: &[u8]) -> u64 {
         let position = self.end.and_then(|(end, path)| end.position_of(path, sequence));
         if let Some(position) = position {
-            // The bytes lie in the datagram.
+            // The bytes are in the datagram.
             let start = bytes.as_ptr().addr() - self.datagram.as_ptr().addr();
             self.staged = Some((position, start..start + bytes.len()));
         }

@@ -1,18 +1,18 @@
-//! What a host tells.
+//! What a host tells its application.
 
 use anabranch_transport::endpoint::CloseReason;
 use anabranch_transport::ground::PathId;
 use anabranch_transport::path::PathState;
 
-/// What a host tells.
+/// What a host tells its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostEvent {
     /// A peer has opened the connection.
     Accepted,
-    /// The peer has another address, or a path to it is there (MPTCP).
+    /// The peer has another address, or there is now a path to it (MPTCP).
     AddressAdded(PathId),
-    /// An address is there no longer (MPTCP).
+    /// An address no longer exists (MPTCP).
     AddressDeleted(PathId),
     /// The connection has ended.
     Closed(CloseReason),
@@ -25,7 +25,7 @@ pub enum HostEvent {
         /// Its state.
         state: PathState,
     },
-    /// The peer has nothing more to say.
+    /// The peer has nothing more to send.
     PeerFinished,
     /// The next bytes of the peer's stream.
     Received(Vec<u8>),

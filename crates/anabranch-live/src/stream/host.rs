@@ -1,4 +1,4 @@
-//! Connections with many peers, without a socket: segments, commands and the time go in, segments and events
+//! Connections with many peers, without a socket: segments, commands and the time go in; segments and events
 //! come out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -77,7 +77,7 @@ pub struct Host<E: StreamEnd> {
     connections: BTreeMap<ConnectionId, Live<E>>,
     next_id: u64,
     by_tuple: BTreeMap<Tuple, (ConnectionId, PathId)>,
-    /// Connections of MPTCP, by what names them to their peers.
+    /// Connections of MPTCP, by the tokens with which peers name them.
     by_token: BTreeMap<u32, ConnectionId>,
     alarms: Alarms<ConnectionId>,
     /// The connections that peers have opened.
@@ -86,12 +86,12 @@ pub struct Host<E: StreamEnd> {
     half_open: BTreeSet<ConnectionId>,
     events: VecDeque<(ConnectionId, HostEvent)>,
     outbox: Outbox,
-    /// Datagrams that were no segments.
+    /// Number of datagrams that were not segments.
     malformed: u64,
 }
 
 impl<E: StreamEnd> Host<E> {
-    /// A host whose numbers come from this secret.
+    /// A host whose secret numbers come from this secret.
     pub fn new(settings: Settings, secret: Secret, streams: Streams) -> Self {
         let numbers = SecretNumbers::new(Secret(secret.code(b"host", b"numbers")));
         Self {
@@ -124,7 +124,7 @@ impl<E: StreamEnd> Host<E> {
         if self.listeners.contains_key(&(port, false)) {
             return Err(format!("port = {port} is taken; somebody waits there already"));
         }
-        // The peer's port is that of its SYN.
+        // The peer's port is the one of its SYN.
         let config = E::at_ports(config, [FIRST_DYNAMIC_PORT, port]);
         for ip in [IpVersion::Ipv4, IpVersion::Ipv6] {
             let mtus = &[self.settings.mtu];
@@ -208,7 +208,7 @@ impl<E: StreamEnd> Host<E> {
         E::numbers(by_addresses, self.numbers.split_off())
     }
 
-    /// Appends bytes to the stream; how many have been taken. Where it is not all of them,
+    /// Appends bytes to the stream, and returns how many have been taken. If that is not all of them,
     /// [`HostEvent::Writable`] says when there is room for more.
     ///
     /// # Errors
@@ -244,7 +244,8 @@ impl<E: StreamEnd> Host<E> {
         self.by_token.get(&token).copied().filter(|id| self.connections[id].end.owns(&arrival.packet))
     }
 
-    /// The peer opens a subflow, on a path that there is or on one more.
+    /// Gives a SYN with which the peer opens a subflow to the connection, on a path that exists or on one
+    /// more.
     fn give_join(&mut self, now: Time, id: ConnectionId, arrival: Arrival<'_>) {
         let Arrival { mut packet, route, tuple, staged, said, datagram } = arrival;
         let live = self.connections.get_mut(&id).expect("it is there");
@@ -264,7 +265,7 @@ impl<E: StreamEnd> Host<E> {
                     live.tuples.push(None);
                     path
                 }
-                // Settings may allow no more paths than there are.
+                // The settings may not allow more paths than there are.
                 Err(_) => return,
             },
         };
@@ -275,7 +276,7 @@ impl<E: StreamEnd> Host<E> {
         self.drain(now, id);
     }
 
-    /// Opens subflows to addresses that the peer has announced, where this end has opened the connection.
+    /// Opens subflows to addresses that the peer has announced, if this end has opened the connection.
     fn join_announced(&mut self, now: Time, id: ConnectionId) {
         let live = self.connections.get_mut(&id).expect("it is there");
         while let Some((_, remote, port)) = live.mappings.fresh.pop_front() {
@@ -291,7 +292,7 @@ impl<E: StreamEnd> Host<E> {
             let Some(end) = live.end.multipath().filter(|end| end.is_opener()) else { continue };
             live.routes.push(Route { local, remote, port: None });
             live.tuples.push(None);
-            // Settings may allow no more paths than there are.
+            // The settings may not allow more paths than there are.
             if end.join_address(now, self.settings.mtu, own_address, port).is_err() {
                 live.routes.pop();
                 live.tuples.pop();
@@ -309,7 +310,7 @@ impl<E: StreamEnd> Host<E> {
         self.by_tuple.insert(tuple, (id, path));
     }
 
-    /// Tells a peer of MPTCP which other addresses this end has, where the peer has opened the connection.
+    /// Tells a peer of MPTCP which other addresses this end has, if the peer has opened the connection.
     fn announce(&mut self, now: Time, id: ConnectionId) {
         let live = self.connections.get_mut(&id).expect("it is there");
         let Some(end) = live.end.multipath().filter(|end| !end.is_opener()) else { return };
@@ -328,7 +329,7 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// A segment that belongs to no connection.
+    /// Gives a segment that belongs to no connection to the listener.
     fn give_to_listener(&mut self, now: Time, arrival: Arrival<'_>) {
         let Arrival { packet, route, tuple, .. } = arrival;
         let ip = version(route.remote);
@@ -377,7 +378,7 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// Does what a connection wants done.
+    /// Carries out what a connection wants done.
     fn drain(&mut self, now: Time, id: ConnectionId) {
         let live = self.connections.get_mut(&id).expect("it is there");
         let before = live.timeout;
@@ -427,12 +428,12 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// The addresses of a connection's paths; none where there is no such connection.
+    /// The addresses of a connection's paths; [`None`] if there is no such connection.
     pub fn addresses(&self, id: ConnectionId) -> Option<&[Route]> {
         self.connections.get(&id).map(|live| live.routes.as_slice())
     }
 
-    /// The endpoint of a connection, to be looked at; none where there is no such connection.
+    /// The endpoint of a connection, to be looked at; [`None`] if there is no such connection.
     pub fn endpoint(&self, id: ConnectionId) -> Option<&E> {
         self.connections.get(&id).map(|live| &live.end)
     }

@@ -11,7 +11,7 @@ const MOST_PIECES: usize = 1 << 15;
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     first: u64,
-    /// Pieces apart from each other, with gaps between them.
+    /// Pieces with gaps between them, by position.
     pieces: BTreeMap<u64, VecDeque<u8>>,
 }
 
@@ -38,7 +38,7 @@ impl Incoming {
         }
     }
 
-    /// Keeps bytes of which none is there; at their ends there may be others.
+    /// Keeps bytes none of which is kept yet; others may adjoin them at either end.
     fn insert(&mut self, position: u64, bytes: &[u8]) {
         let end = position + bytes.len() as u64;
         let (joins_behind, is_full) = (self.pieces.contains_key(&end), self.pieces.len() >= MOST_PIECES);
@@ -58,7 +58,7 @@ impl Incoming {
         let Some(mut behind) = self.pieces.remove(&end) else { return };
         let front = self.pieces.remove(&start);
         let mut front = front.unwrap_or_else(|| bytes.iter().copied().collect());
-        // The shorter one is moved.
+        // The shorter piece is moved.
         let whole = if front.len() >= behind.len() {
             front.append(&mut behind);
             front
@@ -69,7 +69,7 @@ impl Incoming {
         self.pieces.insert(start, whole);
     }
 
-    /// The next bytes of the stream, which are delivered; none where they are not those.
+    /// The next bytes of the stream, which are delivered; [`None`] if these are not the next ones.
     pub(super) fn take(&mut self, payload: Payload) -> Option<Vec<u8>> {
         let length = payload.length as usize;
         let mut entry = self.pieces.first_entry()?;
@@ -107,7 +107,7 @@ mod tests {
         put(&mut incoming, 3_000, 5_000);
         put(&mut incoming, 0, 1_500);
         assert_eq!(incoming.take(payload(0, 1_000)).as_deref(), Some(&bytes[..1_000]));
-        // Delivered before, and overlapping.
+        // Bytes that were delivered before, and bytes that overlap.
         put(&mut incoming, 500, 3_100);
         put(&mut incoming, 4_000, 8_500);
         put(&mut incoming, 900, 950);

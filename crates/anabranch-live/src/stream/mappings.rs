@@ -16,7 +16,7 @@ const MOST_MAPPINGS: usize = 1 << 14;
 /// The most known addresses of a peer.
 const MOST_ADDRESSES: usize = 8;
 
-/// The mappings of all paths of a connection, and the addresses that its ends know each other by.
+/// The mappings of all paths of a connection, and the addresses by which its ends know each other.
 #[derive(Debug, Default)]
 pub(super) struct Mappings {
     /// For each path, by position on the path: the position in the stream, and the length.
@@ -80,7 +80,7 @@ impl Mappings {
         if payload.length == 0 || has_place {
             return true;
         }
-        // Delivered before: whatever it maps to has arrived.
+        // The bytes were delivered before, so whatever they map to has arrived.
         let end_of_payload = payload.offset + u64::from(payload.length);
         if end_of_payload <= next {
             return true;

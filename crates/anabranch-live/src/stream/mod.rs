@@ -1,4 +1,5 @@
-//! TCP and MPTCP with bytes: a [`Host`] and its connections, the bytes of their streams, their addresses.
+//! TCP and MPTCP with bytes: a [`Host`] and its connections, with the bytes of their streams and their
+//! addresses.
 
 mod connection;
 mod events;
@@ -25,13 +26,13 @@ pub use crate::route::Route;
 
 /// What a host needs from the ends of a transport with a stream of bytes, besides the endpoint interface.
 pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
-    /// Its settings.
+    /// The settings of a connection.
     type Config: Listen<Endpoint = Self, Listener = Self::Listener> + Clone + Send;
 
     /// The listener for such ends.
     type Listener: Listener<Endpoint = Self> + Debug + Send;
 
-    /// Settings with these ports: its own and the peer's.
+    /// These settings with the ports of this end and of the peer.
     fn at_ports(config: &Self::Config, ports: [u16; 2]) -> Self::Config;
 
     /// The source of its numbers: those that are a function of addresses and ports, or those that are always
@@ -44,7 +45,7 @@ pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
     /// Whether this SYN, between the same addresses and ports, replaces this connection by a new one.
     fn gives_way_to(&self, path: PathId, segment: &Segment) -> bool;
 
-    /// The largest window that it offers, in bytes.
+    /// The largest window that the connection offers, in bytes.
     fn receive_buffer(&self) -> u64;
 
     /// The position of the byte with this number in what the peer sends on this path.
@@ -59,7 +60,7 @@ pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
     /// The position in this end's stream of the data that this packet carries.
     fn source(&self, packet: &Packet) -> u64;
 
-    /// Several paths, where the transport has them.
+    /// The connection as one with several paths, if the transport has them.
     fn multipath(&mut self) -> Option<&mut mptcp::Connection> {
         None
     }

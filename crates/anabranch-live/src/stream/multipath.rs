@@ -28,7 +28,7 @@ impl StreamEnd for Connection {
         Config { tcp: Some(of_subflows), ..config.clone() }
     }
 
-    /// A key is used once.
+    /// A key is used only once, so fresh numbers are taken.
     fn numbers(_by_addresses: SecretNumbers, fresh: SecretNumbers) -> SecretNumbers {
         fresh
     }

@@ -16,8 +16,8 @@ impl StreamEnd for Connection {
         Config { source_port: Some(own), destination_port: Some(peers), path: None, ..config.clone() }
     }
 
-    /// RFC 6528 section 3: a function of addresses, ports and a secret, so that a connection that follows
-    /// another one between the same ports has numbers and timestamps behind that one's.
+    /// RFC 6528 section 3: numbers are a function of addresses, ports and a secret, so that a connection that
+    /// follows another one between the same ports has later numbers and timestamps.
     fn numbers(by_addresses: SecretNumbers, _fresh: SecretNumbers) -> SecretNumbers {
         by_addresses
     }

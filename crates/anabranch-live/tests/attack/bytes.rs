@@ -1,4 +1,4 @@
-//! Packets as an attacker writes them: nothing keeps it from what the protocols forbid.
+//! Packets as an attacker writes them, who may write what the protocols forbid.
 
 use std::net::IpAddr;
 
@@ -38,7 +38,7 @@ pub(crate) const fn pair(high: u16, low: u16) -> u32 {
     (high as u32) << 16 | low as u32
 }
 
-/// A segment of TCP to be.
+/// The parts of a TCP segment that is to be written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Segment {
     pub(crate) ports: [u16; 2],
@@ -55,7 +55,7 @@ pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 
 impl Segment {
-    /// Its bytes between these addresses, with their checksum.
+    /// The bytes of the segment between these addresses, with their checksum.
     pub(crate) fn emit(&self, addresses: [IpAddr; 2]) -> Vec<u8> {
         let mut options = self.options.clone();
         options.resize(options.len().next_multiple_of(4), 1);
@@ -85,7 +85,7 @@ impl Segment {
         }
     }
 
-    /// The value of its first option of this kind.
+    /// The value of the segment's first option of this kind.
     pub(crate) fn option(&self, kind: u8) -> Option<&[u8]> {
         let mut rest = &self.options[..];
         loop {
@@ -100,7 +100,7 @@ impl Segment {
     }
 }
 
-/// RFC 9293 section 3.1; the place of the checksum is zero.
+/// The checksum of RFC 9293 section 3.1; its place in the bytes must be zero.
 fn internet_checksum(bytes: &[u8], addresses: [IpAddr; 2]) -> u16 {
     let mut all = Vec::new();
     for address in addresses {

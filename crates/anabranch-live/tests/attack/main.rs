@@ -11,7 +11,7 @@ mod sctp_peer;
 mod tcp;
 mod world;
 
-/// Every attack has its row in docs/security.md, and its numbers, and every row is a test.
+/// Every attack has a row with its numbers in docs/security.md, and every row there is a test.
 #[test]
 fn the_page_has_every_attack() {
     // Other tests count allocations at the same time.

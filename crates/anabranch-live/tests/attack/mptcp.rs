@@ -1,4 +1,5 @@
-//! Multipath TCP: who does not know the keys of a connection, and peers that lie about where bytes belong.
+//! Multipath TCP: attackers who do not know the keys of a connection, and peers that lie about where bytes
+//! belong.
 
 use std::net::IpAddr;
 
@@ -12,7 +13,7 @@ use crate::world::{CLIENT, Numbers, SERVER, World, attacks, stranger};
 
 /// The kind of its option.
 const MPTCP: u8 = 30;
-/// The key of every peer of the attacker's.
+/// The key of each of the attacker's peers.
 const KEY: u64 = 0x1234_5678_9abc_def0;
 
 fn world() -> World<Talker<Connection>> {
@@ -85,7 +86,7 @@ attacks! {
     mappings_that_lie,
     /// Mappings whose checksum is wrong.
     wrong_checksum,
-    /// SYN of MPTCP from everywhere.
+    /// SYN of MPTCP from many addresses.
     syn_flood,
 }
 
@@ -121,7 +122,7 @@ fn wrong_code(count: usize) -> Numbers {
             let (to, from, bytes) = to_server(from, &syn);
             world.inject(to, from, &bytes);
             answered = world.answer().map(|bytes| Segment::read(&bytes)).unwrap_or_default();
-            // Once more, so that the attack has a packet.
+            // The option is sent once more, so that the attack has a packet.
             return (to, from, bytes);
         }
         let code: Vec<u8> = (0..20).map(|_| world.rng.bits() as u8).collect();
@@ -165,7 +166,7 @@ fn blind_options(count: usize) -> Numbers {
         let heard = overheard(world, to);
         let far = (1 << 24) + world.rng.below((1 << 32) - (1 << 25)) as u32;
         let options = any_option(number, world.rng.bits());
-        // A reset is that of its number alone.
+        // A reset is judged by its number alone.
         let which = if number % 10 == 9 { 0 } else { number / 20 % 3 };
         let (sequence, acknowledgement) = match which {
             0 => (heard.sequence.wrapping_add(far), heard.acknowledgement),
@@ -226,7 +227,7 @@ fn wrong_checksum(count: usize) -> Numbers {
         to_server(peer.address, &Segment { options, payload, ..peer.next })
     });
     assert_lives(&world);
-    // A sum of 16 bits lets one in 65,536 pass.
+    // With a sum of 16 bits, one in 65,536 passes.
     let lucky = count / 10_000;
     assert!(world.ends[SERVER].believed <= 100 * lucky as u64, "{} bytes", world.ends[SERVER].believed);
     assert!(world.ends[SERVER].host.connections() <= 1 + lucky);

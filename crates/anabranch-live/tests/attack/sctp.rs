@@ -1,4 +1,4 @@
-//! SCTP and strangers: who does not know the tags of an association, or has none.
+//! SCTP and strangers: attackers who do not know the tags of an association, or have none.
 
 use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Settings};
 use anabranch_transport::endpoint::{CloseReason, Reliability};
@@ -48,7 +48,7 @@ pub(crate) struct Talker {
     id: Option<AssociationId>,
     pub(crate) received: u64,
     pub(crate) closed: Option<CloseReason>,
-    /// Associations that others have opened and that live, the latest last.
+    /// Associations that others have opened and that exist, the latest last.
     pub(crate) accepted: Vec<AssociationId>,
     pub(crate) endings: usize,
     /// Whether its application reads what others send.
@@ -167,7 +167,7 @@ fn overheard(world: &World<Talker>, to: usize) -> ([u16; 2], u32) {
     (ports, u32::from_be_bytes([heard[4], heard[5], heard[6], heard[7]]))
 }
 
-/// A chunk of each type but INIT, as far as possible one that would do something.
+/// A chunk of each type but INIT, if possible one that would have an effect.
 fn any_chunk(number: usize) -> Vec<u8> {
     let data = [words([1_000, 0, 0]), vec![1; 8]].concat();
     match number % 20 {
@@ -199,22 +199,22 @@ fn any_chunk(number: usize) -> Vec<u8> {
 }
 
 attacks! {
-    /// INIT from everywhere: an INIT ACK each, and nothing is remembered.
+    /// INIT from many addresses: each is answered by an INIT ACK, and nothing is remembered.
     init_flood,
-    /// INIT between the addresses and ports of an association that lives (RFC 9260 section 5.2.2).
+    /// INIT between the addresses and ports of an association that exists (RFC 9260 section 5.2.2).
     init_into_an_association,
-    /// INIT that breaks the protocol: an ABORT that says why, and nothing is remembered (RFC 9260 section
-    /// 3.3.2).
+    /// INIT that breaks the protocol: it is answered by an ABORT that says why, and nothing is remembered
+    /// (RFC 9260 section 3.3.2).
     init_that_is_illegal,
     /// INIT to a port without a listener: an ABORT, no longer than the question.
     init_to_nobody,
     /// Chunks that belong to no association.
     out_of_the_blue,
-    /// Bytes that are no packets: noise, and lengths that lie.
+    /// Bytes that are not packets: noise, and lengths that are wrong.
     malformed,
-    /// The addresses and ports of an association with a wrong tag.
+    /// Packets with the addresses and ports of an association and a wrong tag.
     wrong_tag,
-    /// Cookies that are not this host's, or no longer as they were.
+    /// Cookies that this host did not make, or that were changed.
     cookie_forged,
     /// Addresses that must not be answered.
     not_of_one_host,
@@ -253,7 +253,7 @@ fn init_that_is_illegal(count: usize) -> Numbers {
             0 => words([tag, 100_000, 10, 1_000]),
             1 => words([tag, 100_000, 10 << 16, 1_000]),
             2 => words([0, 100_000, streams, 1_000]),
-            // The name of a host, a parameter that is cut off, and one that is to have no value.
+            // The name of a host, a parameter that is cut off, and one that should have no value.
             3 => [whole, words([pair(11, 204)]), vec![b'a'; 200]].concat(),
             4 => [whole, words([pair(5, 60)])].concat(),
             _ => [whole, words([pair(0xc000, 8), 0])].concat(),
@@ -411,7 +411,7 @@ fn the_answer_to_init_is_no_lever() {
     }
 }
 
-/// RFC 9260 section 8.5.1 B: before the peer's tag is known there is none that a T bit could reflect.
+/// RFC 9260 section 8.5.1 B: before the peer's tag is known, there is no tag that a T bit could reflect.
 #[test]
 fn nobody_ends_what_is_being_opened() {
     let _alone = alone();

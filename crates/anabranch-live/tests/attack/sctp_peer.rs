@@ -1,4 +1,4 @@
-//! SCTP and peers that have an association of their own and do not keep to the protocol.
+//! SCTP and peers that have an association of their own and do not follow the protocol.
 
 use std::net::IpAddr;
 
@@ -30,7 +30,7 @@ impl Peer {
         Self { address, port: 7, tag: 77, other_tag: 0, other_tsn: 0 }
     }
 
-    /// Sends INIT: the cookie of the answer.
+    /// Sends INIT, and returns the cookie of the answer.
     pub(crate) fn ask(&mut self, world: &mut World<Talker>) -> Vec<u8> {
         self.ask_with(world, &init([self.port, PORT], self.tag))
     }
@@ -71,7 +71,7 @@ impl Peer {
     fn finish(&self, world: &mut World<Talker>, cookie: &[u8]) {
         world.strays.clear();
         world.inject(SERVER, self.address, &self.echo(cookie));
-        // Addresses that were listed get heartbeats besides.
+        // Addresses that were listed also get heartbeats.
         assert!(world.strays.iter().any(|(_, bytes)| bytes[12] == kind::COOKIE_ACK), "it is answered");
         world.strays.clear();
     }
@@ -92,21 +92,21 @@ const WHOLE: u8 = BEGIN | END;
 const UNORDERED: u8 = 4;
 
 attacks! {
-    /// A cookie again and again: one association.
+    /// The same cookie again and again: it opens one association.
     cookie_replayed,
     /// A cookie that is too old.
     cookie_expired,
     /// A cookie that comes from another address, or between other ports.
     cookie_from_elsewhere,
-    /// SACKs that acknowledge what was not sent, gaps in any order, and the contrary of the last one.
+    /// SACKs that acknowledge what was not sent, gaps in any order, and SACKs that contradict the last one.
     sack_lies,
     /// DATA whose TSNs lie far ahead, every second one.
     tsn_far_ahead,
-    /// Fragments of one byte of a message that has no end.
+    /// Fragments of one byte of a message that never ends.
     fragments_without_end,
     /// Fragments of one byte behind a gap, from the last one backwards.
     fragments_backwards,
-    /// Messages of one byte whose order lets none of them go.
+    /// Messages of one byte, none of which may be delivered because of their order.
     messages_out_of_order,
     /// Messages of one byte to an application that does not read.
     nobody_reads,
@@ -125,7 +125,7 @@ attacks! {
     heartbeat_ack,
     /// ASCONF without a signature, or with a made-up code.
     asconf,
-    /// Associations without number.
+    /// As many associations as possible.
     associations,
 }
 
@@ -172,8 +172,8 @@ fn cookie_from_elsewhere(count: usize) -> Numbers {
     numbers.check()
 }
 
-/// An address that the INIT lists is no address that an association may begin at: data would go to whoever
-/// has it (RFC 9260 section 5.4).
+/// An association may not begin at an address that the INIT only lists, since data would go to whoever has
+/// that address (RFC 9260 section 5.4).
 #[test]
 fn an_association_begins_at_the_address_that_asked() {
     let _alone = alone();
@@ -237,7 +237,7 @@ fn sack_lies(count: usize) -> Numbers {
     if let Some(path) = samples.first() {
         assert!(path.cwnd < 64_000, "a window of {} bytes", path.cwnd);
     }
-    // Blocks of every SACK are kept until the next one, and the server sends again.
+    // The blocks of every SACK are kept until the next one, and the server sends again.
     numbers.check_within(1 << 20)
 }
 
@@ -387,12 +387,12 @@ fn many_answers(count: usize) -> Numbers {
             0 => chunk(kind::HEARTBEAT, 0, &[]),
             1 => chunk(0xff, 0, &[]),
             2 => chunk(kind::COOKIE_ECHO, 0, &cookie),
-            // A stream that is not there, and what was not agreed on.
+            // A stream that does not exist, and what was not agreed on.
             3 => {
                 chunk(kind::DATA, WHOLE, &[words([TSN + number as u32, 9_999 << 16, 0]), vec![1; 4]].concat())
             }
             4 => chunk(kind::FORWARD_TSN, 0, &words([TSN])),
-            // Its answer fits into no packet.
+            // Its answer does not fit into a packet.
             _ => chunk(kind::HEARTBEAT, 0, &[0; 2_000]),
         };
         let room = (1_440 / chunk.len()).max(1);
@@ -402,7 +402,8 @@ fn many_answers(count: usize) -> Numbers {
     numbers.check()
 }
 
-/// SHUTDOWN ACK is answered while an association is opened (RFC 9260 section 8.5.1 E): not each of many.
+/// SHUTDOWN ACK is answered while an association is being opened (RFC 9260 section 8.5.1 E), but not each of
+/// many.
 #[test]
 fn many_shutdown_acks() {
     let _alone = alone();
@@ -441,7 +442,7 @@ fn heartbeat_ack(count: usize) -> Numbers {
     numbers.check()
 }
 
-/// The time in our own heartbeat comes back changed: it lies ahead.
+/// The time in our own heartbeat comes back changed, and lies in the future.
 #[test]
 fn a_heartbeat_from_the_future() {
     let _alone = alone();
@@ -494,7 +495,7 @@ fn asconf(count: usize) -> Numbers {
 fn associations(count: usize) -> Numbers {
     let mut world = world();
     let numbers = world.attack(count, |world, number| {
-        // Half of them come back with their cookie.
+        // Half of them are sent back with their cookie.
         let mut peer = Peer { port: 1 + (number % 60_000) as u16, ..Peer::new(stranger(number)) };
         if number % 2 == 0 || world.ends[SERVER].host.associations() >= MOST_ACCEPTED {
             return (SERVER, peer.address, init([peer.port, PORT], peer.tag));

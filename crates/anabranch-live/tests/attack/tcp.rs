@@ -1,4 +1,4 @@
-//! TCP and strangers who know the addresses and ports of a connection, and peers that do not keep to the
+//! TCP and strangers who know the addresses and ports of a connection, and peers that do not follow the
 //! protocol.
 
 use std::net::IpAddr;
@@ -24,10 +24,10 @@ pub(crate) struct Talker<E: StreamEnd> {
     pub(crate) host: Host<E>,
     pub(crate) id: Option<ConnectionId>,
     pub(crate) received: u64,
-    /// Bytes of the attacker's that were delivered.
+    /// Number of the attacker's bytes that were delivered.
     pub(crate) believed: u64,
     pub(crate) closed: Option<CloseReason>,
-    /// Connections that others have opened and that live, the latest last.
+    /// Connections that others have opened and that exist, the latest last.
     pub(crate) accepted: Vec<ConnectionId>,
 }
 
@@ -162,13 +162,13 @@ impl Peer {
 }
 
 attacks! {
-    /// SYN from everywhere.
+    /// SYN from many addresses.
     syn_flood,
     /// Segments that belong to no connection.
     segments_of_nobody,
-    /// Noise, headers that lie about their length, options that lie about theirs.
+    /// Noise, headers with a wrong length, and options with a wrong length.
     malformed,
-    /// RST with any number but the right one.
+    /// RST with any number except the right one.
     blind_reset,
     /// SYN into a connection.
     blind_syn,
@@ -191,7 +191,7 @@ fn syn_flood(count: usize) -> Numbers {
     let mut opened = 0;
     let numbers = world.attack(count, |world, number| {
         if number % 100 == 99 {
-            // A peer that answers is served all the same.
+            // A peer that answers is served nevertheless.
             let before = world.ends[SERVER].accepted.len();
             let peer = Peer::open(stranger(1 << 20 | number), world, Vec::new(), |_| Vec::new());
             opened += world.ends[SERVER].accepted.len() - before;
@@ -211,7 +211,7 @@ fn syn_flood(count: usize) -> Numbers {
     assert_eq!(opened, count / 100);
     let open = world.ends[SERVER].host.connections();
     assert!((MOST_ACCEPTED - 1..=MOST_ACCEPTED).contains(&open), "{open} connections");
-    // The transfer is silent.
+    // The transfer is silent now.
     world.ends[CLIENT].id = None;
     world.run_for(Duration::from_secs(300));
     assert_eq!(world.ends[SERVER].host.connections(), 1, "all but the transfer are forgotten");
@@ -303,7 +303,7 @@ fn blind_data(count: usize) -> Numbers {
     let mut world = world();
     let numbers = world.attack(count, |world, number| {
         let heard = overheard(world, SERVER);
-        // The right sequence number with an acknowledgement of anything, and the contrary.
+        // The right sequence number with any acknowledgement, and the other way round.
         let next = heard.sequence.wrapping_add(heard.payload.len() as u32);
         let far = (1 << 24) + world.rng.below((1 << 32) - (1 << 25)) as u32;
         let (sequence, acknowledgement) = match number % 2 {

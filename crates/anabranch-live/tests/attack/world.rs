@@ -17,7 +17,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Packets of an attack where nothing else is said.
+/// Number of packets of an attack if nothing else is said.
 pub(crate) const FEW: usize = 1_000;
 /// Packets of the whole attack.
 pub(crate) const MANY: usize = 100_000;
@@ -31,7 +31,7 @@ pub(crate) const HEADERS: usize = 28;
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 
-/// Memory is counted for the whole process: one test at a time.
+/// Memory is counted for the whole process, so only one test runs at a time.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -53,7 +53,7 @@ pub(crate) fn address(host: usize) -> IpAddr {
     IpAddr::from([10, 0, 0, host as u8 + 1])
 }
 
-/// An address of the attacker's, or one that it makes up.
+/// An address of the attacker, or one that it makes up.
 pub(crate) fn stranger(number: usize) -> IpAddr {
     IpAddr::from([11, (number >> 16) as u8, (number >> 8) as u8, number as u8])
 }
@@ -88,7 +88,7 @@ pub(crate) struct World<E: End> {
     pub(crate) heard: [Vec<u8>; 2],
     /// Packets that were sent to other addresses.
     pub(crate) strays: VecDeque<(Route, Vec<u8>)>,
-    /// Datagrams that the hosts have sent, and their bytes, to whomever.
+    /// Datagrams that the hosts have sent to anyone, and their bytes.
     pub(crate) out: [usize; 2],
     pub(crate) rng: Rng,
 }
@@ -136,7 +136,7 @@ impl<E: End> World<E> {
         }
     }
 
-    /// Gives a host a datagram of the attacker's; what it costs of the processor's time, in nanoseconds.
+    /// Gives a host a datagram of the attacker, and returns how much processor time it costs, in nanoseconds.
     pub(crate) fn inject(&mut self, to: usize, from: IpAddr, bytes: &[u8]) -> u64 {
         let route = self.route(to, from);
         let start = cpu_time_ns();
@@ -270,7 +270,7 @@ impl Numbers {
     /// Checks what must hold for every attack: memory as before, and a transfer that goes on.
     #[track_caller]
     pub(crate) fn check(self) -> Self {
-        // Queues of the transfer breathe.
+        // The queues of the transfer grow and shrink.
         self.check_within(512 << 10)
     }
 

@@ -9,7 +9,7 @@ use super::{AckEvent, Cumulative, Rules};
 pub(super) struct AckRatio(u32);
 
 impl Default for AckRatio {
-    /// Every second segment is acknowledged.
+    /// The ratio when every second segment is acknowledged.
     fn default() -> Self {
         Self(2 << 4)
     }
@@ -22,7 +22,7 @@ impl AckRatio {
         let Cumulative { segments, was_open, .. } = window.found_by(event);
         let least = u32::from(window.rules == Rules::Linux2620 || event.cumulative.is_none());
         if was_open && segments >= least {
-            // A stretched acknowledgement counts as 16 x 16 segments at most, far above any real one.
+            // A stretched acknowledgement counts as at most 16 x 16 segments, far above any real one.
             self.0 = (self.0 + segments.min(256)).saturating_sub(self.0 >> 4).max(1);
         }
     }
@@ -32,7 +32,7 @@ impl AckRatio {
         self.0
     }
 
-    /// Acknowledgements instead of segments, at least one.
+    /// The number of acknowledgements for `per` segments, at least one.
     pub(super) fn scaled(self, per: u32) -> u32 {
         let scaled = (u64::from(per) << 4) / u64::from(self.0);
         u32::try_from(scaled).unwrap_or(u32::MAX).max(1)

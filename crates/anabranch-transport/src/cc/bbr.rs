@@ -28,13 +28,13 @@ use crate::time::{Duration, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "BbrConfig")]
 pub struct Config {
-    /// Bandwidth-delay products that may be on their way; default 2.
+    /// How many bandwidth-delay products may be on their way; default 2.
     pub cwnd_gain: f64,
     /// How long the smallest round-trip time is kept before it is measured anew; default 10 s.
     pub min_rtt_window: Duration,
-    /// How long the window is held down for that; default 200 ms.
+    /// How long the window is held down to measure the round-trip time; default 200 ms.
     pub probe_rtt_duration: Duration,
-    /// Whether it looks for a policer behind heavy losses; default true.
+    /// Whether heavy losses make it look for a policer; default true.
     pub policer_detection: bool,
 }
 
@@ -50,7 +50,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -331,7 +331,7 @@ impl Bbr {
 
     fn enter_probe_bw(&mut self, now: Time) {
         self.mode = Mode::ProbeBw;
-        // Any phase but the draining one.
+        // Any phase but the one that drains the queue.
         self.cycle = (CYCLE.len() - self.draws.below(7) as usize) % CYCLE.len();
         self.cycle_start = now;
     }
@@ -602,9 +602,9 @@ mod tests {
         let skip = Duration::from_secs(5);
         assert!(sender.goodput_after(skip) > 980.0, "{}", sender.goodput_after(skip));
         let most = sender.after(skip).map(|sample| sample.outstanding).fold(0.0, f64::max);
-        // Two times 101, three bursts of two segments, and two in the probing phase.
+        // Two times 101, three bursts of two segments, and two segments in the probing phase.
         assert!(most <= 2.0 * 102.0 + 8.0, "{most}");
-        // A sender alone sees a queue only while it probes.
+        // A sender that is alone causes a queue only while it probes.
         let rtt = sender.mean_after(skip, |sample| sample.rtt.as_millis_f64());
         assert!(rtt < 112.0, "{rtt}");
         assert_eq!(sender.drops, 0);
@@ -619,7 +619,8 @@ mod tests {
             let (now, rtt) = (Time::from_secs(second), Duration::from_millis(millis));
             control.on_ack(&AckEvent { rtt: Some(rtt), ..AckEvent::new(now, MSS, 10 * MSS) });
             let bbr = inner(&control);
-            // One that is as small does not put off the next measurement (Linux: bbr_update_min_rtt).
+            // A round-trip time that is equally small does not put off the next measurement (Linux:
+            // bbr_update_min_rtt).
             assert_eq!((bbr.min_rtt, bbr.min_rtt_at), (Some(handshake), begin), "{rtt}");
         }
     }
@@ -652,7 +653,7 @@ mod tests {
         let first =
             |phase| sender.samples.iter().find(|sample| sample.phase == phase).map(|sample| sample.at);
         let (drain, probe) = (first("drain").unwrap(), first("probe_bw").unwrap());
-        // log2(100 / 10) rounds, three without growth, and their queue.
+        // log2(100 / 10) rounds, three without growth, and the rounds that drain their queue.
         assert!(drain < Time::from_secs(1) + Duration::from_millis(1_600), "{drain}");
         assert!(probe.saturating_since(drain) < Duration::from_millis(600), "{drain} {probe}");
     }
@@ -664,7 +665,7 @@ mod tests {
         let low: Vec<_> = sender.samples.iter().filter(|sample| sample.phase == "probe_rtt").collect();
         assert!(low.iter().all(|sample| sample.cwnd <= 4.0));
         assert!(low.len() > 10);
-        // Two per cent of the time.
+        // This takes two per cent of the time.
         assert!(sender.goodput_after(Duration::from_secs(5)) > 950.0);
         let first = low[0].at;
         assert!(first > Time::from_secs(11) && first < Time::from_secs(13), "{first}");

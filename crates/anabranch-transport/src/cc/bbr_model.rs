@@ -13,7 +13,7 @@ const AGGREGATION_MAX: f64 = 0.1;
 /// Linux: `bbr_cwnd_min_target` in segments.
 pub(super) const MIN_WINDOW: u64 = 4;
 
-/// The delivery rate that a sample says, if it says any.
+/// The delivery rate that a sample shows, if it shows one.
 pub(super) fn bandwidth(sample: &RateSample) -> Option<f64> {
     (!sample.interval.is_zero()).then(|| f64::from(sample.delivered) / sample.interval.as_secs_f64())
 }
@@ -37,7 +37,7 @@ pub(super) fn segments_up(bytes: f64, mss: u64) -> u64 {
     libm::ceil(bytes / mss as f64) as u64 * mss
 }
 
-/// An amount as the interface has it; one that is not known is without limit.
+/// An amount of bytes as the interface has it; one that is not known counts as unlimited.
 pub(super) fn interface_bytes(bytes: Option<u64>) -> u32 {
     bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(u32::MAX)
 }
@@ -54,7 +54,7 @@ pub(super) enum Recovery {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecoveryState {
     now: Recovery,
-    /// After a timeout: what must be acknowledged, once it is known.
+    /// After a timeout: the position that must be acknowledged, once it is known.
     ends_at: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ impl RecoveryState {
 pub(super) struct Aggregation {
     epoch: Time,
     acked: u64,
-    /// The most of this window and of the one before.
+    /// The most in this window of the filter and in the one before.
     extra: [u64; 2],
     index: usize,
     rounds: u32,
@@ -149,11 +149,11 @@ impl Aggregation {
     }
 }
 
-/// The largest of the bandwidths of the last rounds, of which three are kept (Linux: `lib/win_minmax.c`,
+/// The largest bandwidth of the last rounds; three bandwidths are kept for that (Linux: `lib/win_minmax.c`,
 /// Kathleen Nichols' algorithm).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxFilter {
-    /// Round and bandwidth: the best, and the best ones after it.
+    /// Round and bandwidth: the best one, and the best ones after it.
     best: [(u64, f64); 3],
 }
 
@@ -162,7 +162,7 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// Takes the sample of a round; those of more than `window` rounds ago count no more.
+    /// Takes the sample of a round; those of more than `window` rounds ago no longer count.
     pub(super) fn update(&mut self, window: u64, round: u64, bandwidth: f64) {
         let sample = (round, bandwidth);
         let best = &mut self.best;
@@ -182,7 +182,7 @@ impl MaxFilter {
                 *best = [best[1], best[2], sample];
             }
         } else if best[1].0 == best[0].0 && age > window / 4 {
-            // A quarter of the window has passed without a second one.
+            // A quarter of the window has passed without a second-best one.
             (best[1], best[2]) = (sample, sample);
         } else if best[2].0 == best[1].0 && age > window / 2 {
             best[2] = sample;
@@ -199,13 +199,13 @@ pub(super) struct Pacing {
 }
 
 impl Pacing {
-    /// `gain` times the initial window per ms, until there is a round-trip time (Linux:
+    /// A pace of `gain` times the initial window per ms, until there is a round-trip time (Linux:
     /// `bbr_init_pacing_rate_from_rtt`).
     pub(super) fn new(cwnd: u64, gain: f64) -> Self {
         Self { rate: cwnd as f64 / 0.001 * gain * PACING_MARGIN, seen_rtt: false }
     }
 
-    /// The first round-trip time sets the first pace.
+    /// Sets the first pace by the first round-trip time.
     pub(super) fn on_rtt(&mut self, rtt: Duration, cwnd: u64, gain: f64) {
         if !self.seen_rtt && !rtt.is_zero() {
             self.seen_rtt = true;
@@ -221,7 +221,7 @@ impl Pacing {
         }
     }
 
-    /// This window at this pace.
+    /// What may be sent with this window at this pace.
     pub(super) fn limits(&self, cwnd: u64) -> SendLimits {
         let rate = Rate::from_bits_per_sec((self.rate * 8.0).clamp(1.0, 1e13) as u64);
         SendLimits { cwnd: interface_bytes(Some(cwnd)).min(1 << 30), pacing_rate: Some(rate) }
@@ -259,7 +259,7 @@ mod tests {
         let now = Time::from_secs(1);
         let at_once = AckEvent::new(now, 1_000, 10_000);
         assert_eq!(in_network(&at_once, 10_000, 1e6, 2_000, 1_000), 12_000);
-        // 2.9 segments are delivered until the next one leaves, of which whole ones count.
+        // 2.9 segments are delivered before the next one leaves, and whole ones count.
         let later = AckEvent { next_departure: now + Duration::from_micros(2_900), ..at_once };
         assert_eq!(in_network(&later, 10_000, 1e6, 2_000, 1_000), 10_000);
         assert_eq!(in_network(&later, 1_000, 1e6, 0, 1_000), 0);
@@ -269,7 +269,7 @@ mod tests {
     fn the_largest_bandwidth_is_forgotten_after_the_window() {
         let mut filter = MaxFilter::default();
         filter.update(10, 1, 100.0);
-        // Later than a quarter of the window, and than half of it.
+        // Later than a quarter of the window, and later than half of it.
         filter.update(10, 4, 90.0);
         filter.update(10, 7, 80.0);
         for round in 8..=11 {

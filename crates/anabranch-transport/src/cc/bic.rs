@@ -21,7 +21,7 @@ use crate::time::Time;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "BicConfig")]
 pub struct Config {
-    /// Up to this window, in segments, it is Reno; default 14.
+    /// Up to this window in segments, it behaves as Reno; default 14.
     pub low_window: u32,
     /// The most segments to grow by in a round; default 16, with the RFC's rules 32.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,9 +29,9 @@ pub struct Config {
     /// The share of the window that is left after a loss; default 819/1024, with the RFC's rules 7/8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beta: Option<f64>,
-    /// Whether a loss below the last maximum makes room for others; default true.
+    /// Whether a loss below the last maximum makes room for other flows; default true.
     pub fast_convergence: bool,
-    /// Rounds for the last segments before the maximum; default 20.
+    /// How many rounds the last segments before the maximum take; default 20.
     pub smooth_part: u32,
     /// The slow start; default "standard".
     pub slow_start: SlowStart,
@@ -51,7 +51,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -100,9 +100,9 @@ pub struct Bic {
     fast_convergence: bool,
     smooth_part: u32,
     ratio: Option<AckRatio>,
-    /// 0 if there is none.
+    /// The window before the last loss in segments; 0 if there was none.
     last_max: u32,
-    /// When, in ms, and for which window `per` was computed.
+    /// The time in ms at which `per` was computed, and the window for which it was.
     last_update: Option<(u64, u32)>,
     /// The window grows by one segment for this many acknowledged ones.
     per: u32,
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::time::Duration;
 
-    /// The paper's rules, without a correction of delayed acknowledgements.
+    /// The windows after a loss by the paper's rules, without a correction for delayed acknowledgements.
     fn rounds_after_loss(initial: u32, rounds: usize) -> Vec<u32> {
         let config = Config { s_max: Some(16), beta: Some(819.0 / 1024.0), ..Config::default() };
         let mut control = build(config, Rules::Rfc, initial);

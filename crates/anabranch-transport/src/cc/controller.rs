@@ -25,7 +25,7 @@ macro_rules! controls {
         }
 
         impl Config {
-            /// Whether the settings are possible.
+            /// Checks that the settings are possible.
             ///
             /// # Errors
             /// One sentence that names the key, the value and what is allowed.
@@ -36,7 +36,7 @@ macro_rules! controls {
                 }
             }
 
-            /// Its name in scenarios.
+            /// The name of the control in scenarios.
             pub const fn kind(&self) -> &'static str {
                 match self {
                     $(Self::$name(_) => stringify!($module),)*

@@ -35,7 +35,7 @@ pub struct Config {
     /// 2.6.20 819/1024.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beta: Option<f64>,
-    /// Whether a loss below the last maximum makes room for others (RFC 9438 section 4.7); default true.
+    /// Whether a loss below the last maximum makes room for other flows (RFC 9438 section 4.7); default true.
     pub fast_convergence: bool,
     /// Whether the window is at least what Reno's would be (RFC 9438 section 4.3); default true.
     pub tcp_friendliness: bool,
@@ -52,7 +52,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -98,7 +98,7 @@ pub struct Cubic {
     beta_1024: u64,
     /// The last maximum in segments, 0 if there is none (Linux: `last_max_cwnd`, RFC: `W_max`).
     last_max: f64,
-    /// Linux 2.6.20: `loss_cwnd`, whether there was a loss since the beginning or the last timeout.
+    /// Linux 2.6.20: whether there was a loss since the beginning or the last timeout (`loss_cwnd`).
     had_loss: bool,
     /// The start of this epoch; `None` after a loss.
     epoch: Option<Time>,
@@ -117,7 +117,7 @@ pub struct Cubic {
     per: u32,
     /// RFC: the part of the window below one segment.
     fraction: f64,
-    /// Smallest delay in us, 0 if there is none.
+    /// The smallest delay in us; 0 if there is none.
     delay_min: u32,
     ratio: AckRatio,
 }
@@ -234,7 +234,7 @@ impl Cubic {
         }
     }
 
-    /// RFC 9438 sections 4.2 to 4.5, for `acked` segments.
+    /// Grows the window by RFC 9438 sections 4.2 to 4.5 for `acked` segments.
     fn grow_by_rfc(&mut self, window: &mut Window, event: &AckEvent, acked: u32) {
         let cwnd = f64::from(window.cwnd) + self.fraction;
         let epoch = *self.epoch.get_or_insert_with(|| {
@@ -330,7 +330,7 @@ impl Algorithm for Cubic {
     }
 
     fn on_start(&mut self, _window: &mut Window, now: Time, idle: Duration) {
-        // The curve does not run on while nothing is sent (Linux 6: cubictcp_cwnd_event).
+        // The curve does not advance while nothing is sent (Linux 6: cubictcp_cwnd_event).
         if self.rules != Rules::Linux2620
             && let Some(epoch) = &mut self.epoch
         {
@@ -383,7 +383,7 @@ mod tests {
     fn the_mean_window_follows_the_response_function() {
         for rules in [Rules::Linux6, Rules::Rfc] {
             let path = Path { loses: |n| n % 10_000 == 9_999, ..Path::new(1e6, RTT, usize::MAX) };
-            // The formula knows no fast convergence; and the mean is approached slowly.
+            // The formula leaves out fast convergence, and the mean is approached slowly.
             let config = Config { fast_convergence: false, ..Config::default() };
             let mut control = build(config, rules, 200);
             lose(&mut control, Time::ZERO);
@@ -395,7 +395,7 @@ mod tests {
         }
     }
 
-    /// RFC 9438 section 4.3: where Reno would have the larger window, it has Reno's.
+    /// RFC 9438 section 4.3: where Reno's window would be larger, CUBIC has Reno's.
     #[test]
     fn a_short_path_is_shared_as_reno_shares_it() {
         let rtt = Duration::from_millis(10);
@@ -444,9 +444,9 @@ mod tests {
         for _ in 0..4 {
             rounds.round(&mut control);
         }
-        // Slow start up to the threshold, then one per 50 x 16 / 31 + 1 = 26.
+        // Slow start goes up to the threshold; then the window grows by one per 50 x 16 / 31 + 1 = 26.
         assert_eq!(cwnd(&control), 103);
-        // Far below the maximum: 16 segments per 100 ms at most.
+        // Far below the maximum, the window grows by at most 16 segments per 100 ms.
         let (mut control, mut rounds) = after_loss(Config::default(), Rules::Linux2620, 20_000);
         for _ in 0..30 {
             let before = cwnd(&control);
@@ -465,7 +465,7 @@ mod tests {
         }
         let begin = cwnd(&control);
         rounds.round(&mut control);
-        // Without a maximum to aim at: one per 20.
+        // Without a maximum to aim at, the window grows by one per 20.
         assert!(cwnd(&control) >= begin + begin / 21, "{} after {begin}", cwnd(&control));
     }
 

@@ -21,7 +21,7 @@ use super::{AckEvent, CongestionEvent, CongestionKind, Setup, check_range};
 pub struct Config {
     /// Weight of the last round in the estimated share of marks; default 1/16 (RFC 8257 section 4.2).
     pub g: f64,
-    /// The estimate to start with; default 1 (RFC 8257 section 3.3).
+    /// The estimate at the beginning; default 1 (RFC 8257 section 3.3).
     pub initial_alpha: f64,
 }
 
@@ -32,7 +32,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -112,7 +112,8 @@ mod tests {
             });
         }
         let alpha = control.into_algorithm().alpha;
-        // The first segment is a round of its own, of marks only; the last round is not complete.
+        // The first segment is a round of its own, in which everything is marked; the last round is not
+        // complete.
         let expected = 0.3 + 0.7 * libm::pow(15.0 / 16.0, 9.0);
         assert!((alpha - expected).abs() < 0.01, "{alpha} instead of {expected}");
     }
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(cwnd(&control), 50);
     }
 
-    /// RFC 8257 section 4: the queue stays near the threshold of marking, without losses.
+    /// RFC 8257 section 4: the queue stays near the threshold of marking, and nothing is lost.
     #[test]
     fn holds_the_queue_at_the_marking_threshold() {
         let path = Path { mark_above: 40, ..Path::new(10_000.0, Duration::from_millis(20), 1_000) };

@@ -22,7 +22,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether the settings are possible: they always are.
+    /// Checks that the settings are possible, which they always are.
     ///
     /// # Errors
     /// None.

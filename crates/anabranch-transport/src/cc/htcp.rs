@@ -20,8 +20,7 @@ use crate::time::Time;
 pub struct Config {
     /// Whether growth per second, not per round, is independent of the round-trip time; default true.
     pub rtt_scaling: bool,
-    /// Whether it halves the window when the achieved throughput changes by more than a fifth; default
-    /// true.
+    /// Whether the window is halved when the achieved throughput changes by more than a fifth; default true.
     pub bandwidth_switch: bool,
 }
 
@@ -32,7 +31,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible: they always are.
+    /// Checks that the settings are possible, which they always are.
     ///
     /// # Errors
     /// None.
@@ -63,7 +62,7 @@ impl Config {
 const SCALE: u64 = 128;
 const BETA_MIN: u64 = 64;
 const BETA_MAX: u64 = 102;
-/// HZ.
+/// A second in the kernel's units of time (HZ).
 const SECOND: u64 = 1_000;
 
 /// H-TCP.
@@ -81,7 +80,7 @@ pub struct Htcp {
     max_rtt: u64,
     /// The end of the last recovery, in ms.
     last_loss: Option<u64>,
-    /// While a loss is being recovered from: `last_loss`, `max_rtt` and `old_most` before it.
+    /// While a loss is being recovered from: `last_loss`, `max_rtt` and `old_most` as they were before it.
     undo: Option<(Option<u64>, u64, u64)>,
     /// Segments acknowledged since.
     packets: u64,
@@ -130,7 +129,7 @@ impl Htcp {
         if self.packets >= a_window && self.min_rtt > 0 && elapsed >= self.min_rtt {
             let sample = self.packets * SECOND / elapsed;
             if self.since_loss(time) / self.min_rtt <= 3 {
-                // Just after a loss.
+                // This is just after a loss.
                 self.throughput = sample;
                 self.most = sample;
             } else {
@@ -267,7 +266,7 @@ mod tests {
             rounds.round(&mut control);
             let growth = f64::from(cwnd(&control) - before);
             let alpha = if t < 1.0 { 1.0 } else { 1.0 + 10.0 * (t - 1.0) + (t - 1.0) * (t - 1.0) / 4.0 };
-            // A step waits for the count to pass the window, not to reach it.
+            // A step waits until the count passes the window, and not until it reaches it.
             assert!(growth <= alpha + 1.0 && growth >= 0.75 * alpha - 1.0, "{growth} for {alpha} at {t}");
         }
     }
@@ -284,7 +283,7 @@ mod tests {
             }
             *growth = cwnd(&control) - begin;
         }
-        // Four times as many rounds, each with a quarter of the growth.
+        // There are four times as many rounds, each with a quarter of the growth.
         assert!(growth[0].abs_diff(growth[1]) * 4 < growth[1], "{growth:?}");
     }
 
@@ -304,7 +303,7 @@ mod tests {
         assert_eq!(cwnd(&control), 200 * 89 / 128);
     }
 
-    /// Linux: `measure_rtt` looks at the state that the acknowledgement finds, `TCP_CA_Open`.
+    /// Linux: `measure_rtt` looks at the state `TCP_CA_Open` that the acknowledgement finds.
     #[test]
     fn a_delay_counts_where_nothing_was_missing_before_it() {
         for (was_open, left) in [(true, 89), (false, BETA_MAX)] {

@@ -24,7 +24,7 @@ use crate::time::Duration;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "HyblaConfig")]
 pub struct Config {
-    /// The round-trip time whose growth is the model; default 25 ms.
+    /// The round-trip time of the connection whose growth is the model; default 25 ms.
     pub rtt0: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -69,9 +69,9 @@ pub struct Hybla {
     rtt0: u32,
     /// Smoothed round-trip time in us, times 8; 0 if there is none.
     srtt: u32,
-    /// The smallest of them.
+    /// The smallest smoothed round-trip time.
     least_srtt: u32,
-    /// Times 8.
+    /// The ratio of the round-trip time to `rtt0`, times 8.
     rho: u32,
     /// The fraction of the growth that has not been applied, in 1/128 of a segment.
     cents: u32,
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn slow_start_grows_by_two_to_the_rho_less_one() {
-        // rho = 2: 3 segments for each one.
+        // rho = 2: the window grows by 3 segments for each one.
         let mut control = after_handshake(Duration::from_millis(50));
         let mut rounds = Rounds::new(Duration::from_millis(50));
         assert_eq!(cwnd(&control), 2);

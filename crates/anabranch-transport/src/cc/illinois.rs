@@ -39,7 +39,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -96,12 +96,13 @@ pub struct Illinois {
     beta: u64,
     base_rtt: u64,
     max_rtt: u64,
-    /// The sum of the round's delays, and how many there are.
+    /// The sum of the round's delays, and their number.
     sum: u64,
     count: u64,
     round: Round,
-    /// Segments that the last acknowledgement acknowledged cumulatively, those that had been acknowledged
-    /// selectively included (Linux: `acked`): what ends a recovery counts for a whole window.
+    /// Segments that the last acknowledgement acknowledged cumulatively, including those that had been
+    /// acknowledged selectively (Linux: `acked`), so that the acknowledgement that ends a recovery counts for
+    /// a whole window.
     acked: u32,
     acknowledged_to: u64,
     /// Whether the delay was above the lowest hundredth, and for how many rounds it has been below again.
@@ -110,7 +111,7 @@ pub struct Illinois {
 }
 
 impl Illinois {
-    /// Once per round (Linux: `update_params`).
+    /// Updates the parameters once per round (Linux: `update_params`).
     fn update(&mut self, cwnd: u32) {
         if cwnd < self.win_thresh {
             self.alpha = ALPHA_SCALE;
@@ -145,7 +146,7 @@ impl Illinois {
         most * self.alpha_max / (most + delay * (self.alpha_max - self.alpha_min) / self.alpha_min)
     }
 
-    /// The paper's equation 5: between 10 % and 80 % of the largest delay a line.
+    /// The paper's equation 5, a line between 10 % and 80 % of the largest delay.
     fn beta_at(&self, delay: u64, most: u64) -> u64 {
         let (low, high) = (most / 10, most * 8 / 10);
         if delay <= low {

@@ -25,7 +25,7 @@ pub struct Config {
     /// The variant; default "ledbat".
     pub variant: Variant,
     /// The queueing delay that it aims at, from 1 ms to 10 s; default 100 ms, the most that RFC 6817 (section
-    /// 2.5) allows, of LEDBAT++ 60 ms.
+    /// 2.5) allows, and 60 ms in LEDBAT++.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Duration>,
     /// LEDBAT: growth in segments per round without any queueing delay, from 0.001 to 1; default 1. LEDBAT++
@@ -50,7 +50,7 @@ pub enum Variant {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -136,16 +136,16 @@ impl Delays {
     }
 }
 
-/// LEDBAT++ section 4.4: when it slows down.
+/// LEDBAT++ section 4.4: when the next slowdown comes, or how far the present one is.
 #[derive(Clone, Copy, Debug)]
 enum Slowdown {
-    /// Until the first slow start ends.
+    /// The first slow start has not ended.
     Initial,
-    /// At this time.
+    /// The next slowdown comes at this time.
     At(Time),
-    /// The window is two segments since this time.
+    /// The window has been two segments since this time.
     Frozen { since: Time },
-    /// Growing to the threshold since the slowdown that began then.
+    /// The window grows back to the threshold after the slowdown that began at this time.
     Growing { since: Time },
 }
 
@@ -169,8 +169,8 @@ impl Ledbat {
         let off_target = (target - delay.as_secs_f64()) / target;
         let acked = f64::from(event.newly_acked) / f64::from(window.mss);
         let cwnd = f64::from(window.cwnd) + self.fraction;
-        // The cap is for a sender that the application limits. One that the window limits may have less in
-        // flight than the window while it waits for a whole burst.
+        // The cap is for a sender that the application limits. A sender that the window limits may have less
+        // in flight than the window while it waits for a whole burst.
         let most = if event.is_window_limited {
             f64::INFINITY
         } else {
@@ -213,7 +213,7 @@ impl Ledbat {
         let acked = f64::from(event.newly_acked) / f64::from(window.mss);
         let cwnd = f64::from(window.cwnd) + self.fraction;
         if window.is_below_threshold() {
-            // Section 4.3: out of slow start at three quarters of the target, in the first one only.
+            // Section 4.3: slow start ends at three quarters of the target, but only the first one.
             let late = delay.scaled(4.0) > self.target * 3;
             if late && matches!(self.slowdown, Slowdown::Initial) {
                 window.ssthresh = window.cwnd;
@@ -226,7 +226,7 @@ impl Ledbat {
             return;
         }
         if matches!(self.slowdown, Slowdown::Initial | Slowdown::Growing { .. }) {
-            // A loss ended slow start.
+            // A loss has ended slow start.
             self.schedule(event.now, rtt);
         }
         // Section 4.2: W += max(GAIN - Constant W (delay / target - 1), -W / 2) per round.
@@ -236,8 +236,8 @@ impl Ledbat {
         window.ssthresh = window.ssthresh.min(window.cwnd);
     }
 
-    /// Section 4.4: the next slowdown two rounds after the first slow start, then after nine times as long
-    /// as the last one took.
+    /// Section 4.4: plans the next slowdown, two rounds after the first slow start, later after nine times as
+    /// long as the last slowdown took.
     fn schedule(&mut self, now: Time, rtt: Duration) {
         let wait = match self.slowdown {
             Slowdown::Growing { since } | Slowdown::Frozen { since } => now.saturating_since(since) * 9,
@@ -257,12 +257,12 @@ impl Algorithm for Ledbat {
     fn grow(&mut self, window: &mut Window, event: &AckEvent) {
         let Some(delay) = self.delays.queueing() else { return };
         if self.plus_plus {
-            // An idle sender's window does not grow, but it may shrink.
+            // The window of an idle sender does not grow, but it may shrink.
             if event.is_window_limited || delay > self.target || !matches!(self.slowdown, Slowdown::At(_)) {
                 self.grow_by_draft(window, event, delay);
             }
         } else if window.is_below_threshold() {
-            // From one segment to the smallest window, after a timeout.
+            // After a timeout, the window grows from one segment to the smallest window.
             window.beyond_slow_start(event);
         } else {
             self.grow_by_rfc(window, event, delay);
@@ -272,7 +272,7 @@ impl Algorithm for Ledbat {
     fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
         self.fraction = 0.0;
         if !self.plus_plus && event.kind == CongestionKind::Timeout {
-            // RFC 6817 section 2.4.2: one segment, and growth as ever from there on.
+            // RFC 6817 section 2.4.2: the window is one segment, and grows from there as always.
             return MIN_WINDOW;
         }
         window.half()
@@ -316,7 +316,7 @@ mod tests {
         let ms = Duration::from_millis;
         delays.on_sample(Time::from_millis(0), ms(50));
         assert_eq!(delays.queueing(), Some(Duration::ZERO));
-        // Two samples a round trip: four of them would go back two.
+        // There are two samples per round trip, so four of them would go back two rounds.
         delays.on_sample(Time::from_millis(100), ms(90));
         assert_eq!(delays.queueing(), Some(ms(40)), "the first is older than 90 ms");
         for at in [110, 120, 130, 140] {
@@ -358,7 +358,7 @@ mod tests {
         assert!(most < Duration::from_millis(50 + 75), "{most}");
         let slow = sender.after(skip).filter(|sample| sample.cwnd <= 2.0).count();
         assert!(slow > 0, "it slows down now and then");
-        // Nine tenths of the time it is not slowed down (section 4.4).
+        // For nine tenths of the time, the flow is not slowed down (section 4.4).
         assert!(sender.goodput_after(skip) > 1_700.0, "{}", sender.goodput_after(skip));
     }
 }

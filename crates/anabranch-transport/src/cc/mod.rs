@@ -54,8 +54,8 @@ pub trait CongestionControl: fmt::Debug {
     /// Its variables, for traces.
     fn state(&self) -> ControlState;
 
-    /// A duplicate acknowledgement arrived in fast recovery: told only to a control that owns recovery, and
-    /// where the acknowledgements are not selective.
+    /// A duplicate acknowledgement arrived in fast recovery. This is called only for a control that owns
+    /// recovery, and where acknowledgements are not selective.
     fn on_duplicate(&mut self, _event: &DuplicateEvent) {}
 
     /// Called when nothing was sent on the path for some time.
@@ -106,7 +106,7 @@ pub struct Setup {
     pub mss: u32,
     /// The window to start with, in bytes.
     pub initial_cwnd: u32,
-    /// Whose form of the algorithm, where a setting leaves it open.
+    /// Whose form of the algorithm is used where a setting leaves it open.
     pub rules: Rules,
     /// The seed of a control's random choices (BBR: when it probes).
     pub seed: u64,
@@ -123,7 +123,7 @@ pub enum Rules {
     Linux2620,
     /// Linux 6.
     Linux6,
-    /// The RFC, or the paper where there is none.
+    /// The RFC's form, or the paper's if there is no RFC.
     Rfc,
 }
 
@@ -161,8 +161,8 @@ pub struct AckEvent {
     pub marked: u32,
     /// Bytes found to be lost by this acknowledgement.
     pub newly_lost: u32,
-    /// The round-trip time of the newest segment that it acknowledges; where something was sent twice none,
-    /// or in Linux by timestamps.
+    /// The round-trip time of the newest segment that it acknowledges; [`None`] if something was sent twice,
+    /// for which Linux uses timestamps.
     pub rtt: Option<Duration>,
     /// The smallest round-trip time seen so far (Linux: within the last 5 minutes).
     pub min_rtt: Option<Duration>,
@@ -207,7 +207,8 @@ impl AckEvent {
 /// What an acknowledgement removes from the beginning of the outstanding data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cumulative {
-    /// Segments, whether they had been acknowledged selectively before or not.
+    /// Segments that the acknowledgement acknowledges, whether or not they had been acknowledged selectively
+    /// before.
     pub segments: u32,
     /// Whether nothing was known to be missing before it came (see [`AckEvent::is_open`]).
     pub was_open: bool,
@@ -256,7 +257,7 @@ impl RateSample {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ArrivalEvent {
-    /// When.
+    /// When it arrived.
     pub now: Time,
     /// The first byte of the stream that is not acknowledged cumulatively.
     pub acknowledged_to: u64,
@@ -278,7 +279,7 @@ impl ArrivalEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LostEvent {
-    /// When.
+    /// When it was taken for lost.
     pub now: Time,
     /// Bytes of the segment.
     pub bytes: u32,
@@ -337,7 +338,7 @@ pub enum CongestionKind {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct DuplicateEvent {
-    /// When.
+    /// When it arrived.
     pub now: Time,
 }
 
@@ -369,7 +370,7 @@ impl IdleEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ProbeEvent {
-    /// When.
+    /// When the probe begins.
     pub now: Time,
     /// The window to probe with, in bytes.
     pub window: u32,
@@ -386,12 +387,12 @@ impl ProbeEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RecoveryEndEvent {
-    /// When.
+    /// When it is over.
     pub now: Time,
     /// Bytes outstanding.
     pub outstanding: u32,
-    /// The window in bytes that the reduction came to, where it stays so although it may be below the
-    /// threshold (Linux 2.6.20: `tcp_complete_cwr`); none where it becomes the threshold (Linux:
+    /// The window in bytes that the reduction came to, if it stays there although that may be below the
+    /// threshold (Linux 2.6.20: `tcp_complete_cwr`); [`None`] if it becomes the threshold (Linux:
     /// `tcp_end_cwnd_reduction`).
     pub reached: Option<u32>,
 }
@@ -412,7 +413,7 @@ pub struct UndoEvent {
 }
 
 impl UndoEvent {
-    /// Noticed now.
+    /// A mistake that is noticed now.
     pub const fn new(now: Time) -> Self {
         Self { now }
     }
@@ -422,7 +423,7 @@ impl UndoEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RttEvent {
-    /// When.
+    /// When it was measured.
     pub now: Time,
     /// The sample.
     pub rtt: Duration,
@@ -439,7 +440,7 @@ impl RttEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SentEvent {
-    /// When.
+    /// When it was sent.
     pub now: Time,
     /// Bytes of data.
     pub bytes: u32,

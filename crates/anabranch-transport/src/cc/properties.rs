@@ -1,4 +1,4 @@
-//! Every TCP control, under everybody's rules, survives whatever a transport may tell it.
+//! Every TCP control, with every form of the rules, survives whatever a transport may tell it.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::time::{Duration, Time};
 const RULES: [Rules; 3] = [Rules::Linux2620, Rules::Linux6, Rules::Rfc];
 const EVENTS: usize = 10_000;
 
-/// A transport that makes no sense beyond the types: times and totals go up, everything else is drawn.
+/// A transport that follows no rules beyond the types: times and totals grow, everything else is drawn.
 struct Transport {
     draws: BlockRng,
     now: Time,
@@ -25,7 +25,7 @@ struct Transport {
 
 impl Transport {
     fn amount(&mut self, most: u64) -> u32 {
-        // Small and large ones alike.
+        // Small and large numbers are equally likely.
         let bound = 1 + (most >> self.draws.below(24));
         self.draws.below(bound) as u32
     }
@@ -189,7 +189,8 @@ proptest! {
                     prop_assert!(in_range, "{config:?} event {event}: {limits:?}");
                 }
                 if transport.chance(1_000) {
-                    // A path that leaves for good is dropped, one that begins anew takes its place.
+                    // A path that leaves for good is dropped, and one that begins anew takes the place of the
+                    // old one.
                     controls.remove(path);
                     controls.insert(path, join(path));
                 }

@@ -22,7 +22,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether the settings are possible: they always are.
+    /// Checks that the settings are possible, which they always are.
     ///
     /// # Errors
     /// None.
@@ -86,7 +86,7 @@ mod tests {
         let mut rounds = Rounds::new(RTT);
         lose(&mut control, rounds.now);
         control.on_congestion(&CongestionEvent::new(rounds.now, CongestionKind::Timeout, 0));
-        // The threshold is now 2: one of three segments is for slow start, two for avoidance.
+        // The threshold is 2 now, so one of the three segments is for slow start and two are for avoidance.
         assert_eq!((cwnd(&control), ssthresh(&control)), (1, 2));
         rounds.ack(&mut control, 3, RTT);
         assert_eq!(cwnd(&control), 3);

@@ -1,4 +1,4 @@
-//! Rounds: the time in which everything that was outstanding at its beginning is acknowledged.
+//! Rounds: a round ends when everything that was outstanding at its beginning is acknowledged.
 
 use super::AckEvent;
 use crate::time::Duration;
@@ -32,7 +32,7 @@ impl Round {
 }
 
 /// Round-trip times as Vegas and its relatives take them (Linux's `tcp_vegas.c`): the smallest of the
-/// connection and of the round, in us and one more, so that none is zero.
+/// connection and of the round, in us plus 1, so that none is zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrips {
     /// The smallest so far.
@@ -56,8 +56,8 @@ impl Default for RoundTrips {
 }
 
 impl RoundTrips {
-    /// Takes a sample, in whatever state, and then learns the state: the sample of the acknowledgement that
-    /// ends a recovery is not of the round that it begins (Linux: `tcp_vegas_pkts_acked`, then
+    /// Takes a sample in any state, and only then the state, so that the sample of the acknowledgement that
+    /// ends a recovery does not belong to the round that it begins (Linux: `tcp_vegas_pkts_acked`, then
     /// `tcp_vegas_state`).
     pub(super) fn on_ack(&mut self, event: &AckEvent, is_open: bool) {
         if let Some(rtt) = event.rtt {
@@ -84,7 +84,7 @@ impl RoundTrips {
         self.min = NONE;
     }
 
-    /// Forgets everything: the path may be another one after idleness.
+    /// Forgets everything, because the path may have changed while the connection was idle.
     pub(super) fn restart(&mut self) {
         self.base = NONE;
         self.next_round();
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::time::Time;
 
-    /// Linux: `tcp_vegas_pkts_acked` comes before `tcp_vegas_state`, which begins anew.
+    /// Linux: `tcp_vegas_pkts_acked` comes before `tcp_vegas_state`, which resets everything.
     #[test]
     fn the_sample_that_ends_a_recovery_is_not_of_the_next_round() {
         let event = |ms| AckEvent {

@@ -34,7 +34,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -87,7 +87,7 @@ mod tests {
         let mut old = build(Config::default(), Rules::Linux2620, 800);
         lose(&mut old, rounds.now);
         rounds.ack(&mut old, 1, RTT);
-        // The first one is still in slow start; then one in 51.
+        // The first one is still part of slow start; then the window grows by one in 51.
         for _ in 0..51 * 5 {
             rounds.ack(&mut old, 1, RTT);
         }

@@ -24,8 +24,8 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<InitialWindow>,
     /// The initial slow-start threshold in bytes, 65536 in profile ns2, the receive buffer in profile
-    /// `freebsd_10`; default: none, slow start goes on until the first loss or until the peer's window is
-    /// filled (RFC 9260 section 7.2.1).
+    /// `freebsd_10`; by default there is none, and slow start goes on until the first loss or until the
+    /// peer's window is filled (RFC 9260 section 7.2.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<u32>,
     /// In slow start a SACK opens the window by at most this many segments, L of RFC 3465; default 1
@@ -33,15 +33,16 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_start_limit: Option<u32>,
     /// The slow-start threshold after a loss and the window of an idle path are at least this many segments;
-    /// default 4 (RFC 9260 sections 7.2.1 and 7.2.3), in profiles rfc2960 and ns2 2 (RFC 2960, the same).
+    /// default 4 (RFC 9260 sections 7.2.1 and 7.2.3), in profiles rfc2960 and ns2 2 (RFC 2960, the same
+    /// sections).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssthresh_floor: Option<u32>,
-    /// Whether an idle path's window is halved once per RTO (RFC 9260 section 7.2.1); default true,
-    /// in profile `freebsd_10` false.
+    /// Whether the window of an idle path is halved once per RTO (RFC 9260 section 7.2.1); default true, in
+    /// profile `freebsd_10` false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_decay: Option<bool>,
-    /// What that leaves of the slow-start threshold; default "rfc9260", in profiles rfc2960,
-    /// rfc4960 and ns2 "rfc4960", in profile linux "linux".
+    /// What halving the window of an idle path does to the slow-start threshold; default "rfc9260", in
+    /// profiles rfc2960, rfc4960 and ns2 "rfc4960", in profile linux "linux".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_rule: Option<IdleRule>,
     /// Whether only a SACK that advances the cumulative TSN opens the window; default false, in profiles
@@ -62,7 +63,7 @@ pub enum InitialWindow {
     /// min(4 segments, max(2 segments, 4404 bytes)), over IPv6 4344 bytes (RFC 9260 section 7.2.1).
     #[default]
     Rfc9260,
-    /// This many segments.
+    /// As many segments as given.
     Segments(u32),
 }
 
@@ -95,7 +96,7 @@ pub enum IdleRule {
 }
 
 impl Config {
-    /// Settings where these are given, `defaults` elsewhere.
+    /// These settings, and `defaults` for those that are not set.
     #[must_use]
     pub fn or(self, defaults: Self) -> Self {
         Self {
@@ -109,7 +110,7 @@ impl Config {
         }
     }
 
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -138,7 +139,7 @@ pub struct Sctp {
     cwnd: u32,
     ssthresh: u32,
     partial_bytes_acked: u32,
-    /// In bytes, as is the floor.
+    /// In bytes, like the floor.
     slow_start_limit: u32,
     ssthresh_floor: u32,
     idle_decay: bool,
@@ -223,8 +224,8 @@ impl CongestionControl for Sctp {
     }
 
     fn on_idle(&mut self, event: &IdleEvent) {
-        // RFC 9260 section 7.2.1: max(cwnd / 2, 4 PMDCS) once per RTO. That must not undo what a timeout did:
-        // a smaller window stays, but in Linux.
+        // RFC 9260 section 7.2.1: max(cwnd / 2, 4 PMDCS) once per RTO. That must not undo what a timeout did,
+        // so a smaller window stays as it is, except in Linux.
         let floor = self.ssthresh_floor;
         let raises = self.idle_rule == IdleRule::Linux;
         if !self.idle_decay || event.idle < event.rto || (self.cwnd <= floor && !raises) {
@@ -356,7 +357,7 @@ mod tests {
     fn the_threshold_of_an_idle_path_by_rule() {
         let rto = Duration::from_secs(1);
         for (rule, before, after) in [
-            // Section 7.2.1: it is set to the window, also where that means less.
+            // Section 7.2.1: the threshold is set to the window, even where that is less.
             (IdleRule::Rfc9260, (20_000, 90_000), (10_000, 20_000)),
             (IdleRule::Rfc9260, (1_000, 90_000), (1_000, 90_000)),
             (IdleRule::Rfc4960, (20_000, 90_000), (10_000, 90_000)),

@@ -21,20 +21,20 @@ use super::round::{Round, micros};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowStart {
-    /// Ends when acknowledgements or delay say that the path is full (Linux 6).
+    /// It ends when acknowledgements or delay show that the path is full (Linux 6).
     Hystart,
-    /// Slows down when the delay rises, then ends (RFC 9406).
+    /// It slows down when the delay rises, and then ends (RFC 9406).
     #[serde(rename = "hystart++")]
     HystartPlusPlus,
-    /// At most 50 segments per round above 100 segments (RFC 3742).
+    /// It grows by at most 50 segments per round above 100 segments (RFC 3742).
     Limited,
-    /// Until the threshold or a loss (RFC 5681).
+    /// It ends at the threshold or at a loss (RFC 5681).
     #[default]
     Standard,
 }
 
 impl fmt::Display for SlowStart {
-    /// Its name in a configuration.
+    /// The name in a configuration.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(formatter)
     }
@@ -77,12 +77,12 @@ impl Exit {
         }
     }
 
-    /// A loss or a mark, `timeout` or not, ends it.
+    /// Ends slow start after a loss or a mark; `timeout` says whether a timeout has shown it.
     pub(super) fn on_congestion(&mut self, timeout: bool) {
         match self {
-            // Linux, cubictcp_state: after a timeout it looks again.
+            // Linux, cubictcp_state: after a timeout it looks for the end of slow start again.
             Self::Hystart(slow_start) if timeout => *slow_start = Hystart::default(),
-            // RFC 9406 section 4.3: only for the first slow start.
+            // RFC 9406 section 4.3: this is only for the first slow start.
             Self::HystartPlusPlus(_) => *self = Self::Standard,
             Self::Hystart(_) | Self::Limited(_) | Self::Standard => {}
         }
@@ -132,9 +132,9 @@ pub(super) struct Hystart {
     started: bool,
     round_start_us: u64,
     last_ack_us: u64,
-    /// Smallest of the connection so far, zero if there is none.
+    /// The smallest round-trip time of the connection so far; zero if there is none.
     delay_min: u32,
-    /// Smallest of this round.
+    /// The smallest round-trip time of this round.
     round_rtt: u32,
     samples: u32,
     found: bool,
@@ -163,7 +163,7 @@ impl Hystart {
         }
         if now - self.last_ack_us <= ACK_DELTA_US {
             self.last_ack_us = now;
-            // Linux, tcp_update_pacing_rate: in slow start twice the window per round trip.
+            // Linux, tcp_update_pacing_rate: in slow start, twice the window per round trip.
             let rate = 2 * u64::from(cwnd) * u64::from(mss) * 1_000_000 / u64::from(rtt);
             let burst = (BURST_BYTES * 1_000_000).checked_div(rate).map_or(0, |time| time.min(BURST_MAX_US));
             if now - self.round_start_us > u64::midpoint(u64::from(self.delay_min), burst) {
@@ -253,7 +253,7 @@ impl HystartPlusPlus {
                     self.rounds = 0;
                 }
             }
-            // The delay went down again: it was noise.
+            // The delay has fallen again, so it was noise.
             Some(baseline) if self.current_rtt < baseline => self.baseline = None,
             _ => {}
         }
@@ -299,7 +299,7 @@ mod tests {
             assert_eq!(control.state().phase, "slow_start", "{before}");
             rounds.round_with(&mut control, Duration::from_millis(ms));
         }
-        // 2, 4, 8, 16 segments; with the next round's ninth sample it is over.
+        // 2, 4, 8, 16 segments; slow start is over with the ninth sample of the next round.
         rounds.round_with(&mut control, Duration::from_millis(180));
         assert_eq!(control.state().phase, "congestion_avoidance");
     }

@@ -39,7 +39,7 @@ pub(super) fn lose(control: &mut Controller, now: Time) {
     control.on_recovery_end(&RecoveryEndEvent::new(now, outstanding));
 }
 
-/// Acknowledgements for one window after the other, each for one segment, without a path.
+/// Acknowledgements, each for one segment, for one window after the other and without a path.
 pub(super) struct Rounds {
     pub(super) now: Time,
     pub(super) rtt: Duration,
@@ -69,7 +69,7 @@ impl Rounds {
         self.now = end;
     }
 
-    /// One acknowledgement of `segments` segments.
+    /// Gives the control one acknowledgement of `segments` segments.
     pub(super) fn ack(&mut self, control: &mut Controller, segments: u32, measured: Duration) {
         self.acked += u64::from(segments * MSS);
         let window = control.limits().cwnd;
@@ -101,12 +101,12 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// A path that loses nothing but what does not fit.
+    /// A path that loses only what does not fit into its buffer.
     pub(super) fn new(rate: f64, rtt: Duration, buffer: usize) -> Self {
         Self { rate, rtt, buffer, mark_above: usize::MAX, loses: |_| false }
     }
 
-    /// Packets that fill it without queueing.
+    /// How many packets fill the path without queueing.
     pub(super) fn bdp(&self) -> f64 {
         self.rate * self.rtt.as_secs_f64()
     }
@@ -176,7 +176,7 @@ impl Sender {
         }
     }
 
-    /// Runs for a time.
+    /// Runs for this length of time.
     pub(super) fn run(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
@@ -192,7 +192,7 @@ impl Sender {
                     self.send();
                 }
                 _ => {
-                    // Everything is lost: a timeout.
+                    // Everything is lost, so there is a timeout.
                     self.now += Duration::from_millis(400);
                     let event = CongestionEvent::new(self.now, CongestionKind::Timeout, self.outstanding());
                     self.control.on_congestion(&event);
@@ -309,19 +309,19 @@ impl Sender {
         });
     }
 
-    /// The samples after this time from the beginning.
+    /// The samples taken later than this after the beginning.
     pub(super) fn after(&self, time: Duration) -> impl Iterator<Item = &Sample> {
         let from = Time::from_secs(1) + time;
         self.samples.iter().filter(move |sample| sample.at >= from)
     }
 
-    /// Packets delivered per second after this time.
+    /// Packets delivered per second later than this after the beginning.
     pub(super) fn goodput_after(&self, time: Duration) -> f64 {
         let count = self.after(time).count() as f64;
         count / self.now.saturating_since(Time::from_secs(1) + time).as_secs_f64()
     }
 
-    /// The mean of a number over the samples after this time.
+    /// The mean of a number over the samples taken later than this after the beginning.
     pub(super) fn mean_after(&self, time: Duration, number: impl Fn(&Sample) -> f64) -> f64 {
         let sum: f64 = self.after(time).map(number).sum();
         sum / self.after(time).count() as f64

@@ -36,7 +36,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -67,11 +67,11 @@ pub struct Vegas {
 }
 
 impl Vegas {
-    /// Once per round (Linux: `tcp_vegas_cong_avoid`).
+    /// Adjusts the window once per round (Linux: `tcp_vegas_cong_avoid`).
     fn adjust(&self, window: &mut Window, event: &AckEvent) {
         let (rtt, base) = (u64::from(self.times.min), u64::from(self.times.base));
         let cwnd = u64::from(window.cwnd);
-        // The window that would keep the rate without a queue, and the packets in the queue.
+        // The window that would keep the rate without a queue, and how many packets are in the queue.
         let target = (cwnd * base / rtt) as u32;
         let queued = cwnd * (rtt - base) / base;
         if window.is_below_threshold() {
@@ -142,7 +142,7 @@ mod tests {
             let skip = Duration::from_secs(90);
             sender.run(Duration::from_secs(120));
             let queue: Vec<f64> = sender.after(skip).map(|sample| sample.cwnd - bdp).collect();
-            // The packet that is being sent counts as delay, not as queue, in both directions.
+            // In both directions, the packet that is being sent counts as delay, not as queue.
             let (low, high) = (f64::from(alpha) - 1.0, f64::from(beta) + 2.0);
             let least = queue.iter().copied().fold(f64::MAX, f64::min);
             let most = queue.iter().copied().fold(0.0, f64::max);

@@ -29,7 +29,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -50,7 +50,7 @@ impl Config {
 /// Veno.
 #[derive(Debug)]
 pub struct Veno {
-    /// In half packets, as `queued` (Linux: `V_PARAM_SHIFT`).
+    /// In half packets, like `queued` (Linux: `V_PARAM_SHIFT`).
     beta: u64,
     times: RoundTrips,
     queued: u64,
@@ -93,7 +93,7 @@ impl Algorithm for Veno {
         } else {
             window.grow_as_reno(event);
         }
-        // Linux looks at the delay of every acknowledgement by itself.
+        // Linux looks at the delay of each acknowledgement on its own.
         let count = self.times.count;
         self.times.next_round();
         self.times.count = count;

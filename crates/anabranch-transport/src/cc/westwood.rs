@@ -36,7 +36,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether the settings are possible: they always are.
+    /// Checks that the settings are possible, which they always are.
     ///
     /// # Errors
     /// None.
@@ -63,7 +63,7 @@ impl Config {
 
 /// Linux: `TCP_WESTWOOD_RTT_MIN`: bandwidth is not measured over a shorter time.
 const SHORTEST_MS: u64 = 50;
-/// Linux: `TCP_WESTWOOD_INIT_RTT`: until there is a sample.
+/// Linux: `TCP_WESTWOOD_INIT_RTT`, which counts until there is a sample.
 const INITIAL_RTT_MS: u64 = 20_000;
 
 /// Westwood+.
@@ -201,10 +201,10 @@ mod tests {
     fn duplicates_count_for_one_segment_each_and_what_they_counted_for_is_taken_off() {
         let setup = Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 };
         let mut control = Config::default().build(&setup).into_algorithm();
-        // The first one only says where it begins, and so counts as a duplicate.
+        // The first acknowledgement only says where the stream begins, and so counts as a duplicate.
         assert_eq!(counted(&mut control, 1_000, true), 1_000);
         assert_eq!(counted(&mut control, 1_000, true), 2_000);
-        // Two segments at once that were counted as duplicates: one has arrived.
+        // Two segments that were counted as duplicates are acknowledged at once: one has arrived.
         assert_eq!(counted(&mut control, 3_000, true), 3_000);
         assert_eq!(counted(&mut control, 6_000, true), 6_000);
         assert_eq!(counted(&mut control, 6_000, true), 7_000);
@@ -231,13 +231,13 @@ mod tests {
 
     #[test]
     fn the_threshold_is_bandwidth_times_smallest_round_trip_time() {
-        // 1 packet of 1000 bytes per ms and 100 ms: 100 segments, whatever is lost.
+        // 1 packet of 1000 bytes per ms and 100 ms are 100 segments, whatever is lost.
         let path =
             Path { loses: |n| n % 2_000 == 1_999, ..Path::new(1_000.0, Duration::from_millis(100), 300) };
         let mut sender = Sender::new(build(Config::default(), Rules::Linux6, 10), path);
         sender.run(Duration::from_secs(120));
         let threshold = ssthresh(&sender.control);
-        // The first packet's round-trip time includes its own transmission.
+        // The round-trip time of the first packet includes its own transmission.
         assert!((95..=102).contains(&threshold), "{threshold}");
         let goodput = sender.goodput_after(Duration::from_secs(10));
         assert!(goodput > 950.0, "a loss empties the path only in recovery: {goodput}");

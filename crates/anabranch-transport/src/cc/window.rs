@@ -22,7 +22,7 @@ const MAX_BYTES: u32 = 1 << 30;
 
 /// The rule that steers a window.
 pub trait Algorithm: fmt::Debug {
-    /// Data was acknowledged, in recovery or not (Linux: `pkts_acked`). Before [`Algorithm::grow`].
+    /// Data was acknowledged, in recovery or not (Linux: `pkts_acked`). Called before [`Algorithm::grow`].
     fn on_acked(&mut self, _window: &mut Window, _event: &AckEvent) {}
 
     /// Data was acknowledged cumulatively outside fast recovery: the window may grow (Linux:
@@ -45,11 +45,11 @@ pub trait Algorithm: fmt::Debug {
     /// `undo_cwnd`).
     fn on_undo(&mut self, _window: &mut Window) {}
 
-    /// The first data after a time without any outstanding is sent, `idle` after the last (Linux:
+    /// The first data is sent after a time without any outstanding, `idle` after the last data (Linux:
     /// `CA_EVENT_TX_START`).
     fn on_start(&mut self, _window: &mut Window, _now: Time, _idle: Duration) {}
 
-    /// A round-trip time was measured, in the handshake too.
+    /// A round-trip time was measured, perhaps in the handshake.
     fn on_rtt(&mut self, _window: &mut Window, _event: &RttEvent) {}
 
     /// Called when nothing was sent for longer than the retransmission timeout (Linux:
@@ -60,11 +60,11 @@ pub trait Algorithm: fmt::Debug {
 /// The state of a window's reaction to congestion (Linux: `icsk_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// A timeout has set it to one segment.
+    /// A timeout has set the window to one segment.
     Loss,
     /// No reaction is in progress.
     Open,
-    /// It is being reduced after a loss or a mark.
+    /// The window is being reduced after a loss or a mark.
     Reducing,
 }
 
@@ -168,8 +168,8 @@ impl Window {
         }
     }
 
-    /// Does what slow start asks; the acknowledged segments that count for congestion avoidance, if any.
-    /// A window that does not limit the sender does not grow.
+    /// Grows the window as slow start asks, and returns the acknowledged segments that count for congestion
+    /// avoidance, if any. A window that does not limit the sender does not grow.
     pub(super) fn beyond_slow_start(&mut self, event: &AckEvent) -> Option<u32> {
         if !event.is_window_limited {
             return None;
@@ -216,8 +216,8 @@ impl Window {
         self.prior_cwnd = self.cwnd;
     }
 
-    /// After idleness: halved once per timeout, not below the initial window (RFC 2861, Linux:
-    /// `tcp_cwnd_restart`), or the initial window (RFC 5681 section 4.1).
+    /// Reduces the window after idleness: it is halved once per timeout, but not below the initial window
+    /// (RFC 2861, Linux: `tcp_cwnd_restart`), or set to the initial window (RFC 5681 section 4.1).
     fn restart(&mut self, event: &IdleEvent) {
         self.ssthresh = self.current_ssthresh();
         let floor = self.initial.min(self.cwnd);
@@ -235,7 +235,7 @@ impl Window {
     }
 }
 
-/// A window and what steers it: a congestion control.
+/// A window and the algorithm that steers it: together, a congestion control.
 #[derive(Debug)]
 pub struct Windowed<A> {
     window: Window,
@@ -270,7 +270,7 @@ impl<A: Algorithm> Windowed<A> {
     }
 
     fn on_timeout(&mut self, event: &CongestionEvent) {
-        // Linux, tcp_enter_loss: a timeout in recovery, or a second one without progress, takes no new
+        // Linux, tcp_enter_loss: a timeout in recovery, or a second one without progress, gets no new
         // threshold (RFC 5681 section 3.1: ssthresh is held constant when a retransmission is lost).
         match self.window.state {
             State::Reducing => {}

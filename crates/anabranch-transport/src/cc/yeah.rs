@@ -23,9 +23,9 @@ pub struct Config {
     pub alpha: u32,
     /// The share of the queue that is removed per round, 1 / gamma; default 1.
     pub gamma: u32,
-    /// The share of the window that a loss takes at least, 2^-delta; default 3.
+    /// The least share of the window that a loss takes, as 2^-delta; default 3.
     pub delta: u32,
-    /// The share of the window that early removal takes at most, 2^-epsilon; default 1.
+    /// The largest share of the window that early removal takes, as 2^-epsilon; default 1.
     pub epsilon: u32,
     /// The largest delay of fast mode is 1 / phy of the smallest round-trip time; default 8.
     pub phy: u32,
@@ -42,7 +42,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -78,7 +78,7 @@ pub struct Yeah {
     times: RoundTrips,
     /// Packets in the queue at the end of the last round.
     queued: u32,
-    /// Rounds in slow mode without a break; 0: fast mode.
+    /// Rounds in slow mode without a break; 0 means fast mode.
     slow_rounds: u32,
     /// The least window that a greedy Reno would have (Linux: `reno_count`).
     reno_window: u32,

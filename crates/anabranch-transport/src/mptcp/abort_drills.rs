@@ -9,7 +9,7 @@ use crate::time::Duration;
 use crate::wire::mptcp::{Options, Reset, Signal};
 use crate::wire::tcp::Flags;
 
-/// Two subflows on which both ends have sent.
+/// A pair with two subflows on which both ends have sent.
 fn pair() -> Pair {
     let config = Config { rejoin: Some(Rejoin::Never), ..config(Profile::Rfc8684) };
     let mut pair = Pair::open(&config, vec![Wire::default(); 2]);
@@ -20,7 +20,8 @@ fn pair() -> Pair {
     pair
 }
 
-/// A gets `MP_FASTCLOSE` on path 0 with these flags, so far behind what it expects there.
+/// Gives A an `MP_FASTCLOSE` on path 0 with these flags, as many bytes before what A expects there as
+/// `behind` says.
 fn fast_close(pair: &mut Pair, flags: Flags, behind: i32) {
     let of_path_0 = |it: &&Logged| it.from == Side::B && it.path == 0 && it.payload.length == 0;
     let mut segment = pair.log.iter().rev().find(of_path_0).expect("it acknowledges").clone();
@@ -38,7 +39,7 @@ fn resets(pair: &Pair, path: u8) -> Vec<Option<Reset>> {
     of.filter(|it| it.tcp.flags.has(Flags::RST)).map(|it| it.options.reset).collect()
 }
 
-/// On an acknowledgement or on a reset: every subflow that there still is is reset.
+/// `MP_FASTCLOSE` may come on an acknowledgement or on a reset; every subflow that is still there is reset.
 #[test]
 fn a_fast_close_resets_every_subflow() {
     let mut asked = pair();
@@ -52,8 +53,8 @@ fn a_fast_close_resets_every_subflow() {
     assert_eq!(resets(&told, 1), [Some(Reset::UNSPECIFIED)]);
 }
 
-/// RFC 9293 section 3.10.7.4 and RFC 5961 section 3: what lies before what was acknowledged, and a reset
-/// that is not what is expected next, ends nothing.
+/// RFC 9293 section 3.10.7.4 and RFC 5961 section 3: a segment that lies before what was acknowledged ends
+/// nothing, and neither does a reset that is not exactly what is expected next.
 #[test]
 fn a_fast_close_with_other_numbers_is_not_believed() {
     for (flags, behind) in [(Flags::ACK, -100), (Flags::RST.with(Flags::ACK), 100)] {
@@ -61,7 +62,7 @@ fn a_fast_close_with_other_numbers_is_not_believed() {
         fast_close(&mut pair, flags, behind);
         assert_eq!(pair.closed(Side::A), None, "{flags:?}");
         assert_eq!([0, 1].map(|path| resets(&pair, path).len()), [0; 2]);
-        // An acknowledgement says what is expected.
+        // An acknowledgement tells the peer what is expected.
         assert_eq!(pair.kinds(Side::A, 0), ["ack"]);
         pair.write(Side::A, 100_000);
         pair.run_for(Duration::from_secs(2));

@@ -9,10 +9,10 @@ use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::Signal;
 
-/// An announcement is repeated so often (Linux: `ADD_ADDR_RETRANS_MAX`).
+/// An announcement is sent at most this many times (Linux: `ADD_ADDR_RETRANS_MAX`).
 const MOST_ANNOUNCEMENTS: u32 = 3;
 
-/// An address of this end that the peer is told of until it has heard.
+/// An address of this end that the peer is told about until it confirms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announcement {
     address: u8,
@@ -22,10 +22,10 @@ pub(super) struct Announcement {
 }
 
 impl Connection {
-    /// Lets the addresses of side A come and go; these paths are not there at first.
+    /// Lets the addresses of side A come and go; these paths do not exist at first.
     ///
     /// # Errors
-    /// When none is there at first: one sentence.
+    /// One sentence, when no path exists at first.
     pub(super) fn let_addresses_change(&mut self, absent: &[PathId]) -> Result<(), String> {
         if absent.len() == self.subflows.len() {
             return Err("addresses: no path is there at first; leave one without `add`".into());
@@ -44,7 +44,7 @@ impl Connection {
     /// Adds a path after the last one: see [`Endpoint::add_path`](crate::endpoint::Endpoint::add_path).
     ///
     /// # Errors
-    /// When the settings do not go with one more path: one sentence.
+    /// One sentence, when the settings do not allow one more path.
     pub(super) fn append_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
         let path = self.append_passive_path(mtu)?;
         if self.is_opener {
@@ -56,7 +56,7 @@ impl Connection {
     /// Adds a path after the last one on which the peer opens the subflow.
     ///
     /// # Errors
-    /// When the settings do not go with one more path: one sentence.
+    /// One sentence, when the settings do not allow one more path.
     #[cold]
     pub fn append_passive_path(&mut self, mtu: u32) -> Result<PathId, String> {
         let path = self.subflows.len();
@@ -70,11 +70,11 @@ impl Connection {
         Ok(PathId(path as u8))
     }
 
-    /// Opens a subflow to an address that the peer has announced, from that one of this end with this
-    /// identifier: on a path after the last one.
+    /// Opens a subflow to an address that the peer has announced, from the address of this end with
+    /// identifier `own_address`, on a path after the last one.
     ///
     /// # Errors
-    /// When the settings do not go with one more path: one sentence.
+    /// One sentence, when the settings do not allow one more path.
     pub fn join_address(
         &mut self,
         now: Time,
@@ -108,7 +108,7 @@ impl Connection {
         self.subflows.get(path.index()).is_some_and(|subflow| subflow.phase == Phase::Closed)
     }
 
-    /// A path without a subflow is as if there had never been one, whatever ports the last one had.
+    /// Makes a path without a subflow as if there had never been one, whatever ports the last one had.
     pub fn renew_path(&mut self, path: PathId) {
         if self.is_free(path) {
             let before = &self.subflows[path.index()];
@@ -119,16 +119,17 @@ impl Connection {
         }
     }
 
-    /// The identifier of the address that this end has on a path, where it is not the number of the path.
+    /// Sets the identifier of the address that this end has on a path, where it is not the number of the
+    /// path.
     pub fn identify_address(&mut self, path: PathId, own_address: u8) {
         if let Some(subflow) = self.subflows.get_mut(path.index()) {
             subflow.own_address = own_address;
         }
     }
 
-    /// Tells the peer of an address of this end that has no path yet, until it has heard (RFC 8684 section
-    /// 3.4.1); which one it is says [`Sending::announced`](crate::wire::bytes::Sending::announced). To be
-    /// called when the connection is open.
+    /// Tells the peer about an address of this end that has no path yet, until the peer confirms (RFC 8684
+    /// section 3.4.1). [`Sending::announced`](crate::wire::bytes::Sending::announced) says which address it
+    /// is. Call this when the connection is open.
     pub fn announce_address(&mut self, now: Time, address: u8) {
         self.announcements.push(Announcement { address, at: now, count: 0 });
         self.repeat_announcements(now);
@@ -175,8 +176,8 @@ impl Connection {
         }
     }
 
-    /// A subflow has ended: another one takes its place later, if that is wanted; a connection without any is
-    /// given up after some time.
+    /// Plans what follows the end of a subflow: another one takes its place later, if that is wanted, and a
+    /// connection without any subflow is given up after some time.
     pub(super) fn plan_rejoin(&mut self, now: Time, path: usize) {
         let subflow = &mut self.subflows[path];
         if let Some(delay) = self.parameters.rejoin.filter(|_| self.is_opener && subflow.is_present) {
@@ -225,7 +226,7 @@ impl Connection {
         self.join(now, path);
     }
 
-    /// Announces an address until the peer has heard of it (RFC 8684 section 3.4.1).
+    /// Announces an address until the peer has confirmed it (RFC 8684 section 3.4.1).
     fn announce(&mut self, now: Time, path: usize) {
         self.subflows[path].announce_at = Time::NEVER;
         if self.state != State::Established || self.subflows[path].announcements > MOST_ANNOUNCEMENTS {
@@ -267,7 +268,7 @@ impl Connection {
         }
     }
 
-    /// Ends a subflow without a word on it.
+    /// Ends a subflow without sending anything on it.
     fn end_subflow(&mut self, now: Time, path: usize) {
         self.subflows[path].tcp.vanish();
         if self.state == State::Established {
@@ -284,7 +285,7 @@ impl Connection {
         }
     }
 
-    /// Asks the peer to do so too (RFC 8684 section 3.3.8).
+    /// Asks the peer to use this path as its primary one, too (RFC 8684 section 3.3.8).
     pub(super) fn ask_for_primary(&mut self, now: Time, path: usize) {
         for other in 0..self.subflows.len() {
             self.subflows[other].asks_backup = other != path;
@@ -292,7 +293,7 @@ impl Connection {
         }
     }
 
-    /// Tells the peer whether a subflow is to be a backup, if it has heard otherwise.
+    /// Tells the peer whether a subflow is to be a backup, unless that is what it was last told.
     pub(super) fn tell_priority(&mut self, now: Time, path: usize) {
         let subflow = &mut self.subflows[path];
         let is_backup = subflow.asks_backup;

@@ -15,8 +15,8 @@ impl Connection {
         }
     }
 
-    /// Both ends have said everything and know that it has arrived: subflows are closed, those that do not
-    /// work by a reset.
+    /// Closes the subflows once both ends have said everything and know that it has arrived. Subflows that do
+    /// not work are reset.
     pub(super) fn end_when_done(&mut self, now: Time) {
         if self.state != State::Established {
             return;
@@ -68,12 +68,12 @@ impl Connection {
         }
     }
 
-    /// Gives the connection up at once.
+    /// Gives up the connection at once.
     pub(super) fn abort(&mut self, now: Time) {
         self.fast_close(now, CloseReason::Aborted);
     }
 
-    /// Ends the connection by a reset of every subflow that tells the peer of all of them.
+    /// Ends the connection by a reset of every subflow, which tells the peer that all of them end.
     #[cold]
     pub(super) fn fast_close(&mut self, now: Time, reason: CloseReason) {
         if self.state == State::Established {
@@ -101,7 +101,7 @@ impl Connection {
         self.end(CloseReason::Aborted);
     }
 
-    /// The connection is over without a word to the peer.
+    /// Ends the connection without telling the peer.
     #[cold]
     pub(super) fn give_up(&mut self, reason: CloseReason) {
         for subflow in &mut self.subflows {
@@ -118,7 +118,7 @@ impl Connection {
         self.tell_closed(reason);
     }
 
-    /// The options of a reset.
+    /// The MPTCP options of a reset.
     #[cold]
     pub(super) fn reset_options(&mut self, path: usize) -> (Options, u32) {
         let is_of_reset = |signal: &Signal| matches!(signal, Signal::Fail { .. } | Signal::FastClose);

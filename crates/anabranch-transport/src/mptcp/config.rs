@@ -18,12 +18,12 @@ pub struct Config {
     /// Whose defaults: "rfc8684" (default), "`linux_6`" (6.12) or "`kheirkhah_v1`" (M. Kheirkhah's model for
     /// ns-3).
     pub profile: Profile,
-    /// On which of the subflows with room the next data goes; default "`min_rtt`", in profile `linux_6`
+    /// Which of the subflows with room carries the next data; default "`min_rtt`", in profile `linux_6`
     /// "linux", in profile `kheirkhah_v1` "`round_robin`".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<scheduler::Config>,
     /// How the congestion windows of the subflows depend on each other; default "lia" (RFC 6356), in the
-    /// other profiles "`per_path`": not at all.
+    /// other profiles "`per_path`", in which they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coupling: Option<coupled::Config>,
     /// The congestion control of each subflow with coupling "`per_path`"; default cubic, in profile
@@ -56,7 +56,7 @@ pub struct Config {
     /// (Raiciu et al. 2012, section 4.2, mechanism 1); default true, in the other profiles false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opportunistic_retransmission: Option<bool>,
-    /// Whether the congestion window of the slower subflow is then reduced that holds this data (the same,
+    /// Whether the congestion window of the slower subflow that holds this data is then reduced (the same,
     /// mechanism 2); default true, in the other profiles false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub penalisation: Option<bool>,
@@ -106,11 +106,11 @@ pub enum Profile {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "MptcpReceiver")]
 pub enum Receiver {
-    /// That segment alone, though others behind it have arrived, until one fills the gap of the whole
-    /// connection (a defect of M. Kheirkhah's model). The sender sends again what is there, and may have to
-    /// wait for a timeout.
+    /// It acknowledges that segment alone, though others behind it have arrived, until one fills the gap of
+    /// the whole connection (a defect of M. Kheirkhah's model). The sender then sends again what has arrived,
+    /// and may have to wait for a timeout.
     AsCited,
-    /// All that has arrived behind it too (RFC 9293 section 3.10.7.4).
+    /// It also acknowledges everything that has arrived behind that segment (RFC 9293 section 3.10.7.4).
     #[default]
     Textbook,
 }
@@ -119,8 +119,8 @@ pub enum Receiver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rejoin {
-    /// This long after its end, and after each attempt that failed; at least 1 ms.
+    /// It is opened this long after its end, and after each attempt that failed; at least 1 ms.
     After(Duration),
-    /// Not by itself.
+    /// It is not opened again by itself.
     Never,
 }

@@ -32,7 +32,7 @@ use crate::wire::{Body, Packet};
 pub(super) enum State {
     /// There is no connection.
     Closed,
-    /// Both ends' `DATA_FIN` are acknowledged; subflows are being closed.
+    /// The `DATA_FIN` of both ends have been acknowledged, and subflows are being closed.
     Closing,
     /// Data may flow.
     Established,
@@ -80,7 +80,7 @@ pub struct Connection {
     /// When the connection is given up, if it has no subflow or waits only for the acknowledgement of our
     /// `DATA_FIN`.
     pub(super) close_at: Time,
-    /// Whether data acknowledgements have 8 bytes: those of the peer's last mapping were as many (Linux:
+    /// Whether data acknowledgements have 8 bytes, as those of the peer's last mapping had (Linux:
     /// `use_64bit_ack`).
     pub(super) answers_at_length: bool,
     pub(super) outputs: VecDeque<Output>,
@@ -99,7 +99,7 @@ pub(super) struct SubflowSite {
 }
 
 impl SubflowSite {
-    /// The subflow of this path, closed.
+    /// The subflow of this path, in the closed state.
     pub(super) fn subflow(&self, parameters: &Parameters, path: usize) -> Subflow {
         let settings = parameters.tcp.of_subflow(path as u8);
         let name = format!("{}/subflow_{path}", self.name);
@@ -109,8 +109,8 @@ impl SubflowSite {
 }
 
 impl Connection {
-    /// One end whose paths have these MTUs (bytes, IP header included). Everything random in it comes from
-    /// streams whose names start with `name`, such as `flow/call/mptcp/a`.
+    /// One end of a connection whose paths have these MTUs (bytes, IP header included). Everything random in
+    /// it comes from streams whose names start with `name`, such as `flow/call/mptcp/a`.
     ///
     /// # Panics
     /// When [`Parameters::check_paths`] would refuse these paths.
@@ -186,7 +186,7 @@ impl Connection {
         matches!(self.state, State::Fallback(_))
     }
 
-    /// The largest window that it offers, in bytes.
+    /// The largest window that this end offers, in bytes.
     pub const fn receive_buffer(&self) -> u64 {
         self.parameters.tcp.receive_buffer()
     }
@@ -256,7 +256,7 @@ impl Connection {
         let is_near = flags.has(Flags::SYN) || self.subflows[path].tcp.is_near(segment);
         let is_third = self.state == State::Opening && !self.is_opener && flags.has(Flags::ACK) && is_near;
         if is_third && !flags.has(Flags::RST) && options == Options::default() {
-            // RFC 8684 section 3.1: a peer that does not go on with the option is one of TCP.
+            // RFC 8684 section 3.1: a peer that stops using the option is handled as one that has only TCP.
             self.fall_back(path);
             self.hand_over(now, path);
         }
@@ -303,14 +303,15 @@ impl Connection {
                 return self.subflows[path].abort(now, Reset::MPTCP_ERROR);
             }
             if subflow.phase == Phase::Open {
-                // The peer has not heard our answer to its third segment.
+                // The peer has not received our answer to its third segment.
                 self.acknowledge_on(now, path);
             }
         }
         // This comes first: what follows may send an acknowledgement, for which the peer's key has to be
         // known.
         self.note_progress(now, path, &options);
-        // RFC 9293 section 3.10.7.4: nothing of a segment counts that lies before what was acknowledged.
+        // RFC 9293 section 3.10.7.4: nothing in a segment counts if the segment lies before what was
+        // acknowledged.
         let signal = options.signal.filter(|_| !self.subflows[path].tcp.lies_before(segment));
         // RFC 8684 section 3: a duplicate acknowledgement with a signal is no sign of congestion.
         let is_for_us =
@@ -322,7 +323,7 @@ impl Connection {
         if fills_gap {
             self.skip_stored(now);
         }
-        // A reset that has ended nothing may be a stranger's (RFC 5961 section 3).
+        // A reset that has not ended its subflow may come from a stranger (RFC 5961 section 3).
         let is_believed = !flags.has(Flags::RST) || self.subflows[path].phase == Phase::Closed;
         if let Some(signal) = signal.filter(|_| is_believed) {
             self.on_signal(now, path, signal);
@@ -332,7 +333,7 @@ impl Connection {
         }
     }
 
-    /// Gives a packet to its subflow and takes what comes of it.
+    /// Gives a packet to its subflow and handles what follows from it.
     fn hand_down(&mut self, now: Time, path: usize, packet: Box<Packet>) {
         let subflow = &mut self.subflows[path];
         subflow.is_bare |= self.state == State::Closing && subflow.tcp.has_sent_all();
@@ -357,7 +358,7 @@ impl Connection {
         }
     }
 
-    /// Takes everything that a subflow wants done, and note of how far it has come.
+    /// Carries out everything that a subflow wants done, and notes how far it has come.
     pub(super) fn drain(&mut self, now: Time, path: usize) {
         self.subflows[path].is_dirty = false;
         loop {
@@ -433,8 +434,7 @@ impl Connection {
         paths.min(self.sender.timer).min(self.close_at)
     }
 
-    /// The subflow for what concerns the connection: the fastest of those that work, or else one that is
-    /// open.
+    /// The subflow for signals of the connection: the fastest one that works, or else one that is open.
     pub(super) fn best_subflow(&self) -> Option<usize> {
         let paths = 0..self.subflows.len();
         paths.filter(|&path| self.subflows[path].is_established()).min_by_key(|&path| {
@@ -466,7 +466,7 @@ impl Endpoint for Connection {
         "mptcp"
     }
 
-    /// It falls back to TCP (RFC 8684 section 3.1).
+    /// Such an end falls back to TCP (RFC 8684 section 3.1).
     fn understands(&self, protocol: &str) -> bool {
         matches!(protocol, "mptcp" | "tcp")
     }
@@ -489,7 +489,8 @@ impl Endpoint for Connection {
         Ok(id)
     }
 
-    /// Whether a subflow has its ports, or its token is the connection's (RFC 8684 section 3.2).
+    /// Whether the packet is for this connection: a subflow has its ports, or its token is the connection's
+    /// (RFC 8684 section 3.2).
     fn owns(&self, packet: &Packet) -> bool {
         let Some(segment) = packet.body.tcp() else { return false };
         let token = match &packet.body {

@@ -8,9 +8,9 @@ use crate::time::Time;
 use crate::wire::mptcp::{Reset, Signal};
 
 impl Connection {
-    /// Data that maps to this position is damaged, and its subflow is not to be trusted any more: a reset
-    /// with `MP_FAIL` ends it, and the peer sends the data again on another one. The only subflow cannot go
-    /// on without one that may be trusted: this end knows no infinite mappings, so that the connection ends.
+    /// Handles damaged data that maps to this position. Its subflow is not to be trusted any more: a reset
+    /// with `MP_FAIL` ends it, and the peer sends the data again on another one. If it is the only subflow,
+    /// the connection ends, because this end does not implement infinite mappings, with which it could go on.
     #[cold]
     pub(super) fn on_damaged(&mut self, now: Time, path: usize, position: Option<u64>) {
         if self.state != State::Established || !self.has_another(path) {

@@ -13,7 +13,7 @@ fn checked() -> Config {
     Config { checksums: Some(true), rejoin: Some(Rejoin::Never), ..config(Profile::Rfc8684) }
 }
 
-/// Gives an end a segment like this one, with other options.
+/// Gives an end a segment that is like this one, but with other options.
 pub(super) fn give(pair: &mut Pair, side: Side, like: Logged, options: Options) {
     let Logged { tcp, size, path, .. } = like;
     let option_bytes = size - 20 - tcp.wire_size();
@@ -22,7 +22,7 @@ pub(super) fn give(pair: &mut Pair, side: Side, like: Logged, options: Options) 
     pair.input(side, Input::Packet(Box::new(packet)));
 }
 
-/// A segment of A's data is lost on this path and arrives at B damaged; its place in the stream.
+/// Loses a segment of A's data on this path and delivers it to B damaged. Returns its place in the stream.
 fn damage(pair: &mut Pair, path: u8) -> u64 {
     pair.drop_if = Box::new(move |it| it.from == Side::A && it.path == path && it.payload.length > 0);
     pair.write(Side::A, 100_000);
@@ -40,7 +40,7 @@ fn closed(pair: &Pair) -> [Option<CloseReason>; 2] {
     [Side::A, Side::B].map(|side| pair.closed(side))
 }
 
-/// Where there is another subflow: a reset with `MP_FAIL` and `MP_TCPRST`.
+/// If there is another subflow, this one is reset with `MP_FAIL` and `MP_TCPRST`.
 #[test]
 fn a_damaged_mapping_ends_its_subflow() {
     let mut pair = Pair::open(&checked(), vec![Wire::default(); 2]);
@@ -66,8 +66,8 @@ fn a_damaged_mapping_of_the_only_subflow_ends_the_connection() {
     assert_eq!(pair.received_bytes(Side::B), 1);
 }
 
-/// A peer may tell of it on an acknowledgement: of several subflows that one ends, and with only one it
-/// wishes to go on by an infinite mapping, which is not known here.
+/// A peer may report the damage on an acknowledgement. If there are several subflows, this one ends; if there
+/// is only one, the peer wishes to go on with an infinite mapping, which is not implemented here.
 #[test]
 fn a_subflow_whose_data_arrives_damaged_is_given_up() {
     for (paths, ends) in [(1, Some(CloseReason::Aborted)), (2, None)] {

@@ -64,8 +64,8 @@ fn two_equal_paths_give_twice_one() {
     assert!((bound / 2.0..bound / 2.0 + 0.5).contains(&two), "{two} s over two, at least {} s", bound / 2.0);
 }
 
-/// Section 3.1: version 1 has no key on SYN, the sender's on SYN-ACK, both on the third segment and the first
-/// data.
+/// Section 3.1: version 1 has no key on SYN, the sender's key on SYN-ACK, and both keys on the third segment
+/// and the first data.
 #[test]
 fn the_first_subflow_exchanges_keys() {
     let mut pair = Pair::new(&rfc(), wires(1));
@@ -98,7 +98,7 @@ fn the_first_subflow_exchanges_keys() {
     assert_eq!(data[1].options.data_position, Some(1_424));
 }
 
-/// Section 3.1: the key must arrive; where the third segment is lost, the first data brings it.
+/// Section 3.1: the key must arrive, so where the third segment is lost, the first data brings it.
 #[test]
 fn a_lost_third_segment_is_made_up_for_by_data() {
     let mut pair = Pair::new(&rfc(), wires(2));
@@ -111,7 +111,7 @@ fn a_lost_third_segment_is_made_up_for_by_data() {
     assert_eq!(pair.events[1][0].1, Event::Connected, "before the data");
 }
 
-/// Section 3.1: no further subflow before the peer is known to have our key.
+/// Section 3.1: no further subflow is opened before the peer is known to have our key.
 #[test]
 fn an_address_that_comes_early_is_joined_when_the_peer_has_the_key() {
     let mut pair = Pair::new(&rfc(), wires(2));
@@ -128,8 +128,8 @@ fn an_address_that_comes_early_is_joined_when_the_peer_has_the_key() {
     assert_eq!(at(&|logged| logged.kind == "mp_join_syn"), told + ms(20));
 }
 
-/// Section 3.3.2: data is kept until it is acknowledged on the connection level; where only that is lost, it
-/// is asked for.
+/// Section 3.3.2: data is kept until it is acknowledged on the connection level. Where only that
+/// acknowledgement is lost, this end asks for it.
 #[test]
 fn a_lost_data_acknowledgement_is_asked_for() {
     // With reinjection the data itself would be sent again.
@@ -166,8 +166,8 @@ fn the_peer_may_talk_first() {
     assert_eq!(pair.end(Side::B).stats().timeouts, 0);
 }
 
-/// Section 3.2: token on SYN, truncated HMAC on SYN-ACK, HMAC on the third segment, and no data before the
-/// fourth.
+/// Section 3.2: there is a token on SYN, a truncated HMAC on SYN-ACK, an HMAC on the third segment, and no
+/// data before the fourth.
 #[test]
 fn a_join_has_four_segments() {
     let mut pair = Pair::new(&rfc(), wires(2));
@@ -250,8 +250,8 @@ fn a_join_to_an_unknown_connection_is_reset() {
     assert_eq!(reset.options.reset, Some(wire::mptcp::Reset::MPTCP_ERROR));
 }
 
-/// Section 3.7: without the option in the answer this is TCP, and so it is for an end that is asked without
-/// it.
+/// Section 3.7: without the option in the answer, the connection is one of TCP, and so it is for an end that
+/// is asked without the option.
 #[test]
 fn a_peer_that_knows_tcp_only_gets_tcp() {
     let tcp = tcp::Config { profile: tcp::Profile::Rfc, ..tcp::Config::default() };
@@ -312,7 +312,7 @@ fn a_connection_closes_with_data_fin() {
     assert_eq!(carrier.size, 20 + carrier.tcp.wire_size() + 20, "on its own it has a mapping");
 }
 
-/// A peer that opens another connection is through with one that has said everything.
+/// A peer that opens another connection has finished with one in which everything has been said.
 #[test]
 fn a_connection_that_lacks_the_last_acknowledgement_ends_well() {
     let mut pair = Pair::open(&rfc(), wires(2));
@@ -341,7 +341,8 @@ fn a_data_fin_that_is_lost_is_sent_again() {
     assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
 }
 
-/// Sections 3.3.1 and 3.3.4: one receive window for all subflows, relative to the data acknowledgement.
+/// Sections 3.3.1 and 3.3.4: all subflows share one receive window, which is relative to the data
+/// acknowledgement.
 #[test]
 fn the_receive_window_is_shared() {
     let config = Config {
@@ -364,7 +365,7 @@ fn the_receive_window_is_shared() {
     assert_eq!(pair.end(Side::B).stats().window_updates, 1);
 }
 
-/// Section 3.3.5: a lost update of the window is made up for by probes.
+/// Section 3.3.5: probes make up for a lost update of the window.
 #[test]
 fn a_lost_window_update_does_not_stop_the_transfer() {
     let config = Config { receive_buffer: Some(Bytes(50_000)), ..rfc() };
@@ -379,8 +380,7 @@ fn a_lost_window_update_does_not_stop_the_transfer() {
     assert_eq!(pair.received_bytes(Side::B), 200_001);
 }
 
-/// Section 3.3.6: what a subflow that has failed carries goes on another one, and comes once to the
-/// application.
+/// Section 3.3.6: what a failed subflow carries is sent on another one, and reaches the application once.
 #[test]
 fn a_path_that_dies_costs_nothing_but_time() {
     for profile in [Profile::Rfc8684, Profile::Linux6] {
@@ -436,7 +436,7 @@ fn a_subflow_that_ends_is_joined_again() {
     assert_eq!(pair.received_bytes(Side::B), 30_000_001);
 }
 
-/// Without any subflow a connection is given up after some time.
+/// A connection without any subflow is given up after some time.
 #[test]
 fn a_connection_without_subflows_is_given_up() {
     let tcp = tcp::Config { profile: tcp::Profile::Rfc, retries: Some(1), ..tcp::Config::default() };
@@ -448,15 +448,15 @@ fn a_connection_without_subflows_is_given_up() {
     assert_eq!(pair.closed(Side::A), Some(CloseReason::Lost));
 }
 
-/// Section 3.3.3: a `DATA_FIN` whose acknowledgement is lost, with the peer's reset of the only path that
-/// works behind it, is not sent for ever on a subflow that has nothing else to send.
+/// Section 3.3.3: when the acknowledgement of a `DATA_FIN` is lost and the peer then resets the only path
+/// that works, the `DATA_FIN` is not sent for ever on a subflow that has nothing else to send.
 #[test]
 fn a_data_fin_that_nobody_hears_is_given_up() {
     let close_timeout = Some(Duration::from_secs(5));
     let rejoin = Some(Rejoin::Never);
     let config = Config { backup: vec![1], stale_after: Some(1), close_timeout, rejoin, ..rfc() };
     let mut pair = Pair::open(&config, wires(2));
-    // Path 0 has failed as far as A knows, and then it is path 1 that is dead.
+    // As far as A knows, path 0 has failed. Then path 1 dies.
     pair.wires[0].is_dead = true;
     pair.write(Side::A, 1_000);
     pair.run_until(Time::from_secs(10), |pair| pair.received_bytes(Side::B) == 1_001);
@@ -490,7 +490,7 @@ fn a_backup_waits() {
     assert_eq!(pair.received_bytes(Side::B), 5_000_001);
 }
 
-/// Section 3.3.8: `MP_PRIO` changes it later, for both directions.
+/// Section 3.3.8: `MP_PRIO` changes this later, for both directions.
 #[test]
 fn a_priority_may_change() {
     let config = Config { receive_buffer: Some(Bytes(4 << 20)), ..rfc() };
@@ -508,7 +508,7 @@ fn a_priority_may_change() {
     }
 }
 
-/// Section 3.3.8: `MP_CAPABLE` cannot say that the first subflow is a backup; `MP_PRIO` does.
+/// Section 3.3.8: `MP_CAPABLE` cannot say that the first subflow is a backup, so `MP_PRIO` says it.
 #[test]
 fn the_first_path_may_be_a_backup() {
     let (config, paths) = (Config { backup: vec![0], ..rfc() }, vec![mbps(10, 20); 2]);
@@ -524,7 +524,7 @@ fn the_first_path_may_be_a_backup() {
     assert_eq!(pair.received_bytes(Side::A), 200_000);
 }
 
-/// What changes while a subflow is joined is told once it is.
+/// What changes while a subflow is being joined is signalled once it has joined.
 #[test]
 fn a_priority_may_change_during_a_join() {
     let mut pair = Pair::new(&Config { backup: vec![1], ..rfc() }, vec![mbps(10, 20); 2]);
@@ -546,8 +546,8 @@ fn without_an_address_there_is_no_connection() {
     assert_eq!(pair.closed(Side::A), Some(CloseReason::Lost));
 }
 
-/// Section 3.4: an address comes, is announced until that is echoed, and is joined; it goes, and the peer
-/// ends its subflow.
+/// Section 3.4: an address comes, is announced until the peer echoes it, and is joined. When it goes, the
+/// peer ends its subflow.
 #[test]
 fn addresses_come_and_go() {
     let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
@@ -599,7 +599,7 @@ fn a_connection_survives_the_change_of_its_only_address() {
     assert!(pair.kinds(Side::A, 1).contains(&"remove_addr"), "the peer hears of it as soon as it can");
 }
 
-/// Section 3.5.
+/// Section 3.5: an end that gives up sends `MP_FASTCLOSE`.
 #[test]
 fn an_abort_ends_all_subflows() {
     let mut pair = Pair::open(&rfc(), wires(2));
@@ -611,7 +611,7 @@ fn an_abort_ends_all_subflows() {
     assert_eq!(pair.closed(Side::B), Some(CloseReason::Aborted), "one of them is enough");
 }
 
-/// Gives an end a segment without options of MPTCP.
+/// Gives an end a segment without MPTCP options.
 fn inject(pair: &mut Pair, side: Side, path: u8, segment: wire::tcp::Segment) {
     let (body, ecn) = (crate::wire::Body::Tcp(segment), crate::ground::Ecn::NotEct);
     let packet = crate::wire::Packet { path: Pair::path(path), ecn, size: 40, body };
@@ -626,8 +626,8 @@ pub(super) fn reset(pair: &mut Pair, path: u8) {
     inject(pair, Side::A, path, segment);
 }
 
-/// What only a failed subflow carries after another one has ended goes on the next one as a whole, not a
-/// piece with every expiry of a timer.
+/// When only a failed subflow carries data and another one has ended, that data goes on the next subflow as a
+/// whole, and not one piece with every expiry of a timer.
 #[test]
 fn data_of_a_subflow_that_ended_does_not_wait_for_one_that_failed() {
     let mut pair = Pair::open(&rfc(), vec![mbps(10, 20); 2]);
@@ -643,7 +643,7 @@ fn data_of_a_subflow_that_ended_does_not_wait_for_one_that_failed() {
     assert_eq!(pair.received_bytes(Side::B), 2_000_001);
 }
 
-/// With rejoin "never" a subflow that has ended does not come back because another one is joined.
+/// With rejoin "never", a subflow that has ended does not come back because another one is joined.
 #[test]
 fn a_subflow_that_is_not_to_be_joined_again_is_not() {
     let mut pair = Pair::new(&Config { rejoin: Some(Rejoin::Never), ..rfc() }, wires(3));
@@ -673,7 +673,7 @@ fn a_reset_of_one_subflow_is_not_the_end() {
 }
 
 /// Raiciu et al. 2012, section 4.2: where a slow subflow holds up a small receive window, the fast one sends
-/// what is missing, and the slow one is slowed down.
+/// what is missing and the window of the slow one is reduced.
 #[test]
 fn a_small_window_is_not_held_up_by_the_slow_path() {
     let transfer = |helps: bool| {
@@ -695,7 +695,7 @@ fn a_small_window_is_not_held_up_by_the_slow_path() {
     assert!(with < 0.95 * without, "{with} s, without {without} s");
 }
 
-/// Small pieces wait while others are on their way (Nagle), on the connection level.
+/// On the connection level too, small pieces wait while others are on their way (Nagle).
 #[test]
 fn small_pieces_wait_for_each_other() {
     let tcp =
@@ -711,8 +711,8 @@ fn small_pieces_wait_for_each_other() {
     assert_eq!(sent(tcp::config::Nagle::Off), 3);
 }
 
-/// Segments of a subflow that were acknowledged on it are not sent again on it; mappings go with
-/// retransmissions.
+/// Segments that were acknowledged on their subflow are not sent again on it, and retransmissions carry their
+/// mappings.
 #[test]
 fn a_retransmission_has_the_mapping_of_its_data() {
     let mut pair = Pair::open(&rfc(), wires(2));
@@ -784,7 +784,8 @@ fn half_close_falls_back_to_that_of_tcp() {
     assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
 }
 
-/// Linux answers a mapping with 64 bits of data acknowledgement, and what has had none to answer with 32.
+/// Linux answers a mapping of 64 bits with a data acknowledgement of 64 bits, and everything else with one of
+/// 32.
 #[test]
 fn acknowledgements_are_as_long_as_what_they_answer() {
     let mut pair = Pair::new(&config(Profile::Linux6), wires(1));
@@ -808,7 +809,7 @@ fn acknowledgements_are_as_long_as_what_they_answer() {
     assert!(pair.log.iter().all(|logged| logged.size <= 1_500));
 }
 
-/// A peer whose third segment has no option is one of TCP (section 3.1).
+/// A peer whose third segment has no option is handled as one that has only TCP (section 3.1).
 #[test]
 fn a_third_segment_without_the_option_falls_back() {
     let streams = Streams { seed: 1, replication: 0 };

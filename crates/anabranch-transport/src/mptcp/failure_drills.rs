@@ -11,7 +11,7 @@ use crate::path::PathState;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
 
-/// Neither buffers nor queues are felt.
+/// Settings with which neither buffers nor queues limit anything.
 fn linux() -> Config {
     let (cc, buffer) = (Some(cc::Config::Bbr(cc::bbr::Config::default())), Some(Bytes(16 << 20)));
     Config { cc, send_buffer: buffer, receive_buffer: buffer, ..config(Profile::Linux6) }
@@ -39,7 +39,7 @@ fn turned(pair: &Pair, state: PathState) -> Option<Time> {
     events.iter().rev().find(|(_, event)| *event == wanted).map(|&(at, _)| at)
 }
 
-/// The longest time in which B got nothing, from then on.
+/// The longest time from then on during which B got nothing.
 fn stall(pair: &Pair, since: Time) -> Duration {
     let got = pair.events[Side::B.index()].iter().filter(|(_, event)| matches!(event, Event::Received(_)));
     let after = got.map(|&(at, _)| at).filter(|at| *at > since);
@@ -47,7 +47,8 @@ fn stall(pair: &Pair, since: Time) -> Duration {
     times.windows(2).map(|pair| pair[1] - pair[0]).max().expect("something came")
 }
 
-/// Four of the subflow's own timeouts, which double, take more than 3 s.
+/// The failure of a subflow is found in less time than four of its own timeouts, which double and would take
+/// more than 3 s.
 #[test]
 fn mptcp_pm_subflow_chk_stale_counts_intervals_of_the_connection() {
     let (mut pair, died) = blackout(&linux());
@@ -67,8 +68,8 @@ fn mptcp_pm_nl_subflow_chk_stale_takes_more_intervals_where_more_are_set() {
     };
     let (one, eight) = (failed(1), failed(8));
     let more = eight - one;
-    // Every other one, in which the subflow that works has been counted as silent, is 200 ms; the rest are
-    // its own timer.
+    // Every second interval, the one in which the subflow that works has been counted as silent, is 200 ms;
+    // the others are that subflow's own timer.
     assert!((ms(600)..=ms(1_400)).contains(&more), "seven intervals are {more}");
 }
 
@@ -81,7 +82,7 @@ fn mptcp_retransmit_pending_data_sends_the_whole_queue_again() {
     assert!(pair.received_bytes(Side::B) > 0);
 }
 
-/// Where the other subflow is silent too there is no alternative: none has failed, and both go on.
+/// Where the other subflow is silent too, there is no alternative: neither has failed, and both go on.
 #[test]
 fn mptcp_pm_nl_subflow_chk_stale_looks_for_another_subflow() {
     let (mut pair, _) = blackout(&linux());
@@ -94,8 +95,8 @@ fn mptcp_pm_nl_subflow_chk_stale_looks_for_another_subflow() {
     assert_eq!(pair.received_bytes(Side::B), 40_000_001);
 }
 
-/// Two intervals without a word on the only regular subflow, and the backup gets a fragment with each further
-/// one; it gets everything when the subflow has failed.
+/// After two intervals in which the only regular subflow is silent, the backup gets a fragment with each
+/// further interval. It gets everything when the subflow has failed.
 #[test]
 fn mptcp_subflow_get_retrans_has_a_backup_help_out() {
     let (mut pair, died) = blackout(&Config { backup: vec![1], ..linux() });
@@ -113,14 +114,14 @@ fn mptcp_subflow_get_retrans_has_a_backup_help_out() {
     assert!(pair.bytes_on(Side::A, 1) > 2_000_000);
 }
 
-/// A subflow with nothing outstanding gets the first fragment with the first interval, whether or not the
-/// other one has failed.
+/// A subflow with nothing outstanding gets the first fragment in the first interval, whether or not the other
+/// one has failed.
 #[test]
 fn mptcp_subflow_get_retrans_takes_an_idle_subflow() {
     let mut pair = Pair::open(&linux(), wires());
     let held = std::rc::Rc::new(std::cell::Cell::new(0));
     let count = held.clone();
-    // What goes on path 0 is lost, retransmissions included.
+    // Everything on path 0 is lost, retransmissions included.
     pair.drop_if = Box::new(move |logged| {
         let is_data = logged.from == Side::A && logged.path == 0 && logged.payload.length > 0;
         count.set(count.get() + u32::from(is_data));
@@ -151,7 +152,7 @@ fn mptcp_subflow_active_asks_whether_anything_was_heard() {
     assert!(pair.bytes_on(Side::A, 0) > 1_000_000, "{} B", pair.bytes_on(Side::A, 0));
 }
 
-/// A subflow is over, and everything goes again, also what the other one has sent and not lost.
+/// When a subflow is over, everything is sent again, even what the other one has sent and not lost.
 #[test]
 fn mptcp_close_ssk_sends_the_whole_queue_again() {
     let mut pair = Pair::open(&Config { rejoin: Some(Rejoin::Never), ..linux() }, wires());
@@ -170,7 +171,7 @@ fn mptcp_close_ssk_sends_the_whole_queue_again() {
     assert_eq!(pair.received_bytes(Side::B), 3_000_001);
 }
 
-/// What the timer has begun to send again on one subflow goes wherever the scheduler says when another one
+/// What the timer has begun to send again on one subflow goes where the scheduler says when another one
 /// fails.
 #[test]
 fn mptcp_retransmit_pending_data_is_for_every_subflow() {

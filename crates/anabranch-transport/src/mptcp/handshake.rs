@@ -36,8 +36,8 @@ impl Connection {
         *code == join_code(self.peers_keys(), [peers, own])
     }
 
-    /// Opens actively, over the first path that is there; without any it is lost at once. Ignored while a
-    /// connection is open or being opened.
+    /// Opens actively, over the first path that exists; if there is none, the connection is lost at once.
+    /// Ignored while a connection is open or being opened.
     pub(super) fn connect(&mut self, now: Time) {
         if !self.has_closed {
             return;
@@ -56,7 +56,7 @@ impl Connection {
         subflow.tcp.handle_input(now, Input::Command(Command::Connect));
     }
 
-    /// Makes everything as it is at the beginning of a connection.
+    /// Resets everything to the beginning of a connection.
     #[cold]
     fn reset(&mut self) {
         self.keys = [Some(self.draw()), None];
@@ -86,7 +86,7 @@ impl Connection {
         }
     }
 
-    /// A SYN begins a connection or a subflow here, unless it asks for a connection that is not there.
+    /// Begins a connection or a subflow for a SYN, unless it asks for a connection that does not exist.
     #[cold]
     pub(super) fn accept(&mut self, path: usize, options: &Options, segment: &Segment) -> bool {
         match options.handshake {
@@ -95,7 +95,7 @@ impl Connection {
                 if self.state != State::Established || Some(token) != self.token() {
                     return false;
                 }
-                // The peer has given up the last one on this path, if there was one.
+                // The peer has given up the last subflow on this path, if there was one.
                 self.lose(path);
                 self.subflows[path].begin(true, false);
                 self.subflows[path].nonces = [self.draw() as u32, nonce];
@@ -103,7 +103,7 @@ impl Connection {
                 self.subflows[path].is_asked_backup = is_backup;
             }
             handshake => {
-                // The peer has closed or given up the last connection; so does this end.
+                // The peer has closed or given up the last connection, and so does this end.
                 let reason = if self.is_through() { CloseReason::Shutdown } else { CloseReason::Aborted };
                 self.tell_closed(reason);
                 self.reset();
@@ -152,18 +152,18 @@ impl Connection {
                 // RFC 8684 section 3.2: an end that does not have the keys is reset.
                 return code == short_join_code(self.peers_keys(), [peers, own]);
             }
-            // RFC 8684 section 3.7: without the option this is a connection of TCP.
+            // RFC 8684 section 3.7: without the option, this is a connection of TCP.
             (_, false) => {
                 self.fall_back(path);
                 self.hand_over(now, path);
             }
-            // RFC 8684 section 3.2: such a subflow is reset.
+            // RFC 8684 section 3.2: such a further subflow is reset.
             (_, true) => return false,
         }
         true
     }
 
-    /// The peer does not know MPTCP.
+    /// Falls back to TCP, because the peer does not know MPTCP.
     pub(super) fn fall_back(&mut self, path: usize) {
         self.state = State::Fallback(path);
         self.stats.fallbacks += 1;
@@ -210,7 +210,7 @@ impl Connection {
         }
     }
 
-    /// Takes note of a subflow that has come to be, or is over.
+    /// Notes that a subflow has been opened or is over.
     pub(super) fn note_phase(&mut self, now: Time, path: usize) {
         let phase = self.subflows[path].tcp.phase();
         let before = std::mem::replace(&mut self.subflows[path].phase, phase);
@@ -275,7 +275,7 @@ impl Connection {
         }
     }
 
-    /// Tells of a path's state.
+    /// Tells the application about a path's state.
     pub(super) fn tell_path(&mut self, path: usize, state: PathState) {
         let path = PathId(path as u8);
         self.outputs.push_back(Output::Event(Event::PathChanged { path, state }));
@@ -297,7 +297,7 @@ impl Connection {
         if !self.parameters.has_options() {
             option_bytes = 0;
         }
-        // MPTCP's options go before SACK (Linux: tcp_established_options).
+        // MPTCP's options take precedence over SACK (Linux: tcp_established_options).
         while tcp.option_bytes() + option_bytes > MAX_OPTION_BYTES && tcp.sack.pop().is_some() {}
         packet.size = self.ip.header_bytes() + tcp.wire_size() + option_bytes;
         packet.body = Body::Mptcp(wire::mptcp::Segment { tcp, options, option_bytes });
@@ -310,7 +310,8 @@ impl Connection {
         let (handshake, bytes) = if subflow.joins {
             let [_, peers_key] = self.own_keys();
             let (address, is_backup, [nonce, _]) = (subflow.own_address, subflow.told_backup, subflow.nonces);
-            // RFC 8684 section 3.2: with token and nonce; with a truncated HMAC of 8 bytes and nonce.
+            // RFC 8684 section 3.2: SYN has token and nonce; SYN-ACK has a truncated HMAC of 8 bytes and the
+            // nonce.
             let (join, bytes) = if answers {
                 let code = short_join_code(self.own_keys(), subflow.nonces);
                 (Join::Answer { code, nonce, address, is_backup }, 16)
@@ -358,7 +359,7 @@ impl Connection {
                 tcp.flags = tcp.flags.without(Flags::PSH);
             }
         } else if sender.has_sent_fin && !sender.is_done() {
-            // RFC 8684 section 3.3.3: on its own it has a mapping of one byte.
+            // RFC 8684 section 3.3.3: a `DATA_FIN` without data has a mapping of one byte.
             options.data_fin = Some(sender.written);
             sender.fin_has_left = true;
             bytes = space.data + longer;
@@ -371,7 +372,7 @@ impl Connection {
             let [sender_key, receiver_key] = self.keys;
             options.handshake = Some(Handshake::Capable { sender_key, receiver_key });
             options.has_short_number = false;
-            // RFC 8684 section 3.1: both keys, and the length with data.
+            // RFC 8684 section 3.1: both keys, and the length if there is data.
             bytes = if length > 0 { 24 } else { 20 };
         } else if opens && subflow.joins {
             let code = join_code(self.keys.map(|key| key.unwrap_or(0)), subflow.nonces);
@@ -387,7 +388,7 @@ impl Connection {
             options.signal = Some(signal);
             bytes += signal.wire_bytes(self.ip);
             if tcp.option_bytes() + bytes > MAX_OPTION_BYTES {
-                // Linux, mptcp_pm_add_addr_signal: other options go for it.
+                // Linux, mptcp_pm_add_addr_signal: other options give way to it.
                 sender.fin_has_left &= options.data_fin.is_none();
                 options = Options { signal: Some(signal), ..Options::default() };
                 bytes = signal.wire_bytes(self.ip);

@@ -1,6 +1,6 @@
 //! Profile `kheirkhah_v1`: the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis on the connection level.
-//! Its subflows are `tcp/kheirkhah.rs`, its couplings `cc/coupled/kheirkhah.rs`; drills of its rules are in
-//! `kheirkhah_drills.rs`.
+//! Its subflows are in `tcp/kheirkhah.rs`, its couplings in `cc/coupled/kheirkhah.rs`, and the drills of its
+//! rules in `kheirkhah_drills.rs`.
 
 use super::config::{Config, Profile, Rejoin};
 use super::parameters::Parameters;
@@ -15,7 +15,7 @@ const BUFFER: u64 = 1 << 30;
 const DATA_WINDOW: u64 = 1 << 40;
 
 impl Config {
-    /// Profile `kheirkhah_v1`: the other settings of the profile rfc8684 are in it too.
+    /// Resolves profile `kheirkhah_v1`, in which all other settings have the values of profile rfc8684.
     pub(super) fn resolve_as_model(&self) -> Result<Parameters, String> {
         let of_subflow = || tcp::Config { profile: tcp::Profile::KheirkhahV1, ..tcp::Config::default() };
         let model = Self {

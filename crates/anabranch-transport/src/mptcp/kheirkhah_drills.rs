@@ -29,8 +29,8 @@ fn wire(millis: u64) -> Wire {
     Wire { delay: ms(millis), ..Wire::default() }
 }
 
-/// Paths and positions on the connection level, in segments behind the first byte, of data that A has sent,
-/// in the order of the latter.
+/// Data that A has sent: paths, and positions on the connection level in segments behind the first byte, in
+/// the order of these positions.
 fn sent(pair: &mut Pair) -> Vec<(u8, u64)> {
     let log = std::mem::take(&mut pair.log);
     let data = log.iter().filter(|logged| logged.from == Side::A && logged.payload.length > 0);
@@ -55,7 +55,8 @@ fn send_pending_data_takes_turns_where_there_is_room() {
     // The byte that opened the connection went on path 0, whose window it has doubled.
     pair.write(Side::A, 20 * MSS);
     assert_eq!(sent(&mut pair), [(1, 0), (0, 1), (0, 2)], "path 1 has one window, path 0 two");
-    // The two on path 0 are acknowledged after 40 ms, one by one, and each lets two out.
+    // The two segments on path 0 are acknowledged after 40 ms, one by one, and each acknowledgement lets two
+    // out.
     pair.run_for(ms(45));
     assert_eq!(sent(&mut pair), [(0, 3), (0, 4), (0, 5), (0, 6)]);
     pair.run_for(ms(35));
@@ -102,13 +103,13 @@ fn send_data_packet_has_forty_bytes_of_header_and_so_has_send_empty_packet() {
     pair.run_for(ms(1_000));
     assert!(pair.log.len() > 190);
     for Logged { size, payload, .. } in &pair.log {
-        // PPP's two are the links'.
+        // The two bytes of PPP are added by the links.
         assert_eq!(*size, payload.length + 60);
     }
 }
 
-/// Segments of path 0 that come to B again, and those that A's subflow 0 sends again and its timeouts, when
-/// these segments of the connection are lost once.
+/// What happens when these segments of the connection are lost once: the segments of path 0 that reach B
+/// again, those that A's subflow 0 sends again, and its timeouts.
 fn lossy(receiver: Receiver, lost: &'static [u64]) -> (u64, u64, u64) {
     let settings = Config { receiver: Some(receiver), ..model() };
     let mut pair = Pair::open(&settings, vec![wire(20), wire(50)]);
@@ -140,7 +141,7 @@ fn received_data_as_cited_has_segments_sent_again_that_are_there() {
 #[test]
 fn read_unordered_data_moves_over_what_waits_when_the_gap_of_the_connection_is_filled() {
     let settings = Config { receiver: Some(Receiver::AsCited), ..model() };
-    // One path: what fills the gap of the subflow fills that of the connection.
+    // With one path, what fills the gap of the subflow also fills that of the connection.
     let mut pair = Pair::open(&settings, vec![wire(20)]);
     let mut left = 1;
     pair.drop_if = Box::new(move |logged| {

@@ -63,7 +63,7 @@ impl Connection {
         Some(Transmission { path, is_again })
     }
 
-    /// The subflow of the first data that is not acknowledged.
+    /// The path of the first data that has not been acknowledged.
     fn earliest(&self) -> Option<PathId> {
         self.carriers(self.sender.unacknowledged)
             .and_then(|carriers| carriers.last())

@@ -21,7 +21,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// RFC 8684 section 3.2: a token of no connection is answered by a reset that says why.
+    /// Answers a SYN whose token belongs to no connection with a reset that says why (RFC 8684 section 3.2).
     fn refuse_join(&self, packet: &Packet) -> Answer<Connection> {
         let Some(mut reply) = refuse(packet, self.place.ip) else { return Answer::Nothing };
         if let Body::Tcp(tcp) = reply.body {

@@ -29,12 +29,13 @@ pub struct Parameters {
     pub(super) close_timeout: Duration,
     pub(super) checksums: bool,
     pub(super) backup: Vec<u8>,
-    /// Bytes of a DSS option, padded to whole words: with a mapping and without. None are on the wire when
-    /// both are 0.
+    /// Bytes of a DSS option, padded to whole words: with a mapping and without. If both are 0, there is no
+    /// option on the wire.
     pub(super) space: OptionSpace,
     /// Whether the number of a mapping has 4 bytes, not 8.
     pub(super) has_short_numbers: bool,
-    /// Bytes of a pure acknowledgement where it has 4, and of what data carries more where it has 8.
+    /// Bytes of the option in a pure acknowledgement whose data acknowledgement has 4 bytes, and how many
+    /// more an option with data takes if it has 8.
     pub(super) short_ack: u32,
     pub(super) longer_ack: u32,
 }
@@ -42,15 +43,16 @@ pub struct Parameters {
 /// What the setting `stale_after` counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StaleCounts {
-    /// Expiries of the connection's timer, with data outstanding on the subflow, since it has heard anything
-    /// (Linux: `mptcp_pm_subflow_chk_stale`). It takes more than that, and another subflow that works.
+    /// Expiries of the connection's timer, with data outstanding on the subflow, since the subflow last heard
+    /// anything (Linux: `mptcp_pm_subflow_chk_stale`). It fails after more than that many, if another subflow
+    /// works.
     Intervals,
-    /// Timeouts of the subflow's own in a row (the first Linux implementation's `pf`).
+    /// The subflow's own timeouts in a row (the first Linux implementation's `pf`).
     Timeouts,
 }
 
 impl Config {
-    /// Concrete values.
+    /// Resolves every setting to a value.
     ///
     /// # Errors
     /// One sentence that names the key, the value found and what is allowed.

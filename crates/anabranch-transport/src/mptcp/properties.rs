@@ -54,7 +54,7 @@ fn any_coupling() -> impl Strategy<Value = coupled::Config> {
     proptest::sample::select(coupled::Config::all())
 }
 
-/// Longer than the paths are dead and the addresses away, shorter than a test waits for the end.
+/// Longer than paths are dead and addresses are away, and shorter than a test waits for the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10_000);
 
 fn any_config() -> impl Strategy<Value = Config> {
@@ -150,7 +150,7 @@ fn converse(pair: &mut Pair, steps: &[(u64, Step)], closers: &[Side]) -> Result<
                 pair.wires[path % paths].is_dead |= alive > 1;
             }
             Step::Move(path) => {
-                // Before that no other subflow may be opened (RFC 8684 section 3.1).
+                // Before that, no other subflow may be opened (RFC 8684 section 3.1).
                 if pair.end(Side::A).subflows.iter().any(|subflow| subflow.is_confirmed) {
                     let path = Pair::path((path % paths) as u8);
                     pair.command(Side::A, Command::DeleteAddress(path));
@@ -214,7 +214,7 @@ proptest! {
         let mut pair = Pair::seeded([&configs[0], &configs[1]], wires, seed);
         converse(&mut pair, &steps[0], closers[0])?;
         pair.wires.iter_mut().for_each(|wire| wire.is_dead = false);
-        // A further connection of the same endpoints, while the last one may still be closing.
+        // A further connection of the same endpoints begins while the last one may still be closing.
         converse(&mut pair, &steps[1], closers[1])?;
     }
 

@@ -1,4 +1,4 @@
-//! Receiving on the connection level: putting the stream together from all subflows, the window that they
+//! Receiving on the connection level: how the stream is put together from all subflows, the window that they
 //! share, and `DATA_FIN` (RFC 8684 sections 3.3.1, 3.3.3 and 3.3.4).
 
 use super::config;
@@ -14,17 +14,17 @@ use crate::wire::mptcp::Options;
 /// The data that has arrived. Positions are those of the peer's stream.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
-    /// The position that is expected next; `DATA_FIN` takes one.
+    /// The position that is expected next; `DATA_FIN` takes one position.
     pub(super) next: u64,
-    /// Behind the last byte that the peer may send.
+    /// The position behind the last byte that the peer may send.
     edge: u64,
     /// Runs above a gap, in order and apart from each other.
     runs: Vec<(u64, u64)>,
-    /// Bytes in them.
+    /// Bytes in these runs.
     pub(super) waiting: u64,
     /// Where the peer says that its stream ends, once it has said so.
     fin: Option<u64>,
-    /// Whether everything the peer has to say has arrived.
+    /// Whether everything that the peer has to say has arrived.
     has_ended: bool,
     /// Whether the application reads nothing for the time being.
     pub(super) is_paused: bool,
@@ -33,7 +33,8 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// The positions of bytes that the application has not been given, first and behind the last.
+    /// The runs of bytes that the application has not been given, as the positions of the first byte and
+    /// behind the last.
     pub(super) fn waiting_runs(&self) -> impl Iterator<Item = (u64, u64)> {
         let in_order = self.end_of_order();
         std::iter::once((in_order - self.unread.min(in_order), in_order)).chain(self.runs.iter().copied())
@@ -44,31 +45,32 @@ impl Receiver {
         self.unread
     }
 
-    /// Whether everything the peer has to say has arrived.
+    /// Whether everything that the peer has to say has arrived.
     pub(super) const fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// The position behind the last byte in order: `DATA_FIN` is none.
+    /// The position behind the last byte in order. `DATA_FIN` is not a byte.
     fn end_of_order(&self) -> u64 {
         self.next - u64::from(self.has_ended)
     }
 
-    /// `DATA_FIN` takes its position once all before it is there. One that lies elsewhere, among what has
-    /// arrived or in a gap, ends nothing (Linux: `mptcp_pending_data_fin`). Whether the stream ends here.
+    /// Gives `DATA_FIN` its position once everything before it has arrived. One that lies elsewhere, among
+    /// what has arrived or in a gap, ends nothing (Linux: `mptcp_pending_data_fin`). Returns whether the
+    /// stream ends here.
     fn take_fin(&mut self) -> bool {
         if self.has_ended || self.fin != Some(self.next) {
             return false;
         }
         self.has_ended = true;
         self.next += 1;
-        // A peer that goes on behind its end is not listened to.
+        // What a peer sends behind its end is ignored.
         self.runs.clear();
         self.waiting = 0;
         true
     }
 
-    /// Takes a run; bytes of it that were there already.
+    /// Takes a run. Returns how many bytes of it were there already.
     fn insert(&mut self, start: u64, end: u64) -> u64 {
         let length = end - start;
         let before = self.next + self.waiting;
@@ -120,7 +122,7 @@ impl Connection {
         (window >> scale).min(65_535) as u16
     }
 
-    /// The peer's window on the connection level, of which it has said this.
+    /// The peer's window on the connection level, when a segment of the peer has offered `window`.
     pub(super) fn offered(&self, window: u64) -> u64 {
         self.parameters.data_window.unwrap_or(window)
     }
@@ -137,7 +139,7 @@ impl Connection {
         fills_gap
     }
 
-    /// All subflows move over what waits in them (model: `ReadUnOrderedData`).
+    /// Moves every subflow over what waits in it (model: `ReadUnOrderedData`).
     #[cold]
     pub(super) fn skip_stored(&mut self, now: Time) {
         for path in 0..self.subflows.len() {
@@ -146,11 +148,11 @@ impl Connection {
         }
     }
 
-    /// A subflow delivers the next bytes of its stream.
+    /// Takes the next bytes of its stream that a subflow delivers.
     pub(super) fn on_subflow_data(&mut self, path: usize, mut length: u32) {
         let before = self.receiver.next;
         while length > 0 {
-            // RFC 8684 section 3.3.1: what no mapping covers has no place in the stream.
+            // RFC 8684 section 3.3.1: bytes that no mapping covers have no place in the stream.
             let Some((data, taken)) = self.subflows[path].deliver(length) else { break };
             length -= taken;
             if self.is_beyond_window(data + u64::from(taken)) {
@@ -179,7 +181,7 @@ impl Connection {
         self.parameters.data_window.is_none() && end.saturating_sub(self.receiver.next) > most
     }
 
-    /// The peer says where its stream ends.
+    /// Notes where the peer says that its stream ends.
     pub(super) fn note_data_fin(&mut self, now: Time, path: usize, position: u64, is_bare: bool) {
         if self.receiver.has_ended() {
             // Our acknowledgement was lost.
@@ -195,8 +197,8 @@ impl Connection {
         }
     }
 
-    /// As with TCP this end closes behind what it was given when the peer's stream has ended, unless it may
-    /// be half open.
+    /// Takes the peer's `DATA_FIN`, if its turn has come. As with TCP, this end then closes behind what it
+    /// was given, unless it may be half open.
     fn take_data_fin(&mut self) {
         if self.receiver.take_fin() {
             self.sender.is_finished |= !self.half_close;
@@ -245,7 +247,7 @@ impl Connection {
         assert_eq!(receiver.waiting, receiver.runs.iter().map(|run| run.1 - run.0).sum::<u64>());
         assert!(receiver.runs.first().is_none_or(|run| run.0 > receiver.next));
         assert!(receiver.runs.is_sorted_by(|one, other| one.1 < other.0));
-        // RFC 8684 section 3.3.1: a mapping holds for good, and segments are sent again as they were.
+        // RFC 8684 section 3.3.1: a mapping never changes, and segments are sent again as they were.
         assert!(self.subflows.iter().all(Subflow::has_mappings_apart));
         assert!(receiver.unread + receiver.waiting <= self.parameters.tcp.receive_buffer());
     }

@@ -1,7 +1,6 @@
 //! The connection's retransmission timer: when data is sent again on another subflow, and when a subflow has
 //! failed (RFC 8684 section 3.3.6). Profile `linux_6` has the timer of Linux 6.12, whose intervals also count
-//! for how long a subflow is silent; the others double the timer, and count the timeouts of each subflow's
-//! own.
+//! for how long a subflow is silent; the others double the timer, and count each subflow's own timeouts.
 
 use super::connection::{Connection, State};
 use super::parameters::StaleCounts;
@@ -10,10 +9,10 @@ use super::subflow::Subflow;
 use crate::path::PathState;
 use crate::time::{Duration, Time};
 
-/// The kernel counts time in these, at 1000 Hz.
+/// The unit in which the kernel counts time, at 1000 Hz.
 const JIFFY: Duration = Duration::from_millis(1);
-/// The interval doubles so often for a `DATA_FIN` (Linux: `mptcp_set_datafin_timeout`, `TCP_RTO_MAX` over
-/// `TCP_RTO_MIN`).
+/// For a `DATA_FIN`, the interval doubles at most this many times (Linux: `mptcp_set_datafin_timeout`,
+/// `TCP_RTO_MAX` over `TCP_RTO_MIN`).
 const MOST_DOUBLINGS: u32 = 9;
 /// After this many intervals in which no other subflow received anything, a backup is used (Linux:
 /// `mptcp_subflow_get_retrans`).
@@ -29,7 +28,7 @@ impl Connection {
     }
 
     /// The period of the connection's timer: the longest timeout of the subflows that work, doubled with
-    /// every expiry. Linux has intervals instead; a closed window it leaves to the timers of its subflows,
+    /// every expiry. Linux has intervals instead, and leaves a closed window to the timers of its subflows,
     /// which double too.
     fn timer_period(&self) -> Duration {
         if self.counts_intervals() && self.sender.has_outstanding() {
@@ -54,11 +53,11 @@ impl Connection {
         }
     }
 
-    /// The peer has acknowledged more on the connection level.
+    /// Restarts the connection's timer after the peer has acknowledged more on the connection level.
     pub(super) fn restart_timer(&mut self, now: Time) {
         self.sender.expiries = 0;
         if self.counts_intervals() {
-            // The timers of the subflows are still those from before the acknowledgement.
+            // The timers of the subflows have not been restarted by the acknowledgement yet.
             self.sender.has_progress = true;
             return;
         }
@@ -66,8 +65,8 @@ impl Connection {
         self.start_timer(now);
     }
 
-    /// Before data is handed out: Linux takes the interval from the subflows when it hands them data
-    /// (`mptcp_subflow_get_send`), which it does as soon as the application has written it, or it is to be
+    /// Renews the interval before data is handed to subflows. Linux takes it from them at that time
+    /// (`mptcp_subflow_get_send`), which is as soon as the application has written the data, or it is to be
     /// sent again, and not when their windows let it leave. Then it restarts a timer whose data has been
     /// acknowledged (`__mptcp_clean_una`).
     pub(super) fn renew_interval(&mut self, now: Time) {
@@ -99,7 +98,8 @@ impl Connection {
         self.sender.timer = Time::NEVER;
         self.sender.expiries += 1;
         if self.counts_intervals() {
-            // Linux, __mptcp_retrans: it runs again before anything else, for as long as before.
+            // Linux, __mptcp_retrans: the timer is started again before anything else, with the same
+            // interval.
             self.start_timer(now);
         }
         if self.sender.has_chunks() {
@@ -175,8 +175,9 @@ impl Connection {
         }
     }
 
-    /// A subflow that was silent for too long has failed if another one works, and everything is sent again
-    /// (Linux: `mptcp_pm_nl_subflow_chk_stale`, `__mptcp_retransmit_pending_data`).
+    /// Notes that a subflow was silent for an interval. If it was silent for too long and another one works,
+    /// it has failed, and everything is sent again (Linux: `mptcp_pm_nl_subflow_chk_stale`,
+    /// `__mptcp_retransmit_pending_data`).
     fn note_stale(&mut self, path: usize) {
         let (subflow, most) = (&self.subflows[path], self.parameters.stale_after);
         if subflow.has_failed || subflow.silent_intervals <= most {
@@ -190,7 +191,7 @@ impl Connection {
         }
     }
 
-    /// Takes note of whether a subflow works.
+    /// Notes whether a subflow works.
     pub(super) fn note_failure(&mut self, path: usize) {
         let subflow = &mut self.subflows[path];
         let fails = match self.parameters.stale_counts {

@@ -17,10 +17,11 @@ use crate::time::{Duration, Time};
 /// How much longer the third segment's option is in the first segment with data (RFC 8684 section 3.1: 22
 /// bytes, padded).
 const CAPABLE_WITH_DATA_BYTES: u32 = 24;
-/// Linux: `TCP_MSS_DEFAULT`.
+/// Windows up to this size in bytes are not halved (Linux: `TCP_MSS_DEFAULT`).
 const DEFAULT_MSS: u64 = 536;
 
-/// The interval of the connection's timer while no timer of a subflow says otherwise (Linux: `TCP_RTO_MIN`).
+/// The interval of the connection's timer as long as no timer of a subflow says otherwise (Linux:
+/// `TCP_RTO_MIN`).
 pub(super) const DEFAULT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A piece of the stream that is not acknowledged on the connection level.
@@ -28,7 +29,7 @@ pub(super) const DEFAULT_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) struct Chunk {
     start: u64,
     length: u32,
-    /// The subflows whose streams it is in, in the order in which it came there.
+    /// The subflows in whose streams the piece is, in the order in which it came there.
     pub(super) carriers: SmallVec<[u8; 2]>,
 }
 
@@ -49,15 +50,15 @@ pub(super) struct Sender {
     pub(super) next: u64,
     /// Bytes that the application has written.
     pub(super) written: u64,
-    /// Behind the last byte that the peer has room for (RFC 8684 section 3.3.5: relative to the data
-    /// acknowledgement).
+    /// The position behind the last byte for which the peer has room (RFC 8684 section 3.3.5: relative to the
+    /// data acknowledgement).
     edge: u64,
     /// The largest window that was ever offered.
     max_window: u64,
     /// Whether the application has finished writing, so that `DATA_FIN` follows.
     pub(super) is_finished: bool,
     pub(super) has_sent_fin: bool,
-    /// A segment has told of it since it was last due.
+    /// Whether a segment has carried `DATA_FIN` since it was last due.
     pub(super) fin_has_left: bool,
     /// Whether the application waits for room.
     pub(super) has_refused: bool,
@@ -136,28 +137,28 @@ impl Sender {
         self.has_sent_fin && self.unacknowledged >= self.written
     }
 
-    /// Whether an acknowledgement on the connection level is to come.
+    /// Whether an acknowledgement on the connection level is still to come.
     pub(super) const fn has_outstanding(&self) -> bool {
         self.unacknowledged < self.next || (self.has_sent_fin && !self.is_done())
     }
 
-    /// The peer offers this window from this position on.
+    /// Notes that the peer offers this window from this position on.
     pub(super) fn open(&mut self, from: u64, window: u64) {
         self.edge = self.edge.max(from + window);
         self.max_window = self.max_window.max(window);
     }
 
-    /// Whether data is not acknowledged.
+    /// Whether there is data that has not been acknowledged.
     pub(super) fn has_chunks(&self) -> bool {
         !self.chunks.is_empty()
     }
 
-    /// Whether data is to be sent again wherever the scheduler says.
+    /// Whether there is data to be sent again wherever the scheduler says.
     pub(super) fn has_failed_data(&self) -> bool {
         self.aim.is_none() && !self.again.is_empty()
     }
 
-    /// The first piece is sent again; it may go where it was delivered before.
+    /// Marks the first piece to be sent again. It may also go to subflows on which it was delivered before.
     pub(super) fn send_first_again(&mut self, was_delivered: impl Fn(u8) -> bool) {
         if let Some(first) = self.chunks.front_mut() {
             first.carriers.retain(|carrier| !was_delivered(*carrier));
@@ -165,8 +166,8 @@ impl Sender {
         }
     }
 
-    /// All pieces in the first of these fragments of the stream are sent again, on this subflow. Whether they
-    /// were not about to be already.
+    /// Marks all pieces in the first fragment of this size to be sent again on this subflow. Returns whether
+    /// they were not marked already.
     pub(super) fn send_first_again_on(&mut self, path: usize, fragment: u64) -> bool {
         let Some(start) = self.chunks.front().map(|first| first.start) else { return false };
         if self.again.contains(&start) {
@@ -178,13 +179,13 @@ impl Sender {
         true
     }
 
-    /// All such pieces are sent again.
+    /// Marks all pieces for which `is_concerned` is true to be sent again.
     pub(super) fn send_again_where(&mut self, is_concerned: impl Fn(&Chunk) -> bool) {
         let concerned = self.chunks.iter().filter(|chunk| is_concerned(chunk));
         self.again.extend(concerned.map(|chunk| chunk.start));
     }
 
-    /// Everything that is not acknowledged is sent again, wherever the scheduler says (Linux:
+    /// Marks everything that has not been acknowledged to be sent again, wherever the scheduler says (Linux:
     /// `__mptcp_retransmit_pending_data`).
     pub(super) fn send_all_again(&mut self) {
         self.aim = None;
@@ -195,8 +196,8 @@ impl Sender {
         self.chunks.partition_point(|chunk| chunk.end() <= position)
     }
 
-    /// The most bytes that go together: half of the largest window at most, so that two segments are on their
-    /// way where the receiver's buffer is small (Linux: `tcp_bound_to_half_wnd`).
+    /// The most bytes that are sent together. It is at most half the largest window, so that two segments can
+    /// be on their way where the receiver's buffer is small (Linux: `tcp_bound_to_half_wnd`).
     fn piece_limit(&self) -> u64 {
         if self.max_window > DEFAULT_MSS { self.max_window / 2 } else { self.max_window.max(1) }
     }
@@ -324,7 +325,7 @@ impl Connection {
         choice
     }
 
-    /// Sends the next new piece of the stream. Whether there was anything to send that could leave.
+    /// Sends the next new piece of the stream. Returns whether there was something to send that could leave.
     fn send_new(&mut self, now: Time) -> bool {
         let unsent = self.sender.unsent();
         if unsent == 0 {
@@ -342,7 +343,7 @@ impl Connection {
         let room = self.sender.edge.saturating_sub(self.sender.next);
         let length = wanted.min(room);
         let is_cut = length < wanted;
-        // Linux sends what the window has room for (mptcp_check_allowed_size), as a small piece
+        // Linux sends what fits into the window (mptcp_check_allowed_size) as a small piece
         // (tcp_minshall_check).
         let is_blocked = is_cut && (length == 0 || !self.counts_intervals() || self.nagle_waits());
         self.sender.note_blocked(now, is_blocked);
@@ -369,13 +370,13 @@ impl Connection {
         true
     }
 
-    /// Bytes that options of data take more than [`Parameters`](super::Parameters) say, because the
+    /// How many bytes more the options of data take than [`Parameters`](super::Parameters) say, because the
     /// acknowledgement with them is a long one.
     pub(super) fn extra_option_bytes(&self) -> u32 {
         if self.answers_at_length { self.parameters.longer_ack } else { 0 }
     }
 
-    /// Long acknowledgements take of each segment.
+    /// Reduces what subflows take by what long acknowledgements need in each segment.
     fn make_room_for_acknowledgement(&self, choice: &mut Choice) {
         let more = self.extra_option_bytes();
         for limit in choice.limits.iter_mut().filter(|_| more > 0) {
@@ -383,8 +384,8 @@ impl Connection {
         }
     }
 
-    /// The first data of an end that opens carries both keys, which take more than a mapping (RFC 8684
-    /// section 3.1).
+    /// Reduces what subflows take by what both keys need, which the first data of an end that opens carries
+    /// and which take more than a mapping (RFC 8684 section 3.1).
     fn make_room_for_keys(&self, choice: &mut Choice) {
         if self.sender.next > 0 || !self.parameters.has_options() {
             return;
@@ -421,7 +422,7 @@ impl Connection {
         self.sender.chunks.push_back(Chunk { start, length, carriers });
     }
 
-    /// Sends a piece again, the first of those that are to be (RFC 8684 section 3.3.6). Whether there was one
+    /// Sends the first piece that is to be sent again (RFC 8684 section 3.3.6). Returns whether there was one
     /// that could leave.
     fn send_again(&mut self, now: Time) -> bool {
         let Some(&position) = self.sender.again.first() else { return false };
@@ -435,7 +436,7 @@ impl Connection {
     }
 
     /// Sends this chunk, or as much of it as makes a segment: on the subflow that is given, or else on one
-    /// that does not carry it, for Linux on any.
+    /// that does not carry it yet; for Linux, on any.
     fn resend(&mut self, now: Time, index: usize, aim: Option<PathId>) -> Option<PathId> {
         let chunk = self.sender.chunks[index].clone();
         let is_free = aim.is_some() || self.parameters.stale_counts == StaleCounts::Intervals;
@@ -475,9 +476,10 @@ impl Connection {
         Some(path)
     }
 
-    /// The peer's window is full: a subflow with room sends what fills it from its beginning, and the slower
-    /// subflow that holds this is slowed down (Raiciu et al. 2012, section 4.2; the first Linux
-    /// implementation's `mptcp_rcv_buf_optimization`). Whether anything was sent.
+    /// When the peer's window is full, has a subflow with room send the data that fills it from its
+    /// beginning, and reduces the window of the slower subflow that holds this data (Raiciu et al. 2012,
+    /// section 4.2; the first Linux implementation's `mptcp_rcv_buf_optimization`). Returns whether anything
+    /// was sent.
     fn retransmit_opportunistically(&mut self, now: Time) -> bool {
         if !self.parameters.opportunistic_retransmission {
             return false;
@@ -568,7 +570,7 @@ impl Connection {
         LimitedBy::Scheduler
     }
 
-    /// The subflows whose streams the data at this position is in, if it is not acknowledged.
+    /// The subflows in whose streams the data at this position is, if it has not been acknowledged.
     pub(super) fn carriers(&self, position: u64) -> Option<&[u8]> {
         let chunk = self.sender.chunks.get(self.sender.index(position))?;
         (chunk.start <= position).then_some(&chunk.carriers)

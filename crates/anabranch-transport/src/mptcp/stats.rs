@@ -8,7 +8,7 @@ use crate::report::Report;
 pub struct Stats {
     /// Connections opened or accepted.
     pub connections: u64,
-    /// Subflows that came to be, the first ones included.
+    /// Subflows that were established, the first ones included.
     pub subflows: u64,
     /// Subflows that ended before the connection did.
     pub subflows_lost: u64,
@@ -24,9 +24,9 @@ pub struct Stats {
     pub bytes_delivered: u64,
     /// Bytes sent again on another subflow.
     pub bytes_reinjected: u64,
-    /// Bytes sent on several subflows at once, the first one not counted.
+    /// Bytes sent on several subflows at once, without the first copy.
     pub bytes_duplicated: u64,
-    /// Bytes that arrived and were there already.
+    /// Bytes that arrived although they were there already.
     pub duplicate_bytes_received: u64,
     /// Data sent again because it filled the receive window.
     pub opportunistic_retransmissions: u64,
@@ -34,9 +34,9 @@ pub struct Stats {
     pub penalties: u64,
     /// Expiries of the connection's retransmission timer.
     pub timeouts: u64,
-    /// Probes of a closed window.
+    /// Probes of a closed window sent.
     pub window_probes: u64,
-    /// Acknowledgements that only opened the window.
+    /// Acknowledgements sent only to open the window.
     pub window_updates: u64,
     /// The most bytes that waited for earlier ones from another subflow.
     pub max_reordering_bytes: u64,

@@ -62,8 +62,8 @@ pub(super) struct Subflow {
     pub(super) is_asked_backup: bool,
     /// Whether it has been silent for so long that no data is sent here.
     pub(super) has_failed: bool,
-    /// Intervals of the connection's timer in which it has heard nothing though data was outstanding, and
-    /// when it heard anything last (Linux: `stale_count`, `stale_rcv_tstamp`).
+    /// For how many intervals of the connection's timer the subflow has heard nothing although data was
+    /// outstanding, and when it last heard anything (Linux: `stale_count`, `stale_rcv_tstamp`).
     pub(super) silent_intervals: u32,
     pub(super) silent_since: Time,
     /// Whether it has opened, and its end has not been noted yet.
@@ -76,10 +76,10 @@ pub(super) struct Subflow {
     received: VecDeque<Mapping>,
     /// The position up to which the subflow's stream has been taken.
     delivered: u64,
-    /// Whether what it sends has no options of MPTCP: its connection is over, and only the peer's FIN is
-    /// missing, or has come (Linux: a socket in TIME-WAIT answers then, which knows nothing of MPTCP).
+    /// Whether what it sends has no MPTCP options, because its connection is over and only the peer's FIN is
+    /// missing or has come (in Linux, a socket in TIME-WAIT then answers, which knows nothing about MPTCP).
     pub(super) is_bare: bool,
-    /// What the next segment without data says.
+    /// The signal that the next segment without data carries.
     pub(super) signal: Option<Signal>,
     /// The reason that the next reset gives.
     pub(super) reset: Option<Reset>,
@@ -133,12 +133,12 @@ impl Subflow {
         }
     }
 
-    /// Forgets the last one on this path: another one begins.
+    /// Forgets the last subflow on this path, because another one begins.
     pub(super) fn begin(&mut self, joins: bool, initiates: bool) {
         (self.joins, self.initiates) = (joins, initiates);
         self.is_confirmed = false;
         self.is_asked_backup = false;
-        // RFC 8684 section 3.3.8: MP_JOIN says so, MP_CAPABLE cannot.
+        // RFC 8684 section 3.3.8: MP_JOIN can say that a subflow is a backup, MP_CAPABLE cannot.
         self.told_backup = joins && self.asks_backup;
         self.has_failed = false;
         self.silent_intervals = 0;
@@ -175,7 +175,7 @@ impl Subflow {
         self.phase == Phase::Open && (self.is_confirmed || !(self.joins && self.initiates))
     }
 
-    /// Whether new data may be sent on it, if its windows allow it.
+    /// Whether new data may be sent on it when its windows allow it.
     pub(super) fn is_usable(&self) -> bool {
         self.is_established() && !self.has_failed
     }
@@ -193,14 +193,14 @@ impl Subflow {
         }
     }
 
-    /// The most bytes that may be appended now; while none may, a timer of the pace may run.
+    /// The most bytes that may be appended now. While it is 0, the timer of the pace may run.
     pub(super) fn room(&mut self, now: Time) -> u32 {
         let room = self.tcp.room(now);
         self.is_dirty |= room == 0;
         room
     }
 
-    /// Appends data to its stream; there is room for it.
+    /// Appends data to its stream, which must have room for it.
     pub(super) fn append(&mut self, now: Time, data: u64, length: u32) {
         let position = self.tcp.append(now, length);
         self.sent.push_back(Mapping { position, data, length });
@@ -238,7 +238,7 @@ impl Subflow {
         })
     }
 
-    /// Data arrived with this mapping; it is kept until the subflow delivers the data.
+    /// Notes a mapping with which data has arrived. It is kept until the subflow delivers the data.
     pub(super) fn note_mapping(&mut self, mapping: Mapping) {
         if self.received.len() >= MOST_MAPPINGS {
             return;

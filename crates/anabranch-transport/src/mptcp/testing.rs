@@ -15,11 +15,11 @@ use crate::wire::{self, Body, Packet};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     pub(super) delay: Duration,
-    /// Up to this much more, uniform: packets overtake each other.
+    /// Packets take up to this much longer, uniformly distributed, so that they overtake each other.
     pub(super) jitter: Duration,
     pub(super) loss: f64,
     pub(super) duplication: f64,
-    /// Nothing arrives.
+    /// Whether nothing arrives.
     pub(super) is_dead: bool,
     /// The rate in bit/s; without one, packets take no time.
     pub(super) rate: Option<u64>,
@@ -51,7 +51,7 @@ pub(super) struct Logged {
     pub(super) tcp: wire::tcp::Segment,
 }
 
-/// One of the two ends: the peer of an MPTCP end may know TCP only.
+/// One of the two ends. The peer of an MPTCP end may be one of TCP.
 pub(super) enum End {
     Mptcp(Box<Connection>),
     Tcp(Box<tcp::Connection>),
@@ -109,7 +109,7 @@ fn mptcp(config: &Config, side: Side, paths: usize, seed: u64) -> End {
     End::Mptcp(Box::new(Connection::new(&parameters, side, &mtus, IpVersion::Ipv4, streams(seed), &name)))
 }
 
-/// An end that knows TCP only.
+/// An end that has only TCP.
 pub(super) fn plain(config: &tcp::Config, side: Side) -> End {
     let parameters = config.resolve().expect("the configuration is possible");
     let name = format!("flow/test/tcp/{}", side.name());
@@ -275,12 +275,12 @@ impl Pair {
         self.log.push(logged);
     }
 
-    /// Lets time pass.
+    /// Lets this much time pass.
     pub(super) fn run_for(&mut self, length: Duration) {
         self.run_until(self.now + length, |_| false);
     }
 
-    /// Lets time pass until then, or until it is enough.
+    /// Lets time pass until `end`, or until `is_enough` is true.
     pub(super) fn run_until(&mut self, end: Time, is_enough: impl Fn(&Self) -> bool) {
         while !is_enough(self) {
             let arrival = self.in_flight.keys().next().map_or(Time::NEVER, |&(at, _)| at);
@@ -308,7 +308,7 @@ impl Pair {
         self.events[side.index()].iter().any(|(_, event)| event == wanted)
     }
 
-    /// Bytes that an end received; they came once and in order.
+    /// Number of bytes that an end received. Panics unless they came once and in order.
     pub(super) fn received_bytes(&self, side: Side) -> u64 {
         self.events[side.index()].iter().fold(0, |next, (_, event)| match event {
             Event::Received(Received { payload, .. }) => {

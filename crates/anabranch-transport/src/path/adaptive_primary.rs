@@ -23,7 +23,7 @@ pub struct Config {
     /// A path is faster in a round if the primary path's smoothed round-trip time is above 1 + delta times
     /// its own; from 0 to 100, default 0.1.
     pub delta: f64,
-    /// Rounds on end that it must be faster, from 1 to 1000; default 3.
+    /// How many rounds in a row the path must be faster, from 1 to 1000; default 3.
     pub rounds: u32,
     /// What happens when the primary path fails.
     pub failover: failover::Config,
@@ -36,7 +36,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible beside the endpoint's own.
+    /// Checks that the settings are possible together with the endpoint's own.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -52,7 +52,7 @@ impl Config {
 pub struct AdaptivePrimary {
     delta: f64,
     rounds: u32,
-    /// The fastest path and the rounds on end in which it was.
+    /// The fastest path and for how many rounds in a row it has been that.
     faster: Option<(PathId, u32)>,
     failover: Failover,
 }

@@ -21,10 +21,10 @@ use crate::time::{Duration, Time};
 pub struct Config {
     /// How much smaller the other path's smoothed round-trip time must be; default 0 s.
     pub margin: Duration,
-    /// How long a new primary path is kept at least while it is active; default 0 s.
+    /// How long a new primary path is kept at least, while it is active; default 0 s.
     pub dwell: Duration,
-    /// Whether paths that have failed are passed over; default true, in profile ns2 false: the smallest
-    /// smoothed round-trip time decides alone.
+    /// Whether paths that have failed are passed over; default true, in profile ns2 false, where the smallest
+    /// smoothed round-trip time alone decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_failed: Option<bool>,
     /// What happens when the primary path fails.
@@ -44,7 +44,7 @@ pub struct DelayCentric {
 const SMALLER_DELAY: Basis = Basis::compared("smaller delay", '<', "ms");
 
 impl Config {
-    /// Whether the settings are possible beside the endpoint's own.
+    /// Checks that the settings are possible together with the endpoint's own.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.

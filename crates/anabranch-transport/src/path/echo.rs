@@ -31,11 +31,11 @@ pub struct Config {
     pub playout_delay: Duration,
     /// The time between decisions, above 0 s; default 1 s.
     pub interval: Duration,
-    /// The time over which loss counts, at least `interval`; default 10 s.
+    /// The length of time in which losses count, at least `interval`; default 10 s.
     pub window: Duration,
     /// How much higher the other path's R must be, from 0 to 100; default 3.
     pub margin: f64,
-    /// How long a new primary path is kept at least while it is active; default 5 s.
+    /// How long a new primary path is kept at least, while it is active; default 5 s.
     pub dwell: Duration,
     /// What happens when the primary path fails.
     pub failover: super::failover::Config,
@@ -56,7 +56,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible beside the endpoint's own.
+    /// Checks that the settings are possible together with the endpoint's own.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -106,7 +106,7 @@ impl Counts {
 
     /// Loss in percent since `before`.
     fn loss_percent(self, before: Self) -> f64 {
-        // A path whose address comes back is a new one: its counts begin anew.
+        // A path whose address comes back is a new one, so its counts begin at zero.
         let since = u64::saturating_sub;
         let mut sent = since(self.sent_bytes, before.sent_bytes);
         let mut lost = since(self.lost_bytes, before.lost_bytes);
@@ -148,7 +148,7 @@ impl Echo {
         }
     }
 
-    /// R of every path; none where the delay is not known.
+    /// R of every path; [`None`] if the delay of the path is not known.
     fn ratings(&self, paths: &[PathStatus]) -> Vec<Option<f64>> {
         let (ie, bpl) = self.impairment;
         let rate = |(index, status): (usize, &PathStatus)| {

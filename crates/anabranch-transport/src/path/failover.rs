@@ -21,7 +21,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dormant: Option<Dormant>,
     /// Whether, while every usable path is gone, data moves to any path that returns; default true, in
-    /// profile ns2 false: only to the primary path, or at the next failover.
+    /// profile ns2 false, where data moves only to the primary path, or at the next failover.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub take_returning: Option<bool>,
     /// Whether the path that takes over becomes the primary one, so that data does not return;
@@ -39,7 +39,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether the settings are possible beside the endpoint's own.
+    /// Checks that the settings are possible together with the endpoint's own.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -56,7 +56,7 @@ impl Config {
         }
     }
 
-    /// Concrete values.
+    /// The settings with a value for each, that of the profile where none is set.
     pub fn settings(&self, profile: Settings) -> Settings {
         Settings {
             dormant: self.dormant.unwrap_or(profile.dormant),
@@ -77,19 +77,19 @@ impl Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dormant {
-    /// It hops once to the next path and goes on there (ns-2).
+    /// Data hops once to the next path and stays there (ns-2).
     Hop,
     /// Nothing is sent until a heartbeat is answered.
     Silent,
-    /// It goes on where it went (Linux).
+    /// Data goes where it went before (Linux).
     #[default]
     Stay,
 }
 
 /// Where data is sent again (Caro et al., "Retransmission policies with transport layer multihoming"; the
 /// four that compare paths: Iyengar et al., "Concurrent multipath transfer using SCTP multihoming over
-/// independent end-to-end paths", RTX-CWND, RTX-SSTHRESH, RTX-LOSSRATE and its like by delay). Of paths that
-/// compare equal the one is taken that the data was not lost on.
+/// independent end-to-end paths", RTX-CWND, RTX-SSTHRESH, RTX-LOSSRATE and a similar one by delay). Of paths
+/// that compare equal, one is taken on which the data was not lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetransmitOn {
@@ -104,12 +104,12 @@ pub enum RetransmitOn {
     LargestCwnd,
     /// On the active path with the largest slow-start threshold.
     LargestSsthresh,
-    /// On one path for all data, whatever path it was lost on: the active path that was heard of last
-    /// besides the primary one; the next one once its own timer expires (Linux `retran_path`).
+    /// On one path for all data, whatever path it was lost on: the active path other than the primary one
+    /// that was heard from last, and the next one once the timer of that path expires (Linux `retran_path`).
     RoundRobin,
     /// On the same path while it is active.
     Same,
-    /// On the active path of whose data the smallest part was lost so far.
+    /// On the active path that has lost the smallest part of its data so far.
     SmallestLossRate,
     /// On the active path with the smallest smoothed round-trip time; one without is the last choice.
     SmallestRtt,
@@ -147,12 +147,13 @@ impl RetransmitOn {
 /// Which path takes new data while the primary path is not active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TakeOverBy {
-    /// An active path with the fewest errors in a row, for as long as it is active; without one a potentially
-    /// failed path with the fewest, of equals another one than was used last (RFC 7829 section 3.2).
+    /// An active path with the fewest errors in a row, for as long as it is active; without one, a
+    /// potentially failed path with the fewest, and of equals one that was not used last (RFC 7829 section
+    /// 3.2).
     #[default]
     FewestErrors,
-    /// After each change of a path's state, the active path that was heard of last; without one, of the
-    /// potentially failed paths with the fewest errors in a row the one that was heard of last (Linux
+    /// After each change of a path's state, the active path that was heard from last; without one, among the
+    /// potentially failed paths with the fewest errors in a row the one that was heard from last (Linux
     /// `sctp_select_active_and_retran_path`).
     HeardLast,
 }
@@ -210,7 +211,7 @@ impl Failover {
     }
 
     /// Linux `sctp_select_active_and_retran_path`: of the active paths other than the one for new data, the
-    /// one heard of last; the path for new data if there is no other.
+    /// one heard from last; the path for new data if there is no other.
     fn round_robin_path(&mut self, paths: &[PathStatus], selection: &Selection) -> PathId {
         *self.retransmission_path.get_or_insert_with(|| {
             (0..paths.len())
@@ -284,7 +285,8 @@ impl Failover {
         }
     }
 
-    /// RFC 7829 section 5: too many errors on the primary path, and the path in use takes its place.
+    /// Makes the path in use the primary one when there are too many errors on the primary path (RFC 7829
+    /// section 5).
     fn switch_over(self, paths: &[PathStatus], selection: &mut Selection) {
         let primary = selection.primary;
         let errors = paths[primary.index()].error_count;
@@ -355,8 +357,8 @@ impl PathSelector for Failover {
     }
 }
 
-/// The best path, ties for `preferred` and then in round-robin order after it; `avoid` only when every
-/// other is worse.
+/// The best path. Of equals, `preferred` is taken, and then the next ones in round-robin order; `avoid` is
+/// taken only when every other path is worse.
 fn best_other_than(avoid: Option<PathId>, preferred: PathId, paths: &[PathStatus]) -> PathId {
     let count = paths.len();
     (0..count)
@@ -371,8 +373,8 @@ fn best_other_than(avoid: Option<PathId>, preferred: PathId, paths: &[PathStatus
 }
 
 /// Linux `sctp_select_active_and_retran_path` and `sctp_trans_elect_best` where the primary path is not
-/// active: of the active paths the one heard of last, whatever its errors; without one the potentially failed
-/// path with the fewest errors, of equals the one heard of last; `current` where there is neither.
+/// active: of the active paths, the one heard from last, whatever its errors; without one, the potentially
+/// failed path with the fewest errors, and of equals the one heard from last; `current` if there is neither.
 fn last_heard(current: PathId, paths: &[PathStatus]) -> PathId {
     (0..paths.len())
         .filter(|&index| paths[index].confirmed && paths[index].state != PathState::Inactive)

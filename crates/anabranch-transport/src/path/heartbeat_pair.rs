@@ -53,7 +53,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible beside the endpoint's own.
+    /// Checks that the settings are possible together with the endpoint's own.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -121,7 +121,7 @@ impl HeartbeatPair {
         self.estimates.resize(paths, None);
         let own = &mut self.estimates[path.index()];
         let sample = Estimate {
-            // A path without a rate keeps the two together.
+            // On a path with no limit to its rate, both heartbeats arrive together.
             rate: f64::from(size) * 8.0 / spacing.max(Duration::from_nanos(1)).as_secs_f64(),
             rtt_secs: rtt.as_secs_f64(),
         };
@@ -144,7 +144,7 @@ impl HeartbeatPair {
         if self.meets_requirements(&old) {
             return None;
         }
-        // The one with the highest rate of those that meet the requirements, of all if none does.
+        // The path with the highest rate: of those that meet the requirements, or of all paths if none does.
         let (index, new) = (0..paths.len())
             .filter(|&index| index != primary.index() && paths[index].is_usable())
             .filter_map(|index| self.estimates[index].map(|estimate| (index, estimate)))

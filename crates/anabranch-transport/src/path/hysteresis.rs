@@ -35,7 +35,7 @@ impl Dwell {
         self.changed_at.is_some_and(|at| now.saturating_since(at) < self.length)
     }
 
-    /// The primary path changed.
+    /// Starts the dwell time after the primary path has changed.
     pub(super) const fn start(&mut self, now: Time) {
         self.changed_at = Some(now);
     }

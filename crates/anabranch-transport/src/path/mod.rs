@@ -59,7 +59,7 @@ pub struct PathStatus {
     pub confirmed: bool,
     /// Errors in a row.
     pub error_count: u32,
-    /// Smoothed round-trip time, before the first sample none.
+    /// Smoothed round-trip time; [`None`] before the first sample.
     pub srtt: Option<Duration>,
     /// The last time that anything arrived over it.
     pub last_heard: Time,
@@ -124,16 +124,16 @@ impl PathStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathEvent {
-    /// An error of this path was counted; told after a change of state that it brought.
+    /// An error of this path was counted. If it changed the path's state, that is told first.
     ErrorCounted(PathId),
-    /// Missing reports began a fast recovery on a path; to policies that measure.
+    /// Missing reports began a fast recovery on a path; only policies that measure are told.
     FastRetransmit {
         /// The path.
         path: PathId,
         /// Its congestion window before it was reduced, in bytes.
         cwnd_before: u32,
     },
-    /// The association is open; to policies that measure.
+    /// The association is open; only policies that measure are told.
     Opened,
     /// The result of a [`Request::HeartbeatPair`]: both heartbeats were answered.
     PairMeasured {
@@ -157,7 +157,8 @@ pub enum PathEvent {
         /// How many of these bytes were lost.
         lost: u32,
     },
-    /// A fast recovery on a path is over; to policies that measure. A timeout ends it without this event.
+    /// A fast recovery on a path is over; only policies that measure are told. A timeout ends it without this
+    /// event.
     RecoveryEnded(PathId),
     /// The smoothed round-trip time of a path changed.
     SrttUpdated {
@@ -175,7 +176,7 @@ pub enum PathEvent {
     },
     /// The time of [`PathSelector::next_tick`] has come.
     Tick,
-    /// The retransmission timer of a path expired; told after a change of state that it brought.
+    /// The retransmission timer of a path expired. If that changed the path's state, that is told first.
     TimerExpired(PathId),
 }
 
@@ -191,8 +192,8 @@ pub enum Request {
         size: u32,
     },
     /// Sends the next new data on this path, whatever its congestion window; answered by
-    /// [`PathEvent::ProbeDone`]. One at a time: another one is not heard before that. With load sharing,
-    /// where all paths carry data, none is.
+    /// [`PathEvent::ProbeDone`]. Only one probe is sent at a time: requests that come before that are
+    /// ignored. With load sharing, where all paths carry data, all are ignored.
     Probe {
         /// The path.
         path: PathId,
@@ -350,7 +351,7 @@ pub trait PathSelector: fmt::Debug {
 /// The consecutive errors that an endpoint allows a path.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorLimits {
-    /// Potentially.Failed.Max.Retrans; none where paths never are.
+    /// Potentially.Failed.Max.Retrans; [`None`] if paths are never potentially failed.
     pub pf_max_retrans: Option<u32>,
     /// Path.Max.Retrans.
     pub path_max_retrans: u32,

@@ -23,7 +23,7 @@ pub struct Config {
     /// The primary path is left if its smoothed round-trip time is above 1 + delta times the other's; from 0
     /// to 100, default 0.1.
     pub delta: f64,
-    /// How long a new primary path is kept at least while it is active; default 0 s.
+    /// How long a new primary path is kept at least, while it is active; default 0 s.
     pub dwell: Duration,
     /// What happens when the primary path fails.
     pub failover: super::failover::Config,
@@ -36,7 +36,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible beside the endpoint's own.
+    /// Checks that the settings are possible together with the endpoint's own.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.

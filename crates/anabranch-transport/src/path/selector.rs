@@ -20,7 +20,7 @@ macro_rules! policies {
         }
 
         impl Config {
-            /// Whether the settings are possible beside the endpoint's own.
+            /// Checks that the settings are possible together with the endpoint's own.
             ///
             /// # Errors
             /// One sentence that names the key, the value and what is allowed.

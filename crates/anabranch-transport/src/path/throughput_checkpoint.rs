@@ -30,11 +30,11 @@ use crate::units::{Rate, check_range};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "ThroughputCheckpointConfig")]
 pub struct Config {
-    /// What the application requires: below it the alternate path is measured every `retry`; default 2
-    /// Mbit/s.
+    /// The rate that the application requires: below it, the alternate path is measured every `retry`;
+    /// default 2 Mbit/s.
     pub required_rate: Rate,
-    /// No checkpoint is asked for by losses within this time after the first loss on the primary path, which
-    /// ends the initial slow start; default 10 s.
+    /// Losses ask for no checkpoint within this time after the first loss on the primary path, which ends the
+    /// initial slow start; default 10 s.
     pub hold: Duration,
     /// The time from a checkpoint to the next one while the path not in use is below `required_rate`, above 0
     /// s; default 10 s.
@@ -42,13 +42,14 @@ pub struct Config {
     /// The alternate path takes over if its throughput is above this many times the primary path's, from 0 to
     /// 100; default 1.
     pub weight: f64,
-    /// Checkpoints in favour of the alternate path that it takes, from 1 to 100; default 1.
+    /// How many checkpoints must be in favour of the alternate path before it takes over, from 1 to 100;
+    /// default 1.
     pub hits: u32,
-    /// The time within which these must be; default 60 s.
+    /// The time within which these checkpoints must be; default 60 s.
     pub hits_within: Duration,
-    /// Within this time after a retransmission timeout on the primary path no checkpoint begins; default 0 s.
+    /// No checkpoint begins within this time after a retransmission timeout on the primary path; default 0 s.
     pub ignore_after_timeout: Duration,
-    /// Whether after a timeout no checkpoint begins before cwnd has regained ssthresh; default false.
+    /// Whether, after a timeout, no checkpoint begins before cwnd has regained ssthresh; default false.
     pub ignore_below_ssthresh: bool,
     /// A checkpoint begins only when the window holds this many packets of the path's MTU; default 0.
     pub min_probe_packets: u32,
@@ -85,7 +86,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible beside the endpoint's own.
+    /// Checks that the settings are possible together with the endpoint's own.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -125,7 +126,8 @@ struct Checkpoint {
 pub struct ThroughputCheckpoint {
     config: Config,
     srtts: Vec<Srtt>,
-    /// The last known throughput of the path not in use, in bit/s; infinite before any.
+    /// The last known throughput of the path that is not in use, in bit/s; infinite before it has been
+    /// measured.
     last_rate: f64,
     /// The time until which losses ask for nothing; never before the first loss.
     hold_until: Time,
@@ -260,7 +262,7 @@ impl ThroughputCheckpoint {
         let samples = self.srtts.get(path.index()).map_or(0, |srtt| srtt.samples);
         let is_whole = bytes >= checkpoint.window && checkpoint.primary == selection.primary;
         if !is_whole || samples < self.config.min_rtt_samples {
-            // A path failed or another one became primary meanwhile, or too little is known.
+            // A path has failed or another one has become primary meanwhile, or too little is known.
             self.timer = now + self.config.retry;
             return;
         }
@@ -463,7 +465,8 @@ mod tests {
         let mut bench = Bench::new(&Config::default());
         let primary = |path| PathEvent::PrimaryRequested(path);
         assert_eq!(bench.loss(20, 50_000), Some(probe(SECOND, 50_000)));
-        // The user changes the primary path there and back: the rate of the first path is still its own.
+        // The user changes the primary path to the other one and back, and the rate of the first path is
+        // still its own.
         bench.tell(20, primary(SECOND));
         bench.rtt(SECOND, 10);
         bench.done(21, SECOND, 0);

@@ -15,7 +15,7 @@ pub struct LossPattern {
 }
 
 impl LossPattern {
-    /// The next frame was heard, or not.
+    /// Counts the next frame, which was heard or not.
     #[inline]
     pub fn push(&mut self, is_lost: bool) {
         self.frames += 1;

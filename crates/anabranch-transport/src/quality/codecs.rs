@@ -103,8 +103,8 @@ pub struct CodecData {
 }
 
 impl CodecData {
-    /// Bytes of an RTP payload that carries `packetisation` of speech; none unless that is a whole
-    /// number of codec frames.
+    /// Bytes of an RTP payload that carries `packetisation` of speech; [`None`] unless that is a whole number
+    /// of codec frames.
     pub fn payload_bytes(&self, packetisation: Duration) -> Option<u32> {
         let (frame, length) = (self.frame.as_nanos(), packetisation.as_nanos());
         if length == 0 || !length.is_multiple_of(frame) {

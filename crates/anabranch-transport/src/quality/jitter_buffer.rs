@@ -95,7 +95,7 @@ pub enum Playout {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum JitterBuffer {
-    /// Exponential averages (Ramjee et al. 1994, algorithm 1): playout delay = mean + `factor` x
+    /// By exponential averages (Ramjee et al. 1994, algorithm 1): playout delay = mean + `factor` x
     /// variation, set at the first frame of a talk spurt.
     Adaptive {
         /// Weight of the past in both averages, from 0 to below 1; default 0.998002 (their section 3).
@@ -108,9 +108,9 @@ pub enum JitterBuffer {
         #[serde(default = "default_adjust_every")]
         adjust_every: Duration,
     },
-    /// Constant depth, relative to the frame that arrived first.
+    /// The depth is constant, relative to the frame that arrived first.
     Fixed {
-        /// How much longer than the first frame's a delay may be, at most 1 h; default "100 ms".
+        /// How much longer a delay may be than that of the first frame, at most 1 h; default "100 ms".
         #[serde(default = "default_depth")]
         depth: Duration,
     },
@@ -141,7 +141,7 @@ const fn default_depth() -> Duration {
     Duration::from_millis(100)
 }
 
-/// The longest depth or interval: enough to play everything that comes at all.
+/// The longest depth or interval, which is enough to play everything that arrives at all.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 impl Default for JitterBuffer {
@@ -180,10 +180,10 @@ impl JitterBuffer {
         }
     }
 
-    /// One sentence when a value is impossible.
+    /// Checks the values of the buffer.
     ///
     /// # Errors
-    /// When a factor or an interval is out of range.
+    /// One sentence, when a factor or an interval is out of range.
     pub fn check(&self) -> Result<(), String> {
         if let Self::Adaptive { alpha, .. } = *self
             && !(0.0..1.0).contains(&alpha)
@@ -289,7 +289,8 @@ impl Estimator for Average {
     fn update(&mut self, delay_ms: f64) {
         let Some(old) = self.mean else {
             self.mean = Some(delay_ms);
-            // Half the first delay, as RFC 6298 starts RTTVAR: without it the first spurt has no margin.
+            // The variation starts at half the first delay, as RFC 6298 starts RTTVAR. Without this, the
+            // first spurt would have no margin.
             self.variation = delay_ms / 2.0;
             return;
         };
@@ -422,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_spike_is_followed_up_and_down() {
-        // One second at 50 ms, a spike to 400 ms that drains by 20 ms per frame, then 50 ms again.
+        // One second at 50 ms, then a spike to 400 ms that falls by 20 ms per frame, then 50 ms again.
         let ramp = (0..18).map(|i| 400 - 20 * i);
         let delays = std::iter::repeat_n(50, 200).chain(ramp).chain(std::iter::repeat_n(50, 200));
         let mut detector = SpikeDetector::default();

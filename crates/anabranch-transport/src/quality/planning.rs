@@ -53,7 +53,7 @@ pub fn check(key: &str, value: f64, range: &RangeInclusive<f64>) -> Result<(), S
     Err(format!("{key} = {} is not from {} to {}", shown(value), range.start(), range.end()))
 }
 
-/// A number as a message shows it; `Debug` has exponents, so that 1e300 is not 301 digits.
+/// A number as a message shows it. `Debug` writes exponents, so that 1e300 does not become 301 digits.
 pub(super) fn shown(value: f64) -> String {
     let text = format!("{value:?}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()

@@ -11,12 +11,13 @@ pub struct LinuxRtt {
     mdev_us_4: u64,
     mdev_max_us: u64,
     rttvar_us: u64,
-    /// The variation may shrink when something sent after this has been acknowledged.
+    /// The position after which something must have been sent and acknowledged before the variation may
+    /// shrink.
     round_end: u64,
 }
 
 impl LinuxRtt {
-    /// The smoothed round-trip time, none before the first sample.
+    /// The smoothed round-trip time; [`None`] before the first sample.
     pub fn srtt(&self) -> Option<Duration> {
         (self.srtt_us_8 > 0).then(|| Duration::from_micros(self.srtt_us_8 >> 3))
     }
@@ -26,7 +27,7 @@ impl LinuxRtt {
         Duration::from_micros(self.mdev_us_4 >> 2)
     }
 
-    /// The retransmission timeout, its upper limit left out.
+    /// The retransmission timeout, without its upper limit.
     pub fn rto(&self) -> Duration {
         Duration::from_micros((self.srtt_us_8 >> 3) + self.rttvar_us)
     }

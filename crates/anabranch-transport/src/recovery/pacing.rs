@@ -3,8 +3,8 @@
 
 use crate::time::{Duration, Time};
 
-/// The packet with this segment is the first one behind which the pace holds (Linux, as `sch_fq`: the first
-/// ten segments leave at once).
+/// How many segments leave before the pace takes effect: the packet with this segment is the first one after
+/// which others wait (Linux, as `sch_fq`, lets the first ten segments leave at once).
 const FIRST_PACED: u64 = 10;
 
 /// The state of pacing.
@@ -18,7 +18,8 @@ pub struct Pacing {
     /// The packet that is being sent, which may have several segments: the earliest time at which it could
     /// leave, how late it was, and how long it takes so far.
     packet: (Time, Duration, Duration),
-    /// Runs while the pace alone holds data back: its owner starts it, and sends when it expires.
+    /// Runs while only the pace holds data back. The owner of the pacing starts it, and sends when it
+    /// expires.
     pub timer: Time,
 }
 
@@ -56,12 +57,12 @@ impl Pacing {
         self.rate != 0 && self.next > now
     }
 
-    /// The segments that leave next are one packet.
+    /// Begins a packet that the segments that leave next belong to.
     pub fn begin_packet(&mut self, now: Time) {
         self.packet = (self.next.max(now), now.saturating_since(self.next), Duration::ZERO);
     }
 
-    /// A segment with `length` bytes of data leaves (Linux: `tcp_update_skb_after_send`).
+    /// Notes that a segment with `length` bytes of data leaves (Linux: `tcp_update_skb_after_send`).
     pub fn on_sent(&mut self, length: u32) {
         self.sent += 1;
         if self.rate == 0 {
@@ -70,7 +71,7 @@ impl Pacing {
         let (start, late, takes) = &mut self.packet;
         *takes += Duration::from_nanos(u64::from(length).saturating_mul(1_000_000_000) / self.rate);
         if self.sent >= FIRST_PACED {
-            // A packet that could have left earlier makes up for half of its time at most.
+            // A packet that could have left earlier makes up for at most half of its time.
             let credit = (*late).min(Duration::from_nanos(takes.as_nanos() / 2));
             self.next = *start + takes.saturating_sub(credit);
         }
@@ -97,7 +98,8 @@ mod tests {
     #[test]
     fn the_first_ten_segments_leave_at_once() {
         assert_eq!(next(&[(1, 9)]), Time::ZERO);
-        // Linux looks once it has counted the packet: the one with the tenth is the first that takes time.
+        // Linux looks at the count after adding the packet, so the packet with the tenth segment is the first
+        // that takes time.
         assert_eq!(next(&[(1, 2); 5]), Time::from_secs(1) + Duration::from_secs(1), "late by 1 s");
     }
 

@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowReduction {
-    /// At its beginning (RFC 6675 section 5).
+    /// The window is reduced at the beginning of recovery (RFC 6675 section 5).
     AtOnce,
-    /// In proportion to what is delivered (RFC 6937, RFC 9937).
+    /// The window is reduced in proportion to what is delivered (RFC 6937, RFC 9937).
     Prr,
-    /// By one segment for every second acknowledgement (Linux before 3.2: `tcp_cwnd_down`).
+    /// The window is reduced by one segment for every second acknowledgement (Linux before 3.2:
+    /// `tcp_cwnd_down`).
     RateHalving,
 }
 
@@ -25,15 +26,15 @@ pub enum WindowReduction {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prr {
     is_active: bool,
-    /// The window to arrive at.
+    /// The window at the end of the reduction.
     ssthresh: u32,
-    /// The window when it began (RFC 9937: `RecoverFS`).
+    /// The window when the reduction began (RFC 9937: `RecoverFS`).
     prior_cwnd: u32,
     delivered: u32,
     out: u32,
     /// The window now.
     pub cwnd: u32,
-    /// Rate halving: every second acknowledgement counts.
+    /// With rate halving: whether the next acknowledgement is the second one, which counts.
     is_odd: bool,
 }
 
@@ -46,28 +47,28 @@ pub struct Progress {
     pub lost: u32,
     /// Whether the cumulative acknowledgement advanced.
     pub advanced: bool,
-    /// Segments on their way after it.
+    /// Segments on their way after the acknowledgement.
     pub in_flight: u32,
 }
 
 impl Prr {
-    /// A reduction from `cwnd` to `ssthresh` begins.
+    /// Begins a reduction from `cwnd` to `ssthresh`.
     pub fn begin(cwnd: u32, ssthresh: u32) -> Self {
         let prior_cwnd = cwnd.max(1);
         Self { is_active: true, ssthresh, prior_cwnd, delivered: 0, out: 0, cwnd, is_odd: false }
     }
 
-    /// The reduction is over.
+    /// Ends the reduction.
     pub fn end(&mut self) {
         self.is_active = false;
     }
 
-    /// Segments were sent, new ones or again.
+    /// Counts segments that were sent, new ones or again.
     pub fn on_sent(&mut self, segments: u32) {
         self.out += segments;
     }
 
-    /// An acknowledgement in recovery.
+    /// Adjusts the window to an acknowledgement in recovery.
     pub fn on_ack(&mut self, rule: WindowReduction, progress: &Progress) {
         if !self.is_active {
             return;
@@ -90,7 +91,7 @@ impl Prr {
             let share = u64::from(self.ssthresh) * u64::from(self.delivered);
             (share.div_ceil(u64::from(self.prior_cwnd)) as u32).saturating_sub(self.out)
         } else {
-            // PRR-SSRB: one more when the acknowledgement is safe, no more than the gap.
+            // PRR-SSRB: one segment more when the acknowledgement is safe, but no more than the gap.
             let owed = self.delivered.saturating_sub(self.out).max(delivered);
             (owed + u32::from(advanced && lost == 0)).min(self.ssthresh - in_flight)
         };
@@ -117,7 +118,8 @@ mod tests {
 
     #[test]
     fn sends_in_proportion_until_the_threshold_is_reached() {
-        // RFC 9937 section 7's kind of example: a window of 20, halved, one loss: 19 segments arrive.
+        // An example like that of RFC 9937 section 7: a window of 20 is halved after one loss, and 19
+        // segments arrive.
         let mut prr = Prr::begin(20, 10);
         let mut in_flight = 19;
         let mut sent = 0;

@@ -3,7 +3,7 @@
 
 use crate::time::{Duration, Time};
 
-/// Recoveries for which a wider reordering window is kept (RFC 8985 section 6.2 step 4).
+/// For how many recoveries a wider reordering window is kept (RFC 8985 section 6.2 step 4).
 const KEPT_RECOVERIES: u32 = 16;
 /// The reordering window grows to at most this many steps (Linux).
 const MAX_STEPS: u32 = 255;
@@ -13,26 +13,27 @@ const MAX_STEPS: u32 = 255;
 pub struct Rack {
     /// The number of the transmission of the segment that was sent last among those that arrived, and its
     /// round-trip time (RFC 8985: `RACK.xmit_ts`, RACK.rtt). Two segments sent at the same time are told
-    /// apart by their order; the RFC and Linux take the sequence number, which a retransmission has lower.
+    /// apart by the order in which they were sent. The RFC and Linux use the sequence number for this, but
+    /// that of a retransmission is lower.
     order: u64,
     rtt: Duration,
-    /// Something has arrived since losses were last looked for.
+    /// Whether something has arrived since losses were last looked for.
     has_advanced: bool,
     /// The reordering window in quarters of the smallest round-trip time (`RACK.reo_wnd_mult`).
     steps: u32,
-    /// `RACK.reo_wnd_persist`.
+    /// For how many more recoveries the window is kept (`RACK.reo_wnd_persist`).
     kept: u32,
     has_duplicate: bool,
     /// Bytes delivered when the window was last widened.
     widened_at: u64,
-    /// The probe that is out (`TLP.end_seq`, `TLP.is_retrans`).
+    /// The probe that is outstanding (`TLP.end_seq`, `TLP.is_retrans`).
     pub probe: Option<Probe>,
 }
 
 /// A tail loss probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
-    /// The position behind it.
+    /// The position behind the probe.
     pub end: u64,
     /// Whether it was a retransmission.
     pub is_retransmission: bool,
@@ -54,7 +55,7 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// A segment has arrived that was last sent at `sent_at` (RFC 8985 section 6.2 step 2; Linux:
+    /// Notes that a segment has arrived that was last sent at `sent_at` (RFC 8985 section 6.2 step 2; Linux:
     /// `tcp_rack_advance`).
     pub fn advance(
         &mut self,
@@ -74,13 +75,13 @@ impl Rack {
         self.order = self.order.max(order);
     }
 
-    /// The peer reports a duplicate (RFC 8985 section 6.2 step 4).
+    /// Notes that the peer reports a duplicate (RFC 8985 section 6.2 step 4).
     pub fn note_duplicate(&mut self) {
         self.has_duplicate = true;
     }
 
-    /// Adapts the reordering window (Linux: `tcp_rack_update_reo_wnd`). `prior`: bytes delivered when the
-    /// segment of the acknowledgement was sent.
+    /// Adapts the reordering window (Linux: `tcp_rack_update_reo_wnd`). `prior` is the number of bytes
+    /// delivered when the segment of the acknowledgement was sent.
     pub fn adapt(&mut self, prior: Option<u64>, delivered: u64) {
         let Some(prior) = prior else { return };
         if prior < self.widened_at {
@@ -97,12 +98,12 @@ impl Rack {
         }
     }
 
-    /// A recovery ended without an undo.
+    /// Notes that a recovery ended without an undo.
     pub fn forget_duplicates(&mut self) {
         self.kept = self.kept.saturating_sub(1);
     }
 
-    /// A recovery was undone because of duplicates.
+    /// Notes that a recovery was undone because of duplicates.
     pub fn keep_duplicates(&mut self) {
         self.kept = (self.kept + 1).min(KEPT_RECOVERIES);
     }
@@ -112,7 +113,7 @@ impl Rack {
         std::mem::take(&mut self.has_advanced)
     }
 
-    /// Losses are to be looked for again.
+    /// Makes the next acknowledgement look for losses again.
     pub fn look_again(&mut self) {
         self.has_advanced = true;
     }
@@ -130,8 +131,8 @@ impl Rack {
         order < self.order
     }
 
-    /// Time left until a segment that left then counts as lost; none where it is lost already (RFC 8985
-    /// section 6.2 step 5; Linux: `tcp_rack_skb_timeout`).
+    /// Time left until a segment that left at `departure` counts as lost; [`None`] if it does already (RFC
+    /// 8985 section 6.2 step 5; Linux: `tcp_rack_skb_timeout`).
     pub fn time_left(&self, now: Time, departure: Time, window: Duration) -> Option<Duration> {
         let age = now.saturating_since(departure);
         let limit = self.rtt + window;

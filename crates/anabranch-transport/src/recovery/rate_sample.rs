@@ -13,7 +13,7 @@ pub struct RateMark {
     delivered_at: Option<Time>,
     first_sent_at: Time,
     lost: u64,
-    /// Bytes on their way, itself included.
+    /// Bytes on their way, this segment included.
     in_flight: u32,
     is_app_limited: bool,
 }
@@ -31,14 +31,15 @@ pub struct RateSampler {
     pub latest: Option<Rate>,
     delivered_at: Time,
     first_sent_at: Time,
-    /// The bubble that the application left is gone when this much has been delivered; 0: there is none.
+    /// The bubble that the application left is gone when this many bytes have been delivered; 0 if there is
+    /// no bubble.
     app_limited_until: u64,
 }
 
-/// The sample of the acknowledgement at work.
+/// The sample of the acknowledgement that is being processed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenSample {
-    /// The mark of the segment that was sent last among those it acknowledges.
+    /// The mark of the segment that was sent last among those that the acknowledgement acknowledges.
     mark: Option<RateMark>,
     since: Time,
     sent_at: Time,
@@ -47,7 +48,7 @@ pub struct OpenSample {
 }
 
 impl RateMark {
-    /// Bytes on their way when it was sent, itself included.
+    /// Bytes on their way when the segment was sent, itself included.
     pub const fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -59,14 +60,15 @@ impl RateMark {
 }
 
 impl OpenSample {
-    /// Bytes delivered when the segment was sent; none without a segment.
+    /// Bytes delivered when the segment was sent; [`None`] if no segment was acknowledged.
     pub fn prior_delivered(&self) -> Option<u64> {
         self.mark.map(|mark| mark.delivered)
     }
 }
 
 impl RateSampler {
-    /// A segment is sent now; `is_idle`: nothing was on its way (Linux: `tcp_rate_skb_sent`).
+    /// The mark of a segment that is sent now. With `is_idle`, nothing was on its way (Linux:
+    /// `tcp_rate_skb_sent`).
     pub fn mark(&mut self, now: Time, is_idle: bool, in_flight: u32) -> RateMark {
         if is_idle {
             self.first_sent_at = now;
@@ -82,7 +84,8 @@ impl RateSampler {
         }
     }
 
-    /// A segment has been delivered that was last sent at `sent_at` (Linux: `tcp_rate_skb_delivered`).
+    /// Counts a segment that has been delivered and was last sent at `sent_at` (Linux:
+    /// `tcp_rate_skb_delivered`).
     pub fn on_delivered(&mut self, sample: &mut OpenSample, mark: &mut RateMark, sent_at: Time, end: u64) {
         let Some(since) = mark.delivered_at.take() else { return };
         if sample.mark.is_none() || (sent_at, end) > (sample.sent_at, sample.end) {
@@ -97,13 +100,14 @@ impl RateSampler {
         }
     }
 
-    /// A segment is taken for lost. Bytes that are found to be lost since it was sent.
+    /// Counts a segment that is taken for lost. Returns the bytes that have been found to be lost since it
+    /// was sent.
     pub fn on_lost(&mut self, mark: &RateMark, bytes: u32) -> u32 {
         self.lost += u64::from(bytes);
         (self.lost - mark.lost) as u32
     }
 
-    /// The application has left a bubble: `in_flight` bytes are on their way (Linux:
+    /// Notes that the application has left a bubble while `in_flight` bytes are on their way (Linux:
     /// `tcp_rate_check_app_limited`).
     pub fn limit_by_app(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
@@ -125,7 +129,7 @@ impl RateSampler {
         }
         let mark = sample.mark?;
         let interval = sample.send_interval.max(now.saturating_since(sample.since));
-        // Shorter than the smallest round trip: acknowledgements came compressed.
+        // The interval is shorter than the smallest round-trip time: acknowledgements came in a bunch.
         if interval < min_rtt.unwrap_or(Duration::ZERO) || interval.is_zero() {
             return None;
         }

@@ -1,5 +1,5 @@
 //! Round-trip times and the retransmission timeout (RFC 6298; Linux's `tcp_rtt_estimator`; ns-3's
-//! `RttMeanDeviation`, which counts the timeout in whole milliseconds, as this does not).
+//! `RttMeanDeviation`, which counts the timeout in whole milliseconds, unlike this).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,37 +21,37 @@ const MOST_BACKED_OFF: u64 = 64;
 pub enum RtoEstimator {
     /// Linux's `tcp_rtt_estimator`: the variation decays slowly and is never below the minimum.
     Linux,
-    /// As in profile `kheirkhah_v1`: both gains 0.1, the first sample also the first deviation, none taken in
-    /// the handshake, doubled up to 64 times.
+    /// As in profile `kheirkhah_v1`: both gains 0.1, the first sample also the first deviation, no sample in
+    /// the handshake, and a timeout that doubles up to 64 times.
     MeanDeviation,
     /// RFC 6298 section 2.
     Rfc6298,
 }
 
-/// Between what the timeout stays.
+/// The limits of the timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The timeout before the first sample.
     pub initial: Duration,
-    /// The least that it is after one.
+    /// The least timeout after a sample.
     pub min: Duration,
-    /// The most that it is.
+    /// The largest timeout.
     pub max: Duration,
     /// The granularity of the clock (RFC 6298 section 2: G).
     pub granularity: Duration,
 }
 
-/// Smoothed round-trip time, its variation, the timeout, and the smallest one.
+/// Smoothed round-trip time, its variation, the timeout, and the smallest round-trip time.
 #[derive(Clone, Copy, Debug)]
 pub struct Rtt {
     rule: RtoEstimator,
     limits: Limits,
     linux: LinuxRtt,
-    /// RFC 6298: smoothed and variation.
+    /// RFC 6298's smoothed round-trip time and its variation.
     srtt: Option<Duration>,
     rttvar: Duration,
     rto: Duration,
-    /// The largest one that a back-off leads to.
+    /// The largest timeout to which a back-off leads.
     most: Duration,
     smallest: Option<(Duration, Time)>,
 }
@@ -73,7 +73,7 @@ impl Rtt {
         rtt
     }
 
-    /// The smoothed round-trip time, none before the first sample.
+    /// The smoothed round-trip time; [`None`] before the first sample.
     pub fn srtt(&self) -> Option<Duration> {
         match self.rule {
             RtoEstimator::Linux => self.linux.srtt(),
@@ -89,7 +89,7 @@ impl Rtt {
         }
     }
 
-    /// The retransmission timeout, backed off as it is.
+    /// The retransmission timeout, with its back-off.
     pub const fn rto(&self) -> Duration {
         self.rto
     }

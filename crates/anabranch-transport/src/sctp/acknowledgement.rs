@@ -43,7 +43,7 @@ impl Association {
         if self.probing.is_some() {
             self.follow_sack(now);
         }
-        // D ii.
+        // Section 6.2.1 D ii.
         self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.outstanding.bytes()) as u32;
         if sack.a_rwnd == 0 && self.outstanding.bytes() > 0 {
             // Section 6.1 A: a peer that answers probes with a closed window is not unreachable.
@@ -72,7 +72,7 @@ impl Association {
         self.send(now);
     }
 
-    /// The cumulative TSN passes chunks: those are done with.
+    /// Removes the chunks that the cumulative TSN passes, and credits their paths with them.
     #[inline(always)]
     pub(super) fn acknowledge_cumulatively(&mut self, cumulative: u32) {
         while tsn::at_or_before(self.outstanding.first_tsn, cumulative) {
@@ -90,7 +90,7 @@ impl Association {
                     acked.is_sure |= !chunk.on_several_paths;
                 }
                 SentState::Abandoned => {
-                    // ns-2 stops the timer for every chunk that it takes off its send buffer.
+                    // As in ns-2, which stops the timer for every chunk that it takes off its send buffer.
                     let acked = &mut self.paths[chunk.path.index()].acked;
                     acked.clears_errors |= self.parameters.credit_abandoned;
                     acked.earliest |= self.parameters.credit_abandoned;
@@ -184,9 +184,9 @@ impl Association {
         }
     }
 
-    /// Section 7.2.4: missing is what was sent before the highest TSN newly acknowledged, of the same
-    /// path where reports are counted per path (split fast retransmit, Iyengar et al. 2006, section
-    /// 3.1), and in fast recovery all that an advancing SACK reports.
+    /// Section 7.2.4: only what was sent before the highest TSN newly acknowledged is reported missing, on
+    /// the same path where reports are counted per path (split fast retransmit, Iyengar et al. 2006, section
+    /// 3.1); in fast recovery, everything that an advancing SACK reports.
     fn limit_missing_reports(&mut self, advanced: bool) {
         let Some(&(_, last)) = self.outstanding.gap_acked.last() else { return };
         let cumulative = self.outstanding.cumulative_tsn();
@@ -205,7 +205,7 @@ impl Association {
         }
     }
 
-    /// The peer has dropped data it had acknowledged in a gap block.
+    /// The peer has dropped data that it had acknowledged in a gap block.
     fn renege(&mut self, tsn: u32) {
         let index = self.outstanding.index(tsn);
         let Some(&Sent { state, path, window_bytes, .. }) = self.outstanding.chunks.get(index) else {
@@ -251,7 +251,7 @@ impl Association {
                 // Section 6.3.2 R2.
                 path.t3 = Time::NEVER;
             } else if acked.earliest || path.t3.is_never() {
-                // R3; R4 for data that was reneged on.
+                // R3, and R4 for data that was reneged on.
                 path.t3 = clock.deadline(now, path.rto.rto);
             }
             if let Some(sent_at) = acked.probe_sent_at {
@@ -267,7 +267,8 @@ impl Association {
         }
     }
 
-    /// Something sent on this path at `sent_at` has been answered.
+    /// Measures the round-trip time of something that was sent on this path at `sent_at` and has now been
+    /// answered.
     pub(super) fn take_rtt_sample(&mut self, now: Time, path: PathId, sent_at: Time) {
         let own = &mut self.paths[path.index()];
         own.rto.on_sample(&self.parameters.rto, sent_at, now);

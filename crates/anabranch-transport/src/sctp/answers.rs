@@ -8,8 +8,8 @@ use crate::wire::sctp::SctpPacket;
 use crate::wire::sctp::chunk::{Abort, Chunk};
 use crate::wire::{Body, Packet};
 
-/// The answers to those chunks that may be in a packet any number of times have, together, at most this many
-/// bytes more than the packet, headers included: so a packet with a forged source is no lever against that
+/// The answers to those chunks that a packet may hold any number of may exceed that packet by at most this
+/// many bytes in all, headers included, so that packets with a forged source cannot be used to flood that
 /// source.
 const MOST_ANSWERED_MORE: u32 = 64;
 
@@ -17,7 +17,7 @@ const MOST_ANSWERED_MORE: u32 = 64;
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     gathered: Option<Gathered>,
-    /// Bytes that may still be sent in answer.
+    /// Bytes that may still be sent in answer to the packet at hand.
     left: u32,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Answers {
 #[derive(Debug)]
 struct Gathered {
     packet: Box<Packet>,
-    /// The size of that packet so far, in bytes.
+    /// The size in bytes that that packet has reached.
     size: u32,
     /// The position of the first answer among the outputs.
     position: usize,
@@ -45,8 +45,8 @@ impl Answers {
     }
 }
 
-/// The answer to a packet that belongs to no association, if there is one (RFC 9260 section 8.4); it carries
-/// the packet's tag.
+/// The answer to a packet that belongs to no association, if it calls for one (RFC 9260 section 8.4). It
+/// carries the packet's tag.
 #[cold]
 pub(super) fn answer_out_of_the_blue(packet: &SctpPacket) -> Option<Chunk> {
     match &packet.first {
@@ -103,13 +103,13 @@ impl Association {
         if self.state == State::Ended {
             return;
         }
-        // A new beginning of the peer has another tag.
+        // If the peer has restarted in the meantime, its tag is another one.
         if let Body::Sctp(sctp) = &mut packet.body {
             sctp.verification_tag = self.peer_tag;
         }
         let before = self.outputs.len();
         self.transmit(path, packet, size);
-        // Before what was sent because of the packet's other chunks.
+        // The answers leave before what was sent because of the packet's other chunks.
         if position < before && self.outputs.len() > before {
             self.outputs.make_contiguous()[position..].rotate_right(1);
         }
@@ -120,7 +120,7 @@ impl Association {
     pub(super) fn out_of_the_blue(&mut self, path: PathId, packet: &SctpPacket) {
         let lives = !matches!(self.state, State::Closed | State::Ended);
         match answer_out_of_the_blue(packet) {
-            // RFC 9260 section 8.5: a wrong tag in an association that lives is silently discarded.
+            // RFC 9260 section 8.5: an association that exists silently discards packets with a wrong tag.
             Some(_) if lives => {}
             None => {}
             Some(answer) => self.transmit_with_tag(path, packet.verification_tag, answer),

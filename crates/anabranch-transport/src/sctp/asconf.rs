@@ -27,7 +27,7 @@ use crate::wire::sctp::chunk::{
 };
 use crate::wire::{Body, Packet};
 
-/// Requests in one ASCONF at most: with IPv6 they fit into the smallest MTU (section 5.1.1 C5).
+/// A chunk holds at most this many requests. With IPv6, so many fit into the smallest MTU (section 5.1.1 C5).
 const MAX_REQUESTS: usize = 8;
 
 /// The state of a path's address.
@@ -35,10 +35,10 @@ const MAX_REQUESTS: usize = 8;
 enum Address {
     /// It is not part of the association.
     Absent,
-    /// This end asks for it to be added: only an ASCONF may come from it (section 5.3 F1).
+    /// This end has asked for it to be added: nothing but ASCONF may be sent from it (section 5.3 F1).
     Adding,
-    /// This end asks for it to be deleted: nothing comes from it, but what comes to it is taken
-    /// (section 5.3 F4).
+    /// This end has asked for it to be deleted: nothing is sent from it any more, but what arrives at it is
+    /// taken (section 5.3 F4).
     Deleting,
     /// Part of the association.
     Present,
@@ -50,9 +50,9 @@ pub(super) struct Reconfiguration {
     addresses: Vec<Address>,
     /// Changes that have not been asked for yet.
     wanted: Vec<(AddressChange, PathId)>,
-    /// The ASCONF on its way, and the path it took: there is one at most (section 5.1.1 C1).
+    /// The ASCONF that has not been answered and the path it took. There is at most one (section 5.1.1 C1).
     outstanding: Option<(Asconf, PathId)>,
-    /// T4-rto: the ASCONF is sent again.
+    /// T4-rto: when it expires, the ASCONF is sent again.
     pub(super) t4: Time,
     next_serial: u32,
     next_correlation: u32,
@@ -100,7 +100,7 @@ impl Reconfiguration {
 }
 
 impl Association {
-    /// Lets addresses come and go: the paths in `absent` are no part of the association at first.
+    /// Lets addresses come and go: the paths in `absent` are not part of the association at first.
     ///
     /// # Errors
     /// When the primary path is among them: one sentence.
@@ -124,7 +124,7 @@ impl Association {
             wanted: Vec::new(),
             outstanding: None,
             t4: Time::NEVER,
-            // Section 5.1 A2: as the initial TSN.
+            // Section 5.1 A2: serial numbers begin with the initial TSN.
             next_serial: self.local_initial_tsn,
             next_correlation: 1,
             peer_serial: 0,
@@ -136,7 +136,7 @@ impl Association {
         Ok(())
     }
 
-    /// A path has been added to the table; its address is no part of the association so far.
+    /// Notes that a path has been added to the table whose address is not yet part of the association.
     pub(super) fn note_absent(&mut self, path: PathId) {
         if let Some(addresses) = &mut self.reconfiguration {
             addresses.addresses.push(Address::Absent);
@@ -144,7 +144,7 @@ impl Association {
         self.forget_status(path);
     }
 
-    /// A path has been added to the table, and is part of the association.
+    /// Notes that a path has been added to the table that is part of the association.
     pub(super) fn note_present(&mut self) {
         if let Some(addresses) = &mut self.reconfiguration {
             addresses.addresses.push(Address::Present);
@@ -162,7 +162,7 @@ impl Association {
         self.reconfiguration.is_none() || self.is_present(path) && self.status[path.index()].confirmed
     }
 
-    /// The path after this one that is part of the association; this one if there is no other.
+    /// The next path that is part of the association; `path` itself if there is no other.
     pub(super) fn next_present(&self, path: PathId) -> PathId {
         let count = self.paths.len();
         (1..count)
@@ -245,7 +245,7 @@ impl Association {
         }
     }
 
-    /// This end has an address more.
+    /// This end has one more address.
     #[cold]
     pub(super) fn add_address(&mut self, now: Time, path: PathId) {
         let Some(addresses) = &mut self.reconfiguration else { return };
@@ -311,7 +311,7 @@ impl Association {
         self.send(now);
     }
 
-    /// The peer is to send to this address from now on (section 5.4).
+    /// Asks the peer to send to this address from now on (section 5.4).
     #[cold]
     pub(super) fn set_peer_primary(&mut self, now: Time, path: PathId) {
         let Some(addresses) = &mut self.reconfiguration else { return };
@@ -333,9 +333,9 @@ impl Association {
         if addresses.outstanding.is_some() {
             return;
         }
-        // Additions first, so that a deletion is not that of the last address (section 5.3 F5) and an
-        // address is there when it becomes primary (section 5.4). There is a present address or one that is
-        // being added: `path`.
+        // Additions come first, so that no deletion is that of the last address (section 5.3 F5) and an
+        // address exists before it becomes primary (section 5.4). `path` is an address that is present or
+        // being added.
         addresses.wanted.sort_by_key(|(change, _)| match change {
             AddressChange::Add => 0,
             AddressChange::SetPrimary => 1,
@@ -358,7 +358,7 @@ impl Association {
         self.transmit_asconf(now, path);
     }
 
-    /// Section 5.1.1 C4.
+    /// Whether the state allows ASCONF and ASCONF-ACK (section 5.1.1 C4) and the peer understands them.
     fn exchanges_asconf(&self) -> bool {
         let is_open = matches!(
             self.state,
@@ -402,7 +402,7 @@ impl Association {
         }
     }
 
-    /// An AUTH chunk and this one after it (RFC 4895 section 6.2).
+    /// Sends an AUTH chunk and this one behind it (RFC 4895 section 6.2).
     fn transmit_authenticated(&mut self, path: PathId, chunk: Chunk) {
         let auth = Chunk::Auth(self.reconfiguration.as_ref().map_or(Hmac::Sha1, |addresses| addresses.hmac));
         let size = self.headers_bytes + auth.wire_size() + chunk.wire_size();
@@ -437,7 +437,7 @@ impl Association {
         }
     }
 
-    /// Section 5.2.
+    /// An ASCONF has arrived (section 5.2).
     #[cold]
     pub(super) fn on_asconf(&mut self, now: Time, from: PathId, asconf: &Asconf) {
         if !self.exchanges_asconf() {
@@ -446,14 +446,14 @@ impl Association {
         let ip = self.ip;
         let Some(addresses) = &mut self.reconfiguration else { return };
         if asconf.serial == addresses.peer_serial {
-            // E3: the answer was lost.
+            // E3: the answer was lost, so it is sent again.
             if let Some(ack) = addresses.last_ack.clone() {
                 self.transmit_authenticated(from, Chunk::AsconfAck(Box::new(ack)));
             }
             return;
         }
         if asconf.serial != addresses.peer_serial.wrapping_add(1) {
-            // E4: stale or forged.
+            // E4: the request is stale or forged.
             return;
         }
         addresses.peer_serial = asconf.serial;
@@ -465,7 +465,7 @@ impl Association {
                 error: self.carry_out(now, from, *request),
             })
             .collect();
-        // Section 5.1 A8: without an error nothing need be said of the requests.
+        // Section 5.1 A8: where no request failed, the answer need not mention them.
         let refused = asconf.refused.clone();
         let has_failed = !refused.is_empty() || responses.iter().any(|response| response.error.is_some());
         let responses = if has_failed { responses } else { Vec::new() };
@@ -508,7 +508,7 @@ impl Association {
                     }
                 }
             }
-            // Section 5.4: an address that is not there is left alone.
+            // Section 5.4: a request for an address that is not there changes nothing.
             AddressChange::SetPrimary if address == Address::Present => {
                 self.tell_selector(now, PathEvent::PrimaryRequested(path));
             }
@@ -517,13 +517,14 @@ impl Association {
         None
     }
 
-    /// Section 5.1 A5 to A8.
+    /// An ASCONF-ACK has arrived (section 5.1 A5 to A8).
     #[cold]
     pub(super) fn on_asconf_ack(&mut self, now: Time, ack: &AsconfAck) {
         let Some(addresses) = &mut self.reconfiguration else { return };
         let Some((asconf, path)) = addresses.outstanding.take_if(|(asconf, _)| asconf.serial == ack.serial)
         else {
-            // Section 5.3 F0: an answer to what was never asked; an old one is nothing.
+            // Section 5.3 F0: an answer to a request that was never made ends the association; an old answer
+            // is ignored.
             let ahead = ack.serial.wrapping_sub(addresses.next_serial) < 1 << 31;
             if addresses.outstanding.is_none() && ahead {
                 self.abort(now, ErrorCause::IllegalAsconfAck);
@@ -562,8 +563,8 @@ impl Association {
         self.send(now);
     }
 
-    /// An address that came again while it was being deleted is being added once that is settled, carried out
-    /// or refused.
+    /// An address that came back while its deletion was pending is added once the peer has answered, whether
+    /// it has deleted the address or refused to.
     fn restart_additions(&mut self) {
         let Some(addresses) = &mut self.reconfiguration else { return };
         for index in 0..addresses.addresses.len() {
@@ -582,7 +583,7 @@ impl Association {
         }
     }
 
-    /// A path becomes part of the association, as one of which nothing is known.
+    /// Makes a path part of the association. What was known of it from earlier no longer counts.
     fn address_comes(&mut self, path: PathId) {
         self.set_address(path, Address::Present);
         let old = &self.paths[path.index()];
@@ -597,7 +598,7 @@ impl Association {
         self.outputs.push_back(Output::Event(Event::AddressAdded(path)));
     }
 
-    /// RFC 9260 section 5.4.
+    /// Verifies a new path with a heartbeat before data may use it (RFC 9260 section 5.4).
     fn verify_path(&mut self, now: Time, path: PathId) {
         if self.is_present(path) && !self.status[path.index()].confirmed {
             self.send_heartbeat(now, path);
@@ -605,7 +606,7 @@ impl Association {
         }
     }
 
-    /// A path is part of the association no longer. There is another one.
+    /// Takes a path out of the association, in which there must be another one.
     fn address_goes(&mut self, now: Time, path: PathId) {
         self.set_address(path, Address::Absent);
         self.leave_path(now, path);
@@ -661,12 +662,12 @@ impl Association {
         }
     }
 
-    /// A path is none for any policy, and its heartbeats end.
+    /// Makes a path unusable for every policy and ends its heartbeats.
     fn forget_status(&mut self, path: PathId) {
         let status = &mut self.status[path.index()];
         *status = PathStatus { state: PathState::Inactive, confirmed: false, ..PathStatus::default() };
         let heartbeat = &mut self.paths[path.index()].heartbeat;
-        // Answers to heartbeats from before do not count.
+        // Answers to earlier heartbeats no longer count.
         heartbeat.nonce = heartbeat.nonce.wrapping_add(1);
         heartbeat.timer = Time::NEVER;
         heartbeat.timeout = Time::NEVER;

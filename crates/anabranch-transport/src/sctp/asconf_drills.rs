@@ -100,8 +100,8 @@ fn data_paths(pair: &Pair, side: Side, from: Time) -> Vec<u8> {
 
 #[test]
 fn support_is_told_when_the_association_opens() {
-    // Section 4.2.7; RFC 4895 section 3. INIT: 20 bytes of IP, 12, 20, Forward-TSN-Supported 4; one address
-    // of the two is there, so none is listed.
+    // Section 4.2.7; RFC 4895 section 3. INIT: 20 bytes of IP header, 12 of common header, 20 of chunk, 4 of
+    // Forward-TSN-Supported. Only one of the two addresses is part of the association, so none is listed.
     let mut pair = Pair::new(&settings(), 2);
     for end in &mut pair.ends {
         end.enable_reconfiguration(&[SECOND]).expect("the first path is primary");
@@ -137,7 +137,7 @@ fn an_address_is_added_verified_and_then_used() {
     let start = pair.now;
     pair.command(Side::A, Command::AddAddress(SECOND));
     assert_eq!(asked(pair.sent(Side::A, "asconf")[0]), [(AddressChange::Add, 1)]);
-    // Sections 4.1.1 and 4.2.1; AUTH before it (RFC 4895 section 4.1).
+    // Sections 4.1.1 and 4.2.1; an AUTH chunk comes before it (RFC 4895 section 4.1).
     assert_eq!(pair.sent(Side::A, "asconf")[0].size, 20 + 12 + 28 + 8 + 8 + 16);
     assert!(pair.sent(Side::A, "asconf")[0].has("auth"));
     pair.run_for(ms(1_000));
@@ -147,7 +147,7 @@ fn an_address_is_added_verified_and_then_used() {
     assert_eq!(asconf_ack(ack).serial, pair.ends[0].local_initial_tsn, "section 5.1 A2");
     for side in [Side::A, Side::B] {
         assert!(pair.heard(side, &Event::AddressAdded(SECOND)));
-        // A heartbeat first.
+        // A heartbeat comes first.
         let first = pair.log.iter().find(|packet| packet.from == side && packet.path == 1).expect("a packet");
         assert!(first.has("heartbeat"), "{side:?}");
         assert!(pair.ends[side.index()].allows_data(SECOND));
@@ -158,7 +158,7 @@ fn an_address_is_added_verified_and_then_used() {
         sent.iter().find(|packet| packet.path == 1).map(|packet| packet.at - start)
     };
     assert_eq!((beat(Side::B), beat(Side::A)), (Some(ms(20)), Some(ms(40))));
-    // Then it may be the primary one, at both ends (section 5.4).
+    // Then the address may become the primary one, at both ends (section 5.4).
     pair.command(Side::A, Command::SetPrimary(SECOND));
     pair.command(Side::A, Command::SetPeerPrimary(SECOND));
     let then = pair.now + ms(20);
@@ -169,7 +169,7 @@ fn an_address_is_added_verified_and_then_used() {
 
 #[test]
 fn an_added_address_that_does_not_work_carries_no_data() {
-    // Section 5.3 F1: verified before that address is used.
+    // Section 5.3 F1: the path is verified before its address is used.
     let mut pair = mobile(&settings());
     pair.set_up(1, false);
     pair.command(Side::A, Command::AddAddress(SECOND));
@@ -216,7 +216,8 @@ fn a_lost_asconf_is_sent_again_as_it_was() {
     let sent = pair.sent(Side::A, "asconf");
     assert_eq!(sent.len(), 3);
     assert!(sent.iter().all(|packet| asconf(packet) == asconf(sent[0])));
-    // From the old address and from the new one in turn, each with its own RTO; F1 allows ASCONF alone there.
+    // They leave from the old address and from the new one in turn, each with its own RTO; F1 allows only
+    // ASCONF from the new one.
     assert_eq!(sent.iter().map(|packet| packet.path).collect::<Vec<_>>(), [0, 1, 0]);
     assert!(sent[1].at > sent[0].at);
     assert!(pair.heard(Side::A, &Event::AddressAdded(SECOND)));
@@ -277,7 +278,7 @@ fn a_deleted_address_sends_nothing_and_hears_until_the_answer() {
     assert_eq!((asked(sent[0]), sent[0].path), (vec![(AddressChange::Delete, 0)], 1));
     talk(&mut pair, ms(1_000));
     assert!(pair.log.iter().filter(|p| p.from == Side::A && p.at >= start).all(|packet| packet.path == 1));
-    // B sends there until the ASCONF is with it; that is taken.
+    // B sends there until the ASCONF reaches it, and A takes what arrives.
     let late = pair.sent(Side::B, "data").iter().filter(|p| p.path == 0 && p.at >= start).count();
     assert!(late > 0);
     assert!(pair.log.iter().filter(|p| p.at > start + ms(20)).all(|packet| packet.path == 1));
@@ -366,7 +367,7 @@ fn the_last_address_stays_until_there_is_another() {
     pair.run_for(ms(200));
     let received = pair.received(Side::B);
     assert_eq!(received[received.len() - 5..], sent);
-    // One round trip for the ASCONF, one for the heartbeat of the new path, and half of one.
+    // One round trip for the ASCONF, one for the heartbeat on the new path, and half of one for the data.
     let last = pair.deliveries(Side::B).last().expect("data arrived").0;
     assert_eq!(last - back, ms(100));
     talk(&mut pair, ms(500));
@@ -381,9 +382,9 @@ fn a_request_to_delete_the_last_address_is_refused() {
     let answer = asconf_ack(pair.sent(Side::B, "asconf_ack")[0]);
     let errors: Vec<_> =
         answer.responses.iter().map(|response| (response.correlation, response.error)).collect();
-    // Section 5.1 A7: what succeeded after it is said.
+    // Section 5.1 A7: the answer names what succeeded after the failed request.
     assert_eq!(errors, [(70, Some(AddressError::LastAddress)), (71, None)]);
-    // 8 bytes each, and the cause of 4 with the request of 16 in it.
+    // 8 bytes for each success, and an error cause of 4 bytes with the request of 16 bytes in it.
     assert_eq!(pair.sent(Side::B, "asconf_ack")[0].size, 20 + 12 + 28 + 8 + 8 + 20 + 8);
     assert!(pair.ends[1].allows_data(FIRST));
 }
@@ -474,14 +475,14 @@ fn an_address_whose_deletion_was_refused_can_be_added_again() {
     assert!(pair.ends.iter().all(|end| end.allows_data(FIRST) && end.allows_data(SECOND)));
     pair.log.clear();
     talk(&mut pair, ms(500));
-    // Each end's primary path became the one that it kept.
+    // The primary path of each end became the one that it kept.
     assert_eq!(data_paths(&pair, Side::A, Time::ZERO), [1]);
     assert_eq!(data_paths(&pair, Side::B, Time::ZERO), [0]);
 }
 
 #[test]
 fn the_last_word_on_an_address_counts() {
-    // What follows while the first request is on its way.
+    // What is to follow while the first request is on its way.
     let words = [Command::AddAddress(SECOND), Command::DeleteAddress(SECOND)];
     for count in 1..=5_usize {
         let mut pair = mobile(&settings());

@@ -37,7 +37,7 @@ use crate::wire::sctp::chunk::{
 use crate::wire::sctp::{COMMON_HEADER_BYTES, SctpPacket};
 use crate::wire::{Body, Packet};
 
-/// Ports of simulated associations: any two would do.
+/// Ports of simulated associations. Any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
 /// At most this many boxes of packets that have arrived or were lost are kept, to be used for packets to
 /// send.
@@ -310,7 +310,7 @@ impl Association {
         }
     }
 
-    /// Bytes that this end keeps for its application at most.
+    /// Bytes that this end keeps for its application, at most.
     pub const fn receive_buffer(&self) -> u32 {
         self.parameters.receive_buffer
     }
@@ -464,7 +464,7 @@ impl Association {
         }
         // The box is used again for a packet of our own.
         if self.spare.len() < SPARE_PACKETS {
-            // DATA owns nothing either, and half of all packets begin with it.
+            // DATA owns no memory either, and half of all packets begin with it.
             if !matches!(sctp.first, Chunk::Data(_)) {
                 sctp.first = BLANK;
             }
@@ -751,7 +751,8 @@ impl Endpoint for Association {
         "sctp"
     }
 
-    /// Messages that fit the send buffer and, fragments in reassembly counted, the receive buffer.
+    /// Which messages this end can take: those that fit into the send buffer and, where fragments are
+    /// reassembled, into the receive buffer.
     fn service(&self) -> Service {
         let Parameters { send_buffer, receive_buffer, .. } = self.parameters;
         Service::Messages {

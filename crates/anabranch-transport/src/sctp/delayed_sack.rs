@@ -9,13 +9,13 @@ use crate::time::Time;
 pub(super) struct DelayedSack {
     /// Packets with data since the last SACK.
     pub(super) packets: u32,
-    /// A SACK must not wait.
+    /// Whether a SACK must be sent without delay.
     pub(super) immediate: bool,
     /// The latest time at which a SACK is due.
     pub(super) timer: Time,
     /// The path of the last data.
     pub(super) source: PathId,
-    /// The packet being taken in holds data, or calls for a SACK in another way.
+    /// Whether the packet being taken in holds data or calls for a SACK in another way.
     pub(super) packet_has_data: bool,
     /// The packet holds data that has not arrived before.
     pub(super) packet_has_new_data: bool,

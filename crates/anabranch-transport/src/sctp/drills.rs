@@ -29,7 +29,7 @@ fn voip(path_max_retrans: u32, rto_max: Duration) -> Config {
     }
 }
 
-/// A message every 20 ms, with what happens at some times in between.
+/// Sends a message every 20 ms, and does what is to happen at some times in between.
 fn talk(pair: &mut Pair, length: Duration, how: Reliability) -> Vec<Payload> {
     let end = pair.now + length;
     let mut sent = Vec::new();
@@ -109,7 +109,7 @@ mod handshake {
             assert_eq!(pair.sent(Side::A, kind).len(), 4);
             let (at, reason) = pair.closed(Side::A).expect("it ends");
             assert_eq!(reason, CloseReason::Lost);
-            // 1 + 2 + 4 + 8 s after the first of its kind.
+            // 1 + 2 + 4 + 8 s after the first chunk of its kind.
             let first = pair.sent(Side::A, kind)[0].at;
             assert_eq!(at - first, Duration::from_secs(15));
         }
@@ -206,7 +206,7 @@ mod data {
 
     #[test]
     fn messages_are_bundled_when_they_wait() {
-        // Section 6.10; the study: up to 8 messages of 160 bytes in a packet.
+        // Section 6.10; in the study, up to 8 messages of 160 bytes share a packet.
         for (settings, most) in [
             (config(Profile::Ns2), 8),
             (Config { bundle_max: Some(Limit::At(3)), ..config(Profile::Ns2) }, 3),
@@ -309,7 +309,7 @@ mod acknowledgement {
         }
         pair.run_for(ms(1_000));
         let at: Vec<Duration> = pair.sent(Side::B, "sack").iter().map(|packet| packet.at - start).collect();
-        // The second packet arrives after 10 + 20 ms; the third waits for 200 ms.
+        // The second packet arrives after 10 + 20 ms; the third one's SACK waits for 200 ms.
         assert_eq!(at, [ms(30), ms(240)]);
     }
 
@@ -416,7 +416,7 @@ mod loss {
         pair.run_for(ms(10_000));
         let data = pair.sent(Side::A, "data");
         let at: Vec<(Duration, u8)> = data.iter().map(|packet| (packet.at - start, packet.path)).collect();
-        // RTO 1 s on each path (RTO.Min), doubled where it expired.
+        // RTO is 1 s on each path (RTO.Min), and doubled where it expired.
         assert_eq!(
             at,
             [(ms(0), 0), (ms(1_000), 1), (ms(2_000), 0), (ms(4_000), 1), (ms(6_000), 0), (ms(10_000), 1)]
@@ -563,7 +563,8 @@ mod loss {
 
     #[test]
     fn missing_reports_per_path_are_not_misled_by_a_faster_path() {
-        // Iyengar et al. 2006, section 3.1: what the fast path's data reports is on its way.
+        // Iyengar et al. 2006, section 3.1: what the data on the fast path reports missing is still on its
+        // way.
         for (per, fast_retransmits, retransmitted) in
             [(MissingReportsPer::Association, 1, 4), (MissingReportsPer::Path, 0, 0)]
         {
@@ -661,7 +662,7 @@ mod paths {
 
     #[test]
     fn one_timer_serves_both_paths_in_turn() {
-        // The study: the path that has been idle longest, every RTO + 0.1 s with jitter.
+        // The study asks the path that has been idle longest, every RTO + 0.1 s with jitter.
         let mut pair = Pair::open(&voip(5, ms(1_000)), 2);
         pair.run_for(Duration::from_secs(20));
         pair.log.clear();
@@ -745,7 +746,7 @@ mod paths {
 
     #[test]
     fn failover_and_return() {
-        // The messages of a stall of 32 s have to wait somewhere.
+        // The messages of a stall of 32 s need room to wait in.
         let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::Off), ..rfc9260() }, 2);
         pair.set_up(0, false);
         let mut sent = talk(&mut pair, Duration::from_secs(150), Reliability::Reliable);
@@ -937,7 +938,7 @@ mod partial_reliability {
         assert_eq!(pair.abandoned(Side::A), sent[..1]);
         assert_eq!(pair.received(Side::B), sent[1..]);
         let forward = pair.sent(Side::A, "forward_tsn");
-        // Third missing report, then one way: before any timeout.
+        // The third missing report and one way come before any timeout.
         assert!(forward[0].at - start < ms(50));
         assert_eq!(forward[0].size, 20 + 12 + 8 + 4, "one stream entry");
         assert_eq!(pair.ends[1].reassembly.bytes, 0);

@@ -62,7 +62,7 @@ impl Association {
         self.tell_selector(now, PathEvent::ErrorCounted(path));
     }
 
-    /// The peer no longer answers: the association ends (section 8.1).
+    /// Ends the association because the peer no longer answers (section 8.1).
     #[cold]
     pub(super) fn give_up(&mut self, now: Time) {
         if self.parameters.procedures.aborts_unreachable_peers && self.state != State::CookieWait {
@@ -72,21 +72,21 @@ impl Association {
         self.end(now, CloseReason::Lost);
     }
 
-    /// RFC 7829 section 3.2: more errors than PFMR, not more than PMR.
+    /// Whether these are more errors than PFMR and not more than PMR (RFC 7829 section 3.2).
     fn is_potentially_failed(&self, errors: u32) -> bool {
         let max = self.parameters.path_max_retrans;
         let at_max = errors == max && self.parameters.procedures.suspects_at_path_max_retrans;
         self.parameters.pf_max_retrans.is_some_and(|pf_max| errors > pf_max && (errors < max || at_max))
     }
 
-    /// A SACK acknowledged data sent on `path`, and on no other path if it `is_sure`; it came over `from`
-    /// (RFC 9260 section 8.2).
+    /// Clears the errors of a path after a SACK that acknowledged data sent on `path`, and on no other path
+    /// if it `is_sure`; the SACK came over `from` (RFC 9260 section 8.2).
     pub(super) fn clear_errors_by_sack(&mut self, now: Time, path: PathId, from: PathId, is_sure: bool) {
         self.errors_in_a_row = 0;
         let procedures = &self.parameters.procedures;
         let status = &mut self.status[path.index()];
         // RFC 7829 section 3.2: where it is not known which path data took, its acknowledgement says nothing
-        // of one that has failed or may have.
+        // about a path that has failed or may have failed.
         if !is_sure && self.parameters.asks_for_sure_acks && status.state != PathState::Active {
             return;
         }

@@ -21,7 +21,7 @@ const FORWARD_TSN_SUPPORTED: [u8; 4] = [0xc0, 0, 0, 4];
 /// The opening end's side of the handshake.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    /// T1-init or T1-cookie, whichever the state is about.
+    /// T1-init or T1-cookie, whichever belongs to the state.
     pub(super) timer: Time,
     attempts: u32,
     path: PathId,
@@ -30,7 +30,7 @@ pub(super) struct Handshake {
     /// Identifies the association in the cookies of answers to further INITs, once there has been one
     /// (section 5.2.2).
     pub(super) tie_tag: Option<u64>,
-    /// This opening follows a restart of the peer.
+    /// Whether this opening follows a restart of the peer.
     pub(super) is_restart: bool,
     /// The source of tags, TSNs and nonces.
     pub(super) numbers: NumberSource,
@@ -51,8 +51,8 @@ impl Handshake {
     }
 }
 
-/// What an end with these numbers says of itself in INIT or INIT ACK, besides its addresses and what they can
-/// do. `extensions` as in [`Association::offer_extensions`].
+/// What an end with these numbers says about itself in INIT or INIT ACK, apart from what concerns its
+/// addresses. `extensions` is as in [`Association::offer_extensions`].
 pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers, extensions: bool) -> Init {
     Init {
         initiate_tag: numbers.tag,
@@ -73,8 +73,9 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers, ex
     }
 }
 
-/// The answer to INIT by an end that says this of itself (section 5.1 B); its cookie keeps the addresses that
-/// the INIT listed, where they have come as bytes, and the Tie-Tag of an association that is there.
+/// The answer to INIT by an end that says `own` about itself (section 5.1 B). Its cookie keeps the addresses
+/// that the INIT listed, where they have come as bytes, and the Tie-Tag of an association that exists
+/// already.
 pub(super) fn answer(
     now: Time,
     parameters: &Parameters,
@@ -84,7 +85,7 @@ pub(super) fn answer(
     keeps_addresses: bool,
     tie_tag: Option<u64>,
 ) -> InitAck {
-    // Section 5.2.6: the life may be longer for a peer that asked for it; no more than twice as long,
+    // Section 5.2.6: the life may be longer for a peer that has asked for it, but no more than twice as long,
     // whatever it asks for (section 3.3.2.1).
     let extra = init.cookie_preservative.unwrap_or(Duration::ZERO).min(parameters.valid_cookie_life);
     let cookie = StateCookie {
@@ -116,7 +117,7 @@ pub(super) fn answer(
     InitAck { init: own, cookie: Cookie::Own(cookie), reported, unrecognized }
 }
 
-/// The ABORT that answers an INIT that breaks the protocol, and its tag, where the INIT has one.
+/// The ABORT that answers an INIT that breaks the protocol, and its tag, if the INIT has one.
 pub(super) fn refusal(illegal: &Illegal) -> Option<(u32, Chunk)> {
     let abort = Abort { tag_reflected: false, cause: Some(illegal.cause.clone()) };
     Some((illegal.initiate_tag()?, Chunk::Abort(abort)))
@@ -228,7 +229,7 @@ impl Association {
     #[cold]
     pub(super) fn on_illegal(&mut self, now: Time, path: PathId, tag: u32, illegal: &Illegal) {
         if illegal.is_init() {
-            // Section 3.3.2: it changes nothing of an association that there is.
+            // Section 3.3.2: such an INIT changes nothing about an association that exists.
             if let Some((tag, abort)) = refusal(illegal) {
                 self.transmit_with_tag(path, tag, abort);
             }
@@ -251,7 +252,7 @@ impl Association {
             return;
         }
         if tag != self.local_tag {
-            // Case A, or C: one that comes late, without a Tie-Tag.
+            // Case A; or C, which comes late and without a Tie-Tag.
             if self.is_new_beginning(tag, cookie) {
                 self.on_new_beginning(now, path, own);
             }
@@ -273,8 +274,8 @@ impl Association {
             }
             // Section 5.2.4 case D: our COOKIE ACK was lost.
             _ if known => self.answer(path, Chunk::CookieAck),
-            // Case B in an association that is open: both ends opened at once, and the peer has chosen
-            // another tag since.
+            // Case B in an association that is open: both ends opened at once, and the peer has since chosen
+            // another tag.
             State::Established if staleness(now, cookie).is_none() => {
                 self.peer_tag = cookie.peer.initiate_tag;
                 self.answer(path, Chunk::CookieAck);
@@ -300,7 +301,7 @@ impl Association {
                 self.end(now, CloseReason::Lost);
                 return;
             }
-            // The round trip has to fit into the life: twice what was missing.
+            // The round trip has to fit into the life, so the request is twice what was missing.
             self.handshake.cookie_preservative = Some(staleness.doubled());
             self.state = State::CookieWait;
             self.send_init(now);

@@ -29,8 +29,7 @@ impl HeartbeatScheduler {
 }
 
 impl Association {
-    /// The association is open: heartbeats begin, first on paths that are to be confirmed
-    /// (section 5.4).
+    /// Starts heartbeats once the association is open, first on paths that are to be confirmed (section 5.4).
     pub(super) fn start_heartbeats(&mut self, now: Time) {
         let mut burst = 0;
         for index in 0..self.paths.len() {
@@ -40,8 +39,8 @@ impl Association {
             }
             self.paths[index].heartbeat.idle_since = now;
             if !self.status[index].confirmed {
-                // HB.Max.Burst at once, the others when their timers expire; in Linux all of them then
-                // (`sctp_cmd_hb_timers_start`).
+                // HB.Max.Burst of them leave at once, the others when their timers expire; in Linux all of
+                // them leave then (`sctp_cmd_hb_timers_start`).
                 let linux = self.parameters.heartbeat.rule == HeartbeatRule::Linux;
                 if !linux && burst < self.parameters.heartbeat.max_burst {
                     burst += 1;
@@ -124,8 +123,8 @@ impl Association {
         self.heartbeat.timer = self.deadline(now, period);
     }
 
-    /// Rule "one timer": the path that has been idle longest is asked, if it has been idle since
-    /// before the timer was started.
+    /// Rule "one timer": asks the path that has been idle longest, if it has been idle since before the timer
+    /// was started.
     pub(super) fn on_one_heartbeat_timer(&mut self, now: Time) {
         let mut longest = 0;
         for index in 1..self.paths.len() {
@@ -142,7 +141,7 @@ impl Association {
         self.start_one_timer(now, path);
     }
 
-    /// A path's own timer.
+    /// The timer of one path has expired.
     pub(super) fn on_heartbeat_timer(&mut self, now: Time, path: PathId) {
         let own = &self.paths[path.index()];
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
@@ -155,7 +154,7 @@ impl Association {
                 self.paths[path.index()].heartbeat.timer = left;
                 return;
             }
-            // The association is given up before another heartbeat (`sctp_sf_sendbeat_8_3`).
+            // Linux gives the association up before it sends another heartbeat (`sctp_sf_sendbeat_8_3`).
             if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row >= max) {
                 self.give_up(now);
                 return;
@@ -169,9 +168,10 @@ impl Association {
             return;
         }
         let status = &self.status[path.index()];
-        // Section 8.3: idle is a path on which nothing was sent within the period.
+        // Section 8.3: a path is idle if nothing was sent on it within the period.
         let is_idle = own.heartbeat.idle_since <= own.heartbeat.period_start;
-        // RFC 7829 section 3.2: the one on its way counts after one RTO; another would put that off.
+        // RFC 7829 section 3.2: the heartbeat on its way counts as unanswered after one RTO; another one
+        // would put that off.
         let is_asked = status.state == PathState::PotentiallyFailed && !own.heartbeat.timeout.is_never();
         if (is_idle || !status.confirmed) && !is_asked {
             let rto = own.rto.rto;
@@ -244,7 +244,7 @@ impl Association {
         }
     }
 
-    /// A heartbeat is answered over the path it came from (section 8.3).
+    /// Answers a heartbeat over the path it came from (section 8.3).
     #[inline(never)]
     pub(super) fn on_heartbeat(&mut self, now: Time, path: PathId, mut info: HeartbeatInfo) {
         if let Some(pair) = &mut info.pair {
@@ -262,8 +262,8 @@ impl Association {
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: HeartbeatInfo) {
         let path = info.path;
         let Some(own) = self.paths.get_mut(path.index()) else { return };
-        // Section 5.4: the nonce proves that the peer saw the heartbeat; the time may be changed all the
-        // same.
+        // Section 5.4: the nonce proves that the peer saw the heartbeat, but the peer may still have changed
+        // the time.
         if own.heartbeat.nonce != info.nonce || info.sent_at > now {
             return;
         }

@@ -20,18 +20,19 @@ const FIRST: u64 = 1 << 32;
 pub(super) struct Interleaved {
     /// By stream, U bit and Message Identifier.
     messages: BTreeMap<(u16, bool, u64), Incomplete>,
-    /// By stream and U bit: the message to deliver next; of unordered ones, the first not given up.
+    /// By stream and U bit: the next message to deliver; with unordered ones, the first that has not been
+    /// given up.
     next: BTreeMap<(u16, bool), u64>,
 }
 
-/// A message of which something has arrived.
+/// A message of which a part has arrived.
 #[derive(Debug, Default)]
 struct Incomplete {
     /// By Fragment Sequence Number.
     fragments: BTreeMap<u32, Payload>,
     /// The payload protocol identifier, which the first fragment has.
     ppid: u32,
-    /// The number of the last one, once it is there.
+    /// The number of the last fragment, once that has arrived.
     last: Option<u32>,
 }
 
@@ -40,11 +41,11 @@ impl Incomplete {
         self.fragments.values().map(|payload| u64::from(payload.length)).sum()
     }
 
-    /// The whole message, if it is there.
+    /// The whole message, if all of it has arrived.
     fn message(&self, stream: u16, unordered: bool) -> Option<Received> {
         let (_, first) = self.fragments.first_key_value()?;
         let (last, _) = self.fragments.last_key_value()?;
-        // The last one has this number, and none is missing before it.
+        // The highest fragment is the last one, and none before it is missing.
         let is_complete = self.last == Some(*last) && self.fragments.len() as u64 == u64::from(*last) + 1;
         let payload = Payload { offset: first.offset, length: self.bytes() as u32 };
         is_complete.then_some(Received { stream, ppid: self.ppid, unordered, payload })
@@ -52,8 +53,8 @@ impl Incomplete {
 }
 
 impl Interleaved {
-    /// Takes an I-DATA chunk that has not arrived before; `bytes` counts what waits, `deliver` is called with
-    /// what the chunk completes.
+    /// Takes an I-DATA chunk that has not arrived before; `bytes` counts what waits, and `deliver` is called
+    /// with what the chunk completes.
     pub(super) fn insert(&mut self, data: &IData, bytes: &mut u64, mut deliver: impl FnMut(Received)) {
         let IData { stream, unordered, payload, .. } = *data;
         let next = *self.next.entry((stream, unordered)).or_insert(FIRST);
@@ -65,7 +66,7 @@ impl Interleaved {
         let key = (stream, unordered, mid);
         let message = self.messages.entry(key).or_default();
         let Entry::Vacant(place) = message.fragments.entry(data.fsn) else {
-            // A peer that breaks the protocol: there is such a fragment, with another TSN.
+            // The peer breaks the protocol: there is such a fragment already, with another TSN.
             return;
         };
         place.insert(payload);
@@ -117,8 +118,8 @@ impl Interleaved {
         }
     }
 
-    /// Streams begin anew, with both kinds of Message Identifiers (RFC 8260 section 2.3.2). `deliver` is
-    /// called with whole messages that still waited for others that never came.
+    /// Restarts streams, with both kinds of Message Identifiers (RFC 8260 section 2.3.2). `deliver` is called
+    /// with whole messages that still waited for others that never came.
     pub(super) fn reset(
         &mut self,
         is_reset: impl Fn(u16) -> bool,

@@ -33,7 +33,8 @@ impl KernelMemory {
         self.is_charged
     }
 
-    /// A message of `length` bytes comes, which leaves in chunks of up to `fragment_limit` bytes.
+    /// Charges a message of `length` bytes that is handed over, which leaves in chunks of up to
+    /// `fragment_limit` bytes.
     #[inline(always)]
     pub(super) fn charge_message(&mut self, length: u32, fragment_limit: u32) {
         if self.is_charged {
@@ -46,7 +47,7 @@ impl KernelMemory {
         self.overhead -= self.of_message(length, fragment_limit);
     }
 
-    /// A chunk has been acknowledged or given up.
+    /// Releases a chunk that has been acknowledged or given up.
     #[inline(always)]
     pub(super) fn release_chunk(&mut self, length: u32) {
         if self.is_charged {

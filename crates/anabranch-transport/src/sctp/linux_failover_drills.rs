@@ -84,7 +84,7 @@ fn sctp_outq_flush_rtx_puts_heartbeats_off_even_where_the_window_is_full() {
     talk(&mut pair, 250);
     assert_eq!(pair.ends[0].status[0].error_count, 2, "heartbeats are no strikes");
     assert!(pair.sent(Side::A, "heartbeat").iter().all(|packet| packet.at + ms(3_800) < pair.now));
-    // The application is silent.
+    // Now the application is silent.
     pair.run_for(ms(3_000));
     assert!(pair.sent(Side::A, "heartbeat").iter().any(|packet| packet.at + ms(3_000) > pair.now));
 }
@@ -128,8 +128,8 @@ fn sctp_transport_reset_t3_rtx_leaves_a_running_timer_alone() {
 
 #[test]
 fn sctp_set_owner_w_charges_the_send_buffer_with_the_memory_of_each_chunk() {
-    // Counted in Linux 6.12 with its default of 212,992 bytes: nothing is acknowledged, and so many are
-    // taken.
+    // Counted in Linux 6.12 with its default of 212,992 bytes: nothing is acknowledged, and this many
+    // messages are taken.
     for (length, taken) in [(500, 139), (1_452, 84)] {
         let mut pair = Pair::open(&linux(), 1);
         talk(&mut pair, 50);

@@ -1,5 +1,5 @@
-//! The passive end before there is an association (RFC 9260 section 5.1): it answers INIT out of the INIT
-//! alone and remembers nothing of it, whatever number of peers begin.
+//! The passive end before there is an association (RFC 9260 section 5.1). It answers INIT from what the INIT
+//! itself says and remembers nothing of it, however many peers open.
 
 use std::net::IpAddr;
 
@@ -31,7 +31,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Lets the addresses of the associations to come change; see
+    /// Lets the addresses of future associations change; see
     /// [`enable_reconfiguration`](crate::endpoint::Endpoint::enable_reconfiguration).
     pub fn enable_reconfiguration(&mut self) {
         self.addresses_change = true;
@@ -75,7 +75,7 @@ impl Listener {
         association
     }
 
-    /// An answer to a packet, with this tag.
+    /// An answer to a packet, with tag `tag`.
     fn reply(&self, path: PathId, to: &SctpPacket, tag: u32, chunk: Chunk) -> Answer<Association> {
         Answer::Reply(reply(path, to, tag, chunk, self.place.ip))
     }
@@ -94,8 +94,8 @@ pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
     Some(reply(packet.path, sctp, tag, chunk, ip))
 }
 
-/// The answer to an INIT of a peer that seems to have restarted, but with these addresses which its
-/// association has not got (RFC 9260 section 5.2.2).
+/// The answer to an INIT from a peer that seems to have restarted, but lists these addresses that its
+/// association does not have (RFC 9260 section 5.2.2).
 pub fn refuse_restart(packet: &Packet, ip: IpVersion, addresses: &[IpAddr]) -> Option<Box<Packet>> {
     let Body::Sctp(sctp) = &packet.body else { return None };
     let Chunk::Init(init, _) = &sctp.first else { return None };
@@ -104,7 +104,7 @@ pub fn refuse_restart(packet: &Packet, ip: IpVersion, addresses: &[IpAddr]) -> O
     Some(reply(packet.path, sctp, init.initiate_tag, abort, ip))
 }
 
-/// An answer to a packet, with this tag.
+/// An answer to a packet, with tag `tag`.
 fn reply(path: PathId, to: &SctpPacket, tag: u32, chunk: Chunk, ip: IpVersion) -> Box<Packet> {
     let mut packet = blank_packet();
     if let Body::Sctp(sctp) = &mut packet.body {

@@ -40,7 +40,7 @@ use crate::time::{Duration, Time};
 
 pub use config::{Config, CwndUpdate, Sides, SplitBy};
 
-/// What part of a path's share of a buffer must be blocked for chunks to be rescheduled (INET Framework's
+/// How much of a path's share of a buffer must be blocked before chunks are rescheduled (INET Framework's
 /// default of `cmtChunkReschedulingThreshold`).
 const RESCHEDULING_THRESHOLD: f64 = 0.5;
 
@@ -51,7 +51,7 @@ enum Blocking {
     SendBuffer,
 }
 
-/// A chunk that was sent on a further path.
+/// A copy of a chunk on another path than the one that the chunk was first sent on.
 #[derive(Clone, Copy, Debug)]
 struct Copied {
     tsn: u32,
@@ -63,12 +63,12 @@ struct Copied {
 /// The load-sharing state of one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
-    /// Bytes of the copies that are on their way here.
+    /// Bytes of copies that are on their way on this path.
     copied: u32,
     /// New data and copies sent, in bytes.
     sent_bytes: u64,
     copied_bytes: u64,
-    /// Whether the scheduler left the path idle though it had room.
+    /// Whether the scheduler left the path idle although it had room.
     is_spared: bool,
 }
 
@@ -81,11 +81,11 @@ pub(super) struct LoadSharing {
     config: Config,
     group: Group,
     scheduler: AnyScheduler,
-    /// Chunks that were sent on further paths, by TSN.
+    /// Copies of chunks on further paths, by TSN.
     copies: VecDeque<Copied>,
     /// The lowest TSN that a gap block of the SACK being processed acknowledges.
     lowest_gap_acked: Option<u32>,
-    /// The SACK being processed reports everything before this TSN missing twice (DAC).
+    /// The SACK being processed reports everything before this TSN missing a second time (DAC).
     twice_missing_below: Option<u32>,
     /// The shares by path.
     shares: Vec<Share>,
@@ -123,7 +123,7 @@ impl LoadSharing {
         self.join(parameters, ip, id, path);
     }
 
-    /// Makes the congestion control of a path, which is new, a member of the group.
+    /// Makes the congestion control of a new path a member of the group.
     pub(super) fn join(&self, parameters: &Parameters, ip: IpVersion, id: PathId, path: &mut Path) {
         let (initial_ssthresh, ssthresh_floor) = match &parameters.cc {
             cc::Config::Sctp(config) => (config.initial_ssthresh, config.ssthresh_floor),
@@ -204,7 +204,7 @@ impl Association {
         }
     }
 
-    /// CUC, DAC: the chunk at this position is acknowledged by a gap block.
+    /// CUC, DAC: notes that a gap block acknowledges the chunk at this position.
     pub(super) fn note_gap_acked(&mut self, index: usize, is_earliest: bool) {
         let Some(sharing) = &mut self.load_sharing else { return };
         sharing.lowest_gap_acked.get_or_insert(self.outstanding.tsn(index));
@@ -220,8 +220,8 @@ impl Association {
         self.paths[chunk.path.index()].acked.pseudo_cumulative |= advances;
     }
 
-    /// DAC: a SACK for several packets that acknowledges data of one path only reports what lies before
-    /// all of it missing once more (FreeBSD `sctp_strike_gap_ack_chunks`).
+    /// DAC: a SACK that is for several packets and acknowledges data of only one path reports what lies
+    /// before that data missing once more (FreeBSD `sctp_strike_gap_ack_chunks`).
     pub(super) fn note_shared_sack(&mut self, packets: u8, advanced: bool) {
         let paths = self.paths.iter().filter(|path| path.acked.bytes > 0).count();
         let is_unmixed = packets >= 2 && !advanced && paths == 1;
@@ -264,7 +264,7 @@ impl Association {
         self.note_blocking(now);
     }
 
-    /// Fills one packet, sends it on the first of these paths, and copies of it on the others.
+    /// Fills one packet, sends it on the first of these paths, and sends copies of it on the others.
     fn send_on(&mut self, now: Time, paths: &[PathId], sharing: &mut LoadSharing) {
         let Some((&path, further)) = paths.split_first() else { return };
         let (first, before) = (self.outstanding.next_tsn(), self.outstanding.bytes());
@@ -275,7 +275,7 @@ impl Association {
         }
     }
 
-    /// Sends the chunks from this TSN on once more on a further path.
+    /// Sends copies of the chunks from TSN `first` on over a further path.
     fn send_copies(&mut self, now: Time, path: PathId, first: u32, sharing: &mut LoadSharing) {
         let mtu = self.paths[path.index()].mtu;
         let (mut packet, mut size) = (None, self.headers_bytes);
@@ -309,7 +309,7 @@ impl Association {
         own.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(path) + share.copied));
     }
 
-    /// Copies whose chunks are acknowledged, lost or given up make room again.
+    /// Makes room again for copies whose chunks have been acknowledged, lost or given up.
     pub(super) fn release_copies(&mut self, now: Time) {
         let Some(mut sharing) = self.load_sharing.take() else { return };
         if !sharing.copies.is_empty() {
@@ -414,7 +414,7 @@ impl Association {
         }
     }
 
-    /// Takes note of which buffer keeps data from leaving, if one does.
+    /// Notes which buffer keeps data from leaving, if one does.
     #[cold]
     pub(super) fn note_blocking(&mut self, now: Time) {
         let Some(sharing) = &self.load_sharing else { return };
@@ -441,7 +441,8 @@ impl Association {
         }
     }
 
-    /// What holds new data back on a path whose windows have room: its share of a buffer, or the scheduler.
+    /// What holds new data back on a path whose windows have room: the path's share of a buffer, or the
+    /// scheduler.
     pub(super) fn limit_of_sharing(&self, path: PathId) -> Option<LimitedBy> {
         let sharing = self.load_sharing.as_ref()?;
         let limits = self.limits(&sharing.config, self.outstanding.bytes());
@@ -452,12 +453,12 @@ impl Association {
         }
     }
 
-    /// Bytes on their way on this path that are copies.
+    /// Bytes of copies that are on their way on this path.
     pub(super) fn copied(&self, path: PathId) -> u32 {
         self.load_sharing.as_ref().map_or(0, |sharing| sharing.shares[path.index()].copied)
     }
 
-    /// Bytes of the next chunk of new data.
+    /// Length of the next chunk of new data in bytes.
     pub(super) fn next_fragment(&self) -> u32 {
         self.queue.messages.front().map_or(0, |front| front.remaining().min(self.fragment_limit))
     }
@@ -547,7 +548,7 @@ impl Association {
 
 #[cfg(test)]
 impl LoadSharing {
-    /// The bytes kept in counters are those found by counting again.
+    /// Checks that the byte counters match a recount.
     pub(super) fn check_accounts(&self) {
         for (index, &Share { copied, .. }) in self.shares.iter().enumerate() {
             let own = self.copies.iter().filter(|copy| copy.path.index() == index);
@@ -600,7 +601,7 @@ mod tests {
         assert_eq!(pair.received(Side::B).len(), 16, "what was lost there was sent again");
     }
 
-    /// SACKs that arrive before the first chunk, which is lost, is sent again, and what their flags say.
+    /// What the flags of the SACKs say that arrive before the first chunk, which is lost, is sent again.
     fn sacks_before_fast_retransmit(delayed_ack: bool) -> Vec<u8> {
         let mut pair = Pair::open(&sharing(Config { delayed_ack, ..Config::default() }), 1);
         let mut first = None;

@@ -1,5 +1,5 @@
-//! Chunks that are not understood: those of extensions that this library does not know (RFC 9260 section
-//! 3.2), and the heartbeats of other libraries, whose information is their own business (section 8.3).
+//! Chunks that are not interpreted: those of extensions that this library does not know (RFC 9260 section
+//! 3.2), and the heartbeats of other libraries, whose contents only their sender reads (section 8.3).
 
 use super::association::Association;
 use crate::ground::PathId;

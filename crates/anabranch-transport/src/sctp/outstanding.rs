@@ -16,7 +16,7 @@ use crate::wire::sctp::chunk::GapBlock;
 /// The state of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SentState {
-    /// Given up (RFC 3758); counts no longer.
+    /// Given up (RFC 3758): it no longer counts.
     Abandoned,
     /// Acknowledged by a Gap Ack Block.
     Acked,
@@ -95,7 +95,7 @@ pub(super) struct Buffered {
 /// Absolute, inclusive runs of TSNs.
 pub(super) type Ranges = SmallVec<[(u32, u32); 8]>;
 
-/// The queue.
+/// The queue of chunks that the cumulative TSN has not passed.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     /// TSN of the first chunk of the queue: one past the cumulative TSN.
@@ -110,7 +110,7 @@ pub(super) struct Outstanding {
     pub(super) held_bytes: u64,
     /// The additional memory of these, and of chunks that have not left yet, in the send buffer.
     pub(super) memory: KernelMemory,
-    /// With load sharing, the same and what is in the receive buffer by the path of the chunks.
+    /// With load sharing: the bytes in the buffers, by the path of the chunks.
     pub(super) buffered: Vec<Buffered>,
     /// Whether chunks are released once a gap block acknowledges them (NR-SACK).
     pub(super) releases_acked: bool,
@@ -133,7 +133,7 @@ impl Outstanding {
             bytes: 0,
             in_windows: vec![0; paths],
             held_bytes: 0,
-            // Load sharing, which Linux has not, splits buffers by the bytes of chunks.
+            // Load sharing, which Linux does not have, splits buffers by the bytes of chunks.
             memory: KernelMemory::new(parameters.procedures.charges_kernel_memory && sharing.is_none()),
             buffered: vec![Buffered::default(); if sharing.is_some() { paths } else { 0 }],
             releases_acked: sharing.is_some_and(|config| config.nr_sack),
@@ -144,7 +144,7 @@ impl Outstanding {
         }
     }
 
-    /// The first chunk will have this TSN; there has been none yet.
+    /// Sets the TSN of the first chunk, before any is added.
     pub(super) fn begin(&mut self, first_tsn: u32) {
         debug_assert!(self.chunks.is_empty(), "chunks are outstanding");
         (self.first_tsn, self.lost_from) = (first_tsn, first_tsn);
@@ -197,7 +197,7 @@ impl Outstanding {
         self.abandoned
     }
 
-    /// A chunk of this position is in this state and on this path: the sums hold it.
+    /// Adds a chunk at this position to the sums for its state and path.
     #[inline(always)]
     fn add(&mut self, index: usize, state: SentState, path: PathId, length: u32, window_bytes: u32) {
         match state {
@@ -303,7 +303,7 @@ impl Outstanding {
         own.in_flight += in_flight;
     }
 
-    /// The chunk takes up room no longer.
+    /// Frees the room that the chunk took up in the buffers.
     #[cold]
     fn leave(&mut self, chunk: &Sent) {
         let Buffered { sender, receiver, in_flight } = chunk.buffered(self.releases_acked);
@@ -341,8 +341,8 @@ impl Outstanding {
     }
 }
 
-/// The absolute runs of a SACK's Gap Ack Blocks, those that make sense: after the cumulative TSN and
-/// not beyond what was sent.
+/// The Gap Ack Blocks of a SACK as absolute runs, without those that make no sense: runs must lie after the
+/// cumulative TSN and not beyond what was sent.
 pub(super) fn absolute(cumulative_tsn: u32, blocks: &[GapBlock], next_tsn: u32) -> Ranges {
     blocks
         .iter()
@@ -356,7 +356,7 @@ pub(super) fn absolute(cumulative_tsn: u32, blocks: &[GapBlock], next_tsn: u32) 
         .collect()
 }
 
-/// Calls `act` for every TSN of the run that no run of `cover` contains; `cover` is in order.
+/// Calls `act` for every TSN of the run that no run of `cover` contains; the runs of `cover` are in order.
 pub(super) fn for_each_uncovered(run: (u32, u32), cover: &[(u32, u32)], mut act: impl FnMut(u32)) {
     let (mut next, end) = run;
     let before = cover.partition_point(|&(_, last)| tsn::before(last, next));

@@ -48,8 +48,8 @@ pub struct Parameters {
     pub(super) send_on_timeout: bool,
     pub(super) credit_abandoned: bool,
     pub(super) deliver_overtaken: bool,
-    /// Whether data that was sent on several paths does not end the suspicion against one (RFC 7829 section
-    /// 3.2).
+    /// Whether an acknowledgement of data that was sent on several paths leaves a path suspect (RFC 7829
+    /// section 3.2).
     pub(super) asks_for_sure_acks: bool,
     /// Whether a path that is no longer potentially failed begins with a window of one segment.
     pub(super) restarts_after_suspicion: bool,
@@ -70,7 +70,7 @@ pub(super) struct Accounting {
     pub(super) flight: Flight,
 }
 
-/// What the rules call a segment.
+/// What the rules for congestion windows call a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
     /// The path MTU: RFC 2960 and RFC 4960 section 7.2, Linux (`pathmtu` in net/sctp/transport.c), FreeBSD
@@ -133,7 +133,7 @@ pub(super) struct HeartbeatParameters {
 }
 
 impl Config {
-    /// Concrete values.
+    /// Resolves every setting to a value.
     ///
     /// # Errors
     /// One sentence that names the key, the value found and what is allowed.
@@ -237,8 +237,8 @@ impl Config {
             credit_abandoned: self.credit_abandoned.unwrap_or(ns2),
             deliver_overtaken: self.deliver_overtaken.unwrap_or(ns2),
             asks_for_sure_acks: !linux && self.pf_max_retrans.and_then(Limit::count).is_some(),
-            // `sctp_cwnd_update_exit_pf_common`, and the paths of CMT-PF in ns-2. It was a rule of the drafts
-            // of RFC 7829; the RFC has dropped it, and Linux with it.
+            // `sctp_cwnd_update_exit_pf_common`, and the paths of CMT-PF in ns-2. The drafts of RFC 7829 had
+            // this rule; the RFC and Linux have dropped it.
             restarts_after_suspicion: freebsd || ns2,
             procedures: self.procedures.unwrap_or_default().resolve(usize::from(linux)),
             rules: if linux { cc::Rules::Linux6 } else { cc::Rules::Rfc },
@@ -378,7 +378,7 @@ fn congestion_control(config: cc::Config, defaults: cc::sctp::Config) -> Result<
     }
 }
 
-/// `receive_buffer` is ours and, with the same settings, the peer's.
+/// `receive_buffer` is that of this end and, with the same settings, of the peer.
 fn cc_defaults(profile: Profile, receive_buffer: u32, shares_load: bool) -> cc::sctp::Config {
     let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
     cc::sctp::Config {

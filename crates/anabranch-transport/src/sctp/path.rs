@@ -19,7 +19,7 @@ pub(super) struct Path {
     pub(super) mtu: u32,
     pub(super) rto: RtoEstimator,
     pub(super) cc: Controller,
-    /// What its congestion control calls a segment, in bytes.
+    /// What the congestion control of this path calls a segment, in bytes.
     pub(super) segment: u32,
     /// When T3-rtx expires; [`Time::NEVER`] when it is stopped.
     pub(super) t3: Time,
@@ -32,11 +32,11 @@ pub(super) struct Path {
     pub(super) acked: Acked,
     /// The exit point of fast recovery (RFC 9260 section 7.2.4).
     pub(super) fast_recovery_exit: Option<u32>,
-    /// The last TSN that was outstanding when T3-rtx expired last.
+    /// The last TSN that was outstanding at the latest expiry of T3-rtx.
     pub(super) timeout_exit: Option<u32>,
     /// The SACK being processed reports chunks of this path missing up to this TSN, exclusive.
     pub(super) missing_below: Option<u32>,
-    /// A loss has been noticed by missing reports in the SACK being processed.
+    /// Whether missing reports in the SACK being processed have shown a loss.
     pub(super) reported_missing: bool,
     pub(super) first_inactive: Option<Time>,
     pub(super) first_potentially_failed: Option<Time>,
@@ -63,17 +63,17 @@ pub(super) struct PathHeartbeat {
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the SACK")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acked {
-    /// Bytes for the first time, as windows count them.
+    /// Bytes that are acknowledged for the first time, as windows count them.
     pub(super) bytes: u32,
-    /// Bytes that it acknowledges no longer.
+    /// Bytes that had been acknowledged and no longer are.
     pub(super) reneged_bytes: u32,
     /// Whether it clears the error counter.
     pub(super) clears_errors: bool,
-    /// Some of it was sent on this path alone.
+    /// Whether some of the acknowledged data was sent on this path alone.
     pub(super) is_sure: bool,
-    /// The earliest outstanding chunk is among them.
+    /// Whether the earliest outstanding chunk is among them.
     pub(super) earliest: bool,
-    /// With load sharing: the path's pseudo-cumulative TSN advances.
+    /// With load sharing: whether the path's pseudo-cumulative TSN advances.
     pub(super) pseudo_cumulative: bool,
     /// When the chunk of the round-trip measurement was sent, if it is among them.
     pub(super) probe_sent_at: Option<Time>,
@@ -122,7 +122,7 @@ impl Path {
 }
 
 impl Association {
-    /// Adds a path after the last one, to an address that the peer has listed in its INIT or INIT ACK: it is
+    /// Adds a path after the last one, to an address that the peer has listed in its INIT or INIT ACK. It is
     /// part of the association at once.
     ///
     /// # Errors
@@ -134,8 +134,8 @@ impl Association {
     /// Adds a path after the last one: see [`Endpoint::add_path`](crate::endpoint::Endpoint::add_path).
     ///
     /// # Errors
-    /// When the MTU is smaller than what chunks are cut for, or the settings do not go with one more path:
-    /// one sentence.
+    /// One sentence, when the MTU is smaller than chunks are cut for, or the settings do not allow one more
+    /// path.
     #[cold]
     pub(super) fn append_path(&mut self, now: Time, mtu: u32, is_present: bool) -> Result<PathId, String> {
         let mut mtus: Vec<u32> = self.paths.iter().map(|path| path.mtu).collect();

@@ -12,7 +12,7 @@ use crate::wire::Body;
 use crate::wire::sctp::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream};
 
 impl Association {
-    /// Whether a chunk that was just lost is given up instead of sent again.
+    /// Whether a chunk that was just lost is given up instead of being sent again.
     pub(super) fn is_given_up(&self, now: Time, index: usize) -> bool {
         if !self.peer_takes_forward_tsn {
             return false;
@@ -100,8 +100,8 @@ impl Association {
         self.outputs.push_back(Output::Event(Event::Abandoned(message)));
     }
 
-    /// RFC 7496 section 3.1.2: gives up messages of lower priority, the lowest first and the latest
-    /// of equals first, until `bytes` fit into the send buffer; none if that cannot be reached.
+    /// RFC 7496 section 3.1.2: gives up messages of lower priority, the lowest first and the latest of equals
+    /// first, until `bytes` fit into the send buffer. If that cannot be reached, none is given up.
     pub(super) fn make_room(&mut self, bytes: u64, priority: u32) {
         let lower = |reliability: Reliability| match reliability {
             Reliability::Priority(other) if other > priority => Some(other),
@@ -149,7 +149,7 @@ impl Association {
         }
     }
 
-    /// RFC 3758 section 3.5 C1 and C2.
+    /// Moves the Advanced.Peer.Ack.Point over what was given up (RFC 3758 section 3.5 C1 and C2).
     pub(super) fn advance_peer_ack_point(&mut self) {
         let cumulative = self.outstanding.cumulative_tsn();
         if tsn::before(self.advanced_peer_ack_point, cumulative) {
@@ -168,7 +168,7 @@ impl Association {
         }
     }
 
-    /// RFC 3758 section 3.5 C3: a FORWARD TSN, while the peer has not passed what was given up.
+    /// Sends a FORWARD TSN as long as the peer has not passed what was given up (RFC 3758 section 3.5 C3).
     pub(super) fn send_forward_tsn(&mut self, now: Time) {
         let cumulative = self.outstanding.cumulative_tsn();
         if self.advanced_peer_ack_point == cumulative || self.selection.held {
@@ -178,7 +178,7 @@ impl Association {
         self.stats.forward_tsns_sent += 1;
         let chunk = if self.interleaves { self.i_forward_tsn() } else { self.forward_tsn() };
         self.transmit_one(path, chunk);
-        // C5: T3-rtx runs, so that a lost FORWARD TSN is sent again.
+        // C5: T3-rtx runs, so that a FORWARD TSN that is lost is sent again.
         if self.parameters.send_on_timeout && self.paths[path.index()].t3.is_never() {
             let rto = self.paths[path.index()].rto.rto;
             self.paths[path.index()].t3 = self.deadline(now, rto);
@@ -230,7 +230,8 @@ impl Association {
             self.parameters.procedures.names_streams_by_chunk && self.passed().count() <= self.sack_entries;
         let mut streams: Vec<SkippedStream> = Vec::new();
         for chunk in self.passed().filter(|chunk| !chunk.message.unordered) {
-            // C4: the largest stream sequence number of every stream; later chunks have later ones.
+            // C4: every stream is named with its largest stream sequence number; later chunks have larger
+            // ones.
             let ssn = chunk.mid as u16;
             match streams.iter_mut().find(|skip| !by_chunk && skip.stream == chunk.message.stream) {
                 Some(skip) => skip.ssn = ssn,
@@ -241,7 +242,7 @@ impl Association {
         Chunk::ForwardTsn(ForwardTsn { new_cumulative_tsn, streams: streams.into() })
     }
 
-    /// RFC 8260 section 2.3.1: unordered messages are named too.
+    /// An I-FORWARD-TSN (RFC 8260 section 2.3.1), which names unordered messages too.
     fn i_forward_tsn(&self) -> Chunk {
         let mut messages: Vec<SkippedMessage> = Vec::new();
         for Sent { message, mid, .. } in self.passed() {

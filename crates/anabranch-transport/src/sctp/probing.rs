@@ -24,7 +24,7 @@ pub(super) struct Probing {
 /// The measurements on one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
-    /// Whether a fast recovery goes on.
+    /// Whether a fast recovery is going on.
     in_recovery: bool,
     /// The answer to the first of a pair of heartbeats, until the second is answered.
     pair: Option<FirstOfPair>,
@@ -62,7 +62,7 @@ impl Probing {
 }
 
 impl Association {
-    /// Gets ready for what the policy will ask for, if it will.
+    /// Prepares what the policy may ask for, if it asks for measurements.
     pub(super) fn prepare_probing(&mut self) {
         self.probing = self.selector.measures().then(|| Box::new(Probing::new(self.paths.len())));
         self.has_rare_parts = self.probing.is_some()
@@ -71,7 +71,7 @@ impl Association {
             || self.parameters.procedures.bundles_forward_tsn;
     }
 
-    /// Brings what only policies that measure are told up to date.
+    /// Brings those parts of the paths' status up to date that only policies that measure are told of.
     fn refresh_status(&mut self) {
         for (path, status) in self.paths.iter().zip(&mut self.status) {
             let control = path.cc.state();
@@ -110,7 +110,8 @@ impl Association {
         self.send(now);
     }
 
-    /// A path's window was reduced because of missing reports, outside a fast recovery.
+    /// Tells the path policy that a path's window was reduced because of missing reports, outside a fast
+    /// recovery.
     #[cold]
     pub(super) fn note_fast_retransmit(&mut self, now: Time, path: PathId, cwnd_before: u32) {
         if let Some(probing) = &mut self.probing {
@@ -119,15 +120,15 @@ impl Association {
         }
     }
 
-    /// A SACK has been taken to the paths.
+    /// Tells the path policy what a SACK has brought, after the paths have taken it.
     #[cold]
     pub(super) fn follow_sack(&mut self, now: Time) {
         self.note_recovery_end(now, false);
         self.check_probe(now);
     }
 
-    /// Tells the path policy which fast recoveries have ended, after a SACK; those that a timeout ends it is
-    /// not told of.
+    /// Tells the path policy after a SACK which fast recoveries have ended. It is not told of those that a
+    /// timeout ends.
     #[cold]
     pub(super) fn note_recovery_end(&mut self, now: Time, by_timeout: bool) {
         for index in 0..self.paths.len() {
@@ -162,7 +163,7 @@ impl Association {
         self.paths[path.index()].cc.on_probe(&ProbeEvent::new(now, bytes));
     }
 
-    /// New data for the probe, before all other new data.
+    /// Sends new data as the probe, before all other new data.
     #[cold]
     pub(super) fn send_probe(&mut self, now: Time) {
         let Some(mut probe) = self.probing.as_mut().and_then(|probing| probing.probe.take()) else { return };
@@ -187,7 +188,7 @@ impl Association {
         }
     }
 
-    /// Whether all of the probe has arrived, or has been given up.
+    /// Notes whether all of the probe has arrived or has been given up.
     fn check_probe(&mut self, now: Time) {
         let Some(probe) = self.probing.as_mut().and_then(|probing| probing.probe.as_mut()) else { return };
         let outstanding = &self.outstanding;
@@ -208,8 +209,8 @@ impl Association {
         self.tell_selector(now, PathEvent::ProbeDone { path, bytes, lost });
     }
 
-    /// Two heartbeats back to back, filled up with a PAD chunk (RFC 4820) each. They measure only: whether
-    /// the path works is what ordinary heartbeats ask.
+    /// Two heartbeats back to back, filled up with a PAD chunk (RFC 4820) each. They only measure; ordinary
+    /// heartbeats find out whether the path works.
     fn send_heartbeat_pair(&mut self, now: Time, path: PathId, size: u32) {
         if !self.is_present(path) {
             return;
@@ -230,7 +231,7 @@ impl Association {
         }
     }
 
-    /// The answer to one heartbeat of a pair.
+    /// One heartbeat of a pair has been answered.
     #[cold]
     pub(super) fn on_pair_ack(&mut self, now: Time, info: &HeartbeatInfo, mark: PairMark) {
         self.stats.heartbeats_acked += 1;

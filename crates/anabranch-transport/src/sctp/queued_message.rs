@@ -7,11 +7,11 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueuedMessage {
     pub(super) message: Message,
-    /// Tells the fragments of different messages apart.
+    /// Identifies the message among those of which fragments are outstanding.
     pub(super) id: u32,
-    /// When it is given up (RFC 3758 section 4.1); [`Time::NEVER`] for any other reliability.
+    /// When it is given up (RFC 3758 section 4.1); [`Time::NEVER`] with any other kind of reliability.
     pub(super) expires: Time,
-    /// Bytes of it that have left as fragments.
+    /// Bytes of the message that have left as fragments.
     pub(super) sent: u32,
     /// Its number in its stream, once the first fragment has left: the Message Identifier, of which DATA has
     /// the lower half as Stream Sequence Number.

@@ -36,7 +36,8 @@ impl Default for Stream {
 
 impl Stream {
     fn unwrap(&self, ssn: u16) -> u64 {
-        // Sixteen bits: moved to the upper half of 32, the arithmetic of TSNs applies.
+        // Stream sequence numbers have sixteen bits; moved to the upper half of 32, the arithmetic of TSNs
+        // applies to them.
         let difference = ssn.wrapping_sub(self.next_ssn as u16) as i16;
         self.next_ssn.wrapping_add(i64::from(difference) as u64)
     }
@@ -62,7 +63,7 @@ impl Reassembly {
         self.complete(data.ssn, message, &mut deliver);
     }
 
-    /// Keeps a fragment; the message that it completes, if it does.
+    /// Keeps a fragment and returns the message that it completes, if it does.
     fn insert_fragment(&mut self, tsn: u64, data: Data) -> Option<Received> {
         self.bytes += u64::from(data.payload.length);
         self.fragments.insert(tsn, data);
@@ -107,7 +108,8 @@ impl Reassembly {
         }
     }
 
-    /// Streams begin anew. `deliver` is called with what still waited in them for messages that never came.
+    /// Restarts streams. `deliver` is called with the messages that still waited in them for others that
+    /// never came.
     pub(super) fn reset(&mut self, is_reset: impl Fn(u16) -> bool, deliver: &mut impl FnMut(Received)) {
         for (number, stream) in self.streams.iter_mut().enumerate() {
             if is_reset(number as u16) {
@@ -164,10 +166,11 @@ impl Reassembly {
         &mut self.streams[index]
     }
 
-    /// First and last TSN of the message that the fragment belongs to, if all of it is there.
+    /// First and last TSN of the message that the fragment belongs to, if all of it has arrived.
     fn whole_message(&self, tsn: u64) -> Option<(u64, u64)> {
-        // A step both ways at a time: what is missing on one side is found however many wait on the other, so
-        // that a message without end does not cost more with each fragment.
+        // One step in each direction at a time: a fragment that is missing on one side is found however many
+        // wait on the other, so that in a message without end each further fragment costs no more than the
+        // one before.
         let (mut first, mut last) = (tsn, tsn);
         let [mut front, mut back] = [self.fragments.get(&tsn)?; 2];
         loop {

@@ -36,7 +36,7 @@ impl Association {
         if data.stream >= self.inbound_streams {
             self.report_invalid_stream(path, data.stream);
         } else if self.stream_reconfiguration.is_some() && self.holds_data(tsn, data) {
-            // Until its stream begins anew.
+            // The data is kept back until its stream has been reset.
         } else if tsn <= self.received.cumulative && !self.reassembly.continues(tsn, data) {
             // Section 6.9: the fragments of a message follow each other and have one number. Out of sequence
             // a FORWARD TSN may still pass the one before.
@@ -55,7 +55,7 @@ impl Association {
         });
     }
 
-    /// RFC 8260 section 2.2.3.
+    /// An I-DATA chunk has arrived (RFC 8260 section 2.2.3).
     #[cold]
     pub(super) fn on_i_data(&mut self, path: PathId, data: &IData) {
         if !self.interleaves {
@@ -77,7 +77,7 @@ impl Association {
         });
     }
 
-    /// Section 6.5: data for a stream that is not there is acknowledged, reported and dropped.
+    /// Reports data for a stream that does not exist; it is acknowledged and dropped (section 6.5).
     #[cold]
     fn report_invalid_stream(&mut self, path: PathId, stream: u16) {
         self.answer(path, Chunk::Error(ErrorCause::invalid_stream(stream)));
@@ -94,7 +94,8 @@ impl Association {
         // RFC 7053: the I bit asks for a SACK at once.
         self.delayed_sack.immediate |= immediate;
         let tsn = unwrap_tsn(self.received.cumulative, tsn);
-        // RFC 9260 section 6.2: with the window closed, drop what lies beyond all that has arrived.
+        // RFC 9260 section 6.2: with the window closed, what lies beyond everything that has arrived is
+        // dropped.
         if self.received.is_too_far(tsn) || (self.free_space() == 0 && tsn > self.received.highest()) {
             self.delayed_sack.immediate = true;
             return Arrival::Refused;
@@ -111,7 +112,8 @@ impl Association {
         Arrival::New(tsn)
     }
 
-    /// A message that was given up arrives all the same. Only whole and unordered ones are of use.
+    /// Delivers a message that the sender had given up and that has arrived all the same. Only whole,
+    /// unordered messages are of use.
     fn deliver_overtaken(&mut self, data: &Data) {
         let Data { stream, ppid, unordered, payload, .. } = *data;
         if unordered && data.beginning && data.ending {
@@ -124,7 +126,7 @@ impl Association {
     #[inline(never)]
     pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
         if !self.peer_takes_forward_tsn {
-            // RFC 3758 section 3.3: it was not agreed on.
+            // RFC 3758 section 3.3: FORWARD TSN was not agreed on.
             self.answer(path, Chunk::Opaque(Box::new(forward.report())));
             return;
         }
@@ -140,7 +142,7 @@ impl Association {
         });
     }
 
-    /// RFC 8260 section 2.3.1.
+    /// An I-FORWARD-TSN has arrived (RFC 8260 section 2.3.1).
     #[cold]
     pub(super) fn on_i_forward_tsn(&mut self, now: Time, path: PathId, forward: &IForwardTsn) {
         if !self.interleaves || self.take_forward_tsn(now, path, forward.new_cumulative_tsn).is_none() {
@@ -156,7 +158,8 @@ impl Association {
         }
     }
 
-    /// The cumulative TSN moves on; none if it does not.
+    /// Moves the cumulative TSN to that of a FORWARD TSN and returns it; [`None`] if it was there already or
+    /// data is no longer accepted.
     #[inline(always)]
     fn take_forward_tsn(&mut self, now: Time, path: PathId, new_cumulative_tsn: u32) -> Option<u64> {
         if !self.accepts_data() {
@@ -164,9 +167,9 @@ impl Association {
         }
         let new_cumulative = unwrap_tsn(self.received.cumulative, new_cumulative_tsn);
         if !self.received.advance_to(new_cumulative) {
-            // RFC 3758 section 3.6: one that says nothing new should be answered, since a SACK may
-            // have been lost. Not at once: where the RTO is below the round-trip time, every SACK
-            // calls for a FORWARD TSN, and answering each would never end.
+            // RFC 3758 section 3.6: a FORWARD TSN that says nothing new should be answered, since a SACK may
+            // have been lost. This is not done at once: where the RTO is below the round-trip time, every
+            // SACK calls for a FORWARD TSN, and answering each would never end.
             let is_answered = self.parameters.sack_forward_tsn && self.parameters.sack_delay > Duration::ZERO;
             if is_answered && self.delayed_sack.timer.is_never() {
                 self.delayed_sack.source = path;
@@ -183,7 +186,8 @@ impl Association {
         Some(new_cumulative)
     }
 
-    /// All chunks of a packet have been taken in: acknowledge now or later (RFC 9260 section 6.2).
+    /// Decides, once all chunks of a packet have been taken in, whether to acknowledge now or later (RFC 9260
+    /// section 6.2).
     #[inline(never)]
     pub(super) fn finish_packet(&mut self, now: Time) {
         self.delayed_sack.packet_has_data = false;
@@ -245,12 +249,12 @@ impl Association {
         }
     }
 
-    /// The SACK that is due; none is due after that.
+    /// The SACK that is due. After this call none is due any more.
     #[inline(always)]
     pub(super) fn take_sack(&mut self) -> Sack {
         self.delayed_sack.sent();
         self.stats.sacks_sent += 1;
-        // Section 6.2: no more of them than fit into the path MTU, the lowest first.
+        // Section 6.2: no more gap blocks than fit into the path MTU, the lowest first.
         let most = if self.parameters.procedures.few_gap_blocks {
             self.sack_entries.min(LINUX_MAX_GAP_BLOCKS)
         } else {
@@ -278,8 +282,8 @@ impl Association {
     /// receive buffer. An application that never says so reads at once.
     pub fn set_unread(&mut self, bytes: u64) {
         self.unread = bytes;
-        // RFC 1122 section 4.2.3.3, to which RFC 9260 section 6.2 refers: the peer hears of room when there
-        // is enough (Linux: `sctp_peer_needs_update`).
+        // RFC 1122 section 4.2.3.3, to which RFC 9260 section 6.2 refers: the peer is told about room once
+        // there is enough of it (Linux: `sctp_peer_needs_update`).
         let enough = (self.parameters.receive_buffer / 16).max(self.fragment_limit);
         if self.accepts_data() && self.free_space() >= self.advertised.saturating_add(enough) {
             self.send_sack();

@@ -32,7 +32,7 @@ impl ReceivedTsns {
         Self { cumulative, ranges: Vec::new(), duplicates: Vec::new(), overtaken: VecDeque::new() }
     }
 
-    /// Takes note of a TSN; false when it had arrived already.
+    /// Notes a TSN; returns false when it had arrived already.
     #[inline(always)]
     pub(super) fn insert(&mut self, tsn: u64) -> bool {
         if tsn == self.cumulative + 1 {
@@ -63,18 +63,19 @@ impl ReceivedTsns {
         true
     }
 
-    /// Whether this TSN, which is not new, is arriving for the first time after a FORWARD TSN has passed
-    /// it; asked once.
+    /// Whether this TSN, which is not new, arrives for the first time since a FORWARD TSN passed it. True at
+    /// most once for each TSN.
     pub(super) fn was_overtaken(&mut self, tsn: u64) -> bool {
         self.overtaken.binary_search(&tsn).is_ok_and(|index| self.overtaken.remove(index).is_some())
     }
 
-    /// Moves the cumulative TSN to at least `tsn` (RFC 3758 section 3.6); false when it was there.
+    /// Moves the cumulative TSN to at least `tsn` (RFC 3758 section 3.6); returns false when it was there
+    /// already.
     pub(super) fn advance_to(&mut self, tsn: u64) -> bool {
         if tsn <= self.cumulative {
             return false;
         }
-        // Whatever the distance, only so many can be remembered.
+        // However far the cumulative TSN moves, only so many can be remembered.
         let mut missing = (self.cumulative + 1).max((tsn + 1).saturating_sub(MAX_OVERTAKEN as u64));
         for &(start, end) in self.ranges.iter().chain([(tsn + 1, tsn + 1)].iter()) {
             self.overtaken.extend(missing..start.min(tsn + 1));
@@ -88,7 +89,8 @@ impl ReceivedTsns {
     }
 
     /// Whether a TSN lies so far ahead that no Gap Ack Block could report it: their offsets have 16 bits
-    /// (section 3.3.4). What strangers make up costs no more memory than the runs below that.
+    /// (section 3.3.4). So TSNs that a stranger makes up cost no more memory than the runs below that
+    /// distance.
     pub(super) const fn is_too_far(&self, tsn: u64) -> bool {
         tsn > self.cumulative + u16::MAX as u64
     }
@@ -102,7 +104,7 @@ impl ReceivedTsns {
         !self.ranges.is_empty()
     }
 
-    /// The first runs beyond the cumulative TSN as Gap Ack Blocks, as many as there may be.
+    /// The first runs beyond the cumulative TSN as Gap Ack Blocks, at most `most` of them.
     #[inline]
     pub(super) fn gap_blocks(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
         if self.has_gaps() { self.list_gap_blocks(most) } else { SmallVec::new() }

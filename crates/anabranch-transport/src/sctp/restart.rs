@@ -16,13 +16,14 @@ use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, OtherCause, StateCooki
 use crate::wire::{Body, Packet};
 
 impl Association {
-    /// The number by which cookies for this association are known again.
+    /// The number by which this association recognises cookies that were made for it.
     pub(super) fn tie_tag(&mut self) -> u64 {
         let handshake = &mut self.handshake;
         *handshake.tie_tag.get_or_insert_with(|| handshake.numbers.bits())
     }
 
-    /// Whether a cookie begins this association anew: both tags are others, and the Tie-Tag is ours.
+    /// Whether a cookie restarts this association: both of its tags differ from ours, and its Tie-Tag is
+    /// ours.
     #[cold]
     pub(super) fn is_new_beginning(&self, tag: u32, cookie: &Cookie) -> bool {
         let Cookie::Own(cookie) = cookie else { return false };
@@ -43,8 +44,8 @@ impl Association {
             && staleness(now, own).is_none()
     }
 
-    /// Whether the association is so far open that an INIT of the peer means that it restarts (section
-    /// 5.2.2).
+    /// Whether the association has been opened far enough that an INIT from the peer means that the peer
+    /// restarts (section 5.2.2).
     pub const fn takes_init_for_restart(&self) -> bool {
         !matches!(self.state, State::Closed | State::CookieWait | State::Ended | State::ShutdownAckSent)
     }
@@ -80,7 +81,7 @@ impl Association {
         (self.stats, self.last_now) = (old.stats, old.last_now);
         self.has_refused = old.has_refused;
         self.handshake.is_restart = true;
-        // The wish to close stays.
+        // An application that has asked to close still wants to.
         self.shutdown.is_wanted = matches!(old.state, State::ShutdownPending | State::ShutdownSent);
         self.adopt_promise(cookie, self.ports);
         if old.stream_reconfiguration.is_some() {
@@ -91,7 +92,7 @@ impl Association {
         }
     }
 
-    /// Section 5.2.4 A.
+    /// Restarts the association for a peer that has restarted (section 5.2.4 A).
     #[cold]
     pub(super) fn on_new_beginning(&mut self, now: Time, path: PathId, cookie: &StateCookie) {
         if let Some(error) = staleness(now, cookie) {

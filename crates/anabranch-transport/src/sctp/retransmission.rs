@@ -15,7 +15,7 @@ use crate::time::Time;
 const LINUX_GSO_MAX_BYTES: u32 = 65_536;
 
 impl Association {
-    /// Section 6.3.3.
+    /// T3-rtx has expired on a path (section 6.3.3).
     pub(super) fn on_t3(&mut self, now: Time, path: PathId) {
         self.stats.t3_expiries += 1;
         let own = &mut self.paths[path.index()];
@@ -34,7 +34,7 @@ impl Association {
             return;
         }
         self.tell_selector(now, PathEvent::TimerExpired(path));
-        // E3: all that was sent there is marked; what fits into one packet leaves at once.
+        // E3: everything that was sent on the path is marked, and what fits into one packet leaves at once.
         for index in 0..self.outstanding.chunks.len() {
             let chunk = &self.outstanding.chunks[index];
             if chunk.state == SentState::InFlight && chunk.path == path {
@@ -58,7 +58,7 @@ impl Association {
         }
     }
 
-    /// A timeout ends fast recovery.
+    /// Ends the fast recovery of a path, as a timeout does.
     fn leave_fast_recovery(&mut self, path: PathId) {
         match self.parameters.missing_reports_per {
             MissingReportsPer::Association => {
@@ -83,16 +83,16 @@ impl Association {
         is_full
     }
 
-    /// Marked data finds the window full: where that counts as sent, heartbeats wait for as long as the
-    /// application calls.
+    /// Notes that marked data found the window full. Where that counts as sending, it puts off heartbeats for
+    /// as long as the application sends.
     fn note_attempt(&mut self, now: Time, path: PathId) {
         if self.parameters.procedures.waiting_data_defers_heartbeats {
             self.paths[path.index()].last_data = now;
         }
     }
 
-    /// Whether a chunk has to wait, where the window is asked for every chunk: not for those that missing
-    /// reports told of.
+    /// Whether a chunk has to wait for the window, where the window is checked for every chunk. Chunks that
+    /// missing reports have marked do not wait.
     fn is_window_full_for(&self, path: PathId, index: usize) -> bool {
         self.parameters.procedures.asks_window_for_chunks
             && self.outstanding.chunks[index].timed_out
@@ -116,8 +116,7 @@ impl Association {
         }
     }
 
-    /// The sender does not wait for a chunk in flight any longer (section 6.2.1 C: the peer's window it used
-    /// is free).
+    /// Stops waiting for a chunk in flight, which frees its part of the peer's window (section 6.2.1 C).
     pub(super) fn stop_waiting_for(&mut self, index: usize) {
         let tsn = self.outstanding.tsn(index);
         let chunk = &self.outstanding.chunks[index];
@@ -201,8 +200,8 @@ impl Association {
         }
     }
 
-    /// Sends marked chunks from the one at `first` on, those that fit into a packet and into `room`
-    /// bytes of chunks, and returns the bytes of these. The first one always goes.
+    /// Sends marked chunks from the one at `first` on, those that fit into a packet and into `room` bytes of
+    /// chunks, and returns how many bytes these have. The first one always goes.
     pub(super) fn retransmit_packet(&mut self, now: Time, path: PathId, first: usize, room: u32) -> u32 {
         let mut packet = None;
         let mtu = self.paths[path.index()].mtu;
@@ -267,8 +266,8 @@ impl Association {
         !chunk.timed_out && chunk.path == path && !self.outstanding.chunks.iter().take(index).any(is_earlier)
     }
 
-    /// Section 7.2.4: every chunk the SACK reports missing gets a missing report; fast retransmit begins
-    /// where there are enough.
+    /// Section 7.2.4: every chunk that the SACK reports missing gets a missing report; fast retransmit begins
+    /// where there are enough of them.
     pub(super) fn count_missing(&mut self, now: Time) {
         let mut next = self.outstanding.first_tsn;
         let runs = std::mem::take(&mut self.outstanding.gap_acked);
@@ -320,7 +319,7 @@ impl Association {
             if path.fast_recovery_exit.is_some() {
                 continue;
             }
-            // The RFC knows one fast recovery for all paths.
+            // In the RFC, all paths share one fast recovery.
             if is_reported || together {
                 path.fast_recovery_exit = Some(exit);
                 begins = true;

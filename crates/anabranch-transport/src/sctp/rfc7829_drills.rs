@@ -22,7 +22,8 @@ fn section_3_2_what_went_on_several_paths_ends_no_suspicion() {
         left -= i32::from(is_lost);
         is_lost || from == Side::A && holds(packet, "heartbeat")
     });
-    // Lost on the first path, sent again on the second and lost, then sent again on the first.
+    // The chunk is lost on the first path, sent again on the second and lost there, then sent again on the
+    // first.
     pair.send_reliable(1, 500);
     pair.run_for(ms(2_500));
     assert_eq!(pair.received(Side::B).len(), 1);
@@ -30,7 +31,7 @@ fn section_3_2_what_went_on_several_paths_ends_no_suspicion() {
     let states = [0, 1].map(|path: usize| pair.ends[0].status[path].state);
     assert_eq!(states, [PathState::PotentiallyFailed; 2]);
     assert_eq!(pair.ends[0].status[0].error_count, 1);
-    // What goes on one path only says that it works.
+    // Only data that was sent on one path alone shows that this path works.
     assert_eq!(pair.ends[0].selection.current, PathId(0));
     pair.send_reliable(1, 500);
     pair.run_for(ms(300));

@@ -95,7 +95,8 @@ impl RtoEstimator {
         self.rttvar = Duration::from_nanos(rttvar * tick);
         let rto = match &mut self.memory {
             Memory::Rfc => Duration::from_nanos((srtt + 4 * rttvar) * tick),
-            // Positions are departure times: all that leaves until now is sent.
+            // Positions of the timer's clock are departure times: everything that leaves until now has been
+            // sent.
             Memory::LinuxTcp(linux) => {
                 linux.on_sample(parameters.min, now - sent_at, sent_at.as_nanos() + 1, now.as_nanos());
                 self.srtt = linux.srtt();
@@ -107,7 +108,7 @@ impl RtoEstimator {
         self.rto = rto.max(parameters.min).min(parameters.max);
     }
 
-    /// RTO.Initial, RTO.Min or RTO.Max are others from now on.
+    /// Applies new values of RTO.Initial, RTO.Min and RTO.Max.
     pub(super) fn set_limits(&mut self, parameters: &RtoParameters) {
         if self.srtt.is_none() {
             self.rto = parameters.initial;
@@ -124,8 +125,8 @@ impl RtoEstimator {
 }
 
 impl PeakHopper {
-    /// Ekstroem and Ludwig, "The Peak-Hopper", INFOCOM 2004, as Eclipse Californium's `PeakhopperRto` has
-    /// it, but that a round-trip time that falls is no peak there either.
+    /// Ekstroem and Ludwig, "The Peak-Hopper", INFOCOM 2004, as in Eclipse Californium's `PeakhopperRto`,
+    /// except that a falling round-trip time is not taken for a peak here.
     fn on_sample(&mut self, rtt: Duration, tick: Duration) -> Duration {
         let rtt_ns = rtt.as_nanos().max(1);
         let fade = |value: u64| value - value / FADING;

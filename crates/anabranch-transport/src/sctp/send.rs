@@ -58,7 +58,7 @@ impl Association {
     pub(super) fn may_send_new(&mut self, now: Time, path: PathId, limit: u32) -> bool {
         while let Some(front) = self.queue.messages.front() {
             if front.sent == 0 && front.expires <= now {
-                // RFC 3758 section 4.1: given up before it had a TSN.
+                // RFC 3758 section 4.1: messages may be given up before they have a TSN.
                 self.discard_queued(0);
                 continue;
             }
@@ -66,7 +66,7 @@ impl Association {
             if self.outstanding.on(path) >= limit {
                 return false;
             }
-            // Section 6.1 A: the receiver's window, but for one packet as a probe.
+            // Section 6.1 A: the receiver's window, except that one packet may always leave as a probe.
             let length = front.remaining().min(self.fragment_limit);
             if length > self.peer_rwnd && self.outstanding.bytes() > 0 {
                 return false;
@@ -100,13 +100,13 @@ impl Association {
         }
         let outstanding = self.outstanding.on(path);
         let path = &mut self.paths[path.index()];
-        // RFC 9260 section 7.2.1: before the first data it is the initial window that counts, however long
-        // that takes; since then, `last_data` is no longer [`Time::NEVER`].
+        // RFC 9260 section 7.2.1: before the first data the initial window counts, however long that takes.
+        // Once data has been sent, `last_data` is no longer [`Time::NEVER`].
         if outstanding == 0 {
             let idle = now.saturating_since(path.last_data);
             if idle >= path.rto.rto {
                 path.cc.on_idle(&IdleEvent::new(idle, path.rto.rto));
-                // Once for every time of idleness, whether data leaves now or has to wait.
+                // The window shrinks once for every idle period, whether data leaves now or has to wait.
                 path.last_data = now;
             }
         }
@@ -118,7 +118,7 @@ impl Association {
         let mut packet = None;
         let mtu = self.paths[path.index()].mtu;
         let mut size = self.headers_bytes;
-        // Section 6.1: a SACK that waits travels along, if both fit.
+        // Section 6.1: a SACK that waits travels with the data if both fit.
         if self.delayed_sack.is_pending() && self.sack_path() == path {
             let sack = Chunk::Sack(self.packets_to_report(), self.take_sack());
             let sack_size = sack.wire_size();
@@ -207,7 +207,7 @@ impl Association {
 
     #[cold]
     fn add_i_data(&mut self, packet: &mut Option<Box<Packet>>, sent: &Sent, tsn: u32) {
-        // Every fragment but the last is as long as can be.
+        // Every fragment but the last has the full length.
         let fsn = sent.start / self.fragment_limit;
         self.add_chunk(packet, Chunk::IData(sent.i_data(tsn, fsn)));
     }
@@ -218,7 +218,7 @@ impl Association {
         (length + 3) & !3
     }
 
-    /// Timers and idleness after data has left (section 6.3.2 R1, section 8.3).
+    /// Sets timers and the beginning of idleness after data has left (section 6.3.2 R1, section 8.3).
     #[inline(always)]
     pub(super) fn note_data_sent(&mut self, now: Time, id: PathId, bytes: u32) {
         let clock = self.parameters.rto.clock;

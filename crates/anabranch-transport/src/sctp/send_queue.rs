@@ -10,7 +10,7 @@ use crate::time::Time;
 /// The queue.
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
-    /// The next message first; with a scheduler, the one that it has chosen and no other.
+    /// Messages in their order, the next one first; with a scheduler, only the message that it has chosen.
     pub(super) messages: ShortQueue<QueuedMessage>,
     /// Bytes that wait.
     pub(super) bytes: u64,
@@ -19,12 +19,13 @@ pub(super) struct SendQueue {
 }
 
 impl SendQueue {
-    /// A queue from which this scheduler chooses; without one, first in, first out.
+    /// A queue from which this scheduler chooses; without a scheduler, messages leave in the order in which
+    /// they came.
     pub(super) fn new(scheduler: Option<Box<StreamScheduler>>) -> Self {
         Self { scheduler, ..Self::default() }
     }
 
-    /// Chunks of different messages may alternate from now on.
+    /// Lets chunks of different messages alternate from now on.
     pub(super) fn interleave(&mut self) {
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.interleaves = true;
@@ -65,7 +66,7 @@ impl SendQueue {
         self.messages.is_empty()
     }
 
-    /// Takes note that `bytes` of the first message have left; removes it when all of it has.
+    /// Notes that `bytes` of the first message have left, and removes it when all of it has.
     #[inline]
     pub(super) fn advance(&mut self, bytes: u32) {
         self.bytes -= u64::from(bytes);
@@ -88,7 +89,7 @@ impl SendQueue {
         }
     }
 
-    /// A packet has been filled: the next one may be another stream's.
+    /// Notes that a packet has been filled, after which another stream may be next.
     #[inline]
     pub(super) fn finish_packet(&mut self) {
         if self.scheduler.is_some() {
@@ -104,7 +105,7 @@ impl SendQueue {
         }
     }
 
-    /// Everything that waits.
+    /// All messages that wait.
     pub(super) fn iter(&self) -> impl Iterator<Item = &QueuedMessage> {
         self.messages.iter().chain(self.scheduler.iter().flat_map(|scheduler| scheduler.iter()))
     }
@@ -125,7 +126,8 @@ impl SendQueue {
         Some(removed)
     }
 
-    /// Lets the scheduler decide again; what has begun to leave goes on unless chunks may alternate.
+    /// Lets the scheduler choose again. A message that has begun to leave goes on unless chunks may
+    /// alternate.
     #[cold]
     fn choose(&mut self) {
         let Some(scheduler) = &mut self.scheduler else { return };

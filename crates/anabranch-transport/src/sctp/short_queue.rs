@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// First in, first out. The first element lies outside the ring of the others, so that where there is
-/// never a second one, as with the messages of a call, nothing is looked up in a ring.
+/// A first-in, first-out queue. The first element lies outside the ring of the others, so that nothing is
+/// looked up in a ring where there is never a second one, as with the messages of a call.
 #[derive(Clone, Debug)]
 pub(super) struct ShortQueue<T> {
     /// `None` only when the queue is empty.

@@ -10,9 +10,9 @@ use crate::wire::sctp::chunk::Chunk;
 /// Timers of the shutdown.
 #[derive(Debug)]
 pub(super) struct ShutdownTimers {
-    /// T2-shutdown: SHUTDOWN or SHUTDOWN ACK is sent again.
+    /// T2-shutdown: when it expires, SHUTDOWN or SHUTDOWN ACK is sent again.
     pub(super) t2: Time,
-    /// T5-shutdown-guard: the time from the first SHUTDOWN to the end has a limit.
+    /// T5-shutdown-guard, which limits the time from the first SHUTDOWN to the end.
     pub(super) t5: Time,
     /// The path on which SHUTDOWN or SHUTDOWN ACK was last sent.
     path: PathId,
@@ -27,7 +27,7 @@ impl Default for ShutdownTimers {
 }
 
 impl Association {
-    /// The application has nothing more to send.
+    /// Closes the association once everything has been sent; the application has nothing more to send.
     #[cold]
     pub(super) fn begin_shutdown(&mut self, now: Time) {
         match self.state {
@@ -41,7 +41,7 @@ impl Association {
         }
     }
 
-    /// The next step once everything has been acknowledged.
+    /// Takes the next step of closing once everything has been acknowledged.
     pub(super) fn continue_shutdown(&mut self, now: Time) {
         if !self.queue.is_empty() || !self.outstanding.chunks.is_empty() {
             return;
@@ -49,8 +49,8 @@ impl Association {
         match self.state {
             State::ShutdownPending => {
                 self.state = State::ShutdownSent;
-                // The sender of SHUTDOWN may guard the time from here on; five times RTO.Max is
-                // recommended. While data waits, it is Association.Max.Retrans that ends it.
+                // From here on, the sender of SHUTDOWN may limit the time; five times RTO.Max is recommended.
+                // As long as data waits, Association.Max.Retrans ends the association.
                 let guard: Duration = self.parameters.rto.max * 5;
                 self.shutdown.t5 = self.deadline(now, guard);
                 self.stop_heartbeats();
@@ -118,7 +118,7 @@ impl Association {
             }
             _ => return,
         }
-        // Its cumulative TSN acknowledges as a SACK's does, without touching gap blocks.
+        // The cumulative TSN of a SHUTDOWN acknowledges as that of a SACK does, without changing gap blocks.
         let known = self.outstanding.cumulative_tsn();
         if tsn::before(known, cumulative_tsn) && tsn::before(cumulative_tsn, self.outstanding.next_tsn()) {
             self.acknowledge_cumulatively(cumulative_tsn);
@@ -133,7 +133,7 @@ impl Association {
             self.transmit_one(path, Chunk::ShutdownComplete { tag_reflected: false });
             self.end(now, CloseReason::Shutdown);
         } else if matches!(self.state, State::CookieWait | State::CookieEchoed) {
-            // Section 8.5.1 E: as one that belongs to no association.
+            // Section 8.5.1 E: the packet is handled as one that belongs to no association.
             let complete = Chunk::ShutdownComplete { tag_reflected: true };
             if self.may_answer(self.headers_bytes + complete.wire_size()) {
                 self.transmit_with_tag(path, self.local_tag, complete);
@@ -158,8 +158,8 @@ impl Association {
         }
         let path = self.shutdown.path;
         self.paths[path.index()].rto.back_off(&self.parameters.rto);
-        // No heartbeat finds out any more whether the path is the reason. FreeBSD (`sctp_shutdown_timer`) and
-        // Linux (`sctp_cmd_setup_t2`) try another one.
+        // From now on, no heartbeat can find out whether the path is the reason. FreeBSD
+        // (`sctp_shutdown_timer`) and Linux (`sctp_cmd_setup_t2`) try another path.
         let path = self.next_present(path);
         match self.state {
             State::ShutdownSent => self.send_shutdown_on(now, path),

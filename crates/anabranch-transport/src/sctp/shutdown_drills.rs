@@ -41,7 +41,7 @@ fn no_guard_runs_while_data_is_queued() {
 
 #[test]
 fn the_guard_runs_from_the_first_shutdown() {
-    // Five times RTO.Max; without Association.Max.Retrans it is what ends the association.
+    // Five times RTO.Max: without Association.Max.Retrans, this ends the association.
     let mut pair = Pair::open(&config(Profile::Ns2), 1);
     let start = pair.now;
     pair.send_reliable(1, 100);
@@ -85,7 +85,7 @@ fn a_peer_that_still_sends_is_not_given_up() {
 
 #[test]
 fn data_restarts_the_time_of_shutdown() {
-    // While packets with data come, each is answered at once and T2-shutdown never expires.
+    // As long as packets with data arrive, each is answered at once and T2-shutdown never expires.
     let mut pair = Pair::open(&config(Profile::Rfc9260), 1);
     let sent: Vec<_> = (0..100).map(|_| pair.send(Side::B, 1_400, Reliability::Reliable, false)).collect();
     pair.command(Side::A, Command::Shutdown);

@@ -52,13 +52,13 @@ pub struct Stats {
     pub switches_reverted: u64,
     /// Times that a path policy had a path probed with new data.
     pub checkpoints: u64,
-    /// Bytes of that data, and of heartbeats sent in pairs with all headers.
+    /// Bytes of that data, and of heartbeats sent in pairs, with all headers.
     pub probe_bytes: u64,
     /// Packets sent.
     pub packets_sent: u64,
     /// Packets that arrived.
     pub packets_received: u64,
-    /// Time with every path inactive.
+    /// Time during which every path was inactive.
     pub dormant: Duration,
     pub(super) dormant_since: Option<Time>,
     /// The last change of the primary path, from one to another.
@@ -70,7 +70,7 @@ const REVERTED_WITHIN: Duration = Duration::from_secs(10);
 const NANOS_PER_MINUTE: f64 = 60e9;
 
 impl Stats {
-    /// Another path became the primary one.
+    /// Notes that another path became the primary one.
     #[cold]
     pub(super) fn note_primary_change(&mut self, now: Time, from: PathId, to: PathId) {
         self.primary_changes += 1;
@@ -81,7 +81,7 @@ impl Stats {
         self.last_change = Some((now, from, to));
     }
 
-    /// Every path has become inactive, or one has come back.
+    /// Notes that every path has become inactive, or that one has come back.
     pub(super) fn note_dormant(&mut self, now: Time, dormant: bool) {
         match (self.dormant_since, dormant) {
             (None, true) => self.dormant_since = Some(now),

@@ -22,8 +22,8 @@ fn with(scheduler: stream_scheduler::Config, interleaving: bool) -> Config {
     }
 }
 
-/// Messages by stream and length, all handed over before the association opens, so that they wait together.
-/// The offset of a message is 1,000,000 times its number.
+/// A pair with messages, given by stream and length, that were all handed over before the association opens,
+/// so that they wait together. The offset of a message is 1,000,000 times its number.
 fn waiting(settings: &Config, messages: &[(u16, u32)]) -> Pair {
     waiting_as(settings, messages, Reliability::Reliable, false)
 }
@@ -103,7 +103,7 @@ fn first_come_first_served() {
 
 #[test]
 fn streams_take_turns() {
-    // Section 3.2: a message each.
+    // Section 3.2: one message from each stream in turn.
     let messages = [(1, 900), (1, 900), (1, 900), (2, 900), (2, 900), (5, 900)];
     let mut pair = waiting(&with(RoundRobin {}, false), &messages);
     open(&mut pair);
@@ -113,7 +113,7 @@ fn streams_take_turns() {
     open(&mut pair);
     let numbers: Vec<u64> = chunks(&pair).iter().map(|&(_, number, _)| number).collect();
     assert_eq!(numbers, [0, 0, 0, 0, 1]);
-    // With interleaving, a chunk each.
+    // With interleaving, one chunk from each stream in turn.
     let mut pair = waiting(&with(RoundRobin {}, true), &[(1, 3 * FULL), (2, 3 * FULL)]);
     open(&mut pair);
     let numbers: Vec<u64> = chunks(&pair).iter().map(|&(_, number, _)| number).collect();
@@ -132,7 +132,7 @@ fn a_packet_holds_one_stream() {
     let by_packet: Vec<(usize, u64)> =
         packets.iter().map(|&(packet, number)| (packet - first, number)).collect();
     assert_eq!(by_packet, [(0, 0), (0, 2), (0, 5), (1, 1), (1, 3), (2, 4)]);
-    // As opposed to a turn for each message.
+    // Round robin, in contrast, gives each message a turn.
     let mut pair = waiting(&with(RoundRobin {}, false), &messages);
     open(&mut pair);
     assert_eq!(order(&pair), [0, 1, 4, 2, 3, 5]);
@@ -150,7 +150,7 @@ fn the_highest_priority_goes_first() {
 
 #[test]
 fn an_urgent_message_does_not_wait_for_a_large_one_with_interleaving() {
-    // Section 3.4; section 1: no head-of-line blocking at the sender.
+    // Section 3.4, and section 1: no head-of-line blocking at the sender.
     let mut arrival = Vec::new();
     for interleaving in [false, true] {
         let settings = with(Priority { priorities: vec![1, 0] }, interleaving);

@@ -22,7 +22,8 @@ use crate::wire::sctp::reconfig::{Reconfig, Reconfiguration, outcome};
 /// A chunk with an Outgoing SSN Reset Request that names no stream, in bytes.
 const RESET_BYTES: u32 = 4 + 16;
 /// How many of the peer's last requests are answered when they come again, and how many may wait for data.
-/// One chunk has two at most (section 3.1), but pion asks for each stream by itself and waits for no answer.
+/// One chunk has two at most (section 3.1), but pion sends one request for each stream and does not wait for
+/// answers.
 const MOST_REQUESTS: usize = 16;
 
 /// The state of an association whose streams can be reset.
@@ -30,11 +31,11 @@ const MOST_REQUESTS: usize = 16;
 pub(super) struct StreamReconfiguration {
     /// Whether the peer supports RE-CONFIG.
     is_understood: bool,
-    /// Outgoing streams to be reset that are not asked for yet.
+    /// Outgoing streams that are to be reset and for which no request has been sent.
     wanted: BTreeSet<u16>,
-    /// The request on its way: there is one at most (section 5.1.1).
+    /// The request that has not been answered. There is at most one (section 5.1.1).
     outstanding: Option<Request>,
-    /// The Incoming SSN Reset Request of the peer's by which streams are wanted.
+    /// The number of the peer's Incoming SSN Reset Request that asked for the wanted streams.
     asked_by_peer: Option<u32>,
     /// The timer of the request.
     timer: Option<Time>,
@@ -51,7 +52,8 @@ pub(super) struct StreamReconfiguration {
 #[derive(Clone, Debug)]
 struct Request {
     number: u32,
-    /// The request of the peer that it answers, or the last one before the next that is expected.
+    /// The number of the peer's request that it answers; without one, the number before the next that is
+    /// expected.
     response: u32,
     last_tsn: u32,
     streams: Box<[u16]>,
@@ -115,14 +117,14 @@ impl StreamReconfiguration {
         self.answered.push_front((number, result));
     }
 
-    /// Payloads that are kept back.
+    /// Payloads of the data that is kept back.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
         self.deferred.iter().flat_map(|deferred| &deferred.held).map(Held::payload)
     }
 }
 
 impl Association {
-    /// Has this end say in its INIT or INIT ACK that it understands RE-CONFIG (RFC 6525). To be called before
+    /// Makes this end say in its INIT or INIT ACK that it understands RE-CONFIG (RFC 6525). Call it before
     /// the association is opened.
     pub fn offer_extensions(&mut self) {
         self.stream_reconfiguration = Some(Box::default());
@@ -171,7 +173,7 @@ impl Association {
         Ok(())
     }
 
-    /// Something has happened: what waits for data to arrive or to be acknowledged may go on.
+    /// Continues with what waited for data to arrive or to be acknowledged, if it now can.
     #[cold]
     pub(super) fn continue_stream_reconfiguration(&mut self, now: Time) {
         while let Some(reset) = &mut self.stream_reconfiguration
@@ -195,7 +197,7 @@ impl Association {
         let queued = self.queue.iter().map(|waiting| waiting.message.stream);
         let sent = self.outstanding.chunks.iter().map(|chunk| chunk.message.stream);
         let busy: BTreeSet<u16> = queued.chain(sent).filter(|stream| reset.wanted.contains(stream)).collect();
-        // An answer to the peer is about all that it has asked for.
+        // An answer to the peer must name all streams that it has asked for.
         if !busy.is_empty() && (reset.asked_by_peer.is_some() || busy.len() == reset.wanted.len()) {
             return;
         }
@@ -234,14 +236,14 @@ impl Association {
         self.transmit_one(path, Chunk::Reconfig(Box::new(Reconfig { first, second: None })));
     }
 
-    /// The timer of the request expired (section 5.1.1).
+    /// The timer of the request has expired (section 5.1.1).
     #[cold]
     pub(super) fn on_reconfiguration_timer(&mut self, now: Time) {
         let Some(reset) = &mut self.stream_reconfiguration else { return };
         reset.timer = None;
         let Some(Request { path, is_in_progress, .. }) = reset.outstanding else { return };
         let mut next = path;
-        // A peer that takes its time is there.
+        // A peer that has said that it is still at work is alive.
         if !is_in_progress {
             self.strike(now, path, Strike::Timeout);
             next = self.next_present(path);
@@ -258,7 +260,7 @@ impl Association {
         }
     }
 
-    /// Section 5.2.1.
+    /// A RE-CONFIG chunk has arrived (section 5.2.1).
     #[cold]
     pub(super) fn on_reconfig(&mut self, now: Time, from: PathId, reconfig: &Reconfig) {
         let is_open = matches!(
@@ -295,7 +297,7 @@ impl Association {
     /// Carries out a request of the peer's.
     fn carry_out_request(&mut self, from: PathId, number: u32, parameter: &Reconfiguration) -> u32 {
         let Some(reset) = &mut self.stream_reconfiguration else { return outcome::DENIED };
-        // A copy of one of the last requests has the answer that it had, or has by now.
+        // A copy of one of the last requests gets the same answer, or the one that it has by now.
         if let Some(known) = reset.answer_to(number) {
             return *known;
         }
@@ -332,7 +334,7 @@ impl Association {
             reset.wanted.extend(streams);
         }
         reset.asked_by_peer = Some(number);
-        // The request that follows is the answer.
+        // The request that this end then sends is the answer.
         outcome::IN_PROGRESS
     }
 
@@ -356,7 +358,7 @@ impl Association {
         outcome::PERFORMED
     }
 
-    /// Incoming streams begin anew (section 5.2.2 E3).
+    /// Restarts incoming streams (section 5.2.2 E3).
     fn perform(&mut self, streams: Option<&BTreeSet<u16>>) {
         let Self { reassembly, interleaved, outputs, stats, .. } = self;
         let mut deliver = |message: Received| {
@@ -375,7 +377,7 @@ impl Association {
         }
     }
 
-    /// Everything that the peer sent before its request is there (section 5.2.2 E3 to E5).
+    /// Everything that the peer sent before its request has arrived: carries it out (section 5.2.2 E3 to E5).
     fn end_deferral(&mut self, deferred: Deferred) {
         let Deferred { number, streams, held, path, .. } = deferred;
         if let Some(reset) = &mut self.stream_reconfiguration {
@@ -394,8 +396,8 @@ impl Association {
         self.transmit_one(path, Chunk::Reconfig(Box::new(Reconfig { first, second: None })));
     }
 
-    /// Whether a chunk of user data belongs to a stream that has not begun anew yet: it is kept back (section
-    /// 5.2.2 E2).
+    /// Whether a chunk of user data is kept back because its stream has not been reset yet (section 5.2.2
+    /// E2).
     #[cold]
     fn is_held(&mut self, tsn: u64, stream: u16, chunk: Held) -> bool {
         let Some(reset) = &mut self.stream_reconfiguration else { return false };
@@ -403,7 +405,7 @@ impl Association {
             let streams = &deferred.streams;
             tsn > deferred.last_tsn && streams.as_ref().is_none_or(|streams| streams.contains(&stream))
         };
-        // A conforming peer has one request for a stream at a time.
+        // A conforming peer has only one request for a stream at a time.
         let Some(deferred) = reset.deferred.iter_mut().rfind(is_affected) else { return false };
         deferred.held.push(chunk);
         self.reassembly.bytes += u64::from(chunk.payload().length);
@@ -420,7 +422,7 @@ impl Association {
         self.is_held(tsn, data.stream, Held::IData(*data))
     }
 
-    /// Section 5.2.7.
+    /// The peer has answered the request (section 5.2.7).
     fn on_reset_response(&mut self, now: Time, number: u32, result: u32) {
         let Some(reset) = &mut self.stream_reconfiguration else { return };
         let Some(request) = &mut reset.outstanding else { return };

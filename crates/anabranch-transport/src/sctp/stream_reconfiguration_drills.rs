@@ -31,11 +31,11 @@ fn send(pair: &mut Pair, side: Side, stream: u16, number: u64, unordered: bool) 
 fn reset(pair: &mut Pair, side: Side, streams: &[u16]) {
     let now = pair.now;
     pair.ends[side.index()].reset_streams(now, streams).expect("it can be asked for");
-    // What it wants to send leaves with the next input.
+    // What the end wants to send leaves with the next input.
     pair.input(side, Input::Timeout);
 }
 
-/// What an end has heard of streams, in order: messages by their numbers, and resets.
+/// What an end has told its application about streams, in order: messages by their numbers, and resets.
 fn story(pair: &Pair, side: Side) -> Vec<String> {
     let told = |(_, event): &(_, Event)| match event {
         Event::Received(message) => Some(format!("{}:{}", message.stream, message.payload.offset)),
@@ -126,7 +126,7 @@ fn lost_requests_and_answers_are_made_up_for() {
         pair.drop_if = drop_first("re_config", lost);
         reset(&mut pair, Side::A, &[1, 2]);
         pair.run_for(ms(500));
-        // The first answer is the second chunk.
+        // The first answer is in the second chunk.
         if lost == 2 {
             pair.run_for(ms(1_000));
         }
@@ -139,7 +139,7 @@ fn lost_requests_and_answers_are_made_up_for() {
         assert!(requests.iter().all(|request| *request == requests[0]));
         assert_eq!(story(&pair, Side::A), ["1 done", "2 done"]);
         assert_eq!(story(&pair, Side::B), ["1:0", "1 anew", "2 anew"], "once");
-        // Errors that ended with an answer are none.
+        // Timeouts that are followed by an answer do not count as errors.
         assert!(pair.closed(Side::A).is_none());
     }
     let mut pair = open(&rfc(), 1);
@@ -312,7 +312,7 @@ fn a_peer_that_does_not_understand_is_not_asked() {
     assert_eq!(error, "streams: there is no stream 10; they are numbered 0 to 9");
 }
 
-/// An end that is lent to no timer sends its request on another path when the first is cut.
+/// An end sends its request again on another path when the first one is cut.
 #[test]
 fn a_request_is_sent_again_on_another_path() {
     let mut pair = open(&rfc(), 2);
@@ -345,7 +345,8 @@ proptest::proptest! {
         for (from_a, stream, what, pause) in steps {
             let side = if from_a { Side::A } else { Side::B };
             if what == 0 {
-                // Of two resets with nothing in between the second may come while the first goes on.
+                // The second of two resets with nothing in between might come while the first is still going
+                // on.
                 let name = format!("{stream} anew");
                 let own: &mut Vec<String> = &mut expected[side.index()];
                 let last = own.iter().rfind(|it| it.starts_with(&format!("{stream}")));

@@ -18,20 +18,21 @@ use super::queued_message::QueuedMessage;
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "StreamSchedulerConfig")]
 pub enum Config {
-    /// The stream that has sent the fewest bytes (section 3.5).
+    /// The stream that has sent the fewest bytes sends next (section 3.5).
     FairCapacity {},
-    /// The order in which messages were handed over (section 3.1).
+    /// Messages leave in the order in which they were handed over (section 3.1).
     Fcfs {},
-    /// The stream of the highest priority (section 3.4).
+    /// The stream of the highest priority sends next (section 3.4).
     Priority {
-        /// Priority of each stream, from stream 0 on; 0 is the highest, and that of streams not listed.
+        /// Priority of each stream, from stream 0 on. 0 is the highest, and streams that are not listed have
+        /// it.
         priorities: Vec<u16>,
     },
-    /// Every stream in turn, a message each, or a chunk each with interleaving (section 3.2).
+    /// Every stream sends in turn: one message each or, with interleaving, one chunk each (section 3.2).
     RoundRobin {},
-    /// Every stream in turn, a packet each, which holds messages of that stream only (section 3.3).
+    /// Every stream sends in turn: one packet each, which holds messages of that stream only (section 3.3).
     RoundRobinPacket {},
-    /// Capacity in proportion to weights (section 3.6).
+    /// Streams share the capacity in proportion to weights (section 3.6).
     WeightedFairQueueing {
         /// Weight of each stream, from stream 0 on, at least 1; that of streams not listed is 1.
         weights: Vec<u16>,
@@ -45,7 +46,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether an association with so many streams can have it.
+    /// Checks that an association with this many streams can have this scheduler.
     ///
     /// # Errors
     /// One sentence that names the key, the value found and what is allowed.
@@ -66,7 +67,7 @@ impl Config {
         Ok(())
     }
 
-    /// The scheduler; none where messages leave in the order in which they came.
+    /// The scheduler; [`None`] where messages leave in the order in which they came.
     pub(super) fn build(&self) -> Option<Box<StreamScheduler>> {
         let (rule, values) = match self {
             Self::Fcfs {} => return None,
@@ -99,13 +100,13 @@ enum Rule {
 /// The cost of a byte with weight 1, in virtual time.
 const UNIT: u64 = 1 << 16;
 
-/// The streams with what waits on them.
+/// The streams and what waits on them.
 #[derive(Debug)]
 pub(super) struct StreamScheduler {
     rule: Rule,
     /// Priorities or weights.
     values: Vec<u16>,
-    /// Chunks of different messages may alternate.
+    /// Whether chunks of different messages may alternate.
     pub(super) interleaves: bool,
     streams: Vec<OutboundStream>,
     /// The stream that sent last.
@@ -124,7 +125,7 @@ struct OutboundStream {
 }
 
 impl StreamScheduler {
-    /// A message more waits, behind those of its stream.
+    /// Adds a message behind those of its stream.
     pub(super) fn push(&mut self, message: QueuedMessage) {
         let virtual_time = self.virtual_time;
         let stream = self.stream(message.message.stream);
@@ -133,7 +134,7 @@ impl StreamScheduler {
         stream.waiting.push_back(message);
     }
 
-    /// Takes back a message that was chosen.
+    /// Puts a message that was chosen back at the head of its stream.
     pub(super) fn put_back(&mut self, message: QueuedMessage) {
         self.stream(message.message.stream).waiting.push_front(message);
     }
@@ -173,7 +174,7 @@ impl StreamScheduler {
         }
     }
 
-    /// A packet is full.
+    /// Notes that a packet is full.
     pub(super) fn finish_packet(&mut self) {
         self.of_packet = None;
     }

@@ -15,7 +15,7 @@ use crate::wire::{Body, Packet};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     pub(super) delay: Duration,
-    /// Up to this much more, uniform: packets overtake each other.
+    /// Packets take up to this much longer, uniformly distributed, so that they overtake each other.
     pub(super) jitter: Duration,
     pub(super) loss: f64,
     pub(super) duplication: f64,
@@ -64,7 +64,7 @@ pub(super) struct Pair {
     pub(super) wires: Vec<[Wire; 2]>,
     pub(super) log: Vec<Logged>,
     pub(super) events: [Vec<(Time, Event)>; 2],
-    /// Drops a packet when it says so.
+    /// Says of each packet whether to drop it.
     pub(super) drop_if: Filter,
     timeouts: [Time; 2],
     in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
@@ -108,7 +108,7 @@ impl Pair {
         }
     }
 
-    /// A pair that is open; the log begins after that.
+    /// A pair with an open association; the log begins after that.
     pub(super) fn open(config: &Config, paths: usize) -> Self {
         let mut pair = Self::new(config, paths);
         pair.connect();
@@ -181,7 +181,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass.
+    /// Lets this much time pass.
     pub(super) fn run_for(&mut self, length: Duration) {
         let end = self.now + length;
         loop {
@@ -244,7 +244,7 @@ impl Pair {
             .collect()
     }
 
-    /// When the path of this end was seen to take this state.
+    /// When this end was told that the path has this state.
     pub(super) fn path_change(&self, side: Side, path: u8, state: PathState) -> Option<Time> {
         let wanted = Event::PathChanged { path: PathId(path), state };
         self.events[side.index()].iter().find(|(_, event)| *event == wanted).map(|&(at, _)| at)
@@ -284,7 +284,7 @@ pub(super) fn drop_first(kind: &'static str, count: usize) -> Filter {
 }
 
 impl Association {
-    /// The bytes kept in counters are those found by counting again.
+    /// Checks that the byte counters match a recount.
     pub(super) fn check_accounts(&self) {
         use super::outstanding::{Buffered, SentState};
         let chunks = &self.outstanding.chunks;

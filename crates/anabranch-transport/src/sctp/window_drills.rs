@@ -37,11 +37,11 @@ fn first_flight(pair: &mut Pair) -> usize {
 #[test]
 fn the_first_flight_by_profile() {
     for (profile, window, packets) in [
-        // 3 (1500 - 12), which the next chunk may exceed.
+        // Three chunks of 1468 bytes do not fill FreeBSD's 3 (1500 - 12), so a fourth may leave.
         (Profile::FreeBsd10, 4_500, 4),
-        // User data: 3 x 1452 is less than 4380.
+        // User data counts: 3 x 1452 is less than 4380.
         (Profile::Linux, 4_380, 4),
-        // Chunks with their header, 1468 bytes each.
+        // Chunks count with their headers: 1468 bytes each.
         (Profile::Ns2, 2_936, 2),
         (Profile::Rfc2960, 3_000, 3),
         (Profile::Rfc4960, 4_380, 3),
@@ -83,7 +83,7 @@ fn small_messages_fill_the_window_with_their_headers() {
 
 #[test]
 fn the_initial_window_waits_for_the_first_data() {
-    // Section 7.2.1: the initial window before data transmission does not depend on when that begins.
+    // Section 7.2.1: the initial window does not depend on when data transmission begins.
     for start in [0, 10, 100] {
         let mut pair = Pair::new(&wide(Profile::Rfc9260, Limit::Off), 1);
         pair.run_for(Duration::from_secs(start));

@@ -10,13 +10,13 @@ use crate::recovery::rate_sample::OpenSample;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 
-/// The acknowledgement at work.
+/// What an acknowledgement that is being processed says and brings about.
 #[expect(clippy::struct_excessive_bools, reason = "the kernel's flags of an acknowledgement")]
 #[derive(Debug, Default)]
 pub(super) struct Ack {
-    /// SND.UNA before it.
+    /// SND.UNA before the acknowledgement.
     pub(super) prior: u64,
-    /// `TSecr`.
+    /// The timestamp echo, `TSecr`.
     pub(super) echo: Option<u32>,
     /// Whether SND.UNA advanced.
     pub(super) advanced: bool,
@@ -33,9 +33,9 @@ pub(super) struct Ack {
     pub(super) data_acked: bool,
     /// Something is acknowledged that was sent twice.
     retransmitted_acked: bool,
-    /// Something is acknowledged selectively for the first time.
+    /// Whether something is acknowledged selectively for the first time.
     pub(super) data_sacked: bool,
-    /// Something is acknowledged that was sent once, before the recovery point.
+    /// Whether something before the recovery point is acknowledged that was sent only once.
     pub(super) original_acked: bool,
     /// Whether it reports a duplicate.
     pub(super) reports_duplicate: bool,
@@ -43,11 +43,11 @@ pub(super) struct Ack {
     duplicate_of_probe: bool,
     /// Whether it echoes marks.
     pub(super) is_marked: bool,
-    /// A retransmission is found to be lost.
+    /// Whether a retransmission is found to be lost.
     pub(super) lost_retransmission: bool,
-    /// The retransmission timer is to be started anew.
+    /// Whether the retransmission timer is to be started anew.
     pub(super) restarts_timer: bool,
-    /// The smallest number that arrived late without having been sent again, if any.
+    /// The smallest number that arrived late without having been sent again, if there is one.
     reordered_from: Option<u64>,
     /// When the first and the last of the acknowledged segments were sent, cumulatively and selectively.
     acked_sent: Option<(Time, Time)>,
@@ -71,7 +71,8 @@ impl Connection {
         number.is_some_and(|number| number > self.sender.next)
     }
 
-    /// Takes the acknowledgement of a segment. Whether it is one of what was sent, not long ago.
+    /// Takes the acknowledgement of a segment. Returns whether it acknowledges what was sent, and is not an
+    /// old one.
     pub(super) fn on_acknowledgement(
         &mut self,
         now: Time,
@@ -225,19 +226,20 @@ impl Connection {
         }
     }
 
-    /// The peer has received this run twice (RFC 2883; Linux: `tcp_check_dsack`, `tcp_sacktag_one`).
+    /// Takes a report that the peer has received this run twice (RFC 2883; Linux: `tcp_check_dsack`,
+    /// `tcp_sacktag_one`).
     fn take_duplicate(&mut self, start: u64, end: u64, ack: &mut Ack) {
         let mut segments = (end - start).div_ceil(u64::from(self.mss)) as u32;
         ack.duplicate_of_probe =
             self.rack.probe.is_some_and(|probe| probe.is_retransmission && probe.end == end);
         self.recovery.duplicates += u64::from(segments);
         if self.recovery.duplicates > self.recovery.retransmissions {
-            // The network has made it, not this end.
+            // There are more duplicates than retransmissions, so the network has made this one.
             return;
         }
         ack.reports_duplicate = true;
         if self.recovery.has_reordering && !ack.duplicate_of_probe {
-            // Otherwise a duplicate says nothing about reordering.
+            // In all other cases a duplicate says nothing about reordering.
             self.rack.note_duplicate();
         }
         if end > ack.prior {
@@ -301,22 +303,24 @@ impl Connection {
                     ack.original_acked = false;
                 }
             } else if let Some(from) = reordered.filter(|from| *from < prior_highest) {
-                // A hole that was not sent again got filled.
+                // A hole that had not been sent again was filled.
                 self.note_reordering_below(from, prior_highest);
             }
         } else if has_sample
             && let (Some((first_sent, _)), Some(first)) = (ack.sacked_sent, self.board.front())
             && now.saturating_since(first_sent) > now.saturating_since(first.departure)
         {
-            // Linux: not when it measures what was sent after the first segment.
+            // Linux does not restart the timer when the measurement is of what was sent after the first
+            // segment.
             ack.restarts_timer = true;
         }
     }
 
-    /// When the segment was sent at the latest whose timestamp is echoed, where RACK asks for it (RFC 8985
-    /// section 6.2 step 2, condition 1). Only a cumulative acknowledgement answers the question: behind a
-    /// hole the echo stays that of the last segment in order (RFC 7323 section 4.3), so that for what is
-    /// acknowledged selectively, as a tail loss probe is, it does not say which transmission has arrived.
+    /// The latest time at which the segment whose timestamp is echoed can have been sent, where RACK asks for
+    /// it (RFC 8985 section 6.2 step 2, condition 1). Only a cumulative acknowledgement answers the question:
+    /// behind a hole the echo stays that of the last segment in order (RFC 7323 section 4.3), so that for
+    /// what is acknowledged selectively, as a tail loss probe is, it does not say which transmission has
+    /// arrived.
     fn timestamp_origin(&self, echo: Option<u32>) -> Option<Time> {
         let asks = self.parameters.procedures.rack_asks_the_echo && self.uses_rack();
         let echo = echo.filter(|_| asks)?;
@@ -332,7 +336,7 @@ impl Connection {
         self.board.sacked = sacked;
     }
 
-    /// Without SACK, duplicate acknowledgements that a cumulative one accounts for (Linux:
+    /// Without SACK: removes the duplicate acknowledgements that a cumulative one accounts for (Linux:
     /// `tcp_remove_reno_sacks`).
     fn remove_duplicates(&mut self, acked: u32) {
         let sacked = self.board.sacked;
@@ -344,7 +348,7 @@ impl Connection {
     /// Takes the round-trip time that the acknowledgement measures, if it does (Linux:
     /// `tcp_ack_update_rtt`).
     fn take_rtt(&mut self, now: Time, ack: &mut Ack) -> bool {
-        // RFC 6298 section 3, Karn: not where something was sent twice.
+        // RFC 6298 section 3, Karn's rule: no measurement where something was sent twice.
         let acked = ack.acked_sent.filter(|_| !ack.retransmitted_acked);
         if let Some((first, last)) = acked {
             let last = ack.sacked_sent.map_or(last, |(_, last)| last);
@@ -357,7 +361,7 @@ impl Connection {
             self.take_rtt_sample(now, now - first, now - last);
             return true;
         }
-        // RFC 7323 section 4: by timestamps, where SND.UNA advances.
+        // RFC 7323 section 4: timestamps measure where SND.UNA advances.
         if let Some(echo) = ack.echo.filter(|echo| ack.data_acked && *echo != 0) {
             let millis = self.timestamp(now).wrapping_sub(echo);
             if millis < 1 << 20 {
@@ -370,8 +374,8 @@ impl Connection {
         false
     }
 
-    /// `rtt`: of the first segment acknowledged, delays of the acknowledgement included; `newest`: of the
-    /// last one.
+    /// Takes a measured round-trip time. `rtt` is that of the first segment acknowledged, with the delay of
+    /// the acknowledgement; `newest` is that of the last one.
     pub(super) fn take_rtt_sample(&mut self, now: Time, rtt: Duration, newest: Duration) {
         self.rtt.note_min(now, newest);
         let (acknowledged, sent) = (self.sender.unacknowledged, self.sender.next);
@@ -399,7 +403,7 @@ impl Connection {
             self.reduce_window(report.delivered, lost, ack.advanced);
         }
         let mss = self.mss;
-        // Linux, tcp_may_raise_cwnd: with much reordering what arrives out of order counts too.
+        // Linux, tcp_may_raise_cwnd: with much reordering, what arrives out of order counts too.
         let may_grow =
             ack.data_acked || (ack.data_sacked && self.recovery.reordering > super::recovery::DUP_THRESHOLD);
         let mut event =
@@ -427,7 +431,7 @@ impl Connection {
         self.update_pacing_rate();
     }
 
-    /// An acknowledgement in a reduction.
+    /// Counts an acknowledgement towards the reduction of the window that is going on.
     pub(super) fn reduce_window(&mut self, delivered: u32, lost: u32, advanced: bool) {
         let in_flight = self.board.in_flight();
         let progress = Progress { delivered, lost, advanced, in_flight };
@@ -435,13 +439,13 @@ impl Connection {
     }
 }
 
-/// Whether an acknowledgement of a segment answers an earlier transmission than that of `sent_at`: what it
-/// echoes was sent before `origin`.
+/// Whether the acknowledgement of a segment that was last sent at `sent_at` answers an earlier transmission:
+/// the one that it echoes was sent before `origin`.
 fn is_of_earlier(origin: Option<Time>, sent_at: Time) -> bool {
     origin.is_some_and(|origin| origin <= sent_at)
 }
 
-/// What the control is told.
+/// What the congestion control is told about an acknowledgement.
 struct Report {
     /// Segments on their way before the acknowledgement.
     prior_in_flight: u32,

@@ -16,7 +16,8 @@ impl Connection {
         !is_plain || is_alarming || self.recovery.state != CongestionState::Open
     }
 
-    /// Linux: `tcp_fastretrans_alert`.
+    /// Changes the congestion state after an acknowledgement, and returns what is to be sent again (Linux:
+    /// `tcp_fastretrans_alert`).
     pub(super) fn alert(&mut self, now: Time, ack: &mut Ack) -> Resend {
         if self.inflates() {
             return self.alert_newreno(now, ack);
@@ -56,11 +57,12 @@ impl Connection {
         Resend::Lost
     }
 
-    /// The recovery point is reached. Whether that is all there is to do.
+    /// Leaves a state whose recovery point has been reached. Returns whether nothing else is to be done.
     fn leave(&mut self, now: Time, ack: &Ack) -> bool {
         match self.recovery.state {
             CongestionState::Cwr if self.sender.unacknowledged != self.recovery.high => {
-                // Held until something above it is acknowledged: CWR must have reached the receiver.
+                // The state holds until something above the point is acknowledged, because CWR must have
+                // reached the receiver.
                 self.end_reduction(now);
                 self.recovery.state = CongestionState::Open;
                 false
@@ -103,7 +105,7 @@ impl Connection {
         false
     }
 
-    /// After a timeout (Linux: `tcp_process_loss`).
+    /// Handles an acknowledgement after a timeout (Linux: `tcp_process_loss`).
     fn stay_in_loss(&mut self, now: Time, ack: &Ack, is_duplicate: bool) -> Resend {
         let has_recovered = self.sender.unacknowledged >= self.recovery.high;
         if ack.advanced && self.try_undo_timeout(now, ack.echo, false) {
@@ -111,7 +113,7 @@ impl Connection {
         }
         let has_sent_new = self.sender.next > self.recovery.high;
         if self.recovery.f_rto {
-            // RFC 5682 section 3.1, with SACK: step 3b.
+            // RFC 5682 section 3.1 with SACK, step 3b.
             if ack.original_acked && self.try_undo_timeout(now, ack.echo, true) {
                 return Resend::Nothing;
             }
@@ -130,7 +132,7 @@ impl Connection {
             }
         }
         if has_recovered {
-            // Steps 2a and 3a: everything that was out is acknowledged.
+            // Steps 2a and 3a: everything that was outstanding is acknowledged.
             if !self.try_undo_recovery(now, ack.echo) {
                 self.end_reduction(now);
             }
@@ -146,7 +148,7 @@ impl Connection {
         Resend::Lost
     }
 
-    /// Outside of recovery: whether it begins.
+    /// Handles an acknowledgement outside of recovery. Returns whether recovery begins.
     fn consider_recovery(&mut self, now: Time, ack: &mut Ack, is_duplicate: bool) -> bool {
         if !self.has_sack {
             if ack.advanced {
@@ -169,7 +171,7 @@ impl Connection {
         true
     }
 
-    /// Linux: `tcp_identify_packet_loss`.
+    /// Marks segments as lost (Linux: `tcp_identify_packet_loss`).
     fn identify_losses(&mut self, now: Time, ack: &mut Ack) {
         if self.board.is_empty() {
             return;
@@ -179,14 +181,15 @@ impl Connection {
         } else if self.uses_rack() {
             let before = self.board.retransmitted;
             if self.look_for_losses(now) {
-                // The reordering timer runs instead.
+                // The reordering timer runs in place of the retransmission timer.
                 ack.restarts_timer = false;
             }
             ack.lost_retransmission |= self.board.retransmitted < before;
         }
     }
 
-    /// `NewReno` (RFC 6582 section 3.2; Linux: `tcp_newreno_mark_lost`).
+    /// Marks the first segment as lost as `NewReno` does (RFC 6582 section 3.2; Linux:
+    /// `tcp_newreno_mark_lost`).
     fn mark_first_without_sack(&mut self, now: Time, advanced: bool) {
         let begins =
             self.recovery.state < CongestionState::Recovery && self.board.sacked >= self.recovery.reordering;
@@ -197,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Linux: `tcp_time_to_recover`.
+    /// Whether recovery is to begin (Linux: `tcp_time_to_recover`).
     fn is_time_to_recover(&self) -> bool {
         if self.board.lost > 0 {
             return true;
@@ -231,19 +234,20 @@ impl Connection {
         }
     }
 
-    /// A duplicate acknowledgement without SACK: something has arrived (Linux: `tcp_add_reno_sack`).
+    /// Counts a duplicate acknowledgement without SACK, which shows that something has arrived (Linux:
+    /// `tcp_add_reno_sack`).
     fn add_duplicate(&mut self) {
         let holes = self.board.lost.max(1).min(self.board.len());
         if self.board.sacked + holes < self.board.len() {
             self.board.sacked += 1;
             self.rate.delivered_segments += 1;
         } else {
-            // More duplicates than segments are out: they overtake each other.
+            // There are more duplicates than outstanding segments, so segments overtake each other.
             self.recovery.reordering = self.recovery.reordering.max(self.board.len()).max(DUP_THRESHOLD);
         }
     }
 
-    /// Linux: `tcp_xmit_recovery`.
+    /// Sends what [`Connection::alert`] has found to be due (Linux: `tcp_xmit_recovery`).
     pub(super) fn resend(&mut self, now: Time, resend: Resend) {
         match resend {
             Resend::Nothing => return,

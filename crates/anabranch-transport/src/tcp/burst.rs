@@ -12,15 +12,15 @@ use crate::time::{Duration, Time};
 
 /// Bytes of data in the largest packet (Linux: `GSO_LEGACY_MAX_SIZE` less the largest header).
 const MOST: u64 = 65_535 - 320;
-/// A packet holds what leaves in 1/1024 s (Linux: `sk_pacing_shift`).
+/// A packet holds what leaves in 1/1024 s at the pace (Linux: `sk_pacing_shift`).
 const PACING_SHIFT: u32 = 10;
 /// The burst may be longer on short paths: by an amount that halves with each 512 us of the round-trip time
 /// (Linux: `net.ipv4.tcp_tso_rtt_log`).
 const RTT_SHIFT: u32 = 9;
 /// After this long without sending, nothing waits.
 const LONG_AGO: Duration = Duration::from_millis(1);
-/// Nothing waits longer than this for an acknowledgement (6.12 with a correction of its stable releases: at
-/// first it was half the round-trip time).
+/// Segments wait for an acknowledgement that is due within this time, and for no later one (Linux 6.12 as
+/// corrected in its stable releases; before, only half the round-trip time counted).
 const FAR_AWAY: Duration = Duration::from_millis(1);
 
 /// Why the next segments wait for more.
@@ -45,8 +45,8 @@ impl Connection {
         (segments as u32).max(self.cc.least_burst()).max(self.parameters.least_burst)
     }
 
-    /// The next segments that leave together: half the window at most (Linux: `tcp_cwnd_test`), and what
-    /// there is and fits into the peer's window.
+    /// How many of the next segments leave together: at most half the window (Linux: `tcp_cwnd_test`), and no
+    /// more than there are and fit into the peer's window.
     pub(super) fn burst(&self, largest: u32) -> u32 {
         if largest == 1 {
             return 1;
@@ -59,8 +59,8 @@ impl Connection {
         (segments.min(u64::from(quota)) as u32).max(1)
     }
 
-    /// Whether the next segments wait until more may leave with them (Linux: `tcp_tso_should_defer`). An
-    /// acknowledgement must be on its way then.
+    /// Whether the next segments wait until more may leave with them (Linux: `tcp_tso_should_defer`). They
+    /// wait only while an acknowledgement is on its way.
     #[inline]
     pub(super) fn deferral(&self, now: Time, largest: u32) -> Option<Deferral> {
         let mss = u64::from(self.mss);
@@ -81,7 +81,7 @@ impl Connection {
         if room >= u64::from(largest) * mss || room >= chunk {
             return None;
         }
-        // The next acknowledgement is far away, or there is none to come.
+        // The next acknowledgement is far away, or none is to come.
         let srtt = self.rtt.srtt()?;
         let wait = (self.board.front()?.departure + srtt).saturating_since(now);
         if wait > FAR_AWAY || wait * 2 > srtt {

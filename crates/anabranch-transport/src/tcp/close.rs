@@ -17,7 +17,7 @@ impl Connection {
         self.send(now);
     }
 
-    /// Gives the connection up at once.
+    /// Gives up the connection at once.
     #[cold]
     pub(super) fn abort(&mut self, now: Time) {
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
@@ -47,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// The application has read everything that the peer had to say.
+    /// Tells the application that it has read everything that the peer had to say.
     pub(super) fn tell_finished(&mut self) {
         self.outputs.push_back(Output::Event(Event::PeerFinished));
     }

@@ -45,7 +45,7 @@ pub struct Config {
     /// profile `linux_2_6_20` "rfc3390".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<InitialWindow>,
-    /// When less than a full segment waits; default "minshall", in profile rfc "rfc896".
+    /// When a segment that is not full waits; default "minshall", in profile rfc "rfc896".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nagle: Option<Nagle>,
     /// Timestamps (RFC 7323); default true.
@@ -64,10 +64,10 @@ pub struct Config {
     /// 40 ms, in profile rfc 200 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_delay: Option<Duration>,
-    /// Every n-th full segment is acknowledged at once; default 2.
+    /// The number of full segments after which an acknowledgement leaves at once; default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_every: Option<u32>,
-    /// The first acknowledgements, and those after a long pause, that are not delayed; default 16, in
+    /// How many acknowledgements at the beginning, and after a long pause, are not delayed; default 16, in
     /// profile rfc 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quick_acks: Option<u32>,
@@ -160,8 +160,8 @@ pub struct Config {
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// A subflow of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis ("Multipath-TCP in ns-3",
-    /// 2014), or a connection that behaves like one: Reno with a window in bytes, from one segment and a
-    /// threshold of 65535 B; NewReno's recovery (RFC 6582), the window inflated by duplicates; after a
+    /// 2014), or a connection that behaves like one: Reno with a window in bytes that begins with one segment
+    /// and a threshold of 65535 B; NewReno's recovery (RFC 6582), the window inflated by duplicates; after a
     /// timeout everything outstanding is sent again; no selective acknowledgements, timestamps, window
     /// scaling, limited transmit, loss probes, undo, idle restart or Nagle; every segment acknowledged at
     /// once; buffers of 65535 B to receive and 1 MiB to send; `rto_estimator` "`mean_deviation`",
@@ -188,19 +188,19 @@ pub enum InitialWindow {
     Rfc3390,
     /// Ten segments, 14600 B at most (RFC 6928).
     Rfc6928,
-    /// This many segments, from 1 to 1000.
+    /// As many segments as given, from 1 to 1000.
     Segments(u32),
 }
 
-/// When less than a full segment waits for more.
+/// When a segment that is not full waits for more data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Nagle {
-    /// While another one that was not full is outstanding (Minshall; Linux: `tcp_minshall_check`).
+    /// It waits while another one that was not full is outstanding (Minshall; Linux: `tcp_minshall_check`).
     Minshall,
-    /// Never: `TCP_NODELAY`.
+    /// It never waits: `TCP_NODELAY`.
     Off,
-    /// While anything is outstanding (RFC 896, RFC 9293 section 3.7.4).
+    /// It waits while anything is outstanding (RFC 896, RFC 9293 section 3.7.4).
     Rfc896,
 }
 
@@ -208,14 +208,14 @@ pub enum Nagle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossDetection {
-    /// Three segments above it have been acknowledged selectively (RFC 6675 section 4), or three duplicate
-    /// acknowledgements have come (RFC 6582).
+    /// A segment is lost when three segments above it have been acknowledged selectively (RFC 6675 section
+    /// 4), or three duplicate acknowledgements have come (RFC 6582).
     Dupacks,
-    /// One three segments or more above it has been acknowledged selectively (Mathis and Mahdavi, forward
-    /// acknowledgement, SIGCOMM 1996).
+    /// A segment is lost when one that lies three segments or more above it has been acknowledged selectively
+    /// (Mathis and Mahdavi, forward acknowledgement, SIGCOMM 1996).
     Fack,
-    /// One sent later has arrived, and the reordering window has passed (RFC 8985). Without SACK as
-    /// `dupacks`.
+    /// A segment is lost when one sent later has arrived and the reordering window has passed (RFC 8985).
+    /// Without SACK, the same as `dupacks`.
     Rack,
 }
 
@@ -223,12 +223,12 @@ pub enum LossDetection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EcnMode {
-    /// Every mark is counted and the count is echoed (RFC 9768), without its option.
+    /// Every mark is counted, and the count is echoed (RFC 9768), without its option.
     Accurate,
     /// As `rfc3168`, but the echo follows every change of the marks (RFC 8257 section 3.2).
     Dctcp,
-    /// As `accurate`, and data says ECT(1) if the peer counts marks too (L4S, RFC 9331), which asks for a
-    /// control such as `dctcp`; DualPI2 then gives it the queue for L4S.
+    /// As `accurate`, and data is sent as ECT(1) if the peer counts marks too (L4S, RFC 9331). This asks for
+    /// a control such as `dctcp`; DualPI2 then gives the data the queue for L4S.
     L4s,
     /// Not negotiated.
     #[default]

@@ -91,12 +91,12 @@ pub struct Connection {
     /// Numbers of what we send and of what the peer sends.
     pub(super) own_numbers: Numbering,
     pub(super) peer_numbers: Numbering,
-    /// Most bytes of data in a segment, options taken off.
+    /// Most bytes of data in a segment, after options have been taken off.
     pub(super) mss: u32,
     /// The features that both ends agreed on.
     pub(super) has_timestamps: bool,
     pub(super) has_sack: bool,
-    /// Our timestamps start here, in ms.
+    /// The value of our timestamps at the beginning, in ms.
     pub(super) timestamp_offset: u32,
     /// The peer's latest timestamp (RFC 7323 section 4.3: TS.Recent).
     pub(super) recent_timestamp: u32,
@@ -141,8 +141,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// One end whose paths have these MTUs (bytes, IP header included). Everything random in it comes from
-    /// streams whose names start with `name`, such as `flow/call/tcp/a`.
+    /// One end of a connection whose paths have these MTUs (bytes, IP header included). Everything random in
+    /// it comes from streams whose names start with `name`, such as `flow/call/tcp/a`.
     ///
     /// # Panics
     /// When [`Parameters::check_paths`] would refuse these paths.
@@ -222,17 +222,17 @@ impl Connection {
         &self.stats
     }
 
-    /// Its port and the peer's.
+    /// The port of this end and that of its peer.
     pub const fn ports(&self) -> [u16; 2] {
         self.ports
     }
 
-    /// The largest window that it offers, in bytes.
+    /// The largest window that this end offers, in bytes.
     pub const fn receive_buffer(&self) -> u64 {
         self.parameters.receive_buffer
     }
 
-    /// Whether there is no connection, nor anything left of the last one (TIME-WAIT).
+    /// Whether there is no connection and nothing is left of the last one (TIME-WAIT).
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
@@ -373,7 +373,7 @@ impl Connection {
         self.timestamp_offset.wrapping_add((now.as_nanos() / 1_000_000) as u32)
     }
 
-    /// A packet to be filled in, in memory that was used before if possible.
+    /// A packet to be filled in, in memory that was used before if there is any.
     pub(super) fn blank_packet(&mut self) -> Box<Packet> {
         self.spare.pop().unwrap_or_else(|| {
             let body = Body::Tcp(Segment::blank());
@@ -410,7 +410,7 @@ impl Endpoint for Connection {
         "tcp"
     }
 
-    /// An end with MPTCP falls back to TCP (RFC 8684 section 3.1).
+    /// An end with MPTCP falls back to TCP when its peer has no MPTCP (RFC 8684 section 3.1).
     fn understands(&self, protocol: &str) -> bool {
         matches!(protocol, "mptcp" | "tcp")
     }

@@ -5,9 +5,9 @@ use super::connection::Connection;
 use super::parameters::{MIN_MSS, Parameters};
 use crate::time::{Duration, Time};
 
-/// Duplicate acknowledgements that are never held back (Linux: `TCP_FASTRETRANS_THRESH`).
+/// This many duplicate acknowledgements are never held back (Linux: `TCP_FASTRETRANS_THRESH`).
 const PROMPT_DUPLICATES: u32 = 3;
-/// Acknowledgements held back at most (Linux: `net.ipv4.tcp_comp_sack_nr`).
+/// At most this many acknowledgements are held back (Linux: `net.ipv4.tcp_comp_sack_nr`).
 const MOST_COMPRESSED: u32 = 44;
 
 /// The state of delayed acknowledgements.
@@ -17,7 +17,7 @@ pub(super) struct DelayedAck {
     timer: Time,
     /// RCV.NXT in the last acknowledgement sent (RFC 7323: Last.ACK.sent).
     pub(super) acknowledged: u64,
-    /// Something arrived that has not been acknowledged.
+    /// Whether something has arrived that has not been acknowledged.
     is_pending: bool,
     is_now: bool,
     out_of_order: bool,
@@ -32,11 +32,12 @@ pub(super) struct DelayedAck {
     max_segment_size: u32,
     /// The size of the last segment, if it was smaller than the others (Linux: `last_seg_size`).
     small_size: u32,
-    /// The sender seems to have no more for now: what arrived is acknowledged once the application has read
-    /// all of it (Linux: `ICSK_ACK_PUSHED`, and `ICSK_ACK_PUSHED2` when small segments followed each other).
+    /// Whether the sender seems to have no more for now, so that what arrived is acknowledged once the
+    /// application has read all of it (Linux: `ICSK_ACK_PUSHED`, and `ICSK_ACK_PUSHED2` when small segments
+    /// followed each other).
     pushed: bool,
     pushed_again: bool,
-    /// Duplicates sent for `duplicates_of`, then those held back.
+    /// Duplicate acknowledgements for `duplicates_of`: the number sent at once, then the number held back.
     duplicates: u32,
     duplicates_of: u64,
     compressed: u32,
@@ -69,7 +70,8 @@ impl Default for DelayedAck {
 }
 
 impl DelayedAck {
-    /// For a connection that has acknowledged up to this number; `mss` is the most that a segment holds.
+    /// The state of a connection that has acknowledged up to this number; a segment holds `mss` bytes at
+    /// most.
     pub(super) fn new(acknowledged: u64, mss: u32) -> Self {
         // Linux, tcp_initialize_rcv_mss: TCP_MSS_DEFAULT until a larger one is seen.
         Self { acknowledged, segment_size: mss.min(536), max_segment_size: mss, ..Self::default() }
@@ -86,14 +88,14 @@ impl DelayedAck {
         (self.pushed, self.pushed_again) = (false, false);
     }
 
-    /// Data arrived (Linux: `tcp_event_data_recv`).
+    /// Notes that data has arrived (Linux: `tcp_event_data_recv`).
     pub(super) fn on_data(&mut self, parameters: &Parameters, now: Time, length: u32, window: u64) {
         self.is_pending = true;
         if length >= self.segment_size {
             self.segment_size = length.min(self.max_segment_size);
         }
         let pause = now.saturating_since(self.last_data_at);
-        // The first data, or data after a long pause: the sender may be in slow start.
+        // With the first data, and with data after a long pause, the sender may be in slow start.
         if !self.has_data || pause > Duration::from_millis(200).max(parameters.rto_min) {
             self.enter_quick_mode(parameters, window);
         }
@@ -101,18 +103,18 @@ impl DelayedAck {
         self.last_data_at = now;
     }
 
-    /// Data in order arrived, with PSH or without (Linux: `tcp_measure_rcv_mss`, since 6.7).
+    /// Notes that data has arrived in order, with PSH or without (Linux: `tcp_measure_rcv_mss`, since 6.7).
     pub(super) fn note_push(&mut self, length: u32, has_push: bool) {
         let last = std::mem::take(&mut self.small_size);
         if length >= self.segment_size {
             self.pushed |= has_push;
             return;
         }
-        // Linux: TCP_MSS_DEFAULT, and TCP_MIN_MSS for a segment that is not the last of a write.
+        // Linux: TCP_MSS_DEFAULT, and TCP_MIN_MSS for a segment that is not the last one of a write.
         if length >= 536 || (length >= MIN_MSS && !has_push) {
             self.small_size = length;
             if length == last {
-                // Two of one size: the sender's segments are that long.
+                // Two segments of one size show the size of the sender's segments.
                 self.segment_size = length;
                 return;
             }
@@ -121,7 +123,7 @@ impl DelayedAck {
         self.pushed = true;
     }
 
-    /// The segment that arrived is acknowledged at once.
+    /// Has the segment that arrived acknowledged at once.
     pub(super) fn quicken(&mut self) {
         self.quick |= 1;
     }
@@ -147,7 +149,7 @@ impl DelayedAck {
         self.is_now = true;
     }
 
-    /// An acknowledgement has been sent, with data or without.
+    /// Notes that an acknowledgement has been sent, with data or without.
     fn on_sent(&mut self, next: u64, with_data: bool) {
         if with_data && self.is_pending {
             self.is_interactive = true;
@@ -200,8 +202,7 @@ impl Connection {
         fresh > u64::from(self.parameters.ack_every - 1) * u64::from(ack.segment_size)
     }
 
-    /// Whether what waits for an acknowledgement gets it as the application reads again (Linux:
-    /// `tcp_cleanup_rbuf`).
+    /// Whether the application's reading causes what waits to be acknowledged (Linux: `tcp_cleanup_rbuf`).
     pub(super) fn is_ack_due_to_reading(&self) -> bool {
         self.parameters.procedures.reading_acknowledges
             && self.delayed_ack.is_pending
@@ -216,8 +217,8 @@ impl Connection {
         is_pushed && self.receiver.held() == 0
     }
 
-    /// Acknowledges at once what shows a gap (RFC 5681 section 4.2); with compression the later ones of many
-    /// wait a little (Linux: `__tcp_ack_snd_check`).
+    /// Acknowledges at once what shows a gap (RFC 5681 section 4.2); with compression, the later ones of many
+    /// acknowledgements wait a little (Linux: `__tcp_ack_snd_check`).
     fn acknowledge_out_of_order(&mut self, now: Time) {
         let (next, delay) = (self.receiver.next, self.parameters.compressed_ack_delay);
         let ack = &mut self.delayed_ack;
@@ -234,7 +235,7 @@ impl Connection {
         }
         ack.compressed += 1;
         if ack.compressed_timer.is_never() {
-            // A twentieth of the round-trip time; an end that has not measured any takes the limit.
+            // A twentieth of the round-trip time, or the limit if none has been measured.
             let srtt = self.rtt.srtt().map_or(u64::MAX, Duration::as_nanos);
             let delay = delay.min(Duration::from_nanos(srtt / 20));
             ack.compressed_timer = now + delay.max(Duration::from_nanos(1));

@@ -7,21 +7,23 @@ use crate::ground::Ecn as EcnField;
 use crate::time::Time;
 use crate::wire::tcp::{Flags, Segment};
 
-/// The counters start here (RFC 9768 section 3.2.1), so that an endless zero is recognised.
+/// The counters begin with this value (RFC 9768 section 3.2.1), so that a field that is always zero is
+/// recognised.
 const FIRST_COUNT: u32 = 5;
 
 /// The negotiated mode, and what has to be echoed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ecn {
-    /// Never [`EcnMode::L4s`], which is `Accurate` once it is negotiated.
+    /// The mode that was negotiated. It is never [`EcnMode::L4s`], which becomes `Accurate`.
     mode: EcnMode,
-    /// Data says ECT(1): L4S was asked for, and the peer's feedback is accurate (RFC 9331 section 4.2).
+    /// Whether data is sent as ECT(1): L4S was asked for, and the peer's feedback is accurate (RFC 9331
+    /// section 4.2).
     is_l4s: bool,
-    /// ECE is set on what we send (RFC 3168 section 6.1.3).
+    /// Whether ECE is set on what we send (RFC 3168 section 6.1.3).
     echoes: bool,
-    /// CWR is to be set on the next new data.
+    /// Whether CWR is to be set on the next new data.
     cwr_waits: bool,
-    /// Marked packets that arrived, and those that the peer has told of.
+    /// Marked packets that have arrived, and those that the peer has reported.
     arrived: u32,
     told: u32,
     /// Marked packets since the last acknowledgement.
@@ -103,7 +105,7 @@ impl Ecn {
         }
     }
 
-    /// Flags of everything but SYN.
+    /// Flags of every segment but SYN.
     pub(super) fn echo_flags(&self) -> Flags {
         match self.mode {
             EcnMode::Accurate => Flags::from_ace(self.arrived as u8),
@@ -111,19 +113,19 @@ impl Ecn {
         }
     }
 
-    /// An acknowledgement is sent.
+    /// Notes that an acknowledgement is sent.
     pub(super) fn note_ack_sent(&mut self) {
         self.unacknowledged_marks = 0;
     }
 
-    /// Flags of data besides those: CWR once, on new data (RFC 3168 section 6.1.2).
+    /// Further flags of data: CWR once, on new data (RFC 3168 section 6.1.2).
     pub(super) fn data_flags(&mut self, again: bool) -> Flags {
         let says = self.cwr_waits && !again && self.mode != EcnMode::Accurate;
         self.cwr_waits &= !says;
         Flags::NONE.with_if(says, Flags::CWR)
     }
 
-    /// The window has been reduced.
+    /// Notes that the window has been reduced.
     pub(super) fn note_reduction(&mut self) {
         self.cwr_waits = self.is_on();
     }
@@ -149,7 +151,7 @@ impl Ecn {
 }
 
 impl Connection {
-    /// Data arrived with this ECN field.
+    /// Notes that data has arrived with this ECN field.
     #[inline]
     pub(super) fn note_mark(&mut self, now: Time, mark: EcnField, segment: &Segment) {
         if self.ecn.is_on() {
@@ -163,7 +165,7 @@ impl Connection {
         match self.ecn.mode {
             EcnMode::Off => {}
             EcnMode::Rfc3168 => {
-                // RFC 3168 section 6.1.3: until CWR says that the sender has heard it.
+                // RFC 3168 section 6.1.3: ECE is set until CWR shows that the sender has reacted.
                 if segment.flags.has(Flags::CWR) {
                     self.ecn.echoes = false;
                 }
@@ -174,7 +176,7 @@ impl Connection {
             }
             EcnMode::Dctcp => {
                 if is_marked != self.ecn.echoes {
-                    // RFC 8257 section 3.2: what is pending is acknowledged with the former state.
+                    // RFC 8257 section 3.2: what is pending is acknowledged with the previous state.
                     if self.receiver.next > self.delayed_ack.acknowledged {
                         self.send_ack(now);
                     }
@@ -185,7 +187,7 @@ impl Connection {
             EcnMode::Accurate | EcnMode::L4s => {
                 self.ecn.arrived = self.ecn.arrived.wrapping_add(u32::from(is_marked));
                 self.ecn.unacknowledged_marks += u32::from(is_marked);
-                // RFC 9768 section 3.2.2.5.1: at the latest with every second mark.
+                // RFC 9768 section 3.2.2.5.1: an acknowledgement leaves with every second mark at the latest.
                 if self.ecn.unacknowledged_marks >= 2 {
                     self.delayed_ack.acknowledge_now();
                 }

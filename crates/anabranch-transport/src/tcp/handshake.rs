@@ -25,17 +25,19 @@ use crate::wire::tcp::{Flags, Segment, Timestamps};
 const DEFAULT_MSS: u16 = 536;
 /// The largest shift count (RFC 7323 section 2.3).
 const MAX_WINDOW_SCALE: u8 = 14;
-/// RFC 6335 section 6.
+/// The first dynamic port (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
-/// The clock of initial sequence numbers (RFC 9293 section 3.4.1: 4 microseconds).
+/// The period of the clock of initial sequence numbers in nanoseconds (RFC 9293 section 3.4.1: 4
+/// microseconds).
 const ISN_TICK_NS: u64 = 4_000;
-/// The least RTO for data after a SYN that timed out, without a measurement (RFC 6298 section 5.7).
+/// The least RTO for data after a SYN that timed out, as long as nothing has been measured (RFC 6298 section
+/// 5.7).
 const RTO_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 
-/// The exchange of SYN.
+/// The exchange of SYNs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handshake {
-    /// Retransmission of SYN or SYN-ACK.
+    /// When SYN or SYN-ACK is sent again.
     pub(super) timer: Time,
     sent_at: Time,
     retransmissions: u32,
@@ -60,7 +62,7 @@ impl Default for Handshake {
     }
 }
 
-/// Options of the peer's SYN that decide on ours.
+/// Those options of the peer's SYN on which ours depend.
 #[derive(Clone, Copy, Debug, Default)]
 struct PeerOptions {
     window_scale: Option<u8>,
@@ -75,7 +77,8 @@ impl Connection {
             return;
         }
         if self.connections > 0 {
-            // A port that the peer cannot confuse with the last connection's (RFC 6056 section 3.3.1).
+            // A new port, so that the peer cannot confuse this connection with the last one (RFC 6056 section
+            // 3.3.1).
             self.ports[0] = self.ports[0].checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
         }
         self.reset(now);
@@ -83,7 +86,7 @@ impl Connection {
         self.send_syn(now);
     }
 
-    /// Makes everything as it is at the beginning of a connection.
+    /// Resets everything to the beginning of a connection.
     #[cold]
     fn reset(&mut self, now: Time) {
         self.connections += 1;
@@ -112,7 +115,8 @@ impl Connection {
         self.delayed_ack = DelayedAck::default();
     }
 
-    /// ISS (RFC 9293 section 3.4.1): drawn, or where strangers must not guess it by RFC 6528.
+    /// The initial sequence number (RFC 9293 section 3.4.1): a random one, or one by RFC 6528 where strangers
+    /// must not guess it.
     fn initial_number(&mut self, now: Time) -> u32 {
         match &mut self.secret_numbers {
             Some(numbers) => (numbers.bits() as u32).wrapping_add((now.as_nanos() / ISN_TICK_NS) as u32),
@@ -120,8 +124,8 @@ impl Connection {
         }
     }
 
-    /// Whether a SYN may open another connection between the same ports although this one is in TIME-WAIT: it
-    /// lies behind everything that the last one sent, by its number or its timestamp (RFC 9293 section
+    /// Whether a SYN may open another connection between the same ports although this one is in TIME-WAIT: by
+    /// its number or its timestamp, it lies behind everything that the last one sent (RFC 9293 section
     /// 3.10.7.4, RFC 6191 section 2).
     pub fn gives_way_to(&self, segment: &Segment) -> bool {
         let flags = segment.flags;
@@ -137,12 +141,12 @@ impl Connection {
     }
 
     /// Whether a SYN opens a connection here: there was none before, or the peer has begun another one and so
-    /// knows the last one no more.
+    /// has forgotten the last one.
     pub(crate) fn opens_anew(&self, segment: &Segment) -> bool {
         if segment.destination_port != self.ports[0] {
             return false;
         }
-        // A port behind the last one: not a late SYN of an earlier connection.
+        // The SYN comes from a port after the last one, so it is not a late SYN of an earlier connection.
         let is_newer = segment.source_port.wrapping_sub(self.ports[1]) as i16 > 0
             || (self.ports[1] == u16::MAX && segment.source_port == FIRST_DYNAMIC_PORT);
         self.connections == 0 || is_newer
@@ -151,7 +155,7 @@ impl Connection {
     /// Opens passively: answers a SYN.
     #[cold]
     pub(super) fn accept(&mut self, now: Time, segment: &Segment) {
-        // The peer has closed or given up the last connection; so do we.
+        // The peer has closed or given up the last connection, and so does this end.
         let reason = match self.state {
             State::LastAck | State::TimeWait => CloseReason::Shutdown,
             _ => CloseReason::Aborted,
@@ -183,7 +187,7 @@ impl Connection {
         self.has_timestamps = peer.timestamps;
         let peer_mss = u32::from(segment.mss.unwrap_or(DEFAULT_MSS)).max(MIN_MSS);
         let options = self.option_bytes(peer.timestamps);
-        // RFC 6691: the announced size does not count options; segments are shorter by theirs.
+        // RFC 6691: the announced size does not count options; segments are shorter by their length.
         self.mss = self.parameters.mss(self.mtu, self.ip).min(peer_mss) - options;
         if let Some(scale) = peer.window_scale {
             self.sender.window_scale = scale.min(MAX_WINDOW_SCALE);
@@ -214,7 +218,7 @@ impl Connection {
 
     /// The window of our SYN.
     fn first_window(&self) -> u64 {
-        // Linux, tcp_connect_init and tcp_openreq_init_rwin: options are known once the peer's SYN is.
+        // Linux, tcp_connect_init and tcp_openreq_init_rwin: the options count once the peer's SYN is known.
         let mss = self.parameters.mss(self.mtu, self.ip) - self.segment_options();
         self.receiver
             .buffer
@@ -249,14 +253,14 @@ impl Connection {
             ..Segment::blank()
         };
         self.sender.next = 1;
-        // The peer counts the window from its first byte.
+        // The peer counts the window from the first byte that it sends.
         self.receiver.edge = 1 + u64::from(segment.window);
         self.handshake.sent_at = now;
         self.handshake.timer = self.deadline(now, rto);
         self.transmit(segment, EcnField::NotEct);
     }
 
-    /// SYN or SYN-ACK is not answered in time (RFC 9293 section 3.8.3, RFC 6298 section 5).
+    /// Handles a SYN or SYN-ACK that is not answered in time (RFC 9293 section 3.8.3, RFC 6298 section 5).
     #[cold]
     pub(super) fn on_handshake_timer(&mut self, now: Time) {
         self.handshake.timer = Time::NEVER;
@@ -271,7 +275,7 @@ impl Connection {
             self.handshake.rto = self.handshake.rto.doubled().min(self.parameters.rto_max);
         }
         if self.state == State::SynSent && self.handshake.retransmissions >= 2 {
-            // RFC 3168 section 6.1.1.1: a SYN that asks for ECN may be what is dropped.
+            // RFC 3168 section 6.1.1.1: the network may drop a SYN because it asks for ECN.
             self.ecn.give_up();
         }
         self.send_syn(now);
@@ -314,7 +318,8 @@ impl Connection {
         }
     }
 
-    /// A segment arrives in SYN-RECEIVED. Whether it opens the connection and is to be looked at further.
+    /// A segment arrives in SYN-RECEIVED. Returns whether it opens the connection and is to be processed
+    /// further.
     #[cold]
     pub(super) fn on_segment_syn_received(&mut self, now: Time, segment: &Segment) -> bool {
         let flags = segment.flags;
@@ -326,7 +331,7 @@ impl Connection {
             return false;
         }
         if flags.has(Flags::SYN) && !flags.has(Flags::ACK) {
-            // The peer has not heard our SYN-ACK.
+            // The peer has not received our SYN-ACK.
             if self.peer_numbers.wire(0) == segment.sequence {
                 self.handshake.retransmissions += 1;
                 self.stats.syns_retransmitted += 1;
@@ -370,7 +375,7 @@ impl Connection {
             self.build_control(setup);
         }
         if self.parameters.rto_estimator == RtoEstimator::MeanDeviation {
-            // Model, ProcessSynSent: only data is measured.
+            // ProcessSynSent of the model: only data is measured.
         } else if retransmissions == 0 {
             // RFC 6298 section 3: no sample from what was sent twice.
             let rtt = now.saturating_since(sent_at);

@@ -16,7 +16,7 @@ pub struct Info {
     pub congestion_state: &'static str,
     /// The congestion window in segments.
     pub cwnd: u32,
-    /// The slow-start threshold in segments; none as long as there was no reduction.
+    /// The slow-start threshold in segments; [`None`] as long as there has been no reduction.
     pub ssthresh: Option<u32>,
     /// Most bytes of data in a segment that is sent.
     pub send_mss: u32,
@@ -40,9 +40,9 @@ pub struct Info {
     pub delivered: u64,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
-    /// Its variation.
+    /// The variation of the round-trip time.
     pub rttvar: Duration,
-    /// The smallest one of late.
+    /// The smallest recent round-trip time.
     pub min_rtt: Option<Duration>,
     /// Retransmission timeout.
     pub rto: Duration,
@@ -60,15 +60,15 @@ pub struct Info {
     pub window_scaling: bool,
     /// Whether ECN was agreed on.
     pub ecn: bool,
-    /// Bytes that have arrived and the application has not read.
+    /// Bytes that have arrived and that the application has not read.
     pub unread: u64,
-    /// Bytes that the application has written and that were not sent.
+    /// Bytes that the application has written and that have not been sent.
     pub unsent: u64,
-    /// Bytes that the application has written and that are not acknowledged.
+    /// Bytes that the application has written and that have not been acknowledged.
     pub unacknowledged: u64,
     /// The largest window that the peer has offered, in bytes.
     pub largest_window: u64,
-    /// Whether the peer has sent FIN and everything before it.
+    /// Whether the peer's FIN has arrived, and everything before it.
     pub peer_has_finished: bool,
 }
 

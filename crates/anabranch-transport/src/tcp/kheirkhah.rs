@@ -1,6 +1,6 @@
-//! Profile `kheirkhah_v1`: the subflows of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis, by the
-//! names of its functions in `mp-tcp-socket-base.cc`. Its recovery is `newreno.rs`, its windows are those of
-//! [`cc::Rules::Inflated`].
+//! Profile `kheirkhah_v1`: the subflows of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis, with
+//! the names of its functions in `mp-tcp-socket-base.cc`. Its recovery is in `newreno.rs`, and its windows
+//! are those of [`cc::Rules::Inflated`].
 
 use super::config::{Config, InitialWindow, LossDetection, Nagle, Profile, RtoEstimator, WindowReduction};
 use super::parameters::Parameters;
@@ -12,7 +12,7 @@ use crate::units::Bytes;
 const MODEL_OPTION_BYTES: u8 = 20;
 
 impl Config {
-    /// Profile `kheirkhah_v1`: the other settings of the profile rfc are in it too.
+    /// Resolves profile `kheirkhah_v1`, in which all other settings have the values of profile rfc.
     pub(super) fn resolve_as_model(&self) -> Result<Parameters, String> {
         if let Some(cc::Config::Reno(cc::reno::Config { slow_start })) = self.cc
             && slow_start != SlowStart::Standard

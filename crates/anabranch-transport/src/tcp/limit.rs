@@ -40,7 +40,7 @@ impl Connection {
             return LimitedBy::ReceiveWindow;
         }
         match self.deferral(now, self.largest_burst()) {
-            // The rest of a burst waits for the narrower of the two windows.
+            // The rest of the burst waits for the narrower of the two windows.
             Some(Deferral::Other) => {
                 let peer_room = self.sender.window_end() - self.sender.next;
                 let room = self.cwnd().saturating_sub(self.board.in_flight()).saturating_mul(self.mss);
@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// Less than a segment waits for more to come.
+    /// What limits the sender when less than a segment waits for more to come.
     const fn limit_of_little(&self) -> LimitedBy {
         if self.sender.has_refused { LimitedBy::SendBuffer } else { LimitedBy::Application }
     }

@@ -1,4 +1,4 @@
-//! The state LISTEN (RFC 9293 section 3.3.2): a connection for each SYN to the port.
+//! The state LISTEN (RFC 9293 section 3.3.2): every SYN to the port opens a connection.
 
 use super::config::Config;
 use super::connection::Connection;
@@ -27,8 +27,8 @@ pub(crate) const fn opens(segment: &Segment, port: u16) -> bool {
     begins && segment.destination_port == port
 }
 
-/// The answer to a segment of no connection and no listener, if it has one: a reset (RFC 9293 section
-/// 3.10.7.1).
+/// The answer to a segment that belongs to no connection and no listener, if it calls for one: a reset (RFC
+/// 9293 section 3.10.7.1).
 pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
     let reset = reset_for(packet.body.tcp()?)?;
     let size = ip.header_bytes() + reset.wire_size();

@@ -2,17 +2,17 @@
 
 use std::collections::VecDeque;
 
-/// What an application has said of places in its stream. Numbers are those of [`super::sequence`].
+/// What an application has said about places in its stream. Numbers are those of [`super::sequence`].
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    /// Numbers behind the last byte of something that is pushed, and whether it is a record: those that are
-    /// not acknowledged, in order.
+    /// The ends of what is pushed, in order, as long as they are not acknowledged: the number behind the last
+    /// byte, and whether a record ends there.
     ends: VecDeque<(u64, bool)>,
-    /// Less than a full segment waits, whatever else Nagle's algorithm says (`TCP_CORK`).
+    /// Whether less than a full segment waits, whatever else Nagle's algorithm says (`TCP_CORK`).
     pub(super) is_corked: bool,
-    /// The last write said that more is to come (`MSG_MORE`): its end is not pushed.
+    /// Whether the last write said that more is to come (`MSG_MORE`), so that its end is not pushed.
     pub(super) more_follows: bool,
-    /// And it is being sent now: less than a full segment of it waits.
+    /// Whether that write is being sent now, in which less than a full segment waits.
     pub(super) holds: bool,
 }
 

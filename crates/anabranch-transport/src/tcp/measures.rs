@@ -7,16 +7,16 @@ use crate::time::{Duration, Time};
 /// Sums for the means.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measures {
-    /// The window in bytes and when it got this size.
+    /// The window in bytes and since when it has had this size.
     cwnd: u32,
     since: Option<Time>,
-    /// Bytes times nanoseconds, and the nanoseconds.
+    /// The sum of the window over time, in bytes times nanoseconds, and that time in nanoseconds.
     cwnd_area: f64,
     lasted: u64,
-    /// Sum in milliseconds and number of the samples of the round-trip time.
+    /// Sum of the samples of the round-trip time, in milliseconds, and their number.
     rtt: (f64, u64),
-    /// Whenever the window has changed: their number, and sums of the window in bytes and of the smoothed
-    /// round-trip time in milliseconds.
+    /// The number of changes of the window, and over these the sums of the window in bytes and of the
+    /// smoothed round-trip time in milliseconds.
     changes: u64,
     changed_cwnd: f64,
     changed_srtt: f64,
@@ -51,7 +51,7 @@ impl Measures {
 }
 
 impl Connection {
-    /// An input has been handled.
+    /// Takes the measures after an input has been handled.
     #[cold]
     #[inline(never)]
     pub(super) fn measure(&mut self, now: Time) {

@@ -29,7 +29,7 @@ impl Connection {
         (self.sender.next - from) as u32
     }
 
-    /// An acknowledgement that is not plain progress (`ReceivedAck`).
+    /// Handles an acknowledgement that is not plain progress (`ReceivedAck`).
     #[cold]
     pub(super) fn alert_newreno(&mut self, now: Time, ack: &Ack) -> Resend {
         if ack.advanced {
@@ -43,14 +43,15 @@ impl Connection {
         Resend::Lost
     }
 
-    /// `NewAckNewReno`. After a timeout the others that are outstanding follow as the window allows.
+    /// Handles an acknowledgement that advances (`NewAckNewReno`). After a timeout, the other outstanding
+    /// segments follow as the window allows.
     fn on_new_ack(&mut self, now: Time, ack: &Ack) {
         self.recovery.duplicate_acks = 0;
         let is_partial = self.sender.unacknowledged < self.recovery.high;
         match self.recovery.state {
             CongestionState::Recovery if is_partial => self.resend_first(now),
             CongestionState::Recovery => {
-                // What was in flight before this acknowledgement.
+                // What was in flight before this acknowledgement arrived.
                 let flight = self.flight_size(ack.prior);
                 self.recovery.state = CongestionState::Open;
                 self.cc.on_recovery_end(&RecoveryEndEvent::new(now, flight));
@@ -60,8 +61,8 @@ impl Connection {
         }
     }
 
-    /// `DupAck`. Those of a recovery, and those before a timeout, count for the next third one too until
-    /// something is acknowledged.
+    /// Handles a duplicate acknowledgement (`DupAck`). Those that came during a recovery or before a timeout
+    /// also count towards the next third one, until something is acknowledged.
     fn on_duplicate_ack(&mut self, now: Time) {
         self.recovery.duplicate_acks += 1;
         if self.recovery.state == CongestionState::Recovery {
@@ -79,8 +80,8 @@ impl Connection {
         }
     }
 
-    /// Sends the first hole again (`DoRetransmit`); only what a timeout has taken for lost was not
-    /// outstanding.
+    /// Sends the first hole again (`DoRetransmit`); only what a timeout has taken for lost is not outstanding
+    /// then.
     fn resend_first(&mut self, now: Time) {
         let first = self.board.first_id();
         let counts = self.board.get(first).lost;

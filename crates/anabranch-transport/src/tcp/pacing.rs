@@ -5,7 +5,7 @@ use crate::cc::CongestionControl as _;
 use crate::time::Time;
 
 impl Connection {
-    /// Whether the pace holds the next segment back; its timer then runs.
+    /// Whether the pace holds the next segment back. If it does, this starts the timer that ends the wait.
     pub(super) fn is_paced(&mut self, now: Time) -> bool {
         if !self.waits_for_pace(now) {
             return false;
@@ -14,13 +14,14 @@ impl Connection {
         true
     }
 
-    /// Whether the pace holds the next segment back.
+    /// Whether the pace holds the next segment back; starts no timer.
     #[inline]
     pub(super) fn waits_for_pace(&self, now: Time) -> bool {
         self.pacing.holds(now)
     }
 
-    /// The rate after an acknowledgement: the control's own, or one of window and round-trip time.
+    /// Updates the rate after an acknowledgement: the control's own, or one that follows from window and
+    /// round-trip time.
     pub(super) fn update_pacing_rate(&mut self) {
         let limits = self.cc.limits();
         let rate = match limits.pacing_rate {
@@ -34,7 +35,7 @@ impl Connection {
         self.pacing.set_rate(rate);
     }
 
-    /// The rate of window and round-trip time in bytes per second.
+    /// The rate that follows from window and round-trip time, in bytes per second.
     fn window_rate(&self) -> Option<u64> {
         let srtt = self.rtt.srtt()?.as_nanos();
         let control = self.cc.state();
@@ -49,7 +50,7 @@ impl Connection {
         self.pacing.next()
     }
 
-    /// The rate at which segments are paced, or would be (Linux: `sk_pacing_rate`).
+    /// The rate at which segments are paced, or would be, in bytes per second (Linux: `sk_pacing_rate`).
     pub(super) fn pace(&self) -> Option<u64> {
         if self.pacing.rate() > 0 { Some(self.pacing.rate()) } else { self.window_rate() }
     }

@@ -64,14 +64,14 @@ pub struct Parameters {
     pub(super) padding: u8,
     /// How many segments leave together at least, whatever the pace.
     pub(super) least_burst: u32,
-    /// A packet no longer waits for more segments when one of this many parts of the window is free (Linux:
+    /// A packet does not wait for more segments once one of this many parts of the window is free (Linux:
     /// `net.ipv4.tcp_tso_win_divisor`).
     pub(super) window_divisor: u32,
     pub(super) procedures: Procedures,
 }
 
 impl Config {
-    /// Concrete values.
+    /// Resolves every setting to a value.
     ///
     /// # Errors
     /// One sentence that names the key, the value found and what is allowed.
@@ -212,7 +212,7 @@ impl Config {
 }
 
 impl Parameters {
-    /// These, if they go together.
+    /// Checks that the settings go together.
     fn checked(self) -> Result<Self, String> {
         let (min, max) = (self.rto_min, self.rto_max);
         if min > max {
@@ -221,7 +221,7 @@ impl Parameters {
         Ok(self)
     }
 
-    /// Between what the retransmission timeout stays.
+    /// The limits of the retransmission timeout.
     pub(super) const fn rto_limits(&self) -> Limits {
         Limits {
             initial: self.rto_initial,
@@ -239,7 +239,7 @@ impl Parameters {
         }
     }
 
-    /// Whether an endpoint with a path per MTU (bytes, IP header included) can have these settings.
+    /// Checks that an endpoint with a path per MTU (bytes, IP header included) can have these settings.
     ///
     /// # Errors
     /// One sentence that names the key, the value found and what is allowed.

@@ -29,8 +29,9 @@ procedures! {
     /// Whether limited transmit sends two segments at most; default true (RFC 3042 section 2), in Linux
     /// false.
     limits_limited_transmit: [true, false, false];
-    /// Whether segments from before by one tick, and old duplicate acknowledgements that say nothing new, are
-    /// taken; default false (RFC 7323 section 5.3), in Linux true (`tcp_paws_discard`, `tcp_disordered_ack`).
+    /// Whether segments that are older by one tick, and old duplicate acknowledgements that say nothing new,
+    /// are taken; default false (RFC 7323 section 5.3), in Linux true (`tcp_paws_discard`,
+    /// `tcp_disordered_ack`).
     tolerates_old_timestamps: [false, true, true];
     /// Whether old segments without data are answered once in 500 ms at most; default false, in profile
     /// `linux_6` true (`tcp_oow_rate_limited`).
@@ -43,8 +44,8 @@ procedures! {
     /// application writes; default true (RFC 5681 section 4.1), in profile `linux_2_6_20` false (since Linux
     /// 4.2: `tcp_ack_update_window`).
     idle_ends_with_window: [true, false, true];
-    /// Whether the application's reading acknowledges what waits, where enough does or the sender pushed;
-    /// default false, in profile `linux_6` true (`tcp_cleanup_rbuf`).
+    /// Whether the application's reading causes what waits to be acknowledged, if enough waits or the sender
+    /// has pushed it; default false, in profile `linux_6` true (`tcp_cleanup_rbuf`).
     reading_acknowledges: [false, false, true];
     /// Whether as many segments leave at once as the device segments, a millisecond's worth at the pace;
     /// default false, in profile `linux_6` true (`tcp_tso_autosize`).

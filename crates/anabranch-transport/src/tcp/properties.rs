@@ -85,7 +85,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                     pacing: Some(pacing),
                     mss: last.0,
                     initial_window: Some(InitialWindow::Segments(last.1)),
-                    // Given up never: losses of 30 % go on as long as the transfer does.
+                    // No end gives up: losses of 30 % go on as long as the transfer does.
                     retries: Some(1_000),
                     syn_retries: Some(1_000),
                     rto_max: Some(ms(3_000)),
@@ -95,7 +95,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         )
 }
 
-/// What an end does, in order: it writes, then waits; and when it stops and resumes reading.
+/// What an end does, in order: it writes, then waits. Also when it stops and resumes reading.
 #[derive(Clone, Debug)]
 struct Talk {
     writes: Vec<(u32, u64)>,
@@ -113,7 +113,7 @@ fn total(talk: &Talk) -> u64 {
     talk.writes.iter().map(|&(length, _)| u64::from(length)).sum()
 }
 
-/// Times and what is done then, in order.
+/// What is done at which time, in order.
 fn plan(talks: &[Talk; 2], start: Time) -> Vec<(Time, Side, Step)> {
     let mut steps = Vec::new();
     for (talk, side) in talks.iter().zip([Side::A, Side::B]) {
@@ -140,7 +140,8 @@ enum Step {
     Write(u32),
 }
 
-/// One connection: both ends say what they have to say, then A closes. Returns whether both heard of the end.
+/// One connection: both ends say what they have to say, then A closes. Fails unless both have heard of the
+/// end.
 fn converse(pair: &mut Pair, talks: &[Talk; 2]) -> Result<(), TestCaseError> {
     pair.events = [Vec::new(), Vec::new()];
     for left in &mut pair.to_write {
@@ -186,7 +187,7 @@ proptest! {
         let mut pair = Pair::seeded([&configs[0], &configs[1]], seed);
         pair.wires = wires;
         converse(&mut pair, &talks)?;
-        // A further connection of the same endpoints, while the last one may still be closing.
+        // A further connection of the same endpoints begins while the last one may still be closing.
         converse(&mut pair, &again)?;
     }
 

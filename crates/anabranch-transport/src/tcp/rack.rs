@@ -14,7 +14,8 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(2);
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
 
 impl Connection {
-    /// How long a segment may be late (RFC 8985 section 6.2 step 4; Linux: `tcp_rack_reo_wnd`).
+    /// How late a segment may be before it is taken for lost (RFC 8985 section 6.2 step 4; Linux:
+    /// `tcp_rack_reo_wnd`).
     fn reordering_window(&self) -> Duration {
         if !self.recovery.has_reordering {
             let is_recovering = self.recovery.state >= CongestionState::Recovery;
@@ -66,8 +67,8 @@ impl Connection {
         self.cc.on_lost(&event);
     }
 
-    /// Looks for losses if something has arrived (Linux: `tcp_rack_mark_lost`). Whether the reordering timer
-    /// runs.
+    /// Looks for losses if something has arrived (Linux: `tcp_rack_mark_lost`). Returns whether the
+    /// reordering timer runs.
     pub(super) fn look_for_losses(&mut self, now: Time) -> bool {
         if !self.rack.take_advanced() {
             return false;
@@ -83,7 +84,7 @@ impl Connection {
         true
     }
 
-    /// The reordering timer expires (RFC 8985 section 6.3; Linux: `tcp_rack_reo_timeout`).
+    /// Handles the expiry of the reordering timer (RFC 8985 section 6.3; Linux: `tcp_rack_reo_timeout`).
     #[cold]
     pub(super) fn on_reordering_timer(&mut self, now: Time) {
         let before = self.board.in_flight();
@@ -100,13 +101,14 @@ impl Connection {
         }
     }
 
-    /// Segments still on their way after a timeout, by their age (Linux: `tcp_timeout_mark_lost`).
+    /// Whether a segment was sent so recently that it still counts as on its way after a timeout (Linux:
+    /// `tcp_timeout_mark_lost`).
     pub(super) fn is_recent(&self, now: Time, id: u64) -> bool {
         self.uses_rack() && self.time_left(now, id, Duration::ZERO).is_some()
     }
 
     /// Starts the probe timer where a probe would help (RFC 8985 section 7.2; Linux:
-    /// `tcp_schedule_loss_probe`). Whether it did.
+    /// `tcp_schedule_loss_probe`). Returns whether it did.
     pub(super) fn schedule_loss_probe(&mut self, now: Time, restarts: bool) -> bool {
         let is_calm = matches!(self.recovery.state, CongestionState::Open | CongestionState::Cwr);
         if !self.parameters.tail_loss_probe || !self.has_sack || self.board.is_empty() || !is_calm {
@@ -134,7 +136,7 @@ impl Connection {
         true
     }
 
-    /// The probe timer expires (RFC 8985 section 7.3; Linux: `tcp_send_loss_probe`).
+    /// Handles the expiry of the probe timer (RFC 8985 section 7.3; Linux: `tcp_send_loss_probe`).
     #[cold]
     pub(super) fn on_probe_timer(&mut self, now: Time) {
         if self.rack.probe.is_some() || self.board.is_empty() {
@@ -152,12 +154,13 @@ impl Connection {
         }
         self.stats.loss_probes += 1;
         self.rack.probe = Some(Probe { end: self.sender.next, is_retransmission: !is_new });
-        // The timeout counts from now.
+        // The timeout counts from now on.
         self.timer.stop();
         self.rearm_rto(now);
     }
 
-    /// An acknowledgement while a probe is out (RFC 8985 section 7.4; Linux: `tcp_process_tlp_ack`).
+    /// Handles an acknowledgement while a probe is outstanding (RFC 8985 section 7.4; Linux:
+    /// `tcp_process_tlp_ack`).
     pub(super) fn on_probe_acknowledged(
         &mut self,
         now: Time,

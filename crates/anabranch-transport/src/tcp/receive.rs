@@ -1,5 +1,5 @@
-//! Receiving: which segments are acceptable, putting the stream together, and what SACK says of it (RFC 9293
-//! section 3.10.7.4, RFC 2018, RFC 2883).
+//! Receiving: which segments are acceptable, how the stream is put together, and what SACK says about it (RFC
+//! 9293 section 3.10.7.4, RFC 2018, RFC 2883).
 
 use arrayvec::ArrayVec;
 
@@ -10,7 +10,7 @@ use crate::ground::{Ecn as EcnField, Payload};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 
-/// Segments without data from before are answered once in this time (Linux:
+/// Old segments without data are answered at most once in this time (Linux:
 /// `net.ipv4.tcp_invalid_ratelimit`).
 const OLD_ANSWER_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -19,7 +19,7 @@ const OLD_ANSWER_INTERVAL: Duration = Duration::from_millis(500);
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// At most this many runs wait above gaps. That is more than there are when every second segment of a window
-/// of 40 MB is lost, and bounds what a peer that sends every second byte may cost.
+/// of 40 MB is lost, and limits what a peer that sends every second byte can cost.
 pub(crate) const MOST_RUNS: usize = 1 << 14;
 
 /// The data that has arrived. Numbers are those of [`super::sequence`].
@@ -32,7 +32,7 @@ pub(super) struct Receiver {
     pub(super) window_scale: u8,
     /// Runs that arrived above a gap, in order and apart from each other.
     out_of_order: Vec<(u64, u64)>,
-    /// Bytes in them.
+    /// Bytes in these runs.
     pub(super) waiting: u64,
     /// The runs that SACK reports, the latest first (RFC 2018 section 4).
     recent: ArrayVec<(u64, u64), 4>,
@@ -46,14 +46,15 @@ pub(super) struct Receiver {
     pub(super) is_closed: bool,
     /// Bytes in order that the application has not read.
     pub(super) unread: u64,
-    /// The buffer, where it tunes itself.
+    /// The buffer, if it tunes itself.
     pub(super) buffer: Option<ReceiveBuffer>,
-    /// See [`Connection::set_stepwise`].
+    /// Whether RCV.NXT moves in steps; see [`Connection::set_stepwise`].
     pub(super) is_stepwise: bool,
 }
 
 impl Receiver {
-    /// The positions of bytes that the application has not been given, first and behind the last.
+    /// The runs of bytes that the application has not been given, as the positions of the first byte and
+    /// behind the last.
     pub(super) fn waiting_runs(&self) -> impl Iterator<Item = (u64, u64)> {
         let in_order = self.next.saturating_sub(1 + u64::from(self.has_ended()));
         let unread = (in_order - self.unread.min(in_order), in_order);
@@ -90,7 +91,7 @@ impl Receiver {
         self.unread + self.waiting
     }
 
-    /// The blocks of a SACK, `most` at most. A duplicate is reported once.
+    /// Takes the blocks of a SACK, at most `most` of them. A duplicate is reported once.
     pub(super) fn take_blocks(&mut self, most: usize) -> ArrayVec<(u64, u64), 4> {
         let mut blocks = ArrayVec::new();
         if most == 0 {
@@ -101,7 +102,8 @@ impl Receiver {
         blocks
     }
 
-    /// Adds a run that lies above a gap, unless too many wait. What of it was there already, if anything.
+    /// Adds a run that lies above a gap, unless too many wait. Returns the part that was there already, if
+    /// any.
     fn insert(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
         let runs = &mut self.out_of_order;
         // The first run that ends at `start` or later, and the first that begins behind `end`.
@@ -134,12 +136,12 @@ impl Receiver {
         overlap
     }
 
-    /// Whether a segment that starts at RCV.NXT waits there already: the receiver did not move over it.
+    /// Whether a segment that starts at RCV.NXT waits there already, because RCV.NXT was not moved over it.
     fn has_stepped_short(&self, start: u64) -> bool {
         self.is_stepwise && self.out_of_order.first().is_some_and(|run| run.0 <= start)
     }
 
-    /// RCV.NXT moves to `end`, and over what was waiting there.
+    /// Moves RCV.NXT to `end`, and over what was waiting there.
     fn advance(&mut self, end: u64) {
         self.next = end;
         let is_stepwise = self.is_stepwise;
@@ -154,9 +156,9 @@ impl Receiver {
 }
 
 impl Connection {
-    /// The position in the peer's stream of the byte with this sequence number, of several the one that is
-    /// nearest to what is expected next; none before the first byte. It means nothing before the peer's SYN
-    /// has arrived.
+    /// The position in the peer's stream of the byte with this sequence number. Of several, it is the one
+    /// nearest to what is expected next; [`None`] if it lies before the first byte. It means nothing before
+    /// the peer's SYN has arrived.
     pub fn position_of(&self, sequence: u32) -> Option<u64> {
         // The byte at position p has the number p + 1.
         self.peer_numbers.number(sequence, self.receiver.next)?.checked_sub(1)
@@ -185,7 +187,8 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 section 3.10.7.4: a segment arrives when both ends' SYN have been acknowledged.
+    /// Handles a segment that arrives after both ends' SYNs have been acknowledged (RFC 9293 section
+    /// 3.10.7.4).
     #[inline(never)]
     pub(super) fn on_segment_synchronised(&mut self, now: Time, segment: &Segment, mark: EcnField) {
         let flags = segment.flags;
@@ -195,7 +198,7 @@ impl Connection {
             return self.on_reset(now, start);
         }
         if flags.has(Flags::SYN) {
-            // RFC 5961 section 4; a SYN-ACK once more asks for our ACK.
+            // RFC 5961 section 4. A SYN-ACK that comes again asks for our ACK.
             return self.challenge(now);
         }
         if !flags.has(Flags::ACK) {
@@ -206,7 +209,7 @@ impl Connection {
             return self.on_old_timestamp(now, segment, start, end);
         }
         let is_late = end <= self.receiver.next || start >= self.receiver.edge;
-        // A segment without data from before what was acknowledged is a probe of the window.
+        // A segment without data that lies before what was acknowledged is a probe of the window.
         let is_probe = end == start && start < self.delayed_ack.acknowledged;
         if is_probe || (end > start && is_late) {
             return self.on_unacceptable(now, segment, start, end);
@@ -228,7 +231,7 @@ impl Connection {
         if end > start {
             self.on_data(now, start, segment, mark);
         }
-        // The application has heard of nothing yet: what it answers comes later.
+        // The application has not heard of anything yet: what it answers comes later.
         self.send(now);
         self.acknowledge(now);
     }
@@ -241,9 +244,10 @@ impl Connection {
         stamp.map_or(0, |stamp| self.recent_timestamp.wrapping_sub(stamp.value) as i32)
     }
 
-    /// Whether a segment of this age, which may be a pure acknowledgement, is one from before (RFC 7323
-    /// section 5.3 R1). Where old timestamps are tolerated, not by one tick, and not a duplicate
-    /// acknowledgement that says nothing new and is not older than a timeout.
+    /// Whether a segment of this age, which may be a pure acknowledgement, is an old one (RFC 7323 section
+    /// 5.3 R1). Where old timestamps are tolerated, a segment that is older by one tick does not count as
+    /// old, and neither does a duplicate acknowledgement that says nothing new and is not older than a
+    /// timeout.
     #[cold]
     fn is_from_before(&self, segment: &Segment, start: u64, end: u64, age: i32) -> bool {
         if !self.parameters.procedures.tolerates_old_timestamps {
@@ -256,12 +260,12 @@ impl Connection {
         let number = self.own_numbers.number(segment.acknowledgement, acknowledged);
         let is_duplicate = start == end && start == self.receiver.next && number == Some(acknowledged);
         let window = self.offered_window(segment);
-        // Clocks of 1,200 Hz are allowed for.
+        // The peer's clock may tick at up to 1,200 Hz.
         let replayed = self.rtt.rto().as_nanos() / 1_000_000 * 12 / 10;
         !(is_duplicate && window <= self.sender.window && age as u64 <= replayed)
     }
 
-    /// RFC 7323 section 5.3 R1: a segment from before is acknowledged and dropped.
+    /// Acknowledges and drops an old segment (RFC 7323 section 5.3 R1).
     #[cold]
     fn on_old_timestamp(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
         if self.parameters.procedures.limits_answers_to_old_timestamps && start == end {
@@ -273,7 +277,7 @@ impl Connection {
         self.answer_unacceptable(now, segment, start, end);
     }
 
-    /// A segment outside the window (RFC 9293 section 3.10.7.4): it is acknowledged and dropped.
+    /// Acknowledges and drops a segment outside the window (RFC 9293 section 3.10.7.4).
     #[cold]
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
         // The acknowledgement of an old segment may still be news, such as that of a probe of the window, as
@@ -305,7 +309,7 @@ impl Connection {
     fn on_reset(&mut self, now: Time, start: u64) {
         if start == self.receiver.next {
             let reason = match self.state {
-                // The peer is through with it.
+                // The peer has finished with the connection.
                 State::Closing | State::LastAck | State::TimeWait => CloseReason::Shutdown,
                 _ => CloseReason::Aborted,
             };
@@ -315,8 +319,8 @@ impl Connection {
         }
     }
 
-    /// Answers a segment that a stranger may have made up with an acknowledgement: a peer whose segment it
-    /// was says it again with the right number (RFC 5961).
+    /// Answers a segment that a stranger may have made up with an acknowledgement: if it was the peer's, the
+    /// peer sends it again with the right number (RFC 5961).
     #[cold]
     fn challenge(&mut self, now: Time) {
         if self.challenged_at.is_none_or(|at| now >= at + CHALLENGE_INTERVAL) {
@@ -330,7 +334,8 @@ impl Connection {
     /// options of the connection above, counts only then: who guesses the addresses and ports still has 2^32
     /// numbers to guess, as for a reset (RFC 5961).
     pub fn is_near(&self, segment: &Segment) -> bool {
-        // A subflow may be ahead of what it waits for by more than a window: others may have carried that.
+        // A subflow may be ahead of what it waits for by more than a window, because other subflows may have
+        // carried that.
         let reach = 4 * self.parameters.receive_buffer.max(1 << 16);
         let next = self.receiver.next;
         let start = self.peer_numbers.number(segment.sequence, next);
@@ -347,7 +352,7 @@ impl Connection {
         segment.flags.has(Flags::ACK) && segment.acknowledgement == self.own_numbers.wire(1)
     }
 
-    /// Data or FIN, a part of it at least inside the window.
+    /// Takes data or FIN of which at least a part lies inside the window.
     fn on_data(&mut self, now: Time, start: u64, segment: &Segment, mark: EcnField) {
         let is_receiving = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if !is_receiving {
@@ -359,7 +364,7 @@ impl Connection {
         }
         self.note_mark(now, mark, segment);
         let length = segment.payload.length;
-        // The stream ends once, and nothing lies behind its end, whatever comes later.
+        // The stream ends once, and nothing lies behind its end, whatever arrives later.
         let last = self.receiver.fin.unwrap_or(u64::MAX).min(self.receiver.edge);
         let end = (start + u64::from(length)).min(last);
         let is_whole = end == start + u64::from(length);
@@ -373,7 +378,8 @@ impl Connection {
         if start > next {
             self.stats.out_of_order_received += u64::from(length > 0);
             if self.has_sack {
-                // Linux, tcp_data_queue_ofo: without SACK the window stays, so that duplicates look like it.
+                // Linux, tcp_data_queue_ofo: without SACK the window stays as it is, so that duplicate
+                // acknowledgements look like duplicates.
                 self.open_window(segment, 0);
             }
             let overlap = if end > start { self.receiver.insert(start, end) } else { None };
@@ -399,7 +405,7 @@ impl Connection {
             self.advance(now, end);
         }
         if had_gaps && !self.receiver.has_gaps() {
-            // RFC 5681 section 4.2: at once when a gap is filled.
+            // RFC 5681 section 4.2: at once, since a gap is filled.
             self.delayed_ack.acknowledge_now();
         }
         self.reach_fin(now);
@@ -429,8 +435,8 @@ impl Connection {
     /// Whether a segment that fills a gap moves RCV.NXT by itself only, and not over what waits behind it, as
     /// in the ns-3 model of MPTCP (`ReceivedData`), where only what fills a gap of the whole connection does
     /// so (`ReadUnOrderedData`). A segment that waits already and comes again then changes nothing: it is
-    /// acknowledged with the number that it has. To be said before each packet; default false (RFC 9293
-    /// section 3.10.7.4).
+    /// acknowledged with the number that it has. Set this before each packet; default false (RFC 9293 section
+    /// 3.10.7.4).
     pub fn set_stepwise(&mut self, is_stepwise: bool) {
         self.receiver.is_stepwise = is_stepwise;
     }

@@ -7,9 +7,9 @@ use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, Recover
 use crate::recovery::prr::Prr;
 use crate::time::Time;
 
-/// Segments above a hole that make it a loss (RFC 6675 section 2: `DupThresh`).
+/// A segment is lost when this many segments above it have arrived (RFC 6675 section 2: `DupThresh`).
 pub(super) const DUP_THRESHOLD: u32 = 3;
-/// Reordering beyond this many segments is not believed (Linux: `net.ipv4.tcp_max_reordering`).
+/// The most segments by which reordering is believed to happen (Linux: `net.ipv4.tcp_max_reordering`).
 const MAX_REORDERING: u32 = 300;
 
 /// The state of the sender's reaction to congestion.
@@ -46,9 +46,9 @@ pub(super) struct Recovery {
     pub(super) high: u64,
     /// Duplicate acknowledgements since SND.UNA last advanced, where the window is inflated.
     pub(super) duplicate_acks: u32,
-    /// SND.UNA when the window was reduced; none when there is nothing to undo.
+    /// SND.UNA when the window was reduced; [`None`] when there is nothing to undo.
     pub(super) undo_from: Option<u64>,
-    /// Retransmissions since then that no DSACK has told of; none before the first.
+    /// Retransmissions since then that no DSACK has reported; [`None`] before the first.
     pub(super) undo_retransmissions: Option<u32>,
     /// Whether an undo restores the window: not if a mark caused the reduction.
     pub(super) restores_window: bool,
@@ -62,7 +62,7 @@ pub(super) struct Recovery {
     /// Segments sent again in this connection, and duplicates that the peer has reported.
     pub(super) retransmissions: u64,
     pub(super) duplicates: u64,
-    /// F-RTO decides whether the timeout was spurious (RFC 5682).
+    /// Whether F-RTO is deciding if the timeout was spurious (RFC 5682).
     pub(super) f_rto: bool,
     pub(super) prr: Prr,
 }
@@ -103,7 +103,7 @@ impl Recovery {
         matches!(self.state, CongestionState::Open | CongestionState::Disorder)
     }
 
-    /// A segment has been sent again, with this timestamp of ours.
+    /// Notes that a segment has been sent again, with this timestamp of ours.
     pub(super) fn note_retransmission(&mut self, timestamp: u32) {
         self.first_retransmission.get_or_insert(timestamp);
         self.undo_retransmissions = Some(self.undo_retransmissions.unwrap_or(0) + 1);
@@ -124,7 +124,7 @@ impl Connection {
         self.has_sack && self.parameters.loss_detection == LossDetection::Rack
     }
 
-    /// The control takes a new threshold, and the reduction towards it begins (Linux:
+    /// Asks the control for a new threshold and begins the reduction towards it (Linux:
     /// `tcp_init_cwnd_reduction`).
     pub(super) fn begin_reduction(&mut self, now: Time, kind: CongestionKind) {
         let cwnd = self.cwnd();
@@ -136,7 +136,7 @@ impl Connection {
         self.ecn.note_reduction();
     }
 
-    /// The reduction is over (Linux: `tcp_end_cwnd_reduction`; with rate halving `tcp_complete_cwr`).
+    /// Ends the reduction (Linux: `tcp_end_cwnd_reduction`; with rate halving `tcp_complete_cwr`).
     pub(super) fn end_reduction(&mut self, now: Time) {
         let mut event = RecoveryEndEvent::new(now, self.in_flight_bytes());
         if self.parameters.window_reduction == WindowReduction::RateHalving {
@@ -146,7 +146,7 @@ impl Connection {
         self.cc.on_recovery_end(&event);
     }
 
-    /// Fast recovery begins (RFC 6675 section 5 step 4; Linux: `tcp_enter_recovery`).
+    /// Begins fast recovery (RFC 6675 section 5 step 4; Linux: `tcp_enter_recovery`).
     pub(super) fn enter_recovery(&mut self, now: Time, is_marked: bool) {
         self.stats.fast_recoveries += 1;
         self.init_undo();
@@ -158,7 +158,7 @@ impl Connection {
         self.recovery.state = CongestionState::Recovery;
     }
 
-    /// The window shrinks because of a mark (RFC 3168 section 6.1.2; Linux: `tcp_enter_cwr`).
+    /// Begins to reduce the window because of a mark (RFC 3168 section 6.1.2; Linux: `tcp_enter_cwr`).
     pub(super) fn enter_cwr(&mut self, now: Time) {
         self.recovery.restores_window = false;
         if self.recovery.is_calm() {
@@ -169,7 +169,7 @@ impl Connection {
         }
     }
 
-    /// Open, or Disorder while something is out of order (Linux: `tcp_try_keep_open`).
+    /// Sets the state to Open, or to Disorder while something is out of order (Linux: `tcp_try_keep_open`).
     pub(super) fn try_keep_open(&mut self) {
         let is_calm = self.board.sacked + self.board.lost == 0 && !self.has_retransmitted();
         let state = if is_calm { CongestionState::Open } else { CongestionState::Disorder };
@@ -179,7 +179,8 @@ impl Connection {
         }
     }
 
-    /// Linux: `tcp_try_to_open`.
+    /// Handles an acknowledgement outside of recovery: a mark begins a reduction, otherwise the state follows
+    /// what is out of order (Linux: `tcp_try_to_open`).
     pub(super) fn try_to_open(&mut self, now: Time, is_marked: bool) {
         if !self.has_retransmitted() {
             self.recovery.first_retransmission = None;
@@ -197,7 +198,7 @@ impl Connection {
         self.board.retransmitted > 0 || self.board.front().is_some_and(|first| first.ever_retransmitted)
     }
 
-    /// Segments overtook each other from this number on (Linux: `tcp_check_sack_reordering`).
+    /// Notes that segments overtook each other from this number on (Linux: `tcp_check_sack_reordering`).
     pub(super) fn note_reordering(&mut self, from: u64) {
         let highest =
             if self.board.sacked == 0 { self.sender.unacknowledged } else { self.board.highest_sacked };

@@ -16,7 +16,7 @@ use crate::time::Time;
 pub(super) struct Sent {
     /// Number of its first byte, or of FIN.
     pub(super) start: u64,
-    /// Bytes of payload.
+    /// Length of the payload in bytes.
     pub(super) length: u32,
     pub(super) fin: bool,
     /// Whether a SACK has reported its arrival.
@@ -27,7 +27,7 @@ pub(super) struct Sent {
     pub(super) retransmitted: bool,
     /// Whether it was sent more than once.
     pub(super) ever_retransmitted: bool,
-    /// When it was last sent.
+    /// When the segment was last sent.
     pub(super) departure: Time,
     /// The number of that transmission; set by the scoreboard.
     pub(super) order: u64,
@@ -45,16 +45,17 @@ impl Sent {
     }
 }
 
-/// Runs of numbers: from the first up to before the second.
+/// Runs of numbers: each from the first number up to, and without, the second.
 pub(super) type Ranges = SmallVec<[(u64, u64); 4]>;
 
-/// The scoreboard.
+/// The scoreboard: every outstanding segment and what is known about it.
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
     segments: VecDeque<Sent>,
     /// Identifier of the first of them.
     first_id: u64,
-    /// Segments acknowledged selectively; without SACK, duplicate acknowledgements (Linux: `sacked_out`).
+    /// Segments acknowledged selectively; without SACK, the number of duplicate acknowledgements (Linux:
+    /// `sacked_out`).
     pub(super) sacked: u32,
     /// Segments taken for lost.
     pub(super) lost: u32,
@@ -64,25 +65,25 @@ pub(super) struct Scoreboard {
     pub(super) waiting: u32,
     /// No segment before this one waits for its retransmission.
     waiting_from: u64,
-    /// Behind the highest number that a SACK has covered.
+    /// The number behind the highest one that a SACK has covered.
     pub(super) highest_sacked: u64,
     /// The ranges of the last SACK; all of them are marked.
     known: Ranges,
-    /// Identifiers of segments and numbers of their transmissions, in their order, those that RACK still may
-    /// ask about. An entry is void when its segment has arrived, is gone, was sent again later, or waits to
-    /// be.
+    /// Transmissions in their order that RACK may still ask about: identifier of the segment and number of
+    /// the transmission. An entry is void when its segment has arrived, is gone, was sent again later, or
+    /// waits to be sent again.
     sent_order: VecDeque<(u64, u64)>,
     /// Transmissions so far.
     transmissions: u64,
     keeps_order: bool,
     /// All segments before this one have been looked at by [`Scoreboard::mark_below_sacked`].
     frontier: u64,
-    /// Segments acknowledged selectively from there on.
+    /// Segments from there on that have been acknowledged selectively.
     sacked_beyond: u32,
 }
 
 impl Scoreboard {
-    /// `keeps_order`: transmissions are remembered in their order, for RACK.
+    /// With `keeps_order`, transmissions are remembered in their order, for RACK.
     pub(super) fn new(keeps_order: bool) -> Self {
         Self { keeps_order, ..Self::default() }
     }
@@ -141,7 +142,7 @@ impl Scoreboard {
         self.transmissions
     }
 
-    /// Takes the first segment off: it is acknowledged cumulatively, wholly.
+    /// Takes off the first segment, all of which has been acknowledged cumulatively.
     pub(super) fn pop(&mut self, is_sack: bool) -> Option<Sent> {
         let segment = self.segments.pop_front()?;
         let id = self.first_id;
@@ -163,7 +164,7 @@ impl Scoreboard {
         Some(segment)
     }
 
-    /// The first segment's beginning has been acknowledged.
+    /// Cuts off the beginning of the first segment, which has been acknowledged.
     pub(super) fn trim_front(&mut self, acknowledged: u64) {
         if let Some(segment) = self.segments.front_mut() {
             let cut = acknowledged.saturating_sub(segment.start);
@@ -179,7 +180,8 @@ impl Scoreboard {
         let waited = segment.waits_for_retransmission();
         segment.sacked = true;
         if lost {
-            // Linux, tcp_sacktag_one: a retransmission of what was not lost is believed to be on its way.
+            // Linux, tcp_sacktag_one: the retransmission of a segment that was not lost is believed to be on
+            // its way still.
             segment.lost = false;
             segment.retransmitted = false;
         }
@@ -194,7 +196,8 @@ impl Scoreboard {
         }
     }
 
-    /// A duplicate has arrived of this one: its retransmission is not on its way any more.
+    /// Notes that a duplicate of this segment has arrived, so that its retransmission is no longer on its
+    /// way.
     pub(super) fn note_duplicate(&mut self, id: u64) {
         let segment = self.get_mut(id);
         if segment.retransmitted {
@@ -212,8 +215,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks a segment as lost, or its retransmission if it was marked already (Linux:
-    /// `tcp_mark_skb_lost`). Whether that is news.
+    /// Marks a segment as lost, or its retransmission if it was marked already (Linux: `tcp_mark_skb_lost`).
+    /// Returns whether that is new.
     pub(super) fn mark_lost(&mut self, id: u64) -> bool {
         let segment = self.get_mut(id);
         if segment.sacked || segment.waits_for_retransmission() {
@@ -241,7 +244,7 @@ impl Scoreboard {
         self.waiting = 0;
     }
 
-    /// SACKs that the receiver took back (RFC 2018 section 8).
+    /// Forgets what was acknowledged selectively, because the receiver took it back (RFC 2018 section 8).
     pub(super) fn forget_sacked(&mut self) {
         for segment in &mut self.segments {
             segment.sacked = false;
@@ -263,7 +266,7 @@ impl Scoreboard {
         Some(self.waiting_from)
     }
 
-    /// A segment is sent again; `counts`: its retransmission counts as on its way.
+    /// Notes that a segment is sent again; with `counts`, its retransmission counts as on its way.
     pub(super) fn resend(&mut self, id: u64, now: Time, rate: RateMark, counts: bool) {
         let order = self.note_transmission(id);
         let segment = self.get_mut(id);
@@ -318,8 +321,8 @@ impl Scoreboard {
         self.visit_range(run.0, run.1, &mut visit);
     }
 
-    /// Marks as lost what has at least `threshold` selectively acknowledged segments above it (RFC 6675
-    /// section 4: `IsLost`). Those that are new.
+    /// Marks as lost every segment that has at least `threshold` selectively acknowledged segments above it
+    /// (RFC 6675 section 4: `IsLost`). Returns those that were not marked before.
     pub(super) fn mark_below_sacked(&mut self, threshold: u32) -> Vec<u64> {
         let mut marked = Vec::new();
         while self.frontier < self.end_id() {
@@ -341,7 +344,7 @@ impl Scoreboard {
     /// Returns the segments that were not marked before.
     pub(super) fn mark_far_below_sacked(&mut self, distance: u32) -> Vec<u64> {
         let mut marked = Vec::new();
-        // Behind the segment with the highest number that a SACK covers.
+        // Index behind the segment with the highest number that a SACK covers.
         let top = self.segments.partition_point(|segment| segment.end() <= self.highest_sacked) as u64;
         let Some(stop) = (self.first_id + top).checked_sub(u64::from(distance)) else { return marked };
         while self.frontier < stop.min(self.end_id()) {
@@ -364,8 +367,8 @@ impl Scoreboard {
         self.segments.partition_point(|segment| segment.end() <= self.highest_sacked) as u32
     }
 
-    /// The oldest transmission that still counts, from position `position` of the order of sending on; takes
-    /// void ones off the front.
+    /// The oldest transmission that still counts, from `position` on in the order of sending. Removes void
+    /// entries from the front.
     pub(super) fn next_in_order(&mut self, position: &mut usize) -> Option<u64> {
         while let Some(&(id, order)) = self.sent_order.get(*position) {
             let counts = id >= self.first_id && {

@@ -27,18 +27,18 @@ pub(super) struct Sender {
     pub(super) has_sent_fin: bool,
     /// Whether the application waits for room.
     pub(super) has_refused: bool,
-    /// SND.WND in bytes, and the largest that was ever offered.
+    /// SND.WND in bytes, and the largest window that was ever offered.
     pub(super) window: u64,
     pub(super) max_window: u64,
     pub(super) window_scale: u8,
-    /// SND.WL1 and SND.WL2: the numbers of the segment that set the window.
+    /// SND.WL1 and SND.WL2: sequence and acknowledgement number of the segment that set the window.
     pub(super) window_by: (u64, u64),
     /// Marks that an application has set in the stream; empty in simulations.
     pub(super) marks: Marks,
     /// The end of the last segment that was not full (Minshall).
     small_end: u64,
     pub(super) last_sent_at: Time,
-    /// When anything was sent last, acknowledgements too.
+    /// When anything was last sent, acknowledgements included.
     pub(super) last_packet_at: Time,
     pub(super) usage: WindowUsage,
 }
@@ -103,7 +103,7 @@ impl Sender {
 /// What limits a call of [`Connection::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Push {
-    /// Window, congestion window and Nagle.
+    /// The windows and Nagle's algorithm decide.
     Normal,
     /// One segment whatever the congestion window says: a tail loss probe (RFC 8985 section 7.3).
     Probe,
@@ -118,7 +118,7 @@ impl Connection {
         self.parameters.send_buffer.saturating_sub(held)
     }
 
-    /// Tells an application that waits that a third of the send buffer is free (Linux:
+    /// Tells an application that is waiting that a third of the send buffer is free (Linux:
     /// `sk_stream_is_writeable`).
     pub(super) fn tell_writable(&mut self) {
         if self.sender.has_refused && self.send_room() >= self.parameters.send_buffer.div_ceil(3) {
@@ -131,13 +131,13 @@ impl Connection {
         self.board.in_flight().saturating_mul(self.mss)
     }
 
-    /// Bytes in flight as a reduction takes them.
+    /// Bytes in flight, as they are counted when the window is reduced.
     pub(super) fn flight_bytes(&self) -> u32 {
         if self.inflates() { self.flight_size(self.sender.unacknowledged) } else { self.in_flight_bytes() }
     }
 
-    /// The most bytes of a segment: half the largest window at most, so that two are on their way where the
-    /// receiver's buffer is small (Linux: `tcp_bound_to_half_wnd`).
+    /// The most bytes of a segment. It is at most half the largest window, so that two segments can be on
+    /// their way where the receiver's buffer is small (Linux: `tcp_bound_to_half_wnd`).
     #[inline]
     pub(super) fn segment_limit(&self) -> u32 {
         let max_window = self.sender.max_window;
@@ -154,7 +154,7 @@ impl Connection {
         }
     }
 
-    /// Sends new segments as far as `push` allows (Linux: `tcp_write_xmit`). Whether it sent any.
+    /// Sends new segments as far as `push` allows (Linux: `tcp_write_xmit`). Returns whether it sent any.
     pub(super) fn push(&mut self, now: Time, push: Push) -> bool {
         let mut sent = 0;
         let (mut largest, mut deferral) = (None, None);
@@ -215,12 +215,12 @@ impl Connection {
         sent > 0
     }
 
-    /// Whether the congestion window has room for one segment more.
+    /// Whether the congestion window has room for one more segment.
     #[inline]
     pub(super) fn may_add_to_flight(&self) -> bool {
         let mut out = self.board.in_flight();
         if !self.parameters.limited_transmit && self.recovery.is_calm() {
-            // Without RFC 3042, what was acknowledged selectively lets nothing out.
+            // Without RFC 3042, selective acknowledgements let no new data out.
             out += self.board.sacked;
         } else if self.parameters.procedures.limits_limited_transmit && self.recovery.is_calm() {
             // RFC 3042 section 2: two segments at most.
@@ -229,7 +229,7 @@ impl Connection {
         out < self.cwnd()
     }
 
-    /// Whether less than a full segment waits for more.
+    /// Whether less than a full segment waits for more data.
     #[inline]
     pub(super) fn nagle_waits(&self) -> bool {
         self.sender.marks.is_corked
@@ -245,7 +245,8 @@ impl Connection {
             }
     }
 
-    /// Sends the next segment of the stream; `ends_burst`: the last one of several that leave together.
+    /// Sends the next segment of the stream; with `ends_burst`, it is the last of several that leave
+    /// together.
     fn send_new(&mut self, now: Time, length: u32, fin: bool, ends_burst: bool) {
         let start = self.sender.next;
         let was_idle = self.board.is_empty();
@@ -283,7 +284,7 @@ impl Connection {
         self.cc.on_sent(&SentEvent { is_app_limited, ..SentEvent::new(now, self.mss, outstanding) });
     }
 
-    /// Sends a segment again; `counts`: its retransmission counts as on its way (a probe does not).
+    /// Sends a segment again; with `counts`, its retransmission counts as on its way (a probe's does not).
     pub(super) fn retransmit(&mut self, now: Time, id: u64, counts: bool) {
         let outstanding = self.in_flight_bytes() + self.mss;
         let rate = self.rate.mark(now, false, outstanding);
@@ -316,12 +317,12 @@ impl Connection {
         self.note_ack_sent(true);
         (self.sender.last_sent_at, self.sender.last_packet_at) = (now, now);
         self.pacing.on_sent(length);
-        // RFC 3168 section 6.1.5: not on retransmissions.
+        // RFC 3168 section 6.1.5: retransmissions do not carry ECT.
         let mark = if again || length == 0 { EcnField::NotEct } else { self.ecn.codepoint() };
         self.transmit(segment, mark);
     }
 
-    /// A segment of this connection with this number, without payload.
+    /// A segment of this connection with this sequence number and no payload.
     pub(super) fn segment(&mut self, now: Time, number: u64, flags: Flags) -> Segment {
         let flags = flags.with(self.ecn.echo_flags());
         let timestamps = Timestamps { value: self.timestamp(now), echo: self.recent_timestamp };
@@ -338,7 +339,8 @@ impl Connection {
         }
     }
 
-    /// Adds the blocks that have room: with data only where the packet is not full.
+    /// Adds as many SACK blocks as there is room for. With data, there is room only if the packet is not
+    /// full.
     fn add_sack(&mut self, segment: &mut Segment) {
         if !self.has_sack || !self.receiver.has_blocks() {
             return;
@@ -360,8 +362,8 @@ impl Connection {
         self.send_bare(now, number);
     }
 
-    /// Sends an acknowledgement that asks for one: its number was acknowledged already (Linux:
-    /// `tcp_xmit_probe_skb`).
+    /// Sends an acknowledgement that the peer must answer, because its sequence number was acknowledged
+    /// already (Linux: `tcp_xmit_probe_skb`).
     pub(super) fn send_window_probe(&mut self, now: Time) {
         let number = self.sender.unacknowledged - 1;
         self.send_bare(now, number);
@@ -376,15 +378,16 @@ impl Connection {
         self.transmit(segment, EcnField::NotEct);
     }
 
-    /// Sends so many bytes of the stream although less than a segment fits into the window (RFC 9293 section
-    /// 3.8.6.2.1; Linux: `tcp_write_wakeup`).
+    /// Sends this many bytes of the stream although less than a segment fits into the window (RFC 9293
+    /// section 3.8.6.2.1; Linux: `tcp_write_wakeup`).
     pub(super) fn send_fragment(&mut self, now: Time, length: u32) {
         let fin = length == 0;
         self.pacing.begin_packet(now);
         self.send_new(now, length, fin, false);
     }
 
-    /// An idle sender's window (RFC 5681 section 4.1, RFC 2861; Linux: `tcp_slow_start_after_idle_check`).
+    /// Reduces the window of a sender that was idle (RFC 5681 section 4.1, RFC 2861; Linux:
+    /// `tcp_slow_start_after_idle_check`).
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         let idle = now.saturating_since(self.sender.last_sent_at);
         let rto = self.rtt.rto();

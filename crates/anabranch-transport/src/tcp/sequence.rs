@@ -6,7 +6,7 @@
 /// The numbers of one direction of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbering {
-    /// The initial sequence number: that of SYN on the wire.
+    /// The initial sequence number, which SYN has on the wire.
     initial: u32,
 }
 
@@ -20,7 +20,8 @@ impl Numbering {
         self.initial.wrapping_add(number as u32)
     }
 
-    /// The number that a number on the wire means, the one nearest to `near`; none before SYN.
+    /// The number that stands for `wire`: of several, the one nearest to `near`. [`None`] if it lies before
+    /// SYN.
     pub(super) const fn number(self, wire: u32, near: u64) -> Option<u64> {
         let distance = wire.wrapping_sub(self.wire(near)) as i32;
         near.checked_add_signed(distance as i64)

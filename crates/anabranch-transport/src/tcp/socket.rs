@@ -33,8 +33,7 @@ impl Connection {
         self.sender.marks.holds = false;
     }
 
-    /// The application reads no more: new data, which would be lost, resets the connection (RFC 9293 section
-    /// 3.6.1).
+    /// Stops reading for good: new data, which would be lost, resets the connection (RFC 9293 section 3.6.1).
     pub fn close_reading(&mut self) {
         self.receiver.is_closed = true;
     }
@@ -52,7 +51,7 @@ impl Connection {
         self.send(now);
     }
 
-    /// Lets everything leave that the windows allow, however little (Linux: `tcp_push_pending_frames` after
+    /// Sends everything that the windows allow, however little (Linux: `tcp_push_pending_frames` after
     /// `TCP_NODELAY`).
     pub fn push_out(&mut self, now: Time) {
         if self.state.can_send() {
@@ -72,18 +71,19 @@ impl Connection {
         self.send(now);
     }
 
-    /// Retransmissions of SYN before the connection is given up (`TCP_SYNCNT`).
+    /// Sets the number of retransmissions of SYN before the connection is given up (`TCP_SYNCNT`).
     pub fn set_syn_retries(&mut self, retries: u32) {
         self.parameters.syn_retries = retries;
     }
 
-    /// How segments leave together (Linux: `net.ipv4.tcp_min_tso_segs`, `net.ipv4.tcp_tso_win_divisor`): so
-    /// many at least, and none waits for others when one of so many parts of the window is free.
+    /// Sets how segments leave together (Linux: `net.ipv4.tcp_min_tso_segs`, `net.ipv4.tcp_tso_win_divisor`):
+    /// at least `least` of them, and none waits for others once one of `window_divisor` parts of the window
+    /// is free.
     pub fn set_bursts(&mut self, least: u32, window_divisor: u32) {
         (self.parameters.least_burst, self.parameters.window_divisor) = (least, window_divisor);
     }
 
-    /// Whether anything is to be [asked for](crate::endpoint::Endpoint::poll_output).
+    /// Whether there is any output to [poll](crate::endpoint::Endpoint::poll_output).
     pub fn has_output(&self) -> bool {
         self.outputs.iter().any(|output| !matches!(output, Output::Timeout(_)))
     }

@@ -24,7 +24,7 @@ pub struct Stats {
     pub bytes_acknowledged: u64,
     /// Bytes of data delivered to the application, in order.
     pub bytes_delivered: u64,
-    /// Segments with data that arrived and were there already.
+    /// Segments with data that arrived although all of it was there already.
     pub duplicates_received: u64,
     /// Segments with data that arrived above a gap.
     pub out_of_order_received: u64,
@@ -48,9 +48,9 @@ pub struct Stats {
     pub ecn_reductions: u64,
     /// Packets with a congestion mark that arrived.
     pub ce_received: u64,
-    /// Probes of a closed window.
+    /// Probes of a closed window sent.
     pub window_probes: u64,
-    /// Acknowledgements that only opened the window.
+    /// Acknowledgements sent only to open the window.
     pub window_updates: u64,
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Phase {
     /// There is no connection, or it is over.
     #[default]
     Closed,
-    /// SYN is exchanged.
+    /// The SYNs are being exchanged.
     Opening,
     /// Data may be sent.
     Open,
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
     Closing,
 }
 
-/// Bytes that the options of the connection above take.
+/// Bytes that the options of the MPTCP connection above take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OptionSpace {
     /// In a segment with data, in bytes.
@@ -43,14 +43,14 @@ pub(super) enum FlowControl {
     /// The window that the peer's end of this TCP connection offers.
     #[default]
     Own,
-    /// The window of the MPTCP connection above (RFC 8684 section 3.3.5): nothing here waits for a window,
-    /// however small the field.
+    /// The window is that of the MPTCP connection above (RFC 8684 section 3.3.5): nothing here waits for a
+    /// window, however small the field is.
     Above,
 }
 
 impl Parameters {
-    /// The settings of the subflow on this path: what is written leaves at once, in the segments as which it
-    /// was written, and the receive buffer is the connection's.
+    /// The settings of the subflow on this path: what is written leaves at once, cut into segments as it was
+    /// written, and the receive buffer is the connection's.
     pub(crate) fn of_subflow(&self, path: u8) -> Self {
         Self { nagle: Nagle::Off, receive_autotuning: false, path, ..self.clone() }
     }
@@ -73,17 +73,17 @@ impl Parameters {
 }
 
 impl Connection {
-    /// Makes this one a subflow: its congestion control becomes a member of the group with each connection,
-    /// its segments leave room for options, and the window is that of the connection above.
+    /// Makes this connection a subflow: in each connection its congestion control becomes a member of the
+    /// group, its segments leave room for options, and its window is that of the connection above.
     pub(crate) fn become_subflow(&mut self, group: Group, space: OptionSpace) {
         self.group = Some(group);
         self.option_space = space;
         self.flow_control = FlowControl::Above;
-        // DATA_FIN ends a direction of the connection above; a subflow closes as a whole.
+        // DATA_FIN ends a direction of the connection above, but a subflow closes as a whole.
         self.half_close = false;
     }
 
-    /// A connection of TCP's own from now on: the peer does not know the protocol above.
+    /// Makes this a TCP connection of its own from now on, because the peer does not know MPTCP.
     pub(crate) fn fall_back(&mut self, half_close: bool) {
         self.option_space = OptionSpace::default();
         self.flow_control = FlowControl::Own;
@@ -104,14 +104,14 @@ impl Connection {
         u64::from(field) << self.sender.window_scale
     }
 
-    /// The control of a connection whose SYN have been acknowledged.
+    /// Builds the congestion control of a connection whose SYNs have been acknowledged.
     pub(super) fn build_control(&mut self, setup: Setup) {
         let own = self.parameters.cc.build(&setup);
         let Some(group) = &self.group else {
             self.cc = own;
             return;
         };
-        // The last connection's member leaves before this one's joins.
+        // The member of the last connection leaves before that of this one joins.
         self.cc = own;
         let setup = PathSetup {
             own: self.parameters.cc.clone(),
@@ -123,7 +123,7 @@ impl Connection {
         self.cc = Controller::Coupled(group.join(self.path, &setup));
     }
 
-    /// The subflow is over: its congestion window counts no more among those of its group.
+    /// Ends the subflow's membership in its group: its congestion window no longer counts there.
     pub(crate) fn leave_group(&mut self) {
         if self.group.is_some() && !self.has_own_cc {
             let setup = Setup {
@@ -147,30 +147,30 @@ impl Connection {
         }
     }
 
-    /// Whether the peer has acknowledged our FIN: at most its own is missing.
+    /// Whether the peer has acknowledged our FIN, so that at most its own is missing.
     pub(crate) const fn has_sent_all(&self) -> bool {
         matches!(self.state, State::FinWait2 | State::TimeWait)
     }
 
-    /// Whether only the peer has sent FIN, and this end may go on.
+    /// Whether only the peer has sent FIN, and this end may go on sending.
     pub(crate) fn is_half_closed(&self) -> bool {
         self.state == State::CloseWait && !self.sender.is_finished
     }
 
-    /// The most bytes that may be appended now; 0 while no segment may leave.
+    /// The most bytes that may be appended now; 0 as long as no segment may leave.
     pub(crate) fn room(&mut self, now: Time) -> u32 {
         let sender = &self.sender;
         if self.state != State::Established || sender.is_finished || sender.has_unsent() {
             return 0;
         }
-        // The window is the connection's, or a model's own, in which whole segments go.
+        // The window is the connection's, or that of a model that sends only whole segments.
         let limit = self.segment_limit();
         let has_room = sender.window_end() >= sender.next + u64::from(limit);
         if has_room && self.may_add_to_flight() && !self.is_paced(now) { limit } else { 0 }
     }
 
-    /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment. The
-    /// position of the first one.
+    /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment.
+    /// Returns the position of the first byte.
     pub(crate) fn append(&mut self, now: Time, length: u32) -> u64 {
         let position = self.sender.written;
         self.sender.written += u64::from(length);
@@ -179,7 +179,7 @@ impl Connection {
         position
     }
 
-    /// The position up to which everything is acknowledged.
+    /// The position up to which everything has been acknowledged.
     pub(crate) const fn acknowledged_position(&self) -> u64 {
         self.sender.unacknowledged.saturating_sub(1)
     }
@@ -189,43 +189,43 @@ impl Connection {
         self.board.is_empty() && !self.sender.has_unsent()
     }
 
-    /// The application has had nothing to send.
+    /// Notes that the application has had nothing to send.
     pub(crate) fn note_app_limited(&mut self) {
         if self.state.is_synchronised() {
             self.check_app_limited();
         }
     }
 
-    /// Sends an acknowledgement now, whether one is due or not.
+    /// Sends an acknowledgement now, whether or not one is due.
     pub(crate) fn acknowledge_now(&mut self, now: Time) {
         if self.state.is_synchronised() {
             self.send_ack(now);
         }
     }
 
-    /// Sends an acknowledgement that asks for one.
+    /// Sends an acknowledgement that the peer must answer.
     pub(crate) fn probe(&mut self, now: Time) {
         self.send_window_probe(now);
     }
 
-    /// Ends without a word to the peer.
+    /// Ends the connection without telling the peer.
     pub(crate) fn vanish(&mut self) {
         self.receiver.is_paused = false;
         self.end(CloseReason::Aborted);
     }
 
-    /// The window shrinks as after a congestion mark, though nothing was lost.
+    /// Reduces the window as after a congestion mark, although nothing was lost.
     pub(crate) fn penalise(&mut self, now: Time) {
         let outstanding = self.in_flight_bytes();
         self.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Ecn, outstanding));
     }
 
-    /// Whether a segment is one of this connection, not of an earlier one.
+    /// Whether a segment belongs to this connection, and not to an earlier one.
     pub(crate) fn owns_segment(&self, segment: &Segment) -> bool {
         self.state != State::Closed && [segment.destination_port, segment.source_port] == self.ports
     }
 
-    /// Whether a segment without data lies before what was acknowledged (Linux: `tcp_sequence`).
+    /// Whether a segment without data lies before what has been acknowledged (Linux: `tcp_sequence`).
     pub(crate) fn lies_before(&self, segment: &Segment) -> bool {
         let start = self.peer_numbers.number(segment.sequence, self.receiver.next);
         let end = start.map(|start| start + u64::from(segment.sequence_length()));
@@ -243,7 +243,7 @@ impl Connection {
         self.heard_at
     }
 
-    /// Time until the retransmission timer expires, whatever it waits for, if it runs.
+    /// Time until the retransmission timer expires, whichever of its purposes it serves, if it runs.
     pub(crate) fn time_to_timer(&self, now: Time) -> Option<Duration> {
         (!self.timer.is_off()).then(|| self.timer.at().saturating_since(now))
     }

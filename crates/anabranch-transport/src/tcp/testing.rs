@@ -16,7 +16,7 @@ use crate::wire::{Body, Packet};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     pub(super) delay: Duration,
-    /// Up to this much more, uniform: packets overtake each other.
+    /// Packets take up to this much longer, uniformly distributed, so that they overtake each other.
     pub(super) jitter: Duration,
     pub(super) loss: f64,
     pub(super) duplication: f64,
@@ -52,7 +52,7 @@ pub(super) type Filter = Box<dyn FnMut(Time, Side, &Segment) -> bool>;
 pub(super) struct Pair {
     pub(super) now: Time,
     pub(super) ends: [Connection; 2],
-    /// Direction 0 is from A.
+    /// The two directions; 0 is from A.
     pub(super) wires: [Wire; 2],
     pub(super) log: Vec<Logged>,
     pub(super) events: [Vec<(Time, Event)>; 2],
@@ -61,9 +61,9 @@ pub(super) struct Pair {
     in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
     sequence: u64,
     rng: Rng,
-    /// What each end still has to write, and from where in its stream.
+    /// What each end still has to write, and where in its stream that begins.
     pub(super) to_write: [Payload; 2],
-    /// Shut down once everything is written.
+    /// Whether each end closes once everything is written.
     pub(super) finishes: [bool; 2],
 }
 
@@ -122,7 +122,7 @@ impl Pair {
         }
     }
 
-    /// A pair that is open, at 100 ms; the log begins after that.
+    /// A pair with an open connection, at 100 ms; the log begins after that.
     pub(super) fn open(config: &Config) -> Self {
         let mut pair = Self::new(config);
         pair.command(Side::A, Command::Connect);
@@ -137,7 +137,7 @@ impl Pair {
         self.input(side, Input::Command(command));
     }
 
-    /// Has an end write so many bytes more, now and as there is room.
+    /// Makes an end write this many more bytes, now and whenever there is room.
     pub(super) fn write(&mut self, side: Side, length: u32) {
         let left = &mut self.to_write[side.index()];
         let had_nothing = left.length == 0;
@@ -215,12 +215,12 @@ impl Pair {
         }
     }
 
-    /// Lets time pass.
+    /// Lets this much time pass.
     pub(super) fn run_for(&mut self, length: Duration) {
         self.run_until(self.now + length, |_| false);
     }
 
-    /// Lets time pass until then, or until it is enough.
+    /// Lets time pass until `end`, or until `is_enough` is true.
     pub(super) fn run_until(&mut self, end: Time, is_enough: impl Fn(&Self) -> bool) {
         while !is_enough(self) {
             let arrival = self.in_flight.keys().next().map_or(Time::NEVER, |&(at, _)| at);
@@ -258,7 +258,7 @@ impl Pair {
             .collect()
     }
 
-    /// Bytes that an end received; they came once and in order.
+    /// Number of bytes that an end received. Panics unless they came once and in order.
     pub(super) fn received_bytes(&self, side: Side) -> u64 {
         self.received(side).iter().fold(0, |next, payload| {
             assert_eq!(payload.offset, next, "bytes come once and in order");
@@ -302,17 +302,17 @@ pub(super) struct Drill {
     pub(super) now: Time,
     pub(super) end: Connection,
     sent: Vec<Logged>,
-    /// Which of them have been looked at.
+    /// How many of them have been looked at.
     seen: usize,
     pub(super) events: Vec<Event>,
     timeout: Time,
-    /// Sequence numbers of the two SYN.
+    /// Initial sequence numbers of the two SYNs.
     own: u32,
     peer: u32,
-    /// What the peer has sent of its own stream.
+    /// Where the peer is in its own stream.
     peer_position: u32,
     window: u16,
-    /// The peer's clock.
+    /// What the peer's clock shows, in its timestamps.
     stamp: u32,
     has_timestamps: bool,
     latest_timestamp: u32,
@@ -320,7 +320,8 @@ pub(super) struct Drill {
 
 impl Drill {
     /// A connection that is open at 100 ms, with a round-trip time of 100 ms, SACK, and a window of 64 KiB
-    /// shifted by 7. `timestamps`: whether the peer offers them; without them a full segment has 1460 bytes.
+    /// shifted by 7. `timestamps` says whether the peer offers them; without them a full segment has 1460
+    /// bytes.
     pub(super) fn open(config: &Config, timestamps: bool) -> Self {
         Self::open_with(config, timestamps, 0)
     }
@@ -408,7 +409,7 @@ impl Drill {
         self.input(Input::Packet(Box::new(packet)));
     }
 
-    /// Time goes on to this many ms, timers included.
+    /// Advances time to this many ms, and expires timers on the way.
     pub(super) fn at(&mut self, millis: u64) -> &mut Self {
         let target = Time::from_millis(millis);
         while self.timeout <= target {
@@ -420,7 +421,7 @@ impl Drill {
         self
     }
 
-    /// The application writes.
+    /// Lets the application write.
     pub(super) fn write(&mut self, length: u32) -> &mut Self {
         let payload = Payload { offset: self.end.sender.written, length };
         let message =
@@ -429,19 +430,19 @@ impl Drill {
         self
     }
 
-    /// The peer's window field from now on.
+    /// Sets the peer's window field from now on.
     pub(super) fn window(&mut self, window: u16) -> &mut Self {
         self.window = window;
         self
     }
 
-    /// What the peer's clock shows from now on.
+    /// Sets what the peer's clock shows from now on.
     pub(super) fn stamp(&mut self, stamp: u32) -> &mut Self {
         self.stamp = stamp;
         self
     }
 
-    /// The peer acknowledges up to this position, with these runs of positions in SACK.
+    /// Lets the peer acknowledge up to this position, with these runs of positions in SACK.
     pub(super) fn ack(&mut self, position: u32, sack: &[(u32, u32)]) -> &mut Self {
         let echo = self.latest_timestamp;
         self.ack_echoing(position, sack, echo, Flags::ACK)
@@ -484,7 +485,7 @@ impl Drill {
         }
     }
 
-    /// The peer sends data from this position of its stream.
+    /// Lets the peer send data from this position of its stream.
     pub(super) fn data(&mut self, position: u32, length: u32) -> &mut Self {
         self.data_marked(position, length, Ecn::NotEct, Flags::ACK)
     }
@@ -503,14 +504,14 @@ impl Drill {
         &self.sent[0].segment
     }
 
-    /// What was sent since this was last asked.
+    /// What has been sent since the last call.
     pub(super) fn sent(&mut self) -> Vec<Logged> {
         let new = self.sent[self.seen..].to_vec();
         self.seen = self.sent.len();
         new
     }
 
-    /// Positions of the data segments sent since this was last asked, in segments of `size` bytes.
+    /// Positions of the data segments sent since the last call, in segments of `size` bytes.
     pub(super) fn segments(&mut self, size: u32) -> Vec<u64> {
         self.sent()
             .iter()
@@ -519,7 +520,7 @@ impl Drill {
             .collect()
     }
 
-    /// Acknowledgement numbers, as positions of the peer's stream, of what was sent without data.
+    /// Acknowledgement numbers, as positions in the peer's stream, of what was sent without data.
     pub(super) fn acks(&mut self) -> Vec<u32> {
         let first = self.peer.wrapping_add(1);
         self.sent()
@@ -555,7 +556,7 @@ impl Connection {
         self.cc.ack_ratio()
     }
 
-    /// What is kept in counters is what counting again finds.
+    /// Checks that the counters match a recount.
     pub(super) fn check_accounts(&self) {
         let segments = self.board.segments();
         let count = |wanted: &dyn Fn(&super::scoreboard::Sent) -> bool| -> u32 {

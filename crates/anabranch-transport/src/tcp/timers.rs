@@ -33,7 +33,7 @@ pub(super) struct RetransmissionTimer {
     pub(super) probes: u32,
     /// How long data may be outstanding before the connection ends.
     pub(super) user_timeout: Option<Duration>,
-    /// When the first timeout in a row was started.
+    /// When the first of the timeouts in a row was started.
     outstanding_since: Option<Time>,
 }
 
@@ -135,7 +135,7 @@ impl Connection {
         self.timer.start_retransmission(at);
     }
 
-    /// After progress: the probe timer where it applies, otherwise the retransmission timer (Linux:
+    /// Starts the probe timer where it applies, otherwise the retransmission timer, after progress (Linux:
     /// `tcp_set_xmit_timer`).
     pub(super) fn restart_timer(&mut self, now: Time) {
         if !self.schedule_loss_probe(now, true) {
@@ -143,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// The retransmission timeout (RFC 6298 section 5.4 to 5.6; Linux: `tcp_retransmit_timer`).
+    /// Handles the retransmission timeout (RFC 6298 sections 5.4 to 5.6; Linux: `tcp_retransmit_timer`).
     #[cold]
     fn on_timeout(&mut self, now: Time) {
         if self.board.is_empty() {
@@ -172,7 +172,7 @@ impl Connection {
         self.timer.outstanding_since.is_some_and(|since| now.saturating_since(since) >= timeout)
     }
 
-    /// Linux: `tcp_enter_loss`.
+    /// Enters the state Loss (Linux: `tcp_enter_loss`).
     fn enter_loss(&mut self, now: Time) {
         let is_new = self.recovery.state < CongestionState::Recovery;
         let outstanding = self.flight_bytes();
@@ -180,7 +180,7 @@ impl Connection {
         let reduces = self.recovery.is_calm()
             || self.sender.unacknowledged >= self.recovery.high
             || (self.recovery.state == CongestionState::Loss && self.timer.timeouts == 0);
-        // The control knows that it takes no second threshold in the same episode.
+        // The control knows that it does not take a second threshold in the same episode.
         let mut event = CongestionEvent::new(now, CongestionKind::Timeout, outstanding);
         event.remaining = self.in_flight_bytes();
         self.cc.on_congestion(&event);
@@ -203,8 +203,8 @@ impl Connection {
         self.recovery.f_rto = self.parameters.f_rto && (is_new || self.timer.timeouts > 0);
     }
 
-    /// Everything outstanding is lost, except what was sent recently where RACK knows (RFC 8985 section 6.3;
-    /// Linux: `tcp_timeout_mark_lost`).
+    /// Marks everything outstanding as lost, except what RACK knows to have been sent recently (RFC 8985
+    /// section 6.3; Linux: `tcp_timeout_mark_lost`).
     fn mark_timed_out(&mut self, now: Time) {
         if self.board.front().is_some_and(|first| first.sacked) {
             // RFC 2018 section 8: the receiver has taken its SACKs back.

@@ -19,8 +19,8 @@ impl Connection {
         self.recovery.undo_retransmissions = (out > 0).then_some(out);
     }
 
-    /// Whether the acknowledgement at work answers what was sent before the first retransmission (Linux:
-    /// `tcp_packet_delayed`).
+    /// Whether an acknowledgement with this echo answers what was sent before the first retransmission
+    /// (Linux: `tcp_packet_delayed`).
     pub(super) fn is_delayed(&self, echo: Option<u32>) -> bool {
         match (self.recovery.first_retransmission, echo) {
             (Some(first), Some(echo)) => (echo.wrapping_sub(first) as i32) < 0,
@@ -30,7 +30,7 @@ impl Connection {
         }
     }
 
-    /// Linux: `tcp_may_undo`.
+    /// Whether the reduction may be taken back (Linux: `tcp_may_undo`).
     pub(super) fn may_undo(&self, echo: Option<u32>) -> bool {
         self.recovery.undo_from.is_some()
             && (self.recovery.undo_retransmissions == Some(0) || self.is_delayed(echo))
@@ -52,12 +52,13 @@ impl Connection {
         self.rack.look_again();
     }
 
-    /// Everything up to the recovery point is acknowledged (Linux: `tcp_try_undo_recovery`). Whether the
-    /// state is to be held: without SACK until something above it is acknowledged (RFC 6582 section 6).
+    /// Tries to take the reduction back once everything up to the recovery point is acknowledged (Linux:
+    /// `tcp_try_undo_recovery`). Returns whether the state is to be held, as without SACK until something
+    /// above the point is acknowledged (RFC 6582 section 6).
     pub(super) fn try_undo_recovery(&mut self, now: Time, echo: Option<u32>) -> bool {
         if self.may_undo(echo) {
             self.undo_reduction(now, false);
-            // The window is what the control restored, not what the reduction had come to.
+            // The window is the one that the control restored, not the one that the reduction had reached.
             self.recovery.prr.end();
         } else {
             self.rack.forget_duplicates();
@@ -69,7 +70,7 @@ impl Connection {
         false
     }
 
-    /// Linux: `tcp_is_non_sack_preventing_reopen`.
+    /// Whether NewReno's state is held (Linux: `tcp_is_non_sack_preventing_reopen`).
     fn holds_state(&mut self) -> bool {
         if self.has_sack || self.sender.unacknowledged != self.recovery.high {
             return false;
@@ -80,7 +81,8 @@ impl Connection {
         true
     }
 
-    /// DSACKs account for every retransmission (Linux: `tcp_try_undo_dsack`).
+    /// Tries to take the reduction back once DSACKs account for every retransmission (Linux:
+    /// `tcp_try_undo_dsack`).
     pub(super) fn try_undo_by_dsack(&mut self, now: Time) -> bool {
         if self.recovery.undo_from.is_none() || self.recovery.undo_retransmissions != Some(0) {
             return false;
@@ -90,8 +92,8 @@ impl Connection {
         true
     }
 
-    /// A partial acknowledgement in fast recovery (Linux: `tcp_try_undo_partial`). Whether to wait for the
-    /// retransmissions that are out.
+    /// Tries to take the reduction back at a partial acknowledgement in fast recovery (Linux:
+    /// `tcp_try_undo_partial`). Returns whether to wait for the retransmissions that are outstanding.
     pub(super) fn try_undo_partially(&mut self, now: Time, prior: u64, echo: Option<u32>) -> bool {
         if self.recovery.undo_from.is_none() || !self.is_delayed(echo) {
             return false;
@@ -109,7 +111,8 @@ impl Connection {
         false
     }
 
-    /// After a timeout (Linux: `tcp_try_undo_loss`). `by_f_rto`: F-RTO is sure of it.
+    /// Tries to take the reduction back after a timeout (Linux: `tcp_try_undo_loss`). With `by_f_rto`, F-RTO
+    /// has shown the timeout to be spurious.
     pub(super) fn try_undo_timeout(&mut self, now: Time, echo: Option<u32>, by_f_rto: bool) -> bool {
         if !by_f_rto && !self.may_undo(echo) {
             return false;

@@ -157,7 +157,7 @@ impl Endpoint for UdpEndpoint {
         self.outputs.pop_front().unwrap_or(Output::Timeout(Time::NEVER))
     }
 
-    /// UDP knows nothing of its path.
+    /// UDP knows nothing about its path.
     fn sample_paths(&self, _samples: &mut Vec<PathSample>) {}
 
     fn report(&self, report: &mut Report<'_>) {

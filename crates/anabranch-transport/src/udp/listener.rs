@@ -1,4 +1,4 @@
-//! A port at which datagrams are waited for: an end for each peer that sends one.
+//! A port that waits for datagrams, and opens an end for each peer that sends one.
 
 use super::{Config, UdpEndpoint};
 use crate::endpoint::{Endpoint as _, Input, Site, Transport as _};

@@ -14,14 +14,14 @@ pub trait Sending {
     /// All addresses of this end, as many as its paths or fewer, in the order of its paths.
     fn own_addresses(&self) -> Vec<IpAddr>;
 
-    /// The addresses that an INIT listed which is answered, as many as the answer's cookie says and of one
-    /// version.
+    /// The addresses that the INIT listed which is being answered, as many as the cookie of the answer says,
+    /// all of one version.
     fn peer_addresses(&self) -> Vec<IpAddr> {
         Vec::new()
     }
 
-    /// The key vector of the peer whose INIT is answered (RFC 4895 section 6.1), as many bytes as the
-    /// answer's cookie says.
+    /// The key vector of the peer whose INIT is answered (RFC 4895 section 6.1); it has as many bytes as the
+    /// cookie of the answer says.
     fn peer_key_vector(&self) -> &[u8] {
         &[]
     }
@@ -57,7 +57,7 @@ pub trait Sending {
 
 /// What is needed to parse a packet, besides its bytes.
 pub trait Receiving {
-    /// The path whose address at the peer's end this is, if it is one that is known.
+    /// The path to this address of the peer, if there is one.
     fn path_to(&self, address: IpAddr) -> Option<PathId>;
 
     /// The path to an address that the peer asks to add: a new address gets a path; `None` if there
@@ -66,18 +66,18 @@ pub trait Receiving {
         self.path_to(address)
     }
 
-    /// The path that the packet comes over, which may be a new one: what the wildcard address stands for (RFC
-    /// 5061 section 5.1).
+    /// The path that the packet comes over, which may be a new one: this is what the wildcard address stands
+    /// for (RFC 5061 section 5.1).
     fn path_of_packet(&mut self) -> Option<PathId> {
         None
     }
 
-    /// Keeps the bytes of a message or a part of it: the offset by which they can be asked for again. Nothing
-    /// is known yet of whether the packet is to be believed.
+    /// Keeps the bytes of a message or of a part of it, and returns the offset by which they can be asked for
+    /// again. At this time it is not known yet whether the packet is genuine.
     fn keep(&mut self, piece: Piece, bytes: &[u8]) -> u64;
 
-    /// Keeps the bytes of a TCP segment whose first one has this sequence number: its place in the peer's
-    /// stream.
+    /// Keeps the bytes of a TCP segment whose first one has this sequence number, and returns its place in
+    /// the peer's stream.
     fn keep_stream(&mut self, sequence: u32, bytes: &[u8]) -> u64;
 
     /// The secret that signs this end's State Cookies.
@@ -89,16 +89,16 @@ pub trait Receiving {
     /// This end's key of its MPTCP connection, and the peer's: 0 where it is not known.
     fn connection_keys(&self) -> [u64; 2];
 
-    /// What the numbers of an MPTCP connection are near: the position that this end expects next, and the one
-    /// that the peer does. Numbers may come as their low 32 bits.
+    /// The positions that the numbers of an MPTCP connection are close to: the one that this end expects
+    /// next, and the one that the peer does. Numbers may come as their low 32 bits.
     fn data_near(&self) -> [u64; 2];
 
     /// The peer of an MPTCP connection announces an address of its own, with an identifier and perhaps a
     /// port; the code of the announcement was right.
     fn announced(&mut self, _identifier: u8, _address: IpAddr, _port: Option<u16>) {}
 
-    /// The peer of an MPTCP connection says that so many bytes from this position on of what it sends on the
-    /// path belong at that place of its stream. A mapping may be longer than the segment that it came with.
+    /// The peer of an MPTCP connection says that `length` bytes, from `position` on in what it sends on the
+    /// path, belong at `place` in its stream. A mapping may be longer than the segment that it came with.
     fn mapped(&mut self, _position: u64, _place: u64, _length: u32) {}
 
     /// Whether its UDP datagrams carry RTP.
@@ -115,7 +115,7 @@ pub enum Piece {
         /// The chunk's TSN.
         tsn: u32,
     },
-    /// A datagram of UDP.
+    /// A UDP datagram.
     Datagram,
     /// The user data of an I-DATA chunk. The fragments of a message have consecutive Fragment Sequence
     /// Numbers.
@@ -133,17 +133,17 @@ pub enum Piece {
     },
 }
 
-/// Bytes that are not a packet. Displays as one sentence.
+/// An error: the bytes are not a packet. Displays as one sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{protocol}: {problem}")]
 pub struct Malformed {
     /// The protocol whose rules they break.
     pub protocol: &'static str,
-    /// How.
+    /// How they break them.
     pub problem: &'static str,
 }
 
-/// Bytes that are read from the front.
+/// A slice of bytes that is read from the front.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Bytes that are appended to, numbers in network order.
+/// Appending to bytes, with numbers in network order.
 pub(super) trait Append {
     fn u8(&mut self, value: u8);
     fn u16(&mut self, value: u16);

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-/// A sum of 16-bit words, in the order in which this machine keeps them (section 2 B: it does not matter).
+/// A sum of 16-bit words in the byte order of this machine, which does not matter (section 2 B).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum(u64);
 
@@ -20,8 +20,8 @@ impl Sum {
         sum.bytes(&[0, protocol]).bytes(&(length as u32).to_be_bytes())
     }
 
-    /// Adds bytes of which the first one is at an even place; of an odd number the last one must be the last
-    /// of all.
+    /// Adds bytes of which the first is at an even place. If their number is odd, they must be the last ones
+    /// to be added.
     #[must_use]
     pub(super) fn bytes(self, bytes: &[u8]) -> Self {
         let (mut low, mut high) = (0, 0);
@@ -34,11 +34,11 @@ impl Sum {
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
         let last = u64::from_ne_bytes(last);
-        // A packet of 64 KiB leaves 2^45 at most.
+        // A packet of 64 KiB reaches at most 2^45.
         Self(self.0 + low + high + (last & 0xffff_ffff) + (last >> 32))
     }
 
-    /// The checksum; over a whole that has its own in its place, 0 if that is right.
+    /// The checksum. Over data that contains its own checksum, it is 0 if that is right.
     pub(super) fn checksum(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -52,7 +52,7 @@ impl Sum {
 mod tests {
     use super::*;
 
-    /// RFC 1071 section 3's example.
+    /// The example of RFC 1071 section 3.
     #[test]
     fn the_example_of_the_rfc() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];

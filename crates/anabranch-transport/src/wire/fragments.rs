@@ -25,7 +25,7 @@ const LONGEST: usize = 65_535;
 /// Packets of which fragments have arrived.
 #[derive(Debug, Default)]
 pub struct Reassembly {
-    /// The oldest one first.
+    /// The packets, the oldest one first.
     packets: VecDeque<Partial>,
     bytes: usize,
 }
@@ -37,7 +37,7 @@ struct Partial {
     since: Time,
     /// In order and without overlaps; `None` once the packet is known to be bad.
     pieces: Vec<Piece>,
-    /// The length of the payload, once the last fragment is there.
+    /// The length of the payload, once the last fragment has arrived.
     length: Option<usize>,
     ecn: Ecn,
     is_bad: bool,
@@ -62,10 +62,10 @@ const fn malformed(problem: &'static str) -> Malformed {
 }
 
 impl Reassembly {
-    /// Takes a fragment; gives the packet that it completes, without fragments.
+    /// Takes a fragment, and returns the packet that it completes, put together.
     ///
     /// # Errors
-    /// When it is no packet, or no fragment that a sender could have made.
+    /// When the bytes are not a packet, or not a fragment that a sender could have made.
     pub fn take(&mut self, now: Time, packet: &[u8]) -> Result<Option<Vec<u8>>, Malformed> {
         self.expire(now);
         let Split { addresses, ecn, protocol, payload, fragment, .. } = Split::of(packet)?;
@@ -146,7 +146,7 @@ impl Partial {
         if !place.has_more {
             self.length = Some(end);
         }
-        // RFC 3168 section 5.3: a mark on one is one on the whole.
+        // RFC 3168 section 5.3: a mark on one fragment marks the whole packet.
         if self.pieces.is_empty() || ecn == Ecn::Ce {
             self.ecn = ecn;
         }
@@ -154,7 +154,7 @@ impl Partial {
         self.pieces.insert(at, Piece { start, bytes: payload.into() });
     }
 
-    /// The packet, if all of it is there.
+    /// The packet, if all of it has arrived.
     fn whole(&self) -> Option<Vec<u8>> {
         let length = self.length?;
         let held: usize = self.pieces.iter().map(|piece| piece.bytes.len()).sum();

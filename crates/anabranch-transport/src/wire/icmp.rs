@@ -9,17 +9,17 @@ use super::bytes::{Append as _, Malformed, Reader};
 use super::checksum::Sum;
 use super::protocol::ICMPV6;
 
-/// A message.
+/// An ICMP or `ICMPv6` message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// About a packet.
+    /// A message about a packet that caused it.
     About {
         /// What happened to the packet.
         problem: Problem,
         /// The beginning of the packet, from its IP header on, as far as the message has it.
         packet: Box<[u8]>,
     },
-    /// Another one, such as Echo: as it came.
+    /// A message of another type, such as Echo, as it came.
     Other {
         /// Its type.
         kind: u8,
@@ -33,11 +33,11 @@ pub enum Message {
 /// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// A field of its header is wrong.
+    /// A field of the packet's header is wrong.
     Parameter {
         /// The code.
         code: u8,
-        /// Where in the packet, in bytes; with IPv4 no more than 255.
+        /// Where the field is in the packet, in bytes; with IPv4 at most 255.
         pointer: u32,
     },
     /// Its time to live ran out, or its fragments did not come in time.
@@ -45,16 +45,16 @@ pub enum Problem {
         /// The code.
         code: u8,
     },
-    /// It was longer than a link carries and must not be cut: Fragmentation Needed (RFC 1191), Packet Too Big
-    /// (RFC 4443 section 3.2).
+    /// The packet was longer than a link carries and must not be fragmented: Fragmentation Needed (RFC 1191),
+    /// Packet Too Big (RFC 4443 section 3.2).
     TooBig {
         /// The largest packet of the link, in bytes; 0 if an old router does not tell (RFC 1191 section 5),
         /// and at most 65,535 with IPv4.
         mtu: u32,
     },
-    /// It could not be delivered.
+    /// The packet could not be delivered.
     Unreachable {
-        /// Why; with IPv4 all codes but 4, which is [`Problem::TooBig`].
+        /// Why it could not be delivered; with IPv4 all codes but 4, which is [`Problem::TooBig`].
         code: u8,
     },
 }
@@ -68,9 +68,10 @@ pub struct Quoted<'a> {
     pub protocol: u8,
     /// Source and destination port of SCTP, TCP or UDP.
     pub ports: [u16; 2],
-    /// The verification tag of SCTP or the sequence number of TCP; length and checksum of UDP.
+    /// What follows the ports: the verification tag of SCTP, the sequence number of TCP, or length and
+    /// checksum of UDP.
     pub number: u32,
-    /// What followed its IP header, ports included, as far as it is there: at least 8 bytes.
+    /// What followed its IP header, ports included, as far as the message has it: at least 8 bytes.
     pub body: &'a [u8],
 }
 
@@ -94,8 +95,8 @@ const fn malformed(problem: &'static str) -> Malformed {
 }
 
 impl Message {
-    /// Appends its bytes, checksum included, as they are between these addresses, whose version says which
-    /// protocol it is: [`ICMP`](super::protocol::ICMP) or [`ICMPV6`].
+    /// Appends the bytes of the message, checksum included, as they are sent between these addresses, whose
+    /// version says which protocol it is: [`ICMP`](super::protocol::ICMP) or [`ICMPV6`].
     pub fn emit(&self, addresses: [IpAddr; 2], out: &mut Vec<u8>) {
         let start = out.len();
         let is_v6 = addresses[0].is_ipv6();
@@ -123,10 +124,10 @@ impl Message {
         put_checksum(addresses, &mut out[start..]);
     }
 
-    /// Reads a message: everything behind the header of IP, which has these addresses.
+    /// Reads a message: everything behind an IP header with these addresses.
     ///
     /// # Errors
-    /// When the bytes are no message, or the checksum is wrong.
+    /// When the bytes are not a message, or the checksum is wrong.
     pub fn parse(bytes: &[u8], addresses: [IpAddr; 2]) -> Result<Self, Malformed> {
         let mut reader = Reader(bytes);
         let mut header = || Some((reader.u8()?, reader.u8()?, reader.u16()?));
@@ -187,7 +188,7 @@ fn put_checksum(addresses: [IpAddr; 2], message: &mut [u8]) {
     message[2..4].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// RFC 792: over the message; RFC 4443 section 2.3: and over a pseudo-header.
+/// The checksum: over the message (RFC 792), with IPv6 over a pseudo-header as well (RFC 4443 section 2.3).
 fn checksum(addresses: [IpAddr; 2], message: &[u8]) -> u16 {
     let sum = if addresses[0].is_ipv6() {
         Sum::pseudo_header(addresses, ICMPV6, message.len())

@@ -27,9 +27,9 @@ pub struct Split<'a> {
     pub protocol: u8,
     /// Length of the headers in bytes.
     pub header_bytes: usize,
-    /// What follows them.
+    /// What follows the headers.
     pub payload: &'a [u8],
-    /// Its place, if it is a fragment.
+    /// Its place in the whole packet, if it is a fragment.
     pub fragment: Option<Place>,
 }
 
@@ -40,7 +40,7 @@ pub struct Place {
     pub identification: u32,
     /// Its start in the packet's payload, in bytes.
     pub start: usize,
-    /// Whether it is not the last one.
+    /// Whether more fragments follow.
     pub has_more: bool,
 }
 
@@ -60,11 +60,11 @@ const fn malformed(problem: &'static str) -> Malformed {
 }
 
 impl Packet {
-    /// Its bytes. With an identification it is one that may be fragmented on its way; IPv6 has neither.
+    /// The bytes of the packet. With an identification, it may be fragmented on its way; IPv6 has neither.
     ///
     /// # Panics
-    /// For a fragment, which is [cut](fragment) from the bytes of its packet, and for a packet of others,
-    /// whose bytes are not known here.
+    /// For a fragment, which is [cut](fragment) from the bytes of its packet, and for a packet of a real
+    /// program, whose bytes are not known here.
     pub fn emit(&self, identification: Option<u16>, sending: &impl Sending) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.size as usize);
         let protocol = match &self.body {
@@ -92,10 +92,10 @@ impl Packet {
         bytes
     }
 
-    /// Reads a packet that came on this path; it is not a fragment, since the host has put those together.
+    /// Reads a packet that came on this path. It must not be a fragment; the host puts those together first.
     ///
     /// # Errors
-    /// When the bytes are no packet, or of a protocol that is not known here.
+    /// When the bytes are not a packet, or its protocol is not known here.
     pub fn parse(bytes: &[u8], path: PathId, receiving: &mut impl Receiving) -> Result<Parsed, Malformed> {
         let Split { addresses, ecn, protocol, header_bytes: header, payload: body, fragment } =
             Split::of(bytes)?;
@@ -125,7 +125,7 @@ impl<'a> Split<'a> {
     /// Takes a packet apart.
     ///
     /// # Errors
-    /// When there is no whole packet, or its header is damaged.
+    /// When the packet is not whole, or its header is damaged.
     pub fn of(bytes: &'a [u8]) -> Result<Self, Malformed> {
         const NO_HEADER: Malformed = malformed("there is no whole header");
         const SHORT: Malformed = malformed("the length is not that of the packet");
@@ -170,7 +170,8 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// RFC 8200 section 4.5; a fragment that is all of its packet is one (RFC 6946).
+    /// Takes off a fragment header (RFC 8200 section 4.5). A fragment that is the whole packet is handled as
+    /// that packet (RFC 6946).
     fn behind_fragment_header(self) -> Result<Self, Malformed> {
         let mut reader = Reader(self.payload);
         let mut header = || Some((reader.u16()?, reader.u16()?, reader.u32()?));
@@ -187,8 +188,7 @@ impl<'a> Split<'a> {
     }
 }
 
-/// A packet of IP with this payload. With an identification it is one that may be fragmented on its way; IPv6
-/// has neither.
+/// An IP packet with this payload. With an identification, it may be fragmented on its way; IPv6 has neither.
 pub fn wrap(
     protocol: u8,
     [source, destination]: [IpAddr; 2],
@@ -232,7 +232,7 @@ pub fn wrap(
 }
 
 /// A fragment of an IPv4 packet, or of a fragment of one: the part of its payload from `start` to `end`, in
-/// bytes; all but the last one begin and end at multiples of 8 (RFC 791 section 3.2).
+/// bytes; all fragments but the last begin and end at multiples of 8 (RFC 791 section 3.2).
 pub fn fragment(packet: &[u8], start: usize, end: usize) -> Vec<u8> {
     let (mut header, payload) = Ipv4Header::from_slice(packet).expect("it is one of ours");
     header.total_len = (header.header_len() + end - start) as u16;
@@ -251,7 +251,7 @@ pub fn ecn(packet: &[u8]) -> Ecn {
     ecn_of(IpEcn::try_new(value).expect("two bits"))
 }
 
-/// Gives a packet another ECN field.
+/// Sets the ECN field of a packet.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
     let value = ecn_field(ecn).value();
     if packet[0] >> 4 == 6 {

@@ -21,7 +21,7 @@ use crate::ground::{Ecn, PathId};
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
-    /// The path it travels, which stands for source and destination address.
+    /// The path it travels on, which stands for source and destination address.
     pub path: PathId,
     /// The ECN field.
     pub ecn: Ecn,
@@ -49,8 +49,8 @@ pub enum Body {
 }
 
 impl Body {
-    /// What it is in one word, and the number of its first data (TSN, sequence number) where it has one; for
-    /// traces.
+    /// What the packet is, in one word, and the number of its first data (TSN, sequence number) if it has
+    /// any; for traces.
     pub fn describe(&self) -> (&'static str, Option<u32>) {
         match self {
             Self::Foreign(_) => ("foreign", None),
@@ -77,11 +77,11 @@ impl Body {
     }
 }
 
-/// What is known of a packet that a real program sends over the links of a scenario, in an emulation; called
-/// a packet of others elsewhere.
+/// What is known about a packet that a real program sends over the links of a scenario, in an emulation.
+/// Elsewhere it is called a packet of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// The number by which the one who keeps its bytes knows it.
+    /// The number by which whoever keeps its bytes knows the packet.
     pub handle: u32,
     /// A hash of its addresses, protocol and ports, by which queue disciplines tell flows apart.
     pub flow: u32,
@@ -90,8 +90,9 @@ pub struct Foreign {
 /// The bytes of a packet in flight that a fragment carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// The number of the packet among those in fragments: what the identification field is on the wire.
+    /// The number of the packet among those that are fragmented, which the identification field has on the
+    /// wire.
     pub datagram: u32,
-    /// The number of the piece: what the fragment offset is on the wire.
+    /// The number of the fragment, which the fragment offset has on the wire.
     pub piece: u32,
 }

@@ -1,4 +1,5 @@
-//! The numbers by which an IP header names what it carries, and by which checksums do (RFC 9293 section 3.1).
+//! The numbers by which an IP header names the protocol that it carries. They are part of checksums, too (RFC
+//! 9293 section 3.1).
 
 /// SCTP, RFC 9260.
 pub const SCTP: u8 = 132;

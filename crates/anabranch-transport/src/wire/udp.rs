@@ -23,7 +23,7 @@ pub struct Datagram {
     pub offset: u64,
     /// The length of what it carries in bytes.
     pub length: u32,
-    /// The header of RTP in front of that, if there is one.
+    /// The RTP header in front of that, if there is one.
     pub rtp: Option<Rtp>,
 }
 
@@ -44,7 +44,7 @@ const fn malformed(problem: &'static str) -> Malformed {
 const RTP_BEGINNING: u16 = 0x8060;
 
 impl Datagram {
-    /// Appends its bytes, checksum included, as they are sent on a path.
+    /// Appends the bytes of the datagram, checksum included, as they are sent on a path.
     pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
         let start = out.len();
         out.u16(self.source_port);
@@ -54,13 +54,13 @@ impl Datagram {
             out.u16(RTP_BEGINNING);
             out.u16(sequence);
             out.u32(timestamp);
-            // Where it comes from: a stream for each port.
+            // The source of the stream: each port has a stream of its own.
             out.u32(self.source_port.into());
         }
         sending.payload(Payload { offset: self.offset, length: self.length }, out);
         let length = (out.len() - start) as u16;
         out[start + 4..start + 6].copy_from_slice(&length.to_be_bytes());
-        // RFC 768: 0 would say that there is none.
+        // RFC 768: 0 would mean that there is no checksum.
         let checksum = match checksum(sending.addresses(path), &out[start..]) {
             0 => u16::MAX,
             checksum => checksum,
@@ -68,10 +68,10 @@ impl Datagram {
         out[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Reads a datagram: everything behind the header of IP, which has these addresses.
+    /// Reads a datagram: everything behind an IP header with these addresses.
     ///
     /// # Errors
-    /// When the bytes are no datagram, or the checksum is wrong.
+    /// When the bytes are not a datagram, or the checksum is wrong.
     pub fn parse(
         bytes: &[u8],
         addresses: [IpAddr; 2],

@@ -55,7 +55,7 @@ impl AppConfig {
         })
     }
 
-    /// When it starts.
+    /// When the application starts, to be changed.
     pub(crate) fn start_mut(&mut self) -> &mut Start {
         match self {
             Self::Bulk(config) => &mut config.start,

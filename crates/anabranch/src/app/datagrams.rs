@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::quantiles::quantiles_ms;
 use super::{App, Commands, ReliabilityConfig, Start};
 
-/// Messages whose making is remembered until they arrive; the delay of an older one is not measured.
-/// A power of two.
+/// For how many messages it is remembered when they were made, until they arrive. The delay of an older one
+/// is not measured. A power of two.
 const REMEMBERED: usize = 1 << 13;
 
 /// The largest message, in bytes: that of a UDP datagram with RTP in an IPv4 packet.
@@ -38,20 +38,20 @@ pub struct DatagramsConfig {
     pub intervals: Intervals,
     /// When the first message is made: a time, or a range to draw it from; default "0 s".
     pub start: Start,
-    /// How long messages are made; default until the end of the run.
+    /// How long messages are made; by default until the end of the run.
     pub duration: Option<Duration>,
     /// Whether the run waits for the end of `duration`; default false.
     pub measure: bool,
     /// Whether the flow's end `to` sends instead of its end `from`; default false.
     pub reverse: bool,
-    /// How hard each message is tried (SCTP); default "reliable".
+    /// How hard the transport tries to deliver each message (SCTP); default "reliable".
     pub reliability: ReliabilityConfig,
     /// Whether messages are delivered without regard to their order (SCTP); default true.
     pub unordered: bool,
-    /// Streams (SCTP) that the messages take in turn; default 1.
+    /// How many streams (SCTP) the messages take in turn; default 1.
     #[serde(skip_serializing_if = "is_one")]
     pub streams: u16,
-    /// Reports the intervals without a delivery that end after this time; default none.
+    /// The time after which intervals without a delivery must end to be reported; by default none are.
     pub gaps_after: Option<Duration>,
     /// Whether quantiles of the delay are also reported, for which every delay is kept in memory; default
     /// false.
@@ -142,7 +142,8 @@ impl DatagramsConfig {
         {
             return Err(format!("intervals.shape = {shape} is not above 1 and up to 10"));
         }
-        // At most 10 Tbit/s and at least one byte: an interval of at least 0.8 ps, raised to 1 ns.
+        // The rate is at most 10 Tbit/s and a message has at least one byte, so an interval is at least 0.8
+        // ps, which is raised to 1 ns.
         let bits = u128::from(self.size.0) * 8 * 1_000_000_000;
         let interval = (bits / u128::from(self.rate.bits_per_sec())).clamp(1, u128::from(u64::MAX)) as u64;
         // The connection opens at 0, in a separate wake-up.
@@ -182,7 +183,7 @@ impl DatagramsConfig {
     }
 }
 
-/// A load in progress.
+/// A load that is being generated.
 #[derive(Debug)]
 pub struct Datagrams {
     streams: u16,
@@ -195,7 +196,8 @@ pub struct Datagrams {
     phase: Phase,
     next_wakeup: Time,
     is_up: bool,
-    /// When the last messages were made, by index modulo [`REMEMBERED`]; never once they arrived.
+    /// When the last messages were made, by index modulo [`REMEMBERED`]; [`Time::NEVER`] once they have
+    /// arrived.
     made: Vec<Time>,
     count: u64,
     unsent: u64,
@@ -340,8 +342,8 @@ struct Gaps {
     stalled: Duration,
 }
 
-/// Longer intervals without a delivery are stalls: a conversation is hurt (ITU-T G.114 asks for
-/// delays below 150 ms, never above 400 ms).
+/// Longer intervals without a delivery are stalls, which harm a conversation (ITU-T G.114 asks for delays
+/// below 150 ms, never above 400 ms).
 const STALL: Duration = Duration::from_millis(200);
 
 impl Gaps {
@@ -414,7 +416,7 @@ impl Spacing {
         }
     }
 
-    /// Messages are an interval of on-time apart, so their mean rate is exactly rate x on/(on + off).
+    /// Within an on-time, messages are an interval apart, so their mean rate is exactly rate x on/(on + off).
     fn next_bursty(&mut self, on: Duration, off: Duration) -> Duration {
         let mut needed = self.interval;
         let mut gap = Duration::ZERO;
@@ -476,7 +478,7 @@ mod tests {
             Spacing::new(Intervals::OnOff { on, off }, Duration::from_millis(1), STREAMS.stream("bursts"));
         let gaps: Vec<Duration> = (0..100_000).map(|_| spacing.next()).collect();
         let inside = gaps.iter().filter(|&&gap| gap == Duration::from_millis(1)).count();
-        // One on-time in 1000 messages ends.
+        // One in 1000 messages ends an on-time.
         assert!((98_500..99_999).contains(&inside), "{inside}");
     }
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub enum Drawn<Q> {
     /// The same value each time.
     Constant(Q),
-    /// Drawn anew each time.
+    /// A value that is drawn anew each time.
     Distribution(Distribution<Q>),
 }
 
@@ -33,7 +33,7 @@ pub enum Distribution<Q> {
         /// The mean.
         mean: Q,
     },
-    /// The logarithm is normally distributed.
+    /// The logarithm of the values is normally distributed.
     Lognormal {
         /// The mean.
         mean: Q,
@@ -42,7 +42,7 @@ pub enum Distribution<Q> {
         #[serde(default = "default_sigma")]
         sigma: f64,
     },
-    /// Pareto-distributed: few large ones make most of the total.
+    /// Pareto-distributed: a few large values make up most of the total.
     Pareto {
         /// The mean.
         mean: Q,
@@ -109,7 +109,7 @@ impl Amount for Duration {
 }
 
 impl<Q: Amount> Drawn<Q> {
-    /// Whether it can be drawn; `key` names it in the message.
+    /// Checks that it can be drawn; `key` names it in the message.
     pub(super) fn check(&self, key: &str) -> Result<(), String> {
         let within = |name: &str, value: Q| {
             if value >= Q::LEAST && value <= Q::MOST {
@@ -142,7 +142,7 @@ impl<Q: Amount> Drawn<Q> {
         }
     }
 
-    /// Draws one.
+    /// Draws one value.
     pub(super) fn draw(&self, rng: &mut Rng) -> Q {
         let distribution = match *self {
             Self::Constant(value) => return value,
@@ -196,7 +196,8 @@ impl<Q: JsonSchema> JsonSchema for Drawn<Q> {
     }
 }
 
-/// Tells a plain value from a distribution by its form, so that a message is about the form that was used.
+/// Tells a plain value from a distribution by its form, so that an error message is about the form that was
+/// used.
 struct DrawnVisitor<Q>(PhantomData<Q>);
 
 impl<'de, Q: Deserialize<'de>> Visitor<'de> for DrawnVisitor<Q> {

@@ -34,7 +34,7 @@ pub trait App {
     /// The time of its next [`App::handle_wakeup`]; [`Time::NEVER`] if there is none.
     fn next_wakeup(&self) -> Time;
 
-    /// The time that [`App::next_wakeup`] named has come; the next one lies later.
+    /// Acts at the time that [`App::next_wakeup`] named. After this, the next one must lie later.
     fn handle_wakeup(&mut self, now: Time, commands: &mut Commands);
 
     /// Handles an event of one end's endpoint.
@@ -62,7 +62,7 @@ pub trait App {
         Vec::new()
     }
 
-    /// Bytes of memory that grow with the run, roughly; none by default.
+    /// Bytes of memory that grow with the run, roughly; by default 0.
     fn memory(&self) -> usize {
         0
     }
@@ -78,11 +78,11 @@ pub trait App {
 pub struct Frame {
     /// Its number; pauses are counted as well.
     pub index: u64,
-    /// When it was made.
+    /// When the frame was made.
     pub made: Time,
-    /// When it arrived, if it did.
+    /// When the frame arrived, if it did.
     pub arrived: Option<Time>,
-    /// What the receiving end did with it.
+    /// What the receiving end did with the frame.
     pub fate: Playout,
 }
 
@@ -129,13 +129,13 @@ impl Direction {
 pub enum ReliabilityConfig {
     /// Retransmit at most this many times (RFC 7496 section 3.1.1); 0 is "send once".
     LimitedRetransmissions(u32),
-    /// Abandon when a message of higher priority needs the buffer; 0 is the highest (RFC 7496
-    /// section 3.1.2).
+    /// Abandon it when a message of higher priority needs the buffer; 0 is the highest (RFC 7496 section
+    /// 3.1.2).
     Priority(u32),
-    /// Until it is delivered or the connection ends.
+    /// Keep it until it is delivered or the connection ends.
     #[default]
     Reliable,
-    /// Abandon this long after it was handed over (RFC 3758 section 4.1).
+    /// Abandon it this long after it was handed over (RFC 3758 section 4.1).
     Timed(Duration),
 }
 
@@ -160,7 +160,7 @@ impl From<ReliabilityConfig> for Reliability {
 pub enum Start {
     /// At this time after the start of the run.
     At(Duration),
-    /// Uniformly between two times.
+    /// At a time that is uniform between two times.
     Between {
         /// The earliest.
         from: Duration,

@@ -1,5 +1,5 @@
-//! A connection to test applications with: it takes what fits its send buffers, whole messages or pieces
-//! of a stream, delivers in pieces of any size, and answers as the contract of [`Event`] says.
+//! A connection to test applications with: it takes what fits into its send buffers, as whole messages or as
+//! pieces of a stream, delivers in pieces of any size, and answers as the contract of [`Event`] says.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ pub(crate) struct Loopback<A> {
     halves: [Half; 2],
     is_open: bool,
     pub(crate) connections: u32,
-    /// Every `Send`, as it was commanded.
+    /// Every `Send` as it was ordered.
     pub(crate) sends: Vec<(Time, Side, Payload)>,
     /// Bytes delivered to each side, over all connections.
     pub(crate) received: [u64; 2],
@@ -59,7 +59,7 @@ impl<A: App> Loopback<A> {
         }
     }
 
-    /// Calls the application for all that is due up to `until`.
+    /// Calls the application for everything that is due up to `until`.
     pub(crate) fn wake(&mut self, until: Time) {
         while self.app.next_wakeup() <= until {
             let at = self.app.next_wakeup();
@@ -107,7 +107,7 @@ impl<A: App> Loopback<A> {
         self.obey();
     }
 
-    /// Tells the application something, and obeys.
+    /// Tells the application about an event and carries out its commands.
     pub(crate) fn event(&mut self, side: Side, event: Event) {
         self.tell(side, event);
         self.obey();

@@ -22,9 +22,9 @@ pub(super) const MESSAGE: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) side: Side,
-    /// Messages go without regard to their order.
+    /// Whether messages are delivered without regard to their order.
     unordered: bool,
-    /// Bytes per command at most.
+    /// The most bytes per command.
     write_size: u64,
     /// The time from one write to the next.
     cost: Duration,
@@ -34,15 +34,15 @@ pub(super) struct Writer {
     write_end: u64,
     /// The end of everything to write.
     end: u64,
-    /// When the write in progress is over.
+    /// When the write in progress will be over.
     next_write: Time,
     /// Whether the transport has refused data and has not reported room since.
     is_blocked: bool,
 }
 
 impl Writer {
-    /// Writes of `write_size` bytes, `cost` apart; without a cost, pieces as large as the transport takes
-    /// where it does not keep them apart.
+    /// Writes of `write_size` bytes, `cost` apart; without a cost, pieces are as large as the transport
+    /// takes, if it does not keep them apart.
     pub(super) fn new(side: Side, service: Service, write_size: u64, cost: Option<Duration>) -> Self {
         let is_free = cost.is_none() && service == Service::Stream;
         Self {
@@ -71,12 +71,12 @@ impl Writer {
         }
     }
 
-    /// When it next wants [`Writer::handle_wakeup`].
+    /// When the writer next wants [`Writer::handle_wakeup`].
     pub(super) const fn next_wakeup(&self) -> Time {
         self.next_write
     }
 
-    /// The write in progress may be over.
+    /// Goes on if the write in progress is over.
     pub(super) fn handle_wakeup(&mut self, now: Time, commands: &mut Commands) {
         if self.next_write <= now {
             self.next_write = Time::NEVER;
@@ -84,7 +84,7 @@ impl Writer {
         }
     }
 
-    /// The transport has not taken this.
+    /// Keeps what the transport has not taken.
     pub(super) fn on_refused(&mut self, rest: Payload) {
         debug_assert!(rest.offset + u64::from(rest.length) == self.offset, "{rest:?} was just written");
         self.offset = rest.offset;
@@ -92,7 +92,7 @@ impl Writer {
         self.is_blocked = true;
     }
 
-    /// The transport has room again.
+    /// Goes on, since the transport has room again.
     pub(super) fn on_writable(&mut self, now: Time, commands: &mut Commands) {
         if std::mem::take(&mut self.is_blocked) {
             self.hand_over(now, commands);
@@ -106,7 +106,7 @@ impl Writer {
         self.is_blocked = false;
     }
 
-    /// The connection is gone: the next one starts from nothing.
+    /// Forgets what the connection had, which is gone: the next one starts from nothing.
     pub(super) fn reset(&mut self) {
         self.offset = 0;
         self.next_write = Time::NEVER;

@@ -19,7 +19,7 @@ type End = (u32, u32);
 /// The addresses of sides A and B on each path.
 pub(super) type OfFlow = Vec<[IpAddr; 2]>;
 
-/// The first address for those that have no room elsewhere.
+/// The first address for ends that have no room elsewhere.
 const MORE: u32 = Ipv4Addr::new(100, 64, 0, 0).to_bits();
 
 /// The addresses of each flow.

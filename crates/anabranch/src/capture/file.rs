@@ -29,7 +29,7 @@ const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// A capture that is being written; none where it could not be begun.
+/// A capture that is being written; [`None`] if it could not be begun.
 pub(super) struct File(Option<PcapNgWriter<io::BufWriter<Sink>>>);
 
 impl File {

@@ -23,7 +23,7 @@ pub(super) struct Flow {
     association_key: Vec<u8>,
     /// For each path, whether a link may fragment its packets.
     is_cut: Vec<bool>,
-    /// Counts the packets that may be cut.
+    /// Counts the packets that may be fragmented.
     identification: u16,
 }
 
@@ -74,7 +74,7 @@ impl Flow {
     }
 }
 
-/// A flow as one side of it sees it.
+/// A flow as one of its sides sees it.
 struct OfSide<'a> {
     flow: &'a Flow,
     side: Side,

@@ -47,7 +47,7 @@ pub(crate) struct Capture {
 #[derive(Clone, Debug)]
 struct Followed {
     bytes: Arc<Vec<u8>>,
-    /// The link that it is on, and which way it crosses it.
+    /// The link that it is on, and in which direction it crosses it.
     on: Option<(u32, Direction)>,
     /// The number of the frame that shows it entering that link.
     frame: Option<u64>,
@@ -66,13 +66,13 @@ struct Frame {
 /// What is known about the fate of a packet that was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// It has crossed the link, or it has been seen at its far end.
+    /// The packet has crossed the link, or has been seen at its far end.
     Crossed,
     /// The packet was fragmented, and its fragments are seen instead.
     Cut,
     /// The link dropped it.
     Dropped(DropCause),
-    /// It has entered the link.
+    /// The packet has entered the link.
     Open,
 }
 
@@ -98,13 +98,13 @@ impl Capture {
         Self { file, flows, followed: Vec::new(), seen: VecDeque::new(), written: 0, bytes: 0, error }
     }
 
-    /// An endpoint sends a packet, which gets this slot.
+    /// Notes that an endpoint sends a packet, which gets this slot.
     pub(crate) fn sent(&mut self, slot: u32, flow: u32, side: Side, packet: &Packet) {
         let bytes = Arc::new(self.flows[flow as usize].emit(side, packet));
         self.set(slot, Followed { bytes, on: None, frame: None });
     }
 
-    /// A packet comes to a link, from its host or from the link before.
+    /// Notes that a packet comes to a link, from its host or from the link before.
     pub(crate) fn enters(&mut self, now: Time, slot: u32, link: u32, direction: Direction, ecn: Ecn) {
         let Some(mut packet) = self.leaves(now, slot, ecn) else { return };
         packet.on = Some((link, direction));
@@ -115,13 +115,13 @@ impl Capture {
         self.set(slot, packet);
     }
 
-    /// A packet has come to its host.
+    /// Notes that a packet has come to its host.
     pub(crate) fn arrives(&mut self, now: Time, slot: u32, ecn: Ecn) {
         self.leaves(now, slot, ecn);
         self.write();
     }
 
-    /// The link that a packet is on drops it.
+    /// Notes that the link that a packet is on drops it.
     pub(crate) fn dropped(&mut self, slot: u32, cause: DropCause) {
         if let Some(packet) = self.take(slot) {
             self.decide(&packet, Known::Dropped(cause));
@@ -129,21 +129,22 @@ impl Capture {
         }
     }
 
-    /// The link that a packet is on makes a copy of it, which gets this slot.
+    /// Notes that the link that a packet is on makes a copy of it, which gets this slot.
     pub(crate) fn duplicated(&mut self, slot: u32, copy: u32) {
         if let Some(packet) = self.followed[slot as usize].clone() {
             self.set(copy, Followed { frame: None, ..packet });
         }
     }
 
-    /// The link that a packet comes to cuts it: [`Capture::cut_off`] says what into.
+    /// Takes a packet that the link that it comes to fragments. [`Capture::cut_off`] names the fragments.
     pub(crate) fn cut(&mut self, slot: u32) -> Option<Whole> {
         let packet = self.take(slot)?;
         self.decide(&packet, Known::Cut);
         Some(Whole(packet))
     }
 
-    /// A part of a packet that is cut, of this many bytes of payload from `start` on, gets this slot.
+    /// Notes that a fragment of this packet, with the bytes of its payload from `start` to `end`, gets this
+    /// slot.
     pub(crate) fn cut_off(&mut self, now: Time, whole: &Whole, slot: u32, start: u32, end: u32) {
         let Whole(Followed { bytes, on, .. }) = whole;
         let bytes = Arc::new(ip::fragment(bytes, start as usize, end as usize));
@@ -179,7 +180,7 @@ impl Capture {
         self.problem().map_or(Ok(()), Err)
     }
 
-    /// A packet has crossed the link that it was on, if it was on one.
+    /// Notes that a packet has crossed the link that it was on, if it was on one.
     fn leaves(&mut self, now: Time, slot: u32, ecn: Ecn) -> Option<Followed> {
         let mut packet = self.take(slot)?;
         if let Some((link, direction)) = packet.on {
@@ -236,5 +237,5 @@ impl Capture {
     }
 }
 
-/// A packet that is being cut.
+/// A packet that is being fragmented.
 pub(crate) struct Whole(Followed);

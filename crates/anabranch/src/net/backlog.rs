@@ -18,8 +18,8 @@ pub(crate) struct Backlog {
     units: u64,
     /// All work accepted so far, wrapping; the position of the queue's tail.
     tail: u64,
-    /// The packets that are not of the bulk: at least those in the system, since served ones are removed
-    /// late.
+    /// The packets that are not of the bulk: at least those that are in the system, since served ones are
+    /// removed late.
     listed: Ring<Listed>,
     /// Work of all the listed packets.
     listed_units: u64,
@@ -142,7 +142,7 @@ impl Backlog {
         self.units + units < MAX_BACKLOG_UNITS
     }
 
-    /// Enters that `packets` packets of the bulk arrived up to `now` and left `left` units unfinished.
+    /// Notes that `packets` packets of the bulk arrived up to `now` and left `left` units unfinished.
     #[inline]
     pub(crate) fn push_bulk(&mut self, packets: u64, now: u64, left: u64) {
         debug_assert_eq!(self.unlisted_units, 0, "a queue with a bulk lists its packets at once");

@@ -35,7 +35,7 @@ const MAHIMAHI_OPPORTUNITY_BITS: u64 = 1500 * 8;
 /// a packet can start in one opportunity and end in the next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateConfig {
-    /// The same rate throughout, or a timetable.
+    /// The same rate at all times, or a timetable.
     Scheduled(Schedule<Rate>),
     /// A trace in Mahimahi's format.
     Mahimahi(TraceFile),
@@ -67,7 +67,7 @@ fn mahimahi_timeline(trace: &TraceFile) -> Result<Timeline<u64>, String> {
             trace.path()
         ));
     }
-    // An opportunity at 0 ms belongs to the millisecond that ends there: the last one of the cycle.
+    // An opportunity at 0 ms belongs to the millisecond that ends there, which is the last one of the cycle.
     let at_zero = millis.iter().take_while(|&&at| at == 0).count() as u64;
     let mut steps: Vec<(u64, u64)> = vec![(0, 0)];
     let mut set_rate = |from_millis: u64, rate: u64| {
@@ -106,7 +106,7 @@ impl ConstantRate {
     /// division, which would take longer than all the rest of an idle link's work.
     #[inline]
     pub(crate) fn time_for(self, units: u64) -> u64 {
-        // At most 2 below the quotient, since both roundings are down.
+        // The result is at most 2 below the quotient, since both roundings are down.
         let quotient = ((u128::from(units) * u128::from(self.inverse)) >> 64) as u64;
         let rest = units - quotient * self.bits_per_sec;
         let rest_after_one = rest.saturating_sub(self.bits_per_sec);
@@ -129,7 +129,7 @@ pub(crate) enum Capacity {
 #[derive(Clone, Debug)]
 pub(crate) struct Varying {
     pub(crate) rate: Timeline<u64>,
-    /// While false the server stands still.
+    /// Whether the server works; while it does not, it stands still.
     pub(crate) up: Timeline<bool>,
     /// Whether going down empties the queue.
     pub(crate) flush_when_down: bool,
@@ -246,7 +246,7 @@ struct RateTable {
     /// the times increase.
     #[serde(skip_serializing_if = "Option::is_none")]
     timetable: Option<Vec<(Duration, Rate)>>,
-    /// Start the timetable over after this time. Default: the last rate stays.
+    /// Start the timetable over after this time. By default, the last rate stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     repeat: Option<Duration>,
     /// A file in Mahimahi's format: one line per opportunity to send 1500 bytes, its time in
@@ -318,10 +318,10 @@ mod tests {
 
     #[test]
     fn a_packet_leaves_at_the_first_nanosecond_by_which_it_is_sent() {
-        // 1 byte at 3 bit/s: 8/3 s.
+        // 1 byte at 3 bit/s takes 8/3 s.
         let capacity = Capacity::Constant(ConstantRate::new(3));
         assert_eq!(capacity.departure(UNITS_PER_BYTE, 10), Departure::At(10 + 2_666_666_667));
-        // The remainder is kept: three of them take 8 s, not 3 ns more.
+        // The remainder is kept: three bytes take 8 s, not 3 ns more.
         assert_eq!(capacity.departure(3 * UNITS_PER_BYTE, 10), Departure::At(10 + 8_000_000_000));
     }
 
@@ -329,7 +329,7 @@ mod tests {
     fn a_varying_rate_is_inverted() {
         let second = 1_000_000_000;
         let mut capacity = varying(&[(0, 8), (second, 16)], &[(0, true), (2 * second, false)], false);
-        // 2 bytes: one in the first second, one in the half second after it.
+        // Of 2 bytes, one leaves in the first second and one in the half second after it.
         assert_eq!(capacity.departure(2 * UNITS_PER_BYTE, 0), Departure::At(second + second / 2));
         assert_eq!(capacity.departure(3 * UNITS_PER_BYTE, 0), Departure::At(2 * second));
         assert_eq!(capacity.departure(4 * UNITS_PER_BYTE, 0), Departure::Never);

@@ -105,9 +105,9 @@ pub struct ReverseConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenDown {
-    /// The link takes packets and sends them, and they arrive nowhere.
+    /// The link takes packets and sends them, but they do not arrive anywhere.
     Blackhole,
-    /// What is in the queue is lost, and what comes is dropped.
+    /// What is in the queue is lost, and what arrives is dropped.
     Drop,
     /// The server stands still and the queue fills.
     #[default]
@@ -138,12 +138,12 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// The largest IP packet that it carries whole, if there is a limit.
+    /// The largest IP packet that the link carries whole, if there is a limit.
     pub(crate) fn largest_packet(&self) -> Option<Bytes> {
         self.mtu.or_else(|| self.radio.as_ref()?.most_packet_bytes().map(Bytes))
     }
 
-    /// The link with what `reverse` says put in place: the parameters from the second end to the first.
+    /// The link with the settings of `reverse` put in place: the parameters from the second end to the first.
     pub(crate) fn reversed(&self) -> Self {
         let mut link = self.clone();
         let Some(reverse) = link.reverse.take() else { return link };
@@ -160,7 +160,7 @@ impl LinkConfig {
         link
     }
 
-    /// What a direction has for its queue, and what messages call it. The link is called `name` in them.
+    /// The settings of a direction's queue, and how messages name it. They call the link `name`.
     pub(super) fn queue(&self, direction: Direction, name: &str) -> (&QueueConfig, String) {
         match (direction, &self.reverse) {
             (Direction::Reverse, Some(reverse)) => {
@@ -179,8 +179,8 @@ impl LinkConfig {
             }
     }
 
-    /// The rate in bit/s if it is one constant rate. This and what follows is about one direction: that of
-    /// [`LinkConfig::reversed`] from the second end to the first.
+    /// The rate in bit/s if it is one constant rate. This and the functions below are about one direction; on
+    /// [`LinkConfig::reversed`], they are about the one from the second end to the first.
     pub(super) fn constant_rate(&self) -> Option<u64> {
         match &self.rate {
             Some(RateConfig::Scheduled(Schedule::Constant(rate))) => Some(rate.bits_per_sec()),
@@ -188,15 +188,15 @@ impl LinkConfig {
         }
     }
 
-    /// Whether a medium of its own has its queue: whose discipline acts packet by packet, or which packets
-    /// enter in pieces.
+    /// Whether a medium of its own holds its queue: one whose discipline acts packet by packet, or which
+    /// packets enter in pieces.
     pub(super) fn is_queued(&self) -> bool {
         let has_own_queue = self.mtu.is_some() || self.queue.needs_departures();
         self.radio.is_none() && self.rate.is_some() && has_own_queue
     }
 
-    /// What its server can send over time, where it has this rate and is up at these times; `key` names the
-    /// link in messages.
+    /// What its server can send over time if it has this rate and is up at these times; `key` names the link
+    /// in messages.
     pub(super) fn varying(
         &self,
         rate: &RateConfig,

@@ -58,8 +58,8 @@ pub struct PoissonConfig {
     /// Offered load. Either this or `mean_wait`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// The offered load is that at which an M/D/1 queue has this mean wait W: with S the transmission
-    /// time of a packet, a utilisation of 2 W / (2 W + S). Needs a link with one constant rate.
+    /// The offered load is the one at which an M/D/1 queue has this mean wait W: a utilisation of 2 W / (2 W
+    /// + S), where S is the transmission time of a packet. Needs a link with one constant rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_wait: Option<Duration>,
     /// Load of the flows of interest, subtracted from the offered load. Default: nothing.
@@ -67,7 +67,7 @@ pub struct PoissonConfig {
     pub minus: Option<Rate>,
     /// No arrivals before this time. Default: 0 s.
     pub start: Duration,
-    /// No arrivals from this time on. Default: it never stops.
+    /// No arrivals from this time on. By default, they never stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
 }
@@ -85,7 +85,7 @@ pub struct CbrConfig {
     pub rate: Option<Rate>,
     /// No arrivals before this time. Default: 0 s.
     pub start: Duration,
-    /// No arrivals from this time on. Default: it never stops.
+    /// No arrivals from this time on. By default, they never stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
 }
@@ -107,7 +107,7 @@ pub struct OnOffConfig {
     pub off: Duration,
     /// The first on period starts here. Default: 0 s.
     pub start: Duration,
-    /// No arrivals from this time on. Default: it never stops.
+    /// No arrivals from this time on. By default, they never stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
 }
@@ -131,7 +131,7 @@ pub struct ParetoOnOffConfig {
     pub shape: f64,
     /// The first on period starts here. Default: 0 s.
     pub start: Duration,
-    /// No arrivals from this time on. Default: it never stops.
+    /// No arrivals from this time on. By default, they never stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
 }
@@ -349,7 +349,7 @@ pub(crate) enum Arrivals {
 }
 
 impl Source {
-    /// The next arrival in nanoseconds, without taking it; `u64::MAX` for none.
+    /// The next arrival in nanoseconds, which is not taken; `u64::MAX` if there is none.
     pub(crate) fn peek(&self) -> u64 {
         match &self.arrivals {
             Arrivals::OnOff(on_off) => on_off.peek(),
@@ -375,7 +375,7 @@ pub(crate) struct CrossCounters {
     pub(crate) dropped_aqm: u64,
 }
 
-/// The source with the earliest arrival up to `now`, the first one of several at the same time.
+/// The source with the earliest arrival up to `now`; of several at the same time, the first one.
 pub(crate) fn earliest(sources: &mut [Source], now: u64) -> Option<(u64, &mut Source)> {
     earliest_index(sources, now).map(|(time, index)| (time, &mut sources[index]))
 }

@@ -33,12 +33,13 @@ pub struct DuplexLink {
     /// Whether a medium serves each direction.
     has_medium: [bool; 2],
     mtu: Option<u32>,
-    /// Of a link that is traced, the states of the chain that each direction's packets meet.
+    /// If the link is traced, the states of the chain that each direction's packets meet.
     loss_states: [Option<Box<LossStates>>; 2],
 }
 
 impl DuplexLink {
-    /// How far ahead of simulated time a link may be called without [`DuplexLink::runs_ahead_by`].
+    /// How far ahead of simulated time a link may be called if nothing else was said by
+    /// [`DuplexLink::runs_ahead_by`].
     pub const AHEAD_LIMIT: Duration = Duration::from_nanos(ledger::AHEAD_LIMIT);
 
     /// The link of this name, with lazily evaluated queues.
@@ -108,8 +109,8 @@ impl DuplexLink {
         Ok(link)
     }
 
-    /// Whether a medium serves a direction: instead of [`DuplexLink::accept`], packets then take `hold` and
-    /// `release`.
+    /// Whether a medium serves a direction. Packets then take [`DuplexLink::hold`] and
+    /// [`DuplexLink::release`] instead of [`DuplexLink::accept`].
     pub(crate) fn has_medium(&self, direction: Direction) -> bool {
         self.has_medium[direction.index()]
     }
@@ -156,7 +157,7 @@ impl DuplexLink {
     }
 
     /// Says that a direction is going to be called further ahead of simulated time than
-    /// [`DuplexLink::AHEAD_LIMIT`], and how far: the counters of packets have to remember that long.
+    /// [`DuplexLink::AHEAD_LIMIT`], and how far. The counters of packets then remember for that long.
     pub fn runs_ahead_by(&mut self, direction: Direction, ahead: Duration) {
         self.directions[direction.index()].runs_ahead_by(ahead);
     }
@@ -282,7 +283,7 @@ impl DuplexLink {
         shared.unwrap_or_else(|| self.directions[direction.index()].loss())
     }
 
-    /// Of a link that is traced: a packet of this direction has met the process of loss at `now`.
+    /// For a link that is traced: notes that a packet of this direction has met the process of loss at `now`.
     #[cold]
     pub(crate) fn note_loss_state(&mut self, now: Time, direction: Direction) {
         let Some(mut states) = self.loss_states[direction.index()].take() else { return };
@@ -290,26 +291,26 @@ impl DuplexLink {
         self.loss_states[direction.index()] = Some(states);
     }
 
-    /// Takes the states that a direction's loss chain has gone through up to `end`; none unless the link is
-    /// traced.
+    /// Takes the states that a direction's loss chain has gone through up to `end`. There are none unless the
+    /// link is traced.
     pub fn take_loss_states(&mut self, direction: Direction, end: Time) -> Vec<LossState> {
         self.loss_states[direction.index()].take().map_or_else(Vec::new, |mut states| states.take(end))
     }
 
-    /// Of a link that is traced, when the server begins with the packet that came last to a direction, and
-    /// when that leaves; none if the server has not taken it, or if that was asked.
+    /// For a link that is traced: when the server begins with the packet that came last to a direction, and
+    /// when that packet leaves. [`None`] if the server has not taken it, or if this was asked before.
     pub(crate) fn take_service(&mut self, direction: Direction) -> Option<(Time, Time)> {
         let (begun, left) = self.directions[direction.index()].take_service()?;
         Some((Time::from_nanos(begun), Time::from_nanos(left)))
     }
 
-    /// Takes the samples of a direction's queue gathered so far; none unless the link is traced.
+    /// Takes the samples of a direction's queue gathered so far. There are none unless the link is traced.
     pub fn take_queue_samples(&mut self, direction: Direction) -> Vec<QueueSample> {
         self.directions[direction.index()].take_samples()
     }
 }
 
-/// Its MTU in bytes, if it has one.
+/// The MTU of the link in bytes, if it has one.
 fn mtu(config: &LinkConfig, name: &str) -> Result<Option<u32>, String> {
     let Some(mtu) = config.largest_packet() else { return Ok(None) };
     let most = config.radio.as_ref().and_then(RadioConfig::most_packet_bytes).unwrap_or(MOST_MTU);
@@ -325,7 +326,7 @@ fn mtu(config: &LinkConfig, name: &str) -> Result<Option<u32>, String> {
     Ok(Some(mtu.0 as u32))
 }
 
-/// What every internet module must forward without fragmentation (RFC 791 section 3.2).
+/// The packet size that every internet module must forward without fragmentation (RFC 791 section 3.2).
 const LEAST_MTU: u64 = 68;
 const MOST_MTU: u64 = 65_535;
 

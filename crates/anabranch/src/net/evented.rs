@@ -22,8 +22,8 @@ pub(crate) struct EventedServer {
     cross_counters: CrossCounters,
     next_id: u64,
     samples: Vec<QueueSample>,
-    /// When the service of the packet that came last begins, and when it leaves, in nanoseconds, until that
-    /// is taken.
+    /// When the service of the packet that came last begins, and when it leaves, in nanoseconds; kept until
+    /// it is taken.
     service: Option<(u64, u64)>,
 }
 
@@ -48,7 +48,7 @@ impl Line {
         if self.capacity.up.value() { self.capacity.rate.value() } else { 0 }
     }
 
-    /// The end of the transmission in progress, if it is going to end at this rate.
+    /// The end of the transmission in progress, if it ends at the present rate.
     fn completion(&self) -> u64 {
         match (self.packets.front(), self.rate()) {
             (None, _) | (_, 0) => u64::MAX,
@@ -128,8 +128,8 @@ impl EventedServer {
         std::mem::take(&mut self.samples)
     }
 
-    /// When the service of the packet that came last begins, and when it leaves, in nanoseconds; none if it
-    /// does not, or if that was asked.
+    /// When the service of the packet that came last begins, and when it leaves, in nanoseconds. [`None`] if
+    /// it is not served, or if this was asked before.
     pub(crate) fn take_service(&mut self) -> Option<(u64, u64)> {
         self.service.take()
     }
@@ -222,9 +222,8 @@ impl EventedServer {
     }
 }
 
-/// Lets a copy of the line run on until the packet, which came last, has left it; says when its service
-/// begins, too. What arrives later does not
-/// matter to a packet in a first-in-first-out queue.
+/// Lets a copy of the line run on until the packet, which came last, has left it, and also says when its
+/// service begins. What arrives later does not matter to a packet in a first-in-first-out queue.
 fn departure(id: u64, mut line: Line) -> (u64, Departure) {
     let mut begun = None;
     for _ in 0..Varying::MAX_CHANGES {
@@ -234,7 +233,7 @@ fn departure(id: u64, mut line: Line) -> (u64, Departure) {
         let completion = line.completion();
         let change = line.change();
         let next = completion.min(change);
-        // What the rest of a nanosecond is enough for begins and leaves in it.
+        // The packets for which the rest of a nanosecond is enough begin and leave within it.
         let begun = begun.unwrap_or(next);
         if next == u64::MAX {
             return (begun, Departure::Never);

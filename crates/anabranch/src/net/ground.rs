@@ -79,32 +79,32 @@ pub enum Step {
     /// [`accept`]: super::DuplexLink::accept
     /// [`resume`]: super::DuplexLink::resume
     Cross {
-        /// When.
+        /// When the packet crosses.
         at: Time,
-        /// Its ECN field after the queue, for `resume`.
+        /// The ECN field after the queue, which `resume` needs.
         ecn: Ecn,
     },
-    /// It arrives at the other end.
+    /// The packet arrives at the other end.
     Deliver {
-        /// When.
+        /// When it arrives.
         at: Time,
-        /// Its ECN field then.
+        /// The ECN field with which it arrives.
         ecn: Ecn,
-        /// When a copy of it arrives, right after it.
+        /// When a copy of it arrives, if there is one: right after it.
         copy: Option<Time>,
     },
-    /// It goes no further.
+    /// The packet goes no further.
     Drop(DropCause),
-    /// It stays in the link to the end of the run: the link is down and never comes up again.
+    /// The packet stays in the link to the end of the run, because the link is down and never comes up again.
     Stays,
 }
 
 /// What a link can decide about a packet at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// It arrives at the other end at this time.
+    /// The packet arrives at the other end at this time.
     Arrives(Time),
-    /// A process of loss that both directions share loses it before the queue.
+    /// A process of loss that both directions share loses the packet before the queue.
     Lost,
     /// The packet has to be offered to the queue to decide.
     Undecided,
@@ -123,7 +123,7 @@ pub(crate) enum Fate {
 /// A packet in a medium.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
-    /// The caller's name for it.
+    /// The number by which the caller knows it.
     pub(crate) slot: u32,
     /// When it arrived, in nanoseconds.
     pub(crate) arrived: u64,
@@ -133,7 +133,7 @@ pub(crate) struct Held {
     pub(crate) flow: u32,
     /// The nodes that send and receive it, as numbers.
     pub(crate) hosts: [u8; 2],
-    /// The unfinished work that it found when it came, in units of `UNITS_PER_BYTE`.
+    /// The unfinished work that it found when it arrived, in units of `UNITS_PER_BYTE`.
     pub(crate) found_units: u64,
     /// Whether the queue marks it, if its transport understands marks.
     pub(crate) is_marked: bool,
@@ -145,7 +145,8 @@ pub(crate) struct Release {
     pub(crate) link: u32,
     pub(crate) direction: Direction,
     pub(crate) packet: Held,
-    /// When, in nanoseconds; may lie ahead, and never decreases within a direction of a link.
+    /// When it leaves, in nanoseconds. The time may lie ahead, and never decreases within a direction of a
+    /// link.
     pub(crate) at: u64,
     /// Whether it goes on to the link's last stages.
     pub(crate) fate: Fate,
@@ -162,31 +163,31 @@ pub(crate) struct Port {
 /// What waits in a queue from a given time on, without the packet in service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueSample {
-    /// From when.
+    /// The time from which this is so.
     pub time: Time,
-    /// Packets.
+    /// Number of packets that wait.
     pub packets: u64,
-    /// Bytes.
+    /// Number of bytes that wait.
     pub bytes: u64,
 }
 
 /// The queue's decision about a packet of interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It leaves the server.
+    /// The packet leaves the server.
     Departs {
-        /// When, in nanoseconds.
+        /// When it leaves, in nanoseconds.
         at: u64,
-        /// Unfinished work it found.
+        /// The unfinished work that it found.
         found_units: u64,
-        /// Whether an ECN-capable packet is marked.
+        /// Whether the packet is marked, if it is ECN-capable.
         marked: bool,
     },
-    /// The link is down and takes nothing.
+    /// The link is down and takes no packets.
     Down,
     /// It is accepted, and lost when the link goes down at this time.
     Flushed(u64),
-    /// It is dropped by the discipline.
+    /// The discipline drops the packet.
     Full,
     /// It is accepted and never leaves, since the server stands still from some time on.
     Stays,

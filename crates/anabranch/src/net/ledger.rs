@@ -23,14 +23,14 @@ impl Fate {
     }
 }
 
-/// A packet whose fate has not come true yet.
+/// A packet whose fate may still lie in the future.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     /// When it arrived at the link, in nanoseconds.
     pub(crate) arrived: u64,
     /// When its fate takes effect, in nanoseconds; `u64::MAX` for never.
     pub(crate) settled: u64,
-    /// Unfinished work it found in the queue; `NOT_SERVED` if the server never took it.
+    /// The unfinished work that it found in the queue; `NOT_SERVED` if the server never took it.
     pub(crate) found_units: u64,
     pub(crate) size: u32,
     pub(crate) marked: bool,
@@ -45,7 +45,7 @@ impl Entry {
 /// in the link.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
-    /// How far ahead of the run the link has been asked at most, in nanoseconds.
+    /// How far ahead of the run the link has been asked, at most, in nanoseconds.
     ahead: u64,
     arrived: u64,
     /// Copies made, whether or not they have been delivered.
@@ -119,8 +119,8 @@ impl Ledger {
     fn make_room(&mut self, now: u64) {
         let ahead = self.ahead;
         let matters = |entry: &Entry| entry.settled > now.saturating_sub(ahead);
-        // Nearly always the fates come true in the order of their entries. Eight are asked at once, without a
-        // branch for each; up to seven that are settled stay.
+        // Nearly always the fates come true in the order of their entries. Eight are looked at together,
+        // without a branch for each, so up to seven that are settled stay.
         let done = |entries: &&[Entry]| !entries.iter().fold(false, |any, entry| any | matters(entry));
         let settled = 8 * self.log.chunks_exact(8).take_while(done).count();
         self.log.drain(..settled);
@@ -170,7 +170,7 @@ impl Ledger {
         self.packets[fate.index()]
     }
 
-    /// Packets, copies included, whose fate has come true.
+    /// Packets, copies included, whose fate is in the past.
     pub(crate) fn settled(&self) -> u64 {
         self.packets.iter().sum()
     }

@@ -57,7 +57,7 @@ impl Medium {
         }
     }
 
-    /// The rate in bit/s at which a queue is served now; none for a radio.
+    /// The rate in bit/s at which a queue is served now; [`None`] for a radio.
     pub(crate) fn present_rate(&self) -> Option<u64> {
         if let Self::Queue(server) = self { Some(server.present_rate()) } else { None }
     }
@@ -72,7 +72,7 @@ impl Medium {
         }
     }
 
-    /// Acts at `now`, the time that it named; packets that leave are appended to `releases`.
+    /// Acts at `now`, the time that it named; the packets that leave are appended to `releases`.
     pub(crate) fn handle_event(&mut self, now: Time, releases: &mut Vec<Release>) {
         match self {
             Self::Lte(bearer) => bearer.handle_event(now.as_nanos(), releases),
@@ -174,7 +174,7 @@ impl Media {
         Ok(Self { list, of_links })
     }
 
-    /// The media of all radio links, which are entered in `of_links`.
+    /// Builds the media of all radio links and enters them in `of_links`.
     fn radios(
         links: &IndexMap<String, LinkConfig>,
         streams: Streams,
@@ -220,7 +220,7 @@ impl Media {
         self.list.iter().any(|medium| matches!(medium, Medium::Wimax(_)))
     }
 
-    /// Brings all of them to this time, at which the run reports.
+    /// Advances all media to this time, at which the run reports.
     pub(crate) fn finish(&mut self, now: Time) {
         for medium in &mut self.list {
             medium.finish(now.as_nanos());
@@ -238,7 +238,7 @@ impl Media {
         self.port(link, direction).map_or(0, |(medium, port)| self.list[medium as usize].holds(port))
     }
 
-    /// The rate in bit/s at which a direction's queue is served now; none without one, and for a radio.
+    /// The rate in bit/s at which a direction's queue is served now; [`None`] if it has no medium or a radio.
     pub(crate) fn present_rate(&self, link: u32, direction: Direction) -> Option<u64> {
         let (medium, _) = self.port(link, direction)?;
         self.list[medium as usize].present_rate()
@@ -258,7 +258,7 @@ impl Media {
         }
     }
 
-    /// The samples of a direction's queue; none if the link has no medium or is not traced.
+    /// The samples of a direction's queue. There are none if the link has no medium or is not traced.
     pub(crate) fn take_queue_samples(&mut self, link: u32, direction: Direction) -> Vec<QueueSample> {
         self.port(link, direction)
             .map(|(medium, port)| self.list[medium as usize].take_queue_samples(port))

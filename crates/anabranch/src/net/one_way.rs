@@ -57,9 +57,9 @@ pub(crate) struct OneWay {
 /// Which stages can affect the fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stages {
-    /// All of them.
+    /// All stages.
     All,
-    /// Queue, server, wire loss and a constant delay.
+    /// Only queue, server, loss on the wire and a constant delay.
     Plain,
     /// Queue, a server at a constant rate and a constant delay: nothing happens to packets that the queue
     /// surely takes.
@@ -220,7 +220,7 @@ impl OneWay {
         size + self.overhead
     }
 
-    /// All stages, one after the other.
+    /// Passes a packet through all stages, one after the other.
     #[inline]
     pub(crate) fn accept(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
         if self.stages == Stages::All {
@@ -290,7 +290,7 @@ impl OneWay {
         Ok(Crossing { arrived, at, found_units, size, ecn: if marked { Ecn::Ce } else { ecn }, marked })
     }
 
-    /// The fate of a packet that does not leave the server.
+    /// Enters the fate of a packet that does not leave the server.
     fn refuse(&mut self, verdict: Verdict, arrived: u64, size: u32) -> Step {
         match verdict {
             Verdict::Departs { .. } => unreachable!("it leaves the server"),
@@ -304,7 +304,7 @@ impl OneWay {
         }
     }
 
-    /// A packet that a process of both directions loses before this direction's queue.
+    /// Enters a packet that a process of both directions loses before this direction's queue.
     pub(crate) fn lose_on_arrival(&mut self, now: Time, size: u32) -> Step {
         self.drop_at(now.as_nanos(), now.as_nanos(), size, DropCause::Lost)
     }
@@ -338,7 +338,7 @@ impl OneWay {
         }
         let mut copy = None;
         if is_copied {
-            // The copy follows its original at once.
+            // The copy follows its original immediately.
             let copied = Crossing { found_units: Entry::NOT_SERVED, marked: false, ..crossing };
             self.note(copied, delivery.as_nanos(), Fate::Copied);
             copy = Some(delivery);
@@ -441,8 +441,8 @@ impl OneWay {
         }
     }
 
-    /// Of a link that is traced, when the server begins with the packet that came last, and when that leaves,
-    /// in nanoseconds; none if it does not, or if that was asked.
+    /// For a link that is traced: when the server begins with the packet that came last, and when that packet
+    /// leaves, in nanoseconds. [`None`] if it is not served, or if this was asked before.
     pub(crate) fn take_service(&mut self) -> Option<(u64, u64)> {
         match &mut self.server {
             Some(Server::Evented(server)) => server.take_service(),
@@ -509,7 +509,7 @@ impl OneWay {
     }
 }
 
-/// Far above what any link adds.
+/// A limit far above what any link adds.
 const MAX_OVERHEAD_BYTES: u64 = 1_000;
 
 /// An IP packet is at least as long as its header.

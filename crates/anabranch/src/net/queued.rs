@@ -40,7 +40,7 @@ pub(crate) struct QueuedServer {
     /// What waits in the discipline.
     waiting: Waiting,
     sojourns: Sojourns,
-    /// Waiting packets times nanoseconds, up to `now`.
+    /// Number of waiting packets times nanoseconds, up to `now`.
     queue_area: u128,
     /// The time of the report.
     reported_at: u64,
@@ -52,7 +52,7 @@ pub(crate) struct QueuedServer {
 const BACKGROUND: u32 = u32::MAX;
 
 impl QueuedServer {
-    /// The server of a direction of a link; none if its queue needs none of this kind.
+    /// The server of a direction of a link; [`None`] if its queue needs no server of this kind.
     ///
     /// # Errors
     /// One sentence that names the key, what was found and what is allowed.
@@ -135,7 +135,7 @@ impl QueuedServer {
         self.reported_at = now.max(self.now);
     }
 
-    /// Packets of interest in it.
+    /// Number of packets of interest in it.
     pub(crate) fn holds(&self) -> u64 {
         self.held
     }
@@ -161,7 +161,7 @@ impl QueuedServer {
         report.count("cross_aqm_packets", self.cross_counters.dropped_aqm);
     }
 
-    /// Does everything up to this time, in nanoseconds.
+    /// Lets everything happen up to this time, in nanoseconds.
     pub(crate) fn advance(&mut self, to: u64, releases: &mut Vec<Release>) {
         loop {
             let arrival = earliest_index(&mut self.sources, to).map_or(u64::MAX, |(time, _)| time);
@@ -222,7 +222,7 @@ impl QueuedServer {
         self.left -= work.min(self.left);
     }
 
-    /// The server takes the next packet.
+    /// Lets the server take the next packet.
     fn serve_next(&mut self, releases: &mut Vec<Release>) {
         self.serving = self.discipline.dequeue(self.now, &mut self.drops);
         if let Some(packet) = self.serving {

@@ -4,7 +4,7 @@
 /// A queue of records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ring<T> {
-    /// A power of two of slots, or none.
+    /// The slots; their number is 0 or a power of two.
     slots: Vec<T>,
     /// Position of the first record, modulo the number of slots.
     head: usize,

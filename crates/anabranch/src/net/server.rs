@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// Brings cross traffic and queue up to the end of the run, unless they are beyond it already.
+    /// Advances cross traffic and queue to the end of the run, unless they are beyond it already.
     pub(crate) fn finish(&mut self, end: u64) {
         match self {
             Self::Evented(server) => server.advance(end.max(server.now())),
@@ -62,7 +62,7 @@ impl Server {
         }
     }
 
-    /// Background packets so far, all sources together.
+    /// Counters of the background packets so far, over all sources.
     pub(crate) fn cross_counters(&self) -> CrossCounters {
         match self {
             Self::Evented(server) => server.cross_counters(),
@@ -76,7 +76,7 @@ impl Server {
 pub(crate) struct LazyServer {
     queue: LazyQueue,
     sources: Vec<Source>,
-    /// The constant rate, where nothing happens to packets that the queue surely takes.
+    /// The constant rate, if nothing happens to packets that the queue surely takes.
     sure_rate: Option<ConstantRate>,
     lone: Option<Lone>,
 }
@@ -88,8 +88,8 @@ struct Lone {
     rate: ConstantRate,
     /// From when on the server is idle, in nanoseconds.
     idle_from: u64,
-    /// The arrival in nanoseconds and the size in bytes of the packet that last found the server idle, if the
-    /// backlog has not been told.
+    /// The arrival in nanoseconds and the size in bytes of the packet that last found the server idle, as
+    /// long as the backlog has not been told about it.
     untold: Option<(u64, u32)>,
 }
 
@@ -260,7 +260,7 @@ impl LazyQueue {
         }
     }
 
-    /// Enters arrivals that are taken for certain, up to `now` or to the first one about which there is
+    /// Enters arrivals that are certain to be taken, up to `now` or to the first one about which there is
     /// something to decide. Returns the time of that one.
     #[inline]
     fn enter_certain(&mut self, rate: u64, poisson: &mut Poisson, units: u64, now: u64) -> Option<u64> {
@@ -272,7 +272,7 @@ impl LazyQueue {
         }
         let sure_units = self.backlog.units_beside_listed(self.sure_units);
         // Positions in the work that the server could do from `start` on: where it is when a packet arrives,
-        // and where it will be when all that is there is done.
+        // and where it will be when all work that is there is done.
         let mut end = self.backlog.units();
         let mut count = 0;
         let refused = poisson.take_while(now, |time| {
@@ -291,7 +291,7 @@ impl LazyQueue {
         refused
     }
 
-    /// Enters one background packet, with the discipline's decision.
+    /// Enters one background packet, if the discipline takes it.
     fn enter_one(&mut self, time: u64, size: u32, units: u64) {
         self.backlog.advance(time);
         self.cross_counters.arrived += 1;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{ScenarioError, tree};
 
-/// Sets one value; tables on the way to it are made where they are missing.
+/// Sets one value, and makes the tables on the way to it where they are missing.
 pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), ScenarioError> {
     let error = |what: String| ScenarioError::new(format!("cannot set `{path}`: {what}"));
     let mut node = tree;
@@ -48,8 +48,8 @@ pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), Scen
     Ok(())
 }
 
-/// Gives a table in `to` what it has in `from`, and takes it away where `from` has none. Nothing happens
-/// where `to` lacks the table around it.
+/// Copies the value at a path from `from` to `to`, or removes it from `to` if `from` has none. Nothing
+/// happens if `to` lacks the table around it.
 pub(crate) fn copy(from: &Value, to: &mut Value, path: &str) {
     let pointer = |path: &str| format!("/{}", path.replace('.', "/"));
     let (around, key) = path.rsplit_once('.').map_or(("", path), |(around, key)| (around, key));

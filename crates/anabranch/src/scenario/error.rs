@@ -10,8 +10,8 @@ use serde_path_to_error::Segment;
 pub struct ScenarioError(String);
 
 impl ScenarioError {
-    /// An error from its sentence. Line breaks and the like, which only what was found can have brought in,
-    /// are shown as escapes: a message is one line. Nor is what was found repeated at any length.
+    /// An error from its sentence. Line breaks and the like, which can only come from what was found, are
+    /// shown as escapes, so that a message is one line. Long words and quotations are shortened.
     pub fn new(sentence: impl Into<String>) -> Self {
         let mut sentence = shortened(&sentence.into());
         if sentence.contains(char::is_control) {
@@ -60,7 +60,7 @@ fn shortened(sentence: &str) -> String {
     short
 }
 
-/// Text with at most `LONGEST` characters of its two ends, the first of them longer.
+/// Text shortened to at most `LONGEST` characters from its two ends, more of them from the first.
 fn ends(text: &str) -> String {
     let count = text.chars().count();
     if count <= LONGEST {
@@ -72,7 +72,7 @@ fn ends(text: &str) -> String {
     format!("{head}…{tail}")
 }
 
-/// Reads a part of a scenario, naming the key in the error behind `root`.
+/// Reads a part of a scenario. Errors name the key, after `root`.
 ///
 /// # Errors
 /// One sentence: the key, what was found and what is allowed.
@@ -122,8 +122,8 @@ fn part(segment: &Segment) -> Option<String> {
 }
 
 /// Serde loses the path inside a table with a `kind`: find the key without which the message changes, again
-/// and again. Of a list, the items from there on are left out, so the last one that matters is it. Runs on
-/// mistakes only.
+/// and again. Of a list, the items from there on are left out, so that the last one that matters is found.
+/// This runs only when there is a mistake.
 fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &str) {
     // A missing key is missing from a table: the values beside it are not to blame.
     let is_missing = message.starts_with("missing field");

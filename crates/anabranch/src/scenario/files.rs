@@ -10,8 +10,8 @@ use crate::text_file;
 /// The keys whose values are names of files.
 const FILE_KEYS: [&str; 2] = ["file", "mahimahi"];
 
-/// Makes relative file names start in the scenario's folder, and says where that is: a study may be continued
-/// from anywhere.
+/// Makes relative file names start in the scenario's folder, and makes that folder absolute, so that a study
+/// may be continued from anywhere.
 pub(crate) fn resolve(tree: &mut Value, folder: &Path) {
     for_each_name(tree, &mut |name| {
         let path = folder.join(&*name);

@@ -54,7 +54,7 @@ fn read(name: &Path, folder: &Path) -> Result<Value, ScenarioError> {
     }
     let own_folder = name.parent().unwrap_or(Path::new(""));
     files::resolve(&mut included, &folder.join(own_folder));
-    // Checked here, where a mistake is known to be this file's; traces are read with their types.
+    // This is checked here, where the mistake is known to be in this file. Traces are read with their types.
     let _: Included = error::from_value(&included, "")?;
     Ok(included)
 }
@@ -120,7 +120,7 @@ mod tests {
         let whole = study.to_toml();
         assert!(!whole.contains("include =") && whole.contains("delay = \"7 ms\""), "{whole}");
         assert_eq!(Study::parse(&whole, &[], &folder).unwrap().hash(), study.hash());
-        // Another file in its place, as `--set` says it.
+        // Another file takes its place, as with `--set`.
         fs::write(folder.join("lte.toml"), WIFI.replace("trace.mahi", "sub/trace.mahi")).unwrap();
         assert!(parse(&[("include", "[\"lte.toml\"]")]).is_ok());
 

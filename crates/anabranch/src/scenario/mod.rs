@@ -40,7 +40,7 @@ pub struct Scenario {
     /// The study's seed; every random stream is derived from it. Default: 1.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// How long a run takes and where it is stopped.
+    /// How long a run takes and when it is given up.
     #[serde(default)]
     pub run: RunConfig,
     /// The links, by name. Nodes are the names that links' ends mention.
@@ -55,7 +55,7 @@ fn default_seed() -> u64 {
     1
 }
 
-/// How long a run takes and where it is stopped.
+/// How long a run takes and when it is given up.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunConfig {
@@ -73,11 +73,11 @@ pub struct RunConfig {
     /// and how long data waited at the receiver for earlier data (`anabranch explain`). Default: false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub time_accounts: bool,
-    /// Guard: events after which a run is given up. Default: 10 000 000 000.
+    /// Guard: the number of events after which a run is given up. Default: 10 000 000 000.
     pub max_events: u64,
-    /// Guard: wall-clock time after which a run is given up. Default: 1 h.
+    /// Guard: the wall-clock time after which a run is given up. Default: 1 h.
     pub max_wall_time: Duration,
-    /// Guard: memory for packets in flight, traces and what applications note after which a run is given
+    /// Guard: the memory for packets in flight, traces and what applications note after which a run is given
     /// up. Default: 4 GB.
     pub max_memory: Bytes,
 }
@@ -102,7 +102,7 @@ impl Default for RunConfig {
 pub struct PathConfig {
     /// The links from one host to the other, in order.
     pub via: Vec<String>,
-    /// The links of the way back, in order from the far host. Default: the same links backwards.
+    /// The links of the way back, in order from the far host. Default: the same links in reverse order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Vec<String>>,
     /// The largest IP packet that the path carries, from 576 B to 65535 B; links with a smaller one cut it
@@ -145,10 +145,10 @@ pub struct FlowConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport_to: Option<TransportConfig>,
     /// How the addresses of side `a` change while the association lives (SCTP, RFC 5061), in order of time. A
-    /// path that is added is not there before. Default: not at all.
+    /// path that is added does not exist before. By default they do not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressChange>,
-    /// What runs over it.
+    /// The application that runs over it.
     pub app: AppConfig,
     /// How many such flows there are, from 1 on: with 4, `load` stands for `load_1` to `load_4`, each with
     /// random numbers of its own. Default: 1.
@@ -169,20 +169,20 @@ fn is_one(count: &u32) -> bool {
     *count == 1
 }
 
-/// A change of the addresses of a flow's side `a`, of which the other side is told by ASCONF. The links are
-/// another matter: they are `up` or not.
+/// A change of the addresses of a flow's side `a`, about which ASCONF tells the other side. This does not
+/// change the links, which have `up` for that.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddressChange {
-    /// When the host makes it.
+    /// When the host makes the change.
     pub at: Duration,
-    /// The path on which an address comes; it carries data once a heartbeat was answered on it.
+    /// The path on which an address comes; it carries data once a heartbeat has been answered on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<String>,
-    /// The path that both sides are to use as the primary one.
+    /// The path that both sides are asked to use as the primary one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_primary: Option<String>,
-    /// The path on which the address goes: nothing leaves from it any more.
+    /// The path on which the address goes; nothing leaves from it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete: Option<String>,
 }
@@ -194,7 +194,7 @@ impl Scenario {
     }
 }
 
-/// Far above any scenario that a person or a script writes.
+/// A limit far above any scenario that a person or a script writes.
 pub(crate) const MAX_FILE_MEGABYTES: u64 = 16;
 
 /// The JSON Schema of scenario files.

@@ -15,7 +15,7 @@ pub(super) struct AddressChange {
     pub(super) commands: Vec<Command>,
 }
 
-/// The changes of a flow, and the paths that are not there at first.
+/// The changes of a flow, and the paths that do not exist at first.
 ///
 /// # Errors
 /// One sentence with key, value and what is allowed.

@@ -1,4 +1,4 @@
-//! Wake-ups in the event queue: one that is put off leaves its event where it is.
+//! Wake-ups in the event queue that are moved lazily.
 
 use anabranch_transport::time::Time;
 
@@ -15,8 +15,8 @@ pub(super) struct Alarm {
 impl Alarm {
     pub(super) const OFF: Self = Self { wanted: Time::NEVER, armed: Time::NEVER };
 
-    /// The owner wants to be woken at `wanted` and at no other time. Returns the time for which an
-    /// event must be scheduled, if one must.
+    /// Sets the time at which the owner wants to be woken, which replaces the former one. Returns the time
+    /// for which an event must be scheduled, if one must.
     pub(super) fn set(&mut self, wanted: Time) -> Option<Time> {
         self.wanted = wanted;
         if wanted < self.armed {
@@ -27,7 +27,7 @@ impl Alarm {
         }
     }
 
-    /// An event of this alarm has come up.
+    /// Takes an event of this alarm that has come up.
     pub(super) fn ring(&mut self, now: Time) -> Rung {
         if now != self.armed {
             return Rung::Stale;

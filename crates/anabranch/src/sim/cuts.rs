@@ -20,7 +20,7 @@ impl Cuts {
         Self { times: times.map(|time| Time::ZERO + time).collect(), has_warm_up, rows: Vec::new() }
     }
 
-    /// The cut that comes next.
+    /// The time of the cut that comes next.
     pub(super) fn next(&self) -> Time {
         self.times.get(self.rows.len()).copied().unwrap_or(Time::NEVER)
     }

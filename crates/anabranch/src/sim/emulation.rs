@@ -30,7 +30,7 @@ use crate::net::{Direction, DropCause, DuplexLink, LinkConfig, Media};
 use crate::outside::Counters;
 use crate::scenario::{FlowConfig, Scenario, ScenarioError, edit, from_value};
 
-/// A network that carries packets of others.
+/// A network that carries packets of real programs.
 pub struct Emulation {
     simulation: Simulation,
     /// The scenario with all changes by [`Emulation::set`].
@@ -51,7 +51,7 @@ pub struct Emulation {
 /// The form in which a scenario is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Packets of others, for as long as the caller likes.
+    /// Packets of real programs, for as long as the caller likes.
     Emulation,
     /// Flows whose ends others run, for the time that a run of the scenario takes.
     Testbed { trace: bool },
@@ -86,23 +86,24 @@ pub struct Inbound {
     pub handle: u32,
 }
 
-/// Something has become of a packet.
+/// What has become of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The caller's number for it.
     pub handle: u32,
     /// What has become of it.
     pub status: DeliveryStatus,
-    /// Whether nothing more will be heard of it: no copy that a link has made of it is on its way.
+    /// Whether this is the last that will be heard of the packet: no copy that a link has made of it is on
+    /// its way.
     pub is_last: bool,
 }
 
 /// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryStatus {
-    /// It has come to the other end.
+    /// The packet has come to the other end.
     Arrived {
-        /// When.
+        /// When it came there.
         due: Time,
         /// The number of its path.
         path: usize,
@@ -122,7 +123,7 @@ pub struct LinkState {
     pub link: String,
     /// The direction.
     pub direction: Direction,
-    /// The rate in bit/s, 0 while it is down; none for a radio or a link without a rate.
+    /// The rate in bit/s, 0 while the link is down; [`None`] for a radio or a link without a rate.
     pub rate: Option<u64>,
     /// Packets that wait in it or are being sent.
     pub held: u64,
@@ -135,7 +136,7 @@ pub struct LinkState {
 /// How often media without packets are brought up to date.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Longer than anything runs: 31 years.
+/// Longer than any run lasts: 31 years.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000_000);
 
 /// With an MTU, even if no packet is larger, a link's queue is simulated packet by packet.
@@ -215,22 +216,22 @@ impl Emulation {
         Ok(written.flows.iter().map(|(name, flow)| (name.clone(), flow.clone())).collect())
     }
 
-    /// Hands over what the applications of a testbed have ordered since it was last asked, in order at each
-    /// end: the number of the flow, the side, and the order.
+    /// Hands over the commands that the applications of a testbed have given since the last call, in order at
+    /// each end: the number of the flow, the side, and the command.
     pub fn take_commands(&mut self, each: &mut impl FnMut(usize, Side, Command)) {
         if std::mem::take(&mut self.simulation.has_orders) {
             self.simulation.take_commands(each);
         }
     }
 
-    /// Something has happened to an end of a flow of a testbed, at the time of the last
+    /// Tells the application at an end of a testbed's flow about an event, at the time of the last
     /// [`Emulation::advance`].
     pub fn tell(&mut self, flow: usize, side: Side, event: Event) {
         self.simulation.tell(flow, side, event);
     }
 
-    /// The state of the paths of an end of a flow of a testbed, at the time of the last
-    /// [`Emulation::advance`], and what it has counted, each time by the same names.
+    /// Takes the state of the paths of an end of a testbed's flow, at the time of the last
+    /// [`Emulation::advance`], and its counters, which must have the same names each time.
     pub fn observe(&mut self, flow: usize, side: Side, samples: &[PathSample], counters: Counters) {
         self.simulation.observe(flow, side, samples, counters);
     }
@@ -297,8 +298,8 @@ impl Emulation {
         false
     }
 
-    /// A packet enters, at the time of the last [`Emulation::advance`]. Says whether it has been taken: one
-    /// that is larger than its path's MTU is not.
+    /// Sends a packet into the network, at the time of the last [`Emulation::advance`]. Returns whether it
+    /// has been taken, which a packet larger than its path's MTU is not.
     pub fn send(&mut self, packet: Inbound) -> bool {
         let Inbound { path, side, size, ecn, flow, handle } = packet;
         if size > self.paths[path].mtu {

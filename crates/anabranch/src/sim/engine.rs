@@ -51,7 +51,7 @@ pub struct Simulation {
     is_observed: bool,
 }
 
-/// How a run is built.
+/// How a run is to be built.
 struct Form {
     trace: bool,
     /// Whether chains of links are computed at once.
@@ -101,7 +101,7 @@ pub struct RunError {
     reason: String,
 }
 
-/// An event takes from 0.1 to 3 us, so that a run that is cancelled ends within 0.1 s.
+/// An event takes from 0.1 to 3 us, so a run that is cancelled ends within 0.1 s.
 const EVENTS_BETWEEN_CHECKS: u64 = 1 << 13;
 
 /// An event's key has 24 bits for the number of a route, and a flow has at most 2 x 255 routes.
@@ -364,7 +364,7 @@ impl Simulation {
         self.handle(event);
     }
 
-    /// Hands over what the applications have ordered of ends that are run outside.
+    /// Hands over the commands that the applications have given to ends that are run outside.
     pub(super) fn take_commands(&mut self, each: &mut impl FnMut(usize, Side, Command)) {
         for (index, flow) in self.flows.iter_mut().enumerate() {
             for side in [Side::A, Side::B] {
@@ -376,7 +376,7 @@ impl Simulation {
         }
     }
 
-    /// Something has happened, now, to an end that is run outside.
+    /// Tells the application at an end that is run outside about an event, now.
     pub(super) fn tell(&mut self, flow: usize, side: Side, event: Event) {
         if let AnyEndpoint::Outside(end) = &mut self.flows[flow].endpoints[side.index()] {
             end.tell(event);
@@ -384,7 +384,7 @@ impl Simulation {
         }
     }
 
-    /// The state of an end that is run outside, now.
+    /// Takes the present state of an end that is run outside.
     pub(super) fn observe(&mut self, flow: usize, side: Side, samples: &[PathSample], counters: Counters) {
         if let AnyEndpoint::Outside(end) = &mut self.flows[flow].endpoints[side.index()] {
             end.observe(samples, counters);
@@ -483,14 +483,14 @@ impl Simulation {
         }
     }
 
-    /// Drains an endpoint, then obeys the commands that its events gave rise to.
+    /// Drains an endpoint, then carries out the commands to which its events gave rise.
     fn see_to(&mut self, flow: usize, side: Side) {
         if self.drain(flow, side) {
             self.obey(flow);
         }
     }
 
-    /// The application was called: carries out its commands until there is none left, sets its alarm,
+    /// Carries out the commands of an application that was called until there are none left, sets its alarm,
     /// and sees whether it is done.
     fn obey(&mut self, index: usize) {
         let mut next = 0;

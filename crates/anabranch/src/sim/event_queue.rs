@@ -39,7 +39,7 @@ pub(super) struct Scheduled {
     pub(super) time: Time,
     /// Class in the upper 3 bits, component in 24, sequence in 37.
     order: u64,
-    /// The packet's slot, where it is about one.
+    /// The packet's slot, if the event is about a packet.
     pub(super) slot: u32,
 }
 
@@ -49,7 +49,7 @@ const COMPONENT_MASK: u64 = (1 << 24) - 1;
 const SEQUENCE_MASK: u64 = (1 << COMPONENT_SHIFT) - 1;
 
 impl Scheduled {
-    /// After all that can be scheduled.
+    /// After everything that can be scheduled.
     const NEVER: Self = Self { time: Time::NEVER, order: u64::MAX, slot: 0 };
 
     pub(super) const fn class(&self) -> Class {
@@ -102,7 +102,7 @@ impl Ord for Scheduled {
 pub(super) struct EventQueue {
     packets: Line,
     alarms: Line,
-    /// Insertions so far.
+    /// Number of insertions so far.
     sequence: u64,
 }
 
@@ -193,8 +193,8 @@ impl Line {
         self.head = self.head.wrapping_add(1);
     }
 
-    /// Takes fields, which stay in registers: an event that went over the stack would cost more than all the
-    /// rest.
+    /// Takes single fields, which stay in registers: passing an event on the stack would cost more than all
+    /// the rest.
     #[inline]
     fn insert(&mut self, time: Time, order: u64, slot: u32) {
         let event = Scheduled { time, order, slot };
@@ -319,7 +319,8 @@ mod tests {
                     queue.push_packet(at, Class::Endpoint, index as u32, 0);
                 }
                 waiting.insert((time, is_alarm, index as u32));
-                // More pushes than pops at first, so that the list overflows; the other way round later.
+                // At first there are more pushes than pops, so that the list overflows, and later the other
+                // way round.
                 for _ in 0..pops.saturating_sub(usize::from(index < 200)) {
                     pop(&mut queue, &mut waiting)?;
                 }

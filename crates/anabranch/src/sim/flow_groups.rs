@@ -18,7 +18,7 @@ pub(super) struct Group {
 /// The scenario with every flow written out, and which of them belong together.
 ///
 /// # Errors
-/// When there are more than `most` flows or none, or a name is there twice.
+/// When there are more than `most` flows or none, or a name occurs twice.
 pub(super) fn write_out(
     scenario: &Scenario,
     most: usize,

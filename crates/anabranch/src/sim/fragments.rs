@@ -26,7 +26,7 @@ struct Datagram {
     /// The packet; `None` once it is delivered.
     packet: Option<Box<Packet>>,
     trace_row: u32,
-    /// The whole payload, then the pieces that it is cut into, and what these are cut into.
+    /// The whole payload, then the pieces into which it is cut, and those into which these are cut.
     pieces: Vec<Piece>,
     /// Bytes of the payload that have not arrived.
     missing: u32,
@@ -41,9 +41,9 @@ struct Datagram {
 struct Piece {
     start: u32,
     end: u32,
-    /// The piece that it is cut from; none for the whole.
+    /// The piece from which it is cut; [`None`] for the whole.
     whole: Option<u32>,
-    /// The pieces that it is cut into, once a copy has been.
+    /// The pieces into which it is cut, once a copy of it has been.
     parts: Range<u32>,
     /// Copies in flight.
     in_flight: u32,
@@ -107,7 +107,7 @@ impl Datagrams {
         fragments
     }
 
-    /// A link makes a copy of a fragment.
+    /// Notes that a link makes a copy of a fragment.
     pub(super) fn duplicate(&mut self, fragment: Fragment) -> Body {
         self.open(fragment);
         Body::Fragment(fragment)
@@ -159,7 +159,7 @@ impl Datagrams {
         self.in_flight
     }
 
-    /// Bytes of memory in use, without what packets hold elsewhere.
+    /// Bytes of memory in use, without what packets use elsewhere.
     pub(super) fn memory(&self) -> usize {
         let packets = self.in_flight * size_of::<Packet>() + self.fragments * size_of::<Piece>();
         self.slots.capacity() * size_of::<Option<Datagram>>() + packets
@@ -178,7 +178,7 @@ impl Datagrams {
         self.slots[slot as usize].as_mut().expect("a fragment's datagram is there")
     }
 
-    /// A fragment sets out.
+    /// Notes that a fragment sets out.
     fn open(&mut self, Fragment { datagram, piece }: Fragment) {
         self.fragments += 1;
         let datagram = self.get_mut(datagram);
@@ -186,7 +186,7 @@ impl Datagrams {
         datagram.pieces[piece as usize].in_flight += 1;
     }
 
-    /// A fragment is in flight no more.
+    /// Notes that a fragment is no longer in flight.
     fn close(&mut self, slot: u32) {
         self.fragments -= 1;
         let datagram = self.get_mut(slot);
@@ -199,14 +199,14 @@ impl Datagrams {
 }
 
 impl Datagram {
-    /// A copy of a piece is in flight no more.
+    /// Notes that a copy of a piece is no longer in flight.
     fn land(&mut self, piece: u32) -> &mut Piece {
         let piece = &mut self.pieces[piece as usize];
         piece.in_flight -= 1;
         piece
     }
 
-    /// The pieces that a piece is cut into, of `step` bytes each but the last.
+    /// The pieces into which a piece is cut, of `step` bytes each except the last.
     fn cut(&mut self, piece: u32, step: u32) -> Range<u32> {
         let Piece { start, end, ref parts, .. } = self.pieces[piece as usize];
         if !parts.is_empty() {

@@ -12,7 +12,7 @@ use super::topology::{Hop, Label};
 use crate::net::{Held, Medium, Release};
 
 impl Network {
-    /// The event of a medium: packets that it releases go on.
+    /// Handles the event of a medium: the packets that it releases go on.
     pub(super) fn act(&mut self, medium: u32) {
         match self.media_alarms[medium as usize].ring(self.now) {
             Rung::Due => {}
@@ -25,7 +25,7 @@ impl Network {
         self.wind(medium);
     }
 
-    /// Packets that a medium releases go on.
+    /// Lets the packets that a medium releases go on.
     fn let_go(&mut self, mut releases: Vec<Release>) {
         for release in releases.drain(..) {
             let slot = release.packet.slot;
@@ -44,7 +44,7 @@ impl Network {
         self.releases = releases;
     }
 
-    /// A packet comes to a link that a medium serves, now.
+    /// Gives a packet that comes to a link now to the medium that serves the link.
     pub(super) fn hold(&mut self, traveller: Traveller, hop: u32) {
         let Hop { link, .. } = self.routes.hops[hop as usize];
         match self.links[link as usize].mtu() {
@@ -60,7 +60,7 @@ impl Network {
         let whole = self.capture.as_mut().and_then(|capture| capture.cut(slot));
         let fragments = self.datagrams.cut(packet, trace_row, mtu);
         let mut start = 0;
-        // Each of them is as much work as an event.
+        // Each release is as much work as an event.
         self.until_check = self.until_check.saturating_sub(fragments.len() as u64).max(1);
         for packet in fragments {
             let (size, packet, progress) = (packet.size, Box::new(packet), Progress::ToEvent);

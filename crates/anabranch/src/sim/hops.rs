@@ -40,13 +40,13 @@ impl Network {
         }
     }
 
-    /// A packet is lost before the queue of a link.
+    /// Records that a packet is lost before the queue of a link.
     #[cold]
     pub(super) fn trace_loss(&mut self, slot: u32, hop: u32, entered: Time) {
         self.trace_hop(slot, hop, entered, Step::Drop(DropCause::Lost));
     }
 
-    /// A medium has taken a packet, now.
+    /// Records that a medium has taken a packet, now.
     #[cold]
     pub(super) fn trace_held(&mut self, slot: u32, hop: u32) {
         let super::topology::Hop { link, direction, .. } = self.routes.hops[hop as usize];
@@ -58,7 +58,7 @@ impl Network {
         trace.hops.keep_open(slot, row);
     }
 
-    /// A medium lets a packet go, and its link does this with it.
+    /// Records that a medium releases a packet, and what the link does with it.
     #[cold]
     pub(super) fn trace_release(&mut self, release: &Release, step: Step) {
         let at = Time::from_nanos(release.at);

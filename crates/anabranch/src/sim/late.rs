@@ -28,7 +28,7 @@ pub(super) struct Late {
 /// A packet at the last hop of its route.
 #[derive(Clone, Copy, Debug)]
 struct LateCrossing {
-    /// When it comes there.
+    /// When the packet comes there.
     at: Time,
     slot: u32,
     size: u32,
@@ -46,7 +46,7 @@ impl Late {
         Self { waiting: (0..links).map(|_| Ring::default()).collect(), lost: 0 }
     }
 
-    /// Packets in flight that are lost already.
+    /// Number of packets in flight that are already lost.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
@@ -74,8 +74,8 @@ impl Network {
         self.arrive(traveller, earliest);
     }
 
-    /// What the event of a packet that was left for later is instead, if the packet has not arrived by it,
-    /// now. If it arrives later, it gets another event.
+    /// What the event of a packet that was left for later turns out to be if the packet has not arrived at
+    /// this time. If it arrives later, it gets another event.
     pub(super) fn has_not_arrived(&mut self, slot: u32) -> Option<AtEnd> {
         if let Progress::Late(link) = self.packets.get_mut(slot).progress {
             self.resolve_late(link, self.now);

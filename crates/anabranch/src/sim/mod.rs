@@ -1,4 +1,5 @@
-//! The simulator: events, packets in flight, routes. It knows protocols only as endpoints that it builds.
+//! The simulator: events, packets in flight, and routes. It knows protocols only as the endpoints that it
+//! builds.
 
 mod address_changes;
 mod alarm;

@@ -78,7 +78,7 @@ pub(super) enum AtEnd {
     Arrives(Box<Packet>, usize, Side),
     /// It was lost on its last link, and had been sent by this side of this flow.
     Lost(Box<Packet>, usize, Side),
-    /// It arrives later, or fragments of it are missing.
+    /// The packet arrives later, or fragments of it are missing.
     Waits,
 }
 
@@ -119,7 +119,7 @@ impl Network {
         }
     }
 
-    /// Bytes of memory in use by what grows with time.
+    /// Bytes of memory in use by everything that grows with time.
     pub(super) fn memory(&self) -> usize {
         let trace = self.trace.as_ref().map_or(0, |trace| {
             trace.memory() + self.links.iter().map(DuplexLink::trace_memory).sum::<usize>()
@@ -158,7 +158,7 @@ impl Network {
         }
     }
 
-    /// An IP packet has come whole to the end of its route.
+    /// Takes an IP packet that has come whole to the end of its route.
     #[inline]
     fn deliver(&mut self, packet: Box<Packet>, route: u32, trace_row: u32) -> AtEnd {
         self.tally.delivered += 1;
@@ -180,7 +180,8 @@ impl Network {
         }
     }
 
-    /// Takes a packet that an endpoint sends now as far as nothing has to be waited for.
+    /// Takes a packet that an endpoint sends now, and computes its way as far as nothing has to be waited
+    /// for.
     #[inline]
     pub(super) fn transmit(&mut self, flow: u32, sender: Side, packet: Box<Packet>) {
         self.tally.sent += 1;
@@ -197,7 +198,7 @@ impl Network {
         self.travel(Traveller { slot, route, size }, hop, self.now, false);
     }
 
-    /// The event of a packet at a link.
+    /// Handles the event of a packet at a link.
     pub(super) fn go_on(&mut self, slot: u32) {
         let now = self.now;
         let in_flight = self.packets.get_mut(slot);
@@ -329,7 +330,7 @@ impl Network {
             Step::Deliver { at, ecn, copy } => {
                 in_flight.packet.ecn = ecn;
                 let Some(copy_at) = copy else { return Some(at) };
-                // The copy follows at once, before any later packet.
+                // The copy follows immediately, before any later packet.
                 let copy = self.duplicate(slot, entered);
                 let copied_row = self.packets.get_mut(copy).trace_row;
                 if let Some(trace) = &mut self.trace {
@@ -362,13 +363,13 @@ impl Network {
         }
     }
 
-    /// A packet comes to the end of its route at this time.
+    /// Schedules that a packet comes to the end of its route at this time.
     #[inline]
     pub(super) fn arrive(&mut self, Traveller { slot, route, .. }: Traveller, at: Time) {
         self.queue.push_packet(at, Class::Endpoint, route, slot);
     }
 
-    /// A packet that its host sends now is captured.
+    /// Captures a packet that its host sends now.
     #[cold]
     fn capture_sent(&mut self, slot: u32, flow: u32, sender: Side) {
         let Some(capture) = &mut self.capture else { return };
@@ -411,7 +412,8 @@ impl Network {
         self.tally.count_drop(self.now, at);
     }
 
-    /// A copy of a packet in flight, made by a link that it entered at `at`; returns its slot.
+    /// Makes a copy of a packet in flight, for a link that the packet entered at `at`, and returns the slot
+    /// of the copy.
     fn duplicate(&mut self, slot: u32, at: Time) -> u32 {
         let original = self.packets.get_mut(slot);
         let mut copy = InFlight { packet: original.packet.clone(), ..*original };

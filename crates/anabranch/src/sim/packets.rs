@@ -1,4 +1,4 @@
-//! Packets in flight: a slab whose places are used again.
+//! Packets in flight: a slab whose slots are used again.
 
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
@@ -9,7 +9,7 @@ pub(super) struct InFlight {
     pub(super) packet: Box<Packet>,
     /// The number of its route.
     pub(super) route: u32,
-    /// The hop that its event at a link is about: an index into all routes' hops.
+    /// The hop that its event at a link belongs to: an index into all routes' hops.
     pub(super) hop: u32,
     pub(super) progress: Progress,
     /// Its row in the packet trace.
@@ -19,11 +19,12 @@ pub(super) struct InFlight {
 /// How far a packet in flight has been computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Up to its event: it comes to a link then, or to the end of its route.
+    /// Up to its event, at which it comes to a link or to the end of its route.
     ToEvent,
-    /// Through the server of a link, which it leaves at its event; then its loss on the wire is drawn.
+    /// Through the server of a link, which it leaves at its event, when its loss on the wire is drawn.
     OnWire,
-    /// To the last link of its route, this one; its event is at its earliest arrival behind it.
+    /// Up to the last link of its route, which is this one; its event is at its earliest arrival behind that
+    /// link.
     Late(u32),
     /// It has been computed over that last link, after which it arrives at this time, at its event or later;
     /// never if it is lost.
@@ -65,7 +66,7 @@ impl PacketSlab {
         self.slots.len() - self.free.len()
     }
 
-    /// Bytes of memory in use, without what packets themselves hold elsewhere.
+    /// Bytes of memory in use, without what packets themselves use elsewhere.
     pub(super) fn memory(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Option<InFlight>>();
         slots + self.free.capacity() * size_of::<u32>() + self.len() * size_of::<Packet>()

@@ -6,10 +6,10 @@ use anabranch_transport::time::Time;
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) sent: u64,
-    /// Copies that links made.
+    /// Copies that links have made.
     pub(super) duplicated: u64,
     pub(super) delivered: u64,
-    /// Including drops at times that lie ahead.
+    /// Dropped packets, including drops at times that lie ahead.
     dropped: u64,
     /// The drop times of packets that were computed ahead of time. Past times are removed now and then.
     drops_ahead: Vec<Time>,
@@ -27,7 +27,7 @@ impl Tally {
         self.dropped - self.drops_ahead.iter().filter(|&&at| at > now).count() as u64
     }
 
-    /// A packet is dropped at `at`, which may lie ahead.
+    /// Counts a packet that is dropped at `at`, which may lie ahead.
     pub(super) fn count_drop(&mut self, now: Time, at: Time) {
         self.dropped += 1;
         if at > now {

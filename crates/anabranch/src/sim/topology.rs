@@ -21,7 +21,7 @@ pub(super) struct Hop {
 /// When a packet's crossing of a link is computed; `network.rs` has a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Together with the link before it, or when the packet is sent.
+    /// Together with the crossing of the link before it, or when the packet is sent.
     Ahead,
     /// When something depends on it: the packet's arrival at the end of its route, or a packet in the other
     /// direction, for which both share a process of loss.
@@ -30,14 +30,14 @@ pub(super) enum Turn {
     AfterLate,
     /// At its time, when the link's medium accepts it.
     Held,
-    /// At its time, as an event.
+    /// At the time of the crossing, as an event.
     Waits,
 }
 
 /// The label by which queue disciplines distinguish packets of different routes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label {
-    /// A hash of the names of the route's flow, sender and path: another flow changes nothing of it.
+    /// A hash of the names of the route's flow, sender and path, so that it does not depend on other flows.
     pub(super) flow: u32,
     /// The nodes at which the route begins and ends, numbered in the order in which flows name them. The
     /// numbers of more than 256 nodes begin again with 0.
@@ -50,7 +50,7 @@ pub(super) struct Routes {
     pub(super) hops: Vec<Hop>,
     /// The index of each route's first hop.
     starts: Vec<u32>,
-    /// The flow and the side where each route ends.
+    /// The flow and the side at which each route ends.
     receivers: Vec<(u32, Side)>,
     /// The label of each route.
     labels: Vec<Label>,
@@ -80,7 +80,7 @@ impl Routes {
         self.starts[route as usize]
     }
 
-    /// The flow and the side that packets of a route arrive at.
+    /// The flow and the side at which packets of a route arrive.
     pub(super) fn receiver(&self, route: u32) -> (usize, Side) {
         let (flow, side) = self.receivers[route as usize];
         (flow as usize, side)
@@ -181,7 +181,7 @@ impl Routes {
             if flow.ip == IpVersion::Ipv6
                 && let Some((link, mtu)) = path.fragmenting_link(&scenario.links)
             {
-                // RFC 8200 section 5: only the source fragments.
+                // RFC 8200 section 5: only the source may fragment packets.
                 return error(format!(
                     "ip: \"ipv6\" packets are not fragmented on their way, but links.{link}.mtu = \"{mtu}\" is less \
                      than paths.{path_name}.mtu = \"{}\"; make the two alike, or use \"ipv4\"",
@@ -197,8 +197,8 @@ impl Routes {
         Ok(())
     }
 
-    /// Adds a portal for each path: a pair of routes on which packets of others travel. Portals follow the
-    /// flows.
+    /// Adds a portal for each path: a pair of routes on which packets of real programs travel. Portals follow
+    /// the flows.
     pub(super) fn add_portals(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
         let flows = scenario.flows.values().flat_map(|flow| [&flow.from, &flow.to]);
         let mut nodes: IndexSet<&str> = flows.map(String::as_str).collect();
@@ -290,7 +290,7 @@ const MAX_PATHS: usize = 255;
 /// The place from which packets enter a link's direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feeder {
-    /// The hosts themselves: packets enter at the time they are sent, always in order.
+    /// The hosts themselves: packets enter when they are sent, always in order.
     Hosts,
     /// Another link, on one route. Two routes through one link are two feeders: their packets leave the link
     /// in order, but each route is computed ahead by itself.
@@ -339,7 +339,7 @@ impl Walk<'_> {
     }
 }
 
-/// The names of a section for a message: at most ten of them.
+/// The names of a section for a message, at most ten of them.
 fn names<T>(section: &IndexMap<String, T>) -> String {
     match section.len() {
         0 => "none".into(),

@@ -1,5 +1,5 @@
-//! The trace of events: what endpoints told their applications, messages apart, and what senders did about
-//! losses and marks on their paths.
+//! The trace of events: what endpoints told their applications, except for messages, and how senders reacted
+//! to losses and marks on their paths.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use super::{Column, Table};
 /// Something that happened at an endpoint.
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// The application was told so.
+    /// The application was told about this event.
     Told(Event),
-    /// The sender has done something on this path, which changed its window from `before` to `after` bytes;
-    /// the retransmission timer now has this length.
+    /// The sender has reacted on this path to a loss or a mark, which changed its window from `before` to
+    /// `after` bytes; the retransmission timer now has this length.
     Repaired { repair: Repair, path: u8, before: u32, after: u32, rto: Duration },
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct EventTrace {
 }
 
 impl EventTrace {
-    /// An application is told something.
+    /// Records that an application is told something.
     #[cold]
     pub(crate) fn record(&mut self, now: Time, flow: u32, side: Side, event: &Event) {
         if !matches!(event, Event::PeerFinished | Event::Received(_) | Event::Writable) {
@@ -64,7 +64,8 @@ impl EventTrace {
         }
     }
 
-    /// A path's sender has done something about a loss or a mark: its state before, and the one now.
+    /// Records that a path's sender has reacted to a loss or a mark: the path's state before, and the one
+    /// now.
     #[cold]
     pub(crate) fn repaired(
         &mut self,

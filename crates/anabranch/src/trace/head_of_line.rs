@@ -19,11 +19,11 @@ struct Interval {
     /// The path on which the missing data had been sent, and whether it had to be sent again.
     path: PathId,
     is_again: bool,
-    /// Bytes that waited, times nanoseconds.
+    /// Bytes that waited times nanoseconds, summed up.
     byte_nanos: f64,
 }
 
-/// Data waits now.
+/// Data that is waiting now.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     missing: u64,
@@ -114,7 +114,7 @@ impl HeadOfLineTrace {
         self.flows[flow][side.index()].note(now, gap, sent);
     }
 
-    /// Writes how long data has waited at one end of a flow, as a share of all time, and how much on average.
+    /// Writes for what share of the time data has waited at one end of a flow, and how much of it on average.
     pub(crate) fn report(&self, now: Time, flow: usize, side: Side, report: &mut Report<'_>) {
         let mut account = self.flows[flow][side.index()].clone();
         account.advance(now);

@@ -15,9 +15,9 @@ pub(crate) struct Hop {
     pub(crate) link: u32,
     pub(crate) direction: Direction,
     pub(crate) entered: Time,
-    /// When the server began with it, as far as the link itself knows; where a medium serves it, none.
+    /// When the server began with it, if the link itself knows; [`None`] if a medium serves the link.
     pub(crate) begun: Option<Time>,
-    /// When its last bit has left the server; none if the server never took it.
+    /// When its last bit has left the server; [`None`] if the server never took it.
     pub(crate) left: Option<Time>,
     pub(crate) end: HopEnd,
 }
@@ -34,9 +34,9 @@ pub(crate) enum HopEnd {
 #[derive(Debug, Default)]
 pub(crate) struct HopTrace {
     rows: Vec<Hop>,
-    /// The rows of packets of which more is going to be known, by their slots.
+    /// The rows of packets about which more will be known, by their slots.
     open: BTreeMap<u32, usize>,
-    /// The row that was written to last.
+    /// The row that was last written to.
     latest: usize,
 }
 
@@ -48,7 +48,7 @@ impl HopTrace {
         self.latest
     }
 
-    /// A row is going to be closed, of the packet in this slot.
+    /// Remembers a row for the packet in this slot, so that it can be completed later.
     pub(crate) fn keep_open(&mut self, slot: u32, row: usize) {
         self.open.insert(slot, row);
     }
@@ -60,7 +60,7 @@ impl HopTrace {
         (self.rows[row].left, self.rows[row].end) = (left, end);
     }
 
-    /// The link has made a copy of the packet of which it was told last.
+    /// Records that the link has made a copy of the packet about which it was last told.
     pub(crate) fn copied(&mut self, packet: u32, arrival: Time) {
         let copy = Hop { packet, end: HopEnd::Arrived(arrival), ..self.rows[self.latest] };
         self.rows.push(copy);

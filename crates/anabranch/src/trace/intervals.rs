@@ -5,7 +5,7 @@ use anabranch_transport::ground::Side;
 use super::{Column, Table};
 use crate::app::bulk::Interval;
 
-/// The intervals of every flow and sending side, as they arrived at the other.
+/// The intervals of every flow and sending side, as measured where the data arrived.
 pub(crate) fn intervals_table(flows: &[String], intervals: impl Fn(usize, Side) -> Vec<Interval>) -> Table {
     let (mut flow, mut side, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut start, mut end, mut goodput) = (Vec::new(), Vec::new(), Vec::new());

@@ -24,7 +24,8 @@ type State = (LimitedBy, Option<PathId>);
 struct MeanRtt {
     /// The present state, and since when.
     now: Option<(Duration, Time)>,
-    /// Nanoseconds times nanoseconds, and nanoseconds.
+    /// The sum of round-trip times (in nanoseconds) times nanoseconds, and the nanoseconds in which they were
+    /// known.
     sum: f64,
     time: u64,
 }
@@ -48,18 +49,18 @@ impl MeanRtt {
 /// Nanoseconds in a millisecond.
 const NANOS_PER_MILLI: f64 = 1e6;
 
-/// The account of one path, or of a whole connection. Its intervals neither overlap nor leave gaps, but where
+/// The account of one path, or of a whole connection. Its intervals do not overlap, and leave gaps only while
 /// there is no connection.
 #[derive(Clone, Debug, Default)]
 struct Account {
     intervals: Vec<Interval>,
     /// The present state, and since when.
     open: Option<(State, Time)>,
-    /// Time per limit, the open interval left out.
+    /// Time for each limit, without the open interval.
     totals: [Duration; LimitedBy::ALL.len()],
 }
 
-/// The place of a limit among all.
+/// The position of a limit in the list of all limits.
 fn place(limit: LimitedBy) -> usize {
     LimitedBy::ALL.iter().position(|&other| other == limit).expect("all are there")
 }
@@ -91,7 +92,7 @@ impl Account {
         }
     }
 
-    /// Time per limit until now.
+    /// Time for each limit until now.
     fn totals(&self, now: Time) -> [Duration; LimitedBy::ALL.len()] {
         let mut totals = self.totals;
         if let Some(((limit, _), start)) = self.open {
@@ -164,7 +165,8 @@ impl LimitTrace {
     }
 
     /// The intervals up to the end of the run, by flow, side and path; path -1 is the whole connection.
-    /// `waits_for` is the path of the earliest data that a full buffer waits for, -1 where no buffer limits.
+    /// `waits_for` is the path of the earliest data that a full buffer waits for, -1 if no buffer is the
+    /// limit.
     pub(crate) fn into_table(mut self, flows: &[String], end: Time) -> Table {
         let (mut flow, mut side, mut path) = (Vec::new(), Vec::new(), Vec::new());
         let (mut start, mut until) = (Vec::new(), Vec::new());

@@ -15,7 +15,7 @@ struct Row {
     size: u32,
     kind: &'static str,
     tsn: Option<u32>,
-    /// The row of the packet that the endpoint sent, and when a link made this copy of it.
+    /// For a copy: the row of the packet that the endpoint sent, and when a link made the copy.
     origin: u32,
     made: Time,
     fate: Whereabouts,
@@ -45,7 +45,7 @@ pub(crate) struct PacketTrace {
 }
 
 impl PacketTrace {
-    /// A packet is sent; returns its row.
+    /// Records that a packet is sent, and returns its row.
     #[cold]
     pub(crate) fn sent(&mut self, now: Time, flow: u32, side: Side, packet: &Packet) -> u32 {
         let (kind, tsn) = packet.body.describe();
@@ -66,7 +66,7 @@ impl PacketTrace {
         self.rows[row as usize].fate = Whereabouts::Delivered(now);
     }
 
-    /// The link drops it at `at`, which may lie ahead of the run's end.
+    /// Records that the link drops it at `at`, which may lie after the end of the run.
     #[cold]
     pub(crate) fn dropped(&mut self, row: u32, cause: &'static str, link: u32, at: Time) {
         self.rows[row as usize].fate = Whereabouts::Dropped { cause, link, at };

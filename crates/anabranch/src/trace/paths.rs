@@ -23,9 +23,8 @@ pub(crate) struct PathTrace {
 }
 
 impl PathTrace {
-    /// Records those of an endpoint's paths that have changed since they were last seen, and tells `repaired`
-    /// of those where the sender has done something about a loss or a mark: the state before, and the one
-    /// now.
+    /// Records those of an endpoint's paths that have changed since they were last seen, and calls `repaired`
+    /// for those where the sender has reacted to a loss or a mark, with the state before and the one now.
     pub(crate) fn record(
         &mut self,
         now: Time,

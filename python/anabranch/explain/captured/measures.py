@@ -101,7 +101,7 @@ def _rtp_gaps(data: list[Sent]) -> list[bool] | None:
     whole = np.concatenate([[0], np.cumsum(steps)])
     whole -= whole.min()
     if whole.max() > 100 * len(rtp):
-        return None  # it jumps, so it is no RTP
+        return None  # it jumps, so it is not RTP
     lost = np.ones(int(whole.max()) + 1, dtype=bool)
     lost[whole] = False
     return [bool(flag) for flag in lost]

@@ -23,7 +23,7 @@ use crate::verdict::Stop;
 /// The names that a script has used.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// Keys.
+    /// The keys, by the names of variables.
     variables: BTreeMap<String, u64>,
     /// Our addresses and the peer's, by their identifiers.
     addresses: [BTreeMap<u8, String>; 2],
@@ -93,7 +93,7 @@ pub(super) fn asks_to_join(tcp: &Tcp) -> bool {
     tcp.flags.contains('S') && !tcp.flags.contains('.') && tcp.options.iter().flatten().any(is_join)
 }
 
-/// A segment with options of MPTCP or without.
+/// A segment, with MPTCP options or without.
 pub(super) fn body(tcp: tcp::Segment, options: Option<Options>) -> Body {
     match options {
         // The receiver does not care how many bytes the options take.

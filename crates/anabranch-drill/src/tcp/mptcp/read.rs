@@ -1,4 +1,4 @@
-//! Options of a packet that comes in, from the words of its statement.
+//! Options of an incoming packet, from the words of its statement.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ fn add_address(told: &mut Told, name: &str, terms: &[Term]) -> Step<Signal> {
 }
 
 /// `mp_join_syn backup=1 address_id=1 token=sha256_32(skey)`, `mp_join_syn_ack address_id=1 sender_hmac=auto`
-/// and `mp_join_ack sender_hmac=auto`; `proof`: of the end that says it.
+/// and `mp_join_ack sender_hmac=auto`; `proof` is that of the end that sends it.
 fn join(variables: &BTreeMap<String, u64>, proof: Proof, name: &str, terms: &[Term]) -> Step<Join> {
     let is_known = |term: &Term| match term {
         Term::Setting(key, value) => match key.name() {

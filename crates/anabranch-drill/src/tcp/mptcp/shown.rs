@@ -1,5 +1,5 @@
-//! Options of a segment that was sent, in the words of a script, and a statement with the values of what it
-//! names.
+//! Options of a segment that was sent, in the words of a script, and statements in which names are replaced
+//! by their values.
 
 use anabranch_transport::ground::{IpVersion, Payload};
 use anabranch_transport::wire::mptcp::keys::{join_code, short_join_code};
@@ -106,7 +106,7 @@ fn shown_address(told: &Told, identifier: u8, is_echo: bool) -> Vec<Term> {
     vec![set("address_id", identifier.into()), word(name.map_or("addr", String::as_str)), code]
 }
 
-/// A code that is right is `auto`.
+/// The option of a join, in which a code that is right is shown as `auto`.
 fn shown_join(Proof { keys, nonces }: Proof, join: Join) -> TcpOption {
     let backup = |is_backup: bool| is_backup.then(|| set("backup", 1));
     let code = |is_right: bool| set_word("sender_hmac", if is_right { "auto" } else { "wrong" });
@@ -124,8 +124,8 @@ fn shown_join(Proof { keys, nonces }: Proof, join: Join) -> TcpOption {
     TcpOption::Mptcp(name.into(), terms)
 }
 
-/// A statement about a packet out with the values of its variables; a key that has no value yet gets that of
-/// the packet. None where it has no options of MPTCP.
+/// A statement about a packet that was sent, with the values of its variables. A key that has no value yet
+/// gets that of the packet. [`None`] if it has no MPTCP options.
 pub(in crate::tcp) fn resolved(told: &mut Told, wanted: &Tcp, sent: &[TcpOption]) -> Step<Option<Tcp>> {
     let Some(options) = &wanted.options else { return Ok(None) };
     if !options.iter().any(|option| matches!(option, TcpOption::Mptcp(..))) {

@@ -73,7 +73,7 @@ impl Bbr3 {
         self.up_per = (self.cwnd / self.mss / growth).max(1) * self.mss;
     }
 
-    /// `bbr_adapt_upper_bounds`; whether that decided the phase.
+    /// `bbr_adapt_upper_bounds`. Returns whether that decided the phase.
     pub(super) fn adapt_upper_bounds(&mut self, event: &AckEvent, sample: &Sample) -> bool {
         if self.is_round && self.feedback == Feedback::Starting {
             self.feedback = Feedback::Probing;

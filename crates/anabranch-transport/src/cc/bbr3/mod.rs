@@ -32,15 +32,15 @@ use crate::time::{Duration, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Bbr3Config")]
 pub struct Config {
-    /// The share of losses that says that too much is on its way; default 0.02.
+    /// The share of losses that shows that too much is on its way; default 0.02.
     pub loss_threshold: f64,
-    /// The share that heavy losses take from the bounds; default 0.3.
+    /// The share that heavy losses take off the bounds; default 0.3.
     pub beta: f64,
     /// The share of the longer-term bound that is left to others while cruising; default 0.15.
     pub headroom: f64,
     /// How long the smallest round-trip time is kept before it is measured anew; default 5 s.
     pub probe_rtt_interval: Duration,
-    /// How long the window is held down for that; default 200 ms.
+    /// How long the window is held down to measure the round-trip time; default 200 ms.
     pub probe_rtt_duration: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -87,16 +87,16 @@ const DOWN_PACING_GAIN: f64 = 0.91;
 const CWND_GAIN: f64 = 2.0;
 const UP_CWND_GAIN: f64 = 2.25;
 const PROBE_RTT_CWND_GAIN: f64 = 0.5;
-/// Rounds without growth by a quarter that say that the pipe is full.
+/// Growth by less than a quarter for this many rounds shows that the pipe is full.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// Acknowledgements with losses in a round of recovery that end Startup.
+/// This many acknowledgements with losses in a round of recovery end Startup.
 const FULL_LOSSES: u32 = 6;
 /// `bbr_extra_acked_win_rtts`.
 const AGGREGATION_ROUNDS: u32 = 5;
 /// `bbr_min_rtt_win_sec`.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// Between two probes: at most 63 rounds, of them up to 1 at random, and 2 s to 3 s.
+/// The time between two probes: at most 63 rounds, of which up to 1 is random, and 2 s to 3 s.
 const PROBE_MAX_ROUNDS: u64 = 63;
 const PROBE_RANDOM_ROUNDS: u64 = 2;
 const PROBE_WAIT_MIN: Duration = Duration::from_secs(2);
@@ -173,7 +173,7 @@ pub struct Bbr3 {
     restarts: bool,
     aggregation: Aggregation,
     own_limit: OwnLimit,
-    // Is the pipe full?
+    // Whether the pipe is full.
     full_bandwidth: f64,
     full_rounds: u32,
     is_full_now: bool,
@@ -279,7 +279,7 @@ impl Bbr3 {
     fn burst(&self) -> u64 {
         let mut bytes = (self.pacing.rate / 1_024.0) as u64;
         if let Some(rtt) = self.min_rtt {
-            // 64 KiB, halved for every 512 us.
+            // 64 KiB, halved for every 512 us of the round-trip time.
             let shift = rtt.as_nanos() / 1_000 / 512;
             bytes += if shift < 32 { 65_536 >> shift } else { 0 };
         }

@@ -22,7 +22,7 @@ impl Bbr3 {
         }
     }
 
-    /// `bbr_note_loss`, `bbr_skb_marked_lost`: also of losses that no acknowledgement shows.
+    /// `bbr_note_loss`, `bbr_skb_marked_lost`: also takes losses that no acknowledgement shows.
     pub(super) fn note_loss(&mut self, event: &LostEvent) {
         if !self.loss_in_round {
             self.loss_round_ends_at = self.delivered;
@@ -48,7 +48,7 @@ impl Bbr3 {
             && sample.lost as f64 > sample.outstanding_at_send as f64 * self.config.loss_threshold
     }
 
-    /// `bbr_inflight_hi_from_lost_skb`: where in the flight the losses passed the threshold.
+    /// `bbr_inflight_hi_from_lost_skb`: how much was in flight when the losses passed the threshold.
     pub(super) fn inflight_at_loss(&self, sample: &Sample) -> u64 {
         let inflight = sample.outstanding_at_send.saturating_sub(sample.newly_lost) as f64;
         let lost = sample.lost.saturating_sub(sample.newly_lost) as f64;

@@ -44,7 +44,7 @@ fn goes_through_the_phases_of_a_cycle_and_probes_the_round_trip_time_every_five_
 
 #[test]
 fn a_shallow_buffer_bounds_what_is_on_its_way() {
-    // The path holds 100 packets and 20 in the queue.
+    // The path holds 100 packets, and the queue 20 more.
     let mut sender = sender(20, |_| false);
     sender.run(Duration::from_secs(40));
     let skip = Duration::from_secs(20);
@@ -79,7 +79,7 @@ fn a_loss_that_no_acknowledgement_shows_marks_the_round() {
     let mut bbr =
         Config::default().build(&Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 });
     bbr.on_ack(&AckEvent::new(Time::from_secs(1), 4_000, 10_000));
-    // The reordering timer finds it.
+    // The reordering timer finds the loss.
     bbr.on_lost(&LostEvent::new(Time::from_secs(2), 1_000));
     assert!(bbr.loss_in_round);
     assert_eq!(bbr.loss_round_ends_at, 4_000, "from what is delivered by now");

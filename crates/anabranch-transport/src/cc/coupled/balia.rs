@@ -21,14 +21,14 @@ use crate::ground::PathId;
 #[schemars(rename = "BaliaConfig")]
 pub struct Config {}
 
-/// A loss takes no more of the window than this many halves.
+/// A loss takes at most this many halves of the window.
 const MOST_HALVES: f64 = 1.5;
 
 /// BALIA.
 #[derive(Debug)]
 pub struct Balia;
 
-/// The largest rate of all paths over this one's; one before it has been measured.
+/// The largest rate of all paths divided by that of this path; 1 before it has been measured.
 fn alpha(windows: &Windows, path: PathId) -> f64 {
     let largest = windows.iter().filter_map(|(_, window)| window.rate()).fold(0.0, f64::max);
     windows.at(path).rate().map_or(1.0, |rate| largest / rate)
@@ -50,7 +50,8 @@ impl Coupling for Balia {
         let window = windows.at(path);
         let cwnd = f64::from(window.cwnd);
         let left = cwnd - cwnd / 2.0 * alpha(windows, path).min(MOST_HALVES);
-        // Draft, section 3.1: with more than one path no less than a segment, otherwise as a standard sender.
+        // Draft, section 3.1: with more than one path, the window may shrink to one segment; otherwise as a
+        // standard sender.
         if windows.iter().count() > 1 { left } else { left.max(f64::from(window.floor)) }
     }
 }
@@ -95,7 +96,7 @@ mod tests {
             let expected = if path == PathId(2) { 0.25 } else { 0.5 };
             assert!((left - expected).abs() < 1e-3, "{path:?}: {left}");
         }
-        // alpha = 60 / 48 = 1.25: 0.625 of the window goes.
+        // alpha = 60 / 48 = 1.25: the window loses 0.625 of itself.
         let mut control = avoiding(&BALIA, &[(60, 100), (48, 100)]);
         lose(&mut control, SECOND);
         assert_eq!(control.limits(SECOND).cwnd, 18 * MSS);

@@ -41,7 +41,7 @@ pub trait Coupling: fmt::Debug {
         f64::from(acked)
     }
 
-    /// Bytes to grow by in congestion avoidance for `acked` bytes; shrinks the window where negative.
+    /// Bytes to grow by in congestion avoidance for `acked` bytes; a negative number shrinks the window.
     fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64;
 
     /// The slow-start threshold in bytes after a loss: half the window unless a coupling says otherwise.
@@ -56,16 +56,16 @@ pub trait Coupling: fmt::Debug {
         if bytes < 0.0 { window.ssthresh.min(window.cwnd) } else { window.ssthresh }
     }
 
-    /// Data was acknowledged on this path, in recovery or not; before the window grows.
+    /// Notes that data was acknowledged on this path, in recovery or not; called before the window grows.
     fn on_acked(&mut self, _windows: &Windows, _path: PathId, _event: &AckEvent) {}
 
-    /// A round-trip time was measured on this path.
+    /// Notes that a round-trip time was measured on this path.
     fn on_rtt(&mut self, _path: PathId, _rtt: Duration) {}
 
-    /// A loss was noticed on this path.
+    /// Notes that a loss was noticed on this path.
     fn on_loss(&mut self, _path: PathId) {}
 
-    /// A path begins or ends.
+    /// Notes that a path begins or ends.
     fn on_path(&mut self, _path: PathId) {}
 }
 
@@ -81,7 +81,7 @@ pub struct Window {
     pub ssthresh: u32,
     /// The least threshold after a loss, in bytes.
     pub floor: u32,
-    /// Smoothed round-trip time in seconds (RFC 6298 section 2), before the first sample none.
+    /// Smoothed round-trip time in seconds (RFC 6298 section 2); [`None`] before the first sample.
     pub srtt: Option<f64>,
     /// Whether fast recovery inflates the window, and whether it is inflated now.
     inflates: bool,
@@ -89,7 +89,7 @@ pub struct Window {
     has_sample: bool,
     initial: u32,
     holds_ssthresh: bool,
-    /// A timeout, and no progress since.
+    /// Whether a timeout has expired and nothing has been acknowledged since.
     has_timed_out: bool,
     /// The part of the growth that is less than a byte.
     fraction: f64,
@@ -121,7 +121,7 @@ impl Window {
         }
     }
 
-    /// Window over round-trip time in bytes per second, where the latter is known.
+    /// Window over round-trip time in bytes per second, if the latter is known.
     pub fn rate(&self) -> Option<f64> {
         self.srtt.map(|srtt| f64::from(self.cwnd) / srtt)
     }
@@ -152,8 +152,8 @@ impl Window {
         self.cwnd = (grown as u32).clamp(self.mss, MAX_BYTES);
     }
 
-    /// A partial acknowledgement of `acked` bytes deflates the window by them and inflates it by one segment
-    /// (RFC 6582 section 3.2 step 3; model: `NewAckNewReno`).
+    /// Deflates the window for a partial acknowledgement of `acked` bytes and inflates it by one segment (RFC
+    /// 6582 section 3.2 step 3; model: `NewAckNewReno`).
     fn deflate(&mut self, acked: u32) {
         self.cwnd = self.cwnd.saturating_sub(acked).saturating_add(self.mss).min(MAX_BYTES);
     }
@@ -188,13 +188,14 @@ impl Windows {
         self.0[path.index()].as_mut().expect("the path has joined")
     }
 
-    /// All of them with their paths.
+    /// All windows with their paths.
     pub fn iter(&self) -> impl Iterator<Item = (PathId, &Window)> {
         let windows = self.0.iter().enumerate();
         windows.filter_map(|(index, window)| window.as_ref().map(|window| (PathId(index as u8), window)))
     }
 
-    /// The sum of all rates in bytes per second. A path without a round-trip time carries nothing yet.
+    /// The sum of all rates in bytes per second. A path without a round-trip time does not carry anything
+    /// yet.
     pub fn total_rate(&self) -> f64 {
         self.iter().filter_map(|(_, window)| window.rate()).sum()
     }
@@ -319,7 +320,7 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
         }
         let is_timeout = event.kind == CongestionKind::Timeout;
         if std::mem::replace(&mut window.has_timed_out, is_timeout) && is_timeout && window.holds_ssthresh {
-            // RFC 5681 section 3.1: what was sent again has timed out again.
+            // RFC 5681 section 3.1: a retransmission has timed out again.
             window.cwnd = window.mss.saturating_add(event.remaining);
             return;
         }
@@ -438,7 +439,7 @@ pub(super) mod testing {
         control.on_congestion(path, &event);
     }
 
-    /// Windows of these sizes in segments after a loss each, with these round-trip times.
+    /// Windows that have these sizes in segments, after a loss each, and these round-trip times.
     pub(in crate::cc::coupled) fn avoiding(
         config: &super::super::Config,
         paths: &[(u32, u64)],

@@ -40,7 +40,7 @@ impl Kheirkhah {
     }
 }
 
-/// `alpha / W`, in 1 / bytes (RFC 6356 equation 2); none before there is a round-trip time.
+/// `alpha / W`, in 1 / bytes (RFC 6356 equation 2); [`None`] before there is a round-trip time.
 fn linked(windows: &Windows) -> Option<f64> {
     let (best, sum) = windows.linked();
     (sum > 0.0).then(|| best / (sum * sum))
@@ -52,7 +52,8 @@ impl Coupling for Kheirkhah {
         let mss = f64::from(window.mss);
         let alone = 1.0 / f64::from(window.cwnd);
         let per_byte = match self.rule {
-            // `calculateTotalCWND`; in the other two the sum stands above and below the line.
+            // `calculateTotalCWND`; in the other two functions the sum is part of both numerator and
+            // denominator.
             Rule::FullyCoupled => {
                 1.0 / windows.iter().map(|(_, other)| f64::from(other.counted())).sum::<f64>()
             }
@@ -89,7 +90,7 @@ mod tests {
         // 10 or 30 alone; and one in 40 of both.
         for (config, first, second) in [(&LINKED, 59, 59), (&COMPENSATED, 59, 33), (&FULL, 25, 25)] {
             assert_eq!((added(config, 0, MSS), added(config, 1, MSS)), (first, second), "{config:?}");
-            // Two segments, or half of one, are one acknowledgement.
+            // Two segments, or half of one, count as one acknowledgement.
             assert_eq!((added(config, 0, 2 * MSS), added(config, 0, 500)), (first, first), "{config:?}");
         }
     }

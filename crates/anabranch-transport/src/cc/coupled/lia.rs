@@ -22,7 +22,7 @@ pub struct Lia;
 impl Coupling for Lia {
     fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64 {
         let window = windows.at(path);
-        // Section 3: as a standard connection would, at most.
+        // Section 3: at most as a standard connection would.
         let alone = window.standard_growth(acked);
         if window.srtt.is_none() {
             return alone;
@@ -66,8 +66,8 @@ mod tests {
     const LOSS: f64 = 0.0001;
     const ROUNDS: u32 = 40_000;
 
-    /// Segments per round that all paths together carry, with the same round-trip time and independent
-    /// losses, at most one per window. `acked` and `lost` change the windows, in segments.
+    /// Segments per round that all paths carry together, with the same round-trip time and independent
+    /// losses, of which each window has at most one. `acked` and `lost` change the windows, in segments.
     fn carried<C>(
         paths: usize,
         control: &mut C,
@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn two_paths_with_independent_losses_carry_a_little_more_than_one() {
         let one = carried_by(&Coupled::Lia(Config {}), 1);
-        // Equal paths: alpha is total * max / total^2, one half where the windows are equal. With that the
-        // two carry about what one does.
+        // Equal paths: alpha is total * max / total^2, one half where the windows are equal. With that, the
+        // two paths carry about as much as one.
         let steady = carried_with(|_| 0.5) / one;
         assert!((0.92..1.02).contains(&steady), "{steady}");
         // But each window has its own sawtooth. The larger one has more than half of the total, so alpha,

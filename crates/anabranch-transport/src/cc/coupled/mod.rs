@@ -29,10 +29,10 @@ use crate::ground::PathId;
 /// The congestion control of all paths of an association or connection: the hooks of
 /// [`CongestionControl`], each with the path that it is about.
 pub trait CoupledCongestionControl: fmt::Debug {
-    /// A path joins; one of this number that is already there begins anew.
+    /// Adds a path. If there is one of this number already, it begins anew.
     fn add_path(&mut self, path: PathId, setup: &PathSetup);
 
-    /// A path leaves; the others are no longer coupled with it.
+    /// Removes a path, with which the others are no longer coupled.
     fn remove_path(&mut self, path: PathId);
 
     /// Data sent on this path was acknowledged.
@@ -114,7 +114,7 @@ pub enum Config {
     LinkedIncreases(kheirkhah::Config),
     /// Opportunistic linked increases (Khalili et al., 2012).
     Olia(olia::Config),
-    /// Not at all: each path has a control of its own.
+    /// The windows do not depend on each other: each path has a control of its own.
     PerPath(per_path::Config),
     /// Resource pooling: CMT/RPv1 or CMT/RPv2 (Dreibholz et al., 2010 and 2011).
     ResourcePooling(resource_pooling::Config),
@@ -152,7 +152,7 @@ impl Config {
 
 #[cfg(test)]
 impl Config {
-    /// Every kind, with all versions that there are.
+    /// Every kind, in all its versions.
     pub(crate) fn all() -> Vec<Self> {
         let rp = |version| Self::ResourcePooling(resource_pooling::Config { version });
         vec![
@@ -185,7 +185,7 @@ pub enum Controller {
     Lia(Frame<lia::Lia>),
     /// Opportunistic linked increases.
     Olia(Frame<olia::Olia>),
-    /// Controls that know nothing of each other.
+    /// Controls that do not know about each other.
     PerPath(per_path::PerPath),
     /// Resource pooling.
     ResourcePooling(Frame<resource_pooling::ResourcePooling>),

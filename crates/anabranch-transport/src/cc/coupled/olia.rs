@@ -46,7 +46,7 @@ impl Olia {
         window.srtt.map_or(0.0, |srtt| bytes / (srtt * srtt))
     }
 
-    /// The draft's alpha: moves traffic to good paths whose windows are small.
+    /// The draft's alpha, which moves traffic to good paths whose windows are small.
     fn alpha(&self, windows: &Windows, path: PathId) -> f64 {
         let known = || windows.iter().filter(|(_, window)| window.srtt.is_some());
         let largest = known().map(|(_, window)| window.cwnd).max().unwrap_or(0);
@@ -87,7 +87,7 @@ impl Coupling for Olia {
 
     fn on_loss(&mut self, path: PathId) {
         let intervals = self.of(path);
-        // Several losses without anything between them are one.
+        // Several losses with nothing acknowledged in between count as one.
         if intervals.since > 0 {
             *intervals = Intervals { before: intervals.since, since: 0 };
         }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_good_path_with_a_small_window_is_given_more_and_the_largest_less() {
         let mut control = avoiding(&Coupled::Olia(Config {}), &[(60, 100), (20, 100)]);
-        // The second path has gone the longer without a loss.
+        // The second path has gone longer without a loss.
         for (path, acks) in [(FIRST, 10), (SECOND, 1_000)] {
             for _ in 0..acks {
                 let ack = AckEvent { is_window_limited: false, ..AckEvent::new(NOW, MSS, 0) };
@@ -129,7 +129,8 @@ mod tests {
         let (first, second) = (round(&mut control, FIRST), round(&mut control, SECOND));
         assert!((second - (1.0 / 16.0 + 0.5)).abs() < 0.03, "{second}");
         assert!((first - (9.0 / 16.0 - 0.5)).abs() < 0.03, "{first}");
-        // Two losses forget it: the first path is the better one again, and already the larger one.
+        // After two losses, this is forgotten: the first path is the better one again, and it is the larger
+        // one already.
         let ack = |control: &mut Controller, path| {
             let unused = AckEvent { is_window_limited: false, ..AckEvent::new(NOW, MSS, 0) };
             control.on_ack(path, &unused);

@@ -1,4 +1,4 @@
-//! Controls of single paths side by side: what several independent connections would do.
+//! Independent controls, one for each path: what several independent connections would do.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

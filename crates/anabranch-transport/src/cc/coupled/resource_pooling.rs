@@ -29,9 +29,9 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Version {
-    /// Shares of slow-start thresholds and windows: for paths that are alike.
+    /// Shares of slow-start thresholds and windows, for paths that are alike.
     V1,
-    /// Shares of rates: for paths of different round-trip times too.
+    /// Shares of rates, for paths of different round-trip times too.
     #[default]
     V2,
 }

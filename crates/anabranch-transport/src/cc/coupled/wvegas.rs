@@ -18,8 +18,8 @@ use crate::cc::AckEvent;
 use crate::ground::PathId;
 use crate::time::Duration;
 
-/// Segments in the queues: of a path to begin with and at least, and of all paths together (`initial_alpha`,
-/// `total_alpha`).
+/// Segments in the queues: those of a path at the beginning and at least, and those of all paths together
+/// (`initial_alpha`, `total_alpha`).
 const INITIAL_ALPHA: f64 = 2.0;
 const TOTAL_ALPHA: f64 = 10.0;
 /// Slow start ends with more segments than this in the queues (`gamma`).
@@ -44,10 +44,10 @@ pub struct Wvegas {
 /// The effect of an acknowledgement on the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Step {
-    /// The round is not over: slow start goes on, and otherwise nothing happens.
+    /// The round is not over: slow start goes on, otherwise nothing happens.
     #[default]
     Within,
-    /// Too few samples: as Reno.
+    /// There are too few samples, so the window grows as Reno's does.
     Reno,
     /// The window changes by this many bytes.
     By(f64),
@@ -60,17 +60,17 @@ enum Step {
 struct State {
     /// The smallest round-trip time.
     base: u64,
-    /// Round-trip times of this round.
+    /// The sum of the round-trip times of this round.
     sum: u64,
     samples: u64,
-    /// Bytes to be acknowledged until the round is over.
+    /// Bytes that must be acknowledged before the round is over.
     left: u32,
     is_recovering: bool,
     /// Segments to be held in the queues.
     alpha: f64,
-    /// Bytes per microsecond when last held there.
+    /// The rate in bytes per microsecond when as many segments were last held there.
     rate: f64,
-    /// The least queueing delay since the path was last drained, 0 for none.
+    /// The least queueing delay since the path was last drained; 0 if there is none.
     queued: u64,
     step: Step,
 }
@@ -112,10 +112,10 @@ impl Wvegas {
         self.paths.get(path.index()).map_or(Step::Within, |state| state.step)
     }
 
-    /// Once per round (`mptcp_wvegas_cong_avoid`).
+    /// Adjusts the window once per round (`mptcp_wvegas_cong_avoid`).
     fn adjust(&mut self, window: &Window, path: PathId) -> Step {
         let state = *self.of(path);
-        // Fewer may all be of delayed acknowledgements.
+        // If there are fewer samples, all of them may be of delayed acknowledgements.
         if state.samples <= 2 {
             return Step::Reno;
         }
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_queue_twice_as_long_as_it_has_been_is_drained() {
         let mut control = avoiding(&WVEGAS, &[(20, 100)]);
-        // None, and then 4 ms: nothing to be twice as long as.
+        // The delay is none and then 4 ms, so nothing is twice as long.
         rounds(&mut control, FIRST, 100.0);
         rounds(&mut control, FIRST, 104.0);
         rounds(&mut control, FIRST, 104.0);
@@ -307,7 +307,7 @@ mod tests {
             }
         }
         assert!(after < before);
-        // Slow start leads back to three quarters of what it was.
+        // Slow start leads back to three quarters of the former window.
         assert_eq!(control.state(FIRST).phase, "slow_start");
         assert_eq!(f64::from(control.state(FIRST).ssthresh), (0.75 * before * f64::from(MSS)).floor());
     }

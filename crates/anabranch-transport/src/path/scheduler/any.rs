@@ -13,7 +13,7 @@ use super::{
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "SchedulerConfig")]
 pub enum Config {
-    /// The first usable path; the others only when it fails.
+    /// The first usable path carries everything, and the others only when it fails.
     BackupOnly,
     /// As `min_rtt`, but waits for the fastest path where a slower one would block the receive window (BLEST,
     /// Ferlin et al., 2016).
@@ -28,17 +28,17 @@ pub enum Config {
     /// implementation of Multipath TCP).
     #[default]
     MinRtt,
-    /// Every path with room, the same data on each.
+    /// Every path with room carries the same data.
     Redundant,
-    /// One path with room after the other.
+    /// The paths with room take turns.
     RoundRobin,
-    /// Paths with room in proportion to these weights, in bytes of data, each at least 1; that of paths not
-    /// listed is 1.
+    /// Paths with room in proportion to these weights, in bytes of data, each at least 1; paths that are not
+    /// listed have weight 1.
     Weighted(Vec<u16>),
 }
 
 impl Config {
-    /// Whether a flow with so many paths can have it.
+    /// Checks that a flow with this many paths can have this scheduler.
     ///
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
@@ -82,7 +82,7 @@ pub enum AnyScheduler {
     Custom(Box<dyn Scheduler + Send>),
     /// ECF.
     Ecf(ecf::Ecf),
-    /// Done first.
+    /// The path that would be the first to have sent what it has, as in Linux.
     Linux(linux::Linux),
     /// The smallest round-trip time.
     MinRtt(min_rtt::MinRtt),
@@ -113,7 +113,7 @@ impl Scheduler for AnyScheduler {
         match self {
             Self::Blest(scheduler) => scheduler.on_blocked(),
             Self::Custom(scheduler) => scheduler.on_blocked(),
-            // The others take no notice.
+            // For the others, this changes nothing.
             Self::BackupOnly(_)
             | Self::Ecf(_)
             | Self::Linux(_)

@@ -1,5 +1,5 @@
 //! The first usable path in the flow's order, and the others only when it fails; paths marked as backups come
-//! last (RFC 8684 section 3.3.8). While the path has no room, data waits for it.
+//! last (RFC 8684 section 3.3.8). While the first usable path has no room, data waits for it.
 
 use super::{Decision, PathView, Pending, Scheduler, eligible};
 

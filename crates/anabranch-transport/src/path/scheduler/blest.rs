@@ -13,7 +13,7 @@
 use super::{Decision, PathView, Pending, Scheduler, Slower, slower};
 use crate::time::{Duration, Time};
 
-/// The correction of the estimate to begin with, its bounds, and its steps (`lambda`, `min_lambda`,
+/// The correction of the estimate at the beginning, its bounds, and its steps (`lambda`, `min_lambda`,
 /// `max_lambda`, `dyn_lambda_good`, `dyn_lambda_bad`).
 const CORRECTION: f64 = 1.2;
 const LEAST_CORRECTION: f64 = 1.0;
@@ -21,7 +21,7 @@ const MOST_CORRECTION: f64 = 1.3;
 const STEP_DOWN: f64 = 0.01;
 const STEP_UP: f64 = 0.04;
 
-/// A path that has never lost anything is taken to double its window in no more rounds than these.
+/// A path that has never lost anything is assumed to double its window in at most this many rounds.
 const DOUBLING_ROUNDS: f64 = 16.0;
 
 /// The scheduler.
@@ -72,7 +72,7 @@ impl Blest {
     }
 
     /// Seconds until what the slow path takes now is acknowledged (`blestsched_estimate_linger_time`): the
-    /// nearer to its largest round-trip time the fuller its window is.
+    /// fuller its window is, the nearer this is to its largest round-trip time.
     fn linger(&self, data: &Pending, path: &PathView, srtt: Duration) -> f64 {
         let (least, most) = self.extremes(path, srtt);
         let after = path.outstanding.saturating_add(data.bytes);
@@ -95,7 +95,7 @@ impl Blest {
             window = (2.0 * window.max(1.0)).min(threshold);
             rounds -= 1.0;
         }
-        // A segment more in every round.
+        // The window grows by one segment in every round.
         let growth = f64::from(data.bytes) * (rounds - 1.0).max(0.0) / 2.0;
         bytes += (window + growth) * rounds;
         bytes * self.correction

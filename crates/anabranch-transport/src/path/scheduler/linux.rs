@@ -21,7 +21,7 @@ pub struct Linux {
 }
 
 /// The rate at which a window is paced in bytes per second (Linux: `tcp_update_pacing_rate`): twice the
-/// window per round-trip time in slow start, 1.2 times later; none before the first sample.
+/// window per round-trip time in slow start, 1.2 times later; [`None`] before the first sample.
 fn pacing_rate(path: &PathView) -> Option<u64> {
     let srtt = path.srtt?.as_nanos().max(1);
     let percent = if path.cwnd < path.ssthresh / 2 { 200 } else { 120 };
@@ -30,7 +30,7 @@ fn pacing_rate(path: &PathView) -> Option<u64> {
 }
 
 impl Linux {
-    /// The mean rate of a path; that of its window where there is none yet.
+    /// The mean rate of a path; if there is none yet, the rate that follows from its window.
     fn rate(&self, path: &PathView) -> Option<u64> {
         let mean = self.rates.get(path.path.index()).copied().filter(|rate| *rate > 0);
         mean.or_else(|| pacing_rate(path))

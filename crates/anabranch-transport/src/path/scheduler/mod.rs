@@ -34,9 +34,9 @@ pub struct PathView {
     pub has_room: bool,
     /// The most bytes that leave there together, where paths differ in this.
     pub most: u32,
-    /// Smoothed round-trip time, before the first sample none.
+    /// Smoothed round-trip time; [`None`] before the first sample.
     pub srtt: Option<Duration>,
-    /// Its variation (RFC 6298 section 2), zero before the first sample.
+    /// The variation of the round-trip time (RFC 6298 section 2), zero before the first sample.
     pub rttvar: Duration,
     /// Congestion window in bytes.
     pub cwnd: u32,
@@ -49,7 +49,7 @@ pub struct PathView {
 }
 
 impl PathView {
-    /// A usable path of which nothing is known, with room for data.
+    /// A usable path about which nothing is known yet, with room for data.
     pub const fn new(path: PathId) -> Self {
         Self {
             path,
@@ -91,7 +91,8 @@ impl Pending {
 /// The decision about the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Send it on each of these paths, the first of which answers for it; on none it waits.
+    /// Send it on each of these paths, the first of which counts as the one that carries it. If there are
+    /// none, the data waits.
     Duplicate(SmallVec<[PathId; 4]>),
     /// Send it on this path.
     Send(PathId),
@@ -105,8 +106,8 @@ pub trait Scheduler: fmt::Debug {
     /// data is outstanding whose acknowledgement will ask again.
     fn schedule(&mut self, data: &Pending, paths: &[PathView]) -> Decision;
 
-    /// The receive window keeps data from leaving although a path has room: what was sent on a slower one is
-    /// waited for.
+    /// Tells the scheduler that the receive window keeps data from leaving although a path has room, because
+    /// what was sent on a slower one has not arrived.
     fn on_blocked(&mut self) {}
 }
 
@@ -121,7 +122,7 @@ fn candidates(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
     eligible(paths).filter(|path| path.has_room)
 }
 
-/// The one with the smallest smoothed round-trip time; one that has not been measured yet comes first.
+/// The path with the smallest smoothed round-trip time; one that has not been measured yet comes first.
 fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView> {
     paths.min_by_key(|path| (path.srtt, path.path))
 }
@@ -130,7 +131,7 @@ fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView
 struct Slower<'a> {
     /// The fastest path, which has no room, with its smoothed round-trip time.
     fast: (&'a PathView, Duration),
-    /// The fastest one with room.
+    /// The fastest path with room.
     slow: (&'a PathView, Duration),
 }
 

@@ -11,13 +11,14 @@ use crate::path::scheduler;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "LoadSharingConfig")]
 pub struct Config {
-    /// On which of the paths with room the next data goes; default `min_rtt`.
+    /// Which of the paths with room carries the next data; default `min_rtt`.
     pub scheduler: scheduler::Config,
-    /// How the congestion windows of the paths depend on each other; default `per_path`: not at all.
+    /// How the congestion windows of the paths depend on each other; default `per_path`, in which they do
+    /// not.
     pub coupling: coupled::Config,
     /// What must advance for a congestion window to grow (CUC); default `pseudo_cumulative_v2`.
     pub cwnd_update: CwndUpdate,
-    /// Whether a SACK may be delayed although there are gaps, and says how many packets it is for (DAC);
+    /// Whether a SACK may be delayed although there are gaps, and then says how many packets it is for (DAC);
     /// default true.
     pub delayed_ack: bool,
     /// Whether SACKs are final (NR-SACK), so that chunks leave the send buffer although earlier ones are
@@ -27,7 +28,7 @@ pub struct Config {
     pub buffer_splitting: Sides,
     /// What takes up a path's share of a buffer; default "outstanding".
     pub split_by: SplitBy,
-    /// On account of which blocked buffer the chunk that everything waits for is sent again on a path with
+    /// Which buffer must be blocked for the chunk that everything waits for to be sent again on a path with
     /// room; default "both".
     pub chunk_rescheduling: Sides,
 }

@@ -19,10 +19,10 @@ fn rfc3168_6_1_1_both_ends_must_want_it() {
         (EcnMode::Rfc3168, EcnMode::Off, Ecn::NotEct),
         (EcnMode::Off, EcnMode::Rfc3168, Ecn::NotEct),
         (EcnMode::Accurate, EcnMode::Accurate, Ecn::Ect0),
-        // RFC 9768 section 3.1.2: falls back.
+        // RFC 9768 section 3.1.2: the end falls back.
         (EcnMode::Accurate, EcnMode::Rfc3168, Ecn::Ect0),
         (EcnMode::Rfc3168, EcnMode::Accurate, Ecn::Ect0),
-        // RFC 9331 sections 4.1 and 4.2: ECT(1), with accurate feedback only.
+        // RFC 9331 sections 4.1 and 4.2: ECT(1), but only with accurate feedback.
         (EcnMode::L4s, EcnMode::L4s, Ecn::Ect1),
         (EcnMode::L4s, EcnMode::Accurate, Ecn::Ect1),
         (EcnMode::Accurate, EcnMode::L4s, Ecn::Ect0),

@@ -20,7 +20,8 @@ fn open() -> Drill {
     drill
 }
 
-/// So many segments have been acknowledged one by one since 200 ms: as many more than one are the window.
+/// A drill in which, from 200 ms on, this many segments have been acknowledged one by one. The window has
+/// grown to one segment more than that.
 fn grown(acks: u32) -> Drill {
     let mut drill = open();
     drill.write(200 * MSS).at(200);
@@ -31,7 +32,7 @@ fn grown(acks: u32) -> Drill {
     drill
 }
 
-/// Time goes on to the timeout of what was last acknowledged at 200 ms.
+/// Advances time to the timeout of what was last acknowledged at 200 ms.
 fn time_out(drill: &mut Drill) {
     let rto = drill.end.rtt.rto().as_nanos().div_ceil(1_000_000);
     drill.at(199 + rto);
@@ -134,7 +135,7 @@ fn dup_ack_the_third_sends_the_hole_again_and_inflates() {
 
 #[test]
 fn reduce_cwnd_leaves_two_segments_at_least() {
-    // Three in flight.
+    // Three segments are in flight.
     let mut drill = grown(2);
     for _ in 0..3 {
         drill.ack(2 * MSS, &[]);
@@ -153,7 +154,7 @@ fn new_ack_new_reno_a_partial_acknowledgement_deflates_and_sends_the_next_hole()
     drill.at(300).ack(12 * MSS, &[]);
     assert_eq!(window(&drill), (8 * MSS, 5 * MSS), "three fewer, one more");
     assert_eq!(drill.segments(MSS), [12, 19], "the hole, and what the window has room for: eight");
-    // Nothing more was lost: the full acknowledgement ends it.
+    // Nothing more was lost, so the full acknowledgement ends recovery.
     drill.at(400).ack(19 * MSS, &[]);
     assert_eq!(drill.end.stats().fast_recoveries, 1);
     assert_eq!(window(&drill).0, 5 * MSS + MSS / 5);
@@ -161,7 +162,7 @@ fn new_ack_new_reno_a_partial_acknowledgement_deflates_and_sends_the_next_hole()
 
 #[test]
 fn new_ack_new_reno_a_full_acknowledgement_leaves_no_more_than_the_flight() {
-    // Two of three are acknowledged already: one in flight, and with it two segments make the window.
+    // Two of three segments are acknowledged already; the one in flight and two more make the window.
     let mut drill = grown(2);
     for _ in 0..3 {
         drill.ack(2 * MSS, &[]);
@@ -181,7 +182,7 @@ fn retransmit_goes_back_n() {
     assert_eq!(drill.segments(MSS), [10, 11], "then those behind it, by slow start");
     drill.ack(11 * MSS, &[]);
     assert_eq!(drill.segments(MSS), [12, 13]);
-    // The others had arrived.
+    // The other segments had arrived.
     drill.ack(19 * MSS, &[]);
     assert_eq!(drill.segments(MSS), [19, 20, 21, 22]);
     assert_eq!(drill.end.stats().timeouts, 1);
@@ -194,7 +195,7 @@ fn retransmit_ends_recovery_and_duplicates_can_begin_another() {
     for _ in 0..4 {
         drill.ack(9 * MSS, &[]);
     }
-    // The timer runs since the last new acknowledgement, not since the retransmission.
+    // The timer has run since the last new acknowledgement, not since the retransmission.
     time_out(&mut drill);
     assert_eq!(drill.segments(MSS), [9, 9]);
     assert_eq!(window(&drill), (MSS, 5 * MSS));
@@ -206,7 +207,7 @@ fn retransmit_ends_recovery_and_duplicates_can_begin_another() {
     for _ in 0..3 {
         drill.ack(10 * MSS, &[]);
     }
-    // Nine of 1400 B from there to the highest that was sent.
+    // Nine segments of 1400 B lie between there and the highest number that was sent.
     assert_eq!(window(&drill), (9 * MSS / 2 + 3 * MSS, 9 * MSS / 2));
     assert_eq!(drill.segments(MSS), [10, 12, 13, 14, 15, 16], "seven in flight");
 }
@@ -225,7 +226,7 @@ fn rtt_mean_deviation_has_gains_of_a_tenth() {
     drill.write(MSS).at(400 + 510 * (1 + 2 + 4 + 8 + 16 + 32 + 64 + 64));
     let back_offs = [0, 1, 3, 7, 15, 31, 63, 127, 191].map(|multiple| 400 + 510 * multiple);
     assert_eq!(times(&mut drill), back_offs, "doubled up to 64 times");
-    // Karn: no sample of what was sent twice, and no end of the back-off.
+    // Karn's rule: what was sent twice is not measured and does not end the back-off.
     drill.ack(3 * MSS, &[]);
     assert_eq!(drill.end.rtt.rto(), ms(64 * 510));
 }
@@ -247,7 +248,7 @@ fn received_data_moves_over_one_segment_only_where_the_connection_has_a_gap_else
     drill.end.set_stepwise(true);
     drill.data(0, MSS);
     assert_eq!(drill.acks(), [MSS], "1 and 2 are there");
-    // So the sender sends it again, and that changes nothing.
+    // So the sender sends it again, which changes nothing.
     drill.data(MSS, MSS);
     assert_eq!(drill.acks(), [MSS]);
     assert_eq!(drill.end.stats().duplicates_received, 1);

@@ -1,5 +1,6 @@
-//! Drill tests: one short exchange per rule, in a notation after packetdrill's: the script says what the peer
-//! sends and when, and what the endpoint must send. Files are groups of rules; tests name the section.
+//! Drill tests: one short exchange per rule, in a notation like packetdrill's. The script says what the peer
+//! sends and when, and what the endpoint must send. Each file holds a group of rules, and the names of tests
+//! name the section.
 
 mod closing;
 mod ecn;

@@ -69,7 +69,7 @@ fn rfc6298_5_5_syn_is_sent_again_with_doubled_timeouts() {
     let until = Duration::from_secs(20);
     assert_eq!(syn_times(&rfc(), until), [0, 1, 3, 7, 15]);
     assert_eq!(syn_times(&config(Profile::Linux2620), until), [0, 3, 9]);
-    // Linux since 6.5: four timeouts before it doubles.
+    // Linux since 6.5: the timeout doubles only after four timeouts.
     assert_eq!(syn_times(&linux(), until), [0, 1, 2, 3, 4, 5, 7]);
 }
 
@@ -131,7 +131,7 @@ fn rfc5681_3_1_one_segment_after_lost_syns() {
 
 #[test]
 fn the_control_hears_of_the_handshake_s_round_trip() {
-    // Linux, hybla_init: RTT / 25 ms segments to begin with.
+    // Linux, hybla_init: the window begins with RTT / 25 ms segments.
     let settings = Config { cc: Some(crate::cc::hybla::Config::default().into()), ..linux() };
     let mut pair = Pair::open(&settings);
     pair.write(Side::A, 20_000);

@@ -10,12 +10,12 @@ use crate::wire::tcp::Flags;
 
 const PUSH: Flags = Flags::ACK.with(Flags::PSH);
 
-/// Acknowledgements are delayed from the beginning.
+/// Settings in which acknowledgements are delayed from the beginning.
 fn slow() -> Config {
     Config { quick_acks: Some(0), ..linux() }
 }
 
-/// A connection whose window has opened as far as it goes, with positions from here on.
+/// A connection whose window has opened as far as it can, and the position from which the drill counts.
 fn open_wide(settings: &Config) -> (Drill, u32) {
     let mut drill = Drill::open(settings, false);
     for index in 0..20 {
@@ -33,9 +33,9 @@ fn tcp_select_initial_window_half_the_first_buffer_in_whole_segments() {
     let [syn, syn_ack, ack] = [0, 1, 2].map(|index| &pair.log[index].segment);
     assert_eq!((syn.window, syn.window_scale), (44 * 1_460, Some(7)));
     assert_eq!((syn_ack.window, syn_ack.window_scale), (45 * 1_448, Some(7)));
-    // Room for one segment is kept back: 65536 - 1448, which holds the 64240.
+    // Room for one segment is kept back: 65536 - 1448, in which the 64240 fit.
     assert_eq!(u32::from(ack.window) << 7, (65_536_u32 - 1_448).next_multiple_of(128));
-    // The setting is the largest window of all.
+    // The setting is the largest window that is ever offered.
     let small = Config { receive_buffer: Some(Bytes(30_000)), ..linux() };
     let mut pair = Pair::new(&small);
     pair.command(Side::A, Command::Connect);
@@ -69,7 +69,7 @@ fn tcp_grow_window_the_quick_ones_are_counted_after_it() {
     for index in 0..30 {
         drill.data(index * SIZE, SIZE);
     }
-    // Six open the window; sixteen more are quick.
+    // Six acknowledgements open the window; sixteen more are quick.
     let expected: Vec<u32> = (1..=22).chain([24, 26, 28, 30]).map(|count| count * SIZE).collect();
     assert_eq!(drill.acks(), expected);
 }
@@ -101,7 +101,7 @@ fn tcp_measure_rcv_mss_a_full_segment_with_push_is_acknowledged_once_read() {
     let (mut drill, start) = open_wide(&slow());
     drill.data_marked(start, SIZE, Ecn::NotEct, PUSH);
     assert_eq!(drill.acks(), [start + SIZE]);
-    // Not before it is read.
+    // Nothing is acknowledged before it is read.
     let (mut drill, start) = open_wide(&slow());
     drill.input(Input::Command(Command::PauseReading));
     drill.data_marked(start, SIZE, Ecn::NotEct, PUSH);
@@ -116,7 +116,8 @@ fn tcp_measure_rcv_mss_a_small_segment_too_unless_all_are_that_small() {
     let (mut drill, start) = open_wide(&slow());
     drill.data(start, 1_000);
     assert_eq!(drill.acks(), [start + 1_000]);
-    // The second one of its size shows the size of the sender's segments; then every second one is.
+    // The second segment of the same size shows the size of the sender's segments. From then on, every second
+    // one is acknowledged.
     drill.data(start + 1_000, 1_000);
     assert_eq!(drill.acks(), [0; 0]);
     drill.data(start + 2_000, 1_000);
@@ -141,7 +142,7 @@ fn tcp_transmit_skb_the_last_of_several_that_leave_together_has_push() {
         drill.sent().iter().map(|logged| logged.segment.flags.has(Flags::PSH)).collect()
     };
     assert_eq!(pushed(&mut drill), [false, true].repeat(5));
-    // One acknowledged of a window that does not grow lets a single one out.
+    // When one segment is acknowledged and the window does not grow, a single one leaves.
     let mut drill = Drill::open_with(&linux(), false, 10);
     drill.write(60 * SIZE).sent();
     drill.at(200).ack(SIZE, &[]);
@@ -165,12 +166,12 @@ fn tcp_tso_should_defer_a_single_one_waits_for_another() {
     drill.at(201).ack(5 * SIZE, &[]);
     assert_eq!(drill.segments(SIZE), [0; 0]);
     assert!(drill.end.is_window_limited(), "it is the window that has it wait");
-    // More than a millisecond later nothing waits.
+    // After more than a millisecond, nothing waits any longer.
     drill.at(203).ack(5 * SIZE, &[(6 * SIZE, 7 * SIZE)]);
     assert_eq!(drill.segments(SIZE), [14, 15]);
     drill.at(205).ack(5 * SIZE, &[(6 * SIZE, 8 * SIZE)]);
     assert_eq!(drill.segments(SIZE), [16]);
-    // Nor where the next acknowledgement is more than a millisecond away.
+    // Nothing waits either where the next acknowledgement is more than a millisecond away.
     let mut drill = Drill::open_with(&linux(), false, 10);
     drill.write(5 * SIZE).at(130).write(55 * SIZE);
     assert_eq!(drill.segments(SIZE), (0..10).collect::<Vec<_>>());
@@ -201,7 +202,7 @@ fn tcp_tso_autosize_more_leave_together_where_the_round_trip_is_short() {
             burst = 0;
         }
     }
-    // 65215 B hold 45 segments of 1448 B.
+    // 65215 B hold 45 segments of 1448 B each.
     assert!((3..=45).contains(&longest), "{longest}");
 }
 

@@ -11,12 +11,12 @@ use crate::time::Duration;
 use crate::units::Bytes;
 use crate::wire::tcp::Flags;
 
-/// No quick acknowledgements.
+/// Settings without quick acknowledgements.
 fn slow() -> Config {
     Config { quick_acks: Some(0), compressed_ack_delay: Some(Duration::ZERO), ..untuned() }
 }
 
-/// The whole buffer is the window from the beginning.
+/// Settings in which the window is the whole buffer from the beginning.
 fn untuned() -> Config {
     Config { receive_autotuning: Some(false), ..linux() }
 }
@@ -59,7 +59,7 @@ fn rfc5681_4_2_out_of_order_data_is_acknowledged_at_once() {
     drill.data(SIZE, SIZE);
     assert_eq!(drill.acks(), [0]);
     assert_eq!(drill.last_sack(), [(SIZE, 2 * SIZE)]);
-    // Section 4.2 too: when a gap is filled.
+    // Section 4.2 also asks for it when a gap is filled.
     drill.data(0, SIZE);
     assert_eq!(drill.acks(), [2 * SIZE]);
     assert_eq!(drill.last_sack(), []);
@@ -119,7 +119,7 @@ fn rfc9293_3_8_6_a_reader_that_pauses_closes_the_window() {
     drill.data(6 * SIZE, SIZE).at(300);
     assert_eq!(drill.acks().last(), Some(&10_000), "what lies beyond the window is cut off");
     assert_eq!(drill.announced(), 0);
-    // The window update.
+    // The window update leaves.
     drill.input(Input::Command(Command::ResumeReading));
     assert_eq!(drill.announced(), 10_000);
     assert_eq!(drill.end.stats().window_updates, 1);
@@ -159,7 +159,7 @@ fn a_slow_reader_gets_everything_in_the_end() {
 }
 
 /// How far the peer has acknowledged, in segments, after an acknowledgement whose timestamp is `age` ms older
-/// than the one before, and how many answers it got; `advances`: it acknowledges more.
+/// than the one before, and how many answers it got. With `advances`, it acknowledges more than before.
 fn acknowledge_from_before(settings: &Config, age: u32, advances: bool) -> (u64, usize) {
     const FULL: u32 = 1_448;
     let mut drill = Drill::open(settings, true);
@@ -176,15 +176,15 @@ fn rfc7323_5_3_an_acknowledgement_from_before_does_not_count() {
         assert_eq!(acknowledge_from_before(&rfc(), age, true), (1, 2), "each is answered");
         assert_eq!(acknowledge_from_before(&rfc(), age, false), (1, 2));
     }
-    // Linux, TCP_PAWS_WINDOW: one tick is nothing.
+    // Linux, TCP_PAWS_WINDOW: an age of one tick does not count.
     assert_eq!(acknowledge_from_before(&linux(), 1, true), (2, 0));
     // Linux, tcp_oow_rate_limited: one answer in 500 ms.
     assert_eq!(acknowledge_from_before(&linux(), 10, true), (1, 1));
-    // Linux, tcp_disordered_ack: a duplicate that says nothing new.
+    // Linux, tcp_disordered_ack: a duplicate that says nothing new is taken.
     assert_eq!(acknowledge_from_before(&linux(), 10, false), (1, 0));
 }
 
-/// What a peer that contradicts itself can do: nothing follows its FIN, and FIN comes behind all that it has
+/// A peer may contradict itself, but nothing follows its FIN, and its FIN comes behind everything that it has
 /// sent.
 #[test]
 fn the_stream_ends_once() {
@@ -197,7 +197,7 @@ fn the_stream_ends_once() {
         Event::Received(Received { stream: 0, ppid: 0, unordered: false, payload })
     };
     let mut drill = Drill::open(&linux(), true);
-    // Its FIN comes before what it ends, and then data that lies behind it.
+    // The FIN comes before data that it should end, and then data comes that lies behind it.
     drill.data_marked(1_000, 1_000, Ecn::NotEct, fin).data(0, 3_000);
     assert_eq!(received(&drill), [delivery(0, 2_000), Event::PeerFinished]);
     let mut drill = Drill::open(&linux(), true);
@@ -214,7 +214,8 @@ fn rfc9293_3_10_7_4_an_acknowledgement_of_what_was_not_sent() {
         let mut drill = Drill::open(&Config { procedures: Some(procedures), ..untuned() }, true);
         drill.stamp(900_000).ack(5 * SIZE, &[]);
         assert_eq!(drill.acks().len(), answers);
-        // Where it is ignored its timestamp is not taken either, so that what comes later is not older.
+        // Where the segment is ignored, its timestamp is not taken either, so what comes later is not older
+        // than it.
         drill.stamp(2).data(0, SIZE);
         assert_eq!(drill.acks(), if ignores { vec![SIZE] } else { vec![0] });
     }

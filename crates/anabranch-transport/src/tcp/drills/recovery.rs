@@ -45,14 +45,16 @@ fn rfc6675_5_three_segments_above_a_hole_make_it_a_loss() {
 fn rfc9937_6_2_every_second_delivery_lets_one_out() {
     let mut drill = sent_ten(&linux());
     drill.ack(0, &[(SIZE, 4 * SIZE)]);
-    // Three at once: the share of the window is ceil(3 x 5/10) = 2: the loss and one more.
+    // Three arrive at once: the share of the window is ceil(3 x 5/10) = 2, which is the lost segment and one
+    // more.
     assert_eq!(drill.segments(SIZE), [0, 10]);
     let mut out = Vec::new();
     for end in 5..=10 {
         drill.ack(0, &[(SIZE, end * SIZE)]);
         out.push(drill.segments(SIZE).len());
     }
-    // ceil(n x 5/10) less what went before, until no more than the threshold is out; then that is kept up.
+    // ceil(n x 5/10) less what left before, until no more than the threshold is outstanding, which is then
+    // kept up.
     assert_eq!(out, [0, 1, 0, 0, 1, 1]);
     drill.at(300).ack(10 * SIZE, &[]);
     assert_eq!(drill.end.cwnd(), 5, "half the window at the end");
@@ -63,7 +65,7 @@ fn rate_halving_leaves_the_window_where_it_came_to() {
     let halving = Some(WindowReduction::RateHalving);
     let settings = Config { window_reduction: halving, byte_counting: Some(false), ..linux() };
     let mut drill = sent_ten(&settings);
-    // Six of ten are lost, and nothing is on its way: one may be (Linux 2.6.20: tcp_cwnd_down).
+    // Six of ten are lost and nothing is on its way, so one may leave (Linux 2.6.20: tcp_cwnd_down).
     drill.ack(0, &[(6 * SIZE, 10 * SIZE)]);
     let window = drill.end.cwnd();
     assert!(window < 5, "{window}");
@@ -76,7 +78,7 @@ fn rate_halving_leaves_the_window_where_it_came_to() {
 #[test]
 fn rfc6675_4_each_hole_is_judged_on_its_own() {
     let mut drill = sent_ten(&detection(LossDetection::Dupacks));
-    // Segment 0 has four above it, segment 2 three, segment 6 none.
+    // Segment 0 has four segments above it that have arrived, segment 2 has three, and segment 6 none.
     drill.ack(0, &[(3 * SIZE, 6 * SIZE), (SIZE, 2 * SIZE)]);
     assert_eq!((drill.end.board.lost, drill.end.board.sacked), (2, 4));
     drill.ack(0, &[(7 * SIZE, 9 * SIZE), (3 * SIZE, 6 * SIZE), (SIZE, 2 * SIZE)]);
@@ -116,7 +118,7 @@ fn rfc8985_6_2_a_hole_is_lost_when_the_reordering_window_has_passed() {
     drill.write(3 * SIZE).segments(SIZE);
     drill.at(200).ack(0, &[(SIZE, 2 * SIZE)]);
     assert_eq!(drill.segments(SIZE), [0; 0]);
-    // A quarter of 100 ms; Linux adds 2 ms.
+    // The reordering window is a quarter of 100 ms, to which Linux adds 2 ms.
     drill.at(226);
     assert_eq!(drill.segments(SIZE), [0; 0]);
     drill.at(227);
@@ -134,7 +136,7 @@ fn rfc8985_3_4_a_lost_retransmission_is_found_without_a_timeout() {
     drill.at(200).ack(0, &[(SIZE, 10 * SIZE)]);
     let again = drill.segments(SIZE);
     assert_eq!(again[0], 0);
-    // What was sent after the retransmission arrives, the retransmission does not.
+    // What was sent after the retransmission arrives, but the retransmission does not.
     drill.at(310).ack(0, &[(SIZE, 13 * SIZE)]);
     assert_eq!(drill.segments(SIZE)[0], 0);
     assert_eq!(drill.end.stats().timeouts, 0);
@@ -143,7 +145,7 @@ fn rfc8985_3_4_a_lost_retransmission_is_found_without_a_timeout() {
 #[test]
 fn rfc8985_6_2_reordering_keeps_three_duplicates_from_being_a_loss() {
     let mut drill = sent_ten(&linux());
-    // Segment 0 comes late, behind 1 and 2.
+    // Segment 0 arrives late, behind 1 and 2.
     drill.ack(0, &[(SIZE, 3 * SIZE)]).ack(3 * SIZE, &[]);
     assert!(drill.end.recovery.has_reordering);
     drill.segments(SIZE);
@@ -177,7 +179,7 @@ fn rfc8985_6_2_an_echo_of_the_original_says_nothing_of_the_retransmission() {
         drill.end.stats().segments_lost
     };
     assert_eq!(lost(&rfc()), 1, "section 6.2 step 2 condition 1");
-    // Linux asks only for the round-trip time: all six sent before the retransmission are late.
+    // Linux looks only at the round-trip time, so all six sent before the retransmission are late.
     assert_eq!(lost(&linux()), 7, "tcp_rack_advance");
 }
 
@@ -196,10 +198,10 @@ fn linux_bic_counts_acknowledgements_by_the_state_that_they_find() {
         // Open: 32 + 2 - 32 / 16.
         drill.at(200).ack(2 * SIZE, &[]);
         assert_eq!(ratio(&drill), 32, "{profile:?}");
-        // Open still, and nothing is acknowledged cumulatively: 32 - 32 / 16.
+        // The state is still Open, and nothing is acknowledged cumulatively: 32 - 32 / 16.
         drill.ack(2 * SIZE, &[(3 * SIZE, 4 * SIZE)]);
         assert_eq!(ratio(&drill), of_duplicate, "{profile:?}");
-        // Segments are known to be missing before it comes, though not after it.
+        // Segments are known to be missing before the acknowledgement comes, though not after it.
         drill.ack(6 * SIZE, &[]);
         assert_eq!(ratio(&drill), of_duplicate, "{profile:?}");
         // 30 + 3 - 1; 32 + 3 - 2.

@@ -17,7 +17,7 @@ fn lengths(drill: &mut Drill) -> Vec<u32> {
 fn rfc9293_3_7_4_less_than_a_segment_waits() {
     for (nagle, expected) in [
         (Nagle::Off, vec![100, SIZE, 100, 50]),
-        // Minshall: while another small one is out.
+        // Minshall: a small segment waits while another one is outstanding.
         (Nagle::Minshall, vec![100, SIZE]),
         (Nagle::Rfc896, vec![100, SIZE]),
     ] {
@@ -48,7 +48,7 @@ fn minshall_lets_a_last_part_follow_full_segments() {
 #[test]
 fn rfc9293_3_8_6_no_more_than_the_window() {
     let mut drill = Drill::open(&linux(), false);
-    // 4096 bytes: two segments; the third would not fit.
+    // 4096 bytes hold two segments; a third would not fit.
     drill.window(32).data(0, 10).data(10, 10).write(10 * SIZE);
     assert_eq!(drill.segments(SIZE), [0, 1]);
     drill.at(200).ack(SIZE, &[]);
@@ -60,7 +60,7 @@ fn rfc9293_3_8_6_1_a_closed_window_is_probed() {
     let mut drill = Drill::open(&linux(), false);
     drill.window(0).ack(0, &[]).write(SIZE);
     assert_eq!(drill.sent(), []);
-    // A timeout of 300 ms, then doubled.
+    // The timeout is 300 ms and then doubles.
     let probes = |drill: &mut Drill| -> Vec<u64> {
         drill.sent().iter().map(super::super::testing::Logged::at_ms).collect()
     };
@@ -77,7 +77,7 @@ fn rfc9293_3_8_6_1_a_closed_window_is_probed() {
 #[test]
 fn rfc9293_3_8_6_2_1_a_small_window_is_used_in_the_end() {
     let mut drill = Drill::open(&linux(), false);
-    // 512 bytes: less than a segment waits for the persist timer.
+    // 512 bytes are less than a segment, so it waits for the persist timer.
     drill.window(4).data(0, 10).data(10, 10).write(SIZE);
     assert_eq!(lengths(&mut drill), [0; 0]);
     drill.at(400);

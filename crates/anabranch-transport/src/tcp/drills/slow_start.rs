@@ -65,7 +65,7 @@ fn rfc5681_4_1_an_idle_window_shrinks_when_the_peer_opens_its_own_too() {
         let procedures = procedures::Config { idle_ends_with_window: Some(ends), ..Default::default() };
         let mut drill = Drill::open(&Config { procedures: Some(procedures), ..linux() }, false);
         drill.write(10 * SIZE).at(200).window(0).ack(10 * SIZE, &[]);
-        // What the application writes now cannot leave, and is no end of the pause.
+        // What the application writes now cannot leave, so it does not end the pause.
         drill.write(40 * SIZE).segments(SIZE);
         drill.at(20_000).window(512).ack(10 * SIZE, &[]);
         assert_eq!(drill.segments(SIZE).len(), expected);

@@ -1,11 +1,11 @@
-//! What an application sets of a socket while its connection lives.
+//! What an application may change about a socket while its connection is open.
 
 use super::*;
 use crate::endpoint::{CloseReason, Command, Event, Input};
 use crate::tcp::testing::{Drill, ms};
 use crate::wire::tcp::Flags;
 
-/// Lengths of the segments sent since this was last asked, and whether each is pushed.
+/// Lengths of the segments sent since the last call, and whether each has PSH.
 fn lengths(drill: &mut Drill) -> Vec<(u32, bool)> {
     let sent = drill.sent();
     sent.iter().map(|logged| (logged.segment.payload.length, logged.segment.flags.has(Flags::PSH))).collect()

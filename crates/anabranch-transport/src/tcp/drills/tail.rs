@@ -14,7 +14,7 @@ fn rfc8985_7_2_the_last_segment_is_sent_again_after_two_round_trips() {
     drill.write(4 * SIZE).segments(SIZE);
     drill.at(200).ack(2 * SIZE, &[]).at(401);
     assert_eq!(drill.segments(SIZE), [0; 0]);
-    // Two round trips and 2 ms.
+    // Two round-trip times and 2 ms.
     drill.at(402);
     assert_eq!(drill.segments(SIZE), [3]);
     assert_eq!(drill.end.stats().loss_probes, 1);
@@ -51,7 +51,7 @@ fn rfc8985_7_4_the_sack_of_a_probe_shows_losses_whatever_it_echoes() {
         let echo = drill.sent().last().unwrap().segment.timestamps.unwrap().value;
         drill.at(200).ack(2 * FULL, &[]).at(410);
         assert_eq!(drill.end.stats().loss_probes, 1);
-        // The probe arrives behind a hole: the echo is that of segment 1, the last one in order.
+        // The probe arrives behind a hole, so the echo is that of segment 1, the last one in order.
         drill.at(510).ack_echoing(2 * FULL, &[(9 * FULL, 10 * FULL)], echo, Flags::ACK);
         assert_eq!(drill.end.stats().segments_lost, 7);
         assert_eq!(drill.end.stats().timeouts, 0);

@@ -80,10 +80,10 @@ fn rfc5682_3_1_a_late_acknowledgement_shows_that_the_timeout_was_spurious() {
     drill.write(100 * SIZE).segments(SIZE);
     drill.at(400);
     assert_eq!(drill.segments(SIZE), [0]);
-    // Step 2b: an acknowledgement that advances lets new data out instead of what seems lost.
+    // Step 2b: an acknowledgement that advances lets new data out, not what seems to be lost.
     drill.at(450).ack(SIZE, &[]);
     assert_eq!(drill.segments(SIZE), [10, 11]);
-    // Step 3b: so does the next, which acknowledges what was never sent again.
+    // Step 3b: so does the next one, which acknowledges data that was never sent again.
     drill.ack(2 * SIZE, &[]);
     assert!(drill.segments(SIZE).iter().all(|segment| *segment > 11));
     assert_eq!(drill.end.stats().spurious_timeouts, 1);
@@ -97,7 +97,7 @@ fn rfc5682_3_1_a_duplicate_shows_that_the_loss_was_real() {
     drill.at(400).segments(SIZE);
     drill.at(500).ack(SIZE, &[]);
     assert_eq!(drill.segments(SIZE), [10, 11]);
-    // Step 3a: of the new data comes a SACK above the hole.
+    // Step 3a: a SACK for the new data comes from above the hole.
     drill.at(600).ack(SIZE, &[(10 * SIZE, 11 * SIZE)]);
     assert_eq!(drill.segments(SIZE)[0], 1);
     assert_eq!(drill.end.stats().spurious_timeouts, 0);

@@ -2,18 +2,19 @@
 
 use crate::wire::checksum::Sum;
 
-/// What it covers besides the payload.
+/// What the checksum covers besides the payload.
 pub(super) struct PseudoHeader {
-    /// The whole number of the first byte on the level of the connection.
+    /// The data sequence number of the first byte, all 64 bits of it.
     pub(super) sequence: u64,
-    /// Its number on the subflow, relative to the first one.
+    /// The number of the first byte on the subflow, relative to the subflow's first one.
     pub(super) subflow: u32,
-    /// The length of the mapping; `DATA_FIN` has one of them.
+    /// The length of the mapping, in which `DATA_FIN` counts as 1.
     pub(super) length: u16,
 }
 
 impl PseudoHeader {
-    /// The checksum over this and a payload; with the checksum that came it is 0 where that is right.
+    /// The checksum over this header and a payload. Computed with the checksum that came, it is 0 if that is
+    /// right.
     pub(super) fn checksum(&self, payload: &[u8], came: u16) -> u16 {
         let header = Sum::default().bytes(&self.sequence.to_be_bytes()).bytes(&self.subflow.to_be_bytes());
         header.bytes(&self.length.to_be_bytes()).bytes(&came.to_be_bytes()).bytes(payload).checksum()

@@ -20,11 +20,11 @@ pub(super) mod subtype {
     pub(crate) const RESET: u8 = 8;
 }
 
-/// Version 1.
+/// The version of MPTCP, which is 1.
 pub(super) const VERSION: u8 = 1;
 /// `MP_CAPABLE`'s flag H: HMAC-SHA-256.
 pub(super) const HMAC_SHA_256: u8 = 1;
-/// `MP_CAPABLE`'s flag B: what this version does not know.
+/// `MP_CAPABLE`'s flag B: the option has something that this version does not know.
 pub(super) const EXTENSIBILITY: u8 = 0x40;
 /// `MP_CAPABLE`'s flag A: mappings have checksums.
 pub(super) const CHECKSUMS: u8 = 0x80;
@@ -45,8 +45,8 @@ pub(super) mod dss {
 }
 
 impl Segment {
-    /// Appends its bytes, checksum included, as they are sent on a path. Options that have no room, as in a
-    /// model whose options are not on the wire, are left out.
+    /// Appends the bytes of the segment, checksum included, as they are sent on a path. Options that have no
+    /// room, as in a model whose options are not on the wire, are left out.
     pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
         let mut options = Vec::with_capacity(self.option_bytes as usize);
         if self.option_bytes > 0 {
@@ -84,7 +84,7 @@ impl Segment {
                 out.extend([MPTCP, bytes, subtype::CAPABLE << 4 | VERSION, flags]);
                 keys.for_each(|key| out.u64(key));
                 if length > 0 {
-                    // Section 3.1: what the first data maps to is known but for its length.
+                    // Section 3.1: of the mapping of the first data, everything but its length is known.
                     out.u16(length as u16);
                     if has_checksum {
                         let [own, _] = sending.connection_keys().map(first_data_sequence);
@@ -111,7 +111,8 @@ impl Segment {
         }
     }
 
-    /// Section 3.3. Numbers are as long as there is room for: the mapping's before the acknowledgement's.
+    /// Appends DSS (section 3.3). Numbers are as long as there is room for: the mapping's comes before the
+    /// acknowledgement's.
     fn emit_dss(&self, sending: &impl Sending, out: &mut Vec<u8>) {
         let options = &self.options;
         let is_mapped = options.data_position.is_some() || options.data_fin.is_some();
@@ -158,7 +159,7 @@ impl Segment {
                 length: (self.tcp.payload.length + u32::from(has_fin)) as u16,
             }
         } else {
-            // Section 3.3.3: on its own it has no place in the subflow's stream.
+            // Section 3.3.3: without data, `DATA_FIN` has no place in the subflow's stream.
             let position = options.data_fin.unwrap_or_default();
             PseudoHeader { sequence: own.wrapping_add(position), subflow: 0, length: 1 }
         };
@@ -174,7 +175,7 @@ impl Segment {
         let [own_key, peers_key] = sending.connection_keys();
         match self.options.signal {
             Some(Signal::AddAddress { address, is_echo, port }) => {
-                // An echo repeats the peer's.
+                // An echo repeats the address of the peer.
                 let ip = if is_echo { sending.heard(address) } else { sending.announced(address) };
                 let flags = if is_echo { ECHO } else { 0 };
                 let start = out.len();

@@ -28,13 +28,13 @@ pub fn join_code(keys: [u64; 2], nonces: [u32; 2]) -> [u8; 20] {
     code[..20].try_into().expect("it is longer")
 }
 
-/// The part of [`join_code`] that the answer to a SYN has room for.
+/// As much of [`join_code`] as the answer to a SYN has room for.
 pub fn short_join_code(keys: [u64; 2], nonces: [u32; 2]) -> u64 {
     let code = join_code(keys, nonces);
     u64::from_be_bytes(code[..8].try_into().expect("eight bytes"))
 }
 
-/// The code of an announced address, with its port or 0.
+/// The code that goes with an announced address and its port, which is 0 if there is none.
 pub(super) fn address_code(keys: [u64; 2], identifier: u8, address: IpAddr, port: Option<u16>) -> [u8; 8] {
     let mut message = vec![identifier];
     match address {

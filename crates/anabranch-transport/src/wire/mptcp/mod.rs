@@ -1,4 +1,5 @@
-//! The MPTCP option (RFC 8684 section 3) as it travels with a TCP segment, and what it takes on the wire.
+//! The MPTCP option (RFC 8684 section 3) as it travels with a TCP segment, and how many bytes it takes on the
+//! wire.
 
 mod checksum;
 mod emit;
@@ -13,7 +14,7 @@ pub(super) use parse::Carrier;
 /// A TCP segment of a subflow with its MPTCP option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
-    /// What TCP sends.
+    /// The segment without the option.
     pub tcp: tcp::Segment,
     /// The option.
     pub options: Options,
@@ -32,17 +33,18 @@ pub struct Options {
     pub data_position: Option<u64>,
     /// The end of the stream (DSS: `DATA_FIN`).
     pub data_fin: Option<u64>,
-    /// The number of the mapping has 4 bytes, its low half, not 8 (DSS without flag m). How many it has on
-    /// the wire follows from the room for it.
+    /// Whether the number of the mapping has only 4 bytes, its low half (DSS without flag m). How many it has
+    /// on the wire follows from the room for it.
     pub has_short_number: bool,
     /// A signal about addresses or the connection.
     pub signal: Option<Signal>,
     /// `MP_TCPRST` (section 3.6): why the subflow is reset.
     pub reset: Option<Reset>,
-    /// The mapping has a checksum (section 3.3.1); with `MP_CAPABLE`, flag A: mappings are to have one.
+    /// Whether the mapping has a checksum (section 3.3.1); with `MP_CAPABLE`, flag A: whether mappings are to
+    /// have one.
     pub has_checksum: bool,
-    /// The checksum was found wrong, so that the payload is not to be believed (section 3.7). It can be
-    /// computed where the segment has all that is mapped.
+    /// Whether the checksum was wrong, so that the payload is not to be trusted (section 3.7). It can be
+    /// computed if the segment has everything that is mapped.
     pub is_damaged: bool,
 }
 
@@ -51,14 +53,14 @@ pub struct Options {
 pub struct Reset {
     /// The reason code (section 3.6).
     pub reason: u8,
-    /// Flag T: it may work later.
+    /// Flag T: whether it may work later.
     pub is_transient: bool,
 }
 
 impl Reset {
     /// Without a particular reason: the connection has been given up.
     pub const UNSPECIFIED: Self = Self { reason: 0, is_transient: false };
-    /// What MPTCP asks for was not fulfilled, such as a token or a code (section 3.2).
+    /// Something that MPTCP demands was wrong, such as a token or a code (section 3.2).
     pub const MPTCP_ERROR: Self = Self { reason: 1, is_transient: false };
     /// Data was changed between the ends (section 3.7).
     pub const MIDDLEBOX: Self = Self { reason: 6, is_transient: false };
@@ -74,7 +76,7 @@ pub struct Identifiers {
 }
 
 impl Identifiers {
-    /// As many as are kept; a connection has eight paths at most, and Linux lists eight at most.
+    /// How many identifiers are kept. A connection has eight paths at most, and Linux lists eight at most.
     pub const MOST: usize = 13;
 
     /// The identifiers, in order.
@@ -98,8 +100,8 @@ impl FromIterator<u8> for Identifiers {
 /// The exchange that begins a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// `MP_CAPABLE` (section 3.1): the first subflow. On SYN without keys, on SYN-ACK with the sender's, on
-    /// the third segment and the first data with both.
+    /// `MP_CAPABLE` (section 3.1): the first subflow. It has no keys on SYN, the sender's on SYN-ACK, and
+    /// both on the third segment and the first data.
     Capable {
         /// The key of the end that sends the option.
         sender_key: Option<u64>,
@@ -120,20 +122,20 @@ pub enum Join {
         code: u64,
         /// Its nonce.
         nonce: u32,
-        /// Its address's identifier.
+        /// The identifier of its address.
         address: u8,
-        /// The path is a backup.
+        /// Whether the path is a backup.
         is_backup: bool,
     },
     /// On SYN.
     Syn {
-        /// What tells the connection: [`keys::token_of`] the key of the end that it goes to.
+        /// Names the connection: [`keys::token_of`] for the key of the end that the SYN goes to.
         token: u32,
         /// The nonce of the end that opens the subflow.
         nonce: u32,
-        /// Its address's identifier.
+        /// The identifier of its address.
         address: u8,
-        /// The path is a backup.
+        /// Whether the path is a backup.
         is_backup: bool,
     },
     /// On the third segment.
@@ -146,18 +148,18 @@ pub enum Join {
 /// Information about addresses, paths and the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// `ADD_ADDR` (section 3.4.1): there is another address.
+    /// `ADD_ADDR` (section 3.4.1): the end has another address.
     AddAddress {
-        /// Its identifier.
+        /// The identifier of the address.
         address: u8,
         /// Whether the peer has heard of it.
         is_echo: bool,
-        /// The port there, if it is another one than that of the connection.
+        /// The port at that address, if it differs from that of the connection.
         port: Option<u16>,
     },
     /// `MP_FAIL` (section 3.7): the checksum of a mapping was wrong.
     Fail {
-        /// Where the mapping began in the stream of the end that this is sent to.
+        /// Where the mapping began, in the stream of the end that gets this signal.
         position: u64,
     },
     /// `MP_FASTCLOSE` (section 3.5): the connection is aborted.
@@ -167,9 +169,9 @@ pub enum Signal {
         /// Whether the path becomes a backup.
         is_backup: bool,
     },
-    /// `REMOVE_ADDR` (section 3.4.2): addresses are there no longer.
+    /// `REMOVE_ADDR` (section 3.4.2): addresses no longer exist.
     RemoveAddress {
-        /// Their identifiers.
+        /// The identifiers of these addresses.
         addresses: Identifiers,
     },
 }
@@ -182,7 +184,7 @@ impl Signal {
             IpVersion::Ipv6 => 16,
         };
         match self {
-            // An HMAC of 8 bytes comes with it but for the echo; the port with its padding has 4.
+            // An HMAC of 8 bytes comes with it except in the echo; the port and its padding take 4.
             Self::AddAddress { is_echo, port, .. } => {
                 4 + address + if is_echo { 0 } else { 8 } + if port.is_some() { 4 } else { 0 }
             }
@@ -192,7 +194,7 @@ impl Signal {
         }
     }
 
-    /// A word for a reader.
+    /// The name that output shows.
     const fn name(self) -> &'static str {
         match self {
             Self::AddAddress { is_echo: false, .. } => "add_addr",
@@ -206,7 +208,7 @@ impl Signal {
 }
 
 impl Segment {
-    /// A word for a reader, and its sequence number if it carries data.
+    /// The name that output shows, and the sequence number if the segment carries data.
     pub fn describe(&self) -> (&'static str, Option<u32>) {
         let (name, number) = self.tcp.describe();
         let name = match (self.options.handshake, self.options.signal, name) {

@@ -18,23 +18,23 @@ struct Dss {
 
 struct Mapping {
     sequence: Number,
-    /// Relative to the subflow's first number.
+    /// The place in the subflow's stream, relative to the subflow's first number.
     subflow: u32,
     length: u16,
     checksum: Option<u16>,
 }
 
-/// A segment as far as it is known when its options are read.
+/// What is known of a segment when its options are read.
 #[derive(Clone, Copy)]
 pub(in crate::wire) struct Carrier<'a> {
     pub(in crate::wire) segment: &'a tcp::Segment,
     pub(in crate::wire) payload: &'a [u8],
 }
 
-/// No stream is longer: a number that lies farther from its first one lies before it.
+/// No stream is longer than this: a number that lies farther from the first one lies before it.
 const MOST_POSITION: u64 = u64::MAX >> 1;
 
-/// A number of the connection, or its low half.
+/// A data sequence number, or its low half.
 #[derive(Clone, Copy)]
 enum Number {
     Whole(u64),
@@ -46,7 +46,7 @@ impl Number {
         if is_long { reader.u64().map(Self::Whole) } else { reader.u32().map(Self::Low) }
     }
 
-    /// The position in a stream that begins with this number; of several the one that is nearest.
+    /// The position in a stream that begins with number `first`; of several, the one nearest to `near`.
     const fn position(self, first: u64, near: u64) -> u64 {
         match self {
             Self::Whole(number) => number.wrapping_sub(first),
@@ -59,7 +59,7 @@ impl Number {
 }
 
 impl Options {
-    /// What the values of all MPTCP options of a segment say; none where there is nothing.
+    /// What all MPTCP options of a segment say; [`None`] if they say nothing.
     pub(in crate::wire) fn parse(
         values: &[&[u8]],
         carrier: Carrier<'_>,
@@ -93,7 +93,8 @@ impl Options {
                 let sender_key = value.u64();
                 let receiver_key = value.u64();
                 if segment.payload.length > 0 {
-                    // The first data of the connection, and of its subflow; the length is the segment's.
+                    // The mapping of the first data of the connection and of its subflow; its length is the
+                    // segment's.
                     self.data_position = Some(segment.payload.offset);
                     receiving.mapped(
                         0,
@@ -137,7 +138,7 @@ impl Options {
             subtype::REMOVE_ADDRESS => {
                 self.tell(Signal::RemoveAddress { addresses: value.0.iter().copied().collect() });
             }
-            // Section 3.3.8: with an identifier behind it, it is one of version 0.
+            // Section 3.3.8: an identifier at the end shows that the option is of version 0.
             subtype::PRIORITY if value.is_empty() => {
                 self.tell(Signal::Priority { is_backup: low & BACKUP != 0 });
             }
@@ -148,7 +149,7 @@ impl Options {
             }
             subtype::FAST_CLOSE => {
                 value.u8()?;
-                // Section 3.5: only who knows our key may ask for that.
+                // Section 3.5: only an end that knows our key may ask for this.
                 if value.u64()? == own_key {
                     self.tell(Signal::FastClose);
                 }
@@ -161,7 +162,7 @@ impl Options {
         Some(())
     }
 
-    /// An acknowledgement on the level of the connection, a mapping, `DATA_FIN` (section 3.3).
+    /// Takes a DSS: an acknowledgement on the connection level, a mapping, and `DATA_FIN` (section 3.3).
     fn take_dss(
         &mut self,
         Dss { ack, mapping, has_fin }: Dss,
@@ -199,7 +200,8 @@ impl Options {
         Some(())
     }
 
-    /// Notes a signal. The last of several counts, but nothing takes the end of the connection back.
+    /// Notes a signal. Of several, the last one counts, except that nothing takes back the end of the
+    /// connection.
     fn tell(&mut self, signal: Signal) {
         if self.signal != Some(Signal::FastClose) {
             self.signal = Some(signal);
@@ -231,7 +233,7 @@ fn read_dss(mut value: Reader<'_>) -> Option<Dss> {
 }
 
 impl Segment {
-    /// A segment with options, in a packet of this size of which so much is IP's header.
+    /// A segment with options, in a packet of `size` bytes of which `header` are the IP header.
     pub(in crate::wire) fn of(tcp: tcp::Segment, options: Options, size: u32, header: u32) -> Self {
         let option_bytes = (size - header).saturating_sub(tcp.wire_size());
         Self { tcp, options, option_bytes }

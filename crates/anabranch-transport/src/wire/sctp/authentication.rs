@@ -9,13 +9,13 @@ use super::codes::{chunk, parameter};
 use super::tlv::next_whole;
 use crate::wire::bytes::{Append as _, Reader, Secret};
 
-/// Bytes of the code that a State Cookie ends with.
+/// Length in bytes of the code at the end of a State Cookie.
 pub(super) const COOKIE_CODE_BYTES: usize = 20;
 
 /// The HMAC of AUTH chunks (RFC 4895 section 3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hmac {
-    /// HMAC-SHA-1, which all ends have.
+    /// HMAC-SHA-1, which every end must support.
     #[default]
     Sha1,
     /// HMAC-SHA-256.
@@ -35,7 +35,7 @@ impl Hmac {
         [Self::Sha1, Self::Sha256].into_iter().find(|it| it.identifier() == identifier)
     }
 
-    /// The length of its codes, in bytes.
+    /// The length of the codes in bytes.
     pub(super) const fn bytes(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -52,7 +52,7 @@ impl Hmac {
     }
 }
 
-/// The parameters by which an end says how it signs and what is to be signed: Random, Chunk List and
+/// The parameters in which an end says how it signs and which chunks are to be signed: Random, Chunk List and
 /// Requested HMAC Algorithm, each with its header and without padding (RFC 4895 section 3).
 pub(super) fn offer(secret: &Secret, tag: u32, best: Hmac) -> [Vec<u8>; 3] {
     let parameter = |kind: u16, value: &[u8]| {
@@ -77,7 +77,7 @@ pub fn own_key_vector(secret: &Secret, tag: u32, best: Hmac) -> Vec<u8> {
 }
 
 /// The code of a State Cookie: HMAC-SHA-256, cut to its length. The ports, in either order, are signed with
-/// it: a cookie is good between those for which it was made only (RFC 9260 section 5.1.5 step 2).
+/// it: a cookie is valid only between the ports for which it was made (RFC 9260 section 5.1.5 step 2).
 pub(super) fn cookie_code(secret: &Secret, ports: [u16; 2], cookie: &[u8]) -> [u8; COOKIE_CODE_BYTES] {
     let [one, other] = ports.map(u16::to_be_bytes);
     let message = [cookie, &one.min(other)[..], &one.max(other)[..]].concat();
@@ -85,12 +85,13 @@ pub(super) fn cookie_code(secret: &Secret, ports: [u16; 2], cookie: &[u8]) -> [u
     code[..COOKIE_CODE_BYTES].try_into().expect("it is longer")
 }
 
-/// The Random parameter's number of the end that has chosen this tag (RFC 4895 section 3.1).
+/// The number in the Random parameter of the end that has chosen this tag (RFC 4895 section 3.1).
 fn random_number(secret: &Secret, tag: u32) -> [u8; 32] {
     secret.code(b"random", &tag.to_be_bytes())
 }
 
-/// The code of an AUTH chunk over what it signs, in which its own place is zero (RFC 4895 section 6.2).
+/// The code of an AUTH chunk over the bytes that it signs, in which the code's own place is zero (RFC 4895
+/// section 6.2).
 pub(super) fn chunk_code(hmac: Hmac, key: &[u8], signed: &[u8]) -> Vec<u8> {
     match hmac {
         Hmac::Sha1 => keyed::<HmacSha1>(key, signed).finalize().into_bytes().to_vec(),
@@ -115,14 +116,14 @@ fn keyed<M: Mac + KeyInit>(key: &[u8], signed: &[u8]) -> M {
     code
 }
 
-/// The same for the code of a State Cookie.
+/// The same for the code of a State Cookie: whether it is the one that this end makes.
 pub(super) fn is_own_cookie(secret: &Secret, ports: [u16; 2], cookie: &[u8], code: &[u8]) -> bool {
     let right = cookie_code(secret, ports, cookie);
     code.len() == right.len() && right.iter().zip(code).fold(0, |found, (a, b)| found | (a ^ b)) == 0
 }
 
 /// The key vector of an end: its Random, Chunk List and Requested HMAC Algorithm parameters as they are in
-/// the INIT or INIT ACK that a packet begins with (RFC 4895 section 6.1); none if it is not there.
+/// the INIT or INIT ACK that a packet begins with (RFC 4895 section 6.1); [`None`] if they are missing.
 pub fn key_vector(packet: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader(packet.get(12..)?);
     let kind = reader.u8()?;
@@ -147,8 +148,8 @@ pub fn key_vector(packet: &[u8]) -> Option<Vec<u8>> {
     Some([random?, chunks?, algorithms?].concat())
 }
 
-/// The association's key, of both ends' key vectors (RFC 4895 section 6.1): the smaller one first, as a
-/// number. A secret that the users share comes before it.
+/// The association's key, made from both ends' key vectors (RFC 4895 section 6.1): the one that is smaller as
+/// a number comes first. A secret that the users share comes before both.
 pub fn association_key(one: &[u8], other: &[u8]) -> Vec<u8> {
     let number =
         |vector: &[u8]| -> Vec<u8> { vector.iter().copied().skip_while(|&byte| byte == 0).collect() };

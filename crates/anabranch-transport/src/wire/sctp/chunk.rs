@@ -33,7 +33,7 @@ pub enum Chunk {
     Auth(Hmac),
     /// Answers [`Chunk::CookieEcho`] (section 3.3.12).
     CookieAck,
-    /// Gives the State Cookie back (section 3.3.11).
+    /// Returns the State Cookie (section 3.3.11).
     CookieEcho(Box<Cookie>),
     /// User data (section 3.3.1).
     Data(Data),
@@ -51,17 +51,17 @@ pub enum Chunk {
     IForwardTsn(IForwardTsn),
     /// A chunk that breaks the protocol, so that the association has to be aborted.
     Illegal(Box<Illegal>),
-    /// Opens an association (section 3.3.2). The bytes are parameters that this library does not know and
-    /// that are to be reported (section 3.2.1), as they came.
+    /// Opens an association (section 3.3.2). The bytes are those parameters, as they came, that this library
+    /// does not know and that are to be reported (section 3.2.1).
     Init(Box<Init>, Box<[u8]>),
     /// Answers [`Chunk::Init`] (section 3.3.3).
     InitAck(Box<InitAck>),
     /// An unknown chunk, or one with contents that only the peer reads: kept as it came.
     Opaque(Box<Opaque>),
-    /// Asks for streams that begin anew, or answers that (RFC 6525).
+    /// Asks for stream resets, or answers such a request (RFC 6525).
     Reconfig(Box<Reconfig>),
     /// Selective acknowledgement (section 3.3.4). Its flags hold how many packets with data have arrived
-    /// since the last one, 0 where that is not said (Iyengar et al. 2006, section 3.3; `SCTP_SACK_CMT_DAC`).
+    /// since the last one, 0 if that is not stated (Iyengar et al. 2006, section 3.3; `SCTP_SACK_CMT_DAC`).
     Sack(u8, Sack),
     /// No more data will come (section 3.3.8).
     Shutdown {
@@ -199,18 +199,19 @@ pub struct HeartbeatInfo {
     pub path: PathId,
     /// Size of the PAD chunk (RFC 4820) behind the heartbeat, in bytes; the answer has none.
     pub padding: u16,
-    /// What it is of a pair that measures the rate of a path (Nishiyama et al.), if it is.
+    /// Its part in a pair of heartbeats that measures the rate of a path (Nishiyama et al.), if it belongs to
+    /// one.
     pub pair: Option<PairMark>,
 }
 
 /// One heartbeat of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairMark {
-    /// Tells pairs apart.
+    /// The number of the pair.
     pub number: u32,
-    /// Whether it is the second one.
+    /// Whether it is the second heartbeat of the pair.
     pub is_second: bool,
-    /// In the answer, when it arrived.
+    /// In the answer, when the heartbeat arrived.
     pub arrived_at: Time,
 }
 
@@ -231,7 +232,7 @@ impl HeartbeatInfo {
 pub struct Asconf {
     /// Counts the sender's ASCONF chunks, from its initial TSN on.
     pub serial: u32,
-    /// The addresses' version. One address of the sender leads the requests.
+    /// The version of the addresses. One address of the sender comes before the requests.
     pub ip: IpVersion,
     /// The requests, in order.
     pub requests: Vec<AddressRequest>,
@@ -243,9 +244,9 @@ pub struct Asconf {
 /// it occurs only in chunks that came as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedRequest {
-    /// Names the request in the answer.
+    /// Identifies the request in the answer.
     pub correlation: u32,
-    /// Why it is refused: the code of an error cause.
+    /// Why the request is refused: the code of an error cause.
     pub cause: u16,
     /// The request, with its header and without padding.
     pub request: Box<[u8]>,
@@ -254,11 +255,11 @@ pub struct RefusedRequest {
 /// One request of an ASCONF chunk (RFC 5061 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRequest {
-    /// Names the request in the answer.
+    /// Identifies the request in the answer.
     pub correlation: u32,
     /// The requested change.
     pub change: AddressChange,
-    /// The path whose address at the sender's end it is about.
+    /// The path to the address of the sender that the request is about.
     pub path: PathId,
 }
 
@@ -272,7 +273,7 @@ pub enum AddressChange {
     /// Delete all addresses but that of this path, from which the request is sent: it names the wildcard
     /// address (section 5.1 D8).
     DeleteOthers,
-    /// Set Primary IP Address (section 4.2.4): send to it from now on.
+    /// Set Primary IP Address (section 4.2.4): asks the peer to send to the address from now on.
     SetPrimary,
 }
 
@@ -281,9 +282,9 @@ pub enum AddressChange {
 pub struct AsconfAck {
     /// The serial number of the ASCONF chunk.
     pub serial: u32,
-    /// The addresses' version: an error repeats the request.
+    /// The version of the addresses, since an error repeats the request.
     pub ip: IpVersion,
-    /// The answers; none where all requests were carried out.
+    /// The answers; empty if all requests were carried out.
     pub responses: Vec<AddressResponse>,
     /// The answers to further requests, and other errors.
     pub refused: Vec<RefusedRequest>,
@@ -294,7 +295,8 @@ pub struct AsconfAck {
 pub struct AddressResponse {
     /// The correlation ID of the request.
     pub correlation: u32,
-    /// Why not: Error Cause Indication (RFC 5061 section 4.2.3); none is Success Indication (section 4.2.5).
+    /// Why the request failed: Error Cause Indication (RFC 5061 section 4.2.3); [`None`] is Success
+    /// Indication (section 4.2.5).
     pub error: Option<AddressError>,
 }
 
@@ -325,25 +327,26 @@ pub struct Init {
     pub addresses: u8,
     /// The addresses' version.
     pub ip: IpVersion,
-    /// Partial reliability, in the Forward-TSN-Supported parameter (RFC 3758 section 3.1). Of a peer that
-    /// only lists FORWARD TSN in Supported Extensions this is true as well.
+    /// Whether partial reliability is supported, by the Forward-TSN-Supported parameter (RFC 3758 section
+    /// 3.1). It is also true for a peer that only lists FORWARD TSN in Supported Extensions.
     pub forward_tsn_supported: bool,
-    /// ASCONF, ASCONF-ACK and AUTH in the Supported Extensions parameter (RFC 5061 section 4.2.7), with the
-    /// parameters that AUTH needs (RFC 4895 section 3).
+    /// Whether ASCONF, ASCONF-ACK and AUTH are in the Supported Extensions parameter (RFC 5061 section
+    /// 4.2.7), with the parameters that AUTH needs (RFC 4895 section 3).
     pub asconf_supported: bool,
-    /// With these, the first algorithm of HMAC-ALGO that is known here.
+    /// If they are, the first algorithm of HMAC-ALGO that is known here.
     pub hmac: Hmac,
-    /// I-DATA, and I-FORWARD-TSN with partial reliability, in the Supported Extensions parameter (RFC 8260
-    /// section 2.2.1).
+    /// Whether I-DATA is in the Supported Extensions parameter (RFC 8260 section 2.2.1), and I-FORWARD-TSN
+    /// with it if partial reliability is supported.
     pub interleaving_supported: bool,
-    /// RE-CONFIG in the Supported Extensions parameter (RFC 6525 section 5.1.1).
+    /// Whether RE-CONFIG is in the Supported Extensions parameter (RFC 6525 section 5.1.1).
     pub reconfig_supported: bool,
-    /// FORWARD-TSN is named among the Supported Extensions, too (RFC 5061 section 4.2.7), where partial
+    /// Whether FORWARD-TSN is named among the Supported Extensions, too (RFC 5061 section 4.2.7), if partial
     /// reliability is supported.
     pub names_forward_tsn: bool,
-    /// INIT names the Supported Address Types (RFC 9260 section 3.3.2.1).
+    /// Whether INIT names the Supported Address Types (RFC 9260 section 3.3.2.1).
     pub names_address_types: bool,
-    /// Cookie Preservative parameter: longer cookie life wished for (RFC 9260 section 3.3.2.1).
+    /// Cookie Preservative parameter: by how much the sender wishes the cookie to live longer (RFC 9260
+    /// section 3.3.2.1).
     pub cookie_preservative: Option<Duration>,
 }
 
@@ -356,7 +359,7 @@ pub struct InitAck {
     pub cookie: Cookie,
     /// Parameters of the INIT that its receiver does not know (RFC 9260 section 3.2.2).
     pub reported: Box<[u8]>,
-    /// Parameters of this chunk that this library does not know and that are to be reported, as they came.
+    /// Parameters of this chunk, as they came, that this library does not know and that are to be reported.
     pub unrecognized: Box<[u8]>,
 }
 
@@ -380,7 +383,7 @@ impl Illegal {
         self.chunk.kind == codes::chunk::INIT_ACK
     }
 
-    /// The tag that its sender wants to see, where it is an INIT or an INIT ACK that has one.
+    /// The tag that its sender wants to see, if the chunk is an INIT or an INIT ACK that has one.
     pub fn initiate_tag(&self) -> Option<u32> {
         let tag = self.chunk.value.first_chunk().map(|tag| u32::from_be_bytes(*tag));
         tag.filter(|tag| *tag != 0 && (self.is_init() || self.is_init_ack()))
@@ -392,7 +395,7 @@ impl Illegal {
 pub enum Cookie {
     /// A cookie of another implementation, which only that one can read.
     Foreign(Box<[u8]>),
-    /// One of ours, whose code was right if it came as bytes.
+    /// One of this end's own cookies. If it came as bytes, its code was right.
     Own(StateCookie),
 }
 
@@ -405,7 +408,7 @@ impl Cookie {
     }
 }
 
-/// A chunk of which only the header is understood.
+/// A chunk of which only the header is interpreted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opaque {
     /// Its type.
@@ -430,14 +433,14 @@ pub struct StateCookie {
     pub local_initial_tsn: u32,
     /// The contents of the peer's INIT.
     pub peer: Init,
-    /// Where it answers an INIT for an association that is there: a number by which that is known again
-    /// (RFC 9260 section 5.2.2; the two Tie-Tags as one).
+    /// If the cookie answers an INIT for an association that exists, the number by which that association
+    /// recognises it (RFC 9260 section 5.2.2; the two Tie-Tags as one).
     pub tie_tag: Option<u64>,
-    /// The length of the peer's key vector, which is in the cookie, in bytes: only what has come as bytes has
-    /// one (RFC 4895 section 6.1).
+    /// The length of the peer's key vector, which is in the cookie, in bytes: only a peer whose INIT has come
+    /// as bytes has one (RFC 4895 section 6.1).
     pub key_bytes: u16,
-    /// Whether the addresses that it listed are in the cookie: only what has come as bytes has any to be
-    /// kept.
+    /// Whether the addresses that it listed are in the cookie: only an INIT that has come as bytes has any to
+    /// be kept.
     pub keeps_addresses: bool,
 }
 
@@ -451,12 +454,12 @@ impl StateCookie {
         Self::BYTES + tie_tag + padded(self.key_bytes as u32) + self.kept_addresses() * self.address_bytes()
     }
 
-    /// How many addresses are in it: those that the INIT listed, and that it came from.
+    /// How many addresses are in the cookie: those that the INIT listed, and the one that it came from.
     pub(super) const fn kept_addresses(&self) -> u32 {
         if self.keeps_addresses { self.peer.addresses as u32 } else { 0 }
     }
 
-    /// The size of each, in bytes.
+    /// The size of each address in bytes.
     pub(super) const fn address_bytes(&self) -> u32 {
         match self.peer.ip {
             IpVersion::Ipv4 => 4,
@@ -470,7 +473,7 @@ impl StateCookie {
 pub struct Abort {
     /// The T bit: the packet's verification tag is the sender's own.
     pub tag_reflected: bool,
-    /// Why, if it is said.
+    /// Why the association was aborted, if the chunk says so.
     pub cause: Option<ErrorCause>,
 }
 
@@ -485,13 +488,13 @@ pub enum ErrorCause {
         /// How much too late.
         staleness: Duration,
     },
-    /// Another one, as it came.
+    /// Another error cause, as it came.
     Other(Box<OtherCause>),
-    /// The user asked for the end.
+    /// The user asked for the end of the association.
     UserInitiatedAbort,
 }
 
-/// An error cause that associations here only hear of.
+/// An error cause that associations here receive but do not send by themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherCause {
     /// Its code.
@@ -536,12 +539,12 @@ impl ErrorCause {
         Self::other(codes::cause::INVALID_STREAM, value)
     }
 
-    /// Unrecognized Parameters (section 3.3.10.8): these, as they came.
+    /// Unrecognized Parameters (section 3.3.10.8), which holds these parameters as they came.
     pub fn unrecognized(parameters: &[u8]) -> Self {
         Self::other(codes::cause::UNRECOGNIZED_PARAMETERS, parameters.to_vec())
     }
 
-    /// Protocol Violation (section 3.3.10.13), in these words.
+    /// Protocol Violation (section 3.3.10.13), described in these words.
     pub fn violation(words: &str) -> Self {
         Self::other(codes::cause::PROTOCOL_VIOLATION, words.as_bytes().to_vec())
     }
@@ -564,14 +567,14 @@ impl Opaque {
         4 + padded(self.value.len() as u32)
     }
 
-    /// The answer to it, where it is a heartbeat (RFC 9260 section 8.3): its information as it came.
+    /// The answer to the chunk, if it is a heartbeat (RFC 9260 section 8.3): its information as it came.
     pub fn heartbeat_ack(&self) -> Option<Self> {
         let kind = codes::chunk::HEARTBEAT_ACK;
         (self.kind == codes::chunk::HEARTBEAT).then(|| Self { kind, flags: 0, value: self.value.clone() })
     }
 
-    /// The ERROR chunk that says that it is not known, where its type asks for that (section 3.2): the chunk
-    /// is in it.
+    /// The ERROR chunk that reports the chunk as unknown, if its type asks for that (section 3.2); it
+    /// contains the chunk.
     pub fn report(&self) -> Option<Self> {
         if codes::is_known(self.kind) || self.kind & codes::REPORT == 0 {
             return None;
@@ -580,7 +583,7 @@ impl Opaque {
         Some(Self::reporting(self.kind, self.flags, (4 + self.value.len()) as u16, shown))
     }
 
-    /// An ERROR chunk that says that a chunk is not known, of whose value so much is shown.
+    /// An ERROR chunk that reports a chunk as unknown and shows this much of its value.
     fn reporting(kind: u8, flags: u8, length: u16, shown: &[u8]) -> Self {
         let mut value = Vec::with_capacity(8 + shown.len());
         value.u16(codes::cause::UNRECOGNIZED_CHUNK);
@@ -593,7 +596,8 @@ impl Opaque {
 }
 
 impl ForwardTsn {
-    /// The report on one that was not agreed on: its type asks for it (RFC 9260 section 3.2).
+    /// The report on a FORWARD TSN that was not agreed on. Its chunk type asks for one (RFC 9260 section
+    /// 3.2).
     pub fn report(&self) -> Opaque {
         let mut chunk = Vec::with_capacity(8 + 4 * self.streams.len());
         let shown = self.streams.iter().take(codes::MOST_REPORTED / 4 - 2);
@@ -623,10 +627,10 @@ impl IData {
 
 impl Init {
     const fn parameters_bytes(&self, is_ack: bool) -> u32 {
-        // RFC 9260 section 3.3.2.1: address parameters, needed only when there are several; Cookie
-        // Preservative 8; Forward-TSN-Supported 4.
+        // RFC 9260 section 3.3.2.1: address parameters are needed only when there are several; Cookie
+        // Preservative takes 8 bytes, Forward-TSN-Supported 4.
         let addresses = if self.addresses > 1 { self.addresses as u32 * address_bytes(self.ip) } else { 0 };
-        // Supported Extensions, with a byte a chunk type (RFC 5061 section 4.2.7).
+        // Supported Extensions, with one byte for each chunk type (RFC 5061 section 4.2.7).
         let asconf = if self.asconf_supported { 3 } else { 0 };
         let interleaving =
             if self.interleaving_supported { 1 + self.forward_tsn_supported as u32 } else { 0 };
@@ -634,10 +638,10 @@ impl Init {
             + interleaving
             + self.reconfig_supported as u32
             + (self.names_forward_tsn && self.forward_tsn_supported) as u32;
-        // Supported Address Types with one of them.
+        // Supported Address Types, with one type.
         let types = if self.names_address_types && !is_ack { 8 } else { 0 };
         let supported = if extensions > 0 { 4 + padded(extensions) } else { 0 };
-        // RANDOM of 32 bytes 36, CHUNKS with two types 8, HMAC-ALGO with SHA-1 8 (RFC 4895 section 3).
+        // RANDOM of 32 bytes takes 36, CHUNKS with two types 8, HMAC-ALGO with SHA-1 8 (RFC 4895 section 3).
         let authentication = if self.asconf_supported { 36 + 8 + 8 } else { 0 };
         addresses
             + types
@@ -658,7 +662,7 @@ impl Asconf {
 
 impl AsconfAck {
     fn wire_size(&self) -> u32 {
-        // An error is a cause of 4 bytes with the request in it.
+        // An error is a cause of 4 bytes that contains the request.
         let error = 4 + 8 + address_bytes(self.ip);
         let size = |response: &AddressResponse| 8 + if response.error.is_some() { error } else { 0 };
         let refused: u32 = self.refused.iter().map(|it| 8 + 4 + padded(it.request.len() as u32)).sum();
@@ -675,8 +679,8 @@ const fn address_bytes(ip: IpVersion) -> u32 {
 }
 
 impl Chunk {
-    /// Its name in lower case and, where there is one, its TSN: of data, of the last data
-    /// acknowledged or of the last data given up.
+    /// The chunk's name in lower case and, if it has one, the TSN: that of data, of the last data
+    /// acknowledged, or of the last data given up.
     pub fn describe(&self) -> (&'static str, Option<u32>) {
         match self {
             Self::Abort(_) => ("abort", None),
@@ -731,7 +735,7 @@ impl Chunk {
             Self::CookieEcho(cookie) => 4 + cookie.wire_size(),
             Self::Error(cause) => 4 + cause.wire_size(),
             Self::IData(data) => data.wire_size(),
-            // RFC 8260 section 2.3.1: 8 bytes a stream.
+            // RFC 8260 section 2.3.1: 8 bytes for each stream.
             Self::IForwardTsn(forward) => 8 + 8 * forward.messages.len() as u32,
             Self::Illegal(illegal) => illegal.chunk.wire_size(),
             Self::Init(init, unrecognized) => 20 + init.parameters_bytes(false) + unrecognized.len() as u32,
@@ -754,7 +758,7 @@ impl Chunk {
     }
 }
 
-/// Parameters one behind the other, each with its header and its padding.
+/// The parameters in these bytes, each with its header and its padding.
 pub(super) fn parameters(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]));
@@ -764,7 +768,7 @@ pub(super) fn parameters(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Chunks are padded to 4 bytes (RFC 9260 section 3.2).
+/// The length of a chunk with its padding to 4 bytes (RFC 9260 section 3.2).
 const fn padded(bytes: u32) -> u32 {
     (bytes + 3) & !3
 }

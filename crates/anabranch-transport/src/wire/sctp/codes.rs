@@ -26,13 +26,13 @@ pub(super) mod chunk {
     pub(crate) const I_FORWARD_TSN: u8 = 194;
 }
 
-/// What an end does with a chunk whose type it does not know (RFC 9260 section 3.2): the bit of those that
-/// are reported, and of those behind which the packet is read on. With parameters (section 3.2.1) these are
-/// the same bits of the upper byte.
+/// What an end does with a chunk whose type it does not know (RFC 9260 section 3.2): this bit is set if the
+/// chunk is to be reported, the other one if what follows in the packet is to be read. For parameters
+/// (section 3.2.1), these are the same bits of the upper byte.
 pub(super) const REPORT: u8 = 0x40;
 pub(super) const READ_ON: u8 = 0x80;
 
-/// What is repeated at most of a chunk or of parameters in the report on them, in bytes: it fits into any
+/// How many bytes of a chunk or of parameters a report on them repeats at most, so that it fits into any
 /// packet.
 pub(super) const MOST_REPORTED: usize = 256;
 
@@ -54,7 +54,7 @@ pub(super) const fn is_known(kind: u8) -> bool {
     )
 }
 
-/// The same for a parameter of this type (section 3.2.1).
+/// Whether a parameter of this type has this bit (section 3.2.1).
 pub(super) const fn does(kind: u16, bit: u8) -> bool {
     kind & ((bit as u16) << 8) != 0
 }

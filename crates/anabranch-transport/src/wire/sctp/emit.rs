@@ -13,11 +13,12 @@ use super::codes::{SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, pa
 use crate::ground::{IpVersion, PathId};
 use crate::wire::bytes::{Append as _, Secret, Sending};
 
-/// What our own heartbeats carry beside what they measure, so that they can be told from those of others.
+/// A mark that our own heartbeats carry besides what they measure, so that they can be told from those of
+/// other implementations.
 pub(super) const HEARTBEAT_MARK: u16 = 0xab4a;
 
 impl SctpPacket {
-    /// Appends its bytes, checksum included, as they are sent on a path.
+    /// Appends the bytes of the packet, checksum included, as they are sent on a path.
     pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
         let start = out.len();
         out.u16(self.source_port);
@@ -35,7 +36,8 @@ impl SctpPacket {
             debug_assert_eq!((out.len() - chunk_start) as u32, chunk.wire_size(), "{chunk:?}");
         }
         if let Some((from, hmac)) = signed_from {
-            // RFC 4895 section 6.2: over the chunk itself, whose code is zero, and all that follow.
+            // RFC 4895 section 6.2: the code is computed over the chunk itself, with zeros in place of the
+            // code, and all chunks that follow.
             let code = chunk_code(hmac, sending.association_key(), &out[from..]);
             out[from + 8..from + 8 + code.len()].copy_from_slice(&code);
         }
@@ -70,7 +72,8 @@ impl<S: Sending> Emission<'_, S> {
                 self.with_header(chunk::ASCONF_ACK, 0, |emission| emission.asconf_ack(ack));
             }
             Chunk::Auth(hmac) => self.with_header(chunk::AUTH, 0, |emission| {
-                // Shared key identifier 0: the only one, with the secret of the users if they have one.
+                // Shared key identifier 0, the only one, which stands for the secret of the users if they
+                // have one.
                 emission.out.u16(0);
                 emission.out.u16(hmac.identifier());
                 let end = emission.out.len() + hmac.bytes();
@@ -86,7 +89,7 @@ impl<S: Sending> Emission<'_, S> {
             Chunk::Heartbeat(info) => {
                 self.with_header(chunk::HEARTBEAT, 0, |emission| emission.heartbeat_info(info));
                 if info.padding > 0 {
-                    // RFC 4820: a chunk of its own.
+                    // RFC 4820: padding is a chunk of its own.
                     self.with_header(chunk::PAD, 0, |emission| {
                         let end = emission.out.len() + usize::from(info.padding) - 4;
                         emission.out.resize(end, 0);
@@ -131,7 +134,8 @@ impl<S: Sending> Emission<'_, S> {
         self.with_header(*kind, *flags, |emission| emission.out.extend(value));
     }
 
-    /// A chunk with its header (RFC 9260 section 3.2); the padding behind it does not count for its length.
+    /// Writes a chunk with its header (RFC 9260 section 3.2). The padding behind it does not count towards
+    /// its length.
     fn with_header(&mut self, kind: u8, flags: u8, value: impl FnOnce(&mut Self)) {
         self.start = self.out.len();
         self.out.u8(kind);
@@ -140,7 +144,8 @@ impl<S: Sending> Emission<'_, S> {
         self.out.pad(self.start);
     }
 
-    /// A parameter, or an error cause, with its header (section 3.2.1). It is padded when something follows.
+    /// Writes a parameter, or an error cause, with its header (section 3.2.1). It is padded when something
+    /// follows.
     fn parameter(&mut self, kind: u16, value: impl FnOnce(&mut Self)) {
         self.out.pad(self.start);
         let start = self.out.len();
@@ -148,7 +153,7 @@ impl<S: Sending> Emission<'_, S> {
         self.with_length(start, value);
     }
 
-    /// The length of what began at `start`, and its value.
+    /// Writes the length of what began at `start`, and its value.
     fn with_length(&mut self, start: usize, value: impl FnOnce(&mut Self)) {
         let place = self.out.len();
         self.out.u16(0);
@@ -283,7 +288,7 @@ impl<S: Sending> Emission<'_, S> {
         }
     }
 
-    /// Parameters behind others, which are padded when something follows.
+    /// Writes parameters behind others, which are padded when something follows.
     fn parameters(&mut self, parameters: &[u8]) {
         if !parameters.is_empty() {
             self.out.pad(self.start);
@@ -399,22 +404,22 @@ fn data_flags([beginning, ending, unordered, immediate]: [bool; 4]) -> u8 {
     .fold(0, |flags, (_, flag)| flags | flag)
 }
 
-/// Which of the peer's abilities a State Cookie keeps, a bit each.
+/// Which of the peer's abilities a State Cookie keeps, one bit for each.
 pub(super) const COOKIE_FORWARD_TSN: u8 = 1;
 pub(super) const COOKIE_ASCONF: u8 = 2;
 pub(super) const COOKIE_INTERLEAVING: u8 = 4;
 pub(super) const COOKIE_IPV6: u8 = 8;
-/// The peer's addresses are in the cookie.
+/// Whether the peer's addresses are in the cookie.
 pub(super) const COOKIE_ADDRESSES: u8 = 16;
 pub(super) const COOKIE_RECONFIG: u8 = 32;
-/// It takes HMAC-SHA-256.
+/// Whether the peer takes HMAC-SHA-256.
 pub(super) const COOKIE_SHA_256: u8 = 64;
-/// A Tie-Tag is in the cookie.
+/// Whether a Tie-Tag is in the cookie.
 pub(super) const COOKIE_TIE_TAG: u8 = 128;
 
 impl StateCookie {
-    /// Its bytes, with the code of the end that made it, in a packet between these ports. The life that the
-    /// peer wished for is in the cookie's own.
+    /// The bytes of the cookie, with the code of the end that made it, in a packet between these ports. The
+    /// life that the peer wished for is part of the cookie's own life.
     fn signed(&self, secret: &Secret, ports: [u16; 2], addresses: &[IpAddr], key_vector: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES as usize);
         bytes.u64(self.created_at.as_nanos());

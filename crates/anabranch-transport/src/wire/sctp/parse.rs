@@ -29,8 +29,7 @@ pub struct Parsed {
     pub packet: SctpPacket,
     /// The addresses that an INIT or INIT ACK in it lists, or that our own cookie in it keeps.
     pub addresses: Vec<IpAddr>,
-    /// The peer's key vector that our own cookie in it keeps (RFC 4895 section 6.1); empty where there is
-    /// none.
+    /// The peer's key vector that our own cookie in it keeps (RFC 4895 section 6.1); empty if there is none.
     pub key_vector: Vec<u8>,
 }
 
@@ -41,13 +40,14 @@ const fn malformed(problem: &'static str) -> Malformed {
 const SHORT: Malformed = malformed("a field lies behind the end");
 
 impl SctpPacket {
-    /// Reads a packet: everything behind the header of IP, or of UDP where it is in one (RFC 6951).
+    /// Reads a packet: everything behind the IP header, or behind the UDP header if it is encapsulated in UDP
+    /// (RFC 6951).
     ///
     /// A chunk that is cut off at the end is [illegal](Chunk::Illegal) (RFC 9260 section 6.10).
     ///
     /// # Errors
-    /// When the bytes are no packet, the checksum is wrong, or what is signed is not genuine: nothing of it
-    /// is to be believed.
+    /// When the bytes are not a packet, the checksum is wrong, or what is signed is not genuine, so that
+    /// nothing in the packet can be trusted.
     pub fn parse(bytes: &[u8], receiving: &mut impl Receiving) -> Result<Parsed, Malformed> {
         let mut reader = Reader(bytes);
         let mut header = || Some((reader.u16()?, reader.u16()?, reader.u32()?, reader.u32()?.swap_bytes()));
@@ -94,7 +94,7 @@ impl SctpPacket {
                     }
                     chunks.push(Chunk::Auth(check_signature(header.value, whole, receiving)?));
                 }
-                // RFC 5061 section 4.1: only signed ones are believed.
+                // RFC 5061 section 4.1: only signed ones count.
                 chunk::ASCONF | chunk::ASCONF_ACK if !is_signed => {}
                 _ => chunks.push(header.chunk(ports, receiving, &mut listed)?),
             }
@@ -120,14 +120,15 @@ impl SctpPacket {
     }
 }
 
-/// What a packet lists of its sender.
+/// What a packet lists about its sender.
 #[derive(Default)]
 struct Listed {
     addresses: Vec<IpAddr>,
     key_vector: Vec<u8>,
 }
 
-/// RFC 4895 section 6.3: `value` of the AUTH chunk that `signed` begins with.
+/// Checks the signature of a packet (RFC 4895 section 6.3). `value` is that of the AUTH chunk with which
+/// `signed` begins.
 fn check_signature(value: &[u8], signed: &[u8], receiving: &impl Receiving) -> Result<Hmac, Malformed> {
     let mut reader = Reader(value);
     let (shared_key, algorithm) = (reader.u16(), reader.u16());
@@ -153,15 +154,15 @@ struct ChunkHeader<'a> {
 }
 
 impl<'a> ChunkHeader<'a> {
-    /// None where a whole chunk is not there any more.
+    /// Reads a chunk; [`None`] if no whole chunk is left.
     fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let (kind, flags, length) = (reader.u8()?, reader.u8()?, reader.u16()?);
         let value = reader.take(usize::from(length).checked_sub(4)?)?;
         Some(Self { kind, flags, value })
     }
 
-    /// The chunk, in a packet between these ports, or one that is illegal (RFC 9260 section 3.3.10.13: fields
-    /// behind its end break the protocol).
+    /// The chunk, in a packet between these ports, or an illegal one (RFC 9260 section 3.3.10.13: fields that
+    /// lie beyond its end break the protocol).
     fn chunk(
         &self,
         ports: [u16; 2],
@@ -205,7 +206,7 @@ impl<'a> ChunkHeader<'a> {
             }
             chunk::DATA => Chunk::Data(data(flags, reader, receiving)?),
             chunk::ERROR => match first_cause(&mut reader) {
-                // Several are kept as they came, unless the first one is to be heeded.
+                // Of several causes, all are kept as they came, unless the first one is to be acted on.
                 Some(cause) if reader.is_empty() || matches!(cause, ErrorCause::StaleCookie { .. }) => {
                     Chunk::Error(cause)
                 }
@@ -223,13 +224,13 @@ impl<'a> ChunkHeader<'a> {
             chunk::INIT_ACK => {
                 let Beginning { init, cookie, reported, unrecognized } =
                     init(reader, &mut listed.addresses, kind)?;
-                // Section 3.3.3: it must have one.
+                // Section 3.3.3: an INIT ACK must have a cookie.
                 let missing = [0, 0, 0, 1, 0, parameter::STATE_COOKIE as u8];
                 let cookie = cookie.ok_or_else(|| Fault::told(cause::MISSING_PARAMETER, &missing))?;
                 let others = &mut Listed::default();
                 let cookie = match StateCookie::verified(cookie, receiving.secret(), ports, others) {
-                    // This end has opened an association with itself. Addresses and keys are in the bytes
-                    // alone, which are given back as they came.
+                    // This end has opened an association with itself. Addresses and keys are only in the
+                    // bytes, which are returned as they came.
                     Some(own) if !own.keeps_addresses && own.key_bytes == 0 => Cookie::Own(own),
                     _ => Cookie::Foreign(cookie.into()),
                 };
@@ -253,9 +254,9 @@ impl<'a> ChunkHeader<'a> {
 
 /// Why a chunk cannot be taken.
 enum Fault {
-    /// Nothing is to be said about it.
+    /// Nothing is to be said about it to the peer.
     Silent(Malformed),
-    /// This is what an ABORT says.
+    /// The peer is told by an ABORT with this cause.
     Told(ErrorCause),
 }
 
@@ -327,7 +328,7 @@ fn kept(piece: Piece, reader: Reader<'_>, receiving: &mut impl Receiving) -> Res
 fn sack(reader: &mut Reader<'_>) -> Option<Sack> {
     let (cumulative_tsn, a_rwnd) = (reader.u32()?, reader.u32()?);
     let (blocks, duplicates) = (reader.u16()?, reader.u16()?);
-    // What is announced is not believed before it is there.
+    // What the chunk announces does not count until it has been read.
     if reader.0.len() < 4 * (usize::from(blocks) + usize::from(duplicates)) {
         return None;
     }
@@ -356,8 +357,8 @@ fn i_forward_tsn(mut reader: Reader<'_>) -> Option<IForwardTsn> {
     Some(IForwardTsn { new_cumulative_tsn, messages: (0..count).map(|_| next()).collect::<Option<_>>()? })
 }
 
-/// RFC 9260 section 3.3.2.1: the length of such a parameter is fixed, 8 or 20 octets with its header. One
-/// that is longer is no address with something behind it, but nothing that can be believed.
+/// RFC 9260 section 3.3.2.1: the length of such a parameter is fixed, 8 or 20 octets with its header. A
+/// longer one is not an address with something behind it, but is refused altogether.
 fn address(kind: u16, value: Reader<'_>) -> Option<IpAddr> {
     match kind {
         parameter::IPV4_ADDRESS => {
@@ -370,7 +371,7 @@ fn address(kind: u16, value: Reader<'_>) -> Option<IpAddr> {
     }
 }
 
-/// A heartbeat's information, if it is one of ours: that of others is opaque.
+/// The information of a heartbeat, if it is one of ours; that of other implementations is opaque.
 fn heartbeat_info(mut reader: Reader<'_>) -> Option<HeartbeatInfo> {
     let (kind, mut info) = next_value(&mut reader)?;
     if kind != parameter::HEARTBEAT_INFO || !reader.is_empty() {
@@ -399,7 +400,7 @@ struct Beginning<'a> {
     cookie: Option<&'a [u8]>,
     /// Parameters that the peer reports.
     reported: Vec<u8>,
-    /// Parameters that are to be reported to the peer.
+    /// Parameters that are to be reported to the peer as unknown.
     unrecognized: Vec<u8>,
 }
 
@@ -414,7 +415,7 @@ fn keep_parameter(kept: &mut Vec<u8>, kind: u16, value: &[u8]) {
     }
 }
 
-/// What a Cookie Preservative asks for (RFC 9260 section 3.3.2.1.3), if it has the length of one.
+/// The time that a Cookie Preservative asks for (RFC 9260 section 3.3.2.1.3), if it has the right length.
 fn life_span_increment(mut value: Reader<'_>) -> Option<Duration> {
     let milliseconds = value.u32().filter(|_| value.is_empty())?;
     Some(Duration::from_nanos(u64::from(milliseconds) * 1_000_000))
@@ -476,7 +477,7 @@ fn init<'a>(
                 let increment = increment.ok_or(malformed("a Cookie Preservative has another length"))?;
                 init.cookie_preservative = Some(increment);
             }
-            // RFC 3758 section 3.1: it has no value.
+            // RFC 3758 section 3.1: the parameter has no value.
             parameter::FORWARD_TSN_SUPPORTED if !value.is_empty() => {
                 return Err(Fault::violation("Forward-TSN-Supported has a value"));
             }
@@ -527,7 +528,7 @@ fn init<'a>(
     if init.asconf_supported {
         init.hmac = hmac;
     }
-    // RFC 5061 section 4.2.7: either of the two says it.
+    // RFC 5061 section 4.2.7: either of the two parameters says so.
     init.forward_tsn_supported |= names_forward_tsn;
     init.names_forward_tsn = names_forward_tsn;
     init.addresses = u8::try_from(addresses.len()).unwrap_or(u8::MAX).max(1);
@@ -577,8 +578,8 @@ fn asconf(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Asco
     Some(Asconf { serial, ip, requests, refused })
 }
 
-/// What is asked for, and the path that it is about; or why it cannot be done (RFC 5061 sections 4.3 and
-/// 5.2).
+/// The change that a request asks for and the path that it is about, or why it cannot be done (RFC 5061
+/// sections 4.3 and 5.2).
 fn place(
     change: AddressChange,
     address: IpAddr,
@@ -640,7 +641,8 @@ fn first_cause(reader: &mut Reader<'_>) -> Option<ErrorCause> {
 }
 
 impl StateCookie {
-    /// A cookie that has this end's code, made for these ports, and the addresses in it; none of others'.
+    /// A cookie whose code this end has made, for these ports, and the addresses in it; [`None`] for all
+    /// others.
     fn verified(bytes: &[u8], secret: &Secret, ports: [u16; 2], listed: &mut Listed) -> Option<Self> {
         if bytes.len() < Self::BYTES as usize {
             return None;

@@ -1,4 +1,4 @@
-//! The RE-CONFIG chunk (RFC 6525): streams that begin anew, and further ones.
+//! The RE-CONFIG chunk (RFC 6525): resets of streams, and requests for more streams.
 
 use super::codes::parameter;
 use super::tlv::next_value;
@@ -52,18 +52,18 @@ pub enum Reconfiguration {
     ResetIncoming {
         /// Re-configuration Request Sequence Number.
         request: u32,
-        /// The streams; none means all.
+        /// The streams; an empty list means all.
         streams: Box<[u16]>,
     },
     /// Outgoing SSN Reset Request (section 4.1).
     ResetOutgoing {
         /// Re-configuration Request Sequence Number.
         request: u32,
-        /// The request of the peer that this answers, or the one before the next one that is expected.
+        /// The request of the peer that this answers, or the number before the one that is expected next.
         response: u32,
         /// The last TSN that the sender has assigned.
         last_tsn: u32,
-        /// The streams; none means all.
+        /// The streams; an empty list means all.
         streams: Box<[u16]>,
     },
     /// SSN/TSN Reset Request (section 4.3).
@@ -75,9 +75,9 @@ pub enum Reconfiguration {
     Response {
         /// The number of the request that this answers.
         response: u32,
-        /// What has become of it: an [`outcome`].
+        /// The [`outcome`] of the request.
         result: u32,
-        /// Where TSNs were reset: the sender's next one, and the one that it expects next.
+        /// If TSNs were reset, the sender's next one and the one that it expects next.
         tsns: Option<[u32; 2]>,
     },
 }
@@ -99,7 +99,7 @@ impl Reconfig {
         }
     }
 
-    /// Reads what follows the header of the chunk; none where it is not one or two whole parameters that are
+    /// Reads what follows the chunk's header; [`None`] if it is not one or two whole parameters that are
     /// known.
     pub(super) fn parse(mut reader: Reader<'_>) -> Option<Self> {
         let first = Reconfiguration::parse(&mut reader)?;

@@ -3,7 +3,7 @@
 
 use crate::wire::bytes::Reader;
 
-/// The next one: its type, and its value without padding.
+/// The type of the next one, and its value without padding.
 pub(super) fn next_value<'a>(reader: &mut Reader<'a>) -> Option<(u16, Reader<'a>)> {
     let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
     let value = reader.take(length.checked_sub(4)?)?;
@@ -11,7 +11,7 @@ pub(super) fn next_value<'a>(reader: &mut Reader<'a>) -> Option<(u16, Reader<'a>
     Some((kind, Reader(value)))
 }
 
-/// The next one: its type, and the whole of it without padding.
+/// The type of the next one, and all of it without padding.
 pub(super) fn next_whole<'a>(reader: &mut Reader<'a>) -> Option<(u16, &'a [u8])> {
     let all = reader.0;
     let kind = reader.u16()?;

@@ -24,7 +24,7 @@ pub(crate) mod option {
 }
 
 impl Segment {
-    /// Appends its bytes, checksum included, as they are sent on a path.
+    /// Appends the bytes of the segment, checksum included, as they are sent on a path.
     pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
         self.emit_with(&[], path, sending, out);
     }
@@ -50,18 +50,18 @@ impl Segment {
         out.u32(if self.flags.has(Flags::ACK) { self.acknowledgement } else { 0 });
         out.u16(((header / 4) << 12) as u16 | self.flags.bits());
         out.u16(self.window);
-        // Checksum, and an urgent pointer that nothing points with.
+        // The checksum, and an urgent pointer, which is not used.
         out.u32(0);
         self.emit_options(out);
         out.extend(options);
-        // End of Option List, and zeros.
+        // End of Option List, then zeros.
         out.extend((0..self.padding).map(|_| option::END));
         sending.payload(self.payload, out);
         let checksum = checksum(sending.addresses(path), &out[start..]);
         out[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// As Linux lays them out (`tcp_options_write`).
+    /// Appends the options in the order in which Linux does (`tcp_options_write`).
     fn emit_options(&self, out: &mut Vec<u8>) {
         if let Some(mss) = self.mss {
             out.extend([option::MSS, 4]);
@@ -93,8 +93,8 @@ impl Segment {
     }
 }
 
-/// The checksum of a segment whose own place for it is zero, or zero where it is right (RFC 9293 section
-/// 3.1).
+/// The checksum of a segment in which its place is zero. Over a segment that has its checksum, it is zero if
+/// that is right (RFC 9293 section 3.1).
 pub(super) fn checksum(addresses: [IpAddr; 2], segment: &[u8]) -> u16 {
     Sum::pseudo_header(addresses, TCP, segment.len()).bytes(segment).checksum()
 }

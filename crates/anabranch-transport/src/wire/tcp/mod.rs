@@ -31,7 +31,7 @@ pub struct Segment {
     pub acknowledgement: u32,
     /// Control bits.
     pub flags: Flags,
-    /// The window field as it is on the wire, that is scaled.
+    /// The window field as it is on the wire: the window divided by its scale.
     pub window: u16,
     /// Maximum Segment Size option, in bytes (RFC 9293 section 3.7.1).
     pub mss: Option<u16>,
@@ -43,9 +43,9 @@ pub struct Segment {
     pub timestamps: Option<Timestamps>,
     /// SACK option (RFC 2018 section 3), a DSACK block first if there is one (RFC 2883).
     pub sack: SackBlocks,
-    /// Options that connections here neither send nor heed.
+    /// Options that connections here neither send nor act on.
     pub rare: Option<Box<RareOptions>>,
-    /// Bytes of padding behind the options (RFC 9293 section 3.1): where a model has a header of fixed size.
+    /// Bytes of padding behind the options (RFC 9293 section 3.1), for a model whose header has a fixed size.
     pub padding: u8,
     /// What it carries: its position in the sender's stream, counted from 0 in every connection, and its
     /// length.
@@ -78,7 +78,7 @@ pub struct Timestamps {
 pub struct Flags(u16);
 
 impl Flags {
-    /// None.
+    /// No flag.
     pub const NONE: Self = Self(0);
     /// No more data from the sender.
     pub const FIN: Self = Self(0x001);
@@ -97,13 +97,13 @@ impl Flags {
     /// Accurate ECN (RFC 9768 section 3.1); with CWR and ECE the three bits of the ACE counter.
     pub const AE: Self = Self(0x100);
 
-    /// Both.
+    /// The flags of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// These and, if so, the other ones.
+    /// These flags and, if the condition is true, the other ones.
     #[must_use]
     pub const fn with_if(self, condition: bool, other: Self) -> Self {
         if condition { self.with(other) } else { self }
@@ -130,7 +130,7 @@ impl Flags {
         Self(((number & 7) as u16) << 6)
     }
 
-    /// As they are on the wire: nine bits.
+    /// The flags as they are on the wire, in nine bits.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -179,13 +179,13 @@ impl Segment {
         HEADER_BYTES + self.option_bytes() + self.payload.length
     }
 
-    /// What it takes of the sequence space: its payload, SYN and FIN.
+    /// How much of the sequence space the segment takes: its payload, SYN and FIN.
     pub fn sequence_length(&self) -> u32 {
         let controls = u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN));
         self.payload.length + controls
     }
 
-    /// A word for a reader, and its sequence number if it carries data.
+    /// The name that output shows, and the sequence number if the segment carries data.
     pub fn describe(&self) -> (&'static str, Option<u32>) {
         let has = |flag| self.flags.has(flag);
         let name = match () {

@@ -15,11 +15,10 @@ const fn malformed(problem: &'static str) -> Malformed {
 const SHORT: Malformed = malformed("there is no whole header");
 
 impl Segment {
-    /// Reads a segment: everything behind the header of IP, which has these addresses; and the MPTCP options
-    /// in it.
+    /// Reads a segment and the MPTCP options in it: everything behind an IP header with these addresses.
     ///
     /// # Errors
-    /// When the bytes are no segment, or the checksum is wrong.
+    /// When the bytes are not a segment, or the checksum is wrong.
     pub fn parse(
         bytes: &[u8],
         addresses: [IpAddr; 2],
@@ -30,7 +29,7 @@ impl Segment {
             let ports = (reader.u16()?, reader.u16()?);
             let numbers = (reader.u32()?, reader.u32()?);
             let rest = (reader.u16()?, reader.u16()?);
-            // Checksum and urgent pointer.
+            // The checksum and the urgent pointer are skipped.
             reader.u32()?;
             Some((ports, numbers, rest))
         };
@@ -65,7 +64,7 @@ impl Segment {
         Ok((segment, mptcp))
     }
 
-    /// Takes note of the options; returns MPTCP's. What is behind a malformed one is not read (RFC 9293
+    /// Notes the options and returns those of MPTCP. What follows a malformed option is not read (RFC 9293
     /// section 3.1, MUST-7: an option that is not known is passed over by its length).
     fn take_options<'a>(&mut self, bytes: &'a [u8]) -> Vec<&'a [u8]> {
         let mut reader = Reader(bytes);
@@ -85,7 +84,8 @@ impl Segment {
                 self.take_option(kind, value);
             }
         }
-        // What is neither its options nor their padding to whole words: a model's header of fixed size.
+        // What is neither options nor their padding to whole words is that of a model whose header has a
+        // fixed size.
         if mptcp.is_empty() {
             self.padding = (bytes.len() as u32).saturating_sub(self.option_bytes()) as u8;
         }
@@ -96,7 +96,7 @@ impl Segment {
         let mut value = Reader(bytes);
         match kind {
             option::MSS => self.mss = Some(value.u16()?),
-            // RFC 7323 section 2.3: 14 at most.
+            // RFC 7323 section 2.3: the shift count is at most 14.
             option::WINDOW_SCALE => self.window_scale = Some(value.u8()?.min(14)),
             option::SACK_PERMITTED => self.sack_permitted = true,
             option::TIMESTAMPS => {

@@ -18,17 +18,17 @@ pub struct RareOptions {
     pub unknown: Vec<UnknownOption>,
 }
 
-/// Fast Open option (RFC 7413 section 4.1.1): a cookie of 4 to 16 bytes, an even number; none of them asks
-/// for one.
+/// Fast Open option (RFC 7413 section 4.1.1): a cookie of 4 to 16 bytes, an even number of them. An empty one
+/// asks for a cookie.
 pub type FastOpen = ArrayVec<u8, 16>;
 
 /// Accurate ECN option (RFC 9768 section 3.2.3): how many bytes with which mark have arrived, modulo 2^24.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccurateEcn {
-    /// Whether the counter of ECT(1) is the first one and that of ECT(0) the last (AccECN1), or the other way
-    /// round (AccECN0). That of CE is between them.
+    /// Whether the counter of ECT(1) comes first and that of ECT(0) last (AccECN1), or the other way round
+    /// (AccECN0). That of CE is between them.
     pub begins_with_ect1: bool,
-    /// The counters, as many as there were.
+    /// The counters, as many as the option has.
     pub counters: ArrayVec<u32, 3>,
 }
 

@@ -6,11 +6,11 @@ use anabranch_transport::time::{Duration, Time};
 /// An interval of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// When it began.
+    /// When the interval began.
     pub start: Time,
-    /// When it ended; the last one ends with the transfer.
+    /// When the interval ended; the last one ends with the transfer.
     pub end: Time,
-    /// Bytes that arrived in it.
+    /// Bytes that arrived in the interval.
     pub bytes: u64,
 }
 
@@ -25,13 +25,13 @@ pub(super) struct Meter {
     pub(super) received: u64,
     last_arrival: Time,
     longest_gap: Duration,
-    /// Number and bytes of each interval that is over and in which something arrived.
+    /// Number and bytes of each past interval in which something arrived.
     intervals: Vec<(u64, u64)>,
     /// The number of intervals that are over.
     over: u64,
-    /// Sum of the squares of these.
+    /// Sum of the squares of these bytes.
     squares: f64,
-    /// Bytes of the interval that is not over, and when it will be.
+    /// Bytes of the interval that is going on, and when it ends.
     current: u64,
     current_end: Time,
 }
@@ -53,14 +53,14 @@ impl Meter {
         }
     }
 
-    /// The transfer begins.
+    /// Notes that the transfer begins.
     pub(super) fn open(&mut self, now: Time) {
         self.opened = now;
         self.last_arrival = now;
         self.current_end = now + self.interval;
     }
 
-    /// Bytes have arrived.
+    /// Counts bytes that have arrived.
     pub(super) fn on_bytes(&mut self, now: Time, bytes: u32) {
         if now >= self.current_end {
             if self.current > 0 {
@@ -78,7 +78,7 @@ impl Meter {
         self.current += u64::from(bytes);
     }
 
-    /// The transfer is over: with its last byte, or with its connection.
+    /// Notes that the transfer is over, with its last byte or with its connection.
     pub(super) fn end(&mut self, at: Time) {
         self.ended.get_or_insert(at);
     }
@@ -104,7 +104,7 @@ impl Meter {
         self.ended.map_or(now, |ended| ended.min(now))
     }
 
-    /// Intervals from the present one on that are over at the end.
+    /// How many intervals, from the present one on, are over at the end.
     fn passed(&self, end: Time) -> u64 {
         if end < self.current_end {
             return 0;
@@ -164,7 +164,7 @@ mod tests {
     fn meter() -> Meter {
         let mut meter = Meter::new(Duration::from_secs(1));
         meter.open(ms(500));
-        // 1000 B in the first second, 3000 B in the second, nothing in the third, 500 B in the fourth.
+        // 1000 B arrive in the first second, 3000 B in the second, nothing in the third, 500 B in the fourth.
         for (at, bytes) in [(600, 400), (1_499, 600), (1_500, 3_000), (3_600, 500)] {
             meter.on_bytes(ms(at), bytes);
         }

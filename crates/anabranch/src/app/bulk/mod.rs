@@ -23,12 +23,12 @@ use crate::schedule::{Schedule, Timeline};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BulkConfig {
-    /// How much each sender writes, from 1 B on; default without limit.
+    /// How much each sender writes, from 1 B on; by default there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// How long is written, from when the connection is open; default without limit. Without `bytes` and
-    /// `duration` the transfer is a background load: it goes on until the run ends, which does not wait
-    /// for it.
+    /// How long each sender writes once the connection is open; by default there is no limit. Without `bytes`
+    /// and `duration`, the transfer is a background load: it goes on until the run ends, and the run does not
+    /// wait for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
     /// Bytes per write; default 128 KiB over TCP and 64 KiB over SCTP (iperf3's).
@@ -76,7 +76,7 @@ const STREAM_WRITE: u64 = 128 * 1024;
 /// The longest write, so that its length fits in 32 bits.
 const MAX_WRITE: u64 = 1 << 30;
 
-/// The shortest interval: more than 1000 a second are a packet trace.
+/// The shortest interval; a trace with more than 1000 of them a second would be a packet trace.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
 impl BulkConfig {
@@ -151,7 +151,7 @@ pub struct Bulk {
     /// When to open the connection, and then when to stop writing.
     next_step: Time,
     reading: Timeline<bool>,
-    /// When the receivers begin or stop to read.
+    /// When the receivers next begin or stop to read.
     next_change: Time,
     phase: Phase,
     transfers: ArrayVec<Transfer, 2>,
@@ -159,17 +159,17 @@ pub struct Bulk {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The connection has not been asked for.
+    /// The connection has not been requested yet.
     Closed,
-    /// Writing, or about to.
+    /// The sender writes, or is about to.
     Writing,
-    /// The transport has everything.
+    /// The transport has taken everything.
     Draining,
     /// Everything has arrived, or the connection is gone.
     Done,
 }
 
-/// One direction, under its sender's side.
+/// One direction of the transfer, kept under its sender's side.
 #[derive(Debug)]
 struct Transfer {
     writer: Writer,
@@ -276,7 +276,7 @@ impl Bulk {
         self.next_change = Time::from_nanos(self.reading.until());
     }
 
-    /// This side's connection is open.
+    /// Begins to write, now that this side's connection is open.
     fn open(&mut self, now: Time, side: Side, commands: &mut Commands) {
         let bytes = self.bytes;
         if let Some(transfer) = self.transfer(side) {

@@ -132,8 +132,8 @@ fn impossible_values_are_named() {
 }
 
 proptest! {
-    /// Whatever the buffer and the pieces in which it empties: what was to be sent arrives, once and in order
-    /// (the connection sees to that), and the transfer ends.
+    /// Whatever the size of the buffer and of the pieces in which it empties, what was to be sent arrives
+    /// once and in order (the connection checks this), and the transfer ends.
     #[test]
     fn everything_arrives(
         bytes in 1..200_000_u64,

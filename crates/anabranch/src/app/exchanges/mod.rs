@@ -36,9 +36,9 @@ use super::{App, Commands, Start, needs_flow_control};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectionUse {
-    /// A new one for each exchange (TCP).
+    /// A new connection for each exchange (TCP).
     PerRequest,
-    /// One for all.
+    /// One connection for all exchanges.
     #[default]
     Persistent,
 }
@@ -46,18 +46,18 @@ pub enum ConnectionUse {
 /// An exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// When the client began it.
+    /// When the client began the exchange.
     pub asked: Time,
     /// When the connection that was made for it opened; never without such a connection.
     pub connected: Time,
     /// When the last byte of the last response arrived; never for an exchange that failed or is in progress.
     pub finished: Time,
-    /// Bytes of its responses.
+    /// Bytes of the responses.
     pub bytes: u64,
 }
 
 impl Exchange {
-    /// How long it took, if it is finished.
+    /// How long the exchange took, if it is finished.
     pub fn time(&self) -> Option<Duration> {
         (!self.finished.is_never()).then(|| self.finished - self.asked)
     }
@@ -72,7 +72,8 @@ enum Plan {
 }
 
 impl Plan {
-    /// The sizes of a stage's requests and of their responses, in bytes; false when there is no such stage.
+    /// The sizes of a stage's requests and of their responses, in bytes. Returns false when there is no such
+    /// stage.
     fn stage(&mut self, stage: usize, ask: impl FnMut(u64, u64)) -> bool {
         match self {
             Self::Pages(pages) => pages.stage(stage, ask),
@@ -110,7 +111,7 @@ struct Setup {
 }
 
 impl Setup {
-    /// `pause_key` is what the pause is called.
+    /// Builds the exchanges; `pause_key` is the name of the pause in messages.
     fn build(
         self,
         plan: Plan,
@@ -172,7 +173,7 @@ impl Setup {
 pub struct Exchanges {
     plan: Plan,
     per_request: bool,
-    /// `u64::MAX` for without end.
+    /// The number of exchanges; `u64::MAX` if they do not end.
     count: u64,
     start: Time,
     pause: Drawn<Duration>,
@@ -195,17 +196,17 @@ pub struct Exchanges {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Before the start.
+    /// It has not started.
     Closed,
-    /// The connection for all opens.
+    /// The connection for all exchanges is being opened.
     Opening,
-    /// The connection for this exchange opens.
+    /// The connection for this exchange is being opened.
     Connecting,
-    /// Responses are awaited.
+    /// The client waits for responses.
     Asking,
-    /// Between two exchanges.
+    /// The client pauses between two exchanges.
     Pausing,
-    /// The pause is over, the last exchange's connection is not.
+    /// The pause is over, but the connection of the last exchange is not closed yet.
     Closing,
     Done,
 }
@@ -242,7 +243,7 @@ impl Dialogue {
         }
     }
 
-    /// Bytes of requests have arrived: complete ones are answered.
+    /// Takes bytes of requests that have arrived, and answers those that are complete.
     fn answer(&mut self, now: Time, bytes: u32, commands: &mut Commands) {
         self.heard_by_server += u64::from(bytes);
         let mut responses = 0;
@@ -348,7 +349,7 @@ impl Exchanges {
         }
     }
 
-    /// Writes the requests of a stage; false when there is no such stage.
+    /// Writes the requests of a stage. Returns false when there is no such stage.
     fn ask(&mut self, now: Time, stage: usize, commands: &mut Commands) -> bool {
         let Self { plan, dialogue, log, .. } = self;
         let exchange = log.last_mut().expect("one is in progress");
@@ -402,7 +403,7 @@ impl Exchanges {
         self.log.len() as u64 == self.count
     }
 
-    /// An exchange is over.
+    /// Ends an exchange and begins the pause after it.
     fn pause(&mut self, now: Time, commands: &mut Commands) {
         if self.is_last() {
             self.phase = Phase::Done;
@@ -422,7 +423,7 @@ impl Exchanges {
         }
     }
 
-    /// The server closes after its last response.
+    /// Closes the connection at the server after its last response.
     fn close_at_server(&mut self, commands: &mut Commands) {
         let is_last_stage = self.phase == Phase::Asking && self.stage + 1 == self.plan.stages();
         let Dialogue { server, expected, is_server_closing, .. } = &mut self.dialogue;

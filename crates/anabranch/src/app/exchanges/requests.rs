@@ -22,7 +22,7 @@ pub struct RequestsConfig {
     pub response_size: Drawn<Bytes>,
     /// The pause between a response and the next request, a value or a distribution; default "0 s".
     pub think_time: Drawn<Duration>,
-    /// How many requests the run waits for; default without end: a background load.
+    /// How many requests the run waits for. By default they do not end, as a background load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Which connections are used; default `"persistent"`.

@@ -32,7 +32,7 @@ pub struct ResponsivenessConfig {
     /// The pause between a probe and the next, a value or a distribution; default "100 ms": the draft
     /// allows 100 probes a second.
     pub pause: Drawn<Duration>,
-    /// How many probes the run waits for; default without end: as long as the run goes on.
+    /// How many probes the run waits for. By default they go on as long as the run does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// One connection for all probes, or one for each, whose opening is also measured (TCP); default

@@ -110,7 +110,7 @@ fn a_page_is_its_main_object_and_then_all_others() {
     run_with_delay(&mut page);
     let sends: Vec<_> = page.sends.iter().take(4).map(|(_, side, payload)| (*side, payload.length)).collect();
     assert_eq!(sends, [(Side::A, 50), (Side::B, 1_000), (Side::A, 150), (Side::B, 6_000)]);
-    // Two round trips.
+    // This takes two round trips.
     assert_eq!(value(&page, "mean_page_load_ms"), 40.0);
     assert_eq!(page.app.exchanges()[1].bytes, 7_000);
 }
@@ -123,7 +123,7 @@ fn probes_count_round_trips_per_minute() {
     let json = r#"{"count": 20, "connection": "per_request"}"#;
     let mut probe = Loopback::new(probes(json), Service::Stream, 100_000);
     run_with_delay(&mut probe);
-    // This connection opens in no time; the two others take a round trip of 20 ms each.
+    // This connection opens in no time; the other two take a round trip of 20 ms each.
     assert_eq!(["connect_ms", "tls_ms", "fetch_ms"].map(|name| value(&probe, name)), [0.0, 20.0, 20.0]);
     assert_eq!(value(&probe, "rpm"), 60_000.0 / (40.0 / 3.0));
 }
@@ -148,7 +148,7 @@ fn impossible_values_are_named() {
 }
 
 proptest! {
-    /// Whatever the sizes, the buffer and the pieces in which it empties: every exchange finishes, with the
+    /// Whatever the sizes, the buffer and the pieces in which it empties, every exchange finishes with the
     /// bytes that it asked for.
     #[test]
     fn every_exchange_finishes(

@@ -23,7 +23,7 @@ use crate::app::drawn::{Distribution, Drawn};
 pub struct WebConfig {
     /// Size of the main object, a value or a distribution; default "18 KiB" (HTTP Archive).
     pub main_size: Drawn<Bytes>,
-    /// How many objects the main object names, up to 10000; default 70 (HTTP Archive).
+    /// How many objects the main object refers to, up to 10000; default 70 (HTTP Archive).
     pub objects: u32,
     /// Size of such an object, a value or a distribution; default
     /// `{ kind = "lognormal", mean = "38532 B", sigma = 1.318 }`: the HTTP Archive's mean, with the spread
@@ -35,7 +35,7 @@ pub struct WebConfig {
     /// `{ kind = "pareto", mean = "3 s", shape = 1.5 }` (Barford and Crovella's inactive times: shape 1.5,
     /// at least 1 s).
     pub think_time: Drawn<Duration>,
-    /// How many pages the run waits for; default without end: a background load.
+    /// How many pages the run waits for. By default they do not end, as a background load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,
     /// Whether there is one connection for all pages or, with `"per_request"`, one for each; default
@@ -64,7 +64,7 @@ impl Default for WebConfig {
     }
 }
 
-/// Far more than pages have.
+/// A limit far above the number that pages have.
 const MAX_OBJECTS: u32 = 10_000;
 
 impl WebConfig {

@@ -23,9 +23,10 @@ pub struct VoipConfig {
     pub duration: Duration,
     /// Which end talks; default `"a_to_b"`.
     pub direction: Direction,
-    /// Talk spurts and pauses; default none, that is talk without a pause.
+    /// Talk spurts and pauses; by default there are no pauses.
     pub talk_spurts: Option<TalkSpurtsConfig>,
-    /// How hard each message is tried (SCTP); default `{ limited_retransmissions = 0 }`: send once.
+    /// How hard the transport tries to deliver each message (SCTP); default `{ limited_retransmissions = 0
+    /// }`, which is once.
     pub reliability: ReliabilityConfig,
     /// Whether messages are delivered without regard to their order (SCTP); default true.
     pub unordered: bool,
@@ -35,16 +36,16 @@ pub struct VoipConfig {
     pub jitter_buffer: JitterBuffer,
     /// Which E-model rates the call; default "simplified".
     pub emodel: EModel,
-    /// Which delay the E-model is given; default "network".
+    /// Which delay the E-model uses; default "network".
     pub delay: DelayBasis,
-    /// Which burst ratio the E-model is given; default "random".
+    /// Which burst ratio the E-model uses; default "random".
     pub burst_ratio: BurstRatio,
     /// Equipment impairment factor Ie, from 0 to 95, instead of the codec's own.
     pub ie: Option<f64>,
     /// Packet-loss robustness factor Bpl, from 1 to 40, instead of the codec's own.
     pub bpl: Option<f64>,
-    /// How long to wait for frames after the last was sent, longer if the jitter buffer could still
-    /// play it then; default "1 s".
+    /// How long to wait for frames after the last one was sent, or longer if the jitter buffer could still
+    /// play them then; default "1 s".
     pub grace: Duration,
 }
 
@@ -88,25 +89,25 @@ impl Default for TalkSpurtsConfig {
     }
 }
 
-/// The delay that the E-model is given.
+/// The delay that the E-model uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayBasis {
-    /// Mouth to ear: packetisation, look-ahead, network and jitter buffer.
+    /// From mouth to ear: packetisation, look-ahead, network and jitter buffer.
     MouthToEar,
     /// The mean one-way delay of the packets that are played, as studies of networks use it.
     #[default]
     Network,
 }
 
-/// The burst ratio that the E-model is given.
+/// The burst ratio that the E-model uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BurstRatio {
     /// The ratio measured in this call. G.113 Appendix I advises it only for codecs whose
     /// concealment has Bpl 16 or more. ITU-T G.107.1 has no burst ratio.
     Measured,
-    /// 1, that of independent losses.
+    /// The ratio 1, which independent losses have.
     #[default]
     Random,
 }

@@ -15,13 +15,13 @@ pub struct Measures {
     pub played: u64,
     /// Frames that arrived too late to be played.
     pub late: u64,
-    /// Frames that did not arrive, those below included.
+    /// Frames that did not arrive, including those that never left (`unsent` and `refused`).
     pub lost: u64,
-    /// Frames that were not handed to the transport, since the association was not up.
+    /// Frames that were not handed to the transport because the association was not open.
     pub unsent: u64,
-    /// Frames that the transport had no room for.
+    /// Frames for which the transport had no room.
     pub refused: u64,
-    /// Messages that the transport gave up; one may have arrived all the same.
+    /// Messages that the transport gave up; some may have arrived all the same.
     pub abandoned: u64,
     /// Copies of frames that had arrived before.
     pub duplicates: u64,
@@ -46,9 +46,9 @@ pub struct Measures {
 /// A second of one direction of a call, rated as if it were a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatedInterval {
-    /// When its first frame was made.
+    /// When the first frame of the second was made.
     pub start: Time,
-    /// When its last frame had been made.
+    /// When the last frame of the second had been made.
     pub end: Time,
     /// Mean one-way network delay of the played frames in ms; NaN without any.
     pub delay_ms: f64,
@@ -59,9 +59,9 @@ pub struct RatedInterval {
 }
 
 impl Measures {
-    /// Writes them as scalars.
+    /// Writes the measures as scalars.
     pub fn report(&self, report: &mut Report<'_>) {
-        // A call without a frame is not a perfect one.
+        // A call without a frame must not look like a perfect one.
         let rated = |value: f64| if self.sent == 0 { f64::NAN } else { value };
         report.scalar("sent", self.sent as f64);
         report.scalar("received", self.received as f64);

@@ -30,7 +30,7 @@ use super::{App, Commands, Direction, Frame};
 /// The longest call, in frames per direction: about 3 days of 20 ms frames.
 const MAX_FRAMES: u64 = 1 << 24;
 
-/// The shortest mean of talk spurts and pauses: below a frame nothing is heard of them.
+/// The shortest mean length of talk spurts and pauses; those shorter than a frame would not be heard.
 const MIN_TALK_SPURT: Duration = Duration::from_millis(1);
 
 /// The interval of the trace `ratings`: long enough for a loss in percent, short enough to see a handover.
@@ -131,12 +131,12 @@ enum Phase {
     Done,
 }
 
-/// One direction of the call, under its sender's side.
+/// One direction of the call, kept under its sender's side.
 #[derive(Debug)]
 struct Sender {
     side: Side,
     is_up: bool,
-    /// A slot per frame period so far; its memory is taken once.
+    /// The slots so far, one for each frame period; their memory is allocated once.
     slots: Vec<Slot>,
     spurts: Option<TalkSpurts>,
     made: u64,
@@ -388,7 +388,7 @@ impl Voip {
         let made = self.start + self.config.packetisation * index;
         self.with_sender(side, |sender| {
             let slot = &mut sender.slots[index as usize];
-            // UDP delivers a packet twice that the network duplicated; the first copy counts.
+            // UDP delivers a packet twice if the network has duplicated it; the first copy counts.
             if slot.delay().is_some() {
                 sender.duplicates += 1;
             } else {

@@ -19,13 +19,13 @@ pub(crate) struct OnOff {
     stop: u64,
     /// Number of the period that is next.
     next_period: u64,
-    /// Start of the current on period; before the first one, when it starts.
+    /// Start of the current on period; before the first on period, the time when that starts.
     on_start: u64,
     on_end: u64,
     off_end: u64,
     /// Packets sent in the current on period.
     sent: u64,
-    /// The next arrival, in nanoseconds; `u64::MAX` for none.
+    /// The next arrival in nanoseconds; `u64::MAX` if there is none.
     next: u64,
 }
 
@@ -114,7 +114,7 @@ impl OnOff {
         self.next = self.on_start;
     }
 
-    /// The next arrival in nanoseconds; `u64::MAX` for none.
+    /// The next arrival in nanoseconds; `u64::MAX` if there is none.
     pub(crate) fn peek(&self) -> u64 {
         if self.next < self.stop { self.next } else { u64::MAX }
     }
@@ -160,7 +160,8 @@ mod tests {
         let rate = Rate::from_bits_per_sec(400_000);
         let until = 5_000_000_000_000;
         let periods = [Duration::from_millis(200), Duration::from_millis(600)];
-        // 100 packets/s, a quarter of the time; a started distance counts as a packet: half of one more.
+        // 100 packets/s for a quarter of the time; a distance that has begun counts as a packet, which is
+        // half a packet more.
         let expected = 5000.0 * (100.0 * 0.25 + 0.5 / 0.8);
         let count =
             take(OnOff::exponential(3, Bytes(500), rate, START, u64::MAX, periods), until).len() as f64;

@@ -34,9 +34,9 @@ struct Layers {
 /// A layer of the ziggurat.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
-    /// A place below this is under the curve for certain.
+    /// A place below this is certainly under the curve.
     inside: u64,
-    /// The layer's width in 2^-8 ns: times a place and over 2^64 it is a gap in nanoseconds.
+    /// The layer's width in 2^-8 ns: multiplied by a place and divided by 2^64, it is a gap in nanoseconds.
     width: u64,
 }
 
@@ -76,24 +76,24 @@ impl Poisson {
         let mut rng = BlockRng::new(key, 0);
         let layers = Layers::new(mean.min(Self::LONGEST_MEAN_GAP));
         let next = if is_ever { (u128::from(start) << 64) + layers.draw(&mut rng) } else { u128::MAX };
-        // 18 years before the end of time, so that the arrival after the last one is a time.
+        // This is 18 years before the end of time, so that the arrival after the last one is still a time.
         let last = stop.saturating_sub(1).min(u64::MAX - (1 << 59));
         Self { rng, layers, next, last }
     }
 
-    /// The next arrival in nanoseconds; `u64::MAX` for none.
+    /// The next arrival in nanoseconds; `u64::MAX` if there is none.
     pub(crate) fn peek(&self) -> u64 {
         let next = nanos(self.next);
         if next <= self.last { next } else { u64::MAX }
     }
 
-    /// Takes the next arrival, which there is.
+    /// Takes the next arrival, which must exist.
     pub(crate) fn pop(&mut self) {
         self.next += self.layers.draw(&mut self.rng);
     }
 
     /// Takes arrivals up to `now` as long as `take`, which gets their times in nanoseconds, agrees. Returns
-    /// the time of the first one that it refuses; that is left to be taken.
+    /// the time of the first one that it refuses, which is not taken.
     #[inline]
     pub(crate) fn take_while(&mut self, now: u64, mut take: impl FnMut(u64) -> bool) -> Option<u64> {
         let last = now.min(self.last);
@@ -142,14 +142,14 @@ impl Layers {
         gap
     }
 
-    /// The gap for a draw that is not inside its layer for certain, and the generator after it.
+    /// The gap for a draw that is not certain to be inside its layer, and the generator after it.
     #[cold]
     fn draw_at_edge(&self, bits: u64, mut rng: BlockRng) -> (u128, BlockRng) {
         let ziggurat = &*ZIGGURAT;
         let index = usize::from(bits as u8);
         let place = bits >> LAYER_BITS;
         if index == 0 {
-            // The tail of an exponential distribution is one again.
+            // The tail of an exponential distribution is an exponential distribution.
             let beyond = (TAIL_START + rng.exponential()) * self.mean;
             return ((beyond as u128) << 64, rng);
         }
@@ -158,7 +158,7 @@ impl Layers {
         let x = place as f64 / PLACES * right;
         let share = rng.uniform();
         let y = low + share * (high - low);
-        // The curve is below its chord and above its tangent; nearly always that is enough to know.
+        // The curve is below its chord and above its tangent, which nearly always decides.
         let is_below_chord = share * (right - left) < right - x;
         if is_below_chord && (y < low * (1.0 + (right - x)) || y < libm::exp(-x)) {
             return (u128::from(place) * u128::from(self.layers[index].width), rng);
@@ -192,7 +192,7 @@ mod tests {
         gaps.sort_by(f64::total_cmp);
         let count = gaps.len() as f64;
         assert!((count / 1_000_000.0 - 1.0).abs() < 0.004, "{count}");
-        // Kolmogorov-Smirnov at 0.1 %: the whole curve, wedges and tail included.
+        // Kolmogorov-Smirnov at 0.1 %, for the whole curve with wedges and tail.
         let distance = gaps
             .iter()
             .enumerate()

@@ -220,9 +220,9 @@ pub(crate) struct Gilbert {
     numbers: Timeline<Numbers>,
     clock: Clock,
     is_bad: bool,
-    /// Draws of the state; with a clock that packets move, also those per packet.
+    /// Draws for the state; with a clock that packets move, also those for each packet.
     state_rng: Rng,
-    /// Draws per packet with the clock `slot`.
+    /// Draws for each packet, with the clock `slot`.
     packet_rng: Rng,
 }
 
@@ -238,7 +238,7 @@ enum Clock {
         entered: u64,
     },
     Packet,
-    /// When the state ends, and the start of some slot before the next change of the numbers.
+    /// When the state ends, and the start of some slot that lies before the next change of the numbers.
     Slot {
         until: u64,
         grid: u64,
@@ -287,17 +287,17 @@ impl LossModel for Gilbert {
 }
 
 impl Gilbert {
-    /// Whether it is in the bad state, as far as it has been asked.
+    /// Whether the chain is in the bad state, as of the last time at which it was asked.
     pub(super) fn is_bad(&self) -> bool {
         self.is_bad
     }
 
-    /// Whether its state changes with time alone.
+    /// Whether the chain's state changes with time alone.
     pub(super) fn runs_by_itself(&self) -> bool {
         matches!(self.clock, Clock::Slot { .. })
     }
 
-    /// If its state changes with time alone, the next time at which it does, in nanoseconds, up to `end`.
+    /// If the state changes with time alone, the next time at which it does, in nanoseconds, up to `end`.
     pub(super) fn next_change(&mut self, end: u64) -> Option<u64> {
         let was_bad = self.is_bad;
         loop {
@@ -313,7 +313,7 @@ impl Gilbert {
         }
     }
 
-    /// With the clock `on_arrival`, out of the way of the packets between changes.
+    /// The clock `on_arrival` when the numbers change, apart from the code for packets between changes.
     #[cold]
     #[inline(never)]
     fn is_lost_after_change(&mut self, now: Time, size: u32) -> bool {
@@ -321,7 +321,7 @@ impl Gilbert {
         self.is_lost(now, size)
     }
 
-    /// The other clocks.
+    /// The same for the other clocks.
     #[inline(never)]
     fn is_lost_otherwise(&mut self, now: Time, size: u32) -> bool {
         let now = now.as_nanos();
@@ -352,8 +352,8 @@ impl Gilbert {
                 self.is_bad = !self.is_bad;
                 until = until.saturating_add(self.numbers.value().slot.saturating_mul(self.sojourn()));
             } else {
-                // The slot in progress at the change, which a step at that very time would end, goes on with
-                // the new length, or is over if it is longer already.
+                // The slot in progress at the change (a step at that very time would end it) goes on with the
+                // new length, or is over if it has lasted longer already.
                 let old_slot = self.numbers.value().slot;
                 let begun = grid + (change - 1 - grid) / old_slot * old_slot;
                 let slot = self.numbers.at(change).slot;
@@ -491,13 +491,14 @@ mod tests {
         let mut gilbert = build(&config).unwrap();
         let lost =
             [0, 4, 5, 9, 1_000, 1_004, 9_000].map(|millis| gilbert.is_lost(Time::from_millis(millis), 1));
-        // It enters bad at 5 ms and is still bad at 9 ms; the packet at 1 s, not the time, ends it.
+        // The chain enters the bad state at 5 ms and is still in it at 9 ms. It ends with the packet at 1 s,
+        // not with the time.
         assert_eq!(lost, [false, false, true, true, false, false, true]);
     }
 
     #[test]
     fn slots_take_their_new_length_at_a_change() {
-        // It steps at the end of every slot.
+        // The chain steps at the end of every slot.
         let config = GilbertConfig {
             slot: from_millis(
                 [(0, 5), (12, 1), (15, 4), (16, 5)].map(|(from, slot)| (from, Duration::from_millis(slot))),
@@ -508,8 +509,8 @@ mod tests {
         };
         let mut gilbert = build(&config).unwrap();
         let lost: Vec<bool> = (0..30).map(|millis| gilbert.is_lost(Time::from_millis(millis), 1)).collect();
-        // The slot from 10 ms on is over at 12 ms, since it is longer than 1 ms then; that from 14 ms on
-        // first takes 4 ms and then 5 ms.
+        // The slot from 10 ms on is over at 12 ms, since it has lasted longer than 1 ms then. The slot from
+        // 14 ms on first takes 4 ms and then 5 ms.
         let ends: Vec<usize> = (1..30).filter(|&millis| lost[millis] != lost[millis - 1]).collect();
         assert_eq!(ends, [5, 10, 12, 13, 14, 19, 24, 29]);
     }

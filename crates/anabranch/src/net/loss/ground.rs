@@ -1,4 +1,4 @@
-//! What loss models share.
+//! What the models of loss have in common.
 
 use anabranch_transport::rng::{Draw as _, Rng};
 use anabranch_transport::time::Time;
@@ -12,7 +12,8 @@ pub(crate) trait LossModel {
 }
 
 /// A probability as a draw's 53 bits are compared with it: the same decisions as
-/// [`bernoulli`](anabranch_transport::rng::Draw::bernoulli), in integers. What is certain takes no draw.
+/// [`bernoulli`](anabranch_transport::rng::Draw::bernoulli), in integers. A probability of 0 or 1 takes no
+/// draw.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chance(u64);
 
@@ -34,7 +35,7 @@ impl Chance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossPlace {
-    /// Before the queue: a lost packet uses no capacity; where ns-2 loses them.
+    /// Before the queue: a lost packet uses no capacity. ns-2 loses packets there.
     Ingress,
     /// After the queue: a lost packet has used capacity.
     #[default]

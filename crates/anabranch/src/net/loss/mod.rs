@@ -48,11 +48,11 @@ pub enum LossConfig {
     #[default]
     #[serde(deserialize_with = "no_keys")]
     None,
-    /// As a file says.
+    /// Losses are read from a file.
     Trace(LossTraceConfig),
 }
 
-/// A kind without keys: on its own serde would let any key pass.
+/// Accepts no keys for a kind without keys, since serde by itself would let any key pass.
 fn no_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -71,7 +71,7 @@ impl LossConfig {
         }
     }
 
-    /// Whether both directions have one process. For Bernoulli loss there is no difference.
+    /// Whether both directions have the same process. For Bernoulli loss this makes no difference.
     pub fn sharing(&self) -> LossSharing {
         match self {
             Self::Bernoulli(_) | Self::None => LossSharing::PerDirection,

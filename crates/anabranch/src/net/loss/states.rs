@@ -5,35 +5,36 @@ use anabranch_transport::time::Time;
 use super::Loss;
 use super::gilbert::Gilbert;
 
-/// From `time` on, a chain is in its bad state, or no longer.
+/// A change of a chain: from `time` on, it is in its bad state or no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossState {
-    /// When the state was entered.
+    /// When the change was.
     pub time: Time,
-    /// Whether it is the bad one.
+    /// Whether the new state is the bad one.
     pub is_bad: bool,
 }
 
-/// What has been seen of a chain. It is only looked at: its draws are those of a link that is not traced.
+/// The states of a chain that have been seen. The chain is only observed: its draws are the same as on a link
+/// that is not traced.
 #[derive(Clone, Debug)]
 pub(crate) struct LossStates {
     seen: Vec<LossState>,
-    /// Of a chain that changes with time alone, a copy from the beginning: packets ask the chain too seldom
-    /// to see all of its states.
+    /// For a chain that changes with time alone: a copy of it from the beginning, since packets ask the chain
+    /// too seldom to see all of its states.
     twin: Option<Box<Gilbert>>,
 }
 
 impl LossStates {
-    /// More than this many changes are not gathered: no picture can show them.
+    /// At most this many changes are gathered, which is more than a picture can show.
     const MOST: usize = 1_000_000;
 
-    /// Nothing where the process has no states.
+    /// What has been seen of a process; [`None`] if the process has no states.
     pub(crate) fn watch(process: &Loss) -> Option<Self> {
         let Loss::Gilbert(chain) = process else { return None };
         Some(Self { seen: Vec::new(), twin: chain.runs_by_itself().then(|| chain.clone()) })
     }
 
-    /// A packet has just asked the process, at `now`.
+    /// Notes that a packet has just asked the process, at `now`.
     pub(crate) fn note(&mut self, now: Time, process: &Loss) {
         let Loss::Gilbert(chain) = process else { return };
         let is_bad = chain.is_bad();
@@ -80,7 +81,7 @@ mod tests {
         config.build(Streams { seed: 1, replication: 0 }, "state", "packet", "loss").unwrap()
     }
 
-    /// A chain that is asked every millisecond, five times a slot, loses what its states say.
+    /// A chain that is asked every millisecond, five times per slot, loses packets as its states say.
     #[test]
     fn states_are_those_in_which_packets_are_lost() {
         for clock in [LossClock::Slot, LossClock::OnArrival, LossClock::Packet] {

@@ -1,5 +1,5 @@
-//! Loss as a file says: one line per packet or per slot of time, 1 for lost and 0 for not lost, starting
-//! over at the end.
+//! Loss that is read from a file: one line per packet or per slot of time, 1 for lost and 0 for not lost,
+//! starting over at the end.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::ground::{LossModel, LossPlace, LossSharing};
 use crate::schedule::TraceFile;
 
-/// Loss as a file says.
+/// Loss that is read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LossTraceConfig {
@@ -46,9 +46,9 @@ const DEFAULT_SLOT: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub(crate) struct LossTrace {
     lines: Arc<[u64]>,
-    /// Nanoseconds per line, or none for a line per packet.
+    /// Nanoseconds per line; [`None`] if there is a line per packet.
     slot: Option<u64>,
-    /// Packets so far.
+    /// Number of packets so far.
     packets: u64,
 }
 

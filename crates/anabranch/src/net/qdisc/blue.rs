@@ -20,7 +20,7 @@ use crate::net::ground::{Held, Waiting};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BlueConfig {
-    /// Most packets that wait, at least 1; what finds as many is dropped. Default: 1000.
+    /// Most packets that wait, at least 1; a packet that finds as many is dropped. Default: 1000.
     pub packets: u32,
     /// Shortest time between two changes of the probability. Default: 100 ms.
     pub freeze: Duration,
@@ -70,7 +70,7 @@ pub(crate) struct Blue {
 }
 
 impl Blue {
-    /// Changes the probability, unless it has changed a moment ago.
+    /// Changes the probability, unless it was changed less than `freeze` ago.
     fn change(&mut self, now: u64, by: f64) {
         if now - self.changed > self.config.freeze.as_nanos() {
             self.probability = (self.probability + by).clamp(0.0, 1.0);
@@ -117,9 +117,9 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// Twice what leaves comes: the queue of 100 is full after 100 ms, and then, as long as the probability
-    /// is far below 1/2, it is 2 % times the number of periods of 101 ms, the first whole millisecond after
-    /// each `freeze`.
+    /// Twice as much arrives as leaves. The queue of 100 is full after 100 ms; from then on, as long as the
+    /// probability is far below 1/2, it is 2 % times the number of periods of 101 ms, the first whole
+    /// millisecond after each `freeze`.
     #[test]
     fn the_probability_grows_linearly_while_the_queue_overflows() {
         for periods in [1, 5, 12] {
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// In the end half is dropped, nearly all of it early, at a probability of a half.
+    /// In the end, half of the packets are dropped, nearly all of them early, at a probability of a half.
     #[test]
     fn a_constant_overload_is_halved() {
         let mut blue = BlueConfig::default().build(place()).unwrap();

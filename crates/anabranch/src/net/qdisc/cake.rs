@@ -34,11 +34,11 @@ pub struct CakeConfig {
     /// shaper.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Rate>,
-    /// The round-trip time to be expected, up to 1000 s: CoDel's interval, and 20 times its target. Default:
-    /// 100 ms.
+    /// The expected round-trip time, up to 1000 s, which is CoDel's interval and 20 times its target.
+    /// Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Duration>,
-    /// What queues and turns are shared by. Default: `triple_isolate`.
+    /// What gets a queue and a share of its own. Default: `triple_isolate`.
     pub isolation: CakeIsolation,
     /// Most bytes that wait, from 1500 B to 1 GB. Default: 15.36 MB, or with a bandwidth what that sends in 4
     /// x `rtt`, from 4 MiB to 15.36 MB.
@@ -46,15 +46,15 @@ pub struct CakeConfig {
     pub bytes: Option<Bytes>,
 }
 
-/// What CAKE's queues and turns are shared by, in the words of tc-cake(8).
+/// What gets a queue and a share of its own in CAKE, in the words of tc-cake(8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CakeIsolation {
     /// A queue per receiving host.
     Dsthost,
-    /// A queue per flow, and the flows of a receiving host share its part.
+    /// A queue per flow, and the flows of a receiving host together have its share.
     DualDsthost,
-    /// A queue per flow, and the flows of a sending host share its part.
+    /// A queue per flow, and the flows of a sending host together have its share.
     DualSrchost,
     /// One queue.
     Flowblind,
@@ -64,7 +64,7 @@ pub enum CakeIsolation {
     Hosts,
     /// A queue per sending host.
     Srchost,
-    /// A queue per flow, and the flows of any host share its part.
+    /// A queue per flow, and the flows of a host together have its share, whether it sends or receives.
     #[default]
     TripleIsolate,
 }
@@ -88,7 +88,7 @@ impl CakeConfig {
         if let (Some(bandwidth), true) = (self.bandwidth, rate.is_some_and(|rate| rate < 512)) {
             return Err(format!("{key}.bandwidth is {bandwidth}, allowed is at least 512 bit/s"));
         }
-        // `cake_reconfigure`; the most is Linux's limit of 10240 packets.
+        // `cake_reconfigure`; the maximum is Linux's limit of 10240 packets.
         let bytes = self.bytes.map_or_else(
             || {
                 let sent = rate.map(|rate| {
@@ -158,7 +158,7 @@ struct Flow {
     /// The rest of what it may send in its turn, in units of 2^-16 B.
     deficit: i64,
     set: Set,
-    /// The hash of the flow that it is reserved for, and that flow's hosts.
+    /// The hash of the flow that the queue is reserved for, and that flow's hosts.
     tag: u32,
     hosts: [u8; 2],
 }
@@ -171,7 +171,7 @@ enum Set {
     #[default]
     None,
     Sparse,
-    /// Empty, has used its turn as a sparse flow and waits for the next.
+    /// Empty: it has used its turn as a sparse flow and waits for the next one.
     SparseWait,
 }
 
@@ -195,7 +195,7 @@ impl Shaper {
 }
 
 impl Cake {
-    /// Which of sending and receiving host share their part among their flows.
+    /// Whether the sending and the receiving host have a share for all their flows together.
     fn shares_by_host(&self) -> [bool; 2] {
         match self.isolation {
             CakeIsolation::DualSrchost => [true, false],
@@ -218,8 +218,8 @@ impl Cake {
         BlockRng::new(self.hash_key, value).bits() as u32
     }
 
-    /// The queue for a packet: its own one if there is one in its set, otherwise a free one there, otherwise
-    /// that which the hash names (`cake_hash`).
+    /// The queue for a packet: its own if there is one in its set, otherwise a free one of the set, otherwise
+    /// the one that the hash names (`cake_hash`).
     fn classify(&mut self, packet: &Held) -> u16 {
         let tag = self.tag(packet);
         let direct = tag as usize % QUEUES;
@@ -250,7 +250,7 @@ impl Cake {
         }
     }
 
-    /// Puts a queue among others.
+    /// Moves a queue into another set of queues.
     fn set(&mut self, index: u16, set: Set) {
         let Flow { set: old, hosts, .. } = self.flows[usize::from(index)];
         if (old == Set::Bulk) != (set == Set::Bulk) {
@@ -259,7 +259,7 @@ impl Cake {
         self.flows[usize::from(index)].set = set;
     }
 
-    /// A queue's quantum: that of its busiest host, shared among the bulk flows of that.
+    /// The quantum of a queue: that of its busiest host, shared among the bulk flows of that host.
     fn share(&self, index: u16) -> i64 {
         let counts = self.bulk_flows.iter().zip(self.flows[usize::from(index)].hosts);
         let loads = counts.zip(self.shares_by_host());
@@ -268,7 +268,7 @@ impl Cake {
         self.quantum / i64::from(load.unwrap_or(1).max(1))
     }
 
-    /// The fattest queue loses its oldest packet (`cake_drop`).
+    /// Drops the oldest packet of the fattest queue (`cake_drop`).
     fn drop_from_fattest(&mut self, now: u64, drops: &mut Drops) {
         let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|flow| flow.queue.bytes()) else { return };
         fattest.control.queue_full(now, &self.settings);
@@ -414,8 +414,8 @@ mod tests {
         assert_eq!(cake(CakeIsolation::Flows).limit, 15_360_000);
     }
 
-    /// Packets of these flows, from and to these hosts, all the time; how many of each of a thousand that
-    /// leave.
+    /// How many packets of each flow are among a thousand that leave, when packets of these flows, from and
+    /// to these hosts, arrive all the time.
     fn shares(isolation: CakeIsolation, flows: &[[u8; 2]]) -> Vec<u32> {
         let mut queue = cake(isolation);
         let (mut drops, mut sent) = (Drops::default(), vec![0; flows.len()]);
@@ -431,7 +431,8 @@ mod tests {
         sent
     }
 
-    /// Two hosts, one with three flows and one with one: each flow has a part, or each host.
+    /// Of two hosts, one has three flows and the other has one: either each flow has the same share, or each
+    /// host.
     #[test]
     fn isolation_of_flows_and_of_hosts() {
         let from_two = [[1, 9], [1, 8], [1, 7], [2, 6]];
@@ -462,8 +463,8 @@ mod tests {
         assert_eq!(sent, [0, 1, 2, 3, 4, 5]);
     }
 
-    /// Eight ways: a plain hash of 200 flows into 1024 queues has some 18 collisions, sets of eight have next
-    /// to none.
+    /// Eight ways: with a plain hash of 200 flows into 1024 queues there are some 18 collisions, with sets of
+    /// eight next to none.
     #[test]
     fn flows_find_a_queue_of_their_own() {
         let mut queue = cake(CakeIsolation::Flows);
@@ -476,7 +477,7 @@ mod tests {
         let direct: std::collections::BTreeSet<usize> =
             (0..200).map(|flow| queue.tag(&packet(0, 0, flow)) as usize % QUEUES).collect();
         assert!(direct.len() < 195, "{}", direct.len());
-        // A set whose queues are all taken shares one.
+        // If all queues of a set are taken, flows share one.
         let tag = queue.tag(&packet(0, 0, 0));
         let set = tag as usize % QUEUES / WAYS * WAYS;
         for way in set..set + WAYS {
@@ -486,7 +487,7 @@ mod tests {
         assert_eq!(usize::from(queue.classify(&packet(0, 0, 0))), tag as usize % QUEUES);
     }
 
-    /// 1500 B at 3 Mbit/s take 4 ms, and 1000 B take 8/3 ms: no burst, no drift.
+    /// 1500 B take 4 ms at 3 Mbit/s, and 1000 B take 8/3 ms, with no burst and no drift.
     #[test]
     fn the_shaper_holds_packets_back() {
         let bandwidth = Some(Rate::from_bits_per_sec(3_000_000));
@@ -505,7 +506,7 @@ mod tests {
             }
         }
         assert_eq!(times, [0, 4 * MILLI, 8 * MILLI, 12 * MILLI]);
-        // The last packet counts although the queue is empty; after a pause nothing is saved up.
+        // The last packet counts although the queue is empty, and nothing is saved up during a pause.
         assert!(queue.dequeue(now, &mut drops).is_none());
         for (from, expected) in [(now + MILLI, 7 + 16 * MILLI), (50 * MILLI, 50 * MILLI)] {
             queue.enqueue(from, Held { size: 1000, ..packet(0, from, 0) }, &mut drops);

@@ -23,13 +23,13 @@ use crate::net::ground::{Held, Waiting};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CobaltConfig {
-    /// Most packets that wait, at least 1; what finds as many is dropped, and BLUE's probability grows.
-    /// Default: 1000.
+    /// Most packets that wait, at least 1; a packet that finds as many is dropped, and BLUE's probability
+    /// grows. Default: 1000.
     pub packets: u32,
     /// Acceptable standing delay, and the shortest time between two changes of BLUE's probability. Default: 5
     /// ms.
     pub target: Duration,
-    /// For how long the delay is above the target before the first drop. Default: 100 ms.
+    /// How long the delay must be above the target before the first drop. Default: 100 ms.
     pub interval: Duration,
     /// Mark ECN-capable packets where CoDel would drop them; BLUE drops in any case. Default: true.
     pub ecn: bool,
@@ -98,7 +98,7 @@ impl QueueDisc for Cobalt {
 pub(super) struct Settings {
     pub(super) target: u64,
     pub(super) interval: u64,
-    /// Transmission time of a packet of the largest size; 0 where it is not known.
+    /// Transmission time of a packet of the largest size; 0 if it is not known.
     pub(super) mtu_time: u64,
     pub(super) ecn: bool,
 }
@@ -145,7 +145,7 @@ impl Control {
         }
     }
 
-    /// A packet was lost as there was no room (`cobalt_queue_full`).
+    /// Notes that a packet was lost because there was no room (`cobalt_queue_full`).
     pub(super) fn queue_full(&mut self, now: u64, settings: &Settings) {
         if now - self.changed > settings.target {
             self.probability = self.probability.saturating_add(GROWTH);
@@ -156,7 +156,7 @@ impl Control {
         self.count = self.count.max(1);
     }
 
-    /// The queue had its turn and was empty (`cobalt_queue_empty`).
+    /// Notes that the queue had its turn and was empty (`cobalt_queue_empty`).
     fn queue_empty(&mut self, now: u64, settings: &Settings) {
         if self.probability > 0 && now - self.changed > settings.target {
             self.probability = self.probability.saturating_sub(DECREASE);
@@ -216,7 +216,7 @@ impl Control {
         self.count > 0 && now >= self.drop_next
     }
 
-    /// The count changes (`cobalt_invsqrt`), and the next drop is due by it.
+    /// Sets the count (`cobalt_invsqrt`), by which the next drop is due.
     fn set_count(&mut self, count: u32, settings: &Settings) {
         (self.count, self.has_root) = (count, true);
         self.drop_next = self.control_law(self.drop_next, settings);
@@ -239,8 +239,8 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// The second packet above the target has the first signal, and then they come closer as interval /
-    /// sqrt(count), where count is 2 after the first.
+    /// The second packet above the target has the first signal, and later ones come closer together, as
+    /// interval / sqrt(count), where count is 2 after the first.
     #[test]
     fn marks_follow_the_control_law() {
         let mut queue = CobaltConfig { packets: 100_000, ..Default::default() }.build(place()).unwrap();
@@ -255,7 +255,7 @@ mod tests {
             }
         }
         assert!(drops.0.is_empty());
-        // Number i, which leaves at i x 100 us, waits for half of that.
+        // Packet i, which leaves at i x 100 us, has waited for half of that.
         let mut due = 10_100_000_u64;
         for (index, &at) in marks.iter().enumerate() {
             if index > 0 {
@@ -266,7 +266,7 @@ mod tests {
         assert!(marks.len() > 40, "{}", marks.len());
     }
 
-    /// Linux's inverse square root is 0 in the beginning and 1 when the count has come back to 0.
+    /// Linux's inverse square root is 0 at the beginning and 1 when the count has come back to 0.
     #[test]
     fn only_the_first_signal_of_all_comes_at_once() {
         let settings = Settings { target: 5 * MILLI, interval: 100 * MILLI, mtu_time: 0, ecn: false };
@@ -287,23 +287,23 @@ mod tests {
         let mut control =
             Control { count: 4, drop_next: 1_000 * MILLI, is_dropping: true, ..Default::default() };
         let mut rng = place().streams.stream("test");
-        // Due at 1 s, then 100 / sqrt(3) and 100 / sqrt(2) ms later.
+        // Drops are due at 1 s, then 100 / sqrt(3) and 100 / sqrt(2) ms later.
         let mut on_time = packet(0, 1_130 * MILLI, 0);
         assert!(!control.drops(1_130 * MILLI, &settings, &mut on_time, &mut rng));
         assert_eq!((control.count, control.is_dropping), (1, false));
         assert_eq!(control.drop_next, 1_000 * MILLI + 57_735_026 + 70_710_678 + 100 * MILLI);
     }
 
-    /// BLUE: a queue that is full all the time adds 1/256 every target, and one that is empty takes 1/4096
-    /// off.
+    /// BLUE: a queue that is always full adds 1/256 in every target, and one that is empty takes off 1/4096.
     #[test]
     fn the_probability_follows_overflows_and_idleness() {
         let mut queue = CobaltConfig { packets: 10, ..Default::default() }.build(place()).unwrap();
-        // Ten times as many come as leave: at 90 % it is not balanced before 230 steps.
+        // Ten times as many packets arrive as leave; the probability of 90 % that balances this is not
+        // reached before 230 steps.
         let (drops, _) = overload(&mut queue, MILLI, 10, 600 * MILLI);
         assert!(drops.iter().any(|(_, cause)| *cause == DropCause::QueueFull));
-        // Steps come with the first overflow later than 5 ms after the one before, at whole milliseconds:
-        // each 6 ms.
+        // A step comes with the first overflow later than 5 ms after the last one, at whole milliseconds:
+        // every 6 ms.
         let steps = u64::from(queue.control.probability / GROWTH);
         assert!((98..=100).contains(&steps), "{steps}");
         let mut gone = Drops::default();

@@ -20,11 +20,11 @@ use crate::net::ground::{Held, Waiting};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SquareRoot {
-    /// As it is (RFC 8289).
+    /// Exactly (RFC 8289).
     #[default]
     Exact,
     /// As Linux and ns-3 do: one Newton step in 16 bits from the last value each time that the count changes.
-    /// Where dropping begins again with a lower count than it ended with, the first drops come sooner.
+    /// When dropping begins again with a lower count than it ended with, the first drops come sooner.
     Newton,
 }
 
@@ -40,11 +40,11 @@ impl SquareRoot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CodelConfig {
-    /// Most packets that wait, at least 1; what finds as many is dropped. Default: 1000.
+    /// Most packets that wait, at least 1; a packet that finds as many is dropped. Default: 1000.
     pub packets: u32,
     /// Acceptable standing delay. Default: 5 ms.
     pub target: Duration,
-    /// For how long the delay is above the target before the first drop; about the longest round-trip time.
+    /// How long the delay must be above the target before the first drop; about the longest round-trip time.
     /// Default: 100 ms.
     pub interval: Duration,
     /// Nothing is dropped while no more bytes than this wait behind the packet. Default: 1500 B.
@@ -152,7 +152,7 @@ impl Settings {
 
 const MAX_INTERVAL: Duration = Duration::from_secs(1000);
 
-/// Whether an interval of CoDel's is in its range.
+/// Checks that an interval of CoDel is in its range.
 pub(super) fn check_interval(place: Place<'_>, name: &str, interval: Duration) -> Result<(), String> {
     if interval.is_zero() || interval > MAX_INTERVAL {
         return Err(format!(
@@ -163,7 +163,7 @@ pub(super) fn check_interval(place: Place<'_>, name: &str, interval: Duration) -
     Ok(())
 }
 
-/// Whether CoDel's target and interval are in their ranges.
+/// Checks that CoDel's target and interval are in their ranges.
 pub(super) fn check_times(place: Place<'_>, target: Duration, interval: Duration) -> Result<(), String> {
     check_interval(place, "interval", interval)?;
     if target > MAX_INTERVAL {
@@ -182,7 +182,7 @@ pub(crate) struct Control {
     drop_next: u64,
     /// Drops since dropping began.
     count: u64,
-    /// `count` when it last began.
+    /// The value of `count` when dropping last began.
     last_count: u64,
     /// Linux's approximation of 1 / sqrt(count), in 2^-16 (`rec_inv_sqrt`).
     inverse_root: u16,
@@ -234,7 +234,7 @@ impl Control {
         is_due
     }
 
-    /// The next packet to send (RFC 8289 section 5.5, `deque`). So many bytes wait in other queues for the
+    /// The next packet to send (RFC 8289 section 5.5, `deque`). `others` bytes wait in other queues for the
     /// same server.
     pub(super) fn dequeue(
         &mut self,
@@ -282,8 +282,8 @@ impl Control {
         Some(packet)
     }
 
-    /// Dropping begins: where it left off if that is not long ago (RFC 8289 section 5.5; Linux counts the
-    /// drops of the last time only).
+    /// Begins to drop, at the former rate if that is not long ago (RFC 8289 section 5.5; Linux counts only
+    /// the drops of the last time).
     fn begin(&mut self, now: u64) {
         self.is_dropping = true;
         let since_last = self.count - self.last_count;
@@ -307,7 +307,7 @@ impl Control {
         Some((packet, self.is_sustained(now, &packet, left)))
     }
 
-    /// The count changes, and with it Linux's root (`codel_Newton_step`): x (3 - count x^2) / 2.
+    /// Sets the count and with it Linux's root (`codel_Newton_step`): x (3 - count x^2) / 2.
     fn set_count(&mut self, count: u64) {
         self.count = count;
         if self.settings.square_root == SquareRoot::Newton {
@@ -340,22 +340,22 @@ mod tests {
     #[test]
     fn drops_follow_the_control_law() {
         let mut codel = CodelConfig { packets: 100_000, ..Default::default() }.build(place()).unwrap();
-        // A packet leaves each 100 us; two come.
+        // One packet leaves every 100 us, and two arrive.
         let (drops, _) = overload(&mut codel, 100_000, 2, 1_500 * MILLI);
         let times: Vec<u64> = drops.iter().map(|&(at, _)| at).collect();
-        // Number i, which leaves at i x 100 us, has come in the first half of that time: number 99 waits for
-        // 5 ms.
+        // Packet i, which leaves at i x 100 us, came in the first half of that time, so packet 99 has waited
+        // for 5 ms.
         assert_eq!(times[0], 109_900_000);
         let mut due = times[0];
         for (index, &at) in times.iter().enumerate().skip(1) {
             due += (100.0 * MILLI as f64 / (index as f64).sqrt()) as u64;
-            // It comes with the next departure.
+            // The drop comes with the next departure.
             assert!(at >= due && at - due <= 100_000, "drop {index} at {at}, due {due}");
         }
         assert!(times.len() > 40, "{}", times.len());
     }
 
-    /// The numbers of `codel_Newton_step` in 2^-16, one step from the last each.
+    /// The numbers of `codel_Newton_step` in 2^-16, each one step from the last.
     #[test]
     fn the_approximated_root_is_that_of_linux() {
         let settings = Settings { square_root: SquareRoot::Newton, ..Settings::DEFAULT };

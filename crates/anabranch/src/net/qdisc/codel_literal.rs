@@ -12,13 +12,13 @@ use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range};
 use crate::net::ground::{Held, Waiting};
 
-/// CoDel as prose has it.
+/// CoDel as it is described in prose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CodelLiteralConfig {
-    /// Most packets that wait, at least 1; what finds as many is dropped. Default: 1000.
+    /// Most packets that wait, at least 1; a packet that finds as many is dropped. Default: 1000.
     pub packets: u32,
-    /// What has waited longer than this is dropped. Default: 5 ms.
+    /// A packet that has waited longer than this is dropped. Default: 5 ms.
     pub target: Duration,
 }
 
@@ -36,7 +36,7 @@ impl CodelLiteralConfig {
     }
 }
 
-/// A queue that is so controlled.
+/// A queue with this control.
 #[derive(Clone, Debug)]
 pub(crate) struct CodelLiteral {
     packets: u64,

@@ -19,8 +19,8 @@ use crate::schedule::{Changes, Schedule, Timeline, from_words};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DropTailConfig {
-    /// Most packets that wait, not counting the one in service; may follow a timetable, and what waits when
-    /// it shrinks stays. Default: 50, or no such limit when `bytes` is given.
+    /// Most packets that wait, not counting the one in service; may follow a timetable, and packets that wait
+    /// when it shrinks stay. Default: 50, or no such limit when `bytes` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<Schedule<u32>>,
     /// Most bytes that wait, not counting the packet in service; at most 1 GB; may follow a timetable, as
@@ -36,7 +36,7 @@ pub struct DropTailConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark_bytes: Option<Schedule<Bytes>>,
     /// Whether waiting times are also reported as quantiles and the queue as its mean length, as they are for
-    /// the other disciplines: the same results with an event for each departure. Default: false.
+    /// the other disciplines. The results are the same, but each departure is an event. Default: false.
     pub measure: bool,
 }
 

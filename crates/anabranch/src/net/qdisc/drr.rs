@@ -26,7 +26,7 @@ pub struct DrrConfig {
     pub packets: u32,
     /// Number of queues, up to 65536; a hash assigns flows to them. Default: 1024.
     pub flows: u32,
-    /// Bytes that a queue may send more in each turn, up to 1 MB. Default: 1500 B.
+    /// How many bytes more a queue may send in each turn, up to 1 MB. Default: 1500 B.
     pub quantum: Bytes,
 }
 
@@ -169,7 +169,7 @@ impl Turns {
         self.waiting.bytes += u64::from(packet.size);
     }
 
-    /// Takes the newest packet of a queue, or its oldest; an empty queue has no turn any more.
+    /// Takes the newest packet of a queue, or its oldest; an empty queue no longer takes turns.
     pub(super) fn pop(&mut self, number: u32, newest: bool) -> Option<Held> {
         let Queue { packets, .. } = &mut self.queues[number as usize];
         let packet = if newest { packets.pop_newest() } else { packets.pop_oldest() }?;
@@ -181,8 +181,8 @@ impl Turns {
         Some(packet)
     }
 
-    /// Takes the newest packet of the longest queue, or its oldest: of several such queues the one to which a
-    /// packet has just come, or else the first.
+    /// Takes the newest packet of the longest queue, or its oldest: of several such queues, it is the one to
+    /// which a packet has just come, or else the first.
     pub(super) fn steal(&mut self, came_to: u32, oldest: bool) -> Option<Held> {
         let length = |number: u32| self.queues[number as usize].packets.len();
         let longest = self.order.iter().copied().map(|number| (length(number), number == came_to, number));
@@ -190,7 +190,7 @@ impl Turns {
         self.pop(number, !oldest)
     }
 
-    /// All that waits, queue by queue; none has a turn any more.
+    /// Takes everything that waits, queue by queue; no queue has a turn after that.
     pub(super) fn take_all(&mut self) -> Vec<Held> {
         self.order.clear();
         self.waiting = Waiting::default();
@@ -244,8 +244,8 @@ mod tests {
         assert!(drops.is_empty());
     }
 
-    /// A flow of small packets gets as many bytes as one of large ones, and one that was away saves nothing
-    /// up.
+    /// A flow of small packets gets as many bytes as one of large packets, and a flow that was away does not
+    /// save anything up.
     #[test]
     fn shares_are_in_bytes() {
         let mut queue = DrrConfig::default().build(place()).unwrap();
@@ -266,7 +266,7 @@ mod tests {
     fn the_longest_queue_loses_its_newest() {
         let config = DrrConfig { packets: 3, ..Default::default() };
         let (sent, drops) = order(&config, &[(1, 100), (1, 100), (1, 100), (2, 100), (2, 100)]);
-        // The fourth packet finds three of flow 1; the fifth makes the queues equal, and loses itself.
+        // The fourth packet finds three of flow 1. The fifth makes the queues equal, and is lost itself.
         assert_eq!((sent, drops), (vec![0, 1, 3], vec![2, 4]));
     }
 }

@@ -26,16 +26,17 @@ use crate::net::ground::{Held, Waiting};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "DualPi2Config")]
 pub struct DualPi2Config {
-    /// Most packets that wait in both queues, at least 1; what finds as many is dropped. Default: 10000.
+    /// Most packets that wait in both queues, at least 1; a packet that finds as many is dropped. Default:
+    /// 10000.
     pub packets: u32,
-    /// The waiting time to hold in the classic queue, from 1 ms to 1 s. Default: 15 ms.
+    /// The waiting time that the classic queue is held to, from 1 ms to 1 s. Default: 15 ms.
     pub target: Duration,
-    /// The longest round-trip time to be expected, from 3 ms to 10 s. Default: 100 ms.
+    /// The longest round-trip time that is expected, from 3 ms to 10 s. Default: 100 ms.
     pub rtt_max: Duration,
-    /// k, how many times the base probability L4S packets are marked with; from 1 to 10. Default: 2.
+    /// k: how many times the base probability is that with which L4S packets are marked; from 1 to 10.
+    /// Default: 2.
     pub coupling: f64,
-    /// L4S packets that have waited for as long as this are marked, if others wait behind them. Default: 1
-    /// ms.
+    /// L4S packets that have waited this long are marked, if others wait behind them. Default: 1 ms.
     pub step: Duration,
     /// The classic queue's share of the link while both have packets; more than 0 % and less than 100 %.
     /// Default: 10 %.
@@ -100,7 +101,7 @@ impl DualPi2Config {
     }
 }
 
-/// The two weights together.
+/// The sum of the two weights.
 const WEIGHTS: u32 = 10_000;
 
 /// Bytes that the queue with the larger weight is ahead of the other when both are empty: an MTU (Linux,
@@ -118,17 +119,18 @@ pub(crate) struct DualPi2 {
     /// The step threshold in nanoseconds.
     step: u64,
     coupling: f64,
-    /// Out of `WEIGHTS`.
+    /// The weight of the classic queue, out of `WEIGHTS`.
     classic_weight: i64,
     classic: Lane,
     l4s: Lane,
     base: Base,
-    /// Weighted bytes that the classic queue may send before the other; it is its turn while this is above 0.
+    /// Weighted bytes that the classic queue may send before the other; the classic queue has its turn while
+    /// this is above 0.
     credit: i64,
     first_credit: i64,
 }
 
-/// A queue, and the likelihoods that have not made a whole yet.
+/// A queue, and the likelihoods that have not added up to a whole yet.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     queue: Fifo,
@@ -167,7 +169,7 @@ struct Base {
 }
 
 impl Base {
-    /// RFC 9332 appendix A.1, `dualpi2_update`.
+    /// Updates the base probability (RFC 9332 appendix A.1, `dualpi2_update`).
     fn update(&mut self, delay: f64) {
         let change = self.alpha * (delay - self.target) + self.beta * (delay - self.last_delay);
         self.probability = (self.probability + change).clamp(0.0, 1.0);
@@ -176,7 +178,7 @@ impl Base {
 }
 
 impl DualPi2 {
-    /// The updates up to `now`; nothing has come or left since the last packet did.
+    /// Makes the updates that are due up to `now`; nothing has come or left since the last packet did.
     fn update_until(&mut self, now: u64) {
         while self.base.next_update <= now {
             let at = self.base.next_update;
@@ -192,7 +194,7 @@ impl DualPi2 {
         }
     }
 
-    /// The next packet by weighted round robin, and whether it is of the L4S queue.
+    /// The next packet by weighted round robin, and whether it comes from the L4S queue.
     fn schedule(&mut self) -> Option<(Held, bool)> {
         let is_classic = self.credit > 0 && self.classic.queue.len() > 0;
         if !is_classic && let Some(packet) = self.l4s.queue.pop_oldest() {
@@ -252,7 +254,7 @@ impl QueueDisc for DualPi2 {
                 drops.early(packet);
                 continue;
             }
-            // A queue that has the link for itself uses up nothing (Linux, `dequeue_packet`).
+            // A queue that has the link to itself uses nothing up (Linux, `dequeue_packet`).
             let (other, weight) = if is_l4s {
                 (&self.classic, self.classic_weight)
             } else {
@@ -330,7 +332,8 @@ mod tests {
         (marked, drops.0.len())
     }
 
-    /// Classic p'^2 and L4S k p' (section 2.1, equation 1): at p' = 0.2, 4 % and 40 %.
+    /// The classic queue drops with p'^2, and L4S is marked with k p' (section 2.1, equation 1): 4 % and 40 %
+    /// at p' = 0.2.
     #[test]
     fn probabilities_are_coupled() {
         let mut queue = dualpi2();
@@ -369,7 +372,8 @@ mod tests {
         assert!(!marks(2 * MILLI));
     }
 
-    /// Both queues always full: nine of ten packets are of L4S, and the classic queue is not starved.
+    /// With both queues always full, nine of ten packets come from the L4S queue, and the classic queue is
+    /// not starved.
     #[test]
     fn queues_share_by_weight() {
         let mut queue = dualpi2();
@@ -402,7 +406,8 @@ mod tests {
         queue.enqueue(0, with_ecn(2000, 0, Ecn::NotEct), &mut drops);
         queue.enqueue(0, with_ecn(2001, 0, Ecn::NotEct), &mut drops);
         let sent: Vec<u32> = std::iter::from_fn(|| queue.dequeue(0, &mut drops)).map(|p| p.slot).collect();
-        // It is 1500 B x 80 % ahead, and gains a tenth of each packet: the ninth makes it the other's turn.
+        // The L4S queue is 1500 B x 80 % ahead, and the classic queue gains a tenth of each packet, so it has
+        // its turn after the ninth.
         let position = sent.iter().position(|&slot| slot == 2000).unwrap();
         assert_eq!((position, sent.len()), (9, 12), "{sent:?}");
     }

@@ -35,7 +35,7 @@ pub(crate) trait FlowControl: Clone {
         true
     }
 
-    /// The next packet to send. So many bytes wait in the other flows' queues.
+    /// The next packet to send. `others` bytes wait in the other flows' queues.
     fn dequeue(&mut self, now: u64, queue: &mut Fifo, others: u64, drops: &mut Drops) -> Option<Held>;
 }
 
@@ -54,7 +54,7 @@ impl Sharing {
     pub(super) const DEFAULT: Self =
         Self { packets: 10_240, flows: 1024, quantum: Bytes(1500), drop_batch: 64 };
 
-    /// The fair queue whose flows have this control each, in its first state.
+    /// The fair queue in its first state, with this control for each of its flows.
     pub(super) fn build<C: FlowControl>(self, place: Place<'_>, control: C) -> Result<FairQueue<C>, String> {
         check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
         check_range(place, "flows", self.flows.into(), 1, 65_536)?;
@@ -97,7 +97,7 @@ pub(crate) struct FairQueue<C> {
 struct Flow<C> {
     queue: Fifo,
     control: C,
-    /// Bytes that it may still send in its turn.
+    /// Bytes that the queue may still send in its turn.
     deficit: i64,
     has_turn: bool,
 }
@@ -121,10 +121,10 @@ impl<C: FlowControl> FairQueue<C> {
         &self.control
     }
 
-    /// RFC 8290 section 4.1.3.
+    /// Drops packets of the fattest queue (RFC 8290 section 4.1.3).
     fn drop_from_fattest(&mut self, drops: &mut Drops) {
         let bytes = |flow: &Flow<C>| flow.queue.bytes();
-        // The first one of several, as Linux looks for it.
+        // Of several, it is the first one, as in Linux.
         let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|flow| bytes(flow)) else { return };
         let enough = bytes(fattest).div_ceil(2);
         let mut dropped = 0;
@@ -185,7 +185,8 @@ impl<C: FlowControl> QueueDisc for FairQueue<C> {
                 return Some(packet);
             }
             list.pop_front();
-            // A new queue that is empty takes a turn among the old ones, or it could starve them.
+            // A new queue that is empty takes a turn among the old ones, since it could starve them
+            // otherwise.
             if is_new && !self.old.is_empty() {
                 self.old.push_back(number);
             } else {

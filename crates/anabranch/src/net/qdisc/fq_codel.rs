@@ -22,13 +22,13 @@ pub struct FqCodelConfig {
     pub packets: u32,
     /// Number of queues, up to 65536; a hash assigns flows to them. Default: 1024.
     pub flows: u32,
-    /// Bytes of a queue's turn, up to 1 MB. Default: 1500 B.
+    /// Bytes that a queue may send in a turn, up to 1 MB. Default: 1500 B.
     pub quantum: Bytes,
     /// Most packets that the longest queue loses when there are too many, at least 1. Default: 64.
     pub drop_batch: u32,
     /// Acceptable standing delay. Default: 5 ms.
     pub target: Duration,
-    /// For how long the delay is above the target before the first drop. Default: 100 ms.
+    /// How long the delay must be above the target before the first drop. Default: 100 ms.
     pub interval: Duration,
     /// Nothing is dropped while no more bytes than this wait in the flow's queue. Default: 1500 B.
     pub mtu: Bytes,
@@ -104,7 +104,7 @@ mod tests {
         // A single queue is first in, first out.
         let (sent, _) = order(&FqCodelConfig { flows: 1, ..Default::default() }, &[1, 1, 1, 2, 2]);
         assert_eq!(sent, [0, 1, 2, 3, 4]);
-        // A turn of two packets.
+        // A turn is two packets long.
         let config = FqCodelConfig { quantum: Bytes(3000), ..Default::default() };
         assert_eq!(order(&config, &[1, 1, 1, 2, 2]).0, [0, 1, 3, 4, 2]);
     }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_longest_queue_makes_room_at_its_head() {
         let config = FqCodelConfig { packets: 4, ..Default::default() };
-        // The fifth packet is one too many: half of the four packets of flow 1 go.
+        // The fifth packet is one too many, so half of the four packets of flow 1 are dropped.
         assert_eq!(order(&config, &[1, 1, 1, 1, 2]).1, [0, 1]);
         let config = FqCodelConfig { packets: 4, drop_batch: 1, ..Default::default() };
         assert_eq!(order(&config, &[1, 1, 1, 1, 2]).1, [0]);

@@ -21,17 +21,17 @@ pub struct FqLifoCodelConfig {
     pub packets: u32,
     /// Number of stacks, up to 65536; a hash assigns flows to them. Default: 1024.
     pub flows: u32,
-    /// Bytes of a stack's turn, up to 1 MB. Default: 1500 B.
+    /// Bytes that a stack may send in a turn, up to 1 MB. Default: 1500 B.
     pub quantum: Bytes,
     /// Most packets that the highest stack loses at its bottom when there are too many, at least 1. Default:
     /// 64.
     pub drop_batch: u32,
     /// Acceptable standing delay. Default: 5 ms.
     pub target: Duration,
-    /// For how long the delay is above the target before a drop. Default: 100 ms.
+    /// How long the delay must be above the target before a drop. Default: 100 ms.
     pub interval: Duration,
-    /// Nothing is dropped by `gate`, `law` and `cumulative` while no more bytes than this are left on a
-    /// stack. Default: 1500 B.
+    /// `gate`, `law` and `cumulative` drop nothing while no more bytes than this are left on a stack.
+    /// Default: 1500 B.
     pub mtu: Bytes,
     /// When a packet is dropped. Default: `gate`.
     pub rule: LifoRule,

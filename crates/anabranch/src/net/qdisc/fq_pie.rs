@@ -21,14 +21,14 @@ use crate::net::ground::{Held, Waiting};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FqPieConfig {
-    /// Most packets that wait in all queues together, at least 1; what finds as many is dropped. Default:
-    /// 10240.
+    /// Most packets that wait in all queues together, at least 1; a packet that finds as many is dropped.
+    /// Default: 10240.
     pub packets: u32,
     /// Number of queues, up to 65536; a hash assigns flows to them. Default: 1024.
     pub flows: u32,
-    /// Bytes of a queue's turn, up to 1 MB. Default: 1500 B.
+    /// Bytes that a queue may send in a turn, up to 1 MB. Default: 1500 B.
     pub quantum: Bytes,
-    /// The waiting time to hold. Default: 15 ms.
+    /// The waiting time that queues are held to. Default: 15 ms.
     pub target: Duration,
     /// Time between updates of the probabilities, from 1 ms to 1 s. Default: 15 ms.
     pub update: Duration,
@@ -110,8 +110,8 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// Flow 1 sends three packets per departure and flow 2 one in four departures: the first is held to what
-    /// is left, the second loses nothing. With one queue for both, both lose.
+    /// Flow 1 sends three packets per departure and flow 2 one in four departures: the first is limited to
+    /// what is left, and the second loses nothing. With one queue for both, both lose packets.
     #[test]
     fn a_flow_that_sends_little_loses_nothing() {
         let lost = |flows| {
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(drops.0.iter().map(|(packet, _)| packet.slot).collect::<Vec<_>>(), [4]);
     }
 
-    /// Queues draw differently.
+    /// Each queue has draws of its own.
     #[test]
     fn each_queue_has_its_own_draws() {
         let queue = FqPieConfig::default().build(place()).unwrap();

@@ -8,7 +8,7 @@ use crate::net::ground::{DropCause, Held, Waiting};
 
 /// A queue discipline, which decides packet by packet. Times are in nanoseconds and never decrease.
 pub(crate) trait QueueDisc {
-    /// Takes a packet that comes; those that do not stay, it or others, are told to `drops`.
+    /// Takes a packet that arrives. Packets that do not stay, whether it or others, are added to `drops`.
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops);
 
     /// Called when the server is free: gives the packet to send, marked or not. `None` if nothing waits, or
@@ -60,14 +60,15 @@ pub(crate) struct Place<'a> {
     pub(crate) component: &'a str,
 }
 
-/// Marks a packet instead of dropping it (RFC 3168 section 5). Whether its transport understands marks.
+/// Marks a packet instead of dropping it (RFC 3168 section 5). Returns whether its transport understands
+/// marks.
 pub(super) fn mark(packet: &mut Held) -> bool {
     let is_capable = packet.ecn != Ecn::NotEct;
     packet.is_marked |= is_capable;
     is_capable
 }
 
-/// Whether a whole number is in its range.
+/// Checks that a whole number is in its range.
 pub(super) fn check_range(
     place: Place<'_>,
     name: &str,
@@ -81,7 +82,7 @@ pub(super) fn check_range(
     Err(format!("{}.{name} is {value}, allowed is {least} to {most}", place.key))
 }
 
-/// Whether a quantum is in its range.
+/// Checks that a quantum is in its range.
 pub(super) fn check_quantum(place: Place<'_>, quantum: Bytes) -> Result<(), String> {
     if (1..=1_000_000).contains(&quantum.0) {
         return Ok(());

@@ -10,7 +10,7 @@ use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range};
 use crate::net::ground::{Held, Waiting};
 
-/// First in, first out, and the first makes room.
+/// First in, first out; when the queue is full, the first packet is dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HeadDropConfig {

@@ -23,16 +23,16 @@ use crate::net::ground::{Held, Waiting};
 pub enum LifoRule {
     /// As `gate`, but mean and maximum never restart.
     Cumulative,
-    /// When the delay has been above the target for an interval and k > theta.
+    /// It drops a packet when the delay has been above the target for an interval and k > theta.
     #[default]
     Gate,
-    /// As `gate`, and a drop is due by CoDel's control law.
+    /// As `gate`, but only when a drop is also due by CoDel's control law.
     Law,
-    /// Never: a stack without active queue management.
+    /// It never drops: this is a stack without active queue management.
     Plain,
-    /// When the packet has waited longer than the target and k > theta.
+    /// It drops a packet that has waited longer than the target when k > theta.
     Target,
-    /// When k > theta.
+    /// It drops a packet when k > theta.
     Theta,
 }
 
@@ -44,15 +44,15 @@ pub struct LifoCodelConfig {
     pub packets: u32,
     /// Acceptable standing delay. Default: 5 ms.
     pub target: Duration,
-    /// For how long the delay is above the target before a drop. Default: 100 ms.
+    /// How long the delay must be above the target before a drop. Default: 100 ms.
     pub interval: Duration,
-    /// Nothing is dropped by `gate`, `law` and `cumulative` while no more bytes than this are left on the
-    /// stack. Default: 1500 B.
+    /// `gate`, `law` and `cumulative` drop nothing while no more bytes than this are left on the stack.
+    /// Default: 1500 B.
     pub mtu: Bytes,
     /// When a packet is dropped. Default: `gate`.
     pub rule: LifoRule,
-    /// Whether a full stack drops its bottom, which has waited longest, instead of the packet that comes.
-    /// Default: false.
+    /// Whether a full stack drops the packet at its bottom, which has waited longest, instead of the one that
+    /// arrives. Default: false.
     pub drop_bottom: bool,
     /// Whether packets leave in the order in which they came until some have waited without a break for an
     /// interval, and the newest first from then on until none waits (adaptive LIFO: Maurer, "Fail at Scale",
@@ -189,7 +189,7 @@ impl LifoControl {
         }
     }
 
-    /// Equations 3, 4, 5, 7 and 8.
+    /// Updates k, theta and the mean with a waiting time (equations 3, 4, 5, 7 and 8).
     fn measure(&mut self, delta: u64) {
         let has_grown = self.delta.is_some_and(|last| delta > last);
         self.delta = Some(delta);
@@ -237,7 +237,8 @@ mod tests {
     fn rules() {
         let with = |rule| LifoCodelConfig { rule, interval: Duration::from_millis(4), ..Default::default() };
         assert!(dropped(&with(LifoRule::Plain)).is_empty());
-        // Waiting times 181, 183, ...: theta is hardly above 1, so that k is above it from the third on.
+        // The waiting times are 181, 183, ...: theta is hardly above 1, so k is above it from the third
+        // packet on.
         let theta = dropped(&with(LifoRule::Theta));
         assert_eq!(theta[0], 17);
         assert_eq!(dropped(&with(LifoRule::Target)), theta);
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!(gate.first(), Some(&15));
         assert_eq!(gate, (2..=15).rev().collect::<Vec<u32>>());
         assert_eq!(dropped(&with(LifoRule::Cumulative)), gate);
-        // The first drop at 204 ms, which takes 15; the second 4 ms later.
+        // The first drop, of packet 15, is at 204 ms, and the second 4 ms later.
         assert_eq!(dropped(&with(LifoRule::Law))[..2], [15, 10]);
     }
 
@@ -287,7 +288,7 @@ mod tests {
             stack.enqueue(0, packet(slot, 0, 0), &mut Drops::default());
         }
         assert_eq!([50, 99, 100, 120].map(|at| taken(at, &mut stack)), [0, 1, 4, 3].map(Some));
-        // The last one leaves, and a new busy time begins.
+        // The last packet leaves, and a new busy time begins.
         assert_eq!([130, 131].map(|at| taken(at, &mut stack)), [Some(2), None]);
         for slot in 5..7 {
             stack.enqueue(140 * MILLI, packet(slot, 140 * MILLI, 0), &mut Drops::default());

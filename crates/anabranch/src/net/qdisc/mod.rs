@@ -73,7 +73,7 @@ macro_rules! disciplines {
                 vec![$(Self::$name(<$config>::default()),)*]
             }
 
-            /// The discipline, to be asked packet by packet.
+            /// The discipline, which acts packet by packet.
             ///
             /// # Errors
             /// One sentence that names the key, the value and what is allowed.
@@ -175,13 +175,14 @@ impl Default for QueueConfig {
 }
 
 impl QueueConfig {
-    /// The name of its kind in scenario files.
+    /// The name of the kind in scenario files.
     pub fn kind(&self) -> String {
         let tagged = serde_json::to_value(self).unwrap_or_default();
         tagged["kind"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The setting by which it holds back what the link could send, in words; none if it does not.
+    /// The setting by which the discipline holds back what the link could send, in words; [`None`] if it does
+    /// not.
     pub(crate) fn shaper(&self) -> Option<String> {
         match self {
             Self::Cake(config) => config.bandwidth.map(|bandwidth| format!("bandwidth is {bandwidth}")),

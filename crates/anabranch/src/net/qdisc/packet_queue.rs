@@ -23,7 +23,7 @@ pub(crate) struct PacketQueue {
 }
 
 impl DropTailConfig {
-    /// The queue, to be asked packet by packet.
+    /// The queue, whose discipline acts packet by packet.
     pub(super) fn build(&self, place: Place<'_>) -> Result<PacketQueue, String> {
         self.timeline(place.key).map(|limits| PacketQueue::new(limits, false))
     }
@@ -54,7 +54,7 @@ impl PacketQueue {
         true
     }
 
-    /// The packet that is served next leaves the queue.
+    /// Takes out the packet that is served next.
     pub(crate) fn next(&mut self, now: u64) -> Option<Held> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.size);

@@ -22,9 +22,9 @@ use crate::net::ground::{Held, Waiting};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PieConfig {
-    /// Most packets that wait, at least 1; what finds as many is dropped. Default: 1000.
+    /// Most packets that wait, at least 1; a packet that finds as many is dropped. Default: 1000.
     pub packets: u32,
-    /// The waiting time to hold. Default: 15 ms.
+    /// The waiting time that the queue is held to. Default: 15 ms.
     pub target: Duration,
     /// Time between updates of the probability, from 1 ms to 1 s. Default: 15 ms.
     pub update: Duration,
@@ -62,7 +62,7 @@ impl Default for PieConfig {
 }
 
 impl PieConfig {
-    /// Whether the settings are possible.
+    /// Checks that the settings are possible.
     pub(super) fn check(&self, place: Place<'_>) -> Result<(), String> {
         check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
         if !(Duration::from_millis(1)..=Duration::from_secs(1)).contains(&self.update) {
@@ -128,9 +128,9 @@ impl QueueDisc for Pie {
 pub(super) struct Control<R> {
     config: PieConfig,
     target: f64,
-    /// While no more bytes wait, nothing is dropped.
+    /// Nothing is dropped while no more bytes than this wait.
     spared_bytes: u64,
-    /// A probability that would be as high becomes 1.
+    /// A probability that would reach this becomes 1.
     overflow: f64,
     rng: R,
     probability: f64,
@@ -138,14 +138,15 @@ pub(super) struct Control<R> {
     accumulated: f64,
     delay: f64,
     old_delay: f64,
-    /// Nanoseconds in which nothing is dropped yet.
+    /// For how many more nanoseconds nothing is dropped.
     burst_left: u64,
-    /// The next update, in nanoseconds, and how long it comes after the one before.
+    /// The time of the next update, in nanoseconds, and the time between two updates.
     next_update: u64,
     period: u64,
 }
 
-/// RFC 8033 section 5.4: no drop below the first, a certain one from the second on.
+/// RFC 8033 section 5.4: below the first sum nothing is dropped, and from the second one on a packet is
+/// certainly dropped.
 const LEAST_ACCUMULATED: f64 = 0.85;
 const MOST_ACCUMULATED: f64 = 8.5;
 
@@ -224,7 +225,7 @@ impl<R: Draw> Control<R> {
         self.config.ecn && self.probability <= self.config.mark_up_to.get()
     }
 
-    /// RFC 8033 sections 4.1 and 5.4.
+    /// Whether a packet is dropped early (RFC 8033 sections 4.1 and 5.4).
     fn drops_early(&mut self, bytes: u64) -> bool {
         if self.burst_left > 0 {
             return false;
@@ -271,7 +272,7 @@ impl<R: Draw> Control<R> {
             && self.burst_left == self.config.burst.as_nanos()
     }
 
-    /// RFC 8033 sections 4.2 and 4.4.
+    /// Updates the probability (RFC 8033 sections 4.2 and 4.4).
     fn update(&mut self, bytes: u64) {
         let Self { delay, old_delay, target, .. } = *self;
         let is_tiny = delay == 0.0 && bytes > 0;
@@ -281,7 +282,7 @@ impl<R: Draw> Control<R> {
         if self.probability >= 0.1 {
             change = change.min(0.02);
         }
-        // Linux (`pie_calculate_probability`): a long delay is answered at once.
+        // Linux (`pie_calculate_probability`) reacts to a long delay at once.
         if delay > 0.25 {
             change += 0.02;
         }
@@ -304,13 +305,13 @@ impl<R: Draw> Control<R> {
     }
 }
 
-/// Linux counts 2^-56 in 64 bits, and only what exceeds them becomes 1.
+/// Linux counts in units of 2^-56 in 64 bits, and only what exceeds them becomes 1.
 const LINUX_OVERFLOW: f64 = 256.0;
 
 /// A smaller probability counts as 0; Linux counts in 2^-56.
 const LEAST_PROBABILITY: f64 = 1.0 / (1_u64 << 56) as f64;
 
-/// RFC 8033 section 4.2: by what a change is divided at this probability.
+/// The number by which a change is divided at this probability (RFC 8033 section 4.2).
 fn scale(probability: f64) -> f64 {
     const STEPS: [(f64, f64); 6] =
         [(0.000_001, 2048.0), (0.000_01, 512.0), (0.000_1, 128.0), (0.001, 32.0), (0.01, 8.0), (0.1, 2.0)];
@@ -332,7 +333,7 @@ mod tests {
         let after = |probability: f64, is_linux: bool| {
             let control = PieConfig::default().build(place()).unwrap().control;
             let mut control = if is_linux { control.of_linux() } else { control };
-            // A long delay: 2 % for what it is above the target, and 2 % for being above 250 ms.
+            // With a long delay, 2 % for what is above the target, and 2 % for being above 250 ms.
             (control.probability, control.delay, control.old_delay) = (probability, 0.3, 0.3);
             control.update(9_000);
             control.probability
@@ -342,7 +343,7 @@ mod tests {
         assert_eq!(after(255.97, true), 1.0);
     }
 
-    /// The probability after each update with a delay that is 20 ms throughout, by hand.
+    /// The probability after each update when the delay is always 20 ms, computed by hand.
     #[test]
     fn the_probability_follows_the_delay() {
         let mut pie = PieConfig::default().build(place()).unwrap();
@@ -362,7 +363,7 @@ mod tests {
         assert!((control.probability - 0.54).abs() < 1e-12);
     }
 
-    /// Two packets that wait are spared by RFC 8033 and not by Linux.
+    /// RFC 8033 spares two packets that wait, and Linux does not.
     #[test]
     fn short_queues_are_spared() {
         let rng = || place().streams.stream("test");
@@ -405,7 +406,7 @@ mod tests {
             PieConfig { ecn: true, mark_up_to: Probability::new(1.0).unwrap(), ..Default::default() };
         let mut pie = config.build(place()).unwrap();
         let mut drops = Drops::default();
-        // A packet leaves each millisecond, the first 30 ms after it came, between two updates.
+        // One packet leaves each millisecond; the first one leaves 30 ms after it came, between two updates.
         let mut checked = 0;
         for step in 0..6000 {
             let now = step * MILLI;
@@ -414,7 +415,7 @@ mod tests {
                 let sent = pie.dequeue(now, &mut drops).unwrap();
                 assert_eq!(now - sent.arrived, 30 * MILLI);
             }
-            // The update at 30 ms has seen no packet leave.
+            // No packet had left at the update at 30 ms.
             if step % 15 == 1 && step > 45 {
                 let due = expected(step / 15 - 2);
                 let found = pie.control.probability;
@@ -425,8 +426,8 @@ mod tests {
         assert!(checked > 390 && drops.0.is_empty() && pie.control.probability > 0.2);
     }
 
-    /// Twice what leaves comes: in the end, half of it is dropped. Below a probability of 0.85 no two packets
-    /// in a row are (section 5.4), so it settles there.
+    /// Twice as much arrives as leaves, so half of it is dropped in the end. Below a probability of 0.85 no
+    /// two packets in a row are dropped (section 5.4), so it settles there.
     #[test]
     fn a_constant_overload_is_halved() {
         let mut pie = PieConfig::default().build(place()).unwrap();

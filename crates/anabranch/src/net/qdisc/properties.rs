@@ -88,8 +88,7 @@ fn with_settings(config: &QueueConfig, settings: &[(&'static str, Value)]) -> Qu
     serde_json::from_value(value).unwrap_or_else(|error| panic!("{kind}: {error}"))
 }
 
-/// A discipline of the table with default or other settings, as it is or behind a token bucket or CAKE's
-/// shaper.
+/// A discipline of the table with default or other settings, alone or behind a token bucket or CAKE's shaper.
 fn configs() -> impl Strategy<Value = QueueConfig> {
     (any::<Index>(), settings(), any::<[bool; 2]>()).prop_map(|(index, settings, [is_default, is_shaped])| {
         let config = index.get(&QueueConfig::all()).clone();
@@ -110,8 +109,8 @@ fn is_stack(config: &QueueConfig) -> bool {
     serde_json::to_string(config).unwrap().contains("lifo")
 }
 
-/// Most packets and bytes that may wait: those of the settings, and one more for each bucket that one waits
-/// at.
+/// The most packets and bytes that may wait: those of the settings, and one more packet for each bucket at
+/// which one waits.
 fn limits(settings: &Value) -> (u64, u64) {
     if settings["kind"] == "token_bucket" {
         let child = &settings["child"];
@@ -134,7 +133,7 @@ struct Model {
 }
 
 impl Model {
-    /// A packet leaves: it was there, is the same, and has not waited for less than nothing.
+    /// Checks a packet that leaves: it was there, is unchanged, and has not waited for a negative time.
     fn leaves(&mut self, now: u64, packet: &Held) {
         let known = self.waiting.remove(&packet.slot).expect("a packet that waits");
         assert_eq!(
@@ -160,7 +159,7 @@ fn run(config: &QueueConfig, steps: &[Step], mut check: impl FnMut(&Model, &Held
                 now += after;
                 let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][flow as usize % 3];
                 let hosts = [flow as u8 / 2, 9];
-                // Something is in service, so that no packet is taken for that alone.
+                // Something is in service, so that no packet is taken just because nothing is.
                 let arrival = Held { size, ecn, hosts, found_units: 1, ..packet(slot, now, flow) };
                 model.waiting.insert(slot, arrival);
                 slot += 1;
@@ -202,8 +201,8 @@ fn run(config: &QueueConfig, steps: &[Step], mut check: impl FnMut(&Model, &Held
 }
 
 proptest! {
-    /// No packet is lost or invented, what came is what left, was dropped or waits, limits hold, and a
-    /// discipline with something to send sends it, or says when it will.
+    /// No packet is lost or invented: what came has left, was dropped or waits. Limits hold, and a discipline
+    /// with something to send sends it, or says when it will.
     #[test]
     fn packets_are_conserved(config in configs(), steps in steps()) {
         run(&config, &steps, |_, _| {});
@@ -218,7 +217,7 @@ proptest! {
         });
     }
 
-    /// A plain stack sends the youngest packet that waits, always.
+    /// A plain stack always sends the youngest packet that waits.
     #[test]
     fn a_stack_sends_the_youngest(packets in 1..30_u32, drop_bottom in any::<bool>(), steps in steps()) {
         let config = json!({
@@ -229,7 +228,7 @@ proptest! {
         });
     }
 
-    /// First in, first out over all flows, where there is one queue.
+    /// Where there is one queue, packets of all flows leave in the order in which they came.
     #[test]
     fn one_queue_sends_the_oldest(
         kind in prop::sample::select(vec!["cobalt", "codel", "drop_tail", "head_drop", "pie", "red"]),
@@ -239,7 +238,7 @@ proptest! {
         let config = QueueConfig::all().into_iter().find(|config| config.kind() == kind).unwrap();
         let mut dropped_or_sent = 0;
         run(&with_settings(&config, &settings), &steps, |model, packet| {
-            // What CoDel drops now is older still.
+            // What CoDel drops at this time is older still.
             let older = model.waiting.range(..packet.slot).count();
             assert!(older == 0 || kind.starts_with("co"), "{older} older than {packet:?}");
             assert!(packet.slot >= dropped_or_sent);

@@ -21,18 +21,18 @@ use crate::net::ground::{Held, Waiting};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedConfig {
-    /// Most packets that wait, at least 1; what finds as many is dropped. Default: 50.
+    /// Most packets that wait, at least 1; a packet that finds as many is dropped. Default: 50.
     pub packets: u32,
     /// Nothing is dropped while the mean length is below this, in packets. Default: 5.
     pub min_threshold: f64,
     /// The probability is `max_p` at this mean length, in packets; more than `min_threshold`. Default: 15.
     pub max_threshold: f64,
-    /// Default: 0.1.
+    /// The probability at `max_threshold`. Default: 0.1.
     pub max_p: Probability,
     /// Weight of a new length in the mean, above 0 and at most 1. Default: 0.002.
     pub weight: f64,
-    /// Whether the probability grows on from `max_p` to 1 at twice `max_threshold`; otherwise it is 1 from
-    /// `max_threshold` on. Default: true.
+    /// Whether the probability goes on growing from `max_p` to 1 at twice `max_threshold`; otherwise it is 1
+    /// from `max_threshold` on. Default: true.
     pub gentle: bool,
     /// Whether `max_p` follows the mean length (adaptive RED), from 0.01 to 0.5. Default: false.
     pub adaptive: bool,
@@ -112,7 +112,7 @@ const LEAST_MAX_P: f64 = 0.01;
 const MOST_MAX_P: f64 = 0.5;
 
 impl Red {
-    /// Section 4 of the paper of 1993: the mean at an arrival.
+    /// Updates the mean at an arrival (section 4 of the paper of 1993).
     fn average(&mut self, now: u64) {
         let keeps = 1.0 - self.config.weight;
         if let Some(since) = self.empty_since.take()
@@ -252,8 +252,8 @@ mod tests {
         }
     }
 
-    /// Twice what leaves comes: half is dropped, all of it early, where the probability is 2 p / (1 + p) =
-    /// 1/2 and so p = 1/3, at a mean of 15 + 15 x (1/3 - 1/10) / (9/10) packets.
+    /// Twice as much arrives as leaves. Half of it is dropped, all of it early, when the probability is 2 p /
+    /// (1 + p) = 1/2 and so p = 1/3, at a mean of 15 + 15 x (1/3 - 1/10) / (9/10) packets.
     #[test]
     fn a_constant_overload_is_halved() {
         let mut red = RedConfig::default().build(place()).unwrap();
@@ -271,7 +271,7 @@ mod tests {
         let mut red = config.build(place()).unwrap();
         overload(&mut red, 1_000_000, 2, 60_000_000_000);
         assert!(red.max_p > 0.3, "{}", red.max_p);
-        // With `max_p` at 0.1 it would be above 30.
+        // With `max_p` at 0.1, the mean would be above 30.
         assert!((5.0..30.0).contains(&red.mean), "{}", red.mean);
     }
 }

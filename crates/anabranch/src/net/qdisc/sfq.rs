@@ -30,7 +30,7 @@ pub struct SfqConfig {
     pub flows: u32,
     /// Number of hash values, up to 65536. Default: 1024.
     pub buckets: u32,
-    /// Bytes of a queue's turn, up to 1 MB. Default: 1500 B.
+    /// Bytes that a queue may send in a turn, up to 1 MB. Default: 1500 B.
     pub quantum: Bytes,
     /// Whether a full queue loses its oldest packet instead of its newest. Default: false.
     pub head_drop: bool,
@@ -75,8 +75,8 @@ pub(crate) struct Sfq {
 }
 
 impl Sfq {
-    /// A new hash, if it is time for one: packets are assigned anew, in the order of their queues, and those
-    /// for which a queue has no room are dropped (`sfq_rehash`).
+    /// Changes the hash if it is time: packets are assigned anew, in the order of their queues, and those for
+    /// which a queue has no room are dropped (`sfq_rehash`).
     fn perturb(&mut self, now: u64, drops: &mut Drops) {
         let Some(epoch) = now.checked_div(self.config.perturb.as_nanos()) else { return };
         if epoch == self.epoch {
@@ -115,7 +115,7 @@ impl QueueDisc for Sfq {
             if !self.config.head_drop {
                 return drops.overflow(packet);
             }
-            // Its turn does not change, so the new packet comes first.
+            // The queue's turn does not change, so the new packet is added first.
             self.turns.push(number, packet, self.quantum());
             if let Some(oldest) = self.turns.pop(number, false) {
                 drops.overflow(oldest);
@@ -124,7 +124,7 @@ impl QueueDisc for Sfq {
         }
         self.turns.push(number, packet, self.quantum());
         if self.turns.waiting.packets > self.config.packets.into() {
-            // If all queues have one packet, the one whose turn is next loses it (`sfq_drop`).
+            // If all queues have one packet, the queue whose turn is next loses it (`sfq_drop`).
             let are_short = self.turns.waiting.packets == self.turns.active() as u64;
             let preferred = self.turns.next().filter(|_| are_short).unwrap_or(number);
             self.turns
@@ -174,7 +174,7 @@ mod tests {
         (sent, drops.0.iter().map(|(packet, _)| packet.slot).collect())
     }
 
-    /// A turn goes on while the allotment is above 0: of packets of 1000 B, two; the excess of 500 B leaves
+    /// A turn goes on while the allotment is above 0: two packets of 1000 B leave. The excess of 500 B leaves
     /// 1000 B for the next turn, which is one packet.
     #[test]
     fn a_turn_may_take_too_much_and_pays_for_it() {
@@ -189,16 +189,16 @@ mod tests {
         assert_eq!(order(&config, &[(1, 100); 3]).1, [2]);
         assert_eq!(order(&SfqConfig { head_drop: true, ..config }, &[(1, 100); 3]).1, [0]);
         let config = SfqConfig { packets: 2, ..Default::default() };
-        // The longest queue loses its newest, though another flow's packet has come.
+        // The longest queue loses its newest packet, although another flow's packet has come.
         assert_eq!(order(&config, &[(1, 100), (1, 100), (2, 100)]).1, [1]);
         assert_eq!(order(&SfqConfig { head_drop: true, ..config }, &[(1, 100), (1, 100), (2, 100)]).1, [0]);
-        // All are of one packet: the next one to be sent makes room.
+        // All queues have one packet, so the next one to be sent makes room.
         assert_eq!(order(&config, &[(1, 100), (2, 100), (3, 100), (4, 100)]).1, [0, 1]);
         let config = SfqConfig { flows: 1, ..Default::default() };
         assert_eq!(order(&config, &[(1, 100), (2, 100), (1, 100)]).1, [1]);
     }
 
-    /// Two flows of one hash value are parted by another hash, and their packets stay in order.
+    /// Another hash separates two flows that had the same hash value, and their packets stay in order.
     #[test]
     fn the_hash_changes_at_its_times() {
         let config = SfqConfig { buckets: 2, perturb: Duration::from_secs(1), ..Default::default() };

@@ -10,7 +10,7 @@ pub(super) fn place() -> Place<'static> {
     Place { key: "queue", streams: Streams { seed: 1, replication: 0 }, component: "queue" }
 }
 
-/// A packet of 1500 B that came at this time, in nanoseconds, from this flow.
+/// A packet of 1500 B from this flow that arrived at this time, in nanoseconds.
 pub(super) fn packet(slot: u32, arrived: u64, flow: u32) -> Held {
     Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, hosts: [0; 2], found_units: 0, is_marked: false }
 }

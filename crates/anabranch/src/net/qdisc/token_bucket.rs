@@ -25,12 +25,12 @@ use crate::schedule::Schedule;
 pub struct TokenBucketConfig {
     /// Rate at which tokens come. Default: 1 Mbit/s.
     pub rate: Rate,
-    /// Bytes for which there are tokens at most, up to 1 GB; larger packets are dropped. Default: 15000 B.
+    /// The most bytes for which there are tokens, up to 1 GB; larger packets are dropped. Default: 15000 B.
     pub burst: Bytes,
     /// Rate within a burst, more than `rate`. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_rate: Option<Rate>,
-    /// As `burst`, for the peak rate. Default: 1500 B.
+    /// The same as `burst` for the peak rate. Default: 1500 B.
     pub peak_burst: Bytes,
     /// The longest time that a packet waits, instead of `child`: a queue of `rate` x `latency` + `burst`
     /// bytes, or of `peak_rate` x `latency` + `peak_burst` bytes if that is less. Default: none.
@@ -83,8 +83,8 @@ impl TokenBucketConfig {
             }
             (Some(child), None) => Ok(QueueConfig::clone(child)),
             (None, Some(latency)) => {
-                // tc-tbf(8): the limit that the latency stands for, by the bucket that is the slower one in
-                // that time (iproute2, `tbf_parse_opt`).
+                // tc-tbf(8): the limit that corresponds to the latency, by the bucket that is slower in that
+                // time (iproute2, `tbf_parse_opt`).
                 let bytes = |rate: Rate, burst: Bytes| {
                     let bits = u128::from(rate.bits_per_sec()) * u128::from(latency.as_nanos());
                     bits / u128::from(UNITS_PER_BYTE) + u128::from(burst.0)
@@ -110,7 +110,7 @@ impl TokenBucketConfig {
 pub(crate) struct TokenBucket {
     buckets: Vec<Bucket>,
     child: Box<Discipline>,
-    /// The packet that leaves next, and when.
+    /// The packet that leaves next, and when it leaves.
     head: Option<Held>,
     head_ready: u64,
 }
@@ -121,12 +121,12 @@ struct Bucket {
     rate: u64,
     size: u64,
     tokens: u64,
-    /// The time of `tokens`, in nanoseconds.
+    /// The time for which `tokens` is valid, in nanoseconds.
     at: u64,
 }
 
 impl Bucket {
-    /// A full one.
+    /// A full bucket.
     fn new(rate: Rate, burst: Bytes) -> Self {
         let size = burst.0 * UNITS_PER_BYTE;
         Self { rate: rate.bits_per_sec(), size, tokens: size, at: 0 }
@@ -219,16 +219,16 @@ mod tests {
         times
     }
 
-    /// 1500 B at 3 Mbit/s take 4 ms: three packets at once, then one each 4 ms, to the nanosecond.
+    /// 1500 B take 4 ms at 3 Mbit/s: three packets leave at once, then one every 4 ms, to the nanosecond.
     #[test]
     fn a_burst_and_then_the_rate() {
         let rate = Rate::from_bits_per_sec(3_000_000);
         let config = TokenBucketConfig { rate, burst: Bytes(4500), ..Default::default() };
         assert_eq!(departures(&config, 6), [0, 0, 0, 4_000_000, 8_000_000, 12_000_000]);
-        // A third of a packet is left over.
+        // Tokens for a third of a packet are left over.
         let config = TokenBucketConfig { burst: Bytes(2000), ..config };
         assert_eq!(departures(&config, 3), [0, 2_666_667, 6_666_667]);
-        // Within the burst, the peak rate: 1500 B at 12 Mbit/s take 1 ms.
+        // Within the burst, the peak rate holds: 1500 B take 1 ms at 12 Mbit/s.
         let peak_rate = Some(Rate::from_bits_per_sec(12_000_000));
         let config = TokenBucketConfig { burst: Bytes(4500), peak_rate, ..config };
         assert_eq!(departures(&config, 5), [0, 1_000_000, 2_000_000, 4_000_000, 8_000_000]);
@@ -246,7 +246,7 @@ mod tests {
         assert!(queue.dequeue(later, &mut drops).is_some() && queue.dequeue(later, &mut drops).is_some());
         assert!(queue.dequeue(later, &mut drops).is_none());
         assert_eq!(queue.not_before(), later + 12_000_000);
-        // What comes meanwhile changes nothing; all of it is there when the link goes down.
+        // What arrives meanwhile changes nothing, and all of it is there when the link goes down.
         queue.enqueue(later + 1, packet(3, later + 1, 0), &mut drops);
         assert!(queue.dequeue(later + 1, &mut drops).is_none());
         assert_eq!(queue.waiting(), Waiting { packets: 2, bytes: 3000 });
@@ -267,11 +267,11 @@ mod tests {
             }
         }
         assert_eq!(drops.0.iter().map(|(packet, _)| packet.slot).collect::<Vec<_>>(), [1, 2]);
-        // 1 Mbit/s for 24 ms is 3000 B, and the burst.
+        // 1 Mbit/s for 24 ms are 3000 B, to which the burst is added.
         let config = TokenBucketConfig { latency: Some(Duration::from_millis(24)), child: None, ..config };
         let QueueConfig::DropTail(child) = config.child("queue").unwrap() else { panic!() };
         assert_eq!(child.bytes, Some(Schedule::Constant(Bytes(4500))));
-        // 1.2 Mbit/s for 24 ms is 3600 B, and the burst of the peak rate.
+        // 1.2 Mbit/s for 24 ms are 3600 B, to which the burst of the peak rate is added.
         let peak_rate = Some(Rate::from_bits_per_sec(1_200_000));
         let config = TokenBucketConfig { burst: Bytes(15_000), peak_rate, peak_burst: Bytes(1500), ..config };
         let QueueConfig::DropTail(child) = config.child("queue").unwrap() else { panic!() };

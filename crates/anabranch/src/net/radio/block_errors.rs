@@ -14,13 +14,14 @@
 
 use anabranch_transport::rng::{Draw as _, Rng};
 
-/// Q(x) = 1e-6.
+/// The argument at which Q(x) = 1e-6.
 const AT_THRESHOLD: f64 = 4.753_424_308_822_899;
 
-/// Blocks with a smaller error rate never fail: one of them would in a thousand years of a busy link.
+/// Blocks with a smaller error rate never fail; on a busy link, one of them would fail in a thousand years.
 const NEGLIGIBLE: f64 = 1e-15;
 
-/// Carriers whose `1 + SNR` are multiplied before a logarithm is taken: 16 values of up to 1e15 stay finite.
+/// For how many carriers `1 + SNR` is multiplied before a logarithm is taken: the product of 16 values of up
+/// to 1e15 stays finite.
 const FACTORS: usize = 16;
 
 /// The SNR, as a factor, of a flat channel with the capacity of these carriers; `snr` scales the gains.
@@ -45,7 +46,7 @@ pub(crate) fn block_error_rate(above_threshold_db: f64, bits: u32) -> f64 {
 #[derive(Debug)]
 pub(crate) struct FailedBlocks<'a> {
     rng: &'a mut Rng,
-    /// Logarithm of the probability that a block does not fail; none if no block fails.
+    /// Logarithm of the probability that a block does not fail; [`None`] if no block fails.
     log_intact: Option<f64>,
     /// The first block whose fate has not been drawn.
     next: u64,
@@ -100,7 +101,7 @@ mod tests {
             let effective = effective_snr(snr, &[0.5; 192]);
             assert!((effective / (0.5 * snr) - 1.0).abs() < 1e-9, "{effective}");
         }
-        // log2(1 + 3) and log2(1 + 15) have the mean 3, which is that of an SNR of 7.
+        // log2(1 + 3) and log2(1 + 15) have the mean 3, which an SNR of 7 has.
         assert!((effective_snr(3.0, &[1.0, 5.0]) - 7.0).abs() < 1e-12);
     }
 

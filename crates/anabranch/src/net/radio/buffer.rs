@@ -17,7 +17,7 @@ pub(super) struct Buffer {
     discipline: Discipline,
     drops: Drops,
     sojourns: Sojourns,
-    /// Waiting packets times nanoseconds, up to `now`.
+    /// Number of waiting packets times nanoseconds, up to `now`.
     area: u128,
     now: u64,
     /// The queue's changes, for a link that is traced.
@@ -71,7 +71,7 @@ impl Buffer {
         self.len() > before
     }
 
-    /// The packet that is sent next leaves it; none if nothing waits any more.
+    /// Takes out the packet that is sent next; [`None`] if no packet waits any more.
     pub(super) fn next(&mut self, now: u64, releases: &mut Vec<Release>) -> Option<Held> {
         self.go_to(now);
         let packet = self.discipline.dequeue(now, &mut self.drops);
@@ -87,7 +87,7 @@ impl Buffer {
         Release { link: self.link, direction: self.direction, packet, at, fate }
     }
 
-    /// Packets that wait.
+    /// Number of packets that wait.
     pub(super) fn len(&self) -> u64 {
         self.discipline.waiting().packets
     }
@@ -101,7 +101,7 @@ impl Buffer {
         self.samples.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The run is at this time, and reports.
+    /// Advances to this time, at which the run reports.
     pub(super) fn finish(&mut self, now: u64) {
         self.go_to(now.max(self.now));
     }
@@ -112,7 +112,7 @@ impl Buffer {
         report.mean("mean_queue_packets", self.area as f64, self.now);
     }
 
-    /// Time passes. Returns how many packets wait.
+    /// Advances to this time, and returns how many packets wait.
     fn go_to(&mut self, now: u64) -> u64 {
         let waiting = self.len();
         self.area += u128::from(now - self.now) * u128::from(waiting);

@@ -27,9 +27,9 @@ pub(crate) struct Snr {
 pub(crate) struct Channel {
     mean_snr: f64,
     fading: Fading,
-    /// Distance of the points in nanoseconds; none if nothing varies.
+    /// Distance of the points in nanoseconds; [`None`] if nothing varies.
     step: Option<u64>,
-    /// Points computed last, by their numbers.
+    /// The points that were computed last, by their numbers.
     known: [(u64, Snr); 2],
     gains: Vec<f64>,
 }

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::ground::check_range;
 use super::ofdm::data_carriers;
 
-/// Rays of a tap's scattered part. Its mean fourth power is 2 - 1/32 where that of a complex normal variable
-/// is 2.
+/// Number of rays in a tap's scattered part. Its mean fourth power is 2 - 1/32 where that of a complex normal
+/// variable is 2.
 const RAYS: u32 = 32;
 
 /// The Doppler spectrum of scattered rays.
@@ -42,13 +42,13 @@ const DEFAULT_DOPPLER_HZ: f64 = 0.4;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum FadingConfig {
-    /// Not at all.
+    /// The gain does not vary.
     Constant(ConstantConfig),
-    /// Alike on all carriers, without line of sight.
+    /// The gain is the same on all carriers, without line of sight.
     Rayleigh(RayleighConfig),
-    /// Alike on all carriers, with a line of sight.
+    /// The gain is the same on all carriers, with a line of sight.
     Rician(RicianConfig),
-    /// Differently from carrier to carrier: a tapped delay line, by default the SUI-4 channel.
+    /// The gain differs from carrier to carrier: a tapped delay line, by default the SUI-4 channel.
     Taps(TapsConfig),
 }
 
@@ -209,12 +209,13 @@ impl Scattered {
 }
 
 impl DopplerSpectrum {
-    /// The Doppler shift, from -1 to 1 of the largest, below which this part of the spectrum's power is.
+    /// The Doppler shift, from -1 to 1 of the largest one, below which this part of the spectrum's power
+    /// lies.
     fn shift(self, quantile: f64) -> f64 {
         match self {
             Self::Jakes => libm::sin(PI * (quantile - 0.5)),
             Self::Rounded => {
-                // The integral of S from 0 to f, and by bisection its inverse.
+                // The inverse, by bisection, of the integral of S from 0 to f.
                 let integral = |f: f64| f - 1.720 / 3.0 * f * f * f + 0.785 / 5.0 * f * f * f * f * f;
                 let wanted = (2.0 * quantile - 1.0).abs() * integral(1.0);
                 let (mut low, mut high) = (0.0, 1.0);

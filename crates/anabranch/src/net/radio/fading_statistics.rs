@@ -1,5 +1,5 @@
-//! Statistics of fading against formulas. Seeds are fixed; tolerances are four standard errors and what 32
-//! rays differ from infinitely many.
+//! Statistics of fading against formulas. Seeds are fixed. Tolerances are four standard errors, and the
+//! difference between 32 rays and infinitely many.
 
 use std::f64::consts::{PI, TAU};
 
@@ -50,7 +50,7 @@ fn bessel_i0(x: f64) -> f64 {
     integral(0.0, PI, |angle| libm::exp(x * libm::cos(angle))) / PI
 }
 
-/// That gains below these levels are as frequent as the formula says.
+/// Asserts that gains below these levels are as frequent as the formula says.
 fn assert_cdf(gains: &[f64], levels: &[f64], cdf: impl Fn(f64) -> f64) {
     for &level in levels {
         let expected = cdf(level);

@@ -4,22 +4,22 @@ use anabranch_transport::rng::Streams;
 
 use crate::net::qdisc::QueueConfig;
 
-/// A link that a radio serves, beside the radio's own settings.
+/// A link that a radio serves, without the settings of the radio.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedLink<'a> {
-    /// Its number among all links.
+    /// The number of the link among all links.
     pub(crate) index: u32,
     pub(crate) name: &'a str,
-    /// The nodes at its ends.
+    /// The nodes at the ends of the link.
     pub(crate) ends: &'a [String; 2],
-    /// The queue of each direction, and what messages call it.
+    /// The queue of each direction, and how messages name it.
     pub(crate) queues: [(&'a QueueConfig, String); 2],
     pub(crate) streams: Streams,
     /// Whether the changes of its queues are recorded.
     pub(crate) is_traced: bool,
 }
 
-/// Whether a number is in its range.
+/// Checks that a number is in its range.
 pub(super) fn check_range(key: &str, name: &str, value: f64, least: f64, most: f64) -> Result<(), String> {
     if (least..=most).contains(&value) {
         return Ok(());

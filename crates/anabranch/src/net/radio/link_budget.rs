@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ground::check_range;
 
-/// From the transmitter's power to the mean SNR; the same in both directions.
+/// The path from the transmitter's power to the mean SNR, which is the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkBudgetConfig {

@@ -69,12 +69,12 @@ impl RadioConfig {
         }
     }
 
-    /// Whether any queue discipline goes with it; otherwise only `drop_tail` does.
+    /// Whether the radio takes any queue discipline; otherwise it takes only `drop_tail`.
     pub(super) fn takes_any_queue(&self) -> bool {
         !matches!(self, Self::Wimax(_))
     }
 
-    /// The largest IP packet that it carries, in bytes.
+    /// The largest IP packet that the radio carries, in bytes.
     pub(crate) fn most_packet_bytes(&self) -> Option<u64> {
         match self {
             Self::Wifi(_) => Some(WIFI_MOST_PACKET_BYTES),

@@ -45,7 +45,7 @@ const NAMES: [&str; BurstProfile::COUNT] =
 impl BurstProfile {
     pub(crate) const COUNT: usize = 7;
 
-    /// From the most robust to the fastest.
+    /// All profiles, from the most robust to the fastest.
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::Bpsk12,
         Self::Qpsk12,
@@ -61,13 +61,13 @@ impl BurstProfile {
         BYTES_PER_SYMBOL[self as usize]
     }
 
-    /// The word of the scenario file.
+    /// The name in the scenario file.
     pub(crate) const fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 }
 
-/// Whose receiver SNR thresholds.
+/// Which standard's receiver SNR thresholds count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Thresholds {
     /// IEEE 802.16-2004, Table 266: 6.4, 9.4, 11.2, 16.4, 18.2, 22.7 and 24.4 dB.
@@ -93,9 +93,9 @@ impl Thresholds {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ModulationConfig {
-    /// By the reported SNR.
+    /// The profile follows the reported SNR.
     Adaptive(AdaptiveConfig),
-    /// By hand.
+    /// The profile is set by hand.
     Fixed(FixedConfig),
 }
 
@@ -103,11 +103,11 @@ pub enum ModulationConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdaptiveConfig {
-    /// A profile is left when the SNR is less than this above its threshold, from 0 to 30 dB; default 2.
+    /// A profile is left when the SNR is less than this far above its threshold, from 0 to 30 dB; default 2.
     pub margin_db: f64,
     /// A faster profile is taken only when the SNR is higher by this much, from 0 to 30 dB; default 2.
     pub hysteresis_db: f64,
-    /// Time between two reports, and from a report to the profile that it asks for; default "20 ms".
+    /// Time between two reports, and time from a report to the profile that it asks for; default "20 ms".
     pub reaction_delay: Duration,
 }
 
@@ -117,7 +117,7 @@ impl Default for AdaptiveConfig {
     }
 }
 
-/// One and the same profile.
+/// The same profile at all times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FixedConfig {
@@ -168,14 +168,14 @@ impl Selector {
     }
 }
 
-/// Adaptive modulation: reports at fixed times, whose profile is in use one interval later.
+/// Adaptive modulation by reports at fixed times; the profile of a report is in use one interval later.
 #[derive(Clone, Debug)]
 pub(crate) struct Adaptive {
     config: AdaptiveConfig,
     thresholds_db: [f64; BurstProfile::COUNT],
     /// `None` before the first report.
     profile: Option<usize>,
-    /// The time of the first report that has not been followed, in nanoseconds.
+    /// The time of the first report that has not taken effect, in nanoseconds.
     next_report: u64,
 }
 
@@ -190,7 +190,7 @@ impl Adaptive {
         BurstProfile::ALL[self.profile.unwrap_or(0)]
     }
 
-    /// The profile after a report: down as far as it has to be, up as far as the hysteresis allows.
+    /// The profile after a report: as far down as it has to be, and as far up as the hysteresis allows.
     fn follow(&self, snr_db: f64) -> usize {
         let AdaptiveConfig { margin_db, hysteresis_db, .. } = self.config;
         let current = self.profile.unwrap_or(BurstProfile::COUNT);
@@ -211,8 +211,8 @@ mod tests {
         let config = ModulationConfig::Adaptive(AdaptiveConfig::default());
         let mut selector = config.build(Thresholds::default().db(), "modulation").unwrap();
         let ms = 1_000_000;
-        // 30 dB up to 100 ms, 20 dB to 200 ms, then 21 dB: 18.2 + 2 is above the first and below the second,
-        // and 18.2 + 4 above both.
+        // The SNR is 30 dB up to 100 ms, 20 dB up to 200 ms, then 21 dB: 18.2 + 2 is above the first and
+        // below the second, and 18.2 + 4 above both.
         let snr = |at: u64| {
             if at < 100 * ms {
                 30.0

@@ -13,7 +13,7 @@ pub(crate) const DATA_CARRIERS: usize = 192;
 /// Points of the Fourier transform.
 const POINTS: u64 = 256;
 
-/// Carriers in use on either side of the middle one, which is not.
+/// Carriers in use on either side of the middle one, which is not in use.
 const CARRIERS_A_SIDE: i32 = 100;
 
 /// Pilots on either side of the middle (Table 213).
@@ -118,7 +118,7 @@ fn sampling_factor(bandwidth_hz: u64) -> (u64, u64) {
     of_unit.map_or((8, 7), |(_, factor)| *factor)
 }
 
-/// The data carriers as distances from the middle one.
+/// The data carriers, as distances from the middle carrier.
 pub(crate) fn data_carriers() -> impl Iterator<Item = i32> {
     (-CARRIERS_A_SIDE..=CARRIERS_A_SIDE).filter(|carrier| *carrier != 0 && !PILOTS.contains(&carrier.abs()))
 }

@@ -15,7 +15,7 @@ use crate::scenario::{ScenarioError, edit};
 pub(super) struct Levels {
     pub(super) name: String,
     paths: Vec<String>,
-    /// The values of an axis with paths; one without has cases.
+    /// The values of an axis with paths; an axis without paths has cases.
     values: Vec<Value>,
     cases: IndexMap<String, IndexMap<String, Value>>,
 }
@@ -132,7 +132,7 @@ impl Levels {
         }
     }
 
-    /// The truth value of each value that is one.
+    /// For each value, the truth value if it is one.
     pub(super) fn flags(&self) -> Vec<Option<bool>> {
         if self.cases.is_empty() {
             self.values.iter().map(Value::as_bool).collect()

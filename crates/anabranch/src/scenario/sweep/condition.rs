@@ -8,7 +8,7 @@ use anabranch_transport::units;
 
 use super::value::{AxisValue, Kind, base_number};
 
-/// A condition that is known to be about these axes, and to compare numbers with numbers.
+/// A condition that has been checked: it is about these axes, and compares numbers with numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Condition {
     node: Node,
@@ -50,7 +50,7 @@ enum Operation {
 }
 
 const COMPARISONS: [(&str, Comparison); 6] = [
-    // The longer ones first.
+    // The longer operators come first.
     ("<=", Comparison::LessOrEqual),
     (">=", Comparison::MoreOrEqual),
     ("==", Comparison::Equal),
@@ -81,7 +81,8 @@ impl Condition {
         Ok(Self { node, axes: used })
     }
 
-    /// Whether it is true in a cell with these values; it is not about one that lacks an axis.
+    /// Whether the condition is true in a cell with these values. It does not apply to a cell that lacks one
+    /// of its axes.
     pub(super) fn holds(&self, values: &[Option<&AxisValue>]) -> bool {
         self.axes.iter().any(|&axis| values[axis].is_none())
             || matches!(self.node.value(values), Value::Flag(true))
@@ -96,7 +97,7 @@ enum Value<'a> {
 }
 
 impl Node {
-    /// Kinds are checked by the parser.
+    /// The parser has checked the kinds.
     fn value<'a>(&'a self, values: &[Option<&'a AxisValue>]) -> Value<'a> {
         match self {
             Self::Axis(axis) => match values[*axis] {
@@ -170,7 +171,7 @@ impl Comparison {
 
 /// Whether numbers are equal except for rounding: 3 times 0.1 s is 0.3 s, though not in binary fractions.
 fn are_equal(left: f64, right: f64) -> bool {
-    // Exactly equal infinities have no difference.
+    // The difference of equal infinities is not a number, although they are exactly equal.
     #[allow(clippy::float_cmp, reason = "the exact case beside the rounded one")]
     let is_same = left == right;
     is_same || (left - right).abs() < ROUNDING * left.abs().max(right.abs())
@@ -187,7 +188,8 @@ struct Parser<'a> {
     used: Vec<usize>,
 }
 
-/// Parentheses and minus signs within each other; no person writes more, and the stack holds them.
+/// How deep parentheses and minus signs may be nested. No person writes more, and the stack is large enough
+/// for this.
 const MOST_DEPTH: u32 = 50;
 
 type Typed = (Node, Kind);
@@ -318,7 +320,7 @@ impl<'a> Parser<'a> {
         self.axis()
     }
 
-    /// A number; a unit after it belongs to it.
+    /// A number, with its unit if one follows.
     fn number(&mut self) -> Result<Typed, String> {
         let start = self.at;
         let rest = self.rest();
@@ -345,7 +347,7 @@ impl<'a> Parser<'a> {
         Ok((Node::Number(number), Kind::Number))
     }
 
-    /// The name of an axis: the longest that stands here.
+    /// The name of an axis: the longest one that fits here.
     fn axis(&mut self) -> Result<Typed, String> {
         let rest = self.rest();
         let is_here =
@@ -535,7 +537,7 @@ mod tests {
         assert!(message("").contains("the end stands where"));
     }
 
-    /// Numbers as a tree, with its text: every operation in parentheses.
+    /// Numbers as a tree, and as text with every operation in parentheses.
     fn number() -> impl Strategy<Value = (String, f64)> {
         let leaf = prop_oneof![
             (0_u32..100).prop_map(|number| (number.to_string(), f64::from(number))),
@@ -580,7 +582,7 @@ mod tests {
             prop_assert_eq!(holds(&text), expected, "{}", text);
         }
 
-        /// Without parentheses: `or` of `and`s of comparisons of sums of products.
+        /// Without parentheses, a condition is an `or` of `and`s of comparisons of sums of products.
         #[test]
         fn operations_bind_as_usual(a in 1_i32..9, b in 1_i32..9, c in 1_i32..9, d in 1_i32..9) {
             let text = format!("{a} + {b} * {c} - {d} > 20 or {a} < {b} and not {c} < {d}");

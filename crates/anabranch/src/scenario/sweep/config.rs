@@ -11,14 +11,14 @@ use serde_json::Value;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Sweep")]
 pub struct Config {
-    /// How often each cell is run, each time with other random numbers; the same ones in every cell.
+    /// How often each cell is run, each time with other random numbers, which are the same in every cell.
     /// Default: 1.
     pub replications: u64,
-    /// Which scalars are kept of every run: names in which `*` stands for anything, such as `call.*`.
+    /// Which scalars of every run are kept: names in which `*` stands for anything, such as `call.*`.
     /// Default: all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
-    /// Which tables of the traces are kept of every run, such as `frames`. Default: none.
+    /// Which tables of the traces of every run are kept, such as `frames`. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<String>,
     /// Instead of a fixed number of replications: each cell is run until a mean is known well enough.
@@ -62,7 +62,7 @@ impl Default for Config {
     }
 }
 
-/// A sub-study: cells of its own beside those of the sweep. Its keys mean what they mean there.
+/// A sub-study: cells of its own beside those of the sweep. Its keys have the same meaning as there.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "SubStudy")]
@@ -175,8 +175,8 @@ pub enum Level {
     Quantity(String),
 }
 
-/// Points spread over the ranges of all axes: of `values` and `cases` each gets its share of them. Those
-/// that `where` excludes are left out.
+/// Points spread over the ranges of all axes: each of an axis's `values` or `cases` gets an equal share of
+/// them. Those that `where` excludes are left out.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Design {
@@ -185,7 +185,7 @@ pub struct Design {
     /// How many points, from 1 to 1 048 576; for `sobol` and `saltelli` a power of two. `saltelli` makes as
     /// many cells of each as there are axes, and two more; at most 1 048 576 in all.
     pub points: u64,
-    /// What the points are drawn with; has nothing to do with the scenario's seed. Default: 1.
+    /// The seed from which the points are drawn; it is independent of the scenario's seed. Default: 1.
     #[serde(default = "default_seed")]
     pub seed: u64,
 }
@@ -220,10 +220,10 @@ pub struct Until {
     /// The confidence level of the interval, above 0 and below 1. Default: 0.95.
     #[serde(default = "default_level")]
     pub level: f64,
-    /// Replications that every cell gets at least, from 2 on. Default: 10.
+    /// The number of replications that every cell gets at least, from 2 on. Default: 10.
     #[serde(default = "default_least")]
     pub least: u64,
-    /// Replications after which a cell is given up, narrow enough or not. Default: 1000.
+    /// The number of replications after which a cell is given up, narrow enough or not. Default: 1000.
     #[serde(default = "default_most")]
     pub most: u64,
 }

@@ -57,7 +57,7 @@ impl Sweep {
     /// The cells of a sweep.
     ///
     /// # Errors
-    /// What of it does not go together.
+    /// One sentence that says what does not go together.
     pub fn new(config: Config) -> Result<Self, ScenarioError> {
         check_names(&config)?;
         let main = Definition::of_sweep(&config);
@@ -111,7 +111,7 @@ impl Sweep {
         &self.columns
     }
 
-    /// The part that a cell is of, and the first cell of that part.
+    /// The part to which a cell belongs, and the first cell of that part.
     pub fn part_of(&self, cell: u64) -> (&Part, u64) {
         let (part, start) = self.locate(cell);
         (&self.parts[part], start)
@@ -129,7 +129,7 @@ impl Sweep {
     }
 
     fn locate(&self, cell: u64) -> (usize, u64) {
-        // Parts without cells begin where the next one begins: the last one there has the cell.
+        // Parts without cells begin where the next part begins; the last of these has the cell.
         let part = self.starts.partition_point(|&start| start <= cell).max(1) - 1;
         (part, self.starts[part])
     }
@@ -188,7 +188,7 @@ impl Sweep {
             cells.push(axes.iter().zip(point).map(value).collect());
         }
         if design.as_ref().is_some_and(|design| design.kind != DesignKind::Saltelli) {
-            // Whole numbers and cases may meet twice.
+            // Two points may give the same whole numbers and cases.
             let mut seen = std::collections::BTreeSet::new();
             cells.retain(|cell| seen.insert(json!(cell).to_string()));
         }
@@ -296,7 +296,7 @@ fn columns(parts: &[Part]) -> (Vec<AxisColumn>, Places) {
             let place = |(label, flag): (String, Option<bool>)| {
                 let entry = values.entry(label);
                 let index = entry.index();
-                // A truth value and the same word are both words.
+                // A truth value and a word that looks like it are both words.
                 let known = entry.or_insert(flag);
                 *known = known.filter(|_| flag.is_some());
                 index
@@ -321,7 +321,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     let Some(mut rest) = name.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
         return false;
     };
-    // The first place of each part leaves the most for those after it.
+    // The first possible place of each part leaves the most for those after it.
     parts.all(|part| {
         let found = rest.find(part);
         rest = found.map_or("", |at| &rest[at + part.len()..]);

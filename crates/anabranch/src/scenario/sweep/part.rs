@@ -29,11 +29,11 @@ pub struct Part {
 
 #[derive(Clone, Debug)]
 enum Cells {
-    /// Every combination, of which those with these numbers are kept; all without them.
+    /// Every combination, or only those with these numbers.
     Product(Vec<Dimension>, Option<Vec<u64>>),
-    /// A position on each axis that the cell has.
+    /// A position on each axis that the cell has, cell by cell.
     List(Vec<Vec<Option<u32>>>),
-    /// A design whose points are not chosen yet; the combinations of the ends of its ranges.
+    /// A design whose points have not been chosen, with the combinations of the ends of its ranges.
     Open(Vec<Dimension>),
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Definition<'a> {
 }
 
 pub(super) const MOST_CELLS: u64 = 1 << 40;
-/// Combinations that conditions are asked about one by one.
+/// The most combinations for which conditions are checked one by one.
 const MOST_CONDITIONED: u64 = 20_000_000;
 const MOST_POINTS: u64 = 1 << 20;
 
@@ -95,7 +95,7 @@ impl<'a> Definition<'a> {
         }
     }
 
-    /// Whether it defines cells of its own.
+    /// Whether the part defines cells of its own.
     pub(super) fn has_cells(&self) -> bool {
         !(self.axes.is_empty()
             && self.cells.is_empty()
@@ -225,7 +225,7 @@ impl Part {
         }
     }
 
-    /// Whether it waits for the points of its design.
+    /// Whether the part waits for the points of its design.
     pub fn is_open(&self) -> bool {
         matches!(self.cells, Cells::Open(_))
     }
@@ -332,7 +332,7 @@ impl Part {
             return Ok(());
         }
         if let Cells::Open(dimensions) = &mut self.cells {
-            // The ends of the ranges may be what the conditions exclude: its points will be checked.
+            // The conditions may exclude the ends of the ranges, and the points will be checked later.
             dimensions.clear();
             return Ok(());
         }

@@ -22,9 +22,9 @@ pub(super) struct Scale {
     is_logarithmic: bool,
 }
 
-/// More values than a person or a script asks one axis for.
+/// The most values of an axis, more than a person or a script asks for.
 const MOST_VALUES: u64 = 100_000;
-/// Digits of a value: more than any setting resolves, fewer than rounding errors reach.
+/// Digits of a value: more than any setting resolves, and fewer than rounding errors reach.
 const DIGITS: usize = 12;
 
 impl Scale {
@@ -44,7 +44,7 @@ impl Scale {
         let form = form(from).map_err(|error| format!("from: {error}"))?;
         let low = in_form(from, form).map_err(|error| format!("from: {error}"))?;
         let high = in_form(to, form).map_err(|error| format!("to: {error}"))?;
-        // Fractions at one end are fractions everywhere.
+        // If one end has a fraction, all values may have one.
         let form = if matches!((form, to), (Form::Whole, Level::Number(_))) { Form::Number } else { form };
         if low > high {
             return Err(format!(
@@ -59,7 +59,7 @@ impl Scale {
         Ok(Self { low, high, form, is_logarithmic })
     }
 
-    /// Values so far apart.
+    /// Values that are `step` apart.
     ///
     /// # Errors
     /// Key and sentence.
@@ -125,8 +125,8 @@ impl Scale {
         ends
     }
 
-    /// The value at a share of the way, from 0 to below 1. Whole numbers in a linear range have equal parts
-    /// of it each.
+    /// The value at a share of the way, from 0 to below 1. In a linear range, each whole number has an equal
+    /// part of it.
     pub(super) fn at(&self, share: f64) -> Value {
         if self.form == Form::Whole && !self.is_logarithmic {
             let whole = (share * (self.high - self.low + 1.0)).floor();
@@ -184,7 +184,7 @@ fn in_form(level: &Level, form: Form) -> Result<f64, String> {
             return Err(format!("`{}` has no unit and `from` is in `{unit}`", shown(level)));
         }
     };
-    // Beyond it whole numbers are not exact.
+    // Beyond this, whole numbers are not exact.
     if number.abs() <= 9e15 { Ok(number) } else { Err(format!("`{number}` is too large; use at most 9e15")) }
 }
 

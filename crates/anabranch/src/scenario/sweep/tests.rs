@@ -226,7 +226,7 @@ fn the_points_of_saltelli_know_their_cells() {
     assert!(open.parts()[0].is_open() && open.parts()[0].point_cells().is_empty());
     // A, A with a of B, A with b of B, B.
     let points = [[0.25, 0.1], [0.5, 0.1], [0.25, 0.9], [0.5, 0.9]];
-    // Here b is the same in A and B, so that two pairs of points are a cell each; A is one from above.
+    // Here b is the same in A and B, so that two pairs of points share a cell each; A is one of those above.
     let more = [[0.5, 0.9], [0.75, 0.9], [0.5, 0.7], [0.75, 0.7]];
     let points: Vec<Vec<f64>> = points.iter().chain(&more).map(|point| point.to_vec()).collect();
     let full = open.with_points("main", &points).unwrap();

@@ -26,14 +26,15 @@ pub(crate) struct Bearer {
 struct Lane {
     buffer: Buffer,
     capacity: Capacity,
-    /// A packet may be sent from the time on that is its arrival, a part of `request_wait` and `grant_delay`.
+    /// How long a packet may have to wait before it is reported: it may be sent from its arrival plus a
+    /// part of this plus `grant_delay` on.
     request_wait: Duration,
     grant_delay: Duration,
     requests: Rng,
     /// For each waiting packet, in order, when it may be sent.
     grants: VecDeque<u64>,
     last_grant: u64,
-    /// When the server is free, and the bytes that it sends until then.
+    /// When the server is free again, and the bytes that it sends until then.
     free_at: u64,
     serving: u64,
     /// The delay from the end of a transmission to the packet's departure.
@@ -59,9 +60,9 @@ struct Harq {
     rlc: RlcMode,
     rlc_delay: u64,
     draws: Rng,
-    /// The first subframe with nothing sent in it so far.
+    /// The first subframe in which nothing has been sent so far.
     unseen: u64,
-    /// The next one in which a block would fail, at this error rate.
+    /// The next subframe in which a block would fail, at this error rate.
     next: u64,
     error_of_next: f64,
     last_failed: Option<Block>,
@@ -73,12 +74,12 @@ struct Harq {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     subframe: u64,
-    /// How much later than its first transmission it arrives or is given up, in nanoseconds.
+    /// How much later than its first transmission the block arrives or is given up, in nanoseconds.
     later: u64,
     is_lost: bool,
 }
 
-/// A subframe, and the round trip of HARQ.
+/// The length of a subframe, and the round trip of HARQ, in nanoseconds.
 const SUBFRAME: u64 = 1_000_000;
 const HARQ_ROUND_TRIP: u64 = 8 * SUBFRAME;
 
@@ -133,14 +134,14 @@ impl Bearer {
         Time::from_nanos(self.lanes.iter().map(Lane::next_event).min().unwrap_or(u64::MAX))
     }
 
-    /// A direction's server takes its next packet.
+    /// Lets a direction's server take its next packet.
     pub(crate) fn handle_event(&mut self, now: u64, releases: &mut Vec<Release>) {
         for lane in &mut self.lanes {
             lane.advance(now, releases);
         }
     }
 
-    /// Packets at this port.
+    /// Number of packets at this port.
     pub(crate) fn holds(&self, port: Port) -> u64 {
         self.lanes[port.direction.index()].buffer.len()
     }
@@ -153,7 +154,7 @@ impl Bearer {
         self.lanes[port.direction.index()].buffer.take_samples()
     }
 
-    /// The run is at this time, and reports.
+    /// Advances to this time, at which the run reports.
     pub(crate) fn finish(&mut self, now: u64) {
         self.lanes.iter_mut().for_each(|lane| lane.buffer.finish(now));
     }
@@ -183,7 +184,7 @@ impl Lane {
         }
     }
 
-    /// When it takes its next packet, in nanoseconds.
+    /// When the server takes its next packet, in nanoseconds.
     fn next_event(&self) -> u64 {
         self.grants.front().map_or(u64::MAX, |&grant| grant.max(self.free_at))
     }
@@ -191,10 +192,10 @@ impl Lane {
     fn advance(&mut self, now: u64, releases: &mut Vec<Release>) {
         while self.next_event() <= now {
             self.grants.pop_front();
-            // A discipline may have dropped it meanwhile: then nothing is sent.
+            // The discipline may have dropped the packet in the meantime, and then nothing is sent.
             let Some(packet) = self.buffer.next(now, releases) else { continue };
             let units = u64::from(packet.size) * UNITS_PER_BYTE;
-            // The position in a timetable moves on.
+            // This advances the position in the timetable.
             self.capacity.drain(0, self.free_at.min(now), now);
             let end = match self.capacity.departure(units, now) {
                 Departure::At(end) => end,
@@ -283,12 +284,12 @@ impl Harq {
         if self.error_of_next <= 0.0 {
             return u64::MAX;
         }
-        // Before it there is a geometric number of others.
+        // Before it, there is a geometric number of subframes in which no block would fail.
         let others = -self.draws.exponential() / libm::log1p(-self.error_of_next);
         from.saturating_add(others.min(1e18) as u64)
     }
 
-    /// A block whose first transmission has failed.
+    /// Sends a block again whose first transmission has failed.
     fn send_again(&mut self, subframe: u64, error: f64) -> Block {
         self.failed += 1;
         let (mut later, mut transmissions) = (0, 1);
@@ -311,7 +312,7 @@ impl Harq {
     }
 }
 
-/// Above it retransmissions would not end in reasonable time.
+/// Above this error rate, retransmissions would not end in reasonable time.
 const MOST_ERROR: f64 = 0.99;
 
 /// The capacity of a link that is always up, as other states are not allowed with a radio.
@@ -323,7 +324,7 @@ fn capacity(rate: &RateConfig, key: &str) -> Result<Capacity, String> {
     Ok(Capacity::Varying(Varying { rate, up: Timeline::constant(true), flush_when_down: false }))
 }
 
-/// Whether a rate is above 0 between two times.
+/// Whether a rate is above 0 at any time between two times.
 fn sends(rate: &mut Timeline<u64>, mut from: u64, to: u64) -> bool {
     while from < to {
         if rate.at(from) > 0 {

@@ -18,20 +18,20 @@ pub struct LteConfig {
     pub downlink_rate: RateConfig,
     /// Rate of the uplink, likewise; default "50 Mbit/s" (category 3).
     pub uplink_rate: RateConfig,
-    /// From a packet's arrival at the base station to its first transmission, beside what waits before it;
-    /// default "6 ms".
+    /// Time from a packet's arrival at the base station to its first transmission, in addition to the wait
+    /// for packets before it; default "6 ms".
     pub downlink_delay: Duration,
     /// A packet is reported after a time that is uniform from 0 to this; default "4 ms".
     pub request_wait: Duration,
-    /// From the report to the transmission that it is granted; default "8 ms", 4 ms to the grant and 4 ms
-    /// from it.
+    /// Time from the report to the transmission that is granted; default "8 ms", of which 4 ms are to the
+    /// grant and 4 ms from it.
     pub grant_delay: Duration,
-    /// Transmissions of blocks that fail.
+    /// How blocks that fail are sent again.
     pub harq: HarqConfig,
     /// What becomes of blocks that fail for good; default "am".
     pub rlc: RlcMode,
-    /// From the last transmission of a block that fails for good to the first one that RLC asks for; default
-    /// "60 ms".
+    /// Time from the last transmission of a block that fails for good to the first one that RLC asks for;
+    /// default "60 ms".
     pub rlc_delay: Duration,
 }
 
@@ -56,10 +56,10 @@ impl Default for LteConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HarqConfig {
-    /// Probability that a transmission of a block fails, each on its own, below 1; may follow a timetable.
-    /// Default: 0; networks aim at 10 %.
+    /// Probability that a transmission of a block fails, independently of the others, below 1; may follow a
+    /// timetable. Default: 0; networks aim at 10 %.
     pub error: Schedule<Probability>,
-    /// Transmissions of a block at most, from 1 to 28; default 4 (maxHARQ-Tx, TS 36.331).
+    /// The most transmissions of a block, from 1 to 28; default 4 (maxHARQ-Tx, TS 36.331).
     pub transmissions: u32,
 }
 
@@ -73,9 +73,9 @@ impl Default for HarqConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RlcMode {
-    /// Acknowledged: blocks are sent again until they arrive.
+    /// Acknowledged mode: blocks are sent again until they arrive.
     #[default]
     Am,
-    /// Unacknowledged: packets with a part in a block that fails for good are lost.
+    /// Unacknowledged mode: packets of which a part is in a block that fails for good are lost.
     Um,
 }

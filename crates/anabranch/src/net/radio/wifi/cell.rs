@@ -32,8 +32,8 @@ pub(crate) struct Cell {
 #[derive(Clone, Debug)]
 enum Access {
     Contention(Contention),
-    /// Frames are sent in the order in which their packets came, whichever end they came to, each after the
-    /// idle time and a backoff.
+    /// Frames are sent in the order in which their packets came, to whichever end, each after the idle time
+    /// and a backoff.
     Turns {
         /// For each packet that has come, in order, its lane; the first entries of a lane are used up by
         /// packets that a discipline has dropped.
@@ -176,7 +176,7 @@ impl Cell {
         }
     }
 
-    /// Packets at this port.
+    /// Number of packets at this port.
     pub(crate) fn holds(&self, port: Port) -> u64 {
         let number = lane_of(port);
         let begun = match &self.access {
@@ -194,7 +194,7 @@ impl Cell {
         self.lanes[lane_of(port)].buffer.take_samples()
     }
 
-    /// The run is at this time, and reports.
+    /// Advances to this time, at which the run reports.
     pub(crate) fn finish(&mut self, now: u64) {
         self.lanes.iter_mut().for_each(|lane| lane.buffer.finish(now));
     }

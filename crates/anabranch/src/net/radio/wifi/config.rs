@@ -13,7 +13,7 @@ use crate::schedule::Schedule;
 pub struct WifiConfig {
     /// Physical layer and channel access; default "a".
     pub standard: WifiStandard,
-    /// Links with the same medium share its channel and say the same of `standard`, `collisions` and
+    /// Links with the same medium share its channel and have the same `standard`, `collisions` and
     /// `background`. Default: a medium of the link's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub medium: Option<String>,
@@ -23,12 +23,12 @@ pub struct WifiConfig {
     pub rate: Option<Schedule<Rate>>,
     /// Probability that a data frame is damaged in the air; may follow a timetable. Default: 0.
     pub frame_error_rate: Schedule<Probability>,
-    /// Transmissions of a frame after which it is lost, from 1 to 255; default 7 (dot11ShortRetryLimit).
+    /// Number of transmissions after which a frame is lost, from 1 to 255; default 7 (dot11ShortRetryLimit).
     pub retry_limit: u32,
     /// Whether stations contend, with collisions and windows that double. Otherwise frames are sent in the
     /// order of their packets' arrival at either end, each after a backoff. Default: false.
     pub collisions: bool,
-    /// Stations beside those of the scenario, where stations contend. Default: none.
+    /// Further stations that contend for the channel, if stations contend. Default: none.
     pub background: BackgroundConfig,
 }
 
@@ -36,15 +36,15 @@ pub struct WifiConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BackgroundConfig {
-    /// How many, from 0 to 100; default 0.
+    /// The number of these stations, from 0 to 100; default 0.
     pub stations: u32,
-    /// Their IP packets, from 20 B to 2296 B; default "1500 B".
+    /// Size of their IP packets, from 20 B to 2296 B; default "1500 B".
     pub packet: Bytes,
     /// Rate of their data frames. Default: the highest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// What each of them has to send, in IP packets that come at random (Poisson) and of which at most 50
-    /// wait; at most `rate`. Default: always something.
+    /// Load that each of them has to send, in IP packets that come at random (Poisson) and of which at most
+    /// 50 wait; at most `rate`. By default, each always has something to send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Rate>,
 }

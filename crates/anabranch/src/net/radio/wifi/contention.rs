@@ -20,10 +20,10 @@ use crate::net::ground::{Direction, DropCause, Fate, Held, Release};
 /// The stations of a channel, and the channel.
 #[derive(Clone, Debug)]
 pub(super) struct Contention {
-    /// Names random streams.
+    /// Names the random streams.
     medium: String,
     stations: Vec<Station>,
-    /// Idle slots so far, up to `idle_from`.
+    /// Number of idle slots so far, up to `idle_from`.
     slots: u64,
     /// The time from which idle slots are counted, in nanoseconds: the end of the idle time after the last
     /// transmission.
@@ -34,10 +34,10 @@ pub(super) struct Contention {
 #[derive(Clone, Debug)]
 struct Station {
     traffic: Traffic,
-    /// The number of idle slots at which its counter is 0.
+    /// The number of idle slots at which the station's counter is 0.
     expires: u64,
     window: u32,
-    /// Transmissions of its frame so far.
+    /// Number of transmissions of the station's frame so far.
     tries: u32,
     draws: Rng,
 }
@@ -55,7 +55,7 @@ struct Background {
     bytes: u32,
     /// The rate in bit/s.
     rate: u64,
-    /// Mean time between packets in nanoseconds; none for a station that always has one.
+    /// Mean time between packets in nanoseconds; [`None`] for a station that always has one.
     mean_gap: Option<f64>,
     next_arrival: u64,
     waiting: u32,
@@ -67,13 +67,13 @@ struct Transmission {
     station: usize,
     duration: u64,
     acknowledgement: u64,
-    /// The direction of a link and its packet; none in the background.
+    /// The direction of a link and its packet; [`None`] for a background station.
     frame: Option<(usize, Held)>,
 }
 
 /// The most packets that wait at a background station.
 const MOST_WAITING: u32 = 50;
-/// Transmissions of a background station's frame (dot11ShortRetryLimit).
+/// Number of transmissions after which a background station's frame is lost (dot11ShortRetryLimit).
 const BACKGROUND_RETRY_LIMIT: u32 = 7;
 
 impl Contention {
@@ -122,7 +122,8 @@ impl Contention {
     }
 
     fn add_station(&mut self, traffic: Traffic, mut draws: Rng) {
-        // The channel has been idle for long; only who always has something to send is in a backoff.
+        // The channel has been idle for long, so only stations that always have something to send are in a
+        // backoff.
         let expires = match &traffic {
             Traffic::Background(Background { mean_gap: None, .. }) => draws.below(u64::from(CW_MIN) + 1),
             Traffic::Background(_) | Traffic::Node { .. } => 0,
@@ -130,19 +131,19 @@ impl Contention {
         self.stations.push(Station { traffic, expires, window: CW_MIN, tries: 0, draws });
     }
 
-    /// The bytes of the frame that a lane is sending, perhaps again.
+    /// Bytes of the frame that a lane is sending, perhaps not for the first time.
     pub(super) fn serving(&self, lane: usize) -> u64 {
         let sizes =
             self.stations.iter().filter_map(|station| station.frame_of(lane)).map(|packet| packet.size);
         sizes.map(u64::from).sum()
     }
 
-    /// Packets of a lane on which it has begun.
+    /// Number of packets of a lane that it has begun to send, 0 or 1.
     pub(super) fn holds(&self, lane: usize) -> u64 {
         self.stations.iter().filter_map(|station| station.frame_of(lane)).count() as u64
     }
 
-    /// A packet has come to a lane that had none before it.
+    /// Begins with a packet that has come to a lane in which none waited.
     pub(super) fn start(&mut self, lane: usize, now: u64, phy: Phy, lanes: &[Lane]) {
         let Self { stations, slots, idle_from, .. } = self;
         for station in stations {
@@ -165,7 +166,7 @@ impl Contention {
         self.next_access(phy, lanes).1.min(self.next_arrival().0)
     }
 
-    /// Does everything up to this time, in nanoseconds.
+    /// Lets everything happen up to this time, in nanoseconds.
     pub(super) fn advance(&mut self, to: u64, phy: Phy, lanes: &mut [Lane], releases: &mut Vec<Release>) {
         loop {
             let (slot, access) = self.next_access(phy, lanes);
@@ -182,7 +183,8 @@ impl Contention {
         }
     }
 
-    /// The slot in which the next station sends, and its time; never if none has anything to send.
+    /// The slot in which the next station sends, and its time, which is never if no station has anything to
+    /// send.
     fn next_access(&self, phy: Phy, lanes: &[Lane]) -> (u64, u64) {
         let with_frame = self.stations.iter().filter(|station| station.has_frame(lanes));
         let Some(slot) = with_frame.map(|station| station.expires).min() else { return (0, u64::MAX) };
@@ -259,8 +261,8 @@ impl Station {
         }
     }
 
-    /// Takes a packet while it has no other; returns when it may be sent. `slots` idle slots were counted up
-    /// to `idle_from`.
+    /// Takes a packet while the station has no other, and returns when it may be sent. `slots` idle slots
+    /// were counted up to `idle_from`.
     fn begin(&mut self, now: u64, slots: u64, idle_from: u64, phy: Phy) {
         if now < idle_from {
             // Section 10.3.4.2: the channel is busy or not idle long enough, so there is a backoff.
@@ -272,7 +274,7 @@ impl Station {
         }
     }
 
-    /// A background packet comes.
+    /// Adds a background packet that arrives.
     fn arrive(&mut self, slots: u64, idle_from: u64, phy: Phy) {
         let Traffic::Background(background) = &mut self.traffic else { return };
         let now = background.next_arrival;

@@ -20,7 +20,7 @@ pub(super) struct Lane {
     pub(super) turns: u64,
     pub(super) backoff: Rng,
     pub(super) errors: Rng,
-    /// The packet that was sent last, and the end of its acknowledgement.
+    /// Bytes of the packet that was sent last, and the end of its acknowledgement.
     pub(super) serving: u64,
     pub(super) serving_until: u64,
     pub(super) counters: Counters,
@@ -72,7 +72,7 @@ impl Lane {
         self.errors.bernoulli(error_rate)
     }
 
-    /// A packet leaves at this time, in nanoseconds.
+    /// The release of a packet that leaves at this time, in nanoseconds.
     pub(super) fn release(&mut self, packet: Held, at: u64, fate: Fate) -> Release {
         self.counters.air_lost += u64::from(fate == Fate::Dropped(DropCause::Lost));
         self.counters.released += 1;

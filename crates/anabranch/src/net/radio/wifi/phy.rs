@@ -11,7 +11,7 @@ pub enum WifiStandard {
     /// 802.11a: OFDM in 20 MHz at 5 GHz (clause 17), distributed coordination (DIFS).
     #[default]
     A,
-    /// 802.11g: the same at 2.4 GHz (clause 18), with short slots, among stations that all know it.
+    /// 802.11g: the same at 2.4 GHz (clause 18), with short slots, among stations that all support it.
     G,
     /// 802.11n: one spatial stream in 20 MHz at 5 GHz, mixed format, long guard interval (clause 19), best
     /// effort (EDCA, AIFSN 3), frames one by one.
@@ -24,13 +24,13 @@ pub(super) struct Phy {
     standard: WifiStandard,
     pub(super) slot: u64,
     sifs: u64,
-    /// The idle time before backoff: DIFS, or AIFS of best effort.
+    /// The idle time before a backoff: DIFS, or AIFS of best effort.
     pub(super) ifs: u64,
-    /// Before the symbols of a data frame.
+    /// The time before the symbols of a data frame.
     preamble: u64,
-    /// After every OFDM frame at 2.4 GHz: aSignalExtension (section 18.3.2.4).
+    /// The time after every OFDM frame at 2.4 GHz: aSignalExtension (section 18.3.2.4).
     extension: u64,
-    /// MAC header, LLC and SNAP headers, frame check sequence.
+    /// Bytes of MAC header, LLC and SNAP headers, and frame check sequence.
     header_bytes: u64,
 }
 
@@ -76,7 +76,7 @@ impl Phy {
         Rate::from_bits_per_sec(self.rates()[7] * 1_000)
     }
 
-    /// Whether the standard has this rate.
+    /// Checks that the standard has this rate.
     ///
     /// # Errors
     /// One sentence with key, value and what is allowed.
@@ -103,15 +103,15 @@ impl Phy {
 
     /// The time from the end of a data frame at this rate to the end of its acknowledgement.
     pub(super) fn acknowledgement(self, rate: u64) -> u64 {
-        // The lowest mandatory rate is the lowest one there is.
+        // The lowest mandatory rate is the lowest rate of all.
         let control = CONTROL_BPS.into_iter().find(|&control| control <= rate).unwrap_or(6_000_000);
         let symbols = symbols(ACK_BYTES, control);
         self.sifs + LEGACY_PREAMBLE_NANOS + symbols * SYMBOL_NANOS + self.extension
     }
 
-    /// From the end of a data frame that was not understood until stations count the idle time again: EIFS -
-    /// DIFS (section 10.3.2.3.7), an acknowledgement at the lowest rate. The sender's timeout is taken to be
-    /// as long.
+    /// The time from the end of a data frame that was not understood until stations count the idle time
+    /// again: EIFS - DIFS (section 10.3.2.3.7), an acknowledgement at the lowest rate. The sender's timeout
+    /// is assumed to be as long.
     pub(super) fn failure(self) -> u64 {
         self.acknowledgement(0)
     }

@@ -21,10 +21,10 @@ use crate::net::qdisc::PacketQueue;
 #[derive(Clone, Debug)]
 pub(crate) struct BaseStation {
     frame: Frame,
-    /// The link that came first, whose cell settings the others repeat.
+    /// The name of the link that was added first, whose cell settings the others repeat.
     first_link: String,
     stations: Vec<Station>,
-    /// The number of the next frame that does something.
+    /// The number of the next frame in which something happens.
     next_frame: Option<u64>,
     burst: Burst,
     failed: Vec<u64>,
@@ -36,11 +36,11 @@ struct Station {
     channel: Channel,
     selector: Selector,
     thresholds_db: [f64; BurstProfile::COUNT],
-    /// Propagation and processing, in nanoseconds.
+    /// Time for propagation and processing, in nanoseconds.
     delay: u64,
     lanes: [Lane; 2],
     /// What the station has asked for in the uplink, in bytes of a burst: each request with the frame from
-    /// which on the base station acts on it. What is granted meanwhile is taken off.
+    /// which on the base station acts on it. What has been granted in the meantime is subtracted.
     requests: VecDeque<(u64, u64)>,
     /// The request that is being granted.
     asked: u64,
@@ -55,7 +55,7 @@ struct Counters {
     frames: u64,
     blocks: u64,
     block_errors: u64,
-    /// Bytes that the blocks would hold.
+    /// Bytes that the blocks could hold.
     block_bytes: u64,
     snr_db: f64,
     air_lost: u64,
@@ -82,7 +82,7 @@ struct Grant {
     profile: BurstProfile,
     /// Symbols for each direction, preamble included.
     symbols: [u64; 2],
-    /// Bytes of packets at most.
+    /// The most bytes of packets in each direction.
     most: [u64; 2],
 }
 
@@ -181,7 +181,7 @@ impl BaseStation {
         self.next_frame.map_or(Time::NEVER, |number| Time::from_nanos(number * self.frame.nanos))
     }
 
-    /// A frame starts.
+    /// Starts a frame.
     pub(crate) fn handle_event(&mut self, now: u64, releases: &mut Vec<Release>) {
         let number = now / self.frame.nanos;
         let grants = self.schedule(now, number);
@@ -346,7 +346,7 @@ impl BaseStation {
         blocks
     }
 
-    /// Packets at this port.
+    /// Number of packets at this port.
     pub(crate) fn holds(&self, port: Port) -> u64 {
         self.stations[port.station].lanes[port.direction.index()].len() as u64
     }
@@ -388,7 +388,7 @@ impl BaseStation {
     }
 }
 
-/// A multiple of the bytes in a symbol of every burst profile.
+/// A common multiple of the bytes in a symbol of every burst profile.
 const SYMBOL_WEIGHT: u64 = 864;
 
 impl Counters {

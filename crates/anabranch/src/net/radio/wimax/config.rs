@@ -11,19 +11,19 @@ use super::super::link_budget::LinkBudgetConfig;
 use super::super::modulation::{AdaptiveConfig, BurstProfile, FixedConfig, ModulationConfig, Thresholds};
 use super::super::ofdm::CyclicPrefix;
 
-/// A station and its channel. What is left out is as its profile has it.
+/// A station and its channel. Settings that are left out are those of its profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WimaxConfig {
     /// Whose defaults; default "los30".
     pub profile: WimaxProfile,
-    /// Links with the same base station share its frames. Default: one of the link's own.
+    /// Links with the same base station share its frames. Default: a base station of the link's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_station: Option<String>,
     /// Mean SNR in dB, from -20 to 60, instead of the one that the link budget gives. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snr_db: Option<f64>,
-    /// Power, antennas and distance.
+    /// Power, antennas and distance, from which the mean SNR follows.
     pub link_budget: LinkBudgetConfig,
     /// Fading; default `rician` with K = 10 dB, in profiles nlos30 and nlos10 `taps` (SUI-4).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,10 +33,11 @@ pub struct WimaxConfig {
     pub modulation: Option<ModulationConfig>,
     /// The SNR that each burst profile needs; default `ieee_802_16_2004`.
     pub thresholds: Thresholds,
-    /// Retransmission of what is lost in the air. Default: none.
+    /// How lost pieces of packets are sent again. By default, they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arq: Option<ArqConfig>,
-    /// From the end of a packet's burst to the packet's departure, beside propagation; default "1 ms".
+    /// Time from the end of a packet's burst to the packet's departure, in addition to propagation; default
+    /// "1 ms".
     pub processing_delay: Duration,
     /// The frames of the base station; the same for all its links.
     pub cell: CellConfig,
@@ -123,9 +124,9 @@ impl WimaxConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArqConfig {
-    /// Frames from a transmission to the next one of the same piece, at least 1; default 2.
+    /// Number of frames from a transmission to the next one of the same piece, at least 1; default 2.
     pub frames: u32,
-    /// Retransmissions of a piece after which its packet is lost, from 1 to 255; default 4.
+    /// Number of retransmissions of a piece after which its packet is lost, from 1 to 255; default 4.
     pub retries: u32,
 }
 
@@ -135,7 +136,7 @@ impl Default for ArqConfig {
     }
 }
 
-/// What stations that want more than there is get the same of.
+/// What is shared equally among stations that want more than there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fairness {
@@ -146,7 +147,7 @@ pub enum Fairness {
     Throughput,
 }
 
-/// The frames of a base station. Links of one base station say the same.
+/// The frames of a base station. All links of one base station have the same settings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CellConfig {
@@ -159,7 +160,7 @@ pub struct CellConfig {
     /// Each of the two gaps in a frame in which stations turn from sending to receiving, up to a quarter of
     /// the frame; default "100 us" (IEEE 802.16-2004 section 12.3).
     pub gap: Duration,
-    /// Part of the frame that the downlink has for certain when both directions want more than there is, from
+    /// Part of the frame that the downlink is sure to have when both directions want more than there is, from
     /// 0 to 1; default 0.5.
     pub downlink_share: f64,
     /// Whether a direction may use what the other one leaves of its share; default true.
@@ -171,14 +172,14 @@ pub struct CellConfig {
     pub downlink_limit: Rate,
     /// The equipment's limit in the uplink, in IP packets; default "26.4 Mbit/s".
     pub uplink_limit: Rate,
-    /// Whether the two limits are those of one direction alone, so that the parts of them in use add up to
-    /// at most 1; default true.
+    /// Whether each limit is for one direction alone, so that the used parts of the two add up to at most 1;
+    /// default true.
     pub shared_limits: bool,
-    /// Frames from a request for bandwidth to the grant, from 1 to 100; default 1.
+    /// Number of frames from a request for bandwidth to the grant, from 1 to 100; default 1.
     pub grant_delay: u32,
     /// Whether small packets share a protocol data unit; default true.
     pub packing: bool,
-    /// What stations get the same of; default "airtime".
+    /// What is shared equally among stations; default "airtime".
     pub fairness: Fairness,
 }
 

@@ -10,20 +10,20 @@ use super::super::ofdm::Ofdm;
 use super::config::CellConfig;
 use crate::net::ground::Direction;
 
-/// Generic MAC header, and cyclic redundancy check.
+/// Bytes of the generic MAC header, and of the cyclic redundancy check.
 pub(super) const MAC_HEADER_BYTES: u32 = 6;
 pub(super) const CRC_BYTES: u32 = 4;
 
-/// The length field of a MAC header has 11 bits.
+/// The longest protocol data unit in bytes, since the length field of a MAC header has 11 bits.
 pub(super) const LONGEST_PDU: u32 = 2047;
 
-/// A long preamble is two symbols, the frame control header behind it one.
+/// A long preamble takes two symbols, and the frame control header behind it one.
 const DOWNLINK_START_SYMBOLS: u64 = 3;
 
-/// A burst of the uplink starts with a short preamble.
+/// A burst of the uplink begins with a short preamble.
 pub(super) const UPLINK_PREAMBLE_SYMBOLS: u64 = 1;
 
-/// A station without a burst is polled: a preamble, and a bandwidth request header at BPSK 1/2.
+/// A station without a burst is polled: this takes a preamble, and a bandwidth request header at BPSK 1/2.
 const POLL_SYMBOLS: u64 = 2;
 
 /// Each burst ends with a zero byte that empties the coder.
@@ -95,12 +95,12 @@ impl Frame {
         DOWNLINK_START_SYMBOLS + map.div_ceil(MAP_BYTES_PER_SYMBOL)
     }
 
-    /// Symbols of the uplink before its first burst.
+    /// Number of symbols of the uplink before its first burst.
     pub(super) fn uplink_overhead(&self, polls: u64) -> u64 {
         u64::from(self.cell.contention_symbols) + polls * POLL_SYMBOLS
     }
 
-    /// Symbols of a frame that are left for bursts.
+    /// Number of symbols of a frame that are left for bursts.
     pub(super) fn symbols_left(&self, overhead: u64) -> u64 {
         self.symbols.saturating_sub(overhead)
     }
@@ -227,7 +227,7 @@ mod tests {
         let cell = CellConfig { adaptive_split: false, downlink_share: 0.6, ..CellConfig::default() };
         let fixed = Frame::new(&cell, "key").unwrap();
         assert_eq!(fixed.split(100, [500, 20]), [60, 20]);
-        // Half of each limit, or one whole, or what the other one leaves.
+        // Half of each limit, or one of them whole, or what the other one leaves.
         assert_eq!(frame.share_limits([1_000, 880], [5_000, 5_000]), [500, 440]);
         assert_eq!(frame.share_limits([1_000, 880], [5_000, 0]), [1_000, 0]);
         assert_eq!(frame.share_limits([1_000, 880], [250, 5_000]), [250, 660]);

@@ -42,11 +42,11 @@ pub(super) struct Blocks<'a, T> {
 pub(super) struct Lane {
     framing: Framing,
     waiting: PacketQueue,
-    /// Packets begun and not ended, in order.
+    /// Packets that have been begun and not finished, in order.
     begun: VecDeque<Begun>,
-    /// The number of the first of them.
+    /// The number of the first of these packets.
     first: u64,
-    /// Pieces to be sent again, each from a frame on, in order.
+    /// Pieces that are to be sent again, each from a certain frame on, in order.
     again: VecDeque<(u64, Piece)>,
     retransmissions: u64,
     /// When the last packet left.
@@ -58,7 +58,7 @@ pub(super) struct Lane {
 struct Begun {
     packet: Held,
     unsent: u32,
-    /// Bytes whose fate is open, unsent ones included.
+    /// Bytes whose fate is open, including those that have not been sent.
     open: u32,
     is_lost: bool,
     /// When the last piece arrived or was given up.
@@ -84,7 +84,7 @@ impl Lane {
         self.waiting.accept(packet.arrived, packet, is_idle)
     }
 
-    /// Packets in it.
+    /// Number of packets in it.
     pub(super) fn len(&self) -> usize {
         self.waiting.len() + self.begun.len()
     }
@@ -97,7 +97,7 @@ impl Lane {
         self.waiting.memory() + self.begun.capacity() * size_of::<Begun>()
     }
 
-    /// Pieces that were sent once more.
+    /// Number of pieces that were sent again.
     pub(super) fn retransmissions(&self) -> u64 {
         self.retransmissions
     }
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(lane.demand(0, 1_600), (1_511 + 111, 1_600));
         assert_eq!(send(&mut lane, 0, 1_000, &[]), (vec![1_000], vec![]));
         assert_eq!(lane.demand(1, u64::MAX), (511 + 11 + 511, 1_011));
-        // 511 bytes are left of the first; the second follows, in blocks 5 to 10.
+        // 511 bytes are left of the first packet; the second follows in blocks 5 to 10.
         let expected = vec![(1, 1_005, Fate::Delivered), (2, 1_010, Fate::Delivered)];
         assert_eq!(send(&mut lane, 1, 9_000, &[]), (vec![511 + 11, 511], expected));
         assert_eq!(lane.len(), 0);
@@ -298,7 +298,7 @@ mod tests {
         for slot in 0..50 {
             assert!(lane.accept(packet(slot, 40)));
         }
-        // 10 + 48 x 42 = 2026 bytes are the most below 2048.
+        // 10 + 48 x 42 = 2026 bytes are the largest unit below 2048.
         assert_eq!(lane.demand(0, u64::MAX), (2_026 + 10 + 2 * 42, 2_000));
         let (units, left) = send(&mut lane, 0, 9_000, &[20]);
         assert_eq!(units, [2_026, 94]);
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(send(&mut lane, 0, 9_000, &[5]).1, [(0, 4, Fate::Delivered)]);
         assert_eq!((lane.len(), lane.demand(1, u64::MAX)), (2, (0, 0)));
         assert_eq!(send(&mut lane, 1, 9_000, &[]), (vec![], vec![]));
-        // The last packet has waited for it.
+        // The last packet has waited for this one.
         let expected = vec![(1, 2_004, Fate::Delivered), (2, 2_004, Fate::Delivered)];
         assert_eq!(send(&mut lane, 2, 9_000, &[]), (vec![500], expected));
         assert!(lane.accept(packet(3, 488)));
