@@ -1,5 +1,6 @@
 """`anabranch explain CAPTURE` says of a capture what `explain` says of the run that it is of."""
 
+import gzip
 import json
 import math
 import random
@@ -14,9 +15,12 @@ from anabranch import explain
 from anabranch.errors import AnabranchError
 from anabranch.explain import captured
 from anabranch.explain.captured import Explained
-from anabranch.explain.captured.packets import Chunks, Read, Run, read
+from anabranch.explain.captured.journeys import Direction, Sent, _Follower
+from anabranch.explain.captured.measures import losses
+from anabranch.explain.captured.packets import Chunks, Datagram, Read, Run, read
 from anabranch.explain.captured.sender import _Space
-from anabranch.support.capture import UDP, Packet
+from anabranch.support import terminal
+from anabranch.support.capture import UDP, Packet, _plain
 from conftest import ROOT, Command, one_error
 
 SCENARIO = """\
@@ -196,6 +200,52 @@ def test_rtp(tmp_path: Path) -> None:
     assert "missing by RTP's numbers" in explained.sentences()[0]
 
 
+def test_where_the_longest_burst_of_rtp_was() -> None:
+    """Many lost packets before it: their numbers are no packets of the capture."""
+    lost = {*range(8, 808, 8), *range(900, 920)}
+    sent = [
+        Sent(number / 50, 200, Datagram((number, 7, 0)), [(number / 50, "")])
+        for number in range(1000)
+        if number not in lost
+    ]
+    way = Direction("UDP", (b"a", b"b"), 0, near="", sent=sent)
+    found = losses(way, 20.0)
+    assert (found.lost, found.longest) == (120, 20)
+    assert found.longest_s == 899 / 50
+
+
+def test_packets_that_are_captured_twice_are_no_losses() -> None:
+    def data(number: int) -> bytes:
+        return bytes([0, 1, 0, 2, 0, 12, 0, 0, number, 0, 0, 0])
+
+    follower = _Follower(frozenset())
+    for number in range(40):
+        for again_ns in (0, 2_000):
+            time_ns = number * 20_000_000 + again_ns
+            body = data(number)
+            follower.take(
+                Packet(time_ns, b"aaaa", b"bbbb", UDP, 1 + number, 32, body, len(body), "br0")
+            )
+    (way,) = follower.directions.values()
+    assert (len(way.sent), way.copies) == (40, 40)
+
+
+def test_flows_of_one_name_can_be_told_apart(tmp_path: Path) -> None:
+    both = Both(tmp_path, {"flows.load.count": "3", "run.duration": "3 s"})
+    names = [one.flow.name for one in captured.explain(both.file, interfaces=["wan@a"]).flows]
+    assert len(set(names)) == 3
+    for name in names:
+        assert [one.flow.name for one in captured.explain(both.file, flow=name).flows] == [name]
+
+
+def test_text_of_files_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.console().print("[/red] [link=x]y[/link] :smile:")
+    assert capsys.readouterr().out == "[/red] [link=x]y[/link] :smile:\n"
+    assert (
+        _plain(b"\x1b[31mname\x07") == "\N{REPLACEMENT CHARACTER}[31mname\N{REPLACEMENT CHARACTER}"
+    )
+
+
 def test_numbers_start_over() -> None:
     space = _Space()
     space.highest = (1 << 32) - 10
@@ -229,8 +279,11 @@ def test_mistakes_are_one_sentence(tmp_path: Path, anabranch: Command) -> None:
     cut.write_bytes(file.read_bytes()[:70])
     scenario = tmp_path / "one.toml"
     scenario.write_text(SCENARIO, encoding="utf-8")
+    packed = tmp_path / "packed.pcapng.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
     for arguments, said in [
         ((text,), "text.pcap: neither pcap nor pcapng"),
+        ((packed,), "packed.pcapng.gz is compressed; `gunzip` makes a capture of it"),
         ((cut,), "cut.pcapng: the file is cut off in a packet"),
         ((tmp_path / "none.pcapng",), "none.pcapng"),
         ((file, "--seed", 3), "--seed is for scenarios"),

@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -213,6 +214,9 @@ def test_nonsense_is_a_sentence(served: Lab) -> None:
         "/etc/passwd",
         "..",
         "\0",
+        "# \ud800",
+        "a=" + "[" * 5000,
+        "a." * 3000 + "a=1",
     ):
         status, said, _ = served.ask("POST", "/api/studies", {"scenario": text})
         assert status == 422, text
@@ -291,6 +295,28 @@ def test_without_results_there_is_no_engine() -> None:
         assert Lab(found, port).ask("GET", "/api/studies")[0] == 404
 
 
+def test_a_folder_of_a_study_that_came_to_nothing_is_left(served: Lab, tmp_path: Path) -> None:
+    for left in ("001-call", "007-something"):
+        (tmp_path / "results" / left).mkdir(parents=True)
+    status, said, _ = served.ask("POST", "/api/studies", {"scenario": SWEEP})
+    assert status < 300, said
+    assert [one.name[:4] for one in sorted((tmp_path / "results").iterdir())] == [
+        "001-",
+        "007-",
+        "008-",
+    ]
+
+
+def test_a_client_that_leaves_is_no_error(served: Lab, capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(20):
+        raw = socket.create_connection(("127.0.0.1", served.port), timeout=60)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        raw.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n".encode())
+        raw.close()
+    assert served.ask("GET", "/api/studies")[0] == 200
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_the_usual_port_may_be_taken() -> None:
     with lab.serving(PAGE) as one, lab.serving(PAGE) as two:
         assert one.address != two.address
@@ -341,4 +367,6 @@ def test_the_folder_must_be_one(anabranch: Command, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lab, "files", lambda: PAGE)
         said = one_error(anabranch("lab", "--no-browser", "--results", "file"))
+        port = one_error(anabranch("lab", "--no-browser", "--port", 99999))
     assert "not a folder" in said
+    assert "port = 99999 is out of range" in port

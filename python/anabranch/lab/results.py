@@ -126,12 +126,18 @@ class Results:
         AnabranchError
             If the text is no scenario, or one that names files.
         """
-        check_without_files(text)
+        try:
+            text.encode()
+            check_without_files(text)
+        except UnicodeEncodeError:
+            raise AnabranchError("the scenario is not text") from None
+        except RecursionError:
+            raise AnabranchError("the scenario has too many tables within tables") from None
         study = Study(expanded(engine.Scenario.parse(text)), jobs=self._jobs)
         with self._lock:
             if self.is_busy:
                 raise BusyError("a study is under way already: stop it, or wait for its end")
-            number = max(self._studies, default=0) + 1
+            number = max((*self._studies, *_numbers(self.folder)), default=0) + 1
             name = study.scenario.name or "study"
             folder = self.folder / f"{number:03}-{_slug(name)}"
             try:
@@ -179,6 +185,8 @@ class Results:
             one.state = end
         except AnabranchError as error:
             one.state, one.note = "failed", str(error)
+        except OSError as error:
+            one.state, one.note = "failed", f"{one.folder}: {error.strerror or error}"
         except Exception as error:
             # The page is told, and the server goes on; the trace is for the terminal.
             one.state, one.note = "failed", f"{type(error).__name__}: {error}"
@@ -258,10 +266,20 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:40].strip("-") or "study"
 
 
+_NAMED = re.compile(r"(\d{3,9})-([a-z0-9-]+)")
+"""The folder of a study: its number and its name."""
+
+
+def _numbers(folder: Path) -> list[int]:
+    """The numbers that folders have, also those of studies that came to nothing."""
+    places = folder.iterdir() if folder.is_dir() else ()
+    return [int(named[1]) for place in places if (named := _NAMED.fullmatch(place.name))]
+
+
 def _found(folder: Path) -> Iterator[Handed]:
     """The studies that are in a folder from before."""
     for place in sorted(folder.iterdir()) if folder.is_dir() else ():
-        named = re.fullmatch(r"(\d{3,9})-([a-z0-9-]+)", place.name)
+        named = _NAMED.fullmatch(place.name)
         if named and (place / "study.json").is_file():
             yield Handed(
                 int(named[1]), named[2], place, "done" if (place / REPORT).is_file() else "stopped"

@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 import secrets
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -24,6 +25,7 @@ from anabranch.support import cores
 
 from .results import BusyError, Results
 
+_LARGEST_PORT = 65_535
 PORT = 8417
 """Where the lab is unless that port is taken; links in reports lead there."""
 
@@ -119,8 +121,15 @@ class _Server(ThreadingHTTPServer):
     names: frozenset[str]
     """What a browser on this machine calls it."""
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that leaves in the middle of an answer is no error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
 
 def _listening(port: int | None) -> _Server:
+    if port is not None and port > _LARGEST_PORT:
+        raise AnabranchError(f"port = {port} is out of range; allowed are 0 to {_LARGEST_PORT}")
     for each in (PORT, 0) if port is None else (port,):
         try:
             return _Server(("127.0.0.1", each), _Handler)

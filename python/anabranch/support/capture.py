@@ -26,6 +26,7 @@ MAGICS = {
 """First bytes of a pcap file -> its byte order, and the unit of its fractions of a second in ns."""
 
 PCAPNG = b"\x0a\x0d\x0d\x0a"
+GZIP = b"\x1f\x8b"
 
 _LONGEST = 1 << 24
 """Larger frames or blocks, in bytes, mean that a file is damaged; captures of loopbacks have 64
@@ -166,6 +167,8 @@ class Capture:
         if magic == PCAPNG:
             stream.seek(0)
             return self._pcapng(stream)
+        if magic[:2] == GZIP:
+            raise AnabranchError(f"{self.file} is compressed; `gunzip` makes a capture of it")
         raise AnabranchError(f"{self.file}: neither pcap nor pcapng")
 
     def _pcap(self, stream: BinaryIO, order: str, fraction: int) -> Iterator[_Frame]:
@@ -317,7 +320,7 @@ def _comment(order: str, body: bytes, captured: int) -> str:
     """What is written about a packet."""
     at = 20 + (captured + 3) // 4 * 4
     said = (value for code, value in _options(order, body, at) if code == _COMMENT)
-    return next(said, b"").decode("utf-8", errors="replace")
+    return _plain(next(said, b""))
 
 
 def _host_names(order: str, body: bytes) -> dict[bytes, str]:
@@ -329,8 +332,16 @@ def _host_names(order: str, body: bytes) -> dict[bytes, str]:
         octets = {1: 4, 2: 16}.get(kind)
         if octets is not None and len(value) > octets:
             name = value[octets:].split(b"\0")[0]
-            names.setdefault(value[:octets], name.decode("utf-8", errors="replace"))
+            names.setdefault(value[:octets], _plain(name))
     return names
+
+
+def _plain(text: bytes) -> str:
+    """A file's text as a terminal may have it: without control characters."""
+    said = text.decode("utf-8", errors="replace")
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in said
+    )
 
 
 _ETHERNET = 1

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 def console() -> Console:
     """A console on standard output; in a pipe it is as wide as its content needs."""
-    out = _Console(highlight=False)
-    return out if out.is_terminal else _Console(highlight=False, width=10_000)
+    out = _Console()
+    return out if out.is_terminal else _Console(width=10_000)
 
 
 class _Console(Console):
+    def __init__(self, *, width: int | None = None) -> None:
+        # Names and labels come from files: `[/x]` and `:x:` in them stand for themselves.
+        super().__init__(highlight=False, markup=False, emoji=False, width=width)
+
     def on_broken_pipe(self) -> None:
         """Leaves a broken pipe to the command line, which knows the exit code."""
         raise BrokenPipeError

@@ -19,7 +19,7 @@ from anabranch.errors import AnabranchError
 from anabranch.explain import accounts, tables
 from anabranch.explain.causes import Cause
 from anabranch.support import terminal, wording
-from anabranch.support.capture import MAGICS, PCAPNG
+from anabranch.support.capture import GZIP, MAGICS, PCAPNG
 
 from . import causes, measures
 from .causes import Way
@@ -56,7 +56,7 @@ def is_capture(file: Path) -> bool:
         return False
     with file.open("rb") as stream:
         head = stream.read(4)
-    return head in MAGICS or head == PCAPNG
+    return head in MAGICS or head == PCAPNG or head[:2] == GZIP
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +221,9 @@ def explain(
     if not chosen:
         there = "; ".join(one.name for one in found[:10])
         raise AnabranchError(f"{file}: no flow's name has `{flow}` in it; there are {there}")
-    if len(chosen) > MOST_FLOWS:
-        notes.append(
-            f"{len(chosen) - MOST_FLOWS} flows of fewer bytes are not explained; --flow names one"
-        )
+    if (more := len(chosen) - MOST_FLOWS) > 0:
+        others = "1 flow of fewer bytes is" if more == 1 else f"{more} flows of fewer bytes are"
+        notes.append(f"{others} not explained; --flow names one")
     return Capture(file, [_explained(one, journeys) for one in chosen[:MOST_FLOWS]], notes)
 
 

@@ -85,7 +85,15 @@ def find(journeys: Journeys) -> list[Flow]:
         groups.setdefault(root(index), []).append(direction)
     flows = [_flow(group, journeys.names) for group in groups.values()]
     found = [flow for flow in flows if flow.packets >= FEWEST_PACKETS]
-    return sorted(found, key=lambda flow: -flow.octets)
+    found.sort(key=lambda flow: -flow.octets)
+    count = Counter(flow.name for flow in found)
+    seen: Counter[str] = Counter()
+    for flow in found:
+        name = flow.name
+        if count[name] > 1:
+            seen[name] += 1
+            flow.name = f"{name} ({seen[name]} of {count[name]})"
+    return found
 
 
 def _belongs_to(direction: Direction) -> Iterator[object]:

@@ -21,6 +21,9 @@ DROPPED = "dropped here: "
 _LONGEST_S = 60.0
 """A packet that takes longer from one place to another is not told from the next that is equal."""
 
+_TWICE_S = 1e-3
+"""A packet that is seen again at its place within this time was captured twice, as on a bridge."""
+
 FEWEST_PACKETS = 10
 """Of a flow that says anything."""
 
@@ -172,6 +175,9 @@ class _Follower:
         waiting = self._waiting[got.protocol, packet.identity()]
         sent = None
         if place == direction.near:
+            if packet.identification and waiting and time_s - waiting[-1].sent_s < _TWICE_S:
+                direction.copies += 1  # what is sent again has another number of its IP packet
+                return
             sent = Sent(time_s, packet.octets, got.content, [(time_s, place)])
             direction.sent.append(sent)
             waiting.append(sent)

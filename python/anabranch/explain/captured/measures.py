@@ -56,6 +56,7 @@ def losses(way: Direction, end_s: float, *, at_receiver: bool = False) -> Losses
     data = [packet for packet in way.sent if has_data(packet.content)]
     far = way.far()
     numbers = _rtp_gaps(data)
+    times = [packet.sent_s for packet in data]
     if far is not None:
         reach = {far}
         took = [at - p.sent_s for p in data if (at := p.at(reach)) is not None]
@@ -64,7 +65,8 @@ def losses(way: Direction, end_s: float, *, at_receiver: bool = False) -> Losses
         flags = [bool(p.dropped) or (p.at(reach) is None and p.sent_s < latest) for p in data]
         known_by = "places"
     elif numbers is not None:
-        flags, known_by = numbers, "numbers"
+        flags, times = numbers
+        known_by = "numbers"
     elif data and isinstance(data[0].content, Datagram):
         flags, known_by = [False] * len(data), "nothing"
     elif at_receiver:
@@ -76,9 +78,7 @@ def losses(way: Direction, end_s: float, *, at_receiver: bool = False) -> Losses
     edges = np.flatnonzero(np.diff(lost, prepend=False, append=False))
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
     longest = int(lengths.argmax()) if len(lengths) else -1
-    at_s = np.nan
-    if longest >= 0:
-        at_s = data[min(int(starts[longest]), len(data) - 1)].sent_s
+    at_s = times[int(starts[longest])] if longest >= 0 else np.nan
     return Losses(
         len(flags),
         int(lost.sum()),
@@ -90,13 +90,21 @@ def losses(way: Direction, end_s: float, *, at_receiver: bool = False) -> Losses
     )
 
 
-def _rtp_gaps(data: list[Sent]) -> list[bool] | None:
-    """Of the numbers of RTP's main source which are missing; None where there are none."""
-    rtp = [p.content.rtp for p in data if isinstance(p.content, Datagram) and p.content.rtp]
+def _rtp_gaps(data: list[Sent]) -> tuple[list[bool], list[float]] | None:
+    """Of the numbers of RTP's main source which are missing; None where there are none.
+
+    With the time of each: for one that is missing, when the last one before it was sent.
+    """
+    rtp = [
+        (*p.content.rtp[:2], p.sent_s)
+        for p in data
+        if isinstance(p.content, Datagram) and p.content.rtp
+    ]
     if len(rtp) < max(2, len(data) / 2):
         return None
     source = Counter(of for _, of, _ in rtp).most_common(1)[0][0]
     numbers = np.array([number for number, of, _ in rtp if of == source], dtype=np.int64)
+    sent_s = np.array([at for _, of, at in rtp if of == source])
     steps = (np.diff(numbers) + 32_768) % 65_536 - 32_768
     whole = np.concatenate([[0], np.cumsum(steps)])
     whole -= whole.min()
@@ -104,7 +112,9 @@ def _rtp_gaps(data: list[Sent]) -> list[bool] | None:
         return None  # it jumps, so it is not RTP
     lost = np.ones(int(whole.max()) + 1, dtype=bool)
     lost[whole] = False
-    return [bool(flag) for flag in lost]
+    times = np.full(len(lost), -np.inf)
+    np.maximum.at(times, whole, sent_s)
+    return [bool(flag) for flag in lost], [float(at) for at in np.maximum.accumulate(times)]
 
 
 def waits(way: Direction, round_trips: list[tuple[float, float]]) -> Waits | None:
