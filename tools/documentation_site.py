@@ -27,6 +27,7 @@ from anabranch import cli
 from anabranch.cli.app import app
 
 ROOT = Path(__file__).parent.parent
+ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\)", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIGURE = re.compile(r"\]\((gallery/[^)]+)\)")
@@ -43,9 +44,9 @@ SETTINGS: dict[str, Any] = {
     "html_show_sourcelink": False,
     "html_show_sphinx": False,
     "html_show_copyright": False,
-    "autodoc_typehints": "signature",
     "autodoc_member_order": "bysource",
-    "python_maximum_signature_line_length": 80,
+    "autodoc_preserve_defaults": True,
+    "default_role": "literal",  # a docstring's single backquotes
     "toc_object_entries": False,
 }
 
@@ -73,7 +74,7 @@ def stage(source: Path) -> None:
     shutil.copytree(ROOT / "docs", source / "docs")
     shutil.copy(ROOT / "README.md", source / "index.md")
     sections = navigation((source / "docs" / "index.md").read_text("utf-8"))
-    named = {"index", *(page for _, members in sections for page in members)}
+    named = {"index", *(page for _, entries in sections for _, page in entries)}
     pages = [source / "index.md", *(source / "docs").rglob("*.md")]
     for page in pages:  # it grows
         pages += copy_targets(page, source)
@@ -115,22 +116,26 @@ def copy_targets(page: Path, source: Path) -> list[Path]:
     return new
 
 
-def navigation(text: str) -> list[tuple[str, list[str]]]:
-    """The sections of docs/index.md, each with its pages: paths from the root, without `.md`."""
+def navigation(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The sections of docs/index.md, each with its entries: a title, and a page from the root."""
     sections = []
     for part in text.split("\n## ")[1:]:
-        title, _, body = part.partition("\n")
-        pages = [os.path.normpath(Path("docs", target)) for target in LINK.findall(body)]
-        sections.append((title, [page.removesuffix(".md") for page in pages]))
+        heading, _, body = part.partition("\n")
+        entries = [
+            (title, os.path.normpath(Path("docs", target)).removesuffix(".md"))
+            for title, target in ENTRY.findall(body)
+        ]
+        sections.append((heading, entries))
     return sections
 
 
-def toctrees(sections: list[tuple[str, list[str]]]) -> str:
+def toctrees(sections: list[tuple[str, list[tuple[str, str]]]]) -> str:
     """The navigation in Sphinx's form."""
     trees = []
-    for title, pages in (("", ["docs/index"]), *sections):
-        options = [":hidden:"] + ([f":caption: {title}"] if title else [])
-        trees += ["```{toctree}", *options, *pages, "```", ""]
+    for heading, entries in (("", [("Overview", "docs/index")]), *sections):
+        options = [":hidden:"] + ([f":caption: {heading}"] if heading else [])
+        lines = [f"{title} <{page}>" for title, page in entries]
+        trees += ["```{toctree}", *options, *lines, "```", ""]
     return "\n".join(trees)
 
 
@@ -142,14 +147,16 @@ def commands() -> str:
 
 
 def python_api() -> str:
-    """What `anabranch` hands on, for autodoc."""
+    """What `anabranch` and `anabranch.stats` hand on, for autodoc."""
     lines = []
-    for name in anabranch.__all__:
-        thing = getattr(anabranch, name)
-        if isinstance(thing, type):
-            lines += [f".. autoclass:: anabranch.{name}", "   :members:", ""]
-        elif callable(thing):
-            lines += [f".. autofunction:: anabranch.{name}", ""]
+    for module in (anabranch, anabranch.stats):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            full = f"{module.__name__}.{name}"
+            if isinstance(thing, type):
+                lines += [f".. autoclass:: {full}", "   :members:", ""]
+            elif callable(thing):
+                lines += [f".. autofunction:: {full}", ""]
     return "\n".join(("```{eval-rst}", *lines, "```", ""))
 
 
