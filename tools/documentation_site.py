@@ -58,13 +58,15 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="look for warnings, and write no html")
     options = parser.parse_args()
     source = options.folder.resolve() / "source"
-    shutil.rmtree(source, ignore_errors=True)
+    for old in (source, source.parent / "doctrees"):
+        shutil.rmtree(old, ignore_errors=True)
     stage(source)
     if options.check:
         blank_gallery(source)
         build(source, "dummy")
     else:
         draw_gallery(source)
+        shutil.rmtree(source.parent / "html", ignore_errors=True)
         build(source, "html")
         print(f"wrote {options.folder / 'html' / 'index.html'}")
 
@@ -142,8 +144,7 @@ def toctrees(sections: list[tuple[str, list[tuple[str, str]]]]) -> str:
 def commands() -> str:
     """Every command with its arguments and options; the import of `cli` has added them."""
     text = app.generate_docs(output_format="markdown", include_hidden=False)
-    _, _, body = text.partition("\n## ")
-    return f"## {body}"
+    return text[text.index("\n## anabranch ") :]
 
 
 def python_api() -> str:
@@ -202,7 +203,6 @@ def build(source: Path, builder: str) -> None:
         buildername=builder,
         confoverrides=SETTINGS,
         status=None,
-        freshenv=True,
         warningiserror=True,
         keep_going=True,
     )
