@@ -15,7 +15,7 @@ WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench lint format docs docs-check fuzz kernel oracles validate wheel wheel-check clean
+.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -96,6 +96,10 @@ oracles: setup ## regenerates the comparisons with other implementations in docs
 docs-check: setup
 	$(BIN)/python tools/scenario_reference.py --check docs
 	$(BIN)/python tools/imports_page.py --check docs/imports.md
+	$(BIN)/python tools/documentation_site.py --check target/site
+
+site: setup ## target/site/html, the documentation as a static site with a search, with the figures of its gallery
+	$(BIN)/python tools/documentation_site.py target/site
 
 wheel: $(BIN)/maturin lab ## dist/ with the source distribution, and a wheel for this platform made from it (some minutes)
 	rm -rf dist
@@ -106,7 +110,7 @@ wheel-check: wheel ## installs the wheel where there is no compiler, and draws a
 	$(BIN)/python tests/wheel_check.py dist/*.whl
 
 # A case of a property about whole simulations costs a thousand times what one about a part does.
-validate: setup lab wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
+validate: setup lab site wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --lib -- --include-ignored
 	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
 	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire --test wire_ip
