@@ -13,9 +13,6 @@
 //! segment, which is taken off what a later one acknowledges at once (`westwood_acked_count`).
 //!
 //! Known deviations: times are in ms (HZ = 1000). 2.6.20 with F-RTO has the threshold of 2.6.20 without.
-//! Bandwidth comes out higher than a kernel's: there the acknowledgement that fills a hole has a smaller
-//! window, since nobody has read the data yet, and so is a special one; here the window stays the same, and
-//! what duplicates counted for is not taken off (docs/linux-tcp.md).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

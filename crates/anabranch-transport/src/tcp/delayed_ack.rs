@@ -181,7 +181,7 @@ impl Connection {
             return;
         }
         let is_due = self.has_enough_to_acknowledge()
-            && (!self.receiver.is_paused || self.tuned_window() >= Some(self.last_window()));
+            && (self.receiver.unread == 0 || self.tuned_window() >= Some(self.last_window()));
         let is_pushed = self.is_push_due();
         let ack = &self.delayed_ack;
         if is_due || is_pushed || ack.is_now || (ack.quick > 0 && !ack.is_interactive) {

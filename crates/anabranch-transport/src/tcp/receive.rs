@@ -234,6 +234,9 @@ impl Connection {
         // The application has not heard of anything yet: what it answers comes later.
         self.send(now);
         self.acknowledge(now);
+        if self.receiver.unread > 0 && !self.receiver.is_paused {
+            self.read(now);
+        }
     }
 
     /// How much older a segment's timestamp is than the latest one that counted, in the peer's ticks (RFC
@@ -411,7 +414,9 @@ impl Connection {
         self.reach_fin(now);
     }
 
-    /// Moves RCV.NXT, and gives the application the data in order.
+    /// Moves RCV.NXT, and gives the application the data in order. Where the buffer tunes itself, it reads
+    /// once the segment is acknowledged, as in Linux (`tcp_rcv_established` wakes it last): until then the
+    /// data takes room in the window.
     #[inline]
     fn advance(&mut self, now: Time, end: u64) {
         let next = self.receiver.next;
@@ -419,7 +424,7 @@ impl Connection {
         let arrived = self.receiver.next - next;
         self.stats.bytes_delivered += arrived;
         self.receiver.unread += arrived;
-        if !self.receiver.is_paused {
+        if !self.receiver.is_paused && self.receiver.buffer.is_none() {
             self.deliver(now);
         }
     }
@@ -427,6 +432,10 @@ impl Connection {
     #[inline]
     fn reach_fin(&mut self, now: Time) {
         if self.receiver.fin == Some(self.receiver.next) {
+            if !self.receiver.is_paused {
+                // Before it hears of the end.
+                self.deliver(now);
+            }
             self.receiver.next += 1;
             self.on_fin(now);
         }

@@ -130,20 +130,13 @@ impl ReceiveBuffer {
         (window.min(self.limit), is_short)
     }
 
-    /// A segment larger than those before shows what data costs (Linux: `tcp_measure_rcv_mss` and
-    /// `tcp_set_window_clamp`); the last window announced was `last`.
-    fn weigh(&mut self, length: u32, memory: u64, last: u64) {
+    /// A segment larger than those before shows what data costs (Linux: `tcp_measure_rcv_mss`).
+    fn weigh(&mut self, length: u32, memory: u64) {
         let ratio = ((u64::from(length) << RATIO_SHIFT) / memory).max(1);
-        if ratio == std::mem::replace(&mut self.ratio, ratio) {
-            return;
+        if ratio != std::mem::replace(&mut self.ratio, ratio) {
+            self.clamp = self.full_space();
+            self.read_per_round = self.read_per_round.min(self.clamp);
         }
-        let clamp = self.full_space();
-        if clamp < self.clamp {
-            self.threshold = self.threshold.min(clamp);
-        } else if clamp > self.clamp {
-            self.threshold = self.threshold.max(last.min(clamp));
-        }
-        self.clamp = clamp;
     }
 
     /// Opens the window for a segment with this much data (Linux: `tcp_grow_window`); gives whether it did.
@@ -176,13 +169,14 @@ impl ReceiveBuffer {
         0
     }
 
-    /// The application has read everything before `read` (Linux: `tcp_rcv_space_adjust`).
-    fn on_read(&mut self, now: Time, read: u64) {
+    /// The application has read everything before `read`, and `left` bytes wait behind it (Linux:
+    /// `tcp_rcv_space_adjust`).
+    fn on_read(&mut self, now: Time, read: u64, left: u64) {
         let elapsed = now.saturating_since(self.reading_since).as_nanos() / 1_000;
         if self.rtt_us_8 == 0 || elapsed < self.rtt_us_8 >> 3 {
             return;
         }
-        let copied = read - self.reading_from;
+        let copied = (read - self.reading_from).saturating_sub(left);
         let before = self.read_per_round.max(1);
         if copied > before {
             // Twice that for losses, and more as the sender's rate grows.
@@ -259,7 +253,7 @@ impl Connection {
         let Some(buffer) = &mut self.receiver.buffer else { return };
         if is_larger {
             let memory = memory_of(self.ip.header_bytes() + segment.wire_size());
-            buffer.weigh(segment.payload.length, memory, last_window);
+            buffer.weigh(segment.payload.length, memory);
         }
         buffer.measure_round(now, end, end + last_window);
         self.open_window(segment, end - next);
@@ -281,7 +275,7 @@ impl Connection {
     pub(super) fn tune_for_reading(&mut self, now: Time, start: u64, length: u64) {
         let first = length.min(u64::from(self.delayed_ack.segment_size));
         if let Some(buffer) = &mut self.receiver.buffer {
-            buffer.on_read(now, start + first);
+            buffer.on_read(now, start + first, length - first);
         }
     }
 
@@ -307,24 +301,27 @@ mod tests {
         let mut buffer = ReceiveBuffer::new(6 << 20, 1_460);
         buffer.establish(Time::ZERO, 1, buffer.first_window(1_448), 0, 7);
         buffer.take_rtt_sample(40_000, false);
-        buffer.on_read(Time::from_millis(39), 30_001);
+        buffer.on_read(Time::from_millis(39), 30_001, 0);
         assert_eq!(buffer.memory, FIRST_MEMORY, "the round trip is not over");
-        buffer.on_read(Time::from_millis(40), 29_201);
+        buffer.on_read(Time::from_millis(40), 29_201, 0);
         // 14600 B in the round trip before: w = 2 x 29200 + 16 x 1460, and twice w x (29200 - 14600) / 14600.
         assert_eq!(buffer.memory, 2 * 3 * (2 * 29_200 + 16 * 1_460));
         assert_eq!(buffer.clamp, 3 * (2 * 29_200 + 16 * 1_460));
         let memory = buffer.memory;
-        buffer.on_read(Time::from_millis(80), 58_401);
+        buffer.on_read(Time::from_millis(80), 58_401, 0);
         assert_eq!(buffer.memory, memory, "no more than before");
+        // What waits came in no longer a time than what was read.
+        buffer.on_read(Time::from_millis(120), 58_401 + 40_000, 10_800);
+        assert_eq!((buffer.memory, buffer.read_per_round), (memory, 29_200));
     }
 
     #[test]
     fn the_buffer_stops_at_its_limit() {
         let mut buffer = ReceiveBuffer::new(100_000, 1_460);
         buffer.establish(Time::ZERO, 1, buffer.first_window(1_448), 0, 1);
-        buffer.weigh(1_448, 2_304, 65_160);
+        buffer.weigh(1_448, 2_304);
         buffer.take_rtt_sample(40_000, false);
-        buffer.on_read(Time::from_secs(1), 1_000_001);
+        buffer.on_read(Time::from_secs(1), 1_000_001, 0);
         assert_eq!((buffer.full_space(), buffer.clamp), (100_000, 100_000));
     }
 

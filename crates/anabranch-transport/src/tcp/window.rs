@@ -16,7 +16,8 @@ impl Connection {
     pub(super) fn select_window(&mut self) -> u16 {
         let scale = self.receiver.window_scale;
         if let Some(window) = self.tuned_window() {
-            self.receiver.edge = self.receiver.edge.max(self.receiver.next + window);
+            let least = self.receiver_window().next_multiple_of(1 << scale);
+            self.receiver.edge = self.receiver.next + window.max(least);
             return (self.receiver_window() >> scale).min(65_535) as u16;
         }
         let buffer = self.parameters.receive_buffer;
@@ -41,28 +42,40 @@ impl Connection {
         Some(window)
     }
 
-    /// Resumes reading: the application gets what waits, and the peer is told of the room if that has at
-    /// least doubled (Linux: `tcp_cleanup_rbuf`).
+    /// The application reads again.
     pub(super) fn resume_reading(&mut self, now: Time) {
         self.receiver.is_paused = false;
-        if self.receiver.unread == 0 {
-            return;
+        if self.receiver.unread > 0 {
+            self.read(now);
         }
+    }
+
+    /// The application reads what waits, and the peer is told of the room if that has at least doubled
+    /// (Linux: `tcp_cleanup_rbuf`).
+    pub(super) fn read(&mut self, now: Time) {
         self.deliver(now);
         if self.receiver.has_ended() {
             self.tell_finished();
         }
+        if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+            return;
+        }
+        let is_due = self.is_ack_due_to_reading();
+        let is_update = !is_due && self.has_much_more_room();
+        if is_due || is_update {
+            self.stats.window_updates += u64::from(is_update);
+            self.send_ack(now);
+        }
+    }
+
+    /// Whether the window could be twice what the peer knows of.
+    fn has_much_more_room(&mut self) -> bool {
         let before = self.receiver_window();
-        let has_peer = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         let after = match self.tuned_window() {
             Some(window) => window,
             None => self.parameters.receive_buffer.min(65_535 << self.receiver.window_scale),
         };
-        let is_update = after > 0 && after >= 2 * before;
-        if has_peer && (is_update || self.is_ack_due_to_reading()) {
-            self.stats.window_updates += u64::from(is_update);
-            self.send_ack(now);
-        }
+        after > 0 && after >= 2 * before
     }
 
     /// Takes the window that a segment announces (RFC 9293 section 3.10.7.4). Whether it is another one.

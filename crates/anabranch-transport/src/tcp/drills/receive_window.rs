@@ -33,8 +33,8 @@ fn tcp_select_initial_window_half_the_first_buffer_in_whole_segments() {
     let [syn, syn_ack, ack] = [0, 1, 2].map(|index| &pair.log[index].segment);
     assert_eq!((syn.window, syn.window_scale), (44 * 1_460, Some(7)));
     assert_eq!((syn_ack.window, syn_ack.window_scale), (45 * 1_448, Some(7)));
-    // Room for one segment is kept back: 65536 - 1448, in which the 64240 fit.
-    assert_eq!(u32::from(ack.window) << 7, (65_536_u32 - 1_448).next_multiple_of(128));
+    // Room for one segment is kept back, 65536 - 1448; the 64240 stay, rounded up: 502 units.
+    assert_eq!(u32::from(ack.window) << 7, (44 * 1_460_u32).next_multiple_of(128));
     // The setting is the largest window that is ever offered.
     let small = Config { receive_buffer: Some(Bytes(30_000)), ..linux() };
     let mut pair = Pair::new(&small);
@@ -51,9 +51,10 @@ fn tcp_grow_window_each_segment_opens_it_and_is_acknowledged_at_once() {
         windows.push(drill.announced());
     }
     // The first segment of 1500 B, which take 2304 B, makes the buffer 131072 x 162 / 256 wide. It opens by
-    // two segments each time, as far as there is room besides the segment itself, from the window of SYN on.
+    // two segments each time, as far as there is room besides the segment itself, from what half of the
+    // memory allows on.
     let most = 131_072 * (1_460 * 256 / 2_304) / 256 - SIZE;
-    let first = 44 * SIZE;
+    let first = 65_536 - SIZE;
     let expected: Vec<u32> =
         (1..=12).map(|count| (first + count * 2 * SIZE).min(most).next_multiple_of(128)).collect();
     assert_eq!(windows, expected);
@@ -204,6 +205,39 @@ fn tcp_tso_autosize_more_leave_together_where_the_round_trip_is_short() {
     }
     // 65215 B hold 45 segments of 1448 B each.
     assert!((3..=45).contains(&longest), "{longest}");
+}
+
+#[test]
+fn tcp_rcv_established_what_has_just_arrived_takes_room_until_it_is_acknowledged() {
+    let (mut drill, start) = open_wide(&slow());
+    let full = 131_072 * (SIZE * 256 / 2_304) / 256;
+    let open = (full - SIZE).next_multiple_of(128);
+    for index in 1..=10 {
+        drill.data(start + index * SIZE, SIZE);
+        assert_eq!(drill.announced(), open, "duplicates do not change it");
+    }
+    drill.data(start, SIZE);
+    assert_eq!(drill.acks().last(), Some(&(start + 11 * SIZE)));
+    assert_eq!(drill.announced(), (full - 11 * SIZE).next_multiple_of(128));
+    // The application reads once the gap's end is acknowledged.
+    assert_eq!(drill.end.receiver.held(), 0);
+    drill.data(start + 11 * SIZE, SIZE).data(start + 12 * SIZE, SIZE);
+    assert_eq!(drill.acks(), [start + 13 * SIZE]);
+    assert_eq!(drill.announced(), open);
+}
+
+#[test]
+fn tcp_select_window_an_edge_that_stays_is_rounded_up() {
+    let (mut drill, start) = open_wide(&slow());
+    drill.input(Input::Command(Command::PauseReading));
+    let announced_edges = (1..=20).map(|count| {
+        let end = start + count * SIZE;
+        drill.data(end - SIZE, SIZE).at(500 + 50 * u64::from(count));
+        assert_eq!(drill.acks(), [end]);
+        end + drill.announced()
+    });
+    let edges: Vec<u32> = announced_edges.collect();
+    assert!(edges.is_sorted(), "{edges:?}");
 }
 
 #[test]
