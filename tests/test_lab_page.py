@@ -1,4 +1,4 @@
-"""The page of the lab in Chromium, and the server that hands it out."""
+"""The page of the lab in Chromium or Firefox (`ANABRANCH_BROWSER=firefox`), and its server."""
 
 import base64
 import os
@@ -196,8 +196,13 @@ def test_a_packet_tells_its_story(page: Page) -> None:
     page.page.mouse.click(box["x"] + x, box["y"] + y)
     page.until(page.page.locator("#packet").is_visible, "a click on a packet tells nothing")
     assert story.count() == 1, "a click on a packet opens the settings of its link"
+    page.until(lambda: "SCTP common header, 12 B" in page.text("packet"), "it has no headers")
     first = page.text("packet")
     assert " on p0 at " in first
+    # The number that the trace says is one of the packet's own.
+    number = first.split(",")[0].split()[-1]
+    assert number.isdigit()
+    assert f"TSN {number}" in first.partition("SCTP common header")[2]
     # By keyboard alone.
     page.page.locator("#stage-title").focus()
     page.page.keyboard.press("n")
