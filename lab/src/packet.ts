@@ -11,10 +11,14 @@ const at = (time: number) => (Number.isFinite(time) ? `${time.toFixed(5)} s` : "
 
 /** The headers as the host sent them, the outermost first. */
 function sayHeaders(headers: Header[]): HTMLElement[] {
-  return headers.flatMap(({ name, bytes, fields }) => [
-    h("dt", {}, `${name}, ${bytes} B`),
-    h("dd", {}, fields.map(([field, value]) => `${field} ${value}`).join(" · ") || "no fields"),
-  ]);
+  return headers.flatMap(({ name, bytes, fields }) => {
+    const said = fields.flatMap(([field, value], place) => [
+      place ? " · " : "",
+      h("span", { class: "quiet" }, field),
+      ` ${value}`,
+    ]);
+    return [h("dt", {}, `${name}, ${bytes} B`), h("dd", {}, ...said)];
+  });
 }
 
 export function packetStory(
