@@ -11,13 +11,13 @@ const at = (time: number) => (Number.isFinite(time) ? `${time.toFixed(5)} s` : "
 
 /** The headers as the host sent them, the outermost first. */
 function sayHeaders(headers: Header[]): HTMLElement[] {
-  return headers.flatMap(({ name, bytes, fields }) => {
+  return headers.map(({ name, bytes, fields }) => {
     const said = fields.flatMap(([field, value], place) => [
       place ? " · " : "",
       h("span", { class: "quiet" }, field),
       ` ${value}`,
     ]);
-    return [h("dt", {}, `${name}, ${bytes} B`), h("dd", {}, ...said)];
+    return h("div", {}, h("dt", {}, `${name}, ${bytes} B`), h("dd", {}, ...said));
   });
 }
 
