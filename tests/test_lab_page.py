@@ -469,7 +469,7 @@ def test_a_link_holds_the_scenario(browser: Any, address: str, tmp_path: Path) -
     again.page.goto(page.page.url)
     again.has_run()
     assert again.page.input_value("#toml") == text
-    again.page.goto(address + "#scenario=AAAA")
+    again.page.evaluate("location.hash = '#scenario=AAAA'")
     again.until(again.page.locator("#alert").is_visible, "a broken link passes")
     deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     bomb = deflate.compress(b"#" * 100_000_000) + deflate.flush()
