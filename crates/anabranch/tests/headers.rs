@@ -34,7 +34,7 @@ fn check(outcome: &Outcome) -> Result<(), TestCaseError> {
             let fields = headers.iter().flat_map(|Header { fields, .. }| fields);
             fields.filter(|(field, _)| *field == name).map(|(_, value)| value.as_str()).collect::<Vec<_>>()
         };
-        prop_assert_eq!(value("length of the packet"), [format!("{} B", size)]);
+        prop_assert_eq!(value("length of the packet"), [format!("{size} B")]);
         let ip = if headers[0].name == "IPv6" { 40 } else { 20 };
         prop_assert_eq!(headers[0].bytes, ip, "{:?}", &headers);
         if *number >= 0 {

@@ -283,8 +283,8 @@ impl Simulation {
         }
     }
 
-    /// Keeps the packets of a traced run as their hosts send them, before the run; they count as memory of the
-    /// traces.
+    /// Keeps the packets of a traced run as their hosts send them, before the run; they count as memory of
+    /// the traces.
     pub fn keep_packets(&mut self) {
         if let Some(trace) = &mut self.network.trace {
             trace.packets.keep_packets();

@@ -1,5 +1,5 @@
-//! The headers of packets in words, for a reader. Values are those on the wire; only SACK's Gap Ack Blocks are
-//! told as TSNs, and places in payloads as those in the application's stream.
+//! The headers of packets in words, for a reader. Values are those on the wire; only SACK's Gap Ack Blocks
+//! are told as TSNs, and places in payloads as those in the application's stream.
 
 use anabranch_transport::ground::{Ecn, Payload};
 use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Signal};
