@@ -203,16 +203,35 @@ def process(tmp_path: Path) -> Command:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium, where it is installed."""
+    """Chromium, where it is installed; with `ANABRANCH_BROWSER=firefox`, Firefox."""
     api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     with api.sync_playwright() as playwright:
-        known = shutil.which("chromium") or shutil.which("chromium-browser")
-        try:
-            started = playwright.chromium.launch(executable_path=known, args=["--no-sandbox"])
-        except api.Error:
-            pytest.skip("needs Chromium")
+        if os.environ.get("ANABRANCH_BROWSER") == "firefox":
+            started = firefox(playwright, api.Error)
+        else:
+            known = shutil.which("chromium") or shutil.which("chromium-browser")
+            try:
+                started = playwright.chromium.launch(executable_path=known, args=["--no-sandbox"])
+            except api.Error:
+                pytest.skip("needs Chromium")
         yield started
         started.close()
+
+
+def firefox(playwright: Any, error: type[Exception]) -> Any:
+    """Playwright's own Firefox, or else the system's, which not every Playwright can drive."""
+    known = shutil.which("firefox-esr") or shutil.which("firefox")
+    choices: list[dict[str, str]] = [{}]
+    if known:
+        choices.append({"channel": "moz-firefox", "executable_path": known})
+    for choice in choices:
+        try:
+            started = playwright.firefox.launch(**choice)
+            started.new_context().close()
+        except error:
+            continue
+        return started
+    pytest.skip("needs a Firefox that Playwright can drive: playwright install firefox")
 
 
 COMMAND = [sys.executable, "-m", "anabranch"]

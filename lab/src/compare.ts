@@ -110,7 +110,7 @@ export class Compare {
   ask(isWanted = false) {
     const { good } = this.scenario;
     if (!good) return;
-    const cost = isWanted ? "" : costOfBatch(good.opened.scenario, Number(this.count.value));
+    const cost = isWanted ? "" : costOfBatch(good.opened.scenario, [this.sets], Number(this.count.value));
     if (cost) {
       const go = h("button", { type: "button", class: "small" }, "Run them all the same");
       go.onclick = () => this.ask(true);

@@ -1,6 +1,7 @@
 /** What runs are going to cost, if that is more than a page should begin by itself. */
 
-import type { Scenario } from "./messages";
+import { meant } from "./knobs";
+import type { Scenario, Sets, Tree } from "./messages";
 import { quantity, shown } from "./quantities";
 
 const MOST_FLOWS = 64;
@@ -15,8 +16,33 @@ function flowsOf({ flows }: Scenario): number {
 /** Simulated seconds of a run: until it ends, or a minute after the last application has. */
 function secondsOf({ flows, run }: Scenario): number {
   const seconds = quantity(run.duration)?.value ?? 0;
-  const ends = Object.values(flows).map(({ app }) => quantity(app["duration"])?.value ?? Infinity);
+  const ends = Object.values(flows).map(
+    ({ app }) => latest(app["start"]) + (quantity(app["duration"])?.value ?? Infinity),
+  );
   return Math.min(seconds, Math.max(0, ...ends) + 60);
+}
+
+/** When a start is, or the end of the range that it is drawn from. */
+function latest(start: Tree | undefined): number {
+  const isRange = typeof start === "object" && start !== null && !Array.isArray(start);
+  return quantity(isRange ? start["to"] : start)?.value ?? 0;
+}
+
+/** The scenario as these settings make it. */
+function withSets(scenario: Scenario, sets: Sets): Scenario {
+  const changed = structuredClone(scenario);
+  for (const [path, value] of sets) {
+    const keys = path.split(".");
+    const last = keys.pop() ?? "";
+    let tree = changed as unknown as Tree | undefined;
+    for (const key of keys) {
+      if (typeof tree !== "object" || tree === null) break;
+      tree = Array.isArray(tree) ? tree[Number(key)] : tree[key];
+    }
+    // What the scenario does not have the engine refuses.
+    if (typeof tree === "object" && tree !== null && !Array.isArray(tree)) tree[last] = meant(value);
+  }
+  return changed;
 }
 
 /** Of one run. */
@@ -27,11 +53,17 @@ export function costOfRun(scenario: Scenario): string {
   return isLong ? `The run takes ${shown(seconds)} s of simulated time with ${flows} flows` : "";
 }
 
-/** Of so many runs. */
-export function costOfBatch(scenario: Scenario, runs: number): string {
-  const one = costOfRun(scenario);
-  if (one) return one;
-  const [flows, seconds] = [flowsOf(scenario), secondsOf(scenario)];
-  const isLong = seconds * flows * runs > MOST_BATCH_FLOW_SECONDS;
-  return isLong ? `These are ${runs} runs of ${shown(seconds)} s of simulated time with ${flows} flows` : "";
+/** Of so many runs of each cell, which is the scenario with some settings. */
+export function costOfBatch(scenario: Scenario, cells: Sets[], runs: number): string {
+  let seconds = 0;
+  for (const sets of cells) {
+    const cell = withSets(scenario, sets);
+    const one = costOfRun(cell);
+    if (one) return one;
+    seconds += runs * flowsOf(cell) * secondsOf(cell);
+  }
+  const isLong = seconds > MOST_BATCH_FLOW_SECONDS;
+  return isLong
+    ? `These are ${runs * cells.length} runs, and ${shown(seconds)} s of simulated time in all of their flows`
+    : "";
 }

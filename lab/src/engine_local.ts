@@ -74,6 +74,8 @@ class Panel {
   private readonly axes = h("div", { id: "local-axes" });
   private readonly known = h("datalist", { id: "local-settings" });
   private readonly replications = h("input", { type: "number", id: "local-replications", min: 1, max: 100000, value: 20, inputmode: "numeric" });
+  /** On the page only once the server has answered, and shown and hidden before that. */
+  private readonly count = h("label", { id: "local-count" }, "Runs of each cell ", this.replications);
   private readonly run = h("button", { type: "button", class: "main", id: "local-run" }, "Run this sweep on this computer");
   private readonly sentence = h("p", { id: "local-sentence", role: "alert", hidden: true });
   private readonly progress = h("p", { id: "local-progress", role: "status" });
@@ -102,7 +104,7 @@ class Panel {
       this.what,
       this.axes,
       this.known,
-      h("div", { class: "controls" }, h("label", { id: "local-count" }, "Runs of each cell ", this.replications), this.run),
+      h("div", { class: "controls" }, this.count, this.run),
       this.sentence,
       this.progress,
       this.list,
@@ -129,7 +131,7 @@ class Panel {
       ? `The scenario has a sweep: ${opened?.cells} cells, ${opened?.replications} ${opened?.replications === 1 ? "run" : "runs"} of each.`
       : "Each setting gets several values, separated by commas; every combination of them is a cell.";
     this.axes.hidden = isOwn;
-    byId("local-count").hidden = isOwn;
+    this.count.hidden = isOwn;
     this.run.disabled = !opened || this.scenario.mistake !== "";
     const paths = opened ? settings({ links: opened.scenario.links, flows: opened.scenario.flows } as unknown as Tree) : [];
     this.known.replaceChildren(...paths.map((value) => h("option", { value })));

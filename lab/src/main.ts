@@ -297,7 +297,7 @@ class Page {
       this.stage.marked = undefined;
       this.player.seek(this.player.now);
     };
-    box.replaceChildren(...packetStory(trace, number, (other) => this.follow(other), close));
+    box.replaceChildren(...packetStory(trace, number, this.pool.headers(number), (other) => this.follow(other), close));
     box.hidden = false;
     this.player.seek(this.player.now);
   }

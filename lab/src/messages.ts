@@ -51,12 +51,20 @@ export interface Scenario {
   flows: Record<string, Flow>;
 }
 
+/** A header of a packet, or a chunk, with its length and its fields. */
+export interface Header {
+  name: string;
+  bytes: number;
+  fields: [name: string, value: string][];
+}
+
 export type Request =
   | { kind: "start"; module: WebAssembly.Module }
   | { kind: "open"; id: number; text: string; files: Record<string, string> }
   | { kind: "edit"; id: number; text: string; path: string[]; value: Tree }
   | { kind: "rename"; id: number; text: string; path: string[]; name: string }
   | { kind: "schema" | "version"; id: number }
+  | { kind: "headers"; id: number; packet: number }
   | { kind: "trace"; id: number; text: string; replication: number; tables: string[] }
   | { kind: "batch"; id: number; text: string; sets: Sets; replications: number[]; scalars: string[] | null }
   | { kind: "stop" };

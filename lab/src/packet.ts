@@ -1,6 +1,7 @@
-/** A packet in words: what it carries, which links it met, and which other packets have carried the same. */
+/** A packet in words: what it carries, its headers, which links it met, and which others have carried the same. */
 
 import { h } from "./dom";
+import type { Header } from "./messages";
 import { shown } from "./quantities";
 import type { Trace } from "./trace";
 
@@ -8,9 +9,22 @@ const COLUMNS = ["link", "came", "waited", "left", "arrived", "fate"];
 
 const at = (time: number) => (Number.isFinite(time) ? `${time.toFixed(5)} s` : "–");
 
+/** The headers as the host sent them, the outermost first. */
+function sayHeaders(headers: Header[]): HTMLElement[] {
+  return headers.map(({ name, bytes, fields }) => {
+    const said = fields.flatMap(([field, value], place) => [
+      place ? " · " : "",
+      h("span", { class: "quiet" }, field),
+      ` ${value}`,
+    ]);
+    return h("div", {}, h("dt", {}, `${name}, ${bytes} B`), h("dd", {}, ...said));
+  });
+}
+
 export function packetStory(
   trace: Trace,
   number: number,
+  headers: Promise<Header[]>,
   onPacket: (other: number) => void,
   onClose: () => void,
 ): HTMLElement[] {
@@ -42,8 +56,14 @@ export function packetStory(
     h("thead", {}, h("tr", {}, ...COLUMNS.map((text) => h("th", {}, text)))),
     h("tbody", {}, ...rows),
   );
+  const list = h("dl", { class: "headers" });
+  headers.then(
+    (all) => list.replaceChildren(...sayHeaders(all)),
+    () => list.replaceWith(h("p", {}, "Its headers went with a run that was stopped; the next run has them again.")),
+  );
   return [
     about,
+    list,
     ...(twins.length ? [h("p", {}, "The same data was sent at ", ...twins)] : []),
     h("div", { class: "scroll" }, table),
   ];

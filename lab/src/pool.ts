@@ -1,6 +1,6 @@
 /** The workers of the page, which run replications side by side. */
 
-import type { Opened, Reply, Request, Scalars, Sets, Tree } from "./messages";
+import type { Header, Opened, Reply, Request, Scalars, Sets, Tree } from "./messages";
 import { LabError, type Table } from "./engine";
 
 export interface Traced {
@@ -112,6 +112,11 @@ export class Pool {
   trace(text: string, replication: number, tables: string[]): Promise<Traced> {
     this.stopTrace();
     return this.player.ask({ kind: "trace", id: ++latest, text, replication, tables });
+  }
+
+  /** The headers of a packet of the run that was traced last. */
+  async headers(packet: number): Promise<Header[]> {
+    return (await this.player.ask<{ headers: Header[] }>({ kind: "headers", id: ++latest, packet })).headers;
   }
 
   stopTrace() {

@@ -60,7 +60,12 @@ export class Sweep {
       return;
     }
     const cells = places(axes);
-    const cost = isWanted ? "" : costOfBatch(good.opened.scenario, cells.length * RUNS);
+    const others = this.compare.sets;
+    const sets = cells.map((cell) => {
+      const moved = cell.flatMap((place, axis) => axes[axis]?.values[place]?.sets ?? []);
+      return [...others.filter(([path]) => !moved.some(([one]) => one === path)), ...moved];
+    });
+    const cost = isWanted ? "" : costOfBatch(good.opened.scenario, sets, RUNS);
     if (cost) {
       const go = h("button", { type: "button", class: "small" }, "Run it all the same");
       go.onclick = () => void this.run(true);
@@ -72,13 +77,10 @@ export class Sweep {
     this.scalar = this.compare.scalar;
     this.cells = cells.map(() => []);
     this.canvas.hidden = false;
-    const others = this.compare.sets;
     let mistake = "";
-    for (const [index, cell] of cells.entries()) {
-      const moved = cell.flatMap((place, axis) => axes[axis]?.values[place]?.sets ?? []);
-      const kept = others.filter(([path]) => !moved.some(([one]) => one === path));
+    for (const [index, cell] of sets.entries()) {
       try {
-        await this.pool.batch(good.text, [...kept, ...moved], RUNS, [this.scalar], (_, scalars) => {
+        await this.pool.batch(good.text, cell, RUNS, [this.scalar], (_, scalars) => {
           const value = scalars[this.scalar];
           if (turn === this.turn && typeof value === "number") this.cells[index]?.push(value);
         });

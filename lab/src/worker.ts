@@ -46,10 +46,17 @@ async function answer(request: Exclude<Request, { kind: "start" } | { kind: "sto
     case "schema":
     case "version":
       return say({ kind: "answer", id, answer: engine.ask({ ask: request.kind }) });
+    case "headers":
+      return say({ kind: "answer", id, answer: engine.ask({ ask: "headers", packet: request.packet }) });
     case "trace": {
       engine.ask({ ask: "open", text: request.text });
       const { replication, tables } = request;
-      const run = engine.ask<{ scalars: Scalars; tables: Places }>({ ask: "run", replication, tables });
+      const run = engine.ask<{ scalars: Scalars; tables: Places }>({
+        ask: "run",
+        replication,
+        tables,
+        packets: true,
+      });
       const named = Object.entries(run.tables).map(([name, places]) => [name, engine.table(places)]);
       const took = performance.now() - start;
       return say({ kind: "traced", id, scalars: run.scalars, tables: Object.fromEntries(named), took });

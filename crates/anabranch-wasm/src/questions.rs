@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anabranch::scenario::Scenario;
 use anabranch::sim::Simulation;
 use anabranch::study::Study;
+use anabranch::trace::SentPackets;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,7 +38,12 @@ enum Question {
         scalars: Option<Vec<String>>,
         #[serde(default)]
         tables: Vec<String>,
+        /// Keeps the packets, too, so that their headers can be asked for.
+        #[serde(default)]
+        packets: bool,
     },
+    /// The headers of a packet of the last run, which is named by its row in the table `packets`.
+    Headers { packet: usize },
     /// Scenario text with another value at a key, or without the key; everything else in it stays as it is.
     Edit { text: String, path: Vec<String>, value: Value },
     /// Scenario text with another name for what is at a path; references to it elsewhere stay as they are.
@@ -53,6 +59,7 @@ enum Question {
 pub(crate) struct Lab {
     study: Option<Study>,
     tables: Vec<Columns>,
+    packets: SentPackets,
 }
 
 #[derive(Serialize)]
@@ -89,7 +96,12 @@ impl Lab {
                 self.study = Some(study);
                 Ok(reply)
             }
-            Question::Run { cell, replication, seed, scalars, tables } => {
+            Question::Headers { packet } => {
+                let headers = self.packets.headers(packet).ok_or("there is no such packet")?;
+                Ok(bytes(&json!({ "headers": headers })))
+            }
+            Question::Run { cell, replication, seed, scalars, tables, packets } => {
+                self.packets = SentPackets::default();
                 let study = self.study.as_ref().ok_or("nothing is open")?;
                 let mut scenario = match cell {
                     Some(cell) => cell_of(study, cell)?,
@@ -97,8 +109,11 @@ impl Lab {
                 };
                 scenario.seed = seed.unwrap_or(scenario.seed);
                 scenario.run.max_memory.0 = scenario.run.max_memory.0.min(MOST_MEMORY_BYTES);
-                let simulation = Simulation::build(&scenario, replication, !tables.is_empty())
+                let mut simulation = Simulation::build(&scenario, replication, !tables.is_empty())
                     .map_err(|error| error.to_string())?;
+                if packets {
+                    simulation.keep_packets();
+                }
                 let (start, limit) = (host::now_s(), simulation.max_wall_time());
                 let mut guard = || {
                     (host::now_s() - start > limit.as_secs_f64())
@@ -110,6 +125,7 @@ impl Lab {
                 let kept =
                     outcome.tables.into_iter().filter(|table| tables.iter().any(|name| name == table.name));
                 self.tables = kept.map(Columns::from).collect();
+                self.packets = outcome.packets;
                 Ok(bytes(&RunReply {
                     scalars: outcome.row.scalars().filter(|(name, _)| is_wanted(name)).collect(),
                     tables: self.tables.iter().map(|table| (table.name(), table.places())).collect(),
@@ -184,6 +200,19 @@ mod tests {
         let rows = outcome.tables.iter().find(|table| table.name == "paths").unwrap().columns[0].1.len();
         assert_eq!(run["tables"]["paths"]["time_s"]["length"], json!(rows));
         assert_eq!(run["tables"].as_object().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn headers_are_those_of_the_last_run_that_kept_its_packets() {
+        let mut lab = Lab::default();
+        asked(&mut lab, &json!({ "ask": "open", "text": SCENARIO, "sets": [["run.duration", "5 s"]] }));
+        asked(&mut lab, &json!({ "ask": "run", "tables": ["packets"], "packets": true }));
+        let ask = json!({ "ask": "headers", "packet": 0 });
+        let headers = asked(&mut lab, &ask);
+        assert_eq!(headers["headers"][2]["name"], json!("INIT"));
+        assert_eq!(headers["headers"][2]["fields"][0][0], json!("initiate tag"));
+        asked(&mut lab, &json!({ "ask": "run", "tables": ["packets"] }));
+        assert_eq!(asked(&mut lab, &ask)["error"], json!("there is no such packet"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod emulation;
 mod engine_version;
 mod fragmentation;
 mod golden;
+mod headers;
 mod layers;
 mod load_sharing;
 mod mptcp_flows;

@@ -23,7 +23,7 @@ use crate::capture::{Capture, Sink};
 use crate::net::{DuplexLink, Media};
 use crate::outside::Counters;
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError};
-use crate::trace::{self, Table, TimeAccounts, Trace};
+use crate::trace::{self, SentPackets, Table, TimeAccounts, Trace};
 use crate::transports::AnyEndpoint;
 
 /// A run of a scenario.
@@ -86,6 +86,8 @@ pub struct Outcome {
     pub row: Row,
     /// The traces, when they were asked for.
     pub tables: Vec<Table>,
+    /// The packets themselves, when they were asked for: see [`Simulation::keep_packets`].
+    pub packets: SentPackets,
 }
 
 /// Watches over a run from outside. It is called every 8,192 events, which is every few milliseconds; a
@@ -278,6 +280,14 @@ impl Simulation {
         match self.flow_names.iter().position(|name| name == flow) {
             Some(index) => Ok(&mut self.flows[index].endpoints[side.index()]),
             None => Err(ScenarioError::new(format!("flows.{flow}: there is no such flow"))),
+        }
+    }
+
+    /// Keeps the packets of a traced run as their hosts send them, before the run; they count as memory of
+    /// the traces.
+    pub fn keep_packets(&mut self) {
+        if let Some(trace) = &mut self.network.trace {
+            trace.packets.keep_packets();
         }
     }
 
@@ -571,10 +581,11 @@ impl Simulation {
         let end = self.row(now, now);
         let mut row = cuts.report(end);
         flow_groups::report(&self.groups, &mut row);
-        let mut tables = Vec::new();
+        let (mut tables, mut sent) = (Vec::new(), SentPackets::default());
         if let Some(trace) = self.network.trace.take() {
             let Trace { packets, hops, paths, events } = *trace;
-            let (packets, places) = packets.into_table(&self.flow_names, &self.link_names, now);
+            let (packets, places, kept) = packets.into_table(&self.flow_names, &self.link_names, now);
+            sent = kept;
             tables.push(packets);
             tables.push(hops.into_table(&places, &self.link_names, now));
             tables.push(paths.into_table(&self.flow_names));
@@ -606,7 +617,7 @@ impl Simulation {
             tables.push(limits.into_table(&self.flow_names, now));
             tables.push(head_of_line.into_table(&self.flow_names, now));
         }
-        Outcome { row, tables }
+        Outcome { row, tables, packets: sent }
     }
 
     /// The scalars up to now; the run continues.

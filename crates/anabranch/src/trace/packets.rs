@@ -4,7 +4,7 @@ use anabranch_transport::ground::Side;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
 
-use super::{Column, Table};
+use super::{Column, SentPackets, Table};
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -42,9 +42,16 @@ enum Whereabouts {
 #[derive(Debug, Default)]
 pub(crate) struct PacketTrace {
     rows: Vec<Row>,
+    /// The packet of each row as its host sent it, where they are kept.
+    kept: Option<Vec<Packet>>,
 }
 
 impl PacketTrace {
+    /// Keeps the packets themselves, too.
+    pub(crate) fn keep_packets(&mut self) {
+        self.kept = Some(Vec::new());
+    }
+
     /// Records that a packet is sent, and returns its row.
     #[cold]
     pub(crate) fn sent(&mut self, now: Time, flow: u32, side: Side, packet: &Packet) -> u32 {
@@ -52,12 +59,18 @@ impl PacketTrace {
         let Packet { path, size, .. } = *packet;
         let (path, origin, fate) = (path.0, self.rows.len() as u32, Whereabouts::InFlight);
         self.rows.push(Row { sent: now, flow, side, path, size, kind, tsn, origin, made: now, fate });
+        if let Some(kept) = &mut self.kept {
+            kept.push(packet.clone());
+        }
         origin
     }
 
     /// Adds a row for a duplicate made on the way. `made` may be after the run's end.
     pub(crate) fn duplicated(&mut self, row: u32, made: Time) -> u32 {
         self.rows.push(Row { made, fate: Whereabouts::InFlight, ..self.rows[row as usize] });
+        if let Some(kept) = &mut self.kept {
+            kept.push(kept[row as usize].clone());
+        }
         self.rows.len() as u32 - 1
     }
 
@@ -73,19 +86,25 @@ impl PacketTrace {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.rows.capacity() * size_of::<Row>()
+        let kept = self.kept.as_ref().map_or(0, Vec::capacity);
+        self.rows.capacity() * size_of::<Row>() + kept * size_of::<Packet>()
     }
 
     /// The table of everything up to the end of the run, with packets in the order in which they were sent,
     /// each followed by its copies. Packets of others, which no flow has sent, are left out. The second value
-    /// is the place of each row in the table.
+    /// is the place of each row in the table, the third one has the packets that were kept.
     pub(crate) fn into_table(
         mut self,
         flows: &[String],
         links: &[String],
         end: Time,
-    ) -> (Table, Vec<Option<u32>>) {
-        let places = self.places(flows.len(), end);
+    ) -> (Table, Vec<Option<u32>>, SentPackets) {
+        let order = self.order(flows.len(), end);
+        let mut places = vec![None; self.rows.len()];
+        for (place, &row) in order.iter().enumerate() {
+            places[row as usize] = Some(place as u32);
+        }
+        let sent = self.kept.take().map(|packets| SentPackets { packets, order });
         self.rows.retain(|row| row.is_in_table(flows.len(), end));
         for row in &mut self.rows {
             if matches!(row.fate, Whereabouts::Dropped { at, .. } if at > end) {
@@ -128,18 +147,14 @@ impl PacketTrace {
             ),
             ("dropped_at", Column::Text(rows.iter().map(link).collect())),
         ];
-        (Table { name: "packets", columns }, places)
+        (Table { name: "packets", columns }, places, sent.unwrap_or_default())
     }
 
-    /// The place of each row in the table.
-    fn places(&self, flows: usize, end: Time) -> Vec<Option<u32>> {
-        let mut kept: Vec<u32> = (0..self.rows.len() as u32).collect();
-        kept.retain(|&row| self.rows[row as usize].is_in_table(flows, end));
-        kept.sort_by_key(|&row| self.rows[row as usize].order());
-        let mut places = vec![None; self.rows.len()];
-        for (place, row) in kept.into_iter().enumerate() {
-            places[row as usize] = Some(place as u32);
-        }
-        places
+    /// The rows that are in the table, in its order.
+    fn order(&self, flows: usize, end: Time) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
+        order.retain(|&row| self.rows[row as usize].is_in_table(flows, end));
+        order.sort_by_key(|&row| self.rows[row as usize].order());
+        order
     }
 }

@@ -1,0 +1,331 @@
+//! The headers of packets in words, for a reader. Values are those on the wire; only SACK's Gap Ack Blocks
+//! are told as TSNs, and places in payloads as those in the application's stream.
+
+use anabranch_transport::ground::{Ecn, Payload};
+use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Signal};
+use anabranch_transport::wire::sctp::chunk::{Chunk, ErrorCause, Init};
+use anabranch_transport::wire::tcp::{Flags, Segment};
+use anabranch_transport::wire::udp::{self, Datagram};
+use anabranch_transport::wire::{Body, Packet, mptcp, sctp, tcp};
+use serde::Serialize;
+
+/// The packets of a run as their hosts sent them, each at its row of the table `packets`.
+#[derive(Clone, Debug, Default)]
+pub struct SentPackets {
+    pub(super) packets: Vec<Packet>,
+    /// Which of them is at each row.
+    pub(super) order: Vec<u32>,
+}
+
+impl SentPackets {
+    /// The headers of the packet at a row, the outermost first; none where there is no such row.
+    pub fn headers(&self, row: usize) -> Option<Vec<Header>> {
+        self.order.get(row).map(|&number| headers(&self.packets[number as usize]))
+    }
+}
+
+/// A header, or a chunk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Header {
+    /// What it is.
+    pub name: &'static str,
+    /// Its length in bytes, with the payload that is counted in a chunk.
+    pub bytes: u32,
+    /// Its fields, in about the order of the wire, each with its value.
+    pub fields: Fields,
+}
+
+type Fields = Vec<(&'static str, String)>;
+
+/// The headers of a packet, the outermost first.
+fn headers(packet: &Packet) -> Vec<Header> {
+    let (mut inner, payload) = match &packet.body {
+        // Nobody who reads a packet trace has one: a fragment is made on the way.
+        Body::Foreign(_) | Body::Fragment(_) => (Vec::new(), 0),
+        Body::Mptcp(mptcp::Segment { tcp, options, option_bytes }) => {
+            let option = Header { name: "MPTCP options", bytes: *option_bytes, fields: of_mptcp(options) };
+            (vec![of_tcp(tcp), option], tcp.payload.length)
+        }
+        Body::Sctp(packet) => {
+            let common = vec![
+                ("source port", packet.source_port.to_string()),
+                ("destination port", packet.destination_port.to_string()),
+                ("verification tag", format!("{:#010x}", packet.verification_tag)),
+            ];
+            let bytes = sctp::COMMON_HEADER_BYTES;
+            let mut all = vec![Header { name: "SCTP common header", bytes, fields: common }];
+            all.extend(packet.chunks().map(of_chunk));
+            (all, 0)
+        }
+        Body::Tcp(segment) => (vec![of_tcp(segment)], segment.payload.length),
+        Body::Udp(datagram) => (of_udp(datagram), datagram.length),
+    };
+    let bytes = packet.size - payload - inner.iter().map(|header| header.bytes).sum::<u32>();
+    let ecn = match packet.ecn {
+        Ecn::Ce => "congestion experienced",
+        Ecn::Ect0 => "ECT(0)",
+        Ecn::Ect1 => "ECT(1)",
+        Ecn::NotEct => "not ECN-capable",
+    };
+    let fields = vec![("length of the packet", format!("{} B", packet.size)), ("ECN", ecn.into())];
+    inner.insert(0, Header { name: if bytes == 40 { "IPv6" } else { "IPv4" }, bytes, fields });
+    inner
+}
+
+fn payload_of(Payload { offset, length }: Payload) -> String {
+    format!("{length} B from byte {offset} of the stream on")
+}
+
+fn of_udp(datagram: &Datagram) -> Vec<Header> {
+    let Datagram { source_port, destination_port, offset, length, rtp } = *datagram;
+    let fields = vec![
+        ("source port", source_port.to_string()),
+        ("destination port", destination_port.to_string()),
+        ("payload", payload_of(Payload { offset, length })),
+    ];
+    let mut all = vec![Header { name: "UDP", bytes: udp::HEADER_BYTES, fields }];
+    if let Some(rtp) = rtp {
+        let fields =
+            vec![("sequence number", rtp.sequence.to_string()), ("timestamp", rtp.timestamp.to_string())];
+        all.push(Header { name: "RTP", bytes: udp::RTP_HEADER_BYTES, fields });
+    }
+    all
+}
+
+/// Control bits with their names, in the order of the header.
+const FLAGS: [(Flags, &str); 8] = [
+    (Flags::AE, "AE"),
+    (Flags::CWR, "CWR"),
+    (Flags::ECE, "ECE"),
+    (Flags::ACK, "ACK"),
+    (Flags::PSH, "PSH"),
+    (Flags::RST, "RST"),
+    (Flags::SYN, "SYN"),
+    (Flags::FIN, "FIN"),
+];
+
+fn of_tcp(segment: &Segment) -> Header {
+    let flags = FLAGS.iter().filter(|(flag, _)| segment.flags.has(*flag)).map(|(_, name)| *name);
+    let mut fields = vec![
+        ("source port", segment.source_port.to_string()),
+        ("destination port", segment.destination_port.to_string()),
+        ("sequence number", segment.sequence.to_string()),
+    ];
+    if segment.flags.has(Flags::ACK) {
+        fields.push(("acknowledgement number", segment.acknowledgement.to_string()));
+    }
+    fields.push(("flags", joined(flags)));
+    fields.push(("window field", segment.window.to_string()));
+    fields.extend(segment.mss.map(|mss| ("maximum segment size", format!("{mss} B"))));
+    fields.extend(segment.window_scale.map(|scale| ("window scale", scale.to_string())));
+    if segment.sack_permitted {
+        fields.push(("SACK permitted", "yes".into()));
+    }
+    if let Some(tcp::Timestamps { value, echo }) = segment.timestamps {
+        fields.push(("timestamps", format!("value {value}, echo {echo}")));
+    }
+    if !segment.sack.is_empty() {
+        let blocks = segment.sack.iter().map(|block| format!("{} up to {}", block.start, block.end));
+        fields.push(("SACK blocks", joined(blocks)));
+    }
+    if let Some(rare) = segment.rare.as_ref() {
+        fields.push(("other options", format!("{} B", rare.wire_bytes())));
+    }
+    if segment.padding > 0 {
+        fields.push(("padding", format!("{} B", segment.padding)));
+    }
+    if segment.payload.length > 0 {
+        fields.push(("payload", payload_of(segment.payload)));
+    }
+    Header { name: "TCP", bytes: segment.wire_size() - segment.payload.length, fields }
+}
+
+fn of_mptcp(options: &Options) -> Fields {
+    let mut fields = Fields::new();
+    match options.handshake {
+        Some(Handshake::Capable { sender_key, receiver_key }) => {
+            let keys = [("sender's key", sender_key), ("receiver's key", receiver_key)];
+            let keys = keys.iter().filter_map(|(name, key)| key.map(|key| format!("{name} {key:#018x}")));
+            let keys = joined(keys);
+            fields.push(("MP_CAPABLE", if keys.is_empty() { "without keys".into() } else { keys }));
+        }
+        Some(Handshake::Join(join)) => fields.push((
+            "MP_JOIN",
+            match join {
+                Join::Syn { token, nonce, address, is_backup } => {
+                    format!(
+                        "token {token:#010x}, nonce {nonce:#010x}, address {address}{}",
+                        backup(is_backup)
+                    )
+                }
+                Join::Answer { nonce, address, is_backup, .. } => {
+                    format!("code, nonce {nonce:#010x}, address {address}{}", backup(is_backup))
+                }
+                Join::Third { .. } => "code".into(),
+            },
+        )),
+        None => {}
+    }
+    let positions = [
+        ("data acknowledgement", options.data_ack),
+        ("mapping: place in the connection's stream", options.data_position),
+        ("DATA_FIN", options.data_fin),
+    ];
+    fields.extend(positions.iter().filter_map(|(name, place)| place.map(|place| (*name, place.to_string()))));
+    if options.has_checksum {
+        fields.push(("checksum", "yes".into()));
+    }
+    fields.extend(options.signal.map(|signal| match signal {
+        Signal::AddAddress { address, is_echo, .. } => {
+            ("ADD_ADDR", format!("address {address}{}", if is_echo { ", echo" } else { "" }))
+        }
+        Signal::Fail { position } => ("MP_FAIL", format!("from byte {position} on")),
+        Signal::FastClose => ("MP_FASTCLOSE", "yes".into()),
+        Signal::Priority { is_backup } => ("MP_PRIO", if is_backup { "backup" } else { "regular" }.into()),
+        Signal::RemoveAddress { addresses } => {
+            ("REMOVE_ADDR", joined(addresses.iter().map(|address| format!("address {address}"))))
+        }
+    }));
+    fields.extend(options.reset.map(|reset| ("MP_TCPRST", format!("reason {}", reset.reason))));
+    fields
+}
+
+const fn backup(is_backup: bool) -> &'static str {
+    if is_backup { ", backup" } else { "" }
+}
+
+fn of_chunk(chunk: &Chunk) -> Header {
+    let (name, fields) = match chunk {
+        Chunk::Abort(abort) => {
+            ("ABORT", abort.cause.iter().map(|cause| ("cause", cause_of(cause))).collect())
+        }
+        Chunk::Asconf(asconf) => {
+            let requests = asconf.requests.iter().map(|it| format!("{:?} path {}", it.change, it.path.0));
+            let fields = vec![("serial number", asconf.serial.to_string()), ("requests", joined(requests))];
+            ("ASCONF", fields)
+        }
+        Chunk::AsconfAck(ack) => {
+            let errors = ack.responses.iter().filter_map(|it| it.error).map(|error| format!("{error:?}"));
+            let mut fields = vec![("serial number", ack.serial.to_string())];
+            fields.extend(Some(("errors", joined(errors))).filter(|(_, errors)| !errors.is_empty()));
+            ("ASCONF-ACK", fields)
+        }
+        Chunk::Auth(hmac) => ("AUTH", vec![("HMAC", format!("{hmac:?}"))]),
+        Chunk::CookieAck => ("COOKIE ACK", Fields::new()),
+        Chunk::CookieEcho(_) => ("COOKIE ECHO", Fields::new()),
+        Chunk::Data(data) => {
+            let mut fields = vec![("TSN", data.tsn.to_string()), ("stream", data.stream.to_string())];
+            if !data.unordered {
+                fields.push(("stream sequence number", data.ssn.to_string()));
+            }
+            fields.push(("flags", bits([data.unordered, data.beginning, data.ending, data.immediate])));
+            fields.push(("payload protocol", data.ppid.to_string()));
+            fields.push(("payload", payload_of(data.payload)));
+            ("DATA", fields)
+        }
+        Chunk::Error(cause) => ("ERROR", vec![("cause", cause_of(cause))]),
+        Chunk::ForwardTsn(forward) => {
+            let streams = forward.streams.iter().map(|it| format!("stream {} to {}", it.stream, it.ssn));
+            let mut fields = vec![("new cumulative TSN", forward.new_cumulative_tsn.to_string())];
+            fields.extend(Some(("skipped", joined(streams))).filter(|(_, streams)| !streams.is_empty()));
+            ("FORWARD TSN", fields)
+        }
+        Chunk::Heartbeat(info) => ("HEARTBEAT", vec![("sent at", info.sent_at.to_string())]),
+        Chunk::HeartbeatAck(info) => ("HEARTBEAT ACK", vec![("heartbeat sent at", info.sent_at.to_string())]),
+        Chunk::IData(data) => {
+            let mut fields = vec![
+                ("TSN", data.tsn.to_string()),
+                ("stream", data.stream.to_string()),
+                ("message identifier", data.mid.to_string()),
+                ("flags", bits([data.unordered, data.beginning, data.ending, data.immediate])),
+            ];
+            fields.push(if data.beginning {
+                ("payload protocol", data.ppid.to_string())
+            } else {
+                ("fragment sequence number", data.fsn.to_string())
+            });
+            fields.push(("payload", payload_of(data.payload)));
+            ("I-DATA", fields)
+        }
+        Chunk::IForwardTsn(forward) => {
+            let messages = forward.messages.iter().map(|it| format!("stream {} to {}", it.stream, it.mid));
+            let mut fields = vec![("new cumulative TSN", forward.new_cumulative_tsn.to_string())];
+            fields.extend(Some(("skipped", joined(messages))).filter(|(_, messages)| !messages.is_empty()));
+            ("I-FORWARD-TSN", fields)
+        }
+        Chunk::Illegal(_) => ("a chunk that breaks the protocol", Fields::new()),
+        Chunk::Init(init, _) => ("INIT", of_init(init)),
+        Chunk::InitAck(ack) => ("INIT ACK", of_init(&ack.init)),
+        Chunk::Opaque(opaque) => ("another chunk", vec![("type", opaque.kind.to_string())]),
+        Chunk::Reconfig(_) => ("RE-CONFIG", Fields::new()),
+        Chunk::Sack(packets, sack) => {
+            let at = |offset: u16| sack.cumulative_tsn.wrapping_add(offset.into());
+            let blocks = sack.gap_blocks.iter().map(|it| format!("{} to {}", at(it.start), at(it.end)));
+            let duplicates = sack.duplicates.iter().map(u32::to_string);
+            let mut fields = vec![
+                ("cumulative TSN", sack.cumulative_tsn.to_string()),
+                ("receiver window", format!("{} B", sack.a_rwnd)),
+            ];
+            let lists = [("Gap Ack Blocks", joined(blocks)), ("duplicate TSNs", joined(duplicates))];
+            fields.extend(lists.into_iter().filter(|(_, list)| !list.is_empty()));
+            if *packets > 0 {
+                fields.push(("packets since the last SACK", packets.to_string()));
+            }
+            ("SACK", fields)
+        }
+        Chunk::Shutdown { cumulative_tsn } => {
+            ("SHUTDOWN", vec![("cumulative TSN", cumulative_tsn.to_string())])
+        }
+        Chunk::ShutdownAck => ("SHUTDOWN ACK", Fields::new()),
+        Chunk::ShutdownComplete { .. } => ("SHUTDOWN COMPLETE", Fields::new()),
+    };
+    Header { name, bytes: chunk.wire_size(), fields }
+}
+
+fn of_init(init: &Init) -> Fields {
+    let extensions = [
+        (init.forward_tsn_supported, "partial reliability"),
+        (init.asconf_supported, "ASCONF"),
+        (init.interleaving_supported, "I-DATA"),
+        (init.reconfig_supported, "RE-CONFIG"),
+    ];
+    let extensions = joined(extensions.iter().filter(|(is_there, _)| *is_there).map(|(_, name)| *name));
+    let mut fields = vec![
+        ("initiate tag", format!("{:#010x}", init.initiate_tag)),
+        ("receiver window", format!("{} B", init.a_rwnd)),
+        ("outbound streams", init.outbound_streams.to_string()),
+        ("inbound streams at most", init.max_inbound_streams.to_string()),
+        ("initial TSN", init.initial_tsn.to_string()),
+        ("addresses", init.addresses.to_string()),
+    ];
+    fields.extend(Some(("extensions", extensions)).filter(|(_, extensions)| !extensions.is_empty()));
+    fields
+}
+
+/// The flags of DATA and I-DATA.
+fn bits(flags: [bool; 4]) -> String {
+    let names = ["U (unordered)", "B (first fragment)", "E (last fragment)", "I (acknowledge at once)"];
+    let set = names.iter().zip(flags).filter(|(_, is_set)| *is_set).map(|(name, _)| *name);
+    Some(joined(set)).filter(|set| !set.is_empty()).unwrap_or_else(|| "none".into())
+}
+
+fn cause_of(cause: &ErrorCause) -> String {
+    match cause {
+        ErrorCause::IllegalAsconfAck => "illegal ASCONF-ACK".into(),
+        ErrorCause::StaleCookie { staleness } => format!("stale cookie, by {staleness}"),
+        ErrorCause::UserInitiatedAbort => "user-initiated abort".into(),
+        ErrorCause::Other(other) => format!("code {}", other.code),
+        _ => "another one".into(),
+    }
+}
+
+fn joined<T: AsRef<str>>(words: impl Iterator<Item = T>) -> String {
+    let mut all = String::new();
+    for word in words {
+        if !all.is_empty() {
+            all.push_str(", ");
+        }
+        all.push_str(word.as_ref());
+    }
+    all
+}
