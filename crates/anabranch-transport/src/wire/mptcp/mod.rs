@@ -32,8 +32,8 @@ pub struct Options {
     pub data_position: Option<u64>,
     /// The end of the stream (DSS: `DATA_FIN`).
     pub data_fin: Option<u64>,
-    /// The number of the mapping has 4 bytes, its low half, not 8 (DSS without flag m). How many it has on
-    /// the wire follows from the room for it.
+    /// The number of the mapping, where there is one, has 4 bytes, its low half, not 8 (DSS without flag m).
+    /// A long one that has no room is short on the wire, too.
     pub has_short_number: bool,
     /// A signal about addresses or the connection.
     pub signal: Option<Signal>,
