@@ -891,6 +891,27 @@ fn a_damaged_mapping_is_known() {
     assert_eq!(found, Some(Options { is_damaged: true, ..options }));
 }
 
+/// RFC 8684 section 3.3: a number of 4 bytes keeps them where there is room for more, and nothing is said of
+/// the number of a mapping that is not kept.
+#[test]
+fn a_short_number_stays_short() {
+    let parse = |options: Vec<u8>, words: u8| {
+        let mut bytes = vec![0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, words << 4, 0x10, 0, 5, 0, 0, 0, 0];
+        bytes.extend(options);
+        let mut world = World { next: 0x20, ..World::new(IpVersion::Ipv4) };
+        let addresses = world.addresses(PathId(0));
+        let checksum = ones_complement(addresses, ip::TCP, &bytes);
+        bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
+        Segment::parse(&bytes, addresses, &mut world).expect("it is a segment").1
+    };
+    let mapped = Options { data_position: Some(7), has_short_number: true, ..Options::default() };
+    let both = Options { data_ack: Some(9), ..mapped };
+    let bytes = options_of(both, 24, 4);
+    assert_eq!(bytes[..4], [30, 22, 0x20, 0x01 | 0x02 | 0x04]);
+    assert_eq!(parse(bytes, 11), Some(both));
+    assert_eq!(parse(options_of(mapped, 16, 0), 9), None);
+}
+
 /// RFC 8684 sections 3.4.2, 3.6 and 3.7, byte by byte.
 #[test]
 fn signals_of_mptcp_byte_by_byte() {

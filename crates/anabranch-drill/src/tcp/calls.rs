@@ -4,6 +4,7 @@ use anabranch_transport::endpoint::{CloseReason, Command};
 use anabranch_transport::time::Time;
 
 use super::connection::Connection;
+use super::paths::WORKER_DELAY;
 use super::writing::Manner;
 use super::{Descriptor, Role, TcpExecutor, UnderTest};
 use crate::executor::{Reply, number};
@@ -137,7 +138,7 @@ impl TcpExecutor {
             return Reply::Returns(0);
         };
         self.connections[index].waits_at = None;
-        self.connections[index].announce(now);
+        self.connections[index].announce_at = now + WORKER_DELAY;
         let socket = Descriptor { role: Role::Connection(index), is_nonblocking: false, settings };
         self.descriptors.insert(accepted, socket);
         Reply::Returns(accepted)

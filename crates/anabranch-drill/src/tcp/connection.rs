@@ -30,6 +30,8 @@ pub(super) struct Chronometer {
 pub(super) struct Connection {
     pub(super) end: End,
     timeout: Time,
+    /// When the peer is told of further addresses.
+    pub(super) announce_at: Time,
     /// The flows by path; TCP has one.
     pub(super) flows: Vec<Flow>,
     /// The flow on which the last packet came in.
@@ -69,6 +71,7 @@ impl Connection {
         Self {
             end,
             timeout: Time::NEVER,
+            announce_at: Time::NEVER,
             flows: vec![flow],
             current: 0,
             mtu: settings.mtu(mtu),
@@ -123,12 +126,18 @@ impl Connection {
         self.drain(now);
     }
 
-    pub(super) const fn next_timeout(&self) -> Time {
-        self.timeout
+    pub(super) fn next_timeout(&self) -> Time {
+        self.timeout.min(self.announce_at)
     }
 
     pub(super) fn on_timeout(&mut self, now: Time) {
-        self.input(now, Input::Timeout);
+        if self.announce_at <= now {
+            self.announce_at = Time::NEVER;
+            self.announce(now);
+        }
+        if self.timeout <= now {
+            self.input(now, Input::Timeout);
+        }
     }
 
     pub(super) fn command(&mut self, now: Time, command: Command) {

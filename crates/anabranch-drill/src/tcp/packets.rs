@@ -4,6 +4,7 @@
 //! options with their order and padding, the window and the ECN field where a statement has them; of
 //! timestamps the sender's clock, and that only where `--tcp_ts_tick_usecs` asks for it.
 
+use anabranch_transport::endpoint::CloseReason;
 use anabranch_transport::ground::{Ecn, PathId, Payload};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::mptcp::Options;
@@ -160,7 +161,11 @@ impl Connection {
             timestamps.echo = flow.live_stamp(timestamps.echo, scales_echoes)?;
         }
         let proof = Proof { keys: self.end.keys(), nonces: flow.nonces };
-        let options = mptcp::options(&mut self.told, proof, tcp, Some(segment.payload))?;
+        // A connection that was aborted answers as TCP does, whatever the options say.
+        let options = match self.closed {
+            Some(CloseReason::Aborted) => None,
+            _ => mptcp::options(&mut self.told, proof, tcp, Some(segment.payload))?,
+        };
         self.deliver(now, place, segment, ecn(packet.ecn), options);
         self.join_announced(now);
         Ok(())

@@ -2,7 +2,7 @@
 //! addresses that are announced (RFC 8684 sections 3.2 and 3.4).
 
 use anabranch_transport::ground::PathId;
-use anabranch_transport::time::Time;
+use anabranch_transport::time::{Duration, Time};
 
 use super::connection::Connection;
 use super::flow::Flow;
@@ -10,6 +10,9 @@ use crate::verdict::{Step, Stop};
 
 /// The most paths of a connection.
 const MOST_PATHS: usize = 8;
+/// Linux announces addresses from a worker (`mptcp_worker`), which gets the processor once packetdrill waits
+/// and not between statements that follow each other at once.
+pub(super) const WORKER_DELAY: Duration = Duration::from_micros(100);
 
 impl Connection {
     /// The flow between the addresses with these names; of several, the one on which the last packet came in,
@@ -68,7 +71,7 @@ impl Connection {
         Ok(place)
     }
 
-    /// Tells the peer about the other addresses, as Linux does once the application has the connection
+    /// Tells the peer about the other addresses, as Linux does soon after the application has the connection
     /// (`mptcp_stream_accept`).
     pub(super) fn announce(&mut self, now: Time) {
         let signalled = self.endpoints.signalled;

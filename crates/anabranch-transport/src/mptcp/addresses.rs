@@ -140,7 +140,12 @@ impl Connection {
         let is_over = !matches!(self.state, State::Established);
         self.announcements.retain(|it| !is_over && (it.at > now || it.count <= MOST_ANNOUNCEMENTS));
         for index in 0..self.announcements.len() {
-            let Some(carrier) = self.best_subflow().filter(|_| self.announcements[index].at <= now) else {
+            if self.announcements[index].at > now {
+                continue;
+            }
+            let Some(carrier) = self.best_subflow() else {
+                // It waits for a subflow.
+                self.announcements[index].at = Time::NEVER;
                 continue;
             };
             let announcement = &mut self.announcements[index];
@@ -149,9 +154,18 @@ impl Connection {
             let address = announcement.address;
             self.send_signal(now, carrier, Signal::AddAddress { address, is_echo: false, port: None });
         }
-        if self.best_subflow().is_none() {
-            self.announcements.clear();
+    }
+
+    /// Announces what had to wait for a subflow; gives whether anything did.
+    pub(super) fn announce_waiting(&mut self, now: Time) -> bool {
+        let mut has_waited = false;
+        for announcement in self.announcements.iter_mut().filter(|it| it.at.is_never()) {
+            (announcement.at, has_waited) = (now, true);
         }
+        if has_waited {
+            self.repeat_announcements(now);
+        }
+        has_waited
     }
 
     /// Opens a subflow on each path that has none, now that the peer accepts them.

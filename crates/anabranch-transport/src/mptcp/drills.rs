@@ -579,6 +579,31 @@ fn addresses_come_and_go() {
     assert_eq!(pair.received_bytes(Side::B), 40_000_000);
 }
 
+/// Section 3.4.1: an address that comes while there is no subflow is announced once there is one.
+#[test]
+fn an_announcement_waits_for_a_subflow() {
+    let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
+    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
+    end.enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 1_000);
+    pair.run_for(Duration::from_secs(1));
+    pair.command(Side::A, Command::DeleteAddress(Pair::path(0)));
+    let now = pair.now;
+    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
+    end.announce_address(now, 5);
+    pair.run_for(Duration::from_secs(1));
+    let announced = |pair: &Pair| {
+        let signals = pair.log.iter().filter(|logged| logged.kind == "add_addr");
+        signals.map(|logged| (logged.path, logged.options.signal)).collect::<Vec<_>>()
+    };
+    assert_eq!(announced(&pair), [], "there is no subflow");
+    pair.command(Side::A, Command::AddAddress(Pair::path(1)));
+    pair.run_for(Duration::from_secs(1));
+    let signal = Signal::AddAddress { address: 5, is_echo: false, port: None };
+    assert_eq!(announced(&pair), [(1, Some(signal))]);
+}
+
 /// Break before make: the connection has no subflow for a while.
 #[test]
 fn a_connection_survives_the_change_of_its_only_address() {

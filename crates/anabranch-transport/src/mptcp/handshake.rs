@@ -206,6 +206,7 @@ impl Connection {
                 self.open_further(now);
             }
             self.tell_priority(now, path);
+            self.announce_waiting(now);
             self.tell_removed(now);
         }
     }
@@ -239,8 +240,10 @@ impl Connection {
         if subflow.joins && subflow.initiates {
             subflow.confirm_at = now + subflow.tcp.rto();
         } else if subflow.joins {
-            // RFC 8684 section 3.2: the fourth segment.
-            self.acknowledge_on(now, path);
+            // RFC 8684 section 3.2: the fourth segment, which may announce an address.
+            if !self.announce_waiting(now) {
+                self.acknowledge_on(now, path);
+            }
             self.tell_priority(now, path);
         }
         self.tell_path(path, PathState::Active);

@@ -158,8 +158,11 @@ impl Subflow {
         (self.confirm_at, self.rejoin_at) = (Time::NEVER, Time::NEVER);
     }
 
-    /// Resets the subflow for this reason.
+    /// Resets the subflow for this reason, if there is one.
     pub(super) fn abort(&mut self, now: Time, reason: Reset) {
+        if self.phase == Phase::Closed {
+            return;
+        }
         self.reset = Some(reason);
         self.tcp.handle_input(now, Input::Command(Command::Abort));
         self.is_dirty = true;

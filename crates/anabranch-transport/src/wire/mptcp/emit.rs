@@ -111,8 +111,8 @@ impl Segment {
         }
     }
 
-    /// Appends DSS (section 3.3). Numbers are as long as there is room for: the mapping's comes before the
-    /// acknowledgement's.
+    /// Appends DSS (section 3.3). Numbers are as long as there is room for: the mapping's, unless it is to be
+    /// short, comes before the acknowledgement's.
     fn emit_dss(&self, sending: &impl Sending, out: &mut Vec<u8>) {
         let options = &self.options;
         let is_mapped = options.data_position.is_some() || options.data_fin.is_some();
@@ -129,7 +129,9 @@ impl Segment {
         let size = |[ack, sequence]: [usize; 2]| {
             4 + if has_ack { ack } else { 0 } + if has_mapping { sequence + mapping } else { 0 }
         };
-        let widths = [[8, 8], [4, 8], [8, 4], [4, 4]].into_iter().find(|widths| size(*widths) <= room);
+        let is_short = has_mapping && options.has_short_number;
+        let widths = [[8, 8], [4, 8], [8, 4], [4, 4]].into_iter();
+        let widths = widths.filter(|[_, sequence]| !is_short || *sequence == 4).find(|it| size(*it) <= room);
         let Some(widths) = widths else { return };
         let [is_long_ack, is_long] = widths.map(|width| width == 8);
         let flags = [

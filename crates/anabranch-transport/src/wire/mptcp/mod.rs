@@ -33,8 +33,8 @@ pub struct Options {
     pub data_position: Option<u64>,
     /// The end of the stream (DSS: `DATA_FIN`).
     pub data_fin: Option<u64>,
-    /// Whether the number of the mapping has only 4 bytes, its low half (DSS without flag m). How many it has
-    /// on the wire follows from the room for it.
+    /// Whether the number of the mapping, where there is one, has only 4 bytes, its low half (DSS without
+    /// flag m). A long one for which there is no room is short on the wire, too.
     pub has_short_number: bool,
     /// A signal about addresses or the connection.
     pub signal: Option<Signal>,

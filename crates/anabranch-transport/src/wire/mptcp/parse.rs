@@ -178,7 +178,6 @@ impl Options {
         if start > MOST_POSITION {
             return None;
         }
-        self.has_short_number = matches!(sequence, Number::Low(_));
         let data = u64::from(length).saturating_sub(has_fin.into());
         // A mapping may be longer than the segment and begin before it.
         let place = u64::from((segment.payload.offset as u32).wrapping_add(1).wrapping_sub(subflow));
@@ -188,6 +187,8 @@ impl Options {
             receiving.mapped(position, start, data as u32);
         }
         self.data_fin = has_fin.then(|| start.wrapping_add(data));
+        let is_kept = self.data_position.is_some() || self.data_fin.is_some();
+        self.has_short_number = is_kept && matches!(sequence, Number::Low(_));
         if let Some(checksum) = checksum {
             self.has_checksum = true;
             let is_alone = subflow == 0 && data == 0;
