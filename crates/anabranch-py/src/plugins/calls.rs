@@ -120,7 +120,10 @@ impl Object {
                 let _ = py
                     .import("anabranch.plugins.watchdog")
                     .and_then(|watchdog| watchdog.call_method1("take_back", (slot.thread,)));
-                self.fail(&format!("the hook {hook} of {} did not return within {}", self.class, self.limit));
+                plugin::fail(format!(
+                    "the hook {hook} of {} did not return within {}",
+                    self.class, self.limit
+                ));
                 return None;
             }
             result.map_err(|error| self.note(py, hook, error)).ok()
@@ -130,13 +133,13 @@ impl Object {
     /// The object has answered what it may not answer.
     pub(super) fn refuse(&self, hook: &str, answer: &Bound<'_, PyAny>, allowed: &str) {
         let shown = answer.repr().map_or_else(|_| "something".to_owned(), |text| short(&text.to_string()));
-        self.fail(&format!("the hook {hook} of {} returned {shown}; {allowed}", self.class));
+        plugin::fail(format!("the hook {hook} of {} returned {shown}; {allowed}", self.class));
     }
 
     fn note(&self, py: Python<'_>, hook: &str, error: PyErr) {
         if error.is_instance_of::<PyKeyboardInterrupt>(py) {
             INTERRUPT.set(Some(error));
-            return self.fail("interrupted");
+            return plugin::fail("interrupted".into());
         }
         let kind = error.get_type(py).name().map_or_else(|_| "an error".to_owned(), |name| name.to_string());
         let words = error.value(py).str().map_or_else(|_| String::new(), |text| short(&text.to_string()));
@@ -145,11 +148,7 @@ impl Object {
         // With its traceback.
         let error = error.into_value(py);
         let _ = super::loading(py).and_then(|module| module.call_method1("log", (&sentence, error)));
-        self.fail(&sentence);
-    }
-
-    fn fail(&self, sentence: &str) {
-        plugin::fail(sentence.to_owned());
+        plugin::fail(sentence);
     }
 }
 

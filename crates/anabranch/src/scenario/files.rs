@@ -20,13 +20,14 @@ pub(crate) fn resolve(tree: &mut Value, folder: &Path) {
     for_each_name(tree, &mut |named| match named {
         Named::File(name) => *name = absolute(folder.join(&*name)),
         Named::Class(class) => {
-            // Python's own modules have no colon and no suffix in their names.
             let Some((module, name)) = class.rsplit_once(':') else { return };
-            let file = match module.strip_suffix(".py") {
+            // A file's name has a suffix, the name of a module of Python none.
+            let stem = module.strip_suffix(".py");
+            let file = match stem {
                 Some(_) => folder.join(module),
                 None => folder.join(module.replace('.', "/")).with_extension("py"),
             };
-            if module.ends_with(".py") || file.is_file() {
+            if stem.is_some() || file.is_file() {
                 *class = format!("{}:{name}", absolute(file));
             }
         }
