@@ -1,27 +1,46 @@
 """The compiled engine: everything that computes. Times in results are in the unit that their name ends with."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypedDict, final, overload, type_check_only
 
 from anabranch.errors import LiveError, RunError, ScenarioError
 
 __all__ = [
     "ENGINE_VERSION",
+    "AckEvent",
+    "ArrivalEvent",
     "Cancel",
+    "CongestionEvent",
+    "Cumulative",
+    "Drops",
+    "DuplicateEvent",
     "Emulation",
+    "IdleEvent",
     "LiveCall",
     "LiveError",
     "LiveHost",
+    "LostEvent",
+    "Packet",
+    "PathView",
+    "Pending",
+    "ProbeEvent",
+    "RateSample",
+    "RecoveryEndEvent",
+    "RttEvent",
     "RunError",
     "Scenario",
     "ScenarioError",
+    "SentEvent",
     "Testbed",
+    "UndoEvent",
     "__version__",
     "codecs",
     "drill",
     "emodel",
     "enter_namespaces",
     "models",
+    "plugin_calls",
+    "plugin_interrupt",
     "run",
     "run_batch",
     "schema",
@@ -388,3 +407,328 @@ class LiveCall:
     def failed(self, was_refused: bool) -> None: ...
     def heard(self) -> dict[str, float]: ...
     def ratings(self) -> list[float]: ...
+
+@final
+class AckEvent:
+    """What an acknowledgement says about one path. SCTP leaves several values as they are where nothing is known."""
+
+    @property
+    def now(self) -> int:
+        """When it arrived, in nanoseconds since the run began."""
+    @property
+    def newly_acked(self) -> int:
+        """Bytes sent on this path that it acknowledges for the first time, selectively or not."""
+    @property
+    def segments_acked(self) -> int:
+        """Acknowledged segments that count for the window's growth."""
+    @property
+    def outstanding_before(self) -> int:
+        """Bytes outstanding on this path before it arrived."""
+    @property
+    def outstanding(self) -> int:
+        """Bytes outstanding on this path now."""
+    @property
+    def cumulative_advanced(self) -> bool:
+        """Whether the cumulative acknowledgement advanced."""
+    @property
+    def cumulative(self) -> Cumulative | None:
+        """What it removes from the beginning of the outstanding data; None in SCTP."""
+    @property
+    def in_recovery(self) -> bool:
+        """Whether the connection is in fast recovery, or reduces its window for another reason."""
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is known to be missing."""
+    @property
+    def is_window_limited(self) -> bool:
+        """Whether the window limited the sender: a window that is not used should not grow."""
+    @property
+    def marked(self) -> int:
+        """Bytes of the newly acknowledged ones that were marked with CE."""
+    @property
+    def newly_lost(self) -> int:
+        """Bytes found to be lost by this acknowledgement."""
+    @property
+    def rtt(self) -> int | None:
+        """Round-trip time in nanoseconds of the newest segment that it acknowledges, if it is known."""
+    @property
+    def min_rtt(self) -> int | None:
+        """The smallest round-trip time so far, in nanoseconds (Linux: within the last 5 minutes)."""
+    @property
+    def acknowledged_to(self) -> int:
+        """The first byte of the stream that is not acknowledged cumulatively."""
+    @property
+    def sent_to(self) -> int:
+        """The first byte of the stream that has not been sent yet."""
+    @property
+    def rate(self) -> RateSample | None:
+        """The rate at which data was delivered."""
+    @property
+    def next_departure(self) -> int:
+        """When the pace lets the next segment out, in nanoseconds; a time in the past means at once."""
+
+@final
+class Cumulative:
+    """What an acknowledgement removes from the beginning of the outstanding data."""
+
+    @property
+    def segments(self) -> int:
+        """Segments, whether they had been acknowledged selectively before or not."""
+    @property
+    def was_open(self) -> bool:
+        """Whether nothing was known to be missing before it came."""
+    @property
+    def was_in_recovery(self) -> bool:
+        """Whether the connection was in fast recovery, or reduced its window, before it came."""
+
+@final
+class RateSample:
+    """The rate at which data was delivered between the sending of a segment and its acknowledgement."""
+
+    @property
+    def delivered(self) -> int:
+        """Bytes delivered in the interval."""
+    @property
+    def interval(self) -> int:
+        """The longer one of the times in which they were sent and acknowledged, in nanoseconds."""
+    @property
+    def total_delivered(self) -> int:
+        """All bytes delivered on this path so far."""
+    @property
+    def prior_delivered(self) -> int:
+        """The total when the segment was sent: a round is over when this passes the total at its beginning."""
+    @property
+    def outstanding_at_send(self) -> int:
+        """Bytes outstanding when the segment was sent, itself included."""
+    @property
+    def lost(self) -> int:
+        """Bytes found to be lost between the sending of the segment and now."""
+    @property
+    def is_app_limited(self) -> bool:
+        """Whether the application had too little to send when the segment was sent."""
+
+@final
+class ArrivalEvent:
+    """An acknowledgement has arrived; its losses are not found yet."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+    @property
+    def acknowledged_to(self) -> int:
+        """The first byte of the stream that is not acknowledged cumulatively."""
+    @property
+    def rtt(self) -> int | None:
+        """Round-trip time in nanoseconds, as in AckEvent."""
+    @property
+    def is_special(self) -> bool:
+        """Whether it has SACK blocks or marks, or changes the window."""
+
+@final
+class LostEvent:
+    """A segment is taken for lost."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of the segment."""
+    @property
+    def outstanding_at_send(self) -> int:
+        """Bytes outstanding when it was sent, itself included."""
+    @property
+    def lost(self) -> int:
+        """Bytes found to be lost since it was sent, itself included."""
+    @property
+    def is_app_limited(self) -> bool:
+        """Whether the application had too little to send when it was sent."""
+
+@final
+class CongestionEvent:
+    """A sign of congestion on one path."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+    @property
+    def kind(self) -> Literal["ecn", "fast_retransmit", "restart", "timeout"]:
+        """A congestion mark, missing reports, the path's return from failure, or the retransmission timer."""
+    @property
+    def outstanding(self) -> int:
+        """Bytes outstanding on this path when it was noticed."""
+    @property
+    def remaining(self) -> int:
+        """Bytes that a timeout leaves on their way, sent too recently to be taken for lost."""
+
+@final
+class DuplicateEvent:
+    """A duplicate acknowledgement arrived in fast recovery."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+
+@final
+class IdleEvent:
+    """Nothing was sent on the path for this long."""
+
+    @property
+    def idle(self) -> int:
+        """Nanoseconds since something was last sent."""
+    @property
+    def rto(self) -> int:
+        """The path's retransmission timeout in nanoseconds."""
+
+@final
+class ProbeEvent:
+    """A path is about to be probed."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+    @property
+    def window(self) -> int:
+        """The window to probe with, in bytes."""
+
+@final
+class RecoveryEndEvent:
+    """Recovery is over."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+    @property
+    def outstanding(self) -> int:
+        """Bytes outstanding."""
+    @property
+    def reached(self) -> int | None:
+        """The window in bytes that the reduction came to, where it stays so; None where it becomes the threshold."""
+
+@final
+class RttEvent:
+    """A round-trip time was measured."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+    @property
+    def rtt(self) -> int:
+        """The sample in nanoseconds."""
+
+@final
+class SentEvent:
+    """Data was sent."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of data."""
+    @property
+    def outstanding(self) -> int:
+        """Bytes outstanding on the path, these included."""
+    @property
+    def is_app_limited(self) -> bool:
+        """Whether the application had too little to send."""
+
+@final
+class UndoEvent:
+    """The last sign of congestion was a mistake."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+
+@final
+class Packet:
+    """A packet that comes to a queue."""
+
+    @property
+    def arrived(self) -> int:
+        """When it came, in nanoseconds since the run began."""
+    @property
+    def size(self) -> int:
+        """Bytes, all headers included."""
+    @property
+    def ecn(self) -> Literal["not_ect", "ect0", "ect1", "ce"]:
+        """What its transport understands of congestion marks (RFC 3168, RFC 9331)."""
+    @property
+    def flow(self) -> int:
+        """The flow, side and path that sent it, as a number; cross traffic has numbers of its own."""
+    @property
+    def hosts(self) -> tuple[int, int]:
+        """The nodes that send and receive it, as numbers."""
+    def mark(self) -> bool:
+        """Marks it as having met congestion. False, and nothing is done, if its transport does not understand marks."""
+
+@final
+class Drops:
+    """Takes the packets that a queue drops. Raises ValueError for a packet that does not wait in that queue."""
+
+    def overflow(self, packet: Packet, /) -> None:
+        """Drops a packet for which there is no room."""
+    def early(self, packet: Packet, /) -> None:
+        """Drops a packet before the queue is full."""
+
+@final
+class Pending:
+    """The data to be sent next."""
+
+    @property
+    def now(self) -> int:
+        """When the scheduler is asked, in nanoseconds since the run began."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of data that leave together, on a path that can take that many."""
+    @property
+    def queued(self) -> int:
+        """Bytes that wait, these included."""
+    @property
+    def receive_window(self) -> int:
+        """The bytes left in the receive window."""
+
+@final
+class PathView:
+    """What a scheduler may know about a path."""
+
+    @property
+    def path(self) -> int:
+        """The path's number."""
+    @property
+    def is_usable(self) -> bool:
+        """Whether data may be sent there without reservation: it has been confirmed and has not failed."""
+    @property
+    def is_backup(self) -> bool:
+        """Whether it is to carry data only while no other path is usable."""
+    @property
+    def has_room(self) -> bool:
+        """Whether its windows let the data go now."""
+    @property
+    def most(self) -> int:
+        """The most bytes that leave there together, where paths differ in this."""
+    @property
+    def srtt(self) -> int | None:
+        """Smoothed round-trip time in nanoseconds, before the first sample None."""
+    @property
+    def rttvar(self) -> int:
+        """Its variation in nanoseconds (RFC 6298 section 2), 0 before the first sample."""
+    @property
+    def cwnd(self) -> int:
+        """Congestion window in bytes."""
+    @property
+    def ssthresh(self) -> int:
+        """Slow-start threshold in bytes."""
+    @property
+    def outstanding(self) -> int:
+        """Bytes outstanding."""
+    @property
+    def in_recovery(self) -> bool:
+        """Whether losses are being recovered from."""
+
+def plugin_calls() -> list[tuple[int, int, float]] | None:
+    """Calls of plug-ins in progress: thread, number, seconds allowed. None while there are no plug-ins."""
+
+def plugin_interrupt(call: int, raise_: Callable[[], object], /) -> None:
+    """Unless the call is over, has `raise_` raise an exception in its thread."""

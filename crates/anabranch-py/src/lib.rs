@@ -6,6 +6,7 @@ mod drill;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod live;
+mod plugins;
 mod quality;
 mod scenario;
 #[cfg(target_os = "linux")]
@@ -31,6 +32,17 @@ mod _engine {
     #[pymodule_export]
     use super::live::LiveHost;
     #[pymodule_export]
+    use super::plugins::control::{
+        PyAckEvent, PyArrivalEvent, PyCongestionEvent, PyCumulative, PyDuplicateEvent, PyIdleEvent,
+        PyLostEvent, PyProbeEvent, PyRateSample, PyRecoveryEndEvent, PyRttEvent, PySentEvent, PyUndoEvent,
+    };
+    #[pymodule_export]
+    use super::plugins::queue::{PyDrops, PyPacket};
+    #[pymodule_export]
+    use super::plugins::scheduler::{PyPathView, PyPending};
+    #[pymodule_export]
+    use super::plugins::{plugin_calls, plugin_interrupt};
+    #[pymodule_export]
     use super::quality::{codecs, emodel};
     #[pymodule_export]
     use super::scenario::{Cancel, PyScenario, models, run, run_batch, schema};
@@ -46,6 +58,7 @@ mod _engine {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::plugins::register();
         module.add("LiveError", module.py().get_type::<super::LiveError>())?;
         module.add("RunError", module.py().get_type::<super::RunError>())?;
         module.add("ScenarioError", module.py().get_type::<super::ScenarioError>())

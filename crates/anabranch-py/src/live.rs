@@ -10,6 +10,7 @@ use anabranch::scenario;
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
 use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal};
 use anabranch_live::tun::TunDevice;
+use anabranch_transport::cc::Config as Control;
 use anabranch_transport::endpoint::{CloseReason, Command, Endpoint as _, PathSample, Reliability};
 use anabranch_transport::ground::PathId;
 use anabranch_transport::report::Row;
@@ -59,7 +60,12 @@ fn address(text: &str) -> PyResult<IpAddr> {
 /// Settings as a scenario's `transport` has them, without `kind`.
 fn settings(json: &str) -> PyResult<Config> {
     let tree = serde_json::from_str(json).map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    scenario::from_value(&tree, "").map_err(|error| ScenarioError::new_err(error.to_string()))
+    let config: Config =
+        scenario::from_value(&tree, "").map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    if let Some(Control::Python(_)) = config.cc {
+        return Err(ScenarioError::new_err("cc.kind = \"python\" is for simulations; a live host has none"));
+    }
+    Ok(config)
 }
 
 impl LiveHost {

@@ -19,6 +19,7 @@ use anabranch::trace::{Column, Table};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyType};
 
+use crate::plugins::take_interrupt;
 use crate::{RunError, ScenarioError};
 
 /// A checked scenario, with its sweep if it has one.
@@ -35,14 +36,15 @@ fn scenario_error(error: impl std::fmt::Display) -> PyErr {
 impl PyScenario {
     #[staticmethod]
     #[pyo3(signature = (path, sets = Vec::new()))]
-    fn load(path: PathBuf, sets: Sets) -> PyResult<Self> {
-        Study::load(&path, &sets).map(Self).map_err(scenario_error)
+    fn load(py: Python<'_>, path: PathBuf, sets: Sets) -> PyResult<Self> {
+        // Other threads, which build its cells, may need Python for plug-ins.
+        py.detach(|| Study::load(&path, &sets)).map(Self).map_err(scenario_error)
     }
 
     #[staticmethod]
     #[pyo3(signature = (text, sets = Vec::new(), folder = PathBuf::from(".")))]
-    fn parse(text: &str, sets: Sets, folder: PathBuf) -> PyResult<Self> {
-        Study::parse(text, &sets, Path::new(&folder)).map(Self).map_err(scenario_error)
+    fn parse(py: Python<'_>, text: &str, sets: Sets, folder: PathBuf) -> PyResult<Self> {
+        py.detach(|| Study::parse(text, &sets, Path::new(&folder))).map(Self).map_err(scenario_error)
     }
 
     #[getter]
@@ -292,7 +294,7 @@ pub(crate) fn run<'py>(
             // Python's own exceptions, Ctrl-C among them, are better known to the callers than a sentence of
             // ours.
             let raised = Python::attach(|py| failure.get().map(|raised: &PyErr| raised.clone_ref(py)));
-            signal.or(raised).unwrap_or_else(|| RunError::new_err(error.to_string()))
+            signal.or(raised).or_else(take_interrupt).unwrap_or_else(|| RunError::new_err(error.to_string()))
         })
     })?;
     let summary = PyDict::new(py);
@@ -395,7 +397,9 @@ pub(crate) fn run_batch<'py>(
     let results =
         py.detach(|| batch::run(&scenario.0, &jobs, &options, watch)).map_err(|error| match error {
             BatchError::Scenario { .. } => scenario_error(error),
-            BatchError::Run { .. } | BatchError::Threads { .. } => RunError::new_err(error.to_string()),
+            BatchError::Run { .. } | BatchError::Threads { .. } => {
+                take_interrupt().unwrap_or_else(|| RunError::new_err(error.to_string()))
+            }
         })?;
     let dict = PyDict::new(py);
     for (name, values) in results.columns {

@@ -79,6 +79,7 @@ pub mod ground;
 pub mod listener;
 pub mod mptcp;
 pub mod path;
+pub mod plugin;
 mod procedures;
 pub mod quality;
 pub mod recovery;

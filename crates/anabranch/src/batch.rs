@@ -60,7 +60,7 @@ pub type Columns = IndexMap<String, Vec<f64>>;
 pub struct Options<'a> {
     /// The seed that is used instead of the scenario's.
     pub seed: Option<u64>,
-    /// The number of threads; 0 means as many as there are cores.
+    /// The number of threads; 0 means as many as there are cores, 1 the calling thread.
     pub threads: usize,
     /// The tables of the traces that are kept for every run.
     pub traces: &'a [String],
@@ -91,7 +91,7 @@ pub fn run<G: FnMut() -> Option<String>>(
     let is_cancelled = || options.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     let outcomes: Result<Vec<Option<Result<Outcome, BatchError>>>, String> =
         parallel::in_pool(threads, || {
-            let scenarios = scenarios(study, options.seed, jobs, is_cancelled);
+            let scenarios = scenarios(study, options, jobs, is_cancelled);
             let run = |job: &Job| {
                 let in_cell =
                     |error: &ScenarioError| BatchError::Scenario { cell: job.cell, error: error.clone() };
@@ -114,7 +114,7 @@ pub fn run<G: FnMut() -> Option<String>>(
                 // The error of a cancelled run is not reported.
                 if outcome.is_err() && is_cancelled() { None } else { Some(outcome) }
             };
-            parallel::map(jobs.iter().collect(), run)
+            parallel::map_on(threads, jobs.iter().collect(), run)
         });
     let outcomes = outcomes.map_err(|reason| BatchError::Threads { threads, reason })?;
     let finished = jobs.iter().zip(outcomes).filter_map(|(job, outcome)| {
@@ -128,7 +128,7 @@ pub fn run<G: FnMut() -> Option<String>>(
 /// are then dropped.
 fn scenarios(
     study: &Study,
-    seed: Option<u64>,
+    options: &Options<'_>,
     jobs: &[Job],
     is_cancelled: impl Fn() -> bool + Sync,
 ) -> BTreeMap<u64, Result<Scenario, ScenarioError>> {
@@ -137,11 +137,11 @@ fn scenarios(
     cells.dedup();
     let scenario = |cell: u64| {
         let mut scenario = study.cell(cell)?;
-        scenario.seed = seed.unwrap_or(scenario.seed);
+        scenario.seed = options.seed.unwrap_or(scenario.seed);
         Ok(scenario)
     };
     let unless_cancelled = |cell: u64| (!is_cancelled()).then(|| (cell, scenario(cell)));
-    parallel::map(cells, unless_cancelled).into_iter().flatten().collect()
+    parallel::map_on(options.threads, cells, unless_cancelled).into_iter().flatten().collect()
 }
 
 fn collect(study: &Study, finished: Vec<(Job, Outcome)>) -> Results {

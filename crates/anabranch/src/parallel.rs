@@ -2,21 +2,24 @@
 //! the other. The results are in the order of the values either way.
 
 #[cfg(feature = "threads")]
-pub(crate) use threads::{find_first, in_pool, map};
+pub(crate) use threads::{find_first, in_pool, map, map_on};
 
 #[cfg(not(feature = "threads"))]
-pub(crate) use alone::{find_first, in_pool, map};
+pub(crate) use alone::{find_first, in_pool, map, map_on};
 
 #[cfg(feature = "threads")]
 mod threads {
     use rayon::prelude::*;
 
-    /// The result of `work`, with this many threads for what it computes with [`map`]; 0 means one for each
-    /// core.
+    /// The result of `work`, with this many threads for what it computes with [`map_on`]; 0 means one for
+    /// each core, and 1 the calling thread.
     ///
     /// # Errors
     /// What the system says when it has no such threads.
     pub(crate) fn in_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> Result<R, String> {
+        if threads == 1 {
+            return Ok(work());
+        }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         Ok(pool.map_err(|error| error.to_string())?.install(work))
     }
@@ -24,6 +27,15 @@ mod threads {
     /// The results of all values.
     pub(crate) fn map<T: Send, R: Send>(values: Vec<T>, compute: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
         values.into_par_iter().with_max_len(1).map(compute).collect()
+    }
+
+    /// The results of all values, computed by the threads of [`in_pool`].
+    pub(crate) fn map_on<T: Send, R: Send>(
+        threads: usize,
+        values: Vec<T>,
+        compute: impl Fn(T) -> R + Send + Sync,
+    ) -> Vec<R> {
+        if threads == 1 { values.into_iter().map(compute).collect() } else { map(values, compute) }
     }
 
     /// The first result, in the order of the values.
@@ -46,6 +58,11 @@ mod alone {
     /// The results of all values.
     pub(crate) fn map<T, R>(values: Vec<T>, compute: impl Fn(T) -> R) -> Vec<R> {
         values.into_iter().map(compute).collect()
+    }
+
+    /// The results of all values.
+    pub(crate) fn map_on<T, R>(_threads: usize, values: Vec<T>, compute: impl Fn(T) -> R) -> Vec<R> {
+        map(values, compute)
     }
 
     /// The first result, in the order of the values.

@@ -10,8 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of `anabranch-transport`.
-const TRANSPORT: [(&str, &str); 19] = [
+const TRANSPORT: [(&str, &str); 20] = [
     ("time", ""),
+    ("plugin", "time"),
     ("units", "time"),
     ("rng", "time"),
     ("report", ""),
@@ -21,9 +22,9 @@ const TRANSPORT: [(&str, &str); 19] = [
     ("wire", "ground secret time"),
     ("timer", "rng time"),
     ("quality", "time"),
-    ("cc", "ground rng time units"),
+    ("cc", "ground plugin rng time units"),
     // The policy `echo` rates a call, hence `quality`.
-    ("path", "ground quality time units"),
+    ("path", "ground plugin quality time units"),
     // A rate sample is what controls take.
     ("recovery", "cc time units"),
     ("endpoint", "cc ground path report rng secret time units wire"),

@@ -16,6 +16,7 @@ mod net_analytic;
 mod net_lazy_is_evented;
 mod outside;
 mod path_policies;
+mod plugins;
 mod queue_disciplines;
 mod radio;
 mod radio_lte;

@@ -7,8 +7,9 @@ use super::window::Windowed;
 use super::{
     AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent,
     LostEvent, ProbeEvent, RecoveryEndEvent, RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent,
-    coupled, sctp,
+    coupled, plugin, sctp,
 };
+use crate::plugin::{self as class, KIND, Role};
 
 macro_rules! controls {
     ($($(#[$doc:meta])* $name:ident: $module:ident => $control:ty,)*) => {
@@ -20,6 +21,8 @@ macro_rules! controls {
         #[schemars(rename = "CongestionControlConfig")]
         pub enum Config {
             $($(#[$doc])* $name($module::Config),)*
+            /// A class of Python (docs/plugins.md).
+            Python(class::Config),
             /// SCTP's own control (RFC 9260 section 7.2).
             Sctp(sctp::Config),
         }
@@ -32,6 +35,7 @@ macro_rules! controls {
             pub fn check(&self) -> Result<(), String> {
                 match self {
                     $(Self::$name(config) => config.check(),)*
+                    Self::Python(config) => config.check(Role::CongestionControl),
                     Self::Sctp(config) => config.check(),
                 }
             }
@@ -40,6 +44,7 @@ macro_rules! controls {
             pub const fn kind(&self) -> &'static str {
                 match self {
                     $(Self::$name(_) => stringify!($module),)*
+                    Self::Python(_) => KIND,
                     Self::Sctp(_) => "sctp",
                 }
             }
@@ -54,6 +59,7 @@ macro_rules! controls {
                 }
                 match self {
                     $(Self::$name(config) => Controller::$name(Box::new(config.build(setup))),)*
+                    Self::Python(config) => Controller::Custom(plugin::build(config, setup)),
                     Self::Sctp(config) => Controller::Sctp(sctp::Sctp::new(config, setup)),
                 }
             }

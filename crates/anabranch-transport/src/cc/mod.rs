@@ -18,6 +18,7 @@ pub mod htcp;
 pub mod hybla;
 pub mod illinois;
 pub mod ledbat;
+pub mod plugin;
 #[cfg(test)]
 mod properties;
 pub mod reno;
@@ -96,8 +97,8 @@ pub trait CongestionControl: fmt::Debug {
     fn on_sent(&mut self, _event: &SentEvent) {}
 }
 
-/// Linux: `net.ipv4.tcp_min_tso_segs`.
-const LEAST_BURST: u32 = 2;
+/// What [`CongestionControl::least_burst`] is by itself (Linux: `net.ipv4.tcp_min_tso_segs`).
+pub const LEAST_BURST: u32 = 2;
 
 /// What is needed to build a control.
 #[derive(Clone, Copy, Debug)]

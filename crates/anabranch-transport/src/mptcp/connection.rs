@@ -106,6 +106,11 @@ impl SubflowSite {
         let tcp = tcp::Connection::new(&settings, self.side, &self.mtus, self.ip, self.streams, &name);
         Subflow::new(tcp, path as u8, parameters.is_backup(PathId(path as u8)))
     }
+
+    /// What the scheduler's random choices follow from.
+    pub(super) fn scheduler_seed(&self) -> u64 {
+        self.streams.key(&format!("{}/scheduler", self.name))
+    }
 }
 
 impl Connection {
@@ -126,6 +131,7 @@ impl Connection {
             panic!("{error}");
         }
         let site = SubflowSite { side, mtus: mtus.to_vec(), ip, streams, name: name.into() };
+        let scheduler = parameters.scheduler.build(site.scheduler_seed());
         Self {
             side,
             ip,
@@ -141,7 +147,7 @@ impl Connection {
             site,
             addresses_change: false,
             group: Group::new(parameters.coupling.build()),
-            scheduler: parameters.scheduler.build(),
+            scheduler,
             sender: Sender::new(),
             receiver: Receiver::default(),
             announcements: Vec::new(),

@@ -69,7 +69,7 @@ impl Connection {
         self.removed.clear();
         self.answers_at_length = false;
         self.close_at = Time::NEVER;
-        self.scheduler = self.parameters.scheduler.build();
+        self.scheduler = self.parameters.scheduler.build(self.site.scheduler_seed());
         for subflow in &mut self.subflows {
             // The last connection is over, and nothing is reported about it any more.
             subflow.tcp.vanish();

@@ -101,7 +101,7 @@ impl LoadSharing {
         let mut sharing = Self {
             config: config.clone(),
             group: Group::new(config.coupling.build()),
-            scheduler: config.scheduler.build(),
+            scheduler: config.scheduler.build(paths[0].heartbeat.nonce.into()),
             copies: VecDeque::new(),
             lowest_gap_acked: None,
             twice_missing_below: None,
@@ -131,7 +131,7 @@ impl LoadSharing {
         };
         let setup = PathSetup {
             own: parameters.cc.clone(),
-            setup: Path::control_setup(parameters, path.mtu, ip),
+            setup: Path::control_setup(parameters, path.mtu, ip, path.heartbeat.nonce),
             // RFC 4960 section 7.2.1: the peer's window, which is like ours.
             initial_ssthresh: initial_ssthresh.unwrap_or(parameters.receive_buffer),
             ssthresh_floor: ssthresh_floor.unwrap_or(4),

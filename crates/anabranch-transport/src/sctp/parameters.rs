@@ -371,6 +371,7 @@ impl Parameters {
 fn congestion_control(config: cc::Config, defaults: cc::sctp::Config) -> Result<cc::Config, String> {
     match config {
         cc::Config::Sctp(config) => Ok(cc::Config::Sctp(config.or(defaults))),
+        class @ cc::Config::Python(_) => Ok(class),
         other => {
             let kind = other.kind();
             Err(format!("cc.kind = \"{kind}\" is a control of TCP; with SCTP it must be \"sctp\""))

@@ -81,7 +81,7 @@ pub(super) struct Acked {
 
 impl Path {
     pub(super) fn new(parameters: &Parameters, mtu: u32, ip: IpVersion, nonce: u32) -> Self {
-        let setup = Self::control_setup(parameters, mtu, ip);
+        let setup = Self::control_setup(parameters, mtu, ip, nonce);
         Self {
             mtu,
             rto: RtoEstimator::new(&parameters.rto),
@@ -109,15 +109,15 @@ impl Path {
         }
     }
 
-    /// The set-up of a path's congestion control.
-    pub(super) fn control_setup(parameters: &Parameters, mtu: u32, ip: IpVersion) -> Setup {
+    /// The set-up of a path's congestion control, which has the path's nonce for a seed.
+    pub(super) fn control_setup(parameters: &Parameters, mtu: u32, ip: IpVersion, nonce: u32) -> Setup {
         let mss = parameters.accounting.segment_bytes(mtu, ip.header_bytes() + COMMON_HEADER_BYTES);
         let initial_window = match &parameters.cc {
             cc::Config::Sctp(config) => config.initial_window.unwrap_or_default(),
             _ => InitialWindow::default(),
         };
         let initial_cwnd = initial_window.bytes(mss, ip);
-        Setup { mss, initial_cwnd, rules: parameters.rules, seed: 0 }
+        Setup { mss, initial_cwnd, rules: parameters.rules, seed: nonce.into() }
     }
 }
 

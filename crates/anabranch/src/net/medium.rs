@@ -19,7 +19,7 @@ use super::queued::QueuedServer;
 use super::radio::{BaseStation, Bearer, Cell, RadioConfig, RadioSample, ServedLink};
 
 /// A server of some links.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Medium {
     Lte(Box<Bearer>),
     Queue(Box<QueuedServer>),
@@ -137,7 +137,7 @@ impl Medium {
 }
 
 /// All media of a network, and which link belongs to which.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Media {
     pub(crate) list: Vec<Medium>,
     /// For each link and direction, its medium and its number there; empty if no link has one.

@@ -19,7 +19,7 @@ use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
 use super::sojourns::Sojourns;
 
 /// The queue and server of one direction.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct QueuedServer {
     link: u32,
     direction: Direction,

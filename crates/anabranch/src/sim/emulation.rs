@@ -366,7 +366,8 @@ impl Emulation {
         let mut links = self.scenario.links.clone();
         let before = std::mem::replace(&mut links[index], changed.clone());
         let mut fresh = DuplexLink::build(&changed, &name, self.streams).map_err(ScenarioError::new)?;
-        let media = Media::build(&links, self.streams, false).map_err(ScenarioError::new)?;
+        let mut media = Media::build(&links, self.streams, false).map_err(ScenarioError::new)?;
+        let mut fresh_media: Vec<_> = std::mem::take(&mut media.list).into_iter().map(Some).collect();
         let both = |config: &LinkConfig| [config.clone(), config.reversed()];
         let (was, is) = (both(&before), both(&changed));
         let new_rate = Direction::BOTH.map(|way| was[way.index()].rate != is[way.index()].rate);
@@ -386,8 +387,9 @@ impl Emulation {
             }
             if new_rate[way.index()]
                 && let Some((medium, _)) = network.media.port(index as u32, way)
+                && let Some(fresh) = fresh_media[medium as usize].take()
             {
-                network.take_rate(medium, media.list[medium as usize].clone());
+                network.take_rate(medium, fresh);
             }
         }
         if was[0].loss != is[0].loss || was[1].loss != is[1].loss {

@@ -6,6 +6,7 @@ use anabranch_transport::endpoint::{
 };
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::path::Selector;
+use anabranch_transport::plugin;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
@@ -49,6 +50,9 @@ pub struct Simulation {
     limits_of_paths: Vec<PathLimit>,
     /// Whether anything is to be recorded after each step of an endpoint.
     is_observed: bool,
+    /// The time of the last event, where the run has plug-ins: it is looked at after each event whether one
+    /// of them has failed.
+    last_event: Option<Time>,
 }
 
 /// How a run is to be built.
@@ -157,6 +161,9 @@ impl Simulation {
     fn build_formed(scenario: &Scenario, replication: u64, form: Form) -> Result<Self, ScenarioError> {
         let Form { trace, fuse, sink, others } = form;
         cuts::check(&scenario.run)?;
+        // What failed in a run that was given up is not of this one.
+        drop(plugin::take_failure());
+        let plugins_before = plugin::made();
         let (scenario, groups) = flow_groups::write_out(scenario, MAX_FLOWS)?;
         let scenario = &*scenario;
         let streams = Streams { seed: scenario.seed, replication };
@@ -191,6 +198,16 @@ impl Simulation {
         };
         let is_observed = trace || scenario.run.time_accounts;
         let capture = sink.map(|sink| Box::new(Capture::new(scenario, sink)));
+        let has_plugins = plugin::made() != plugins_before;
+        if let Some(sentence) = plugin::take_failure() {
+            return Err(ScenarioError::new(sentence));
+        }
+        if has_plugins && others != Others::Absent {
+            return Err(ScenarioError::new(format!(
+                "kind = \"{}\" is for simulations: an emulation and a testbed run in real time",
+                plugin::KIND
+            )));
+        }
         Ok(Self {
             network: Network::new(
                 links,
@@ -216,6 +233,7 @@ impl Simulation {
             }),
             limits_of_paths: Vec::new(),
             is_observed,
+            last_event: has_plugins.then_some(Time::ZERO),
         })
     }
 
@@ -296,7 +314,7 @@ impl Simulation {
     /// # Errors
     /// When a guard stops the run.
     pub fn run(mut self, guard: &mut Guard<'_>) -> Result<Outcome, RunError> {
-        self.network.until_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events).max(1);
+        self.network.until_check = self.events_to_check();
         self.start();
         let end = Time::ZERO + self.limits.duration;
         let mut cuts = Cuts::new(&self.limits);
@@ -317,11 +335,12 @@ impl Simulation {
             self.events += 1;
             self.network.until_check -= 1;
             if self.network.until_check == 0 {
-                self.check_limits(guard)?;
-                self.network.until_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events - self.events);
+                self.check(guard)?;
+                self.network.until_check = self.events_to_check();
             }
             self.handle(event);
         }
+        self.check_plugins(self.events)?;
         while !next_cut.is_never() {
             let now = self.network.now.min(next_cut);
             next_cut = cuts.push(self.row_so_far(now, now));
@@ -417,6 +436,33 @@ impl Simulation {
     /// given to [`Simulation::run`] has to end the run.
     pub fn max_wall_time(&self) -> Duration {
         self.limits.max_wall_time
+    }
+
+    /// After how many events the run is checked next.
+    fn events_to_check(&self) -> u64 {
+        if self.last_event.is_some() {
+            return 1;
+        }
+        EVENTS_BETWEEN_CHECKS.min(self.limits.max_events.saturating_sub(self.events)).max(1)
+    }
+
+    /// Checks plug-ins and limits before an event is handled, which is counted already.
+    #[cold]
+    fn check(&mut self, guard: &mut Guard<'_>) -> Result<(), RunError> {
+        if self.last_event.is_some() {
+            self.check_plugins(self.events - 1)?;
+            self.last_event = Some(self.network.now);
+            if self.events < self.limits.max_events && !self.events.is_multiple_of(EVENTS_BETWEEN_CHECKS) {
+                return Ok(());
+            }
+        }
+        self.check_limits(guard)
+    }
+
+    /// Ends the run if a plug-in has failed in one of the `events` that have been handled.
+    fn check_plugins(&self, events: u64) -> Result<(), RunError> {
+        let Some(at) = self.last_event else { return Ok(()) };
+        plugin::take_failure().map_or(Ok(()), |reason| Err(RunError { at, events, reason }))
     }
 
     fn check_limits(&self, guard: &mut Guard<'_>) -> Result<(), RunError> {

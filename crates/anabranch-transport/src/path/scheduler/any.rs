@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Decision, PathView, Pending, Scheduler, backup_only, blest, ecf, linux, min_rtt, redundant, round_robin,
-    weighted,
+    Decision, PathView, Pending, Scheduler, backup_only, blest, ecf, linux, min_rtt, plugin, redundant,
+    round_robin, weighted,
 };
+use crate::plugin::{self as class, Role};
 
 /// Which scheduler.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "SchedulerConfig")]
 pub enum Config {
@@ -28,6 +29,8 @@ pub enum Config {
     /// implementation of Multipath TCP).
     #[default]
     MinRtt,
+    /// A class of Python (docs/plugins.md).
+    Python(class::Config),
     /// Every path with room carries the same data.
     Redundant,
     /// The paths with room take turns.
@@ -43,7 +46,13 @@ impl Config {
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
     pub fn check(&self, paths: usize) -> Result<(), String> {
-        let Self::Weighted(weights) = self else { return Ok(()) };
+        let weights = match self {
+            Self::Weighted(weights) => weights,
+            Self::Python(config) => {
+                return config.check(Role::Scheduler).map_err(|error| format!("python.{error}"));
+            }
+            _ => return Ok(()),
+        };
         if weights.len() > paths {
             return Err(format!(
                 "weighted = {} values are too many; the flow has {paths} paths",
@@ -56,14 +65,15 @@ impl Config {
         Ok(())
     }
 
-    /// The scheduler.
-    pub fn build(&self) -> AnyScheduler {
+    /// The scheduler, with this seed for random choices.
+    pub fn build(&self, seed: u64) -> AnyScheduler {
         match self {
             Self::BackupOnly => AnyScheduler::BackupOnly(backup_only::BackupOnly),
             Self::Blest => AnyScheduler::Blest(blest::Blest::default()),
             Self::Ecf => AnyScheduler::Ecf(ecf::Ecf::default()),
             Self::Linux => AnyScheduler::Linux(linux::Linux::default()),
             Self::MinRtt => AnyScheduler::MinRtt(min_rtt::MinRtt),
+            Self::Python(config) => AnyScheduler::Custom(plugin::build(config, seed)),
             Self::Redundant => AnyScheduler::Redundant(redundant::Redundant),
             Self::RoundRobin => AnyScheduler::RoundRobin(round_robin::RoundRobin::default()),
             Self::Weighted(weights) => AnyScheduler::Weighted(weighted::Weighted::new(weights)),

@@ -6,6 +6,7 @@ pub mod blest;
 pub mod ecf;
 pub mod linux;
 pub mod min_rtt;
+pub mod plugin;
 pub mod redundant;
 pub mod round_robin;
 pub mod weighted;
@@ -200,7 +201,7 @@ mod tests {
             Config::RoundRobin,
             Config::Weighted(vec![3, 2]),
         ] {
-            let only = |paths: &[PathView]| match next(&mut config.build(), paths) {
+            let only = |paths: &[PathView]| match next(&mut config.build(0), paths) {
                 Decision::Send(path) => Some(path.0),
                 Decision::Duplicate(paths) => {
                     assert_eq!(paths.len(), 1, "{config:?}");
@@ -225,7 +226,7 @@ mod tests {
             let mut paths = super::testing::unlike();
             paths[0].outstanding = 0;
             let data = Pending::new(Time::ZERO, 1_000, 1_000, 2_000);
-            assert_eq!(config.build().schedule(&data, &paths), Decision::Send(PathId(1)), "{config:?}");
+            assert_eq!(config.build(0).schedule(&data, &paths), Decision::Send(PathId(1)), "{config:?}");
         }
     }
 

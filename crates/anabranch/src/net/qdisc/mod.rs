@@ -23,6 +23,7 @@ mod head_drop;
 mod lifo_codel;
 mod packet_queue;
 mod pie;
+pub mod plugin;
 #[cfg(test)]
 mod properties;
 mod red;
@@ -65,10 +66,12 @@ macro_rules! disciplines {
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum QueueConfig {
             $($(#[$doc])* $name($config),)*
+            /// A class of Python (docs/plugins.md).
+            Python(anabranch_transport::plugin::Config),
         }
 
         impl QueueConfig {
-            /// Every discipline with its default settings.
+            /// Every discipline of the library with its default settings.
             pub fn all() -> Vec<Self> {
                 vec![$(Self::$name(<$config>::default()),)*]
             }
@@ -80,50 +83,58 @@ macro_rules! disciplines {
             pub(crate) fn build(&self, place: Place<'_>) -> Result<Discipline, String> {
                 match self {
                     $(Self::$name(config) => config.build(place).map(Discipline::$name),)*
+                    Self::Python(config) => plugin::Plugin::build(config, place).map(Discipline::Plugin),
                 }
             }
         }
 
         /// A discipline, dispatched statically.
-        #[derive(Clone, Debug)]
+        #[derive(Debug)]
         pub(crate) enum Discipline {
             $($name($disc),)*
+            Plugin(plugin::Plugin),
         }
 
         impl QueueDisc for Discipline {
             fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
                 match self {
                     $(Self::$name(queue) => queue.enqueue(now, packet, drops),)*
+                    Self::Plugin(queue) => queue.enqueue(now, packet, drops),
                 }
             }
 
             fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
                 match self {
                     $(Self::$name(queue) => queue.dequeue(now, drops),)*
+                    Self::Plugin(queue) => queue.dequeue(now, drops),
                 }
             }
 
             fn not_before(&self) -> u64 {
                 match self {
                     $(Self::$name(queue) => queue.not_before(),)*
+                    Self::Plugin(queue) => queue.not_before(),
                 }
             }
 
             fn flush(&mut self, now: u64, drops: &mut Drops) -> Vec<Held> {
                 match self {
                     $(Self::$name(queue) => queue.flush(now, drops),)*
+                    Self::Plugin(queue) => queue.flush(now, drops),
                 }
             }
 
             fn waiting(&self) -> Waiting {
                 match self {
                     $(Self::$name(queue) => queue.waiting(),)*
+                    Self::Plugin(queue) => queue.waiting(),
                 }
             }
 
             fn memory(&self) -> usize {
                 match self {
                     $(Self::$name(queue) => queue.memory(),)*
+                    Self::Plugin(queue) => queue.memory(),
                 }
             }
         }
@@ -186,6 +197,8 @@ impl QueueConfig {
     pub(crate) fn shaper(&self) -> Option<String> {
         match self {
             Self::Cake(config) => config.bandwidth.map(|bandwidth| format!("bandwidth is {bandwidth}")),
+            // It may hold packets back.
+            Self::Python(_) => Some("kind is \"python\"".to_owned()),
             Self::TokenBucket(_) => Some("kind is \"token_bucket\"".to_owned()),
             _ => None,
         }

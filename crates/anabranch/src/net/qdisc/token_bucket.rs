@@ -106,7 +106,7 @@ impl TokenBucketConfig {
 }
 
 /// A discipline whose packets wait for tokens.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct TokenBucket {
     buckets: Vec<Bucket>,
     child: Box<Discipline>,

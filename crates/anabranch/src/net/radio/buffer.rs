@@ -10,7 +10,7 @@ use crate::net::qdisc::{Discipline, Drops, Place, QueueConfig, QueueDisc as _};
 use crate::net::sojourns::Sojourns;
 
 /// What waits at one end of a link.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Buffer {
     link: u32,
     direction: Direction,

@@ -16,13 +16,13 @@ use crate::net::qdisc::{DropTailConfig, QueueConfig};
 use crate::schedule::{Schedule, Timeline};
 
 /// A user's link to its base station.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Bearer {
     lanes: [Lane; 2],
 }
 
 /// One direction.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Lane {
     buffer: Buffer,
     capacity: Capacity,

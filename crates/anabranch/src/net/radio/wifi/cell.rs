@@ -17,7 +17,7 @@ use crate::net::qdisc::QueueConfig;
 use crate::schedule::Schedule;
 
 /// A channel and the links on it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Cell {
     phy: Phy,
     /// The first link, whose settings of the channel the others repeat.

@@ -9,7 +9,7 @@ use crate::net::ground::{DropCause, Fate, Held, Release};
 use crate::schedule::Timeline;
 
 /// One direction of a link.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Lane {
     pub(super) buffer: Buffer,
     /// The rate in bit/s.

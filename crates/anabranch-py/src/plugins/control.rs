@@ -1,0 +1,403 @@
+//! Congestion controls that are objects of Python.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use anabranch_transport::cc::{
+    AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, Cumulative,
+    DuplicateEvent, IdleEvent, LEAST_BURST, LostEvent, ProbeEvent, RateSample, RecoveryEndEvent, RttEvent,
+    Rules, SendLimits, SentEvent, Setup, UndoEvent,
+};
+use anabranch_transport::plugin::{Config, Role};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Rate;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict};
+
+use super::{Object, create, hook, told};
+
+told! { PyAckEvent: "AckEvent" of AckEvent {
+    now: u64 = |it| it.now.as_nanos(),
+    newly_acked: u32 = |it| it.newly_acked,
+    segments_acked: u32 = |it| it.segments_acked,
+    outstanding_before: u32 = |it| it.outstanding_before,
+    outstanding: u32 = |it| it.outstanding,
+    cumulative_advanced: bool = |it| it.cumulative_advanced,
+    cumulative: Option<PyCumulative> = |it| it.cumulative.map(PyCumulative),
+    in_recovery: bool = |it| it.in_recovery,
+    is_open: bool = |it| it.is_open,
+    is_window_limited: bool = |it| it.is_window_limited,
+    marked: u32 = |it| it.marked,
+    newly_lost: u32 = |it| it.newly_lost,
+    rtt: Option<u64> = |it| it.rtt.map(Duration::as_nanos),
+    min_rtt: Option<u64> = |it| it.min_rtt.map(Duration::as_nanos),
+    acknowledged_to: u64 = |it| it.acknowledged_to,
+    sent_to: u64 = |it| it.sent_to,
+    rate: Option<PyRateSample> = |it| it.rate.map(PyRateSample),
+    next_departure: u64 = |it| it.next_departure.as_nanos(),
+} }
+
+told! { PyCumulative: "Cumulative" of Cumulative {
+    segments: u32 = |it| it.segments,
+    was_open: bool = |it| it.was_open,
+    was_in_recovery: bool = |it| it.was_in_recovery,
+} }
+
+told! { PyRateSample: "RateSample" of RateSample {
+    delivered: u32 = |it| it.delivered,
+    interval: u64 = |it| it.interval.as_nanos(),
+    total_delivered: u64 = |it| it.total_delivered,
+    prior_delivered: u64 = |it| it.prior_delivered,
+    outstanding_at_send: u32 = |it| it.outstanding_at_send,
+    lost: u32 = |it| it.lost,
+    is_app_limited: bool = |it| it.is_app_limited,
+} }
+
+told! { PyArrivalEvent: "ArrivalEvent" of ArrivalEvent {
+    now: u64 = |it| it.now.as_nanos(),
+    acknowledged_to: u64 = |it| it.acknowledged_to,
+    rtt: Option<u64> = |it| it.rtt.map(Duration::as_nanos),
+    is_special: bool = |it| it.is_special,
+} }
+
+told! { PyLostEvent: "LostEvent" of LostEvent {
+    now: u64 = |it| it.now.as_nanos(),
+    bytes: u32 = |it| it.bytes,
+    outstanding_at_send: u32 = |it| it.outstanding_at_send,
+    lost: u32 = |it| it.lost,
+    is_app_limited: bool = |it| it.is_app_limited,
+} }
+
+told! { PyCongestionEvent: "CongestionEvent" of CongestionEvent {
+    now: u64 = |it| it.now.as_nanos(),
+    kind: &'static str = |it| match it.kind {
+        CongestionKind::Ecn => "ecn",
+        CongestionKind::FastRetransmit => "fast_retransmit",
+        CongestionKind::Restart => "restart",
+        // The engine has no others.
+        _ => "timeout",
+    },
+    outstanding: u32 = |it| it.outstanding,
+    remaining: u32 = |it| it.remaining,
+} }
+
+told! { PyDuplicateEvent: "DuplicateEvent" of DuplicateEvent {
+    now: u64 = |it| it.now.as_nanos(),
+} }
+
+told! { PyIdleEvent: "IdleEvent" of IdleEvent {
+    idle: u64 = |it| it.idle.as_nanos(),
+    rto: u64 = |it| it.rto.as_nanos(),
+} }
+
+told! { PyProbeEvent: "ProbeEvent" of ProbeEvent {
+    now: u64 = |it| it.now.as_nanos(),
+    window: u32 = |it| it.window,
+} }
+
+told! { PyRecoveryEndEvent: "RecoveryEndEvent" of RecoveryEndEvent {
+    now: u64 = |it| it.now.as_nanos(),
+    outstanding: u32 = |it| it.outstanding,
+    reached: Option<u32> = |it| it.reached,
+} }
+
+told! { PyRttEvent: "RttEvent" of RttEvent {
+    now: u64 = |it| it.now.as_nanos(),
+    rtt: u64 = |it| it.rtt.as_nanos(),
+} }
+
+told! { PySentEvent: "SentEvent" of SentEvent {
+    now: u64 = |it| it.now.as_nanos(),
+    bytes: u32 = |it| it.bytes,
+    outstanding: u32 = |it| it.outstanding,
+    is_app_limited: bool = |it| it.is_app_limited,
+} }
+
+told! { PyUndoEvent: "UndoEvent" of UndoEvent {
+    now: u64 = |it| it.now.as_nanos(),
+} }
+
+/// The largest window in bytes, as that of TCP's window field (RFC 7323 section 2.3).
+const MAX_WINDOW: u32 = 1 << 30;
+
+/// The most different words for phases that objects may have.
+const MAX_PHASES: usize = 1000;
+
+/// A hook of an object, if its class has it.
+type Hook = Option<Py<PyAny>>;
+
+/// The hooks of a control.
+#[derive(Default)]
+struct Hooks {
+    on_ack: Hook,
+    on_arrival: Hook,
+    on_congestion: Hook,
+    on_duplicate: Hook,
+    on_idle: Hook,
+    on_lost: Hook,
+    on_probe: Hook,
+    on_recovery_end: Hook,
+    on_rtt_sample: Hook,
+    on_sent: Hook,
+    on_undo: Hook,
+    limits: Hook,
+    state: Hook,
+    least_burst: Hook,
+    owns_recovery: Hook,
+}
+
+impl Hooks {
+    fn new(all: &Bound<'_, PyDict>) -> Self {
+        Self {
+            on_ack: hook(all, "on_ack"),
+            on_arrival: hook(all, "on_arrival"),
+            on_congestion: hook(all, "on_congestion"),
+            on_duplicate: hook(all, "on_duplicate"),
+            on_idle: hook(all, "on_idle"),
+            on_lost: hook(all, "on_lost"),
+            on_probe: hook(all, "on_probe"),
+            on_recovery_end: hook(all, "on_recovery_end"),
+            on_rtt_sample: hook(all, "on_rtt_sample"),
+            on_sent: hook(all, "on_sent"),
+            on_undo: hook(all, "on_undo"),
+            limits: hook(all, "limits"),
+            state: hook(all, "state"),
+            least_burst: hook(all, "least_burst"),
+            owns_recovery: hook(all, "owns_recovery"),
+        }
+    }
+}
+
+/// A control whose decisions an object makes. What it answers is kept until it is told something.
+pub(super) struct Control {
+    object: Option<Object>,
+    hooks: Hooks,
+    mss: u32,
+    limits: Cell<Option<SendLimits>>,
+    state: Cell<Option<ControlState>>,
+    least_burst: Cell<Option<u32>>,
+    owns_recovery: Cell<Option<bool>>,
+    /// What it allowed last, which counts until the run ends once the object has failed.
+    last: Cell<SendLimits>,
+}
+
+impl Control {
+    pub(super) fn new(config: &Config, setup: &Setup) -> Self {
+        let rules = match setup.rules {
+            Rules::Linux2620 => "linux_2_6_20",
+            Rules::Linux6 => "linux_6",
+            Rules::Inflated | Rules::Rfc => "rfc",
+        };
+        let created = create(config, Role::CongestionControl, |given| {
+            given.set_item("mss", setup.mss)?;
+            given.set_item("initial_cwnd", setup.initial_cwnd)?;
+            given.set_item("rules", rules)?;
+            given.set_item("seed", setup.seed)
+        });
+        let (object, hooks) = created.map_or_else(Default::default, |(object, all)| {
+            (Some(object), Python::attach(|py| Hooks::new(all.bind(py))))
+        });
+        Self {
+            object,
+            hooks,
+            mss: setup.mss,
+            limits: Cell::new(None),
+            state: Cell::new(None),
+            least_burst: Cell::new(None),
+            owns_recovery: Cell::new(None),
+            last: Cell::new(SendLimits::window(setup.initial_cwnd.max(setup.mss))),
+        }
+    }
+
+    /// Tells the object what has happened.
+    fn tell<E>(&self, name: &str, hook: &Hook, event: E)
+    where
+        E: pyo3::PyClass + Into<PyClassInitializer<E>>,
+    {
+        let (Some(object), Some(hook)) = (&self.object, hook) else { return };
+        object.call(name, |py| hook.call1(py, (Bound::new(py, event)?,)).map(drop));
+        self.limits.set(None);
+        self.state.set(None);
+        self.least_burst.set(None);
+        self.owns_recovery.set(None);
+    }
+
+    /// Asks the object; none if its class has no such hook, or if it fails. `read` gives none for an answer
+    /// that is not `allowed`.
+    fn ask<T>(
+        &self,
+        name: &str,
+        hook: &Hook,
+        allowed: impl FnOnce() -> String,
+        read: impl FnOnce(&Bound<'_, PyAny>) -> Option<T>,
+    ) -> Option<T> {
+        let (Some(object), Some(hook)) = (&self.object, hook) else { return None };
+        object.call(name, |py| {
+            let answer = hook.bind(py).call0()?;
+            let value = read(&answer);
+            if value.is_none() {
+                object.refuse(name, &answer, &allowed());
+            }
+            Ok(value)
+        })?
+    }
+
+    /// A window in bytes, or a window and a pacing rate in bit/s or none.
+    fn read_limits(&self, answer: &Bound<'_, PyAny>) -> Option<SendLimits> {
+        if let Some(window) = whole(answer) {
+            return self.is_window(window).then(|| SendLimits::window(window));
+        }
+        let (window, rate): (Bound<'_, PyAny>, Bound<'_, PyAny>) = answer.extract().ok()?;
+        let cwnd = whole(&window).filter(|&window| self.is_window(window))?;
+        if rate.is_none() {
+            return Some(SendLimits::window(cwnd));
+        }
+        let rate: f64 = rate.extract().ok()?;
+        let pacing_rate = (1.0..=1e13).contains(&rate).then(|| Rate::from_bits_per_sec(rate as u64))?;
+        Some(SendLimits { cwnd, pacing_rate: Some(pacing_rate) })
+    }
+
+    fn is_window(&self, bytes: u32) -> bool {
+        (self.mss..=MAX_WINDOW).contains(&bytes)
+    }
+
+    /// Window and threshold in bytes, the threshold none where there is none, and the phase.
+    fn read_state(answer: &Bound<'_, PyAny>) -> Option<ControlState> {
+        let (cwnd, threshold, phase): (Bound<'_, PyAny>, Bound<'_, PyAny>, String) = answer.extract().ok()?;
+        let ssthresh = if threshold.is_none() { u32::MAX } else { whole(&threshold)? };
+        Some(ControlState { cwnd: whole(&cwnd)?, ssthresh, phase: phase_of(&phase)? })
+    }
+}
+
+/// A whole number; a flag is none.
+fn whole(value: &Bound<'_, PyAny>) -> Option<u32> {
+    if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
+}
+
+/// The word of a phase for the rest of the process; none if there are too many.
+fn phase_of(word: &str) -> Option<&'static str> {
+    static PHASES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut phases = PHASES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = phases.get(word) {
+        return Some(known);
+    }
+    if phases.len() >= MAX_PHASES || word.len() > 100 {
+        return None;
+    }
+    let kept: &'static str = Box::leak(word.to_owned().into_boxed_str());
+    phases.insert(kept);
+    Some(kept)
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("object", &self.object).finish_non_exhaustive()
+    }
+}
+
+impl CongestionControl for Control {
+    fn on_ack(&mut self, event: &AckEvent) {
+        self.tell("on_ack", &self.hooks.on_ack, PyAckEvent(*event));
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.tell("on_congestion", &self.hooks.on_congestion, PyCongestionEvent(*event));
+    }
+
+    fn limits(&self) -> SendLimits {
+        if let Some(limits) = self.limits.get() {
+            return limits;
+        }
+        let allowed = || {
+            let mss = self.mss;
+            format!(
+                "allowed is a window in bytes, a whole number from {mss} (a segment) to {MAX_WINDOW}, or such a window and \
+                 a pacing rate in bit/s, a number from 1 to 1e13 or None"
+            )
+        };
+        let limits = self.ask("limits", &self.hooks.limits, allowed, |answer| self.read_limits(answer));
+        let limits = limits.unwrap_or_else(|| self.last.get());
+        self.limits.set(Some(limits));
+        self.last.set(limits);
+        limits
+    }
+
+    fn state(&self) -> ControlState {
+        if let Some(state) = self.state.get() {
+            return state;
+        }
+        let allowed = || {
+            "allowed are the window and the threshold in bytes, whole numbers from 0 to 4294967295, the threshold also \
+             None, and a word for the phase of at most 100 bytes (not more than 1000 different ones)"
+                .to_owned()
+        };
+        let state = self.ask("state", &self.hooks.state, allowed, Self::read_state);
+        let state = state.unwrap_or_else(|| {
+            let cwnd = self.limits().cwnd;
+            ControlState { cwnd, ssthresh: cwnd, phase: "" }
+        });
+        self.state.set(Some(state));
+        state
+    }
+
+    fn on_duplicate(&mut self, event: &DuplicateEvent) {
+        self.tell("on_duplicate", &self.hooks.on_duplicate, PyDuplicateEvent(*event));
+    }
+
+    fn on_idle(&mut self, event: &IdleEvent) {
+        self.tell("on_idle", &self.hooks.on_idle, PyIdleEvent(*event));
+    }
+
+    fn on_recovery_end(&mut self, event: &RecoveryEndEvent) {
+        self.tell("on_recovery_end", &self.hooks.on_recovery_end, PyRecoveryEndEvent(*event));
+    }
+
+    fn on_undo(&mut self, event: &UndoEvent) {
+        self.tell("on_undo", &self.hooks.on_undo, PyUndoEvent(*event));
+    }
+
+    fn on_arrival(&mut self, event: &ArrivalEvent) {
+        self.tell("on_arrival", &self.hooks.on_arrival, PyArrivalEvent(*event));
+    }
+
+    fn on_lost(&mut self, event: &LostEvent) {
+        self.tell("on_lost", &self.hooks.on_lost, PyLostEvent(*event));
+    }
+
+    fn least_burst(&self) -> u32 {
+        if let Some(segments) = self.least_burst.get() {
+            return segments;
+        }
+        let allowed = || "allowed is a whole number of segments from 1 to 1000".to_owned();
+        let read = |answer: &Bound<'_, PyAny>| whole(answer).filter(|segments| (1..=1000).contains(segments));
+        let segments = self.ask("least_burst", &self.hooks.least_burst, allowed, read);
+        let segments = segments.unwrap_or(LEAST_BURST);
+        self.least_burst.set(Some(segments));
+        segments
+    }
+
+    fn owns_recovery(&self) -> bool {
+        if let Some(owns) = self.owns_recovery.get() {
+            return owns;
+        }
+        let allowed = || "allowed is True or False".to_owned();
+        let read = |answer: &Bound<'_, PyAny>| answer.extract().ok();
+        let owns = self.ask("owns_recovery", &self.hooks.owns_recovery, allowed, read).unwrap_or(false);
+        self.owns_recovery.set(Some(owns));
+        owns
+    }
+
+    fn on_probe(&mut self, event: &ProbeEvent) {
+        self.tell("on_probe", &self.hooks.on_probe, PyProbeEvent(*event));
+    }
+
+    fn on_rtt_sample(&mut self, event: &RttEvent) {
+        self.tell("on_rtt_sample", &self.hooks.on_rtt_sample, PyRttEvent(*event));
+    }
+
+    fn on_sent(&mut self, event: &SentEvent) {
+        self.tell("on_sent", &self.hooks.on_sent, PySentEvent(*event));
+    }
+}

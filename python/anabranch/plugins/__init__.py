@@ -1,0 +1,76 @@
+"""Models of one's own as classes of Python, which a scenario names (docs/plugins.md).
+
+A congestion control is a class derived from `CongestionControl`, a queue discipline one derived
+from `QueueDiscipline`, a scheduler one derived from `Scheduler`. A scenario has them as `cc` of a
+transport and as `queue` of a link, `{ kind = "python", class = "module:Class" }`, and as
+`scheduler`, `{ python = { class = "module:Class" } }`. The module is a file beside the scenario or
+one that Python can import. `examples` has classes that give the results of built-in models.
+"""
+
+from anabranch._engine import (
+    AckEvent,
+    ArrivalEvent,
+    CongestionEvent,
+    Cumulative,
+    Drops,
+    DuplicateEvent,
+    IdleEvent,
+    LostEvent,
+    Packet,
+    PathView,
+    Pending,
+    ProbeEvent,
+    RateSample,
+    RecoveryEndEvent,
+    RttEvent,
+    SentEvent,
+    UndoEvent,
+)
+from anabranch.plugins.control import CongestionControl, Setup, State
+from anabranch.plugins.queue import QueueDiscipline, QueueSetup
+from anabranch.plugins.scheduler import Scheduler, SchedulerSetup
+
+
+def reload() -> None:
+    """Forgets the sources of all classes, so that a changed one is read anew.
+
+    For notebooks: by itself a module is read once in a process. Load the scenarios again after
+    that; those that were loaded before have the new source, too, and with it another hash.
+
+    Examples
+    --------
+    >>> from anabranch import plugins
+    >>> plugins.reload()
+    """
+    from anabranch.plugins import loading  # noqa: PLC0415 - it needs what is above
+
+    loading.reload()
+
+
+__all__ = [
+    "AckEvent",
+    "ArrivalEvent",
+    "CongestionControl",
+    "CongestionEvent",
+    "Cumulative",
+    "Drops",
+    "DuplicateEvent",
+    "IdleEvent",
+    "LostEvent",
+    "Packet",
+    "PathView",
+    "Pending",
+    "ProbeEvent",
+    "QueueDiscipline",
+    "QueueSetup",
+    "RateSample",
+    "RecoveryEndEvent",
+    "RttEvent",
+    "Scheduler",
+    "SchedulerSetup",
+    "SentEvent",
+    "Setup",
+    "State",
+    "UndoEvent",
+    "reload",
+]

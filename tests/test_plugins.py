@@ -1,0 +1,513 @@
+"""Plug-ins from Python: equal to built-in models, and what happens to those that go wrong."""
+
+import doctest
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anabranch import _engine
+from anabranch._engine import RunError, Scenario, ScenarioError
+from anabranch.plugins import control, examples, queue, reload, scheduler
+from conftest import ROOT
+
+NETWORK = """
+seed = 7
+run.duration = "20 s"
+links.a.ends = ["x", "y"]
+links.a.rate = "10 Mbit/s"
+links.a.delay = "15 ms"
+links.b = { ends = ["x", "y"], rate = "4 Mbit/s", delay = "30 ms" }
+links.a.loss = { kind = "bernoulli", probability = 0.003 }
+paths.p.via = ["a"]
+paths.q.via = ["b"]
+"""
+FLOW = """
+[flows.f]
+from = "x"
+to = "y"
+paths = PATHS
+app = APP
+transport = TRANSPORT
+"""
+BULK = '{ kind = "bulk" }'
+CONTROL = "from anabranch.plugins import CongestionControl\n\nclass Mine(CongestionControl):\n"
+WINDOW = "    def limits(self):\n        return 20 * self.setup.mss\n"
+ON_ACK = WINDOW + "    def on_ack(self, event):\n        "
+QUEUE = """
+from collections import deque
+from anabranch.plugins import QueueDiscipline
+
+class Fifo(QueueDiscipline):
+    def __init__(self, setup, packets=50):
+        super().__init__(setup)
+        self.most, self.queue = packets, deque()
+    def enqueue(self, now, packet, drops):
+        if len(self.queue) < self.most:
+            self.queue.append(packet)
+        else:
+            drops.overflow(packet)
+    def dequeue(self, now, drops):
+        return self.queue.popleft() if self.queue else None
+    def clear(self, now, drops):
+        self.queue.clear()
+
+class Mine(Fifo):
+"""
+
+
+@pytest.fixture(autouse=True)
+def _fresh_sources() -> None:
+    reload()
+
+
+def flow(transport: str, paths: str = '["p"]', app: str = BULK) -> str:
+    return FLOW.replace("TRANSPORT", transport).replace("PATHS", paths).replace("APP", app)
+
+
+def scenario(text: str, folder: Path = ROOT) -> Scenario:
+    return Scenario.parse(NETWORK + text, folder=str(folder))
+
+
+def python(name: str, more: str = "") -> str:
+    return f'{{ kind = "python", class = "{name}"{more} }}'
+
+
+def own(folder: Path, body: str, more: str = "") -> Scenario:
+    """A flow of TCP whose control is a class with this body, in a file beside the scenario."""
+    (folder / "mine.py").write_text(CONTROL + body)
+    return scenario(flow(f'{{ kind = "tcp", cc = {python("mine:Mine", more)} }}'), folder)
+
+
+def own_queue(folder: Path, body: str, more: str = "") -> Scenario:
+    """A flow of TCP over a link whose queue is a class with this body."""
+    (folder / "mine.py").write_text(QUEUE + body)
+    queue = f"links.a.queue = {python('mine:Mine', more)}\n"
+    return scenario(queue + flow('{ kind = "tcp" }'), folder)
+
+
+def assert_same(built_in: Scenario, plugin: Scenario) -> dict[str, list[float]]:
+    """Equal rows of three runs, on one thread and on two, and equal traces; gives the rows."""
+    jobs = [(0, replication) for replication in range(3)]
+    rows = _engine.run_batch(built_in, jobs, 1)
+    for threads in (1, 2):
+        others = _engine.run_batch(plugin, jobs, threads)
+        assert list(rows) == list(others)
+        for name, values in rows.items():
+            np.testing.assert_array_equal(values, others[name], err_msg=name)
+    traces = [_engine.run(each, trace=True)["traces"] for each in (built_in, plugin)]
+    assert traces[0].keys() == traces[1].keys()
+    for table, columns in traces[0].items():
+        for name, values in columns.items():
+            np.testing.assert_array_equal(values, traces[1][table][name], err_msg=f"{table}.{name}")
+    return rows
+
+
+IDLE = '{ kind = "requests", response_size = "200 kB", think_time = "2 s" }'
+RENO = python("anabranch.plugins.examples:Reno")
+
+
+@pytest.mark.parametrize(
+    ("transport", "paths", "app"),
+    [
+        ('{ kind = "tcp", cc = CC }', '["p"]', BULK),
+        ('{ kind = "tcp", profile = "rfc", cc = CC }', '["p"]', BULK),
+        ('{ kind = "tcp", cc = CC }', '["p"]', IDLE),
+        ('{ kind = "tcp", profile = "rfc", cc = CC }', '["p"]', IDLE),
+        ('{ kind = "mptcp", coupling = { kind = "per_path" }, cc = CC }', '["p", "q"]', BULK),
+    ],
+)
+def test_reno_of_python_gives_the_rows_of_the_built_in_one(
+    transport: str, paths: str, app: str
+) -> None:
+    built_in, plugin = (
+        scenario(flow(transport.replace("CC", cc), paths, app))
+        for cc in ('{ kind = "reno" }', RENO)
+    )
+    rows = assert_same(built_in, plugin)
+    assert min(rows["link.a.forward.lost_packets"]) > 0
+
+
+@pytest.mark.parametrize("ecn", ["false", "true"])
+def test_codel_of_python_gives_the_rows_of_the_built_in_one(ecn: str) -> None:
+    more = """
+links.a.up = { timetable = [["0 s", true], ["8 s", false], ["9 s", true]] }
+links.a.down = "drop"
+links.a.cross_traffic = [{ kind = "cbr", rate = "6 Mbit/s", packet = "700 B" }]
+"""
+    transport = f'{{ kind = "tcp", ecn = "{"rfc3168" if ecn == "true" else "off"}" }}'
+    built_in, plugin = (
+        scenario(f"links.a.queue = {queue}{more}{flow(transport)}")
+        for queue in (
+            f'{{ kind = "codel", ecn = {ecn} }}',
+            python("anabranch.plugins.examples:Codel", f", settings = {{ ecn = {ecn} }}"),
+        )
+    )
+    rows = assert_same(built_in, plugin)
+    what = "link.a.forward." + ("marked_packets" if ecn == "true" else "aqm_packets")
+    assert min(rows[what]) > 10
+
+
+@pytest.mark.parametrize(
+    ("transport", "goodput"),
+    [
+        ('{ kind = "mptcp", scheduler = WHICH }', 3000),
+        ('{ kind = "sctp", load_sharing = { scheduler = WHICH } }', 3000),
+    ],
+)
+def test_min_rtt_of_python_gives_the_rows_of_the_built_in_one(
+    transport: str, goodput: float
+) -> None:
+    plugin = '{ python = { class = "anabranch.plugins.examples:MinRtt" } }'
+    both = [
+        scenario(flow(transport.replace("WHICH", which), '["p", "q"]'))
+        for which in ('"min_rtt"', plugin)
+    ]
+    rows = assert_same(*both)
+    assert min(rows["f.goodput_kbit_per_s"]) > goodput
+
+
+def test_a_scheduler_of_python_sends_on_several_paths(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from anabranch.plugins import Scheduler\n\nclass Mine(Scheduler):\n"
+        "    def schedule(self, data, paths):\n"
+        "        return [path.path for path in paths if path.has_room and path.is_usable]\n"
+    )
+    both = [
+        scenario(flow(f'{{ kind = "mptcp", scheduler = {which} }}', '["p", "q"]'), tmp_path)
+        for which in ('"redundant"', '{ python = { class = "mine:Mine" } }')
+    ]
+    assert_same(*both)
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("7", "7"),
+        ("-1", "-1"),
+        ("True", "True"),
+        ("0.5", "0.5"),
+        ("'0'", "'0'"),
+        ("[0, 0]", "[0, 0]"),
+        ("float('nan')", "nan"),
+    ],
+)
+def test_what_a_scheduler_does_wrong_ends_the_run_with_a_sentence(
+    tmp_path: Path, answer: str, shown: str
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from anabranch.plugins import Scheduler\n\nclass Mine(Scheduler):\n"
+        f"    def schedule(self, data, paths):\n        return {answer}\n"
+    )
+    transport = '{ kind = "mptcp", scheduler = { python = { class = "mine:Mine" } } }'
+    sentence = f"schedule of mine.py:Mine returned {shown}; allowed is the number of a path with"
+    assert_stopped(scenario(flow(transport, '["p", "q"]'), tmp_path), sentence)
+
+
+def test_a_control_over_sctp_gets_settings_and_random_numbers_of_the_run(tmp_path: Path) -> None:
+    body = """\
+    def __init__(self, setup, segments, spread=0.0):
+        super().__init__(setup)
+        self.window = setup.mss * (segments + int(spread * setup.random.random()))
+    def limits(self):
+        return self.window
+"""
+    (tmp_path / "mine.py").write_text(CONTROL + body)
+
+    def goodputs(settings: str) -> list[float]:
+        cc = python("mine:Mine", f", settings = {{ {settings} }}")
+        rows = _engine.run_batch(
+            scenario(flow(f'{{ kind = "sctp", cc = {cc} }}'), tmp_path), [(0, 0), (0, 1), (0, 0)], 1
+        )
+        return list(rows["f.goodput_kbit_per_s"])
+
+    small, large = goodputs("segments = 4"), goodputs("segments = 12")
+    assert large[0] > 2 * small[0]
+    drawn = goodputs("segments = 4, spread = 50.0")
+    assert drawn[0] == drawn[2] != drawn[1]
+
+
+def test_a_queue_can_hold_packets_back_and_draw_random_numbers(tmp_path: Path) -> None:
+    body = """\
+    def dequeue(self, now, drops):
+        self.wake = None
+        if self.queue and now - self.queue[0].arrived < 20_000_000:
+            self.wake = self.queue[0].arrived + 20_000_000
+            return None
+        while self.queue and self.setup.random.random() < 0.01:
+            drops.early(self.queue.popleft())
+        return super().dequeue(now, drops)
+    def not_before(self):
+        return self.wake
+"""
+    jobs = [(0, 0), (0, 0), (0, 1)]
+    rows = _engine.run_batch(own_queue(tmp_path, body), jobs, 1)
+    assert rows["link.a.forward.aqm_packets"][0] > 10
+    assert rows["f.goodput_kbit_per_s"][0] == rows["f.goodput_kbit_per_s"][1]
+    assert rows["f.goodput_kbit_per_s"][0] != rows["f.goodput_kbit_per_s"][2]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (ON_ACK + "raise ValueError('no\\nmore')", "on_ack of mine.py:Mine raised ValueError: no"),
+        (ON_ACK + "event.x", "on_ack of mine.py:Mine raised AttributeError: "),
+        (ON_ACK + "import sys; sys.exit(3)", "on_ack of mine.py:Mine raised SystemExit: 3"),
+        (
+            "    def limits(self):\n        return float('nan')",
+            "limits of mine.py:Mine returned nan; allowed is a window in bytes, a whole number",
+        ),
+        ("    def limits(self):\n        return -5", "limits of mine.py:Mine returned -5; "),
+        ("    def limits(self):\n        return 1", "limits of mine.py:Mine returned 1; "),
+        ("    def limits(self):\n        return True", "limits of mine.py:Mine returned True; "),
+        ("    def limits(self):\n        return 'x'", "limits of mine.py:Mine returned 'x'; "),
+        (
+            "    def limits(self):\n        return (20000, float('nan'))",
+            "limits of mine.py:Mine returned (20000, nan); ",
+        ),
+        (
+            WINDOW + "    def owns_recovery(self):\n        return 1.5",
+            "owns_recovery of mine.py:Mine returned 1.5; allowed is True or False",
+        ),
+        (
+            WINDOW + "    def least_burst(self):\n        return 0",
+            "least_burst of mine.py:Mine returned 0; allowed is a whole number of segments",
+        ),
+        (
+            WINDOW + "    def state(self):\n        return (1, -1, 'x')",
+            "state of mine.py:Mine returned (1, -1, 'x'); allowed are",
+        ),
+    ],
+)
+def test_what_a_control_does_wrong_ends_the_run_with_a_sentence(
+    tmp_path: Path, body: str, sentence: str
+) -> None:
+    assert_stopped(own(tmp_path, f"{body}\n"), sentence)
+    # What failed before is forgotten.
+    reload()
+    _engine.run(own(tmp_path, WINDOW))
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            "enqueue(self, now, packet, drops):\n        1 / 0",
+            "enqueue of mine.py:Mine raised Zero",
+        ),
+        (
+            "enqueue(self, now, packet, drops):\n        drops.early(packet); drops.early(packet)",
+            "enqueue of mine.py:Mine raised ValueError: the packet does not wait in this queue",
+        ),
+        (
+            "dequeue(self, now, drops):\n        return 5",
+            "dequeue of mine.py:Mine returned 5; allowed is a packet that waits in the queue",
+        ),
+        (
+            "dequeue(self, now, drops):\n        return self.queue[0] if self.queue else None",
+            "dequeue of mine.py:Mine returned Packet(",
+        ),
+        (
+            "dequeue(self, now, drops):\n        return None",
+            "not_before of mine.py:Mine returned None; while packets wait (1 here)",
+        ),
+        (
+            "dequeue(self, now, drops):\n        return None\n"
+            "    def not_before(self):\n        return float('nan')",
+            "not_before of mine.py:Mine returned nan; while packets wait",
+        ),
+        (
+            "dequeue(self, now, drops):\n        return None\n"
+            "    def not_before(self):\n        return 0",
+            "not_before of mine.py:Mine returned 0; while packets wait",
+        ),
+    ],
+)
+def test_what_a_queue_does_wrong_ends_the_run_with_a_sentence(
+    tmp_path: Path, body: str, sentence: str
+) -> None:
+    assert_stopped(own_queue(tmp_path, f"    def {body}\n"), sentence)
+
+
+def assert_stopped(broken: Scenario, sentence: str) -> None:
+    with pytest.raises(RunError) as caught:
+        _engine.run(broken)
+    text = str(caught.value)
+    assert text.startswith("the run was stopped at ")
+    assert f"the hook {sentence}" in text
+    assert "\n" not in text
+    with pytest.raises(RunError, match="the hook"):
+        _engine.run_batch(broken, [(0, 0), (0, 1)], 2)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while True:\n            pass\n",
+        "while True:\n            try:\n                sum(range(1000))\n"
+        "            except Exception:\n                pass\n",
+        "try:\n            while True:\n                pass\n"
+        "        except BaseException:\n            pass\n",
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_hook_that_does_not_return_is_interrupted(
+    tmp_path: Path, loop: str, threads: int
+) -> None:
+    endless = own(tmp_path, ON_ACK + loop, ', max_call_time = "100 ms"')
+    sentence = "the hook on_ack of mine.py:Mine did not return within 100 ms"
+    with pytest.raises(RunError, match=sentence):
+        _engine.run(endless)
+    with pytest.raises(RunError, match=sentence):
+        _engine.run_batch(endless, [(0, 0), (0, 1)], threads)
+    # Nothing is raised later in this thread.
+    assert sum(range(1_000_000)) > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "class Mine:\n    pass\n",
+            "is no congestion control: it is not derived from anabranch.plugins.CongestionControl",
+        ),
+        ("", "does not exist: the module has no class Mine"),
+        ("def\n", "cannot be imported: SyntaxError: invalid syntax"),
+        (CONTROL + "    pass\n", "has no method limits, which a congestion control needs"),
+    ],
+)
+def test_a_class_that_cannot_be_used_is_refused_before_the_run(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(ScenarioError) as caught:
+        scenario(flow(f'{{ kind = "tcp", cc = {python("mine:Mine")} }}'), tmp_path)
+    expected = f'flows.f.transport.cc.class = "mine.py:Mine" {sentence}'
+    assert str(caught.value).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("init", "sentence"),
+    [
+        ("self, setup", "raised ZeroDivisionError: division by zero"),
+        ("self", "raised TypeError: "),
+    ],
+)
+def test_an_object_that_cannot_be_made_is_a_mistake_in_the_scenario(
+    tmp_path: Path, init: str, sentence: str
+) -> None:
+    with pytest.raises(ScenarioError, match=f"the hook __init__ of mine.py:Mine {sentence}"):
+        own(tmp_path, f"    def __init__({init}):\n        1 / 0\n{WINDOW}")
+
+
+@pytest.mark.parametrize("name", ["Mine", "no_such_module:Mine", "mine.py:Mine", ":Mine", "a:b c"])
+def test_a_name_that_is_no_class_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ScenarioError, match=r"^flows\.f\.transport\.cc\.class = "):
+        scenario(flow(f'{{ kind = "tcp", cc = {python(name)} }}'), tmp_path)
+    with pytest.raises(ScenarioError, match=r"^links\.a\.queue\.class = "):
+        scenario(f"links.a.queue = {python(name)}\n" + flow('{ kind = "tcp" }'), tmp_path)
+
+
+def test_a_class_is_used_for_what_it_is() -> None:
+    queue = f"links.a.queue = {RENO}\n"
+    with pytest.raises(ScenarioError, match="is no queue discipline: it is not derived from"):
+        scenario(queue + flow('{ kind = "tcp" }'))
+
+
+def test_the_hash_of_a_scenario_is_that_of_its_sources(tmp_path: Path) -> None:
+    def hashes(folder: Path, body: str) -> tuple[str, list[str]]:
+        reload()
+        loaded = own(folder, body)
+        return loaded.hash, loaded.cell_hashes()
+
+    first = hashes(tmp_path, WINDOW)
+    assert hashes(tmp_path, WINDOW) == first
+    # A text of the same length, within the same second.
+    assert hashes(tmp_path, WINDOW.replace("20", "21")) != first
+    (tmp_path / "elsewhere").mkdir()
+    assert hashes(tmp_path / "elsewhere", WINDOW) == first
+    # Another process reads the same scenario from its text.
+    text = own(tmp_path / "elsewhere", WINDOW).to_toml()
+    reload()
+    assert Scenario.parse(text).hash == first[0]
+
+
+def test_a_sweep_over_settings_and_classes(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        CONTROL + "    def __init__(self, setup, segments=20):\n        super().__init__(setup)\n"
+        "        self.window = segments * setup.mss\n"
+        "    def limits(self):\n        return self.window\n"
+    )
+    control = flow(f'{{ kind = "tcp", cc = {python("mine:Mine")} }}')
+    over_settings = """
+[sweep.axes.segments]
+set = "flows.f.transport.cc.settings.segments"
+values = [5, 10, 20]
+"""
+    jobs = [(0, 0), (1, 0), (2, 0)]
+    rows = _engine.run_batch(scenario(control + over_settings, tmp_path), jobs, 2)
+    goodput = rows["f.goodput_kbit_per_s"]
+    assert goodput[0] < goodput[1] < goodput[2]
+    over_kinds = f"""
+[sweep.axes.cc.cases]
+own = {{ "flows.f.transport.cc" = {python("mine:Mine")} }}
+reno = {{ "flows.f.transport.cc" = {{ kind = "reno" }} }}
+"""
+    rows = _engine.run_batch(scenario(control + over_kinds, tmp_path), jobs[:2], 2)
+    assert rows["f.goodput_kbit_per_s"][0] == goodput[2]
+
+
+def test_the_command_line_says_a_sentence_and_the_log_has_the_traceback(tmp_path: Path) -> None:
+    own(tmp_path, ON_ACK + "return 1 / 0\n")
+    file = tmp_path / "own.toml"
+    file.write_text(NETWORK + flow(f'{{ kind = "tcp", cc = {python("mine:Mine")} }}'))
+
+    def command(*words: str) -> "subprocess.CompletedProcess[str]":
+        program = [sys.executable, "-m", "anabranch", *words]
+        return subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    sentence = "the hook on_ack of mine.py:Mine raised ZeroDivisionError: division by zero"
+    done = command("run", str(file))
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    detailed = command("--log-level", "debug", "run", str(file))
+    assert "Traceback" in detailed.stderr
+    assert "return 1 / 0" in detailed.stderr
+    swept = command("sweep", str(file), "--jobs", "2", "--out", str(tmp_path / "out"))
+    assert swept.returncode == 2
+    assert sentence in swept.stderr
+
+
+def test_events_show_what_they_say(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "anabranch.plugins"), pytest.raises(RunError):
+        _engine.run(own(tmp_path, ON_ACK + "raise RuntimeError(repr(event))\n"))
+    assert "AckEvent(now=" in caplog.text
+    assert "in_recovery=False" in caplog.text
+
+
+@pytest.mark.parametrize("module", [control, examples, queue, scheduler])
+def test_the_examples_of_docstrings_run(module: object) -> None:
+    failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
+    assert tried > 0
+    assert failed == 0
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "plugins.md").read_text("utf-8")
+    source, text = (
+        re.search(f"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "toml")
+    )
+    assert source is not None
+    assert text is not None
+    (tmp_path / "polite.py").write_text(source[1])
+    (tmp_path / "polite.toml").write_text(text[1])
+    summary = _engine.run(Scenario.load(str(tmp_path / "polite.toml")))["summary"]
+    assert summary["upload.goodput_kbit_per_s"] > 8000
+    sets = [("flows.upload.transport.cc.settings.patience_ms", "40")]
+    patient = _engine.run(Scenario.load(str(tmp_path / "polite.toml"), sets))["summary"]
+    assert patient["upload.goodput_kbit_per_s"] >= summary["upload.goodput_kbit_per_s"]
