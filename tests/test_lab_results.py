@@ -258,6 +258,11 @@ def test_no_path_of_a_request_is_one_of_a_file(served: Lab, path: str) -> None:
 
 
 FILES = {
+    "a program": CALL + "flows.call.transport.cc = { kind = 'python', class = 'os:system' }\n",
+    "a swept program": SWEEP
+    + "class = { set = 'flows.call.transport.cc.class', values = ['a:B'] }\n",
+    "a program of a case": SWEEP
+    + "cc = { set = 'flows.call.transport.cc', values = [{ kind = 'python', class = 'a:B' }] }\n",
     "include": 'include = ["other.toml"]\n' + CALL,
     "rate": CALL.replace('rate = "1 Mbit/s"', 'rate = { mahimahi = "/etc/passwd" }', 1),
     "loss": CALL + '\n[links.second.loss]\nkind = "trace"\nfile = "/etc/passwd"\n',

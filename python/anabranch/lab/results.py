@@ -198,7 +198,10 @@ class _Stopped(Exception):  # noqa: N818 - no error
 
 
 def check_without_files(text: str) -> None:
-    """Raises an AnabranchError if a scenario's text names files, which a page may not have read."""
+    """Raises an AnabranchError if a scenario's text names files, which a page may not have read.
+
+    The class of a plug-in would even be run.
+    """
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -243,8 +246,8 @@ def _parts(key: str) -> list[str]:
 
 @cache
 def _file_keys() -> frozenset[str]:
-    """The keys of a scenario whose values are names of files, by its schema."""
-    found = {"include"}
+    """The keys of a scenario whose values are names of files, by its schema, or of programs."""
+    found = {"include", "class"}
 
     def look(value: object) -> None:
         if isinstance(value, dict):
