@@ -422,7 +422,7 @@ def test_what_is_no_call_is_said() -> None:
     async def asks(settings: bytes) -> None:
         async with pair() as (ours, theirs):
             await ours.send(b'{"call": ' + settings + b"}", stream=1)
-            with pytest.raises(LiveError, match=r"a call that cannot be: .*codec"):
+            with pytest.raises(LiveError, match=r"an impossible call: .*codec"):
                 await sctp.Talk(theirs, calls=False).run()
 
     async def ends() -> None:

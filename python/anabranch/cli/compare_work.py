@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from rich.markup import escape
 
 from anabranch.compare import SideBySide, compare
 from anabranch.errors import AnabranchError
@@ -50,7 +49,7 @@ def side_by_side(wanted: Wanted) -> None:
         most = rows.height if wanted.is_all else _MOST_LISTED
         table = page.table(outcome, rows.head(most))
         # Some names come from files that others have written.
-        lines = [[escape(cell.text) for cell in row] for row in table.cells]
+        lines = [[cell.text for cell in row] for row in table.cells]
         out.print(terminal.side_by_side(table.heads, lines, out.width, table.keys))
         if rows.height > most:
             out.print(f"and {rows.height - most:,} more: --all lists and --csv writes all")
