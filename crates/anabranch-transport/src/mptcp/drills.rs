@@ -115,8 +115,7 @@ fn a_lost_third_segment_is_made_up_for_by_data() {
 #[test]
 fn an_address_that_comes_early_is_joined_when_the_peer_has_the_key() {
     let mut pair = Pair::new(&rfc(), wires(2));
-    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
-    end.enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
+    pair.end_mut(Side::A).enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
     pair.command(Side::A, Command::Connect);
     pair.run_for(ms(200));
     pair.command(Side::A, Command::AddAddress(Pair::path(1)));
@@ -551,8 +550,7 @@ fn without_an_address_there_is_no_connection() {
 #[test]
 fn addresses_come_and_go() {
     let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
-    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
-    end.enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
+    pair.end_mut(Side::A).enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
     pair.command(Side::A, Command::Connect);
     pair.write(Side::A, 40_000_000);
     pair.run_for(Duration::from_secs(2));
@@ -583,15 +581,13 @@ fn addresses_come_and_go() {
 #[test]
 fn an_announcement_waits_for_a_subflow() {
     let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
-    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
-    end.enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
+    pair.end_mut(Side::A).enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
     pair.command(Side::A, Command::Connect);
     pair.write(Side::A, 1_000);
     pair.run_for(Duration::from_secs(1));
     pair.command(Side::A, Command::DeleteAddress(Pair::path(0)));
     let now = pair.now;
-    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
-    end.announce_address(now, 5);
+    pair.end_mut(Side::A).announce_address(now, 5);
     pair.run_for(Duration::from_secs(1));
     let announced = |pair: &Pair| {
         let signals = pair.log.iter().filter(|logged| logged.kind == "add_addr");
@@ -608,8 +604,7 @@ fn an_announcement_waits_for_a_subflow() {
 #[test]
 fn a_connection_survives_the_change_of_its_only_address() {
     let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
-    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
-    end.enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
+    pair.end_mut(Side::A).enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
     pair.command(Side::A, Command::Connect);
     pair.write_and_close(Side::A, 10_000_000);
     pair.run_for(Duration::from_secs(2));
@@ -672,8 +667,7 @@ fn data_of_a_subflow_that_ended_does_not_wait_for_one_that_failed() {
 #[test]
 fn a_subflow_that_is_not_to_be_joined_again_is_not() {
     let mut pair = Pair::new(&Config { rejoin: Some(Rejoin::Never), ..rfc() }, wires(3));
-    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
-    end.enable_reconfiguration(&[Pair::path(2)]).expect("two are there");
+    pair.end_mut(Side::A).enable_reconfiguration(&[Pair::path(2)]).expect("two are there");
     pair.command(Side::A, Command::Connect);
     pair.write(Side::A, 1);
     pair.run_for(Duration::from_secs(1));

@@ -2,7 +2,7 @@
 //! tests name the kernel's functions (`net/mptcp/protocol.c`, `pm.c`, `pm_kernel.c`).
 
 use super::drills::reset;
-use super::testing::{End, Pair, Wire, config, ms};
+use super::testing::{Pair, Wire, config, ms};
 use super::{Config, Profile, Rejoin};
 use crate::cc;
 use crate::endpoint::Event;
@@ -177,7 +177,7 @@ fn mptcp_close_ssk_sends_the_whole_queue_again() {
 fn mptcp_retransmit_pending_data_is_for_every_subflow() {
     let mut pair = Pair::open(&linux(), vec![Wire { rate: Some(10_000_000), ..Wire::default() }; 3]);
     pair.write(Side::A, 100_000);
-    let End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
+    let end = pair.end_mut(Side::A);
     assert!(end.sender.send_first_again_on(2, 32_728));
     assert!(!end.sender.has_failed_data());
     end.fail(0);
