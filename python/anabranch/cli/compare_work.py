@@ -42,7 +42,7 @@ def side_by_side(wanted: Wanted) -> None:
     rows = outcome.rows if wanted.is_all else outcome.listed(wanted.bound_percent / 100)
     out = terminal.console()
     for line in outcome.notes:
-        out.print(line, markup=False)
+        out.print(line)
     if rows.height:
         from anabranch.compare import page  # noqa: PLC0415 - slow to import
 
@@ -53,7 +53,7 @@ def side_by_side(wanted: Wanted) -> None:
         out.print(terminal.side_by_side(table.heads, lines, out.width, table.keys))
         if rows.height > most:
             out.print(f"and {rows.height - most:,} more: --all lists and --csv writes all")
-    out.print(outcome.sentence, markup=False)
+    out.print(outcome.sentence)
     hidden = outcome.count("single") - rows["verdict"].eq("single").sum()
     if hidden:
         they = "1 of these deviates" if hidden == 1 else f"{hidden:,} of these deviate"
@@ -70,7 +70,7 @@ def side_by_side(wanted: Wanted) -> None:
 
         written += page.write(outcome, rows, wanted.plot)
     for path in written:
-        out.print(f"wrote {path}", markup=False)
+        out.print(f"wrote {path}")
 
 
 def _as_json(outcome: SideBySide) -> dict[str, Any]:

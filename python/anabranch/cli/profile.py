@@ -90,7 +90,7 @@ def profile(
     if (directions := output.direction(estimated, ends)) is not None:
         said.append(directions)
     for line in said:
-        console.print(line, markup=False)
+        console.print(line)
     heads = ("what", "value", "95 % interval", "how")
     console.print(terminal.choices(output.rows(estimated), *heads))
     if estimated.fits:
@@ -103,7 +103,7 @@ def profile(
     if out is None:
         print(f"\n{text}", end="")
     for path in wrote:
-        console.print(f"wrote {path}", markup=False)
+        console.print(f"wrote {path}")
 
 
 def _figures(profile: "Profile", folder: Path | None, name: str) -> list[Path]:
