@@ -1,9 +1,10 @@
 //! Plug-ins: classes of the program that this library is part of, as models that a scenario names.
 //!
 //! The library knows no language but its own. A program that has classes registers a [`Host`], which finds
-//! them, and for each kind of plug-in what makes an object of one (such as `cc::plugin::register`); without a
-//! host, a scenario that names a class is refused. What goes wrong in an object is noted here with [`fail`],
-//! for the run that is computed by the same thread, which then ends with that sentence.
+//! them, and for each kind of plug-in what makes an object of one (such as
+//! [`cc::plugin::MAKER`](crate::cc::plugin::MAKER)); without a host, a scenario that names a class is
+//! refused. What goes wrong in an object is noted here with [`fail`], for the run that is computed by the
+//! same thread, which then ends with that sentence.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -105,14 +106,35 @@ impl Config {
     }
 }
 
+/// What makes the objects of one kind of plug-in.
+#[derive(Debug)]
+pub struct Maker<F>(OnceLock<F>);
+
+impl<F: Copy> Maker<F> {
+    #[expect(clippy::new_without_default, reason = "it is made for a static, which no default can be")]
+    /// One that nothing is registered with yet.
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// Registers it, once, beside the host of the classes.
+    pub fn register(&self, make: F) {
+        let _ = self.0.set(make); // the first one stays
+    }
+
+    /// What makes the object that this thread is about to make, of a class whose settings have been checked.
+    ///
+    /// # Panics
+    /// When there is none: a class is refused where nothing makes objects of it.
+    pub fn get(&self) -> F {
+        MADE.set(MADE.get().wrapping_add(1));
+        *self.0.get().expect("a class is refused where nothing makes objects of it")
+    }
+}
+
 thread_local! {
     static MADE: Cell<u64> = const { Cell::new(0) };
     static FAILURE: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// Notes that this thread makes an object of a class. Called by what makes one.
-pub fn note_made() {
-    MADE.set(MADE.get().wrapping_add(1));
 }
 
 /// How many objects this thread has made: when it changes while a run is built, the run has plug-ins.

@@ -61,7 +61,7 @@ fn study(class: &str) -> Result<Study, String> {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
         plugin::register(&Classes);
-        cc::plugin::register(|config, _| {
+        cc::plugin::MAKER.register(|config, _| {
             Box::new(Fixed { breaks: config.class == "test:Breaks", acknowledgements: 0 })
         });
     });

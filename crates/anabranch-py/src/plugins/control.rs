@@ -14,9 +14,9 @@ use anabranch_transport::plugin::{Config, Role};
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Rate;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::PyDict;
 
-use super::{Object, create, hook, told};
+use super::{Object, create, hook, told, whole};
 
 told! { PyAckEvent: "AckEvent" of AckEvent {
     now: u64 = |it| it.now.as_nanos(),
@@ -128,46 +128,37 @@ const MAX_PHASES: usize = 1000;
 /// A hook of an object, if its class has it.
 type Hook = Option<Py<PyAny>>;
 
-/// The hooks of a control.
-#[derive(Default)]
-struct Hooks {
-    on_ack: Hook,
-    on_arrival: Hook,
-    on_congestion: Hook,
-    on_duplicate: Hook,
-    on_idle: Hook,
-    on_lost: Hook,
-    on_probe: Hook,
-    on_recovery_end: Hook,
-    on_rtt_sample: Hook,
-    on_sent: Hook,
-    on_undo: Hook,
-    limits: Hook,
-    state: Hook,
-    least_burst: Hook,
-    owns_recovery: Hook,
-}
-
-impl Hooks {
-    fn new(all: &Bound<'_, PyDict>) -> Self {
-        Self {
-            on_ack: hook(all, "on_ack"),
-            on_arrival: hook(all, "on_arrival"),
-            on_congestion: hook(all, "on_congestion"),
-            on_duplicate: hook(all, "on_duplicate"),
-            on_idle: hook(all, "on_idle"),
-            on_lost: hook(all, "on_lost"),
-            on_probe: hook(all, "on_probe"),
-            on_recovery_end: hook(all, "on_recovery_end"),
-            on_rtt_sample: hook(all, "on_rtt_sample"),
-            on_sent: hook(all, "on_sent"),
-            on_undo: hook(all, "on_undo"),
-            limits: hook(all, "limits"),
-            state: hook(all, "state"),
-            least_burst: hook(all, "least_burst"),
-            owns_recovery: hook(all, "owns_recovery"),
+/// The hooks of a control, by the names that they have in Python.
+macro_rules! hooks {
+    ($($name:ident,)*) => {
+        #[derive(Default)]
+        struct Hooks {
+            $($name: Hook,)*
         }
-    }
+
+        impl Hooks {
+            fn new(all: &Bound<'_, PyDict>) -> Self {
+                Self { $($name: hook(all, stringify!($name)),)* }
+            }
+        }
+    };
+}
+hooks! {
+    on_ack,
+    on_arrival,
+    on_congestion,
+    on_duplicate,
+    on_idle,
+    on_lost,
+    on_probe,
+    on_recovery_end,
+    on_rtt_sample,
+    on_sent,
+    on_undo,
+    limits,
+    state,
+    least_burst,
+    owns_recovery,
 }
 
 /// A control whose decisions an object makes. What it answers is kept until it is told something.
@@ -271,9 +262,13 @@ impl Control {
     }
 }
 
-/// A whole number; a flag is none.
-fn whole(value: &Bound<'_, PyAny>) -> Option<u32> {
-    if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
+/// The answer that is kept, or else a new one, which is kept then.
+fn kept<T: Copy>(answer: &Cell<Option<T>>, ask: impl FnOnce() -> T) -> T {
+    answer.get().unwrap_or_else(|| {
+        let new = ask();
+        answer.set(Some(new));
+        new
+    })
 }
 
 /// The word of a phase for the rest of the process; none if there are too many.
@@ -307,9 +302,6 @@ impl CongestionControl for Control {
     }
 
     fn limits(&self) -> SendLimits {
-        if let Some(limits) = self.limits.get() {
-            return limits;
-        }
         let allowed = || {
             let mss = self.mss;
             format!(
@@ -317,29 +309,26 @@ impl CongestionControl for Control {
                  a pacing rate in bit/s, a number from 1 to 1e13 or None"
             )
         };
-        let limits = self.ask("limits", &self.hooks.limits, allowed, |answer| self.read_limits(answer));
-        let limits = limits.unwrap_or_else(|| self.last.get());
-        self.limits.set(Some(limits));
-        self.last.set(limits);
-        limits
+        kept(&self.limits, || {
+            let limits = self.ask("limits", &self.hooks.limits, allowed, |answer| self.read_limits(answer));
+            let limits = limits.unwrap_or_else(|| self.last.get());
+            self.last.set(limits);
+            limits
+        })
     }
 
     fn state(&self) -> ControlState {
-        if let Some(state) = self.state.get() {
-            return state;
-        }
         let allowed = || {
             "allowed are the window and the threshold in bytes, whole numbers from 0 to 4294967295, the threshold also \
              None, and a word for the phase of at most 100 bytes (not more than 1000 different ones)"
                 .to_owned()
         };
-        let state = self.ask("state", &self.hooks.state, allowed, Self::read_state);
-        let state = state.unwrap_or_else(|| {
-            let cwnd = self.limits().cwnd;
-            ControlState { cwnd, ssthresh: cwnd, phase: "" }
-        });
-        self.state.set(Some(state));
-        state
+        kept(&self.state, || {
+            self.ask("state", &self.hooks.state, allowed, Self::read_state).unwrap_or_else(|| {
+                let cwnd = self.limits().cwnd;
+                ControlState { cwnd, ssthresh: cwnd, phase: "" }
+            })
+        })
     }
 
     fn on_duplicate(&mut self, event: &DuplicateEvent) {
@@ -367,26 +356,19 @@ impl CongestionControl for Control {
     }
 
     fn least_burst(&self) -> u32 {
-        if let Some(segments) = self.least_burst.get() {
-            return segments;
-        }
         let allowed = || "allowed is a whole number of segments from 1 to 1000".to_owned();
         let read = |answer: &Bound<'_, PyAny>| whole(answer).filter(|segments| (1..=1000).contains(segments));
-        let segments = self.ask("least_burst", &self.hooks.least_burst, allowed, read);
-        let segments = segments.unwrap_or(LEAST_BURST);
-        self.least_burst.set(Some(segments));
-        segments
+        kept(&self.least_burst, || {
+            self.ask("least_burst", &self.hooks.least_burst, allowed, read).unwrap_or(LEAST_BURST)
+        })
     }
 
     fn owns_recovery(&self) -> bool {
-        if let Some(owns) = self.owns_recovery.get() {
-            return owns;
-        }
         let allowed = || "allowed is True or False".to_owned();
         let read = |answer: &Bound<'_, PyAny>| answer.extract().ok();
-        let owns = self.ask("owns_recovery", &self.hooks.owns_recovery, allowed, read).unwrap_or(false);
-        self.owns_recovery.set(Some(owns));
-        owns
+        kept(&self.owns_recovery, || {
+            self.ask("owns_recovery", &self.hooks.owns_recovery, allowed, read).unwrap_or(false)
+        })
     }
 
     fn on_probe(&mut self, event: &ProbeEvent) {

@@ -15,7 +15,7 @@ use anabranch_transport::plugin::{self, Config, Host, Role, Setting};
 use anabranch_transport::{cc, path};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyString};
 
 pub(crate) use calls::{Object, plugin_calls, plugin_interrupt, take_interrupt};
 
@@ -51,9 +51,9 @@ static CLASSES: Classes = Classes;
 /// Makes classes known to scenarios.
 pub(crate) fn register() {
     plugin::register(&CLASSES);
-    cc::plugin::register(|config, setup| Box::new(control::Control::new(config, setup)));
-    qdisc::plugin::register(|config, seed| Box::new(queue::Queue::new(config, seed)));
-    path::scheduler::plugin::register(|config, seed| Box::new(scheduler::Scheduler::new(config, seed)));
+    cc::plugin::MAKER.register(|config, setup| Box::new(control::Control::new(config, setup)));
+    qdisc::plugin::MAKER.register(|config, seed| Box::new(queue::Queue::new(config, seed)));
+    path::scheduler::plugin::MAKER.register(|config, seed| Box::new(scheduler::Scheduler::new(config, seed)));
 }
 
 impl Host for Classes {
@@ -114,6 +114,11 @@ fn create(
 /// The hook of this name, if the class has it.
 fn hook(hooks: &Bound<'_, PyDict>, name: &str) -> Option<Py<PyAny>> {
     hooks.get_item(PyString::new(hooks.py(), name)).ok().flatten().map(Bound::unbind)
+}
+
+/// A whole number; a flag is none.
+fn whole<'py, T: FromPyObjectOwned<'py>>(value: &Bound<'py, PyAny>) -> Option<T> {
+    if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
 }
 
 /// The class as messages name it: without the folder of its file.

@@ -8,9 +8,8 @@ use anabranch_transport::ground::Ecn;
 use anabranch_transport::plugin::{Config, Role};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
 
-use super::{Object, create, hook};
+use super::{Object, create, hook, whole};
 
 /// A packet that waits in a queue.
 #[pyclass(name = "Packet", module = "anabranch._engine")]
@@ -187,8 +186,7 @@ impl Parts {
                 Some(hook) => hook.call0(py)?.into_bound(py),
                 None => py.None().into_bound(py),
             };
-            let at = if time.is_instance_of::<PyBool>() { None } else { time.extract::<u64>().ok() };
-            let at = at.filter(|&at| at > now);
+            let at = whole::<u64>(&time).filter(|&at| at > now);
             if at.is_none() {
                 let allowed = format!(
                     "while packets wait ({left} here) and dequeue returns None, allowed is a time in nanoseconds after \

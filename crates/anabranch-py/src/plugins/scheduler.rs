@@ -7,9 +7,9 @@ use anabranch_transport::path::scheduler::{Decision, PathView, Pending, Schedule
 use anabranch_transport::plugin::{Config, Role};
 use anabranch_transport::time::Duration;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PySequence, PyString};
+use pyo3::types::{PyList, PySequence, PyString};
 
-use super::{Object, create, hook, told};
+use super::{Object, create, hook, told, whole};
 
 told! { PyPending: "Pending" of Pending {
     now: u64 = |it| it.now.as_nanos(),
@@ -55,10 +55,7 @@ impl Scheduler {
 
 /// A path with room, by its number.
 fn path_of(answer: &Bound<'_, PyAny>, paths: &[PathView]) -> Option<PathId> {
-    if answer.is_instance_of::<PyBool>() {
-        return None;
-    }
-    let path = PathId(answer.extract().ok()?);
+    let path = PathId(whole(answer)?);
     paths.iter().any(|view| view.path == path && view.has_room).then_some(path)
 }
 

@@ -59,7 +59,7 @@ macro_rules! controls {
                 }
                 match self {
                     $(Self::$name(config) => Controller::$name(Box::new(config.build(setup))),)*
-                    Self::Python(config) => Controller::Custom(plugin::build(config, setup)),
+                    Self::Python(config) => Controller::Custom(plugin::MAKER.get()(config, setup)),
                     Self::Sctp(config) => Controller::Sctp(sctp::Sctp::new(config, setup)),
                 }
             }

@@ -73,7 +73,7 @@ impl Config {
             Self::Ecf => AnyScheduler::Ecf(ecf::Ecf::default()),
             Self::Linux => AnyScheduler::Linux(linux::Linux::default()),
             Self::MinRtt => AnyScheduler::MinRtt(min_rtt::MinRtt),
-            Self::Python(config) => AnyScheduler::Custom(plugin::build(config, seed)),
+            Self::Python(config) => AnyScheduler::Custom(plugin::MAKER.get()(config, seed)),
             Self::Redundant => AnyScheduler::Redundant(redundant::Redundant),
             Self::RoundRobin => AnyScheduler::RoundRobin(round_robin::RoundRobin::default()),
             Self::Weighted(weights) => AnyScheduler::Weighted(weighted::Weighted::new(weights)),

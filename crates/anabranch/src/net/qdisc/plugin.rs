@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::OnceLock;
 
 use anabranch_transport::ground::Ecn;
-use anabranch_transport::plugin::{Config, Role, note_made};
+use anabranch_transport::plugin::{Config, Maker, Role};
 
 use super::ground::{Drops, Place, QueueDisc};
 use crate::net::ground::{DropCause, Held, Waiting};
@@ -64,15 +63,11 @@ pub trait PluginQueue: fmt::Debug + Send {
     fn clear(&mut self, now: u64);
 }
 
-/// Makes a discipline of a class whose settings have been checked, with this seed for its random numbers.
-pub type Maker = fn(&Config, seed: u64) -> Box<dyn PluginQueue>;
+/// Makes a discipline, with this seed for its random numbers.
+pub type Make = fn(&Config, seed: u64) -> Box<dyn PluginQueue>;
 
-static MAKER: OnceLock<Maker> = OnceLock::new();
-
-/// Registers what makes disciplines, once, beside the host of their classes.
-pub fn register(maker: Maker) {
-    let _ = MAKER.set(maker); // the first one stays
-}
+/// What makes disciplines.
+pub static MAKER: Maker<Make> = Maker::new();
 
 /// A discipline of a plug-in and its packets.
 #[derive(Debug)]
@@ -90,9 +85,7 @@ const PACKET_BYTES: usize = 300;
 impl Plugin {
     pub(super) fn build(config: &Config, place: Place<'_>) -> Result<Self, String> {
         config.check(Role::QueueDiscipline).map_err(|error| format!("{}.{error}", place.key))?;
-        note_made();
-        let maker = MAKER.get().expect("a class is refused where nothing makes objects of it");
-        let queue = maker(config, place.streams.key(place.component));
+        let queue = MAKER.get()(config, place.streams.key(place.component));
         Ok(Self { queue, packets: BTreeMap::new(), bytes: 0, next_id: 0, dropped: Vec::new() })
     }
 
