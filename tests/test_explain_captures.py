@@ -20,7 +20,7 @@ from anabranch.explain.captured.measures import losses
 from anabranch.explain.captured.packets import Chunks, Datagram, Read, Run, read
 from anabranch.explain.captured.sender import _Space
 from anabranch.support import terminal
-from anabranch.support.capture import UDP, Packet, _plain
+from anabranch.support.capture import UDP, Packet, Rtp, _plain
 from conftest import ROOT, Command, one_error
 
 SCENARIO = """\
@@ -204,7 +204,7 @@ def test_where_the_longest_burst_of_rtp_was() -> None:
     """Many lost packets before it: their numbers are no packets of the capture."""
     lost = {*range(8, 808, 8), *range(900, 920)}
     sent = [
-        Sent(number / 50, 200, Datagram((number, 7, 0)), [(number / 50, "")])
+        Sent(number / 50, 200, Datagram(Rtp(number, 0, 7)), [(number / 50, "")])
         for number in range(1000)
         if number not in lost
     ]

@@ -18,7 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import AnabranchError
-from anabranch.support.capture import CUT, DAMAGED, ICMP, ICMP6, SCTP, TCP, UDP, Packet, left_out
+from anabranch.support.capture import (
+    DAMAGED,
+    ICMP,
+    ICMP6,
+    SCTP,
+    TCP,
+    UDP,
+    Packet,
+    left_out,
+    rtp_of,
+    short_of_header,
+)
 
 from .intervals import Vector
 from .measurement import Delays, Deliveries, LossSequence, Measurement
@@ -132,16 +143,11 @@ class Flows:
         return key, rows[np.argsort(rows["time_s"], kind="stable")], len(wanted) - 1
 
 
-def _cut(packet: Packet) -> str:
-    """Says whether the capture or the packet itself ends within a header."""
-    return CUT if len(packet.payload) < packet.length else DAMAGED
-
-
 def _read_tcp(flows: Flows, packet: Packet) -> str | None:
     """Adds the packet's rows, or says what it is if it has none; the other readers do the same."""
     payload = packet.payload
     if len(payload) < 20:
-        return _cut(packet)
+        return short_of_header(payload, packet.length)
     sequence, acknowledged, offset, flags = struct.unpack_from(">IIBB", payload, 4)
     header = (offset >> 4) * 4
     if not 20 <= header <= packet.length:
@@ -177,12 +183,10 @@ def _tcp_time_stamps(options: bytes) -> tuple[float, float]:
 def _read_udp(flows: Flows, packet: Packet) -> str | None:
     payload = packet.payload
     if len(payload) < 8:
-        return _cut(packet)
+        return short_of_header(payload, packet.length)
     row = Row(DATA, -1.0)
-    # Version 2 of RTP, and not a packet type of RTCP (RFC 5761 section 4).
-    if len(payload) >= 20 and payload[8] >> 6 == 2 and not 192 <= payload[9] <= 223:
-        sequence, stamp = struct.unpack_from(">HI", payload, 10)
-        row = Row(DATA, float(sequence), float(int.from_bytes(payload[16:20])), float(stamp))
+    if (rtp := rtp_of(payload)) is not None:
+        row = Row(DATA, float(rtp.number), float(rtp.source), float(rtp.stamp))
     flows.add(packet, (payload[:2], payload[2:4]), row)
     return None
 
@@ -191,7 +195,7 @@ def _read_icmp(flows: Flows, packet: Packet) -> str | None:
     payload = packet.payload
     asking, answering = (8, 0) if packet.protocol == ICMP else (128, 129)
     if len(payload) < 8:
-        return _cut(packet)
+        return short_of_header(payload, packet.length)
     if payload[0] not in (asking, answering):
         return "ICMP messages other than echoes"
     identity, sequence = struct.unpack_from(">HH", payload, 4)
@@ -204,7 +208,7 @@ def _read_icmp(flows: Flows, packet: Packet) -> str | None:
 def _read_sctp(flows: Flows, packet: Packet) -> str | None:
     payload, at = packet.payload, 12
     if len(payload) < 12:
-        return _cut(packet)
+        return short_of_header(payload, packet.length)
     rows: list[Row] = []
     while at + 4 <= len(payload):
         kind, _, length = struct.unpack_from(">BBH", payload, at)

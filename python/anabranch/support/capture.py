@@ -79,6 +79,29 @@ UNTIMED = "packets without a time (simple packet blocks)"
 """What packets are called that have no time."""
 
 
+def short_of_header(payload: bytes, length: int) -> str:
+    """Says whether the capture or a payload itself, `length` bytes long, ends within a header."""
+    return CUT if len(payload) < length else DAMAGED
+
+
+class Rtp(NamedTuple):
+    """The header of an RTP packet (RFC 3550 section 5.1)."""
+
+    number: int
+    stamp: int
+    source: int
+
+
+def rtp_of(datagram: bytes) -> Rtp | None:
+    """The RTP header in a UDP datagram with its header; None if there is none.
+
+    It has version 2, and no packet type of RTCP (RFC 5761 section 4).
+    """
+    if len(datagram) >= 20 and datagram[8] >> 6 == 2 and not 192 <= datagram[9] <= 223:
+        return Rtp(*struct.unpack_from(">HII", datagram, 10))
+    return None
+
+
 class _Frame(NamedTuple):
     """What of a file is one packet."""
 

@@ -96,15 +96,13 @@ def _rtp_gaps(data: list[Sent]) -> tuple[list[bool], list[float]] | None:
     With the time of each: for one that is missing, when the last one before it was sent.
     """
     rtp = [
-        (*p.content.rtp[:2], p.sent_s)
-        for p in data
-        if isinstance(p.content, Datagram) and p.content.rtp
+        (p.content.rtp, p.sent_s) for p in data if isinstance(p.content, Datagram) and p.content.rtp
     ]
     if len(rtp) < max(2, len(data) / 2):
         return None
-    source = Counter(of for _, of, _ in rtp).most_common(1)[0][0]
-    numbers = np.array([number for number, of, _ in rtp if of == source], dtype=np.int64)
-    sent_s = np.array([at for _, of, at in rtp if of == source])
+    source = Counter(one.source for one, _ in rtp).most_common(1)[0][0]
+    numbers = np.array([one.number for one, _ in rtp if one.source == source], dtype=np.int64)
+    sent_s = np.array([at for one, at in rtp if one.source == source])
     steps = (np.diff(numbers) + 32_768) % 65_536 - 32_768
     whole = np.concatenate([[0], np.cumsum(steps)])
     whole -= whole.min()

@@ -9,7 +9,7 @@ import hashlib
 import struct
 from typing import NamedTuple
 
-from anabranch.support.capture import CUT, DAMAGED, SCTP, TCP, UDP, Packet
+from anabranch.support.capture import DAMAGED, SCTP, TCP, UDP, Packet, Rtp, rtp_of, short_of_header
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 
@@ -68,9 +68,9 @@ class Chunks(NamedTuple):
 
 
 class Datagram(NamedTuple):
-    """A UDP datagram; with RTP its number, source and time stamp."""
+    """A UDP datagram."""
 
-    rtp: tuple[int, int, int] | None
+    rtp: Rtp | None
 
 
 Content = Segment | Chunks | Datagram
@@ -97,28 +97,19 @@ def token(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()[:4]
 
 
-def _short(payload: bytes, length: int) -> str:
-    return CUT if len(payload) < length else DAMAGED
-
-
 def _udp(payload: bytes, length: int) -> Read | str:
     if len(payload) < 8:
-        return _short(payload, length)
+        return short_of_header(payload, length)
     if _ENCAPSULATED in (payload[:2], payload[2:4]) and length >= 24:
         inner = _sctp(payload[8:], length - 8)
         if isinstance(inner, Read):
             return inner
-    rtp = None
-    # Version 2 of RTP, and no packet types of RTCP (RFC 5761 section 4).
-    if len(payload) >= 20 and payload[8] >> 6 == 2 and not 192 <= payload[9] <= 223:
-        number, stamp, source = struct.unpack_from(">HII", payload, 10)
-        rtp = (number, source, stamp)
-    return Read("UDP", (payload[:2], payload[2:4]), Datagram(rtp))
+    return Read("UDP", (payload[:2], payload[2:4]), Datagram(rtp_of(payload)))
 
 
 def _tcp(payload: bytes, length: int) -> Read | str:
     if len(payload) < 20:
-        return _short(payload, length)
+        return short_of_header(payload, length)
     sequence, acknowledged, offset, flags, window = struct.unpack_from(">IIBBH", payload, 4)
     header = (offset >> 4) * 4
     if not 20 <= header <= length:
@@ -183,7 +174,7 @@ def _multipath(value: bytes, flags: int, length: int) -> dict[str, object]:
 
 def _sctp(payload: bytes, length: int) -> Read | str:
     if len(payload) < 16:
-        return _short(payload, length)
+        return short_of_header(payload, length)
     tag = int.from_bytes(payload[4:8])
     data: list[tuple[int, int]] = []
     fields: dict[str, object] = {}
