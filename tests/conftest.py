@@ -201,9 +201,13 @@ def process(tmp_path: Path) -> Command:
     return command
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium, where it is installed; with `ANABRANCH_BROWSER=firefox`, Firefox."""
+    """Chromium, where it is installed; with `ANABRANCH_BROWSER=firefox`, Firefox.
+
+    It ends with its module: while Playwright is there, no other test of the process can have an
+    event loop of asyncio.
+    """
     api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     with api.sync_playwright() as playwright:
         if os.environ.get("ANABRANCH_BROWSER") == "firefox":

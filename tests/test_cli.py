@@ -21,7 +21,7 @@ from rich.console import Console
 import anabranch as package
 import scenario_reference
 from anabranch import cli, papers
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, Terminated
 from anabranch.studies import library
 from anabranch.support import files, terminal
 from conftest import CALL, COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
@@ -666,6 +666,26 @@ def wait_until_it_hears(process: subprocess.Popen[str]) -> None:
     while not caught >> (signal.SIGTERM - 1) & 1:
         assert process.poll() is None
         caught = int(status.read_text().partition("SigCgt:")[2].split()[0], 16)
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+)
+def test_a_signal_where_python_drops_exceptions_is_not_lost(
+    number: int, raised: type[BaseException]
+) -> None:
+    class Dropping:
+        def __del__(self) -> None:
+            signal.raise_signal(number)
+
+    def wait() -> None:
+        with cli._signals():
+            Dropping()
+            time.sleep(60)
+
+    with pytest.raises(raised) as caught:
+        wait()
+    assert type(caught.value) is raised
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

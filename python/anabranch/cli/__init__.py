@@ -3,6 +3,7 @@
 Nothing is computed here. Each command has a module; `app.py` has what they share.
 """
 
+import _thread
 import io
 import os
 import shutil
@@ -112,7 +113,11 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Within this context Ctrl-C and SIGTERM raise exceptions, unless the caller ignores them."""
+    """Within this context Ctrl-C and SIGTERM raise exceptions, unless the caller ignores them.
+
+    Python drops an exception that is raised where nothing can handle it, such as in a callback at
+    the end of an import: the signal is then given again.
+    """
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -120,8 +125,19 @@ def _signals() -> Iterator[None]:
     def terminate(*_: object) -> None:
         raise Terminated
 
+    def dropped(what: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(what.exc_type, KeyboardInterrupt):
+            hook(what)
+            return
+        number = signal.SIGTERM if issubclass(what.exc_type, Terminated) else signal.SIGINT
+        again = threading.Timer(0.01, _thread.interrupt_main, [number])
+        again.daemon = True
+        again.start()
+
+    hook = sys.unraisablehook
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
+        sys.unraisablehook = dropped
         meant = {signal.SIGINT: interrupt, signal.SIGTERM: terminate}
         before = {
             number: signal.signal(number, handler)
@@ -133,6 +149,8 @@ def _signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if sys.unraisablehook is dropped:
+            sys.unraisablehook = hook
 
 
 def _usage(error: CycloptsError) -> str:
