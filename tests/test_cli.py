@@ -682,6 +682,7 @@ def test_a_signal_where_python_drops_exceptions_is_not_lost(
         with cli._signals():
             Dropping()
             time.sleep(60)
+            pytest.fail("the signal was lost")
 
     with pytest.raises(raised) as caught:
         wait()

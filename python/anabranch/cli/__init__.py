@@ -130,7 +130,7 @@ def _signals() -> Iterator[None]:
             hook(what)
             return
         number = signal.SIGTERM if issubclass(what.exc_type, Terminated) else signal.SIGINT
-        again = threading.Timer(0.01, _thread.interrupt_main, [number])
+        again = threading.Timer(0.01, _send_to_main_thread, [number])
         again.daemon = True
         again.start()
 
@@ -151,6 +151,14 @@ def _signals() -> Iterator[None]:
             signal.signal(number, handler)
         if sys.unraisablehook is dropped:
             sys.unraisablehook = hook
+
+
+def _send_to_main_thread(number: signal.Signals) -> None:
+    if hasattr(signal, "pthread_kill"):
+        # This also ends a call that waits, which `interrupt_main` does not.
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        _thread.interrupt_main(number)
 
 
 def _usage(error: CycloptsError) -> str:
