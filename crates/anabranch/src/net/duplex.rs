@@ -38,8 +38,7 @@ pub struct DuplexLink {
 }
 
 impl DuplexLink {
-    /// How far ahead of simulated time a link may be called if nothing else was said by
-    /// [`DuplexLink::runs_ahead_by`].
+    /// How far ahead of simulated time a link may be called without [`DuplexLink::runs_ahead`].
     pub const AHEAD_LIMIT: Duration = Duration::from_nanos(ledger::AHEAD_LIMIT);
 
     /// The link of this name, with lazily evaluated queues.
@@ -156,10 +155,11 @@ impl DuplexLink {
         self.ingress_loss.is_none() && self.wire_loss.is_none()
     }
 
-    /// Says that a direction is going to be called further ahead of simulated time than
-    /// [`DuplexLink::AHEAD_LIMIT`], and how far. The counters of packets then remember for that long.
-    pub fn runs_ahead_by(&mut self, direction: Direction, ahead: Duration) {
-        self.directions[direction.index()].runs_ahead_by(ahead);
+    /// Tells that a direction is going to be called further ahead of simulated time, which is `now`, than
+    /// [`DuplexLink::AHEAD_LIMIT`]. Each such call needs it: its counters of packets then remember from `now` on.
+    #[inline]
+    pub fn runs_ahead(&mut self, direction: Direction, now: Time) {
+        self.directions[direction.index()].runs_ahead(now);
     }
 
     /// Whether packets leave a direction in the order in which they entered it.

@@ -6,9 +6,9 @@
 
 use super::ground::{DropCause, Fate};
 
-/// How far ahead of the run, in nanoseconds, a link may be asked without an announcement: longer than packets
-/// usually take over a chain of links.
-pub(crate) const AHEAD_LIMIT: u64 = 1_000_000_000;
+/// How far ahead of the run, in nanoseconds, a link may be asked without being told: longer than packets
+/// usually take to one of the first links of their way.
+pub(crate) const AHEAD_LIMIT: u64 = 100_000_000;
 
 const FATES: usize = 2 + DropCause::ALL.len();
 
@@ -43,10 +43,14 @@ impl Entry {
 
 /// Counters of one direction. The identity: arrived + copied = delivered (copies included) + dropped +
 /// in the link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// How far ahead of the run the link has been asked, at most, in nanoseconds.
-    ahead: u64,
+    /// When the link was last asked further ahead than [`AHEAD_LIMIT`], in nanoseconds, if room was not made
+    /// since.
+    asked_ahead_at: Option<u64>,
+    /// Packets of [`Ledger::enter_delivered`], until [`Ledger::finish`] adds them to those that arrived, were
+    /// served and were delivered.
+    plain: u64,
     arrived: u64,
     /// Copies made, whether or not they have been delivered.
     copied: u64,
@@ -61,29 +65,14 @@ pub(crate) struct Ledger {
     log: Vec<Entry>,
 }
 
-impl Default for Ledger {
-    fn default() -> Self {
-        Self {
-            ahead: AHEAD_LIMIT,
-            arrived: 0,
-            copied: 0,
-            packets: [0; FATES],
-            bytes: [0; FATES],
-            marked: 0,
-            served: 0,
-            found_units: 0,
-            in_link: 0,
-            log: Vec::new(),
-        }
-    }
-}
-
 impl Ledger {
     const FIRST_SLOTS: usize = 128;
 
-    /// Announces that the link may be asked this far ahead of the run from now on, in nanoseconds.
-    pub(crate) fn runs_ahead_by(&mut self, ahead: u64) {
-        self.ahead = self.ahead.max(ahead);
+    /// Tells that the link is going to be asked further ahead than [`AHEAD_LIMIT`], while the run is at `now`, in
+    /// nanoseconds.
+    #[inline]
+    pub(crate) fn runs_ahead(&mut self, now: u64) {
+        self.asked_ahead_at = Some(now);
     }
 
     /// Enters a packet when the link is asked for `now` (nanoseconds).
@@ -98,10 +87,8 @@ impl Ledger {
     #[inline]
     pub(crate) fn enter_delivered(&mut self, now: u64, settled: u64, found_units: u64, size: u32) {
         let fate = Fate::Delivered;
-        self.arrived += 1;
-        self.served += 1;
+        self.plain += 1;
         self.found_units += i128::from(found_units);
-        self.packets[fate.index()] += 1;
         self.bytes[fate.index()] += u64::from(size);
         self.log(now, Entry { arrived: now, settled, found_units, size, marked: false, fate });
     }
@@ -117,8 +104,8 @@ impl Ledger {
     /// Removes entries that are settled for good, and doubles the capacity if less than half becomes free.
     #[cold]
     fn make_room(&mut self, now: u64) {
-        let ahead = self.ahead;
-        let matters = |entry: &Entry| entry.settled > now.saturating_sub(ahead);
+        let run = self.asked_ahead_at.take().unwrap_or(now.saturating_sub(AHEAD_LIMIT));
+        let matters = |entry: &Entry| entry.settled > run;
         // Nearly always the fates come true in the order of their entries. Eight are looked at together,
         // without a branch for each, so up to seven that are settled stay.
         let done = |entries: &&[Entry]| !entries.iter().fold(false, |any, entry| any | matters(entry));
@@ -140,6 +127,10 @@ impl Ledger {
     /// Takes back what lies beyond the end of the run: a packet that arrives later has not come, and one
     /// whose fate comes true later is in the link.
     pub(crate) fn finish(&mut self, end: u64) {
+        let plain = std::mem::take(&mut self.plain);
+        self.arrived += plain;
+        self.served += plain;
+        self.packets[Fate::Delivered.index()] += plain;
         for entry in std::mem::take(&mut self.log) {
             if entry.settled > end {
                 self.count(&entry, 1_u64.wrapping_neg());

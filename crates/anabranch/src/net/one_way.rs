@@ -424,9 +424,10 @@ impl OneWay {
         );
     }
 
-    /// Announces that it may be called this far ahead of the run from now on.
-    pub(crate) fn runs_ahead_by(&mut self, ahead: Duration) {
-        self.ledger.runs_ahead_by(ahead.as_nanos());
+    /// Tells that it is going to be called far ahead of the run, which is at `now`.
+    #[inline]
+    pub(crate) fn runs_ahead(&mut self, now: Time) {
+        self.ledger.runs_ahead(now.as_nanos());
     }
 
     /// This direction's own process of loss.

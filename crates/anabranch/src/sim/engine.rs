@@ -366,8 +366,6 @@ impl Simulation {
     }
 
     /// Does what an event is about, at the present time.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the loop of a run is this, and little else")]
     fn handle(&mut self, event: Scheduled) {
         match event.class() {
             Class::Medium => self.network.act(event.component()),

@@ -240,7 +240,7 @@ impl Network {
                 if at > self.end {
                     return;
                 }
-                duplex.runs_ahead_by(direction, at - self.now);
+                duplex.runs_ahead(direction, self.now);
             }
             let arrival = match duplex.pass(at, direction, size) {
                 Pass::Arrives(arrival) => arrival,
