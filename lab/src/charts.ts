@@ -2,6 +2,7 @@
 
 import { numbers, words } from "./columns";
 import type { Table } from "./engine";
+import { PIECE, type Work } from "./pieces";
 import type { Trace } from "./trace";
 
 export interface Series {
@@ -21,16 +22,16 @@ export interface Chart {
 }
 
 /** What can be drawn over the time of a run. */
-export function chartsOf(trace: Trace): Chart[] {
+export function* chartsOf(trace: Trace): Work<Chart[]> {
   const { tables } = trace.traced;
-  const groups = (
+  const groups = function* (
     table: Table | undefined,
     time: string,
     value: string,
     scale: number,
     isHeld: boolean,
     byPath: boolean,
-  ) => {
+  ): Work<Series[]> {
     const known = new Map<
       string,
       { label: string; times: number[]; values: number[]; isHeld: boolean; colour: number }
@@ -38,12 +39,13 @@ export function chartsOf(trace: Trace): Chart[] {
     const [times, values, path] = [numbers(table, time), numbers(table, value), numbers(table, "path")];
     const [flow, side] = [words(table, "flow"), words(table, "side")];
     for (let row = 0; row < times.length; row++) {
+      if (row % PIECE === 0) yield;
       const number = byPath ? (path[row] ?? 0) : 0;
-      const key = `${flow[row]}/${side[row]}/${number}`;
+      const key = `${flow(row)}/${side(row)}/${number}`;
       let series = known.get(key);
       if (!series) {
-        const names = [flow[row], byPath && trace.pathName(flow[row] ?? "", number), trace.host(flow[row], side[row])];
-        const colour = trace.colour(flow[row] ?? "", number) + (byPath || side[row] === "a" ? 0 : 1);
+        const names = [flow(row), byPath && trace.pathName(flow(row), number), trace.host(flow(row), side(row))];
+        const colour = trace.colour(flow(row), number) + (byPath || side(row) === "a" ? 0 : 1);
         series = { label: names.filter(Boolean).join(", "), times: [], values: [], isHeld, colour };
         known.set(key, series);
       }
@@ -52,11 +54,11 @@ export function chartsOf(trace: Trace): Chart[] {
     }
     return [...known.values()];
   };
-  const senders = new Set(
-    trace.packets
-      .filter((packet) => packet.isData)
-      .map((packet) => `${packet.flow}, ${trace.host(packet.flow, packet.side)}`),
-  );
+  const senders = new Set<string>();
+  for (const [number, { isData, flow, side }] of trace.packets.entries()) {
+    if (number % PIECE === 0) yield;
+    if (isData) senders.add(`${flow}, ${trace.host(flow, side)}`);
+  }
   const isSender = ({ label }: Series) => {
     const parts = label.split(", ");
     return senders.has(`${parts[0]}, ${parts.at(-1)}`);
@@ -71,31 +73,31 @@ export function chartsOf(trace: Trace): Chart[] {
       colour: Object.keys(trace.scenario.links).indexOf(link) + (isForward ? 0 : 4),
     }));
   const all: Chart[] = [
-    { title: "Call quality", unit: "MOS", series: groups(tables["ratings"], "start_s", "mos", 1, true, false) },
+    { title: "Call quality", unit: "MOS", series: yield* groups(tables["ratings"], "start_s", "mos", 1, true, false) },
     {
       title: "Delay of frames",
       unit: "ms",
-      series: groups(tables["frames"], "created_s", "delay_ms", 1, false, false),
+      series: yield* groups(tables["frames"], "created_s", "delay_ms", 1, false, false),
     },
     {
       title: "Goodput",
       unit: "Mbit/s",
-      series: groups(tables["intervals"], "start_s", "goodput_kbit_per_s", 1e-3, true, false),
+      series: yield* groups(tables["intervals"], "start_s", "goodput_kbit_per_s", 1e-3, true, false),
     },
     {
       title: "Congestion window",
       unit: "kB",
-      series: groups(tables["paths"], "time_s", "cwnd_bytes", 1e-3, true, true).filter(isSender),
+      series: (yield* groups(tables["paths"], "time_s", "cwnd_bytes", 1e-3, true, true)).filter(isSender),
     },
     {
       title: "Smoothed round-trip time",
       unit: "ms",
-      series: groups(tables["paths"], "time_s", "srtt_ms", 1, true, true).filter(isSender),
+      series: (yield* groups(tables["paths"], "time_s", "srtt_ms", 1, true, true)).filter(isSender),
     },
     {
       title: "Retransmission timeout",
       unit: "ms",
-      series: groups(tables["paths"], "time_s", "rto_ms", 1, true, true).filter(isSender),
+      series: (yield* groups(tables["paths"], "time_s", "rto_ms", 1, true, true)).filter(isSender),
     },
     { title: "Packets that wait", unit: "packets", series: queues },
   ];

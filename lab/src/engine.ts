@@ -1,6 +1,12 @@
 /** The compiled engine in one worker: questions in, answers out. The crate anabranch-wasm is the other side. */
 
-export type Column = Float64Array | string[];
+/** A column of few different words: of each row, which one it is. */
+export interface Words {
+  rows: Uint32Array;
+  words: string[];
+}
+
+export type Column = Float64Array | Words;
 export type Table = Record<string, Column>;
 
 /** Where a column lies in the engine's memory. */
@@ -56,7 +62,7 @@ export class Engine {
     if (!memory) throw new Error("nothing has run");
     const column = ({ kind, pointer, length, words }: Place): Column => {
       const start = pointer >>> 0;
-      if (length === 0) return kind === "text" ? [] : new Float64Array();
+      if (length === 0) return kind === "text" ? { rows: new Uint32Array(), words: [] } : new Float64Array();
       switch (kind) {
         case "flags":
           return Float64Array.from(new Uint8Array(memory, start, length));
@@ -66,7 +72,7 @@ export class Engine {
         case "numbers":
           return new Float64Array(memory.slice(start, start + 8 * length));
         case "text":
-          return Array.from(new Uint32Array(memory, start, length), (row) => words?.[row] ?? "");
+          return { rows: new Uint32Array(memory.slice(start, start + 4 * length)), words: words ?? [] };
       }
     };
     return Object.fromEntries(Object.entries(places).map(([name, place]) => [name, column(place)]));

@@ -1,5 +1,6 @@
 /** The page: what is on it, put together. */
 
+import { type Chart, chartsOf } from "./charts";
 import { Compare } from "./compare";
 import { costOfRun } from "./cost";
 import { ScenarioDocument } from "./document";
@@ -8,11 +9,12 @@ import { LabError } from "./engine";
 import { handOver } from "./engine_local";
 import { Form } from "./form";
 import { fragmentOf, MOST_TEXT_BYTES, textOf } from "./link";
-import type { Tree } from "./messages";
+import type { Scenario, Tree } from "./messages";
 import { packetStory } from "./packet";
+import { inPieces, type Work } from "./pieces";
 import { Player } from "./player";
 import { Plots } from "./plots";
-import { Pool, Stopped } from "./pool";
+import { Pool, Stopped, type Traced } from "./pool";
 import { shown } from "./quantities";
 import { colourOf } from "./looks";
 import { type Selection, Stage } from "./stage";
@@ -61,6 +63,8 @@ class Page {
   private readonly status = byId("run-status");
   private readonly replication = byId<HTMLInputElement>("replication");
   private trace: Trace | undefined;
+  /** Whether somebody has stopped the run that is computed or read. */
+  private isStopped = false;
   private turn = 0;
   private typing = 0;
   /** What is done once the next run has been traced. */
@@ -230,13 +234,14 @@ class Page {
     if (warning) {
       this.pool.stopTrace();
       this.stop.hidden = true;
-      this.player.load(undefined);
+      this.player.load(undefined, []);
       const go = h("button", { type: "button", class: "small" }, "Run it all the same");
       go.onclick = () => void this.run(true);
       this.status.replaceChildren(`${warning}, which may take long here. `, go);
       return;
     }
     this.stop.hidden = false;
+    this.isStopped = false;
     this.status.textContent = "Running …";
     try {
       const traced = await this.pool.trace(
@@ -245,9 +250,12 @@ class Page {
         TABLES,
       );
       if (turn !== this.turn) return;
-      this.trace = new Trace(good.opened.scenario, traced);
+      this.status.textContent = "Reading the run …";
+      const read = await inPieces(reading(good.opened.scenario, traced), () => turn === this.turn && !this.isStopped);
+      if (!read) throw new Stopped();
+      this.trace = read.trace;
       this.status.textContent = `${this.trace.packets.length} packets in ${shown(this.trace.end)} s, computed in ${shown(traced.took)} ms`;
-      this.player.load(this.trace);
+      this.player.load(this.trace, read.charts);
       this.showLegend(this.trace);
       byId("packet").hidden = true;
       this.arrived();
@@ -341,10 +349,17 @@ class Page {
     this.stop.onclick = () => {
       this.pool.stopReading();
       this.pool.stopTrace();
+      this.isStopped = true;
       this.stop.hidden = true;
     };
     this.replication.onchange = () => void this.run();
   }
+}
+
+/** A run, and what can be drawn over its time. */
+function* reading(scenario: Scenario, traced: Traced): Work<{ trace: Trace; charts: Chart[] }> {
+  const trace = yield* Trace.read(scenario, traced);
+  return { trace, charts: yield* chartsOf(trace) };
 }
 
 const READING = "Reading the scenario …";

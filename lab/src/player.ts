@@ -1,6 +1,7 @@
 /** Plays a traced run: where it is in time, how fast it goes, and what a person does to it. */
 
 import { byId, h, ink, sized } from "./dom";
+import type { Chart } from "./charts";
 import type { Plots } from "./plots";
 import type { Stage } from "./stage";
 import type { Moment, Trace } from "./trace";
@@ -49,11 +50,11 @@ export class Player {
     document.addEventListener("keydown", (event) => this.hear(event));
   }
 
-  load(trace: Trace | undefined) {
+  load(trace: Trace | undefined, charts: Chart[]) {
     this.pause();
     this.trace = trace;
     this.stage.play(trace);
-    this.plots.show(trace);
+    this.plots.show(trace, charts);
     this.scrub.max = String(trace?.end ?? 0);
     this.seek(Math.min(this.time, trace?.end ?? 0));
   }

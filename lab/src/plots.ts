@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import { h, ink } from "./dom";
 import { colourOf } from "./looks";
-import { type Chart, chartsOf, type Series } from "./charts";
+import type { Chart, Series } from "./charts";
 import { above } from "./columns";
 import type { Trace } from "./trace";
 
@@ -38,6 +38,7 @@ export class Plots {
   /** Each with the line that shows where the player is: moving it costs less than drawing the plot anew. */
   private plots: { plot: uPlot; line: HTMLElement }[] = [];
   private trace: Trace | undefined;
+  private charts: Chart[] = [];
   private time = 0;
 
   constructor(
@@ -45,18 +46,19 @@ export class Plots {
     private readonly onSeek: (time: number) => void,
   ) {
     new ResizeObserver(() => this.resize()).observe(box);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.show(this.trace));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.show(this.trace, this.charts));
   }
 
-  show(trace: Trace | undefined) {
+  show(trace: Trace | undefined, charts: Chart[]) {
     this.trace = trace;
+    this.charts = charts;
     for (const { plot } of this.plots) plot.destroy();
     this.plots = [];
     this.box.replaceChildren();
     if (!trace || trace.end === 0) return;
     const step = trace.end / POINTS;
     const grid = Array.from({ length: POINTS + 1 }, (_, index) => index * step);
-    for (const chart of chartsOf(trace)) this.add(chart, grid, step);
+    for (const chart of charts) this.add(chart, grid, step);
   }
 
   /** Where the player is. */

@@ -2,6 +2,7 @@
 
 import { above, numbers, words } from "./columns";
 import type { Table } from "./engine";
+import { PIECE, type Work } from "./pieces";
 
 /** Stretches of time, in ascending order. */
 export interface Spans {
@@ -54,10 +55,10 @@ export class States {
   /** When the loss chain of a link's direction is in its bad state: `link/forward` or `link/reverse`. */
   private readonly bad = new Map<string, Spans>();
 
-  constructor(tables: Record<string, Table>) {
-    this.readSenders(tables["paths"], tables["limits"]);
-    this.readBlockings(tables["head_of_line"]);
-    this.readLossStates(tables["loss_states"]);
+  *read(tables: Record<string, Table>): Work<void> {
+    yield* this.readSenders(tables["paths"], tables["limits"]);
+    yield* this.readBlockings(tables["head_of_line"]);
+    yield* this.readLossStates(tables["loss_states"]);
   }
 
   /** What a sender is at; nothing before it has begun. */
@@ -85,17 +86,18 @@ export class States {
     return !!spans && spanAt(spans, time) >= 0;
   }
 
-  private readSenders(paths: Table | undefined, limits: Table | undefined) {
+  private *readSenders(paths: Table | undefined, limits: Table | undefined): Work<void> {
     const [times, path, cwnd, outstanding, rto] = ["time_s", "path", "cwnd_bytes", "outstanding_bytes", "rto_ms"].map(
       (name) => numbers(paths, name),
     );
-    const [flow, side, state] = ["flow", "side", "state"].map((name) => words(paths, name));
+    const [flow, side, state] = [words(paths, "flow"), words(paths, "side"), words(paths, "state")];
     const known = new Map<string, Sender>();
     for (let row = 0; row < (times?.length ?? 0); row++) {
-      const key = `${flow?.[row]}/${side?.[row]}/${path?.[row]}`;
+      if (row % PIECE === 0) yield;
+      const key = `${flow(row)}/${side(row)}/${path?.[row]}`;
       let sender = known.get(key);
       if (!sender) {
-        const name = { flow: flow?.[row] ?? "", side: side?.[row] ?? "", path: path?.[row] ?? 0 };
+        const name = { flow: flow(row), side: side(row), path: path?.[row] ?? 0 };
         const columns = { times: [], cwnd: [], outstanding: [], rto: [], states: [] };
         sender = { ...name, ...columns, most: 0, limits: { starts: [], ends: [], causes: [] } };
         known.set(key, sender);
@@ -104,34 +106,36 @@ export class States {
       sender.cwnd.push(cwnd?.[row] ?? 0);
       sender.outstanding.push(outstanding?.[row] ?? 0);
       sender.rto.push(rto?.[row] ?? 0);
-      sender.states.push(state?.[row] ?? "");
+      sender.states.push(state(row));
       sender.most = Math.max(sender.most, outstanding?.[row] ?? 0);
     }
     const [starts, ends, number] = ["start_s", "end_s", "path"].map((name) => numbers(limits, name));
-    const [of, at, cause] = ["flow", "side", "limit"].map((name) => words(limits, name));
+    const [of, at, cause] = [words(limits, "flow"), words(limits, "side"), words(limits, "limit")];
     for (let row = 0; row < (starts?.length ?? 0); row++) {
-      const sender = known.get(`${of?.[row]}/${at?.[row]}/${number?.[row]}`);
+      if (row % PIECE === 0) yield;
+      const sender = known.get(`${of(row)}/${at(row)}/${number?.[row]}`);
       sender?.limits.starts.push(starts?.[row] ?? 0);
       sender?.limits.ends.push(ends?.[row] ?? 0);
-      sender?.limits.causes.push(cause?.[row] ?? "");
+      sender?.limits.causes.push(cause(row));
     }
     // An end that never has anything outstanding sends nothing.
     this.senders.push(...[...known.values()].filter(({ most }) => most > 0));
   }
 
-  private readBlockings(table: Table | undefined) {
+  private *readBlockings(table: Table | undefined): Work<void> {
     const [starts, ends, path, amount] = ["start_s", "end_s", "missing_path", "waiting_byte_s"].map((name) =>
       numbers(table, name),
     );
     const [flow, side] = [words(table, "flow"), words(table, "side")];
     const known = new Map<string, Blocking>();
     for (let row = 0; row < (starts?.length ?? 0); row++) {
-      const key = `${flow[row]}/${side[row]}/${path?.[row]}`;
+      if (row % PIECE === 0) yield;
+      const key = `${flow(row)}/${side(row)}/${path?.[row]}`;
       let blocking = known.get(key);
       if (!blocking) {
         blocking = {
-          flow: flow[row] ?? "",
-          side: side[row] ?? "",
+          flow: flow(row),
+          side: side(row),
           path: path?.[row] ?? 0,
           starts: [],
           ends: [],
@@ -147,11 +151,12 @@ export class States {
     }
   }
 
-  private readLossStates(table: Table | undefined) {
+  private *readLossStates(table: Table | undefined): Work<void> {
     const [times, isBad] = [numbers(table, "time_s"), numbers(table, "is_bad")];
     const [link, direction] = [words(table, "link"), words(table, "direction")];
     for (let row = 0; row < times.length; row++) {
-      const key = `${link[row]}/${direction[row]}`;
+      if (row % PIECE === 0) yield;
+      const key = `${link(row)}/${direction(row)}`;
       const spans = this.bad.get(key) ?? { starts: [], ends: [] };
       this.bad.set(key, spans);
       if (isBad[row]) spans.starts.push(times[row] ?? 0);

@@ -3,6 +3,7 @@
 import type { Scenario } from "./messages";
 import { above, numbers, words } from "./columns";
 import type { Table } from "./engine";
+import { PIECE, type Work } from "./pieces";
 import type { Traced } from "./pool";
 import { shown } from "./quantities";
 import { States } from "./states";
@@ -70,33 +71,35 @@ export interface Queue {
 }
 
 export class Trace {
-  readonly end: number;
+  end = 0;
   readonly packets: Packet[] = [];
   readonly hops: Hop[] = [];
   readonly queues: Queue[] = [];
   readonly moments: Moment[] = [];
-  readonly states: States;
+  readonly states = new States();
   /** Of each packet, its hops. */
   private readonly hopsOf = new Map<number, Hop[]>();
-  private readonly entered: Float64Array;
+  private entered: ArrayLike<number> = [];
   /** The longest time that a packet was at a link. */
   private longest = 0;
 
-  constructor(
+  private constructor(
     readonly scenario: Scenario,
     readonly traced: Traced,
-  ) {
+  ) {}
+
+  /** Reads a run. */
+  static *read(scenario: Scenario, traced: Traced): Work<Trace> {
     const { tables } = traced;
-    this.readPackets(tables["packets"]);
-    this.readHops(tables["hops"]);
-    this.entered = Float64Array.from(this.hops, (hop) => hop.entered);
-    this.readQueues(tables["queues"]);
-    let end = 0;
-    for (const hop of this.hops) end = Math.max(end, Number.isFinite(hop.ended) ? hop.ended : hop.entered);
-    for (const time of numbers(tables["events"], "time_s")) end = Math.max(end, time);
-    this.end = end;
-    this.states = new States(tables);
-    this.readMoments(tables["events"]);
+    const trace = new Trace(scenario, traced);
+    yield* trace.readPackets(tables["packets"]);
+    yield* trace.readHops(tables["hops"]);
+    trace.entered = numbers(tables["hops"], "entered_s");
+    yield* trace.readQueues(tables["queues"]);
+    for (const time of numbers(tables["events"], "time_s")) trace.end = Math.max(trace.end, time);
+    yield* trace.states.read(tables);
+    yield* trace.readMoments(tables["events"]);
+    return trace;
   }
 
   /** Hops that are going on at a time, and those that ended at most `after` seconds ago. */
@@ -135,48 +138,55 @@ export class Trace {
     return this.moments.findLast((moment) => moment.time <= time + 1e-9 && moment.kind !== "drop");
   }
 
-  private readPackets(table: Table | undefined) {
+  private *readPackets(table: Table | undefined): Work<void> {
     const [sent, path, size, tsn, delivered] = ["sent_s", "path", "size_bytes", "tsn", "delivered_s"].map((name) =>
       numbers(table, name),
     );
-    const [flow, side, kind, fate] = ["flow", "side", "kind", "fate"].map((name) => words(table, name));
+    const [flow, side, kind, fate] = [
+      words(table, "flow"),
+      words(table, "side"),
+      words(table, "kind"),
+      words(table, "fate"),
+    ];
     for (let row = 0; row < (sent?.length ?? 0); row++) {
+      if (row % PIECE === 0) yield;
       this.packets.push({
         sent: sent?.[row] ?? 0,
-        flow: flow?.[row] ?? "",
-        side: side?.[row] ?? "",
+        flow: flow(row),
+        side: side(row),
         path: path?.[row] ?? 0,
         size: size?.[row] ?? 0,
-        kind: kind?.[row] ?? "",
+        kind: kind(row),
         tsn: tsn?.[row] ?? -1,
-        fate: fate?.[row] ?? "",
+        fate: fate(row),
         delivered: delivered?.[row] ?? NaN,
-        isData: DATA.test(kind?.[row] ?? ""),
+        isData: DATA.test(kind(row)),
       });
     }
   }
 
-  private readHops(table: Table | undefined) {
+  private *readHops(table: Table | undefined): Work<void> {
     const [packet, entered, left, ended] = ["packet", "entered_s", "left_s", "ended_s"].map((name) =>
       numbers(table, name),
     );
-    const [link, direction, fate] = ["link", "direction", "fate"].map((name) => words(table, name));
+    const [link, direction, fate] = [words(table, "link"), words(table, "direction"), words(table, "fate")];
     const begun = numbers(table, "begun_s");
     // Of each direction of a link, what the packets before have shown.
     const known = new Map<string, { left: number; travel: number }>();
     for (let row = 0; row < (packet?.length ?? 0); row++) {
+      if (row % PIECE === 0) yield;
       const hop: Hop = {
         packet: packet?.[row] ?? 0,
-        link: link?.[row] ?? "",
-        isForward: direction?.[row] === "forward",
+        link: link(row),
+        isForward: direction(row) === "forward",
         entered: entered?.[row] ?? 0,
         begun: begun[row] ?? NaN,
         left: left?.[row] ?? NaN,
         ended: ended?.[row] ?? NaN,
         expected: NaN,
-        fate: fate?.[row] ?? "",
+        fate: fate(row),
       };
-      const key = `${hop.link}/${direction?.[row]}`;
+      const key = `${hop.link}/${direction(row)}`;
       const before = known.get(key) ?? { left: 0, travel: 0 };
       // Where a medium serves the link, a packet's turn comes once the one before it has left.
       if (Number.isNaN(hop.begun))
@@ -189,6 +199,7 @@ export class Trace {
       });
       if (Number.isFinite(hop.ended))
         this.longest = Math.max(this.longest, Math.max(hop.ended, hop.expected || 0) - hop.entered);
+      this.end = Math.max(this.end, Number.isFinite(hop.ended) ? hop.ended : hop.entered);
       this.hops.push(hop);
       const story = this.hopsOf.get(hop.packet);
       if (story) story.push(hop);
@@ -196,15 +207,16 @@ export class Trace {
     }
   }
 
-  private readQueues(table: Table | undefined) {
+  private *readQueues(table: Table | undefined): Work<void> {
     const [times, waiting] = [numbers(table, "time_s"), numbers(table, "waiting_packets")];
     const [link, direction] = [words(table, "link"), words(table, "direction")];
     const known = new Map<string, Queue>();
     for (let row = 0; row < times.length; row++) {
-      const key = `${link[row]}/${direction[row]}`;
+      if (row % PIECE === 0) yield;
+      const key = `${link(row)}/${direction(row)}`;
       let queue = known.get(key);
       if (!queue) {
-        queue = { link: link[row] ?? "", isForward: direction[row] === "forward", times: [], packets: [], most: 0 };
+        queue = { link: link(row), isForward: direction(row) === "forward", times: [], packets: [], most: 0 };
         known.set(key, queue);
         this.queues.push(queue);
       }
@@ -214,31 +226,34 @@ export class Trace {
     }
   }
 
-  private readMoments(events: Table | undefined) {
-    const [flow, side, event, detail] = ["flow", "side", "event", "detail"].map((name) => words(events, name));
+  private *readMoments(events: Table | undefined): Work<void> {
+    const [flow, side] = [words(events, "flow"), words(events, "side")];
+    const [event, detail] = [words(events, "event"), words(events, "detail")];
     let last = "";
-    numbers(events, "time_s").forEach((time, row) => {
-      const name = event?.[row] ?? "";
+    for (const [row, time] of numbers(events, "time_s").entries()) {
+      if (row % PIECE === 0) yield;
+      const name = event(row);
       // What an application could not write it writes later.
-      if (name === "refused") return;
+      if (name === "refused") continue;
       // Messages that are given up come by the dozen.
-      const key = `${Math.round(time * 1e3)}/${name}/${flow?.[row]}`;
+      const key = `${Math.round(time * 1e3)}/${name}/${flow(row)}`;
       const isAgain = name === "abandoned" && key === last;
       last = key;
-      if (isAgain) return;
+      if (isAgain) continue;
       const named = (text: string) =>
         text
-          .replace(/\bpath ?(\d+)\b/g, (_, path: string) => this.pathName(flow?.[row] ?? "", Number(path)))
+          .replace(/\bpath ?(\d+)\b/g, (_, path: string) => this.pathName(flow(row), Number(path)))
           .replace(/\d+\.\d{3,}/g, (number) => shown(Number(number)))
           .replaceAll("->", "→");
       const what =
         name === "abandoned"
           ? "messages are given up: too old"
-          : [(WORDS[name] ?? name).replaceAll("_", " "), named(detail?.[row] ?? "")].filter(Boolean).join(": ");
+          : [(WORDS[name] ?? name).replaceAll("_", " "), named(detail(row))].filter(Boolean).join(": ");
       const kind = name in WORDS ? "window" : "event";
-      this.moments.push({ time, kind, text: `${flow?.[row]}, ${this.host(flow?.[row], side?.[row])}: ${what}` });
-    });
-    for (const packet of this.packets) {
+      this.moments.push({ time, kind, text: `${flow(row)}, ${this.host(flow(row), side(row))}: ${what}` });
+    }
+    for (const [number, packet] of this.packets.entries()) {
+      if (number % PIECE === 0) yield;
       if (packet.fate === "delivered" || packet.fate === "in_flight") continue;
       const path = this.pathName(packet.flow, packet.path);
       const text = `${packet.flow}: ${packet.kind} on ${path}: ${packet.fate.replaceAll("_", " ")}`;
@@ -247,9 +262,9 @@ export class Trace {
     this.moments.sort((a, b) => a.time - b.time);
   }
 
-  host(flow: string | undefined, side: string | undefined): string {
-    const config = this.scenario.flows[flow ?? ""];
-    return (side === "a" ? config?.from : config?.to) ?? side ?? "";
+  host(flow: string, side: string): string {
+    const config = this.scenario.flows[flow];
+    return (side === "a" ? config?.from : config?.to) ?? side;
   }
 
   pathName(flow: string, path: number): string {

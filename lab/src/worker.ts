@@ -2,6 +2,7 @@
 
 import { Engine, LabError, type Places } from "./engine";
 import type { Reply, Request, Scalars } from "./messages";
+import { breathe } from "./pieces";
 
 declare const self: DedicatedWorkerGlobalScope;
 
@@ -9,15 +10,7 @@ let engine: Engine;
 /** The batch that is wanted: the latest. */
 let wanted = 0;
 
-const say = (reply: Reply) => self.postMessage(reply);
-
-/** Lets messages in that have come meanwhile. */
-const breathe = (() => {
-  const { port1, port2 } = new MessageChannel();
-  let go = () => {};
-  port1.onmessage = () => go();
-  return () => new Promise<void>((resolve) => ((go = resolve), port2.postMessage(null)));
-})();
+const say = (reply: Reply, handedOver: Transferable[] = []) => self.postMessage(reply, handedOver);
 
 self.onmessage = ({ data }: MessageEvent<Request>) => {
   if (data.kind === "start") engine = new Engine(data.module);
@@ -57,9 +50,11 @@ async function answer(request: Exclude<Request, { kind: "start" } | { kind: "sto
         tables,
         packets: true,
       });
-      const named = Object.entries(run.tables).map(([name, places]) => [name, engine.table(places)]);
+      const named = Object.entries(run.tables).map(([name, places]) => [name, engine.table(places)] as const);
+      const columns = named.flatMap(([, table]) => Object.values(table));
+      const handedOver = columns.map((column) => (column instanceof Float64Array ? column : column.rows).buffer);
       const took = performance.now() - start;
-      return say({ kind: "traced", id, scalars: run.scalars, tables: Object.fromEntries(named), took });
+      return say({ kind: "traced", id, scalars: run.scalars, tables: Object.fromEntries(named), took }, handedOver);
     }
     case "batch": {
       wanted = id;
