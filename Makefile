@@ -15,7 +15,7 @@ WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
+.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench bench-check bench-update lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -52,6 +52,12 @@ test-python: setup
 
 bench: ## speed of the engine
 	cargo bench --locked -p anabranch-bench
+
+bench-check: setup ## instructions of seven runs beside the committed ones, within 1 % (needs valgrind, else it says so)
+	$(BIN)/python tools/bench_check.py benches/instructions.json
+
+bench-update: setup
+	$(BIN)/python tools/bench_check.py --update benches/instructions.json
 
 lint: setup ## formatting, clippy, ruff, mypy, arrows between folders; changes nothing
 	cargo fmt --all --check
