@@ -3,7 +3,8 @@
 The pages are those of docs/ and a few of the repository's root, as they are. They are put below
 `target/site/source` in the same places, so that a link between two of them works in the site as it
 does on the code host. What the code knows is added there: commands and their options, the Python
-API, and the figures of the gallery, which its commands draw. `docs/index.md` is the navigation.
+API, the figures of the gallery, which its commands draw, and the outputs of notebooks, which it
+executes. `docs/index.md` is the navigation.
 
 Any warning, such as a link that leads nowhere or a page that the navigation lacks, is an error.
 """
@@ -37,9 +38,12 @@ SETTINGS: dict[str, Any] = {
     "release": anabranch.__version__,
     "html_title": f"Anabranch {anabranch.__version__}",
     "html_theme": "furo",
-    "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
+    "extensions": ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
     # Anchors as the code host makes them from headings.
     "myst_heading_anchors": 4,
+    "nb_execution_mode": "force",
+    "nb_execution_raise_on_error": True,
+    "nb_ipywidgets_js": {},  # it would be loaded from another host
     "html_copy_source": False,
     "html_show_sourcelink": False,
     "html_show_sphinx": False,
@@ -63,6 +67,7 @@ def main() -> None:
     stage(source)
     if options.check:
         blank_gallery(source)
+        SETTINGS["nb_execution_mode"] = "off"
         build(source, "dummy")
     else:
         draw_gallery(source)
@@ -124,7 +129,7 @@ def navigation(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
     for part in text.split("\n## ")[1:]:
         heading, _, body = part.partition("\n")
         entries = [
-            (title, os.path.normpath(Path("docs", target)).removesuffix(".md"))
+            (title, os.path.normpath(Path("docs", target).with_suffix("")))
             for title, target in ENTRY.findall(body)
         ]
         sections.append((heading, entries))

@@ -141,6 +141,12 @@ impl PyScenario {
         format!("{:016x}", self.0.hash())
     }
 
+    /// What a notebook shows, which the Python package draws.
+    fn _repr_html_(slf: Bound<'_, Self>) -> PyResult<String> {
+        let views = slf.py().import("anabranch.support.views")?.call_method0("views")?;
+        views.call_method1("of_scenario", (slf,))?.extract()
+    }
+
     fn cell_hashes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let hashes = py.detach(|| self.0.cell_hashes()).map_err(scenario_error)?;
         Ok(hashes.into_iter().map(|hash| format!("{hash:016x}")).collect())
