@@ -24,8 +24,9 @@ from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 import anabranch
-from anabranch import cli
+from anabranch import cli, lab
 from anabranch.cli.app import app
+from anabranch.errors import AnabranchError
 
 ROOT = Path(__file__).parent.parent
 ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\)", re.MULTILINE)
@@ -65,13 +66,15 @@ def main() -> None:
     for old in (source, source.parent / "doctrees"):
         shutil.rmtree(old, ignore_errors=True)
     stage(source)
+    html = source.parent / "html"
     if options.check:
         blank_gallery(source)
         SETTINGS["nb_execution_mode"] = "off"
         build(source, "dummy")
     else:
         draw_gallery(source)
-        shutil.rmtree(source.parent / "html", ignore_errors=True)
+        shutil.rmtree(html, ignore_errors=True)
+        add_lab(source, html)
         build(source, "html")
         print(f"wrote {options.folder / 'html' / 'index.html'}")
 
@@ -164,6 +167,26 @@ def python_api() -> str:
             elif callable(thing):
                 lines += [f".. autofunction:: {full}", ""]
     return "\n".join(("```{eval-rst}", *lines, "```", ""))
+
+
+def add_lab(source: Path, html: Path) -> None:
+    """Puts the lab into the site, with links to its stories; leaves it out if it is not built.
+
+    Like the lab itself, it needs a server: browsers do not load WebAssembly from files.
+    """
+    try:
+        lab.write_site(html / "lab")
+    except AnabranchError as error:
+        print(f"the site has no lab: {error}", file=sys.stderr)
+        return
+    page = source / "docs" / "lab.md"
+    text = re.sub(
+        r"^\| `#([\w-]+)` ",
+        r'| <a href="../lab/index.html#\1"><code>#\1</code></a> ',
+        page.read_text("utf-8"),
+        flags=re.MULTILINE,
+    )
+    page.write_text(text, "utf-8")
 
 
 def draw_gallery(source: Path) -> None:
