@@ -38,6 +38,8 @@ LONGEST_FIRST = (
     "interop/test_gvisor_tcp.py",
     "interop/test_sctp.py",
     "test_tutorials.py",
+    "test_guides.py",
+    "test_reference.py",
     "test_testbed.py",
     "test_voip_sctp.py",
     "test_sctp_handover.py",

@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 import imports_page
 import scenario_reference
 from anabranch import _engine
@@ -73,3 +75,35 @@ def test_a_circle_of_files_goes_through_what_a_folder_hands_on() -> None:
     assert graph["sim"] == {"net/high"}
     assert imports_page.circles(graph) == [["net/high", "net/low"]]
     assert imports_page.circles(imports_page.modules(graph)) == []
+
+
+EXPLAINED_IN = {
+    "congestion_control": "congestion-control.md",
+    "coupling": "coupling.md",
+    "cross_traffic": "losses.md",
+    "e_model": "calls.md",
+    "jitter_buffer": "calls.md",
+    "loss": "losses.md",
+    "loss_clock": "losses.md",
+    "path_policy": "path-policies.md",
+    "queue": "queues.md",
+    "radio": "wireless.md wimax.md",
+    "scheduler": "load-sharing.md",
+}
+
+
+@pytest.mark.parametrize("category", EXPLAINED_IN)
+def test_every_model_is_explained(category: str) -> None:
+    pages = EXPLAINED_IN[category].split()
+    text = "".join((ROOT / "docs" / page).read_text("utf-8") for page in pages)
+    kinds = [kind for kind, _ in _engine.models()[category]]
+    assert [kind for kind in kinds if f"`{kind}`" not in text and f'"{kind}"' not in text] == []
+
+
+def test_every_story_of_the_lab_is_listed() -> None:
+    source = (ROOT / "lab" / "src" / "stories.ts").read_text("utf-8")
+    stories = re.findall(r'^    id: "(.+)",\n    title: "(.+)",$', source, re.MULTILINE)
+    assert len(stories) >= 10
+    page = (ROOT / "docs" / "lab.md").read_text("utf-8")
+    listed = re.findall(r"^\| `#(.+?)` \| (.+?) \|", page, re.MULTILINE)
+    assert listed == stories

@@ -26,7 +26,9 @@ def test_the_index_has_every_page_once() -> None:
     sections = documentation_site.navigation(text)
     named = [page for _, entries in sections for _, page in entries]
     pages = {
-        str(page.relative_to(ROOT).with_suffix("")) for page in (ROOT / "docs").rglob("*.md")
+        str(page.relative_to(ROOT).with_suffix(""))
+        for page in (ROOT / "docs").rglob("*")
+        if page.suffix in {".md", ".ipynb"}
     } - {"docs/index"}
     assert {page for page in named if page.startswith("docs/")} == pages
     assert len(set(named)) == len(named)

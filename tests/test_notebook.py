@@ -1,7 +1,9 @@
 """How Python and notebooks show runs, studies and comparisons."""
 
 import copy
+import html
 import pickle
+import re
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -50,7 +52,121 @@ def test_a_study_shows_what_is_finished(study: Study) -> None:
     )
     assert "18 of 18 runs finished" in repr(study)
     assert "call.mos" in study._repr_html_()
-    assert "<table" not in fresh._repr_html_()
+    assert "± 95 %" in study._repr_html_()
+    assert study._repr_html_().count("<svg") == 2  # means and network
+    assert "± 95 %" not in fresh._repr_html_()
+    assert "links.first.loss" not in fresh._repr_html_()
+    assert "flows.call.transport.rto_max" in fresh._repr_html_()
+
+
+def test_a_study_of_many_cells_shows_the_first_of_them() -> None:
+    values = ", ".join(f'"{0.05 + i / 100:.2f} s"' for i in range(40))
+    axis = f'rto = {{ set = "flows.call.transport.rto_max", values = [{values}] }}'
+    study = Study(f"{CALL}\n[sweep.axes]\n{axis}\n")
+    study.run()
+    page = study._repr_html_()
+    assert page.count("<tr>") == 1 + 24
+    assert "16 more cells are in `cells(&#39;call.mos&#39;)`" in page
+    assert "0.16 s and 28 more" in study.scenario._repr_html_()
+
+
+def test_a_scenario_shows_its_network_and_its_sweep() -> None:
+    page = package.load(SWEEP)._repr_html_()
+    assert "Scenario small: 6 cells over rto_max, pmr, 6 replications each" in page
+    assert "Network of small" in page
+    assert '<td class="text">1 s, 0.1 s, 0.05 s</td>' in page
+    assert "mean_bad = &#34;60 ms&#34;" in page
+    # A drawing has the same colour for a path as the figures of a run.
+    named = CALL.replace("p0", "wifi").replace("p1", "lte")
+    lines = package.load(named)._repr_html_().partition('class="card"')
+    assert "var(--orange)" in lines[0]
+    assert "var(--blue)" in lines[2]
+
+
+EVIL = "<img src=x onerror=alert(1)>&amp;"
+
+
+def test_text_of_users_is_no_html() -> None:
+    text = SWEEP.replace('name = "small"', f"name = {EVIL!r}\ndescription = {EVIL!r}")
+    study = Study(text, replications=2)
+    study.run()
+    compared = study.compare({"pmr": 0}, {"pmr": 1}, "call.mos")
+    object.__setattr__(compared, "names", (EVIL, "few"))
+    result = package.run(study.scenario, trace=True)
+    for shown in (study, study.scenario, result, compared, result.plot()):
+        page = str(shown._repr_html_())
+        assert "<img" not in page
+        assert "&amp;amp;" in page
+        assert "<script" not in page
+
+
+def test_outputs_of_one_page_do_not_share_ids() -> None:
+    first, second = (package.run(CALL, seed=seed, trace=True) for seed in (1, 2))
+    pages = [shown._repr_html_() for shown in (first, second, first.scenario)]
+    ids = [set(re.findall(r'\bid="([^"]*)"', page)) for page in pages]
+    assert all(ids)
+    assert not ids[0] & ids[1] - ids[2]  # the same network may be shown twice
+    for page, own in zip(pages, ids, strict=True):
+        used = set(re.findall(r'(?:href="|url\()#([^")]+)', page))
+        assert used <= own
+        assert not {name for name in own if not name.startswith("a")}
+
+
+FRAMES = {
+    "JupyterLab": '<body data-jp-theme-light="{light}">{page}</body>',
+    "site": '<body data-theme="{theme}">{page}</body>',
+    "VS Code": '<body class="vscode-{theme}">{page}</body>',
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("frame", FRAMES)
+def test_all_text_can_be_read_in_light_and_dark(
+    browser: Any, study: Study, frame: str, theme: str
+) -> None:
+    traced = package.run(CALL, trace=True)
+    page = "".join(
+        shown._repr_html_() for shown in (study, study.scenario, traced, Study(SWEEP))
+    ).replace("<details>", "<details open>")
+    # The notebook's theme counts, not that of the computer.
+    tab = browser.new_page(color_scheme="light" if theme == "dark" else "dark")
+    tab.set_content(
+        FRAMES[frame].format(page=page, theme=theme, light=str(theme == "light").lower())
+    )
+    least, text = tab.evaluate(CONTRAST)
+    assert least >= 4.5, text
+    paper = tab.evaluate("getComputedStyle(document.querySelector('.anabranch')).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") == (theme == "light")
+    tab.close()
+
+
+CONTRAST = """() => {
+  const light = colour => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(v => {
+      const share = colour.startsWith('color(') ? +v : v / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const paper = element => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = getComputedStyle(e).backgroundColor;
+      if (!/, 0\\)$|transparent/.test(colour)) return colour;
+    }
+  };
+  const drawn = element => /^(text|tspan)$/.test(element.tagName);
+  let worst = [99, ''];
+  for (const element of document.querySelectorAll('.anabranch *')) {
+    const own = [...element.childNodes].some(node => node.nodeType == 3 && node.data.trim());
+    if (!own || /^(style|title|desc)$/i.test(element.tagName)) continue;
+    if (element.closest('svg') && !element.closest('svg.network')) continue;
+    const style = getComputedStyle(element);
+    const pair = [light(drawn(element) ? style.fill : style.color), light(paper(element))];
+    const ratio = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+    if (ratio < worst[0]) worst = [ratio, `${element.tagName} ${element.textContent.slice(0, 40)}`];
+  }
+  return worst;
+}"""
 
 
 def test_a_study_draws_a_scalar(study: Study) -> None:
@@ -65,7 +181,7 @@ def test_a_study_draws_a_scalar(study: Study) -> None:
 def test_a_comparison_shows_its_sentence(study: Study) -> None:
     found = study.compare({"pmr": 0}, {"pmr": 1}, "call.mos")
     assert repr(found).startswith(found.sentence)
-    assert found._repr_html_().startswith("<p>")
+    assert f"<p>{html.escape(found.sentence)}</p>" in found._repr_html_()
     assert len(found.plot().axes) == 2
 
 

@@ -3,7 +3,8 @@
 The pages are those of docs/ and a few of the repository's root, as they are. They are put below
 `target/site/source` in the same places, so that a link between two of them works in the site as it
 does on the code host. What the code knows is added there: commands and their options, the Python
-API, and the figures of the gallery, which its commands draw. `docs/index.md` is the navigation.
+API, the figures of the gallery, which its commands draw, and the outputs of notebooks, which it
+executes. `docs/index.md` is the navigation.
 
 Any warning, such as a link that leads nowhere or a page that the navigation lacks, is an error.
 """
@@ -23,8 +24,9 @@ from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 import anabranch
-from anabranch import cli
+from anabranch import cli, lab
 from anabranch.cli.app import app
+from anabranch.errors import AnabranchError
 
 ROOT = Path(__file__).parent.parent
 ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\)", re.MULTILINE)
@@ -37,9 +39,12 @@ SETTINGS: dict[str, Any] = {
     "release": anabranch.__version__,
     "html_title": f"Anabranch {anabranch.__version__}",
     "html_theme": "furo",
-    "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
+    "extensions": ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
     # Anchors as the code host makes them from headings.
     "myst_heading_anchors": 4,
+    "nb_execution_mode": "force",
+    "nb_execution_raise_on_error": True,
+    "nb_ipywidgets_js": {},  # it would be loaded from another host
     "html_copy_source": False,
     "html_show_sourcelink": False,
     "html_show_sphinx": False,
@@ -61,12 +66,15 @@ def main() -> None:
     for old in (source, source.parent / "doctrees"):
         shutil.rmtree(old, ignore_errors=True)
     stage(source)
+    html = source.parent / "html"
     if options.check:
         blank_gallery(source)
+        SETTINGS["nb_execution_mode"] = "off"
         build(source, "dummy")
     else:
         draw_gallery(source)
-        shutil.rmtree(source.parent / "html", ignore_errors=True)
+        shutil.rmtree(html, ignore_errors=True)
+        add_lab(source, html)
         build(source, "html")
         print(f"wrote {options.folder / 'html' / 'index.html'}")
 
@@ -124,7 +132,7 @@ def navigation(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
     for part in text.split("\n## ")[1:]:
         heading, _, body = part.partition("\n")
         entries = [
-            (title, os.path.normpath(Path("docs", target)).removesuffix(".md"))
+            (title, os.path.normpath(Path("docs", target).with_suffix("")))
             for title, target in ENTRY.findall(body)
         ]
         sections.append((heading, entries))
@@ -159,6 +167,26 @@ def python_api() -> str:
             elif callable(thing):
                 lines += [f".. autofunction:: {full}", ""]
     return "\n".join(("```{eval-rst}", *lines, "```", ""))
+
+
+def add_lab(source: Path, html: Path) -> None:
+    """Puts the lab into the site, with links to its stories; leaves it out if it is not built.
+
+    Like the lab itself, it needs a server: browsers do not load WebAssembly from files.
+    """
+    try:
+        lab.write_site(html / "lab")
+    except AnabranchError as error:
+        print(f"the site has no lab: {error}", file=sys.stderr)
+        return
+    page = source / "docs" / "lab.md"
+    text = re.sub(
+        r"^\| `#([\w-]+)` ",
+        r'| <a href="../lab/index.html#\1"><code>#\1</code></a> ',
+        page.read_text("utf-8"),
+        flags=re.MULTILINE,
+    )
+    page.write_text(text, "utf-8")
 
 
 def draw_gallery(source: Path) -> None:

@@ -162,6 +162,8 @@ class Scenario:
         """
     def to_toml(self) -> str:
         """The scenario with every default filled in."""
+    def _repr_html_(self) -> str:
+        """The network, the sweep and the scenario's text for a notebook."""
     def __copy__(self) -> Scenario: ...
     def __deepcopy__(self, _memo: object, /) -> Scenario: ...
 

@@ -18,7 +18,18 @@ _QUOTED_OR_WORD = re.compile(r'`[^`]*`|"[^"]*"|[^\s`"]+')
 
 
 class AnabranchError(Exception):
-    """Something that the user can put right: the command line shows it without a traceback."""
+    """Something that the user can put right: the command line shows it without a traceback.
+
+    All errors of the package are derived from it. The message is one sentence.
+
+    Examples
+    --------
+    >>> try:
+    ...     anabranch.run("scenarios/two-path-call.toml", seed=-1)
+    ... except anabranch.AnabranchError as error:
+    ...     print(error)
+    seed is -1; it must be from 0 to 18446744073709551615
+    """
 
     def __init__(self, sentence: str = "") -> None:
         super().__init__(shortened(sentence))
@@ -29,7 +40,15 @@ class Terminated(KeyboardInterrupt):
 
 
 class ScenarioError(AnabranchError, ValueError):
-    """A scenario that cannot be run: the key, what was found and what is allowed."""
+    """A scenario that cannot be run: the key, what was found and what is allowed.
+
+    Examples
+    --------
+    >>> anabranch.load("scenarios/two-path-call.toml", {"flows.call.app.codec": "g7"})
+    Traceback (most recent call last):
+    anabranch.errors.ScenarioError: scenarios/two-path-call.toml: flows.call.app.codec:
+    unknown variant `g7` (did you mean `g729`?), expected one of `amr-4.75`, ...
+    """
 
 
 class TemplateError(AnabranchError):
@@ -47,7 +66,15 @@ class MissingError(AnabranchError, KeyError):
 
 
 class RunError(AnabranchError, RuntimeError):
-    """A run that one of its guards (events, wall time, memory) has stopped."""
+    """A run that one of its guards (events, wall time, memory) has stopped.
+
+    Examples
+    --------
+    >>> anabranch.run("scenarios/two-path-call.toml", set={"run.max_events": 100})
+    Traceback (most recent call last):
+    anabranch.errors.RunError: the run was stopped at 1.172567225 s after 100 events:
+    run.max_events = 100 is reached
+    """
 
 
 class LiveError(AnabranchError, RuntimeError):
@@ -55,7 +82,14 @@ class LiveError(AnabranchError, RuntimeError):
 
 
 class StoreError(AnabranchError):
-    """A study folder that cannot be read, or that cannot be continued with this scenario."""
+    """A study folder that cannot be read, or that cannot be continued with this scenario.
+
+    Examples
+    --------
+    >>> anabranch.read("scenarios")
+    Traceback (most recent call last):
+    anabranch.errors.StoreError: scenarios is not a study folder: it has no study.json
+    """
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> int:

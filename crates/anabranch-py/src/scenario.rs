@@ -22,7 +22,15 @@ use pyo3::types::{PyDict, PyList, PyType};
 use crate::plugins::take_interrupt;
 use crate::{RunError, ScenarioError};
 
-/// A checked scenario, with its sweep if it has one.
+/// A checked scenario, with its sweep if it has one. `anabranch.load` reads one from a file or from text.
+///
+/// Examples
+/// --------
+/// >>> scenario = anabranch.load("scenarios/rto-sweep.toml")
+/// >>> scenario
+/// Scenario("rto-sweep", 9 cells)
+/// >>> scenario.cell_key(4)
+/// {'rto_max': 1.0, 'pmr': 1.0}
 #[pyclass(name = "Scenario", frozen, module = "anabranch._engine")]
 pub(crate) struct PyScenario(pub(crate) Study);
 
@@ -139,6 +147,12 @@ impl PyScenario {
     #[getter]
     fn hash(&self) -> String {
         format!("{:016x}", self.0.hash())
+    }
+
+    /// What a notebook shows, which the Python package draws.
+    fn _repr_html_(slf: Bound<'_, Self>) -> PyResult<String> {
+        let views = slf.py().import("anabranch.support.views")?.call_method0("views")?;
+        views.call_method1("of_scenario", (slf,))?.extract()
     }
 
     fn cell_hashes(&self, py: Python<'_>) -> PyResult<Vec<String>> {

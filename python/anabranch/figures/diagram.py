@@ -82,9 +82,12 @@ class Diagram:
     ----------
     scenario
         Its sweep may vary anything.
+    id
+        What ids in it begin with, which no other drawing of the page may have.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, id: str = "network") -> None:  # noqa: A002 - its name
+        self._id = id
         definition = tomllib.loads(scenario.to_toml())
         self._name = scenario.name
         self._flows: Table = definition["flows"]
@@ -92,6 +95,9 @@ class Diagram:
         paths: Table = definition["paths"]
         links: Table = definition["links"]
         self._path_names = list(paths)
+        # As `run_plots.path_colours` has them.
+        rank = {name: place for place, name in enumerate(sorted(paths))}
+        self._inks = [_PATH_INKS[rank[name] % len(_PATH_INKS)] for name in paths]
         towards = _orientations(links, paths, self._flows)
         self._links = []
         for name, link in links.items():
@@ -118,11 +124,13 @@ class Diagram:
         return (
             f'<svg role="img" class="network" viewBox="0 0 {width:g} {height:g}"'
             f' style="max-width: {width * 1.25:g}px; min-width: {min(width * 0.7, 620):g}px"'
-            ' xmlns="http://www.w3.org/2000/svg" aria-labelledby="network-title network-text">'
-            f'<title id="network-title">Network of {escape(self._name)}</title>'
-            f'<desc id="network-text">{escape(self.words())}</desc>'
-            '<defs><marker id="network-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
-            ' markerHeight="7" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z"/></marker>'
+            ' xmlns="http://www.w3.org/2000/svg"'
+            f' aria-labelledby="{self._id}-title {self._id}-text">'
+            f'<title id="{self._id}-title">Network of {escape(self._name)}</title>'
+            f'<desc id="{self._id}-text">{escape(self.words())}</desc>'
+            f'<defs><marker id="{self._id}-arrow" viewBox="0 0 8 8" refX="7" refY="4"'
+            ' markerWidth="7" markerHeight="7" orient="auto-start-reverse">'
+            '<path d="M0 0L8 4L0 8z"/></marker>'
             f"</defs>{''.join(parts)}</svg>"
         )
 
@@ -227,8 +235,8 @@ class Diagram:
             for i, line in enumerate(lines)
         )
         y = top + 19 + 13 * (len(lines) - 1)
-        arrow = f'<path class="flow" d="M{x1:g} {y:g}H{x2:g}" marker-end="url(#network-arrow)"/>'
-        return f"<g>{written}{arrow}</g>", y + 8
+        line = f'<path class="flow" d="M{x1:g} {y:g}H{x2:g}" marker-end="url(#{self._id}-arrow)"/>'
+        return f"<g>{written}{line}</g>", y + 8
 
     def _draw_link(self, link: _Link, shift: float) -> str:
         x1, x2 = self._x(link.first) + _BAR, self._x(link.last)
@@ -236,7 +244,7 @@ class Diagram:
         x = (x1 + x2 - _CARD) / 2
         parts = []
         for k, path in enumerate(link.paths or [-1]):
-            ink = _PATH_INKS[path % len(_PATH_INKS)] if path >= 0 else "--quiet"
+            ink = self._inks[path] if path >= 0 else "--quiet"
             level = y + 4 * (k - (len(link.paths or [0]) - 1) / 2)
             parts.append(
                 f'<path d="M{x1:g} {level:g}H{x2:g}" style="stroke: var({ink})" class="path"/>'

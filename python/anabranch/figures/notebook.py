@@ -1,16 +1,31 @@
-"""What notebooks show for runs, studies and comparisons, and the figures of their `plot`."""
+"""What notebooks show for scenarios, runs, studies and comparisons, and their figures.
 
-import html
+The HTML brings its own colours for light and dark, as notebooks do not say what theirs are. It has
+no script, and ids in it are made from its content, so that outputs of one page do not mix.
+"""
+
+import contextlib
+import hashlib
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from anabranch.errors import AnabranchError, suggestion
-from anabranch.figures import plots, run_plots
+from anabranch.figures import pages, plots, run_plots
+from anabranch.figures.diagram import Diagram, varied
+from anabranch.figures.table import Table
+from anabranch.stats import comparison
 from anabranch.studies import headline, watch
 from anabranch.support import wording
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
+    from anabranch._engine import Scenario
     from anabranch.stats.comparison import Comparison
     from anabranch.studies.result import Result
     from anabranch.studies.study import Study
@@ -18,16 +33,156 @@ if TYPE_CHECKING:
 _MOST_LINES = 7
 """Lines in one figure at most."""
 
+_MOST_ROWS = 24
+"""Rows of a table that is not folded at most."""
+
+_MOST_VALUES = 12
+"""Values of an axis that are written out at most."""
+
+
+@dataclass(frozen=True)
+class _Folded:
+    """A part that unfolds when its summary is clicked."""
+
+    summary: str
+    drawn: str = ""
+    table: Table | None = None
+    text: str = ""
+
+
+def of_scenario(scenario: "Scenario") -> str:
+    """Name, network and sweep, with the whole scenario in a part that unfolds."""
+    over = ", ".join(axis["name"] for axis in scenario.axes)
+    cells = wording.counted(scenario.cell_count, "cell") + (f" over {over}" if over else "")
+    runs = wording.counted(scenario.replications, "replication")
+    lines = [f"Scenario {scenario.name}: {cells}, {runs} each"]
+    if scenario.description:
+        lines.append(scenario.description)
+    text = scenario.to_toml()
+    axes = _axes(scenario, text)
+    whole = _Folded("the scenario, with every default", text=text)
+    return _shown(lines, drawn=_network(scenario), table=axes, hidden=[whole])
+
 
 def of_result(result: "Result") -> str:
-    """The lines of a run, with all scalars in a part that unfolds."""
-    lines = "".join(f"<p>{html.escape(line)}</p>" for line in headline.lines(result))
-    rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{wording.number(value)}</td></tr>"
-        for name, value in result.summary.items()
+    """The lines of a run and its first figure, with all scalars in a part that unfolds."""
+    rows = [(name, wording.number(value)) for name, value in result.summary.items()]
+    scalars = Table("all scalars", ("scalar", "value"), rows)
+    figures = run_plots.of_run(result)
+    first = next(iter(figures), None)
+    others = [f"plot({name!r})" for name in figures if name != first]
+    return _shown(
+        headline.lines(result),
+        drawn="" if first is None else _drawn(figures[first]),
+        note=f"more figures: {', '.join(others)}" if others else "",
+        hidden=[
+            _Folded(f"all {len(rows)} scalars", table=scalars),
+            _Folded("the network", drawn=_network(result.scenario)),
+        ],
     )
-    summary = f"all {len(result.summary)} scalars"
-    return f"{lines}<details><summary>{summary}</summary><table>{rows}</table></details>"
+
+
+def of_study(study: "Study") -> str:
+    """A description of the study, with the means of the usual scalar as a table and a figure."""
+    network = _Folded("the network", drawn=_network(study.scenario))
+    try:
+        metric = watch.usual(study.frame().columns)
+    except AnabranchError:  # no run is finished
+        metric = None
+    if metric is None:
+        return _shown([repr(study)], table=_axes(study.scenario), hidden=[network])
+    cells, doubts = comparison.judged(study.frame(columns=[metric]), metric)
+    drawn = Markup()
+    with contextlib.suppress(AnabranchError):  # its axes may not fit into one figure
+        drawn = _drawn(figure_of_study(study, metric, None, None))
+    more = cells.height - _MOST_ROWS
+    folded = f"; {more:,} more cells are in `cells({metric!r})`" if more > 0 else ""
+    star = "; * may be the best" if "best" in cells.columns else ""
+    return _shown(
+        [repr(study), *doubts],
+        drawn=drawn,
+        table=_means(cells.head(_MOST_ROWS), metric),
+        note=f"mean of each cell and half-width of its 95 % interval{star}{folded}",
+        hidden=[network],
+    )
+
+
+def of_comparison(compared: "Comparison") -> str:
+    """The comparison in words, with its figure."""
+    return _shown(repr(compared).splitlines(), drawn=_drawn(figure_of_comparison(compared)))
+
+
+def of_figure(figure: "Figure") -> str:
+    """A figure alone."""
+    return _shown([], drawn=_drawn(figure))
+
+
+def _shown(
+    lines: Sequence[str],
+    *,
+    drawn: str = "",
+    table: Table | None = None,
+    note: str = "",
+    hidden: Sequence[_Folded] = (),
+) -> str:
+    """The parts as HTML; text is escaped, drawings are not."""
+    templates = dict.fromkeys(("notebook.html.j2", "macros.html.j2", "network.css"), pages.__name__)
+    template = pages.environment(templates).get_template("notebook.html.j2")
+    return template.render(lines=lines, drawn=drawn, table=table, note=note, hidden=hidden)
+
+
+def _drawn(figure: "Figure") -> Markup:
+    with plots.laid_out(figure):
+        text = pages.inline(figure, _NAME)
+    return _own(text)
+
+
+def _network(scenario: "Scenario") -> Markup:
+    return _own(Diagram(scenario, _NAME).svg())
+
+
+_NAME = "anabranch-drawing"
+"""What ids begin with, until it is replaced by a name of its own."""
+
+
+def _own(svg: str) -> Markup:
+    """The drawing with ids that begin with a digest of it."""
+    digest = hashlib.sha256(svg.encode()).hexdigest()[:12]
+    return Markup(svg.replace(_NAME, f"a{digest}"))
+
+
+def _axes(scenario: "Scenario", text: str | None = None) -> Table | None:
+    """What the sweep varies; None without one. `text` is `to_toml()` if it is there."""
+    if not scenario.axes:
+        return None
+    keys = dict(varied(tomllib.loads(text or scenario.to_toml()).get("sweep", {})))
+    rows = []
+    for axis in scenario.axes:
+        name, labels = axis["name"], axis["labels"]
+        values = ", ".join(labels[:_MOST_VALUES])
+        if (more := len(labels) - _MOST_VALUES) > 0:
+            values += f" and {more:,} more"
+        rows.append((name, values, ", ".join(keys.get(name, []))))
+    return Table("what the sweep varies", ("axis", "values", "sets"), rows, keys=3)
+
+
+def _means(cells: "pl.DataFrame", metric: str) -> Table:
+    """The cells as a table: the axes, mean, half-width, number of runs, and which may be best.
+
+    Between `cell` and `mean` the columns of `cells` are those that say which cell it is.
+    """
+    axes = cells.columns[1 : cells.columns.index("mean")]
+    columns = [wording.told_apart(cells[axis]) for axis in axes]
+    columns += [
+        [wording.number(value, 4) for value in cells["mean"]],
+        [wording.number(value, 2) for value in cells["half_width"]],
+        [wording.number(value) for value in cells["n"]],
+    ]
+    heads = [*axes, metric, "± 95 %", "runs"]
+    if "best" in cells.columns:
+        heads.append("best")
+        columns.append(["*" if best else "" for best in cells["best"]])
+    return Table("means", heads, list(zip(*columns, strict=True)), keys=len(axes))
 
 
 def figure(result: "Result", name: str | None = None) -> "Figure":
@@ -43,19 +198,6 @@ def figure(result: "Result", name: str | None = None) -> "Figure":
             f"name: there is no figure `{name}`{suggestion(name, figures)}; {there}"
         )
     return figures[next(iter(figures)) if name is None else name]
-
-
-def of_study(study: "Study") -> str:
-    """A description of the study, with the means of the usual scalar."""
-    text = f"<p>{html.escape(repr(study))}</p>"
-    try:
-        metric = watch.usual(study.frame().columns)
-    except AnabranchError:  # no run is finished
-        return text
-    if metric is None:
-        return text
-    cells = study.cells(metric)
-    return f"{text}<p>{html.escape(metric)}</p>{cells._repr_html_()}"
 
 
 def figure_of_study(study: "Study", metric: str, x: str | None, by: str | None) -> "Figure":

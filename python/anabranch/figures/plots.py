@@ -31,6 +31,7 @@ from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from anabranch.support import wording
 from anabranch.support.files import write_atomically
+from anabranch.support.views import views
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """The colours of lines, in this order."""
@@ -372,9 +373,16 @@ def frame_cells(axes: Axes, cells: Iterable[tuple[int, int]]) -> None:
         )
 
 
+class Drawing(Figure):
+    """A figure that notebooks show by itself, in the colours of their theme."""
+
+    def _repr_html_(self) -> str:
+        return views().of_figure(self)
+
+
 def blank(width: float, height: float) -> Figure:
     """An empty figure of this size in inches."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Drawing(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

@@ -334,7 +334,7 @@ def render(
     runs = int(counts["len"].sum())
     asked = store.asked_of(folder, identity, scenario.cell_count)
     wanted, asked_for = _wanted(scenario, asked)
-    environment = pages.environment({"report.html.j2": __package__})
+    environment = pages.environment({"report.html.j2": __package__, "network.css": pages.__name__})
     environment.filters["code"] = _code
     return environment.get_template("report.html.j2").render(
         name=identity["name"],

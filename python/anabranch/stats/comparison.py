@@ -4,7 +4,6 @@ Replication r of every cell draws from the same random streams, so cells are com
 differences within each replication. docs/statistics.md has the methods with their sources.
 """
 
-import html
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -267,8 +266,8 @@ class Comparison:
         return "\n".join(filter(None, (self.sentence, self.doubt)))
 
     def _repr_html_(self) -> str:
-        """The result in plain words, for a notebook."""
-        return "".join(f"<p>{html.escape(line)}</p>" for line in repr(self).splitlines())
+        """The result in plain words with its figure, for a notebook."""
+        return views().of_comparison(self)
 
     def plot(self) -> "Figure":
         """The means of both selections, and the difference, each with its interval."""

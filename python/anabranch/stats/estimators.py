@@ -19,7 +19,9 @@ from anabranch.stats.resampling import bca
 from anabranch.support import wording
 
 Estimator = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
-"""Samples of equal size (one in each row, no NaN) and a level -> value, low and high of each."""
+"""Samples of equal size (an array with one in each row, no NaN) and a level between 0 and 1 ->
+value, low and high of each, in the unit of the samples.
+"""
 
 
 def quantile(
@@ -30,6 +32,13 @@ def quantile(
     The number of values below the true quantile is binomial (Conover, Practical Nonparametric
     Statistics, 3rd ed., section 3.2), so the interval covers at least as asked. An end is NaN if
     there are too few values. The value is the median-unbiased estimate (Hyndman and Fan, 1996, 8).
+
+    Examples
+    --------
+    >>> sample = np.array([[3.0, 1.0, 2.0, 5.0, 4.0, 7.0, 6.0]])  # a row for each sample
+    >>> value, low, high = stats.quantile(sample, probability=0.5)
+    >>> print(value, low, high)
+    [4.] [1.] [7.]
     """
     from scipy.stats import quantile_test  # noqa: PLC0415 - slow to import
 
@@ -56,6 +65,12 @@ def share(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndar
     ------
     AnabranchError
         When there is a value other than 0 and 1.
+
+    Examples
+    --------
+    >>> value, low, high = stats.share(np.array([[0, 0, 0, 1]]))
+    >>> print(value, low.round(3), high.round(3))
+    [0.25] [0.046] [0.699]
     """
     from scipy.stats import binomtest  # noqa: PLC0415 - slow to import
 
@@ -75,7 +90,38 @@ def share(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndar
 
 
 def cells(rows: pl.DataFrame, by: Sequence[str], metric: str, level: float = 0.95) -> pl.DataFrame:
-    """One row for each group of `by`, in order of appearance: `by`, mean, half_width (t), n."""
+    """One row for each group of `by`, in order of appearance: `by`, mean, half_width (t), n.
+
+    Parameters
+    ----------
+    rows
+        Rows of a study, as `Study.frame` gives them.
+    by
+        The columns whose combinations are groups.
+    metric
+        A scalar; `mean` and `half_width` have its unit.
+    level
+        Confidence level, between 0 and 1.
+
+    Raises
+    ------
+    AnabranchError
+        When `level` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame(
+    ...     {
+    ...         "rto": [0.1, 0.1, 0.1, 1.0, 1.0, 1.0],
+    ...         "replication": [0, 1, 2, 0, 1, 2],
+    ...         "call.mos": [4.1, 4.3, 4.2, 3.9, 4.2, 4.0],
+    ...     }
+    ... )
+    >>> for row in stats.cells(rows, ["rto"], "call.mos").iter_rows():
+    ...     print([round(value, 3) for value in row])
+    [0.1, 4.2, 0.248, 3]
+    [1.0, 4.033, 0.379, 3]
+    """
     groups, samples = _samples(rows, by, metric)
     mean, half_width, n = t_intervals(samples, level)
     return groups.with_columns(mean=mean, half_width=half_width, n=n)
@@ -102,6 +148,18 @@ def estimates(
         The estimator: `bca`, `share`, `quantile`, or `partial(quantile, probability=0.95)`.
     level
         Confidence level.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame(
+    ...     {
+    ...         "rto": [0.1, 0.1, 0.1, 1.0, 1.0, 1.0],
+    ...         "replication": [0, 1, 2, 0, 1, 2],
+    ...         "call.mos": [4.1, 4.3, 4.2, 3.9, 4.2, 4.0],
+    ...     }
+    ... )
+    >>> stats.estimates(rows, ["rto"], "call.mos", stats.quantile)["value"].to_list()
+    [4.2, 4.0]
     """
     check_level(level)
     groups, samples = _samples(rows, by, metric)
@@ -160,6 +218,21 @@ def paired(
     ------
     AnabranchError
         When the axis never has the baseline's value.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame(
+    ...     {
+    ...         "rto": [0.1, 0.1, 0.1, 1.0, 1.0, 1.0],
+    ...         "replication": [0, 1, 2, 0, 1, 2],
+    ...         "call.mos": [4.1, 4.3, 4.2, 3.9, 4.2, 4.0],
+    ...     }
+    ... )
+    >>> found = stats.paired(rows, "rto", 1.0, "call.mos")
+    >>> found.columns
+    ['rto', 'mean', 'half_width', 'n', 'low', 'high', 'p']
+    >>> print(found["mean"].round(3).to_list(), found["p"].round(2).to_list())
+    [0.167] [0.04]
     """
     check_level(level)
     values = rows[axis].drop_nulls().unique(maintain_order=True).to_list()
@@ -183,7 +256,13 @@ def paired(
 
 
 def p_values(samples: np.ndarray) -> np.ndarray:
-    """Two-sided p of the t test that a sample (a row) has mean 0; NaN for fewer than two values."""
+    """Two-sided p of the t test that a sample (a row) has mean 0; NaN for fewer than two values.
+
+    Examples
+    --------
+    >>> stats.p_values(np.array([[0.2, 0.1, 0.2], [0.1, -0.1, 0.0]])).round(2).tolist()
+    [0.04, 1.0]
+    """
     from scipy.stats import ttest_1samp  # noqa: PLC0415 - slow to import
 
     count, n = samples.shape
@@ -202,6 +281,18 @@ def per_replication(rows: pl.DataFrame, by: Sequence[str], metric: str) -> pl.Da
 
     A replication is one sample: cells share its random numbers, so a mean over several cells is
     taken within each replication first. Only replications that have every cell of the group count.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame(
+    ...     {
+    ...         "rto": [0.1, 0.1, 0.1, 1.0, 1.0, 1.0],
+    ...         "replication": [0, 1, 2, 0, 1, 2],
+    ...         "call.mos": [4.1, 4.3, 4.2, 3.9, 4.2, 4.0],
+    ...     }
+    ... )
+    >>> stats.per_replication(rows, [], "call.mos")["call.mos"].round(2).to_list()
+    [4.0, 4.25, 4.1]
     """
     groups, flat, ends = _groups(rows, [*by, "replication"], pl.col(metric))
     sizes = np.diff(ends, prepend=0)

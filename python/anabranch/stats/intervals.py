@@ -12,7 +12,14 @@ from anabranch.errors import AnabranchError
 class Interval(NamedTuple):
     """A mean and the half-width of its interval (Student's t).
 
-    The half-width is NaN for fewer than two values, the mean for none.
+    The half-width is NaN for fewer than two values, the mean for none. Both have the unit of the
+    values.
+
+    Examples
+    --------
+    >>> interval = stats.Interval(4.1, 0.2, 10)
+    >>> print(interval.text(), round(interval.low, 1), interval.positive)
+    4.10 ± 0.20 3.9 True
     """
 
     mean: float
@@ -51,7 +58,14 @@ class Interval(NamedTuple):
 
 
 def check_level(level: Any) -> None:
-    """Raises an AnabranchError unless the value is a confidence level."""
+    """Raises an AnabranchError unless the value is a confidence level.
+
+    Examples
+    --------
+    >>> stats.check_level(95)
+    Traceback (most recent call last):
+    anabranch.errors.AnabranchError: level is 95; it must lie between 0 and 1, as 0.95 does for 95 %
+    """
     if not (isinstance(level, int | float | np.floating) and 0 < level < 1):
         raise AnabranchError(
             f"level is {level}; it must lie between 0 and 1, as 0.95 does for 95 %"
@@ -62,6 +76,11 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     """The mean of the values that are not NaN, with Student's t interval.
 
     Law, Simulation Modeling and Analysis, 5th ed., section 4.5.
+
+    Examples
+    --------
+    >>> stats.mean_interval([4.1, 4.3, 4.2]).text()
+    '4.20 ± 0.25'
     """
     mean, half_width, n = t_intervals([[x for x in values if not math.isnan(x)]], level)
     return Interval(float(mean[0]), float(half_width[0]), int(n[0]))

@@ -15,6 +15,7 @@ used instead.
 """
 
 SEED = 1
+"""The seed of the resamples, so that equal values have equal intervals."""
 
 _ROUNDING = 1e-12
 """A relative difference below this is rounding, so the values count as equal."""
@@ -27,6 +28,12 @@ def bca(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarra
     """An `Estimator`: the mean with its bootstrap interval, bias-corrected and accelerated (BCa).
 
     Unlike the t interval it follows a skewed sample. Efron and Tibshirani (1993), section 14.3.
+
+    Examples
+    --------
+    >>> mean, low, high = stats.bca(np.array([[0.0, 0.0, 1.0, 0.0, 7.0, 0.0, 2.0, 0.0]]))
+    >>> print(mean, bool(mean - low < high - mean))  # further up than down
+    [1.25] True
     """
     from scipy.stats import bootstrap  # noqa: PLC0415 - slow to import
 
@@ -56,11 +63,23 @@ def bca(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarra
 
 
 def are_equal(samples: np.ndarray) -> np.ndarray:
-    """Whether the values of each sample (a row) are equal, except for rounding."""
+    """Whether the values of each sample (a row) are equal, except for rounding.
+
+    Examples
+    --------
+    >>> stats.are_equal(np.array([[0.3, 0.1 + 0.2], [0.3, 0.4]])).tolist()
+    [True, False]
+    """
     spread = np.ptp(samples, axis=-1)
     return np.asarray(spread <= _ROUNDING * np.abs(samples).max(axis=-1))
 
 
 def batch(values: int) -> int:
-    """How many resamples of this many values are in memory at once."""
+    """How many resamples of this many values are in memory at once.
+
+    Examples
+    --------
+    >>> stats.batch(100), stats.batch(1_000_000)
+    (1999, 4)
+    """
     return max(1, min(RESAMPLES, _BATCH // values))

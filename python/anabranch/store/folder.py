@@ -250,6 +250,15 @@ def read(
     StoreError
         When it is not a study folder (with runs of this scenario), or one of its shards is damaged;
         the message names the file.
+
+    Examples
+    --------
+    >>> study = anabranch.Study("scenarios/rto-sweep.toml", "results/rows", replications=2)
+    >>> study.run()
+    >>> rows = anabranch.read("results/rows", columns=["call.mos"])
+    >>> rows.columns
+    ['cell', 'replication', 'seed', 'rto_max', 'pmr', 'call.mos',
+     'engine_version', 'schema_version', 'scenario_hash']
     """
     return _read(Path(folder), scenario, columns)
 

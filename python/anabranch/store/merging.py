@@ -43,6 +43,14 @@ def merge(into: str | Path, others: Sequence[str | Path]) -> int:
     StoreError
         If one of them is not a study folder, has rows of another kind or a damaged shard, or if two
         disagree about a run; nothing is copied then.
+
+    Examples
+    --------
+    >>> for share in (1, 2):
+    ...     study = anabranch.Study("scenarios/rto-sweep.toml", f"results/{share}", replications=2)
+    ...     study.run(shard=(share, 2))
+    >>> anabranch.merge("results/all", ["results/1", "results/2"])
+    18
     """
     into, sources = Path(into), [Path(other) for other in others]
     if not sources:

@@ -49,6 +49,13 @@ def migrate(folder: str | Path) -> bool:
     ------
     StoreError
         If it is not a study folder, or has a newer schema version.
+
+    Examples
+    --------
+    >>> study = anabranch.Study("scenarios/rto-sweep.toml", "results/new", replications=2)
+    >>> study.run()
+    >>> anabranch.migrate("results/new")  # nothing to do
+    False
     """
     folder = Path(folder)
     old = read_any_identity(folder)

@@ -63,9 +63,15 @@ class Study:
 
     Examples
     --------
-    >>> study = Study("scenarios/rto-sweep.toml", "results/rto", replications=20)
-    >>> study.run(progress=print)
-    >>> Study("results/rto").cells("call.mos")
+    >>> study = anabranch.Study("scenarios/rto-sweep.toml", "results/rto", replications=3)
+    >>> study.run()
+    >>> study
+    Study rto-sweep: 9 cells over rto_max, pmr; 27 of 27 runs finished; in results/rto
+    >>> anabranch.Study("results/rto").cells("call.mos").columns
+    ['cell', 'rto_max', 'pmr', 'mean', 'half_width', 'n']
+    >>> rows = study.frame(columns=["call.*"])
+    >>> rows.height
+    27
     """
 
     def __init__(
@@ -276,7 +282,10 @@ class Study:
             return tables.frame(sql)
 
     def cells(self, metric: str, level: float = 0.95) -> pl.DataFrame:
-        """Mean of a scalar in each cell: cell, the axes, mean, half_width of its interval, n."""
+        """Mean of a scalar in each cell: cell, the axes, mean, half_width of its interval, n.
+
+        Mean and half-width have the scalar's unit; `level` lies between 0 and 1.
+        """
         return stats.cells(self._scalar(metric), ["cell", *self.axes], metric, level)
 
     def best_set(
@@ -289,9 +298,29 @@ class Study:
     ) -> pl.DataFrame:
         """The cells from best to worst, and which may be the best: `comparison.best_set`.
 
+        Parameters
+        ----------
+        metric
+            The scalar, `call.mos`.
+        per
+            Axes: the cells of each combination of their values are ranked by themselves.
+        maximise
+            Whether more of the scalar is better; known for the usual ones.
+        level
+            Confidence level, between 0 and 1.
+
+        Raises
+        ------
+        AnabranchError
+            If no run is finished, or there is no such scalar, axis or value.
+
         Examples
         --------
-        >>> study.best_set("call.mos", per=["loss"])  # for each loss by itself
+        >>> study = anabranch.Study("scenarios/rto-sweep.toml", replications=3)
+        >>> study.run()
+        >>> study.best_set("call.mos", per=["pmr"]).columns  # for each value of pmr by itself
+        ['cell', 'rto_max', 'pmr', 'mean', 'half_width', 'n',
+         'rank', 'best', 'behind', 'behind_half_width', 'resolved_by']
         """
         by = ["cell", *self.axes]
         rows = self._scalar(metric)
@@ -308,9 +337,28 @@ class Study:
     ) -> Comparison:
         """A scalar in two selections of cells, a minus b: `comparison.compare`.
 
+        Parameters
+        ----------
+        a, b
+            The values on some axes that the cells of a selection have.
+        metric
+            The scalar, `call.mos`.
+        maximise
+            Whether more of the scalar is better; known for the usual ones.
+        level
+            Confidence level, between 0 and 1.
+
+        Raises
+        ------
+        AnabranchError
+            If no run is finished, or there is no such scalar, axis or value.
+
         Examples
         --------
-        >>> print(study.compare({"rto_max": 0.1}, {"rto_max": 1}, "call.mos").sentence)
+        >>> study = anabranch.Study("scenarios/rto-sweep.toml", replications=3)
+        >>> study.run()
+        >>> study.compare({"rto_max": 0.1}, {"rto_max": 1}, "call.mos").names
+        ('rto_max = 0.1', 'rto_max = 1')
         """
         rows = self._scalar(metric)
         return comparison.compare(rows, a, b, metric, maximise=maximise, level=level)

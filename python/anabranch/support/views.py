@@ -1,7 +1,7 @@
 """The interface through which results are shown in notebooks and drawn by modules further up.
 
-Results and comparisons are below the figures and do not import them. The package itself registers
-the module that draws; it is loaded when something is first shown.
+Scenarios, results and comparisons are below the figures and do not import them. The package itself
+registers the module that draws; it is loaded when something is first shown.
 """
 
 from importlib import import_module
@@ -22,6 +22,15 @@ class Views(Protocol):
 
     def of_study(self, study: Any) -> str:
         """A study as HTML."""
+
+    def of_scenario(self, scenario: Any) -> str:
+        """A scenario as HTML."""
+
+    def of_comparison(self, compared: Any) -> str:
+        """A comparison as HTML."""
+
+    def of_figure(self, figure: "Figure") -> str:
+        """A figure as HTML, in the colours of the notebook's theme."""
 
     def figure_of_study(self, study: Any, metric: str, x: str | None, by: str | None) -> "Figure":
         """A scalar against an axis."""

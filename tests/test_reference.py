@@ -1,0 +1,145 @@
+"""What `anabranch` hands on: each name is explained, has an example that runs, and has types.
+
+Examples run in a folder with the scenarios of the library; `np`, `pl` and `stats` are there.
+"""
+
+import ast
+import doctest
+import inspect
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import anabranch
+from anabranch import stats
+from conftest import ROOT
+
+PUBLIC = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in (anabranch, stats)
+    for name in module.__all__
+}
+
+NO_EXAMPLE = {
+    "anabranch.__version__": "a text",
+    "anabranch.stats": "a module: what it hands on is in PUBLIC",
+    "anabranch.stats.Estimator": "a type, of which `bca`, `quantile` and `share` are examples",
+    "anabranch.stats.RESAMPLES": "a number",
+    "anabranch.stats.SEED": "a number",
+}
+"""Names without an example of their own, each with the reason."""
+
+RULES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def examples(name: str, thing: object) -> list[doctest.DocTest]:
+    """The examples of `thing` and of its methods."""
+    names = {"anabranch": anabranch, "np": np, "pl": pl, "stats": stats}
+    found = doctest.DocTestFinder().find(thing, name, module=False, globs=names)
+    return [test for test in found if test.examples]
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name not in NO_EXAMPLE])
+@pytest.mark.usefixtures("folder")
+def test_a_name_has_examples_that_run(name: str) -> None:
+    tests = examples(name, PUBLIC[name])
+    assert any(test.name == name for test in tests), f"{name} has no example of its own"
+    for test in tests:
+        shown = [each for each in test.examples if each.want]
+        assert shown, f"the example of {test.name} shows no output"
+        said: list[str] = []
+        failed = doctest.DocTestRunner(optionflags=RULES).run(test, out=said.append).failed
+        assert not failed, "".join(said)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_example_of_the_package_runs() -> None:
+    (test,) = examples("anabranch", types.ModuleType("anabranch", anabranch.__doc__))
+    said: list[str] = []
+    assert not doctest.DocTestRunner(optionflags=RULES).run(test, out=said.append).failed, said
+
+
+def test_names_without_an_example_are_still_there() -> None:
+    assert set(NO_EXAMPLE) <= set(PUBLIC)
+
+
+def members(thing: object) -> dict[str, Any]:
+    """A function, or the public methods and properties of a class that it defines itself."""
+    if not isinstance(thing, type):
+        return {"": thing}
+    return {
+        f".{name}": value
+        for name, value in vars(thing).items()
+        if not name.startswith("_") and (callable(value) or isinstance(value, property))
+    }
+
+
+# mypy.stubtest compares `_engine.pyi`, which explains all of `Scenario`.
+EXPLAINED = [
+    name
+    for name, thing in PUBLIC.items()
+    if callable(thing) and thing is not anabranch.Scenario and name not in NO_EXAMPLE
+]
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_every_function_and_method_is_explained(name: str) -> None:
+    for member, value in members(PUBLIC[name]).items():
+        assert inspect.getdoc(value), f"{name}{member} has no text"
+        if inspect.isfunction(value):
+            sections = inspect.getdoc(value) or ""
+            named = [each for each in inspect.signature(value).parameters if each != "self"]
+            assert set(value.__annotations__) >= {*named, "return"}, f"{name}{member}"
+            if len(named) > 3:  # fewer are explained by the text
+                missing = [
+                    each
+                    for each in named
+                    if not re.search(rf"^({each}|.*, {each}|{each}, .*)\n    ", sections, re.M)
+                ]
+                assert not missing, f"{name}{member} does not explain {missing}"
+
+
+USER = ROOT / "tests" / "user_project.py"
+
+
+def test_a_program_that_uses_every_name_passes_mypy(tmp_path: Path) -> None:
+    used = {
+        f"{node.value.id}.{node.attr}"
+        for node in ast.walk(ast.parse(USER.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    used |= {f"anabranch.{name}" for name in used} | {"anabranch.stats"}
+    assert set(PUBLIC) <= used, "tests/user_project.py does not use all of it"
+    (tmp_path / "project.py").write_text(USER.read_text("utf-8"), "utf-8")
+    # What mypy has read of other packages is kept: it takes half a minute.
+    cache = ROOT / ".mypy_cache" / "user"
+    result = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", cache, "project.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_program_of_a_user_runs(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, USER], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(anabranch.__version__)
