@@ -2,8 +2,6 @@
 //!
 //! The work is proportional to the newly acknowledged data and to the gaps, not to the outstanding data.
 
-use smallvec::{SmallVec, smallvec};
-
 use super::association::{Association, State};
 use super::config::MissingReportsPer;
 use super::outstanding::{Sent, SentState, absolute, for_each_uncovered};
@@ -126,12 +124,8 @@ impl Association {
         for path in &mut self.paths {
             path.missing_below = None;
         }
-        // For each path, the position before which no chunk is in flight there. Without it, a peer that
-        // acknowledges and reneges on a window of small chunks could have all of them examined for each of
-        // them.
-        let mut in_flight_from: SmallVec<[usize; 8]> = smallvec![0; self.paths.len()];
         for &run in &runs {
-            for_each_uncovered(run, &known, |tsn| self.acknowledge_one(tsn, &mut in_flight_from));
+            for_each_uncovered(run, &known, |tsn| self.acknowledge_one(tsn));
         }
         for &(start, end) in &known {
             let first = self.outstanding.first_tsn;
@@ -144,7 +138,7 @@ impl Association {
         self.outstanding.gap_acked = runs;
     }
 
-    fn acknowledge_one(&mut self, tsn: u32, in_flight_from: &mut [usize]) {
+    fn acknowledge_one(&mut self, tsn: u32) {
         let index = self.outstanding.index(tsn);
         let chunk = self.outstanding.chunks[index];
         let highest = &mut self.paths[chunk.path.index()].missing_below;
@@ -153,14 +147,7 @@ impl Association {
             SentState::InFlight => {
                 self.credit(tsn, &chunk);
                 // Section 6.3.2 R3 is about the earliest outstanding chunk of the path.
-                let from = &mut in_flight_from[chunk.path.index()];
-                let is_own = |at: &usize| {
-                    let earlier = &self.outstanding.chunks[*at];
-                    earlier.state == SentState::InFlight && earlier.path == chunk.path
-                };
-                // The blocks of a peer may come in any order.
-                *from = (*from..index).find(is_own).unwrap_or(index.max(*from));
-                let is_earliest = *from >= index;
+                let is_earliest = self.outstanding.first_in_flight(chunk.path) == Some(index);
                 self.paths[chunk.path.index()].acked.earliest |=
                     is_earliest && !self.parameters.procedures.timer_follows_cumulative_tsn;
                 if self.load_sharing.is_some() {

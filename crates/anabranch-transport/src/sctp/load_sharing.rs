@@ -204,19 +204,14 @@ impl Association {
         }
     }
 
-    /// CUC, DAC: notes that a gap block acknowledges the chunk at this position.
+    /// CUC, DAC: notes that a gap block acknowledges the chunk at this position, which is still in flight.
     pub(super) fn note_gap_acked(&mut self, index: usize, is_earliest: bool) {
         let Some(sharing) = &mut self.load_sharing else { return };
         sharing.lowest_gap_acked.get_or_insert(self.outstanding.tsn(index));
         let chunk = self.outstanding.chunks[index];
-        let is_again = chunk.transmissions > 1;
         let advances = is_earliest
             || (sharing.config.cwnd_update == CwndUpdate::PseudoCumulativeV2
-                && !self.outstanding.chunks.iter().take(index).any(|earlier| {
-                    earlier.state == SentState::InFlight
-                        && earlier.path == chunk.path
-                        && (earlier.transmissions > 1) == is_again
-                }));
+                && self.outstanding.first_in_flight_of(chunk.path, chunk.transmissions > 1) == Some(index));
         self.paths[chunk.path.index()].acked.pseudo_cumulative |= advances;
     }
 

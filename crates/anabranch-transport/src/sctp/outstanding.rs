@@ -120,6 +120,8 @@ pub(super) struct Outstanding {
     abandoned: u32,
     /// No chunk before this TSN is marked for retransmission.
     lost_from: u32,
+    /// For each path, TSNs before which no chunk is in flight on it: of chunks sent once, and of others.
+    in_flight_from: Vec<[u32; 2]>,
     /// What the Gap Ack Blocks of the last SACK covered.
     pub(super) gap_acked: Ranges,
 }
@@ -140,6 +142,7 @@ impl Outstanding {
             lost: 0,
             abandoned: 0,
             lost_from: first_tsn,
+            in_flight_from: vec![[first_tsn; 2]; paths],
             gap_acked: Ranges::new(),
         }
     }
@@ -148,11 +151,13 @@ impl Outstanding {
     pub(super) fn begin(&mut self, first_tsn: u32) {
         debug_assert!(self.chunks.is_empty(), "chunks are outstanding");
         (self.first_tsn, self.lost_from) = (first_tsn, first_tsn);
+        self.in_flight_from.fill([first_tsn; 2]);
     }
 
     /// Adds a path after the last one.
     pub(super) fn add_path(&mut self) {
         self.in_windows.push(0);
+        self.in_flight_from.push([self.first_tsn; 2]);
         if !self.buffered.is_empty() {
             self.buffered.push(Buffered::default());
         }
@@ -288,6 +293,12 @@ impl Outstanding {
             self.leave(&chunk);
             self.enter(&Sent { state, path, ..chunk });
         }
+        if state == SentState::InFlight {
+            let tsn = self.tsn(index);
+            for from in &mut self.in_flight_from[path.index()] {
+                *from = if tsn::before(tsn, *from) { tsn } else { *from };
+            }
+        }
         let chunk = &mut self.chunks[index];
         chunk.state = state;
         chunk.path = path;
@@ -320,10 +331,33 @@ impl Outstanding {
     }
 
     /// Whether a chunk of this path up to `last` is neither acknowledged nor given up.
-    pub(super) fn has_pending(&self, path: PathId, last: u32) -> bool {
-        let up_to_last = self.chunks.iter().take(self.index(last) + 1);
-        let mut own = up_to_last.filter(|chunk| chunk.path == path);
-        own.any(|chunk| matches!(chunk.state, SentState::InFlight | SentState::Lost))
+    pub(super) fn has_pending(&mut self, path: PathId, last: u32) -> bool {
+        let last = self.index(last);
+        self.first_in_flight(path).is_some_and(|index| index <= last)
+            || self.first_lost().is_some_and(|first| {
+                let mut chunks = self.chunks.iter().take(last + 1).skip(first);
+                chunks.any(|chunk| chunk.path == path && chunk.state == SentState::Lost)
+            })
+    }
+
+    /// Position of the first chunk in flight on this path.
+    pub(super) fn first_in_flight(&mut self, path: PathId) -> Option<usize> {
+        let [once, again] = [false, true].map(|is_again| self.first_in_flight_of(path, is_again));
+        once.into_iter().chain(again).min()
+    }
+
+    /// Position of the first chunk in flight on this path that was sent once, or more than once. What the search
+    /// has passed, the next one leaves out.
+    pub(super) fn first_in_flight_of(&mut self, path: PathId, is_again: bool) -> Option<usize> {
+        let from = self.in_flight_from[path.index()][usize::from(is_again)];
+        let start = if tsn::before(from, self.first_tsn) { 0 } else { self.index(from) };
+        let is_it = |chunk: &Sent| {
+            chunk.state == SentState::InFlight && chunk.path == path && (chunk.transmissions > 1) == is_again
+        };
+        let found = (start..self.chunks.len()).find(|&index| is_it(&self.chunks[index]));
+        self.in_flight_from[path.index()][usize::from(is_again)] =
+            self.tsn(found.unwrap_or(self.chunks.len()));
+        found
     }
 
     /// Position of the first chunk that is marked for retransmission.
