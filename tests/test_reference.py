@@ -18,7 +18,20 @@ import polars as pl
 import pytest
 
 import anabranch
-from anabranch import stats
+from anabranch import (
+    advise,
+    bench_cc,
+    compare,
+    drill,
+    emulate,
+    explain,
+    lab,
+    plugins,
+    profile,
+    sctp,
+    stats,
+    virtual,
+)
 from conftest import ROOT
 
 PUBLIC = {
@@ -64,6 +77,44 @@ def test_a_name_has_examples_that_run(name: str) -> None:
         said: list[str] = []
         failed = doctest.DocTestRunner(optionflags=RULES).run(test, out=said.append).failed
         assert not failed, "".join(said)
+
+
+ENTRIES = (compare.compare, drill.run_script, explain.explain, profile.measure)
+"""What the other folders of the package are entered by. Their folders are no part of `anabranch`'s
+own names, and their objects come from these functions.
+
+`advise.advise` takes seconds: tests/test_guides.py runs its command. `emulate` and `testbed` need
+namespaces, `virtual` a kernel that is built, `sctp` a network: tests/test_emulate.py,
+test_testbed.py, test_virtual_kernel.py and test_sctp_live.py have such programs. `plugins` has
+tests/test_plugins.py.
+"""
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.__module__)
+@pytest.mark.usefixtures("folder")
+def test_the_example_of_an_entry_runs(entry: object) -> None:
+    (test,) = examples("entry", entry)
+    assert any(each.want for each in test.examples)
+    said: list[str] = []
+    failed = doctest.DocTestRunner(optionflags=RULES).run(test, out=said.append).failed
+    assert not failed, "".join(said)
+
+
+FOLDERS = (advise, bench_cc, compare, drill, emulate, lab, plugins, profile, sctp, virtual)
+
+
+@pytest.mark.parametrize("module", FOLDERS, ids=lambda module: module.__name__)
+def test_every_name_of_a_folder_is_explained_and_typed(module: types.ModuleType) -> None:
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if not callable(thing) or getattr(thing, "__module__", "") == "anabranch._engine":
+            continue  # a number, a table, a type; or explained in `_engine.pyi`
+        assert inspect.getdoc(thing), f"{module.__name__}.{name} has no text"
+        for member, value in members(thing).items():
+            if inspect.isfunction(value):
+                assert inspect.getdoc(value), f"{name}{member} has no text"
+                named = {each for each in inspect.signature(value).parameters if each != "self"}
+                assert set(value.__annotations__) >= {*named, "return"}, f"{name}{member}"
 
 
 @pytest.mark.usefixtures("folder")

@@ -208,6 +208,19 @@ def compare(
     ------
     AnabranchError
         When a side cannot be read, or is of another scenario.
+
+    Examples
+    --------
+    >>> from anabranch.compare import compare
+    >>> call = "scenarios/two-path-call.toml"
+    >>> for out, rto in (("results/long", "1 s"), ("results/short", "0.1 s")):
+    ...     changes = {"flows.call.transport.rto_max": rto}
+    ...     anabranch.Study(call, out, set=changes, replications=5).run()
+    >>> found = compare("results/long", "results/short", metrics=["call.mos"])
+    >>> found.settings
+    [('flows.call.transport.rto_max', '1 s', '100 ms')]
+    >>> found.rows["verdict"].to_list()
+    ['open']
     """
     check_level(level)
     sides = (side(a, metrics or None), side(b, metrics or None))

@@ -83,6 +83,22 @@ def run_script(script: Script, profile: str | None = None) -> Result:
 
     Raises an AnabranchError that names the line where the file is not a script, or the profile if
     there is none of that name.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from anabranch.drill import find, run_script
+    >>> script = '''
+    ... 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+    ... +0 bind(3, ..., ...) = 0
+    ... +0 listen(3, 1) = 0
+    ... +0 < S 0:0(0) win 1000 <mss 1000>
+    ... +0 > S. 0:0(0) ack 1 <mss 1460>
+    ... '''
+    >>> file = Path("connect.pkt")
+    >>> _ = file.write_text(script)
+    >>> run_script(find([file])[0]).verdict
+    'passed'
     """
     try:
         text = script.file.read_text(encoding="utf-8")

@@ -205,6 +205,13 @@ def explain(
     steps
         Called before these runs, with their number; its context gives a function to call after
         each of them.
+
+    Examples
+    --------
+    >>> from anabranch.explain import explain
+    >>> why = explain("scenarios/two-path-call.toml", alone=False)
+    >>> print(why.metric, round(why.value, 1))
+    mos 4.0
     """
     loaded = load(scenario, set)
     cell = whole("cell", cell, 0)

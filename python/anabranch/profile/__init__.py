@@ -43,6 +43,18 @@ def measure(
     ------
     AnabranchError
         Where a file is no measurement, or says nothing about a path.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from anabranch.profile import estimate, measure
+    >>> capture = Path("call.pcapng")
+    >>> _ = anabranch.run("scenarios/two-path-call.toml", pcap=capture)
+    >>> measured = measure([capture], interfaces=["first@caller", "first@callee"])
+    >>> measured.title
+    '1498 packets seen at both ends'
+    >>> print(round(estimate(measured).delay_s.value, 3))
+    0.03
     """
     if not 1 <= len(files) <= 2:
         raise AnabranchError(f"{len(files)} files; give one, or two captures of the same traffic")
