@@ -346,8 +346,8 @@ impl Outstanding {
         once.into_iter().chain(again).min()
     }
 
-    /// Position of the first chunk in flight on this path that was sent once, or more than once. What the search
-    /// has passed, the next one leaves out.
+    /// Position of the first chunk in flight on this path that was sent once, or more than once. What the
+    /// search has passed, the next one leaves out.
     pub(super) fn first_in_flight_of(&mut self, path: PathId, is_again: bool) -> Option<usize> {
         let from = self.in_flight_from[path.index()][usize::from(is_again)];
         let start = if tsn::before(from, self.first_tsn) { 0 } else { self.index(from) };
