@@ -2,11 +2,9 @@
 
 import threading
 
+import gymnasium
 import numpy as np
 import pytest
-
-gymnasium = pytest.importorskip("gymnasium", reason="needs the extra anabranch[gym]")
-
 from gymnasium.utils.env_checker import check_env
 
 from anabranch._engine import Scenario, ScenarioError, SteppedRun, run
