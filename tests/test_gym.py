@@ -10,6 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from anabranch._engine import Scenario, ScenarioError, SteppedRun, run
 from anabranch.gym import CongestionControlEnv, PathChoiceEnv
 from conftest import ROOT
+from searched_path_choice import environment, frames, search
 
 CALL = ROOT / "scenarios" / "two-path-call.toml"
 FAILOVER = {"flows.call.transport.policy": '{ kind = "failover" }'}
@@ -80,3 +81,11 @@ def test_a_flow_that_cannot_be_driven_is_a_mistake() -> None:
         CongestionControlEnv(CALL)
     with pytest.raises(ScenarioError, match=r"scalar = 'call\.x': the run has none"):
         PathChoiceEnv(CALL, scalar="call.x")
+
+
+def test_the_search_of_the_page_repeats_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    env = environment()
+    weights = search(env, 1, range(1))
+    np.testing.assert_array_equal(search(env, 1, range(1)), weights)
+    assert 0 < frames(env, weights, 1000) <= 1500

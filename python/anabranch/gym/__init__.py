@@ -1,4 +1,4 @@
-"""Environments of Gymnasium for congestion control and path choice (docs/plugins.md).
+"""Environments of Gymnasium for congestion control and path choice (docs/learning.md).
 
 They need the extra `anabranch[gym]`. A step is a fixed interval of simulated time; an episode is
 a run of a scenario, and equal seeds and actions give equal episodes.
