@@ -1,7 +1,7 @@
 """A searched policy of path choice beside fixed ones: prints the table of docs/learning.md.
 
-The cross-entropy method looks for the three weights of a linear policy on a few seeds; others, which
-the search has not seen, judge it.
+The cross-entropy method looks for the three weights of a linear policy on a few seeds; others,
+which the search has not seen, judge it.
 """
 
 import sys
