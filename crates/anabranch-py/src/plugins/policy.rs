@@ -168,7 +168,7 @@ impl PySelection {
     }
 
     /// Selects a path for everything.
-    #[pyo3(signature = (path, /, words = CHOSEN, *, numbers = None, unit = ""))]
+    #[pyo3(signature = (path, /, words = "chosen", *, numbers = None, unit = ""))]
     fn switch(
         &mut self,
         path: &Bound<'_, PyAny>,
