@@ -162,5 +162,5 @@ $(BIN)/maturin: pyproject.toml
 
 # maturin cannot follow the extra `all`, which names the package itself.
 $(VENV)/.built: $(BIN)/maturin $(ENGINE_SOURCES)
-	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --extras dask,optuna,sensitivity --group dev
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --extras dask,gym,optuna,sensitivity --group dev
 	@touch $@

@@ -12,7 +12,7 @@ import pytest
 
 from anabranch import _engine
 from anabranch._engine import RunError, Scenario, ScenarioError
-from anabranch.plugins import control, examples, queue, reload, scheduler
+from anabranch.plugins import control, examples, policy, queue, reload, scheduler
 from conftest import ROOT
 
 NETWORK = """
@@ -182,6 +182,193 @@ def test_a_scheduler_of_python_sends_on_several_paths(tmp_path: Path) -> None:
         for which in ('"redundant"', '{ python = { class = "mine:Mine" } }')
     ]
     assert_same(*both)
+
+
+CALL = """
+seed = 7
+run.duration = "20 s"
+links.b.ends = ["x", "y"]
+links.b.rate = "4 Mbit/s"
+links.b.delay = "18 ms"
+links.b.loss = { kind = "bernoulli", probability = 0.02 }
+links.b.cross_traffic = [{ kind = "poisson", packet = "1500 B", mean_wait = "3 ms" }]
+paths.p.via = ["a"]
+paths.q.via = ["b"]
+[links.a]
+ends = ["x", "y"]
+rate = "10 Mbit/s"
+delay = "15 ms"
+cross_traffic = [{ kind = "poisson", packet = "1500 B", mean_wait = "5 ms" }]
+[links.a.loss]
+kind = "gilbert"
+clock = "slot"
+slot = "5 ms"
+mean_loss = "5 %"
+mean_bad = "100 ms"
+loss_in_bad = 0.85
+"""
+QUICK = (
+    'hb_interval = "0.1 s", rto_min = "0.02 s", rto_max = "0.1 s", path_max_retrans = 1, '
+    'send_buffer = "64 KiB"'
+)
+VOIP = '{ kind = "voip", duration = "18 s" }'
+
+
+def two_paths(
+    policy: str, profile: str = "rfc9260", app: str = VOIP, folder: Path = ROOT
+) -> Scenario:
+    """A call, or another flow of SCTP, over two paths of which one loses in bursts."""
+    transport = f'{{ kind = "sctp", profile = "{profile}", {QUICK}, policy = {policy} }}'
+    text = CALL + flow(transport, '["p", "q"]', app)
+    return Scenario.parse(text, folder=str(folder))
+
+
+def own_policy(folder: Path, body: str, more: str = "", profile: str = "rfc9260") -> Scenario:
+    """A flow of SCTP whose path policy is a class with this body."""
+    (folder / "mine.py").write_text(
+        "from anabranch.plugins import HeartbeatPair, PathPolicy, Probe\n\n"
+        f"class Mine(PathPolicy):\n{body}"
+    )
+    return two_paths(python("mine:Mine", more), profile, BULK, folder)
+
+
+@pytest.mark.parametrize("profile", ["rfc9260", "linux", "ns2"])
+@pytest.mark.parametrize(
+    ("built_in", "settings"),
+    [
+        ('{ kind = "delay_centric" }', ""),
+        (
+            '{ kind = "delay_centric", margin = "5 ms", dwell = "300 ms" }',
+            ", settings = { margin_ms = 5, dwell_ms = 300 }",
+        ),
+    ],
+)
+def test_delay_centric_of_python_gives_the_rows_of_the_built_in_one(
+    profile: str, built_in: str, settings: str
+) -> None:
+    plugin = python("anabranch.plugins.examples:DelayCentric", settings)
+    rows = assert_same(two_paths(built_in, profile), two_paths(plugin, profile))
+    assert max(rows["f.sctp.a.primary_changes"]) > 3
+    assert max(rows["f.sctp.a.path_failures"]) > 0
+
+
+SUPER = """\
+    def select(self, event, paths, selection):
+        super().select(event, paths, selection)
+    def retransmission_path(self, loss, paths, selection):
+        return super().retransmission_path(loss, paths, selection)
+"""
+
+
+@pytest.mark.parametrize("profile", ["rfc9260", "linux", "ns2"])
+@pytest.mark.parametrize("body", ["    pass\n", SUPER])
+def test_a_policy_that_leaves_everything_to_the_standard_is_failover(
+    tmp_path: Path, profile: str, body: str
+) -> None:
+    rows = assert_same(
+        two_paths('{ kind = "failover" }', profile, BULK),
+        own_policy(tmp_path, body, profile=profile),
+    )
+    assert min(rows["f.sctp.a.data_chunks_retransmitted"]) > 20
+
+
+def test_a_policy_has_ticks_and_requests(tmp_path: Path) -> None:
+    body = """\
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.at, self.asked, self.heard = None, [], set()
+    def select(self, event, paths, selection):
+        super().select(event, paths, selection)
+        self.heard.add(event.kind)
+        if event.kind == "opened":
+            self.at = event.now + 3_000_000_000
+        elif event.kind == "tick":
+            assert event.now == self.at and event.path is None
+            self.at = None
+            self.asked = [HeartbeatPair(1, 600), Probe(path=1, bytes=1000)]
+        elif event.kind == "pair_measured":
+            assert event.path == 1 and event.rtt > 0 and event.bytes == 600
+            selection.switch(1)
+        elif event.kind == "probe_done":
+            assert event.bytes >= 1000
+        if event.now > 15_000_000_000 and paths[0].sent_bytes > 0:
+            assert {"tick", "pair_measured", "probe_done"} <= self.heard, self.heard
+            assert paths[1].cwnd > 0 and paths[1].rto > 0 and paths[1].mtu == 1500
+    def next_tick(self):
+        return self.at
+    def next_request(self):
+        return self.asked.pop(0) if self.asked else None
+"""
+    summary = _engine.run(own_policy(tmp_path, body))["summary"]
+    assert summary["f.sctp.a.checkpoints"] == 1
+    assert summary["f.sctp.a.probe_bytes"] > 2000
+
+
+SELECT = "select(self, event, paths, selection):\n        "
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (SELECT + "1 / 0", "select of mine.py:Mine raised ZeroDivisionError: "),
+        (SELECT + "return 1", "select of mine.py:Mine returned 1; allowed is None: a policy acts"),
+        (
+            SELECT + "selection.switch(2)",
+            "select of mine.py:Mine raised ValueError: there is no path 2; allowed are the numbers",
+        ),
+        (SELECT + "selection.primary = True", "select of mine.py:Mine raised ValueError: there is"),
+        (
+            SELECT + "super().select(event, paths[:1], selection)",
+            "select of mine.py:Mine raised ValueError: failover needs all paths that the hook was",
+        ),
+        (
+            "retransmission_path(self, loss, paths, selection):\n        return float('nan')",
+            "retransmission_path of mine.py:Mine returned nan; allowed are the numbers of paths",
+        ),
+        (
+            "next_tick(self):\n        return 5_000_000_000",
+            "next_tick of mine.py:Mine returned 5000000000; allowed is a time in nanoseconds after",
+        ),
+        (
+            "next_tick(self):\n        return -1",
+            "next_tick of mine.py:Mine returned -1; allowed is",
+        ),
+        (
+            "next_request(self):\n        return Probe(7, 1000)",
+            "next_request of mine.py:Mine returned Probe(path=7, bytes=1000, is_burst=False); ",
+        ),
+        (
+            "next_request(self):\n        return Probe(0, 1000)",
+            "next_request of mine.py:Mine returned Probe(path=0, bytes=1000, is_burst=False); "
+            "allowed is None after 1000 requests",
+        ),
+    ],
+)
+def test_what_a_policy_does_wrong_ends_the_run_with_a_sentence(
+    tmp_path: Path, body: str, sentence: str
+) -> None:
+    assert_stopped(own_policy(tmp_path, f"    def {body}\n"), sentence)
+
+
+def test_a_policy_that_does_not_return_is_interrupted(tmp_path: Path) -> None:
+    endless = own_policy(
+        tmp_path, f"    def {SELECT}while True:\n            pass\n", ', max_call_time = "100 ms"'
+    )
+    with pytest.raises(
+        RunError, match=r"hook select of mine\.py:Mine did not return within 100 ms"
+    ):
+        _engine.run(endless)
+
+
+def test_a_policy_that_cannot_be_asked_is_a_mistake_in_the_scenario(tmp_path: Path) -> None:
+    with pytest.raises(
+        ScenarioError, match=r"measures of mine\.py:Mine returned 2; allowed is True"
+    ):
+        own_policy(tmp_path, "    def measures(self):\n        return 2\n")
+    with pytest.raises(
+        ScenarioError, match=r"policy\.class = .* is no path policy: it is not derived"
+    ):
+        two_paths(RENO)
 
 
 @pytest.mark.parametrize(
@@ -490,7 +677,7 @@ def test_events_show_what_they_say(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert "in_recovery=False" in caplog.text
 
 
-@pytest.mark.parametrize("module", [control, examples, queue, scheduler])
+@pytest.mark.parametrize("module", [control, examples, policy, queue, scheduler])
 def test_the_examples_of_docstrings_run(module: object) -> None:
     failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
     assert tried > 0

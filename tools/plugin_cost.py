@@ -23,6 +23,7 @@ app.kind = "bulk"
 transport = TRANSPORT
 """
 _PLAIN = {"QUEUE": '{ kind = "codel" }', "PATHS": '["p"]', "TRANSPORT": '{ kind = "tcp" }'}
+_SCTP = '{ kind = "sctp", policy = { kind = "%s" } }'
 _MPTCP = '{ kind = "mptcp", scheduler = %s }'
 _CASES = {
     "Reno": (
@@ -30,6 +31,13 @@ _CASES = {
         {"TRANSPORT": '{ kind = "tcp", cc = { kind = "python", class = "plugin_cost:Reno" } }'},
     ),
     "Codel": ({}, {"QUEUE": '{ kind = "python", class = "plugin_cost:Codel" }'}),
+    "DelayCentric": (
+        {"PATHS": '["p", "q"]', "TRANSPORT": _SCTP % "delay_centric"},
+        {
+            "PATHS": '["p", "q"]',
+            "TRANSPORT": _SCTP % 'python", class = "plugin_cost:DelayCentric',
+        },
+    ),
     "MinRtt": (
         {"PATHS": '["p", "q"]', "TRANSPORT": _MPTCP % '"min_rtt"'},
         {

@@ -15,22 +15,31 @@ __all__ = [
     "Drops",
     "DuplicateEvent",
     "Emulation",
+    "Failover",
+    "HeartbeatPair",
     "IdleEvent",
+    "Interval",
     "LiveCall",
     "LiveError",
     "LiveHost",
     "LostEvent",
     "Packet",
+    "PathEvent",
+    "PathStatus",
     "PathView",
     "Pending",
+    "Probe",
     "ProbeEvent",
     "RateSample",
     "RecoveryEndEvent",
+    "Retransmission",
     "RttEvent",
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Selection",
     "SentEvent",
+    "SteppedRun",
     "Testbed",
     "UndoEvent",
     "__version__",
@@ -198,6 +207,55 @@ class Cancel:
     def __new__(cls) -> Cancel: ...
     def set(self) -> None:
         """Runs in flight are given up within 0.1 s, and no other is begun."""
+
+@final
+class Interval:
+    """What a driven flow has done since it was last asked."""
+
+    @property
+    def seconds(self) -> float:
+        """Simulated seconds since then."""
+    @property
+    def acked(self) -> int:
+        """Bytes acknowledged."""
+    @property
+    def lost(self) -> int:
+        """Bytes taken for lost."""
+    @property
+    def rtt(self) -> float | None:
+        """Mean of the round-trip times measured, in milliseconds; None if there was none."""
+    @property
+    def fast_retransmits(self) -> int:
+        """Losses found by acknowledgements that asked for a smaller window."""
+    @property
+    def timeouts(self) -> int:
+        """Retransmission timeouts."""
+
+@final
+class SteppedRun:
+    """A run in pieces. All methods raise RunError while one of them is at work, in another thread or below a hook."""
+
+    def __new__(
+        cls, scenario: Scenario, cell: int = 0, seed: int | None = None, replication: int = 0
+    ) -> SteppedRun: ...
+    def drive(self, flow: str, window: int) -> None:
+        """Lets the window of a flow's sender, in bytes, be set from outside; before the run."""
+    def set_window(self, window: int) -> None:
+        """Sets the window of the driven flow, in bytes, from its next packet or acknowledgement on."""
+    def interval(self) -> Interval:
+        """What the driven flow has done since this was last called."""
+    def set_primary(self, flow: str, path: int) -> None:
+        """Makes a path the primary one at a flow's sender, now."""
+    def paths(self, flow: str) -> list[tuple[str, bool, float | None, int, int]]:
+        """The paths of a flow's sender now: state, whether new data is sent there, smoothed round-trip time in milliseconds, bytes
+        outstanding, timeouts so far."""
+    def advance(self, until: int) -> bool:
+        """Goes on to a time in nanoseconds since the run began; whether the run is over. Releases the GIL; hears Ctrl-C."""
+    @property
+    def now(self) -> int:
+        """The simulated time in nanoseconds."""
+    def summary(self) -> dict[str, float]:
+        """The scalars from the beginning until now."""
 
 @overload
 def run_batch(
@@ -728,6 +786,174 @@ class PathView:
     @property
     def in_recovery(self) -> bool:
         """Whether losses are being recovered from."""
+
+@final
+class PathEvent:
+    """Something happened to a path of an association. What an event does not have is None."""
+
+    @property
+    def now(self) -> int:
+        """When, in nanoseconds since the run began."""
+    @property
+    def kind(
+        self,
+    ) -> Literal[
+        "error_counted",
+        "fast_retransmit",
+        "opened",
+        "pair_measured",
+        "primary_requested",
+        "probe_done",
+        "recovery_ended",
+        "srtt_updated",
+        "state_changed",
+        "tick",
+        "timer_expired",
+    ]:
+        """What: docs/plugins.md has a list."""
+    @property
+    def path(self) -> int | None:
+        """The number of the path; None for `opened` and `tick`."""
+    @property
+    def from_state(self) -> Literal["active", "inactive", "potentially_failed"] | None:
+        """Of `state_changed`: the state before."""
+    @property
+    def rtt(self) -> int | None:
+        """Of `srtt_updated` the sample, of `pair_measured` the round-trip time of the first heartbeat, in nanoseconds."""
+    @property
+    def spacing(self) -> int | None:
+        """Of `pair_measured`: nanoseconds between the arrivals of the heartbeats at the peer."""
+    @property
+    def bytes(self) -> int | None:
+        """Of `probe_done` the bytes of data sent, of `pair_measured` the size of each heartbeat on the wire."""
+    @property
+    def lost(self) -> int | None:
+        """Of `probe_done`: how many of these bytes were lost."""
+    @property
+    def cwnd_before(self) -> int | None:
+        """Of `fast_retransmit`: the congestion window before it was reduced, in bytes."""
+
+@final
+class PathStatus:
+    """What a path policy may know about a path. From `rto` on, values are up to date only for policies that measure."""
+
+    @property
+    def path(self) -> int:
+        """The path's number."""
+    @property
+    def state(self) -> Literal["active", "inactive", "potentially_failed"]:
+        """Its state (RFC 9260 section 8.2, RFC 7829)."""
+    @property
+    def is_usable(self) -> bool:
+        """Whether data may be sent there without reservation: it is active and confirmed."""
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the peer has been seen at the other end (RFC 9260 section 5.4)."""
+    @property
+    def error_count(self) -> int:
+        """Errors in a row."""
+    @property
+    def srtt(self) -> int | None:
+        """Smoothed round-trip time in nanoseconds, before the first sample None."""
+    @property
+    def last_heard(self) -> int:
+        """When anything last arrived over it, in nanoseconds since the run began."""
+    @property
+    def mtu(self) -> int:
+        """Largest packet in bytes, all headers included."""
+    @property
+    def rto(self) -> int:
+        """Retransmission timeout in nanoseconds."""
+    @property
+    def cwnd(self) -> int:
+        """Congestion window in bytes."""
+    @property
+    def ssthresh(self) -> int:
+        """Slow-start threshold in bytes."""
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of data sent, retransmissions included."""
+    @property
+    def lost_bytes(self) -> int:
+        """Bytes of data that missing reports or a timeout said were lost."""
+    @property
+    def heartbeats_sent(self) -> int:
+        """Heartbeats sent."""
+    @property
+    def heartbeats_lost(self) -> int:
+        """Heartbeats that were not answered in time."""
+
+@final
+class Retransmission:
+    """A loss that asks for a retransmission."""
+
+    @property
+    def last(self) -> int:
+        """The path on which the data was last sent."""
+    @property
+    def timeout(self) -> bool:
+        """Whether the retransmission timer expired; otherwise missing reports revealed the loss."""
+
+@final
+class Selection:
+    """The paths in use. A path that does not exist raises ValueError."""
+
+    primary: int
+    """The primary path."""
+    current: int
+    """The path for new data."""
+    held: bool
+    """Whether nothing may be sent on any path for now."""
+    def switch(
+        self,
+        path: int,
+        /,
+        words: str = "chosen",
+        *,
+        numbers: tuple[float, float] | None = None,
+        unit: str = "",
+    ) -> None:
+        """Makes a path the primary one for everything, for a reason that traces show: words, and numbers of the new and the old path."""
+
+@final
+class Failover:
+    """The standard's failover within a path policy (RFC 9260 section 6.4)."""
+
+    def select(
+        self, event: PathEvent, paths: Sequence[PathStatus], selection: Selection, /
+    ) -> None:
+        """Handles an event as the standard says; `paths` are all that the hook was given."""
+    def retransmission_path(
+        self, loss: Retransmission, paths: Sequence[PathStatus], selection: Selection, /
+    ) -> int:
+        """The path on which data is sent again, as the profile says."""
+
+@final
+class HeartbeatPair:
+    """A request for two heartbeats back to back, answered by the event `pair_measured` unless one is lost."""
+
+    def __new__(cls, path: int, size: int) -> HeartbeatPair: ...
+    @property
+    def path(self) -> int:
+        """The path."""
+    @property
+    def size(self) -> int:
+        """Size of each on the wire in bytes, at most the path's MTU."""
+
+@final
+class Probe:
+    """A request to send the next new data on a path whatever its window, answered by the event `probe_done`. One at a time; ignored meanwhile, and with load sharing."""
+
+    def __new__(cls, path: int, bytes: int, is_burst: bool = False) -> Probe: ...  # noqa: A002 - the name of what it is
+    @property
+    def path(self) -> int:
+        """The path."""
+    @property
+    def bytes(self) -> int:
+        """Bytes to send, from 1 to 2^30, rounded up to whole packets; the path's window and threshold are set to as much."""
+    @property
+    def is_burst(self) -> bool:
+        """Whether all of it is sent at once, even beyond Max.Burst."""
 
 def plugin_calls() -> list[tuple[int, int, float]] | None:
     """Calls of plug-ins in progress: thread, number, seconds allowed. None while there are no plug-ins."""

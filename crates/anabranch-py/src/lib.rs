@@ -9,6 +9,7 @@ mod live;
 mod plugins;
 mod quality;
 mod scenario;
+mod stepped;
 #[cfg(target_os = "linux")]
 mod testbed;
 
@@ -37,6 +38,10 @@ mod _engine {
         PyLostEvent, PyProbeEvent, PyRateSample, PyRecoveryEndEvent, PyRttEvent, PySentEvent, PyUndoEvent,
     };
     #[pymodule_export]
+    use super::plugins::policy::{
+        PyFailover, PyHeartbeatPair, PyPathEvent, PyPathStatus, PyProbe, PyRetransmission, PySelection,
+    };
+    #[pymodule_export]
     use super::plugins::queue::{PyDrops, PyPacket};
     #[pymodule_export]
     use super::plugins::scheduler::{PyPathView, PyPending};
@@ -46,6 +51,8 @@ mod _engine {
     use super::quality::{codecs, emodel};
     #[pymodule_export]
     use super::scenario::{Cancel, PyScenario, models, run, run_batch, schema};
+    #[pymodule_export]
+    use super::stepped::{Interval, SteppedRun};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::testbed::Testbed;

@@ -36,7 +36,7 @@ pub(crate) struct PyScenario(pub(crate) Study);
 
 type Sets = Vec<(String, String)>;
 
-fn scenario_error(error: impl std::fmt::Display) -> PyErr {
+pub(crate) fn scenario_error(error: impl std::fmt::Display) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }
 
@@ -430,7 +430,7 @@ pub(crate) fn run_batch<'py>(
 }
 
 /// Keeps the wall-clock limit of a run.
-fn watch(simulation: &Simulation) -> impl FnMut() -> Option<String> + use<> {
+pub(crate) fn watch(simulation: &Simulation) -> impl FnMut() -> Option<String> + use<> {
     let started = Instant::now();
     let limit = simulation.max_wall_time();
     move || {

@@ -57,6 +57,8 @@ pub enum Setting {
 pub enum Role {
     /// The congestion control of a path.
     CongestionControl,
+    /// The path policy of an end of an association.
+    PathPolicy,
     /// The queue discipline of one direction of a link.
     QueueDiscipline,
     /// The scheduler of a connection over several paths.

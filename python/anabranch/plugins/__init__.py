@@ -1,9 +1,10 @@
 """Models of one's own as classes of Python, which a scenario names (docs/plugins.md).
 
-A congestion control is a class derived from `CongestionControl`, a queue discipline one derived
-from `QueueDiscipline`, a scheduler one derived from `Scheduler`. A scenario has them as `cc` of a
-transport and as `queue` of a link, `{ kind = "python", class = "module:Class" }`, and as
-`scheduler`, `{ python = { class = "module:Class" } }`. The module is a file beside the scenario or
+A congestion control is a class derived from `CongestionControl`, a path policy one derived from
+`PathPolicy`, a queue discipline one derived from `QueueDiscipline`, a scheduler one derived from
+`Scheduler`. A scenario has them as `cc` and `policy` of a transport and as `queue` of a link,
+`{ kind = "python", class = "module:Class" }`, and as `scheduler`,
+`{ python = { class = "module:Class" } }`. The module is a file beside the scenario or
 one that Python can import. `examples` has classes that give the results of built-in models.
 """
 
@@ -14,19 +15,27 @@ from anabranch._engine import (
     Cumulative,
     Drops,
     DuplicateEvent,
+    Failover,
+    HeartbeatPair,
     IdleEvent,
     LostEvent,
     Packet,
+    PathEvent,
+    PathStatus,
     PathView,
     Pending,
+    Probe,
     ProbeEvent,
     RateSample,
     RecoveryEndEvent,
+    Retransmission,
     RttEvent,
+    Selection,
     SentEvent,
     UndoEvent,
 )
 from anabranch.plugins.control import CongestionControl, Setup, State
+from anabranch.plugins.policy import PathPolicy, PathPolicySetup
 from anabranch.plugins.queue import QueueDiscipline, QueueSetup
 from anabranch.plugins.scheduler import Scheduler, SchedulerSetup
 
@@ -55,19 +64,28 @@ __all__ = [
     "Cumulative",
     "Drops",
     "DuplicateEvent",
+    "Failover",
+    "HeartbeatPair",
     "IdleEvent",
     "LostEvent",
     "Packet",
+    "PathEvent",
+    "PathPolicy",
+    "PathPolicySetup",
+    "PathStatus",
     "PathView",
     "Pending",
+    "Probe",
     "ProbeEvent",
     "QueueDiscipline",
     "QueueSetup",
     "RateSample",
     "RecoveryEndEvent",
+    "Retransmission",
     "RttEvent",
     "Scheduler",
     "SchedulerSetup",
+    "Selection",
     "SentEvent",
     "Setup",
     "State",

@@ -13,12 +13,16 @@ from anabranch._engine import (
     Drops,
     IdleEvent,
     Packet,
+    PathEvent,
+    PathStatus,
     PathView,
     Pending,
     RecoveryEndEvent,
+    Selection,
     UndoEvent,
 )
 from anabranch.plugins.control import CongestionControl, Setup, State
+from anabranch.plugins.policy import PathPolicy, PathPolicySetup
 from anabranch.plugins.queue import QueueDiscipline, QueueSetup
 from anabranch.plugins.scheduler import Scheduler
 
@@ -332,3 +336,55 @@ class MinRtt(Scheduler):
 
 def _quickest(path: PathView) -> tuple[int, int]:
     return -1 if path.srtt is None else path.srtt, path.path
+
+
+class DelayCentric(PathPolicy):
+    """Delay-centric selection (Kelly et al.), as the kind `delay_centric`.
+
+    The usable path with the smallest smoothed round-trip time is the primary one; failures are
+    left to the standard.
+
+    Parameters
+    ----------
+    setup
+        What it begins with.
+    margin_ms
+        How much smaller the other path's smoothed round-trip time must be, in milliseconds.
+    dwell_ms
+        How long a new primary path is kept at least, while it is active, in milliseconds.
+
+    Examples
+    --------
+    >>> from anabranch.plugins.examples import DelayCentric
+    >>> class Settled(DelayCentric):
+    ...     def __init__(self, setup):
+    ...         super().__init__(setup, margin_ms=10, dwell_ms=1000)
+    """
+
+    def __init__(
+        self, setup: PathPolicySetup, *, margin_ms: float = 0, dwell_ms: float = 0
+    ) -> None:
+        super().__init__(setup)
+        self.margin, self.dwell = round(margin_ms * 1e6), round(dwell_ms * 1e6)
+        self.changed_at: int | None = None
+
+    def select(self, event: PathEvent, paths: Sequence[PathStatus], selection: Selection) -> None:
+        """At each new round-trip time, the fastest path becomes the primary one."""
+        if event.kind != "srtt_updated":
+            super().select(event, paths, selection)
+            return
+        if self.changed_at is not None and event.now - self.changed_at < self.dwell:
+            return
+        old = paths[selection.primary].srtt
+        if old is None:
+            return
+        best, new = selection.primary, None
+        for path in paths:
+            srtt = path.srtt
+            if srtt is None or (self.setup.skip_failed and not path.is_usable):
+                continue
+            if new is None or srtt < new:
+                best, new = path.path, srtt
+        if new is not None and new + self.margin < old:
+            selection.switch(best, "smaller delay", numbers=(new / 1e6, old / 1e6), unit="ms")
+            self.changed_at = event.now

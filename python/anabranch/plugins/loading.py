@@ -20,6 +20,8 @@ from typing import Any
 from anabranch.plugins import watchdog
 from anabranch.plugins.control import HOOKS as CONTROL_HOOKS
 from anabranch.plugins.control import CongestionControl, Setup
+from anabranch.plugins.policy import HOOKS as POLICY_HOOKS
+from anabranch.plugins.policy import PathPolicy, PathPolicySetup
 from anabranch.plugins.queue import HOOKS as QUEUE_HOOKS
 from anabranch.plugins.queue import QueueDiscipline, QueueSetup
 from anabranch.plugins.scheduler import HOOKS as SCHEDULER_HOOKS
@@ -46,6 +48,7 @@ class _Role:
 
 _ROLES = {
     "congestion control": _Role(CongestionControl, Setup, CONTROL_HOOKS, ("limits",)),
+    "path policy": _Role(PathPolicy, PathPolicySetup, POLICY_HOOKS, ()),
     "queue discipline": _Role(
         QueueDiscipline, QueueSetup, QUEUE_HOOKS, ("enqueue", "dequeue", "clear")
     ),

@@ -1,9 +1,7 @@
 //! Congestion controls that are objects of Python.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use anabranch_transport::cc::{
     AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, Cumulative,
@@ -16,7 +14,7 @@ use anabranch_transport::units::Rate;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{Object, create, hook, told, whole};
+use super::{Object, create, hook, told, whole, word_of};
 
 told! { PyAckEvent: "AckEvent" of AckEvent {
     now: u64 = |it| it.now.as_nanos(),
@@ -121,9 +119,6 @@ told! { PyUndoEvent: "UndoEvent" of UndoEvent {
 
 /// The largest window in bytes, as that of TCP's window field (RFC 7323 section 2.3).
 const MAX_WINDOW: u32 = 1 << 30;
-
-/// The most different words for phases that objects may have.
-const MAX_PHASES: usize = 1000;
 
 /// A hook of an object, if its class has it.
 type Hook = Option<Py<PyAny>>;
@@ -258,7 +253,7 @@ impl Control {
     fn read_state(answer: &Bound<'_, PyAny>) -> Option<ControlState> {
         let (cwnd, threshold, phase): (Bound<'_, PyAny>, Bound<'_, PyAny>, String) = answer.extract().ok()?;
         let ssthresh = if threshold.is_none() { u32::MAX } else { whole(&threshold)? };
-        Some(ControlState { cwnd: whole(&cwnd)?, ssthresh, phase: phase_of(&phase)? })
+        Some(ControlState { cwnd: whole(&cwnd)?, ssthresh, phase: word_of(&phase)? })
     }
 }
 
@@ -269,21 +264,6 @@ fn kept<T: Copy>(answer: &Cell<Option<T>>, ask: impl FnOnce() -> T) -> T {
         answer.set(Some(new));
         new
     })
-}
-
-/// The word of a phase for the rest of the process; none if there are too many.
-fn phase_of(word: &str) -> Option<&'static str> {
-    static PHASES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut phases = PHASES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = phases.get(word) {
-        return Some(known);
-    }
-    if phases.len() >= MAX_PHASES || word.len() > 100 {
-        return None;
-    }
-    let kept: &'static str = Box::leak(word.to_owned().into_boxed_str());
-    phases.insert(kept);
-    Some(kept)
 }
 
 impl fmt::Debug for Control {

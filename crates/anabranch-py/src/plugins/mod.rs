@@ -5,10 +5,12 @@
 
 mod calls;
 pub(crate) mod control;
+pub(crate) mod policy;
 pub(crate) mod queue;
 pub(crate) mod scheduler;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch::net::qdisc;
 use anabranch_transport::plugin::{self, Config, Host, Role, Setting};
@@ -53,6 +55,8 @@ pub(crate) fn register() {
     plugin::register(&CLASSES);
     cc::plugin::MAKER.register(|config, setup| Box::new(control::Control::new(config, setup)));
     qdisc::plugin::MAKER.register(|config, seed| Box::new(queue::Queue::new(config, seed)));
+    path::plugin::MAKER
+        .register(|config, profile, seed| Box::new(policy::Policy::new(config, profile, seed)));
     path::scheduler::plugin::MAKER.register(|config, seed| Box::new(scheduler::Scheduler::new(config, seed)));
 }
 
@@ -81,6 +85,7 @@ fn loading(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 const fn word(role: Role) -> &'static str {
     match role {
         Role::CongestionControl => "congestion control",
+        Role::PathPolicy => "path policy",
         Role::QueueDiscipline => "queue discipline",
         Role::Scheduler => "scheduler",
     }
@@ -119,6 +124,24 @@ fn hook(hooks: &Bound<'_, PyDict>, name: &str) -> Option<Py<PyAny>> {
 /// A whole number; a flag is none.
 fn whole<'py, T: FromPyObjectOwned<'py>>(value: &Bound<'py, PyAny>) -> Option<T> {
     if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
+}
+
+/// The most different words that objects may have for phases, reasons and units.
+const MAX_WORDS: usize = 1000;
+
+/// A word of an object for the rest of the process; none if it is too long or there are too many.
+fn word_of(word: &str) -> Option<&'static str> {
+    static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = words.get(word) {
+        return Some(known);
+    }
+    if words.len() >= MAX_WORDS || word.len() > 100 {
+        return None;
+    }
+    let kept: &'static str = Box::leak(word.to_owned().into_boxed_str());
+    words.insert(kept);
+    Some(kept)
 }
 
 /// The class as messages name it: without the folder of its file.

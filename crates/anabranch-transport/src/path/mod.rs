@@ -9,6 +9,7 @@ pub mod echo;
 pub mod failover;
 pub mod heartbeat_pair;
 mod hysteresis;
+pub mod plugin;
 pub mod rtt_based;
 pub mod scheduler;
 mod selector;

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ErrorLimits, PathEvent, PathSelector, PathStatus, Request, Retransmission, Selection};
+use super::{ErrorLimits, PathEvent, PathSelector, PathStatus, Request, Retransmission, Selection, plugin};
 use crate::ground::PathId;
+use crate::plugin::{self as class, Role};
 use crate::time::Time;
 
 macro_rules! policies {
@@ -17,6 +18,8 @@ macro_rules! policies {
         #[schemars(rename = "PathPolicyConfig")]
         pub enum Config {
             $($(#[$doc])* $name($module::Config),)*
+            /// A class of Python (docs/plugins.md).
+            Python(class::Config),
         }
 
         impl Config {
@@ -27,17 +30,20 @@ macro_rules! policies {
             pub fn check(&self, limits: ErrorLimits) -> Result<(), String> {
                 match self {
                     $(Self::$name(config) => config.check(limits),)*
+                    Self::Python(config) => config.check(Role::PathPolicy),
                 }
             }
 
-            /// The policy. `profile` holds the profile's values for settings that are left out.
-            pub fn build(&self, profile: failover::Settings) -> Selector {
+            /// The policy. `profile` holds the profile's values for settings that are left out, and a class
+            /// draws its random numbers from `seed`.
+            pub fn build(&self, profile: failover::Settings, seed: u64) -> Selector {
                 match self {
                     $(Self::$name(config) => Selector::$name($module::$name::new(config, profile)),)*
+                    Self::Python(config) => Selector::Custom(plugin::MAKER.get()(config, profile, seed)),
                 }
             }
 
-            /// Every policy with its default settings.
+            /// Every built-in policy with its default settings.
             pub fn all() -> Vec<Self> {
                 vec![$(Self::$name($module::Config::default()),)*]
             }

@@ -207,6 +207,8 @@ impl Association {
             .as_ref()
             .map(|config| Box::new(LoadSharing::new(config, &parameters, ip, &mut paths)));
         let Numbers { tag: local_tag, initial_tsn: local_initial_tsn } = Numbers::draw(&mut numbers);
+        // Above all nonces, which are the seeds of the paths' controls.
+        let policy_seed = u64::from(paths[0].heartbeat.nonce) | 1 << 32;
         let mut association = Self {
             ip,
             ports,
@@ -220,7 +222,7 @@ impl Association {
             shutdown: ShutdownTimers::default(),
             paths,
             status: vec![PathStatus::default(); mtus.len()],
-            selector: parameters.policy.build(parameters.failover),
+            selector: parameters.policy.build(parameters.failover, policy_seed),
             selection: Selection::new(primary),
             probing: None,
             has_rare_parts: false,

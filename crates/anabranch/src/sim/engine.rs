@@ -108,7 +108,7 @@ pub struct RunError {
 }
 
 /// An event takes from 0.1 to 3 us, so a run that is cancelled ends within 0.1 s.
-const EVENTS_BETWEEN_CHECKS: u64 = 1 << 13;
+pub(super) const EVENTS_BETWEEN_CHECKS: u64 = 1 << 13;
 
 /// An event's key has 24 bits for the number of a route, and a flow has at most 2 x 255 routes.
 const MAX_FLOWS: usize = 1 << 15;
@@ -289,7 +289,7 @@ impl Simulation {
     }
 
     /// An end of the flow of this name; an error if there is none or the name stands for several flows.
-    fn endpoint(&mut self, flow: &str, side: Side) -> Result<&mut AnyEndpoint, ScenarioError> {
+    pub(super) fn endpoint(&mut self, flow: &str, side: Side) -> Result<&mut AnyEndpoint, ScenarioError> {
         if let Some(group) = self.groups.iter().find(|group| group.name == flow) {
             let (first, last) = (&group.members[0], &group.members[group.members.len() - 1]);
             let sentence = format!("flows.{flow}: it stands for {first} to {last}; name one of these");
@@ -316,7 +316,7 @@ impl Simulation {
     pub fn run(mut self, guard: &mut Guard<'_>) -> Result<Outcome, RunError> {
         self.network.until_check = self.events_to_check();
         self.start();
-        let end = Time::ZERO + self.limits.duration;
+        let end = self.end();
         let mut cuts = Cuts::new(&self.limits);
         let mut next_cut = cuts.next();
         while !self.is_done() {
@@ -391,6 +391,32 @@ impl Simulation {
         self.handle(event);
     }
 
+    /// Ends a run that is driven from outside if a plug-in has failed.
+    pub(super) fn check_plugin(&self) -> Result<(), RunError> {
+        let (at, events) = (self.network.now, self.events);
+        plugin::take_failure().map_or(Ok(()), |reason| Err(RunError { at, events, reason }))
+    }
+
+    /// The events that have been handled.
+    pub(super) const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// When the run is over at the latest.
+    pub(super) fn end(&self) -> Time {
+        Time::ZERO + self.limits.duration
+    }
+
+    /// Gives an end of a flow a command, now.
+    pub(super) fn command(&mut self, flow: &str, side: Side, command: Command) -> Result<(), ScenarioError> {
+        let now = self.network.now;
+        self.endpoint(flow, side)?.handle_input(now, Input::Command(command));
+        if let Some(index) = self.flow_names.iter().position(|name| name == flow) {
+            self.see_to(index, side);
+        }
+        Ok(())
+    }
+
     /// Hands over the commands that the applications have given to ends that are run outside.
     pub(super) fn take_commands(&mut self, each: &mut impl FnMut(usize, Side, Command)) {
         for (index, flow) in self.flows.iter_mut().enumerate() {
@@ -463,7 +489,7 @@ impl Simulation {
         plugin::take_failure().map_or(Ok(()), |reason| Err(RunError { at, events, reason }))
     }
 
-    fn check_limits(&self, guard: &mut Guard<'_>) -> Result<(), RunError> {
+    pub(super) fn check_limits(&self, guard: &mut Guard<'_>) -> Result<(), RunError> {
         let stop = |reason: String| Err(RunError { at: self.network.now, events: self.events, reason });
         if self.events >= self.limits.max_events {
             return stop(format!("run.max_events = {} is reached", self.limits.max_events));

@@ -15,8 +15,10 @@ mod hops;
 mod late;
 mod network;
 mod packets;
+mod stepped;
 mod tally;
 mod topology;
 
 pub use emulation::{Delivery, DeliveryStatus, EmulatedPath, Emulation, Inbound, LinkState};
 pub use engine::{Guard, Outcome, RunError, Simulation};
+pub use stepped::Stepped;

@@ -1,0 +1,222 @@
+//! Runs in pieces, which `anabranch.gym` drives: what an agent sees of them and what it decides.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch::sim::{Guard, Simulation, Stepped};
+use anabranch_transport::cc::{
+    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, Controller, LostEvent,
+    RttEvent, SendLimits,
+};
+use anabranch_transport::endpoint::{Command, PathSample};
+use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::path::PathState;
+use anabranch_transport::time::{Duration, Time};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::RunError;
+use crate::plugins::take_interrupt;
+use crate::scenario::{PyScenario, scenario_error, watch};
+
+/// What a flow has done in an interval, and the window that holds for it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    window: u32,
+    acked: u64,
+    lost: u64,
+    rtt_sum: u64,
+    rtt_samples: u64,
+    fast_retransmits: u64,
+    timeouts: u64,
+}
+
+type Shared = Arc<Mutex<Measured>>;
+
+fn lock(shared: &Shared) -> MutexGuard<'_, Measured> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A control whose window is set from outside, and nothing else: losses and timeouts are counted.
+#[derive(Debug)]
+struct Driven(Shared);
+
+impl CongestionControl for Driven {
+    fn on_ack(&mut self, event: &AckEvent) {
+        lock(&self.0).acked += u64::from(event.newly_acked);
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        let mut measured = lock(&self.0);
+        match event.kind {
+            CongestionKind::FastRetransmit => measured.fast_retransmits += 1,
+            CongestionKind::Timeout => measured.timeouts += 1,
+            _ => {}
+        }
+    }
+
+    fn on_lost(&mut self, event: &LostEvent) {
+        lock(&self.0).lost += u64::from(event.bytes);
+    }
+
+    fn on_rtt_sample(&mut self, event: &RttEvent) {
+        let mut measured = lock(&self.0);
+        measured.rtt_sum += event.rtt.as_nanos();
+        measured.rtt_samples += 1;
+    }
+
+    fn limits(&self) -> SendLimits {
+        SendLimits::window(lock(&self.0).window)
+    }
+
+    fn state(&self) -> ControlState {
+        let cwnd = lock(&self.0).window;
+        ControlState { cwnd, ssthresh: cwnd, phase: "driven" }
+    }
+}
+
+/// What a driven flow has done since it was last asked.
+#[pyclass(frozen, get_all, module = "anabranch._engine")]
+pub(crate) struct Interval {
+    seconds: f64,
+    acked: u64,
+    lost: u64,
+    rtt: Option<f64>,
+    fast_retransmits: u64,
+    timeouts: u64,
+}
+
+/// A run in pieces.
+#[pyclass(frozen, module = "anabranch._engine")]
+pub(crate) struct SteppedRun(Mutex<Inner>);
+
+struct Inner {
+    run: Stepped,
+    /// The flow whose window is set from outside, and what it has done since `asked`.
+    driven: Option<Shared>,
+    asked: Time,
+}
+
+impl SteppedRun {
+    /// It never waits: who calls from a hook of the run, or while another thread does, would wait for ever.
+    fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
+        self.0
+            .try_lock()
+            .map_err(|_| RunError::new_err("the run is being continued already, and cannot be used"))
+    }
+}
+
+#[pymethods]
+impl SteppedRun {
+    #[new]
+    #[pyo3(signature = (scenario, cell = 0, seed = None, replication = 0))]
+    fn new(
+        py: Python<'_>,
+        scenario: &PyScenario,
+        cell: i128,
+        seed: Option<u64>,
+        replication: u64,
+    ) -> PyResult<Self> {
+        let cell = scenario.checked_cell(cell)?;
+        let simulation = py.detach(|| {
+            let mut one = scenario.0.cell(cell).map_err(scenario_error)?;
+            one.seed = seed.unwrap_or(one.seed);
+            Simulation::build(&one, replication, false).map_err(scenario_error)
+        })?;
+        Ok(Self(Mutex::new(Inner { run: Stepped::new(simulation), driven: None, asked: Time::ZERO })))
+    }
+
+    /// Lets the window of a flow's sender be set from outside, before the run.
+    fn drive(&self, py: Python<'_>, flow: &str, window: u32) -> PyResult<()> {
+        py.detach(|| {
+            let mut inner = self.lock()?;
+            let shared: Shared = Arc::new(Mutex::new(Measured { window, ..Measured::default() }));
+            let control = Controller::Custom(Box::new(Driven(Arc::clone(&shared))));
+            let simulation = inner.run.simulation();
+            simulation.set_congestion_control(flow, Side::A, PathId(0), control).map_err(scenario_error)?;
+            inner.driven = Some(shared);
+            Ok(())
+        })
+    }
+
+    /// Sets the window of the flow that is driven.
+    fn set_window(&self, window: u32) -> PyResult<()> {
+        if let Some(shared) = &self.lock()?.driven {
+            lock(shared).window = window;
+        }
+        Ok(())
+    }
+
+    /// What the flow that is driven has done since this was last called.
+    fn interval(&self) -> PyResult<Interval> {
+        let mut inner = self.lock()?;
+        let now = inner.run.now();
+        let seconds = now.saturating_since(std::mem::replace(&mut inner.asked, now)).as_secs_f64();
+        let measured = inner.driven.as_ref().map_or_else(Measured::default, |shared| {
+            let mut own = lock(shared);
+            let window = own.window;
+            std::mem::replace(&mut *own, Measured { window, ..Measured::default() })
+        });
+        let Measured { acked, lost, rtt_sum, rtt_samples, fast_retransmits, timeouts, .. } = measured;
+        let rtt = (rtt_samples > 0).then(|| rtt_sum as f64 / rtt_samples as f64 / 1e6);
+        Ok(Interval { seconds, acked, lost, rtt, fast_retransmits, timeouts })
+    }
+
+    /// Makes a path the primary one at a flow's sender.
+    fn set_primary(&self, py: Python<'_>, flow: &str, path: u8) -> PyResult<()> {
+        py.detach(|| {
+            let command = Command::SetPrimary(PathId(path));
+            self.lock()?.run.command(flow, Side::A, command).map_err(scenario_error)
+        })
+    }
+
+    /// The paths of a flow's sender now: state, whether new data is sent there, smoothed round-trip time in
+    /// milliseconds, bytes outstanding, timeouts so far.
+    #[expect(clippy::type_complexity, reason = "a tuple of Python, which the stub describes")]
+    fn paths(
+        &self,
+        py: Python<'_>,
+        flow: &str,
+    ) -> PyResult<Vec<(&'static str, bool, Option<f64>, u32, u64)>> {
+        let samples = py.detach(|| self.lock()?.run.paths(flow, Side::A).map_err(scenario_error))?;
+        let shown = |sample: &PathSample| {
+            let srtt = sample.srtt.map(Duration::as_millis_f64);
+            let state = PathState::name(sample.state);
+            (state, sample.is_primary, srtt, sample.outstanding, sample.repairs.timeouts)
+        };
+        Ok(samples.iter().map(shown).collect())
+    }
+
+    /// Goes on to a time in nanoseconds. Returns whether the run is over.
+    fn advance(&self, py: Python<'_>, until: u64) -> PyResult<bool> {
+        py.detach(|| {
+            let mut inner = self.lock()?;
+            let mut watch = watch(inner.run.simulation());
+            let mut signal = None;
+            let mut guard = || {
+                signal = Python::attach(|py| py.check_signals().err());
+                if signal.is_some() { Some("a signal".to_owned()) } else { watch() }
+            };
+            let guard: &mut Guard<'_> = &mut guard;
+            let done = inner.run.advance(Time::from_nanos(until), guard);
+            done.map(|()| inner.run.is_over()).map_err(|error| {
+                signal.or_else(take_interrupt).unwrap_or_else(|| RunError::new_err(error.to_string()))
+            })
+        })
+    }
+
+    /// The simulated time in nanoseconds.
+    #[getter]
+    fn now(&self) -> PyResult<u64> {
+        Ok(self.lock()?.run.now().as_nanos())
+    }
+
+    /// The scalars from the beginning until now.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let row = py.detach(|| self.lock().map(|mut inner| inner.run.row()))?;
+        let summary = PyDict::new(py);
+        for (name, value) in row.scalars() {
+            summary.set_item(name, value)?;
+        }
+        Ok(summary)
+    }
+}
