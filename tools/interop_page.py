@@ -154,8 +154,9 @@ cannot be tried, – that the feature is not there.
 NOTES = {
     "SCTP": """
 In UDP (RFC 6951) over the loopback address, or where it says so in IP between two network
-namespaces. Failover cuts the primary path in the middle of a transfer, silently or with the loss of
-the carrier, and restores it.
+namespaces, or ours behind TUN devices and the peer in IP in the same namespace. Failover
+cuts the primary path in the middle of a transfer, silently or with the loss of the carrier, and
+restores it.
 """,
     "TCP": """
 Behind TUN devices in a network namespace, as root: the kernel of the machine at the other end of
