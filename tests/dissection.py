@@ -238,9 +238,10 @@ def report(runs: list[Run]) -> str:
             [
                 "# Captures, read by tshark",
                 "Written by `make validate` (`python tests/dissection.py "
-                f"docs/validation/captures.md`) with tshark {name[0]}; do not edit. Each packet is "
-                "counted where it leaves an end of a link and where it arrives at one. The "
-                "checksums of IP, SCTP (CRC32c), TCP and UDP were looked at in all of them.",
+                f"docs/validation/captures.md`) with anabranch {anabranch.__version__} and tshark "
+                f"{name[0]}; do not edit. Each packet is counted where it leaves an end of a link "
+                "and where it arrives at one. The checksums of IP, SCTP (CRC32c), TCP and UDP were "
+                "looked at in all of them.",
                 table(heads, rows),
                 "## What was wrong",
                 "\n".join(faults)

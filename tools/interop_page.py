@@ -8,6 +8,7 @@ several. Then each SCTP sends to itself over the loopback address as fast as it 
 reads JUnit reports of such tests instead of running them. The exit status is 1 if a test fails.
 """
 
+import argparse
 import dataclasses
 import os
 import subprocess
@@ -153,8 +154,9 @@ cannot be tried, – that the feature is not there.
 NOTES = {
     "SCTP": """
 In UDP (RFC 6951) over the loopback address, or where it says so in IP between two network
-namespaces. Failover cuts the primary path in the middle of a transfer, silently or with the loss of
-the carrier, and restores it.
+namespaces, or ours behind TUN devices and the peer in IP in the same namespace. Failover
+cuts the primary path in the middle of a transfer, silently or with the loss of the carrier, and
+restores it.
 """,
     "TCP": """
 Behind TUN devices in a network namespace, as root: the kernel of the machine at the other end of
@@ -169,10 +171,24 @@ room beside timestamps.
 
 def main() -> int:
     """Runs the tests and writes the page."""
-    target = Path(sys.argv[1]) / "interop.md"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("docs", type=Path, help="the folder that interop.md is written to")
+    parser.add_argument("--quick", action="store_true", help="1 MB instead of 100 MB")
+    parser.add_argument(
+        "--from",
+        dest="reports",
+        type=Path,
+        nargs="+",
+        metavar="REPORT",
+        help="JUnit reports that are read instead of running the tests",
+    )
+    arguments = parser.parse_args()
+    target = arguments.docs / "interop.md"
     with tempfile.TemporaryDirectory() as folder:
-        if "--from" in sys.argv:
-            reports = [Path(name) for name in sys.argv[sys.argv.index("--from") + 1 :]]
+        if arguments.reports:
+            reports = arguments.reports
         else:
             reports = [Path(folder) / "report.xml"]
             modules = [name for names, _ in SECTIONS.values() for name in names]
