@@ -815,7 +815,7 @@ class PathEvent:
     def path(self) -> int | None:
         """The number of the path; None for `opened` and `tick`."""
     @property
-    def from_state(self) -> Literal["active", "inactive", "potentially_failed"] | None:
+    def previous_state(self) -> Literal["active", "inactive", "potentially_failed"] | None:
         """Of `state_changed`: the state before."""
     @property
     def rtt(self) -> int | None:

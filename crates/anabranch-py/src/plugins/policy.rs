@@ -1,5 +1,7 @@
 //! Path policies that are objects of Python.
 
+#![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,7 +82,7 @@ told! { PyPathEvent: "PathEvent" of Happened {
     now: u64 = |it| it.0.as_nanos(),
     kind: &'static str = |it| it.kind(),
     path: Option<u8> = |it| it.path().map(|path| path.0),
-    from_state: Option<&'static str> = |it| match it.1 {
+    previous_state: Option<&'static str> = |it| match it.1 {
         PathEvent::StateChanged { from, .. } => Some(PathState::name(from)),
         _ => None,
     },
@@ -188,9 +190,12 @@ impl PySelection {
     }
 }
 
+/// What reasons are based on: words, and how numbers compare and their unit.
+type Bases = BTreeMap<(&'static str, Option<(char, &'static str)>), &'static Basis>;
+
 /// A reason with the numbers of the new and the old primary path.
 fn reason(words: &str, numbers: Option<(f64, f64)>, unit: &str) -> PyResult<Reason> {
-    static BASES: Mutex<BTreeMap<(&str, Option<(char, &str)>), &'static Basis>> = Mutex::new(BTreeMap::new());
+    static BASES: Mutex<Bases> = Mutex::new(BTreeMap::new());
     let too_many =
         || PyValueError::new_err("words and units have at most 100 bytes, and not more than 1000 differ");
     let words = word_of(words).ok_or_else(too_many)?;
