@@ -156,7 +156,8 @@ impl DuplexLink {
     }
 
     /// Tells that a direction is going to be called further ahead of simulated time, which is `now`, than
-    /// [`DuplexLink::AHEAD_LIMIT`]. Each such call needs it: its counters of packets then remember from `now` on.
+    /// [`DuplexLink::AHEAD_LIMIT`]. Each such call needs it: its counters of packets then remember from `now`
+    /// on.
     #[inline]
     pub fn runs_ahead(&mut self, direction: Direction, now: Time) {
         self.directions[direction.index()].runs_ahead(now);

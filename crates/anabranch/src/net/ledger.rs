@@ -68,8 +68,8 @@ pub(crate) struct Ledger {
 impl Ledger {
     const FIRST_SLOTS: usize = 128;
 
-    /// Tells that the link is going to be asked further ahead than [`AHEAD_LIMIT`], while the run is at `now`, in
-    /// nanoseconds.
+    /// Tells that the link is going to be asked further ahead than [`AHEAD_LIMIT`], while the run is at
+    /// `now`, in nanoseconds.
     #[inline]
     pub(crate) fn runs_ahead(&mut self, now: u64) {
         self.asked_ahead_at = Some(now);
