@@ -193,6 +193,8 @@ def test_what_nobody_reads_in_time_is_counted(tmp_path: Path) -> None:
             assert echo.stdout is not None
             assert echo.stdout.readline() == "ready\n"
             process.send_signal(signal.SIGSTOP)
+            # Until all of its threads have stopped.
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
             print("go", file=process.stdin, flush=True)
             assert process.stdout.readline() == "sent\n"
             process.send_signal(signal.SIGCONT)

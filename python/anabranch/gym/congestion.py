@@ -61,7 +61,7 @@ class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
     Examples
     --------
     >>> from anabranch.gym import CongestionControlEnv
-    >>> env = CongestionControlEnv("scenarios/first.toml")  # doctest: +SKIP
+    >>> env = CongestionControlEnv("my-transfer.toml")  # doctest: +SKIP
     >>> observation, info = env.reset(seed=1)  # doctest: +SKIP
     >>> observation, reward, terminated, truncated, info = env.step([0.5])  # doctest: +SKIP
     """
