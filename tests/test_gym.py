@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from anabranch._engine import Scenario, ScenarioError, SteppedRun, run
+from anabranch._engine import RunError, Scenario, ScenarioError, SteppedRun, run
 from anabranch.gym import CongestionControlEnv, PathChoiceEnv
 from conftest import ROOT
 from searched_path_choice import environment, frames, search
@@ -60,6 +60,14 @@ def test_a_run_in_pieces_has_the_scalars_of_a_whole_one() -> None:
         until += 37_000_000
     whole = run(scenario, seed=3)["summary"]
     np.testing.assert_equal(pieces.summary(), whole)
+
+
+def test_limits_of_the_scenario_end_an_episode() -> None:
+    env = CongestionControlEnv(Scenario.parse(BULK, [("run.max_events", "1000")]))
+    env.reset(seed=1)
+    steps = (env.step(np.array([0.0], np.float32)) for _ in range(50))
+    with pytest.raises(RunError, match=r"run\.max_events = 1000 is reached"):
+        list(steps)
 
 
 def test_a_larger_window_fills_the_link() -> None:

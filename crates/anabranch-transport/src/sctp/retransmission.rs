@@ -260,10 +260,11 @@ impl Association {
 
     /// Whether this chunk, found lost by missing reports, is the first outstanding one that was sent on
     /// `path`.
-    fn is_first_of(&self, path: PathId, index: usize) -> bool {
+    fn is_first_of(&mut self, path: PathId, index: usize) -> bool {
         let chunk = &self.outstanding.chunks[index];
-        let is_earlier = |chunk: &Sent| chunk.state == SentState::InFlight && chunk.path == path;
-        !chunk.timed_out && chunk.path == path && !self.outstanding.chunks.iter().take(index).any(is_earlier)
+        !chunk.timed_out
+            && chunk.path == path
+            && self.outstanding.first_in_flight(path).is_none_or(|first| first > index)
     }
 
     /// Section 7.2.4: every chunk that the SACK reports missing gets a missing report; fast retransmit begins

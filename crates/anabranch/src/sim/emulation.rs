@@ -198,7 +198,7 @@ impl Emulation {
         if kind == Kind::Emulation {
             simulation.network.links.iter_mut().for_each(DuplexLink::expect_changes);
         }
-        simulation.begin();
+        simulation.begin_outside();
         let first_portal = simulation.first_portal();
         let streams = Streams { seed: scenario.seed, replication };
         let (copies, next_tick) = (BTreeMap::new(), Time::ZERO + TICK);

@@ -108,7 +108,7 @@ pub struct RunError {
 }
 
 /// An event takes from 0.1 to 3 us, so a run that is cancelled ends within 0.1 s.
-pub(super) const EVENTS_BETWEEN_CHECKS: u64 = 1 << 13;
+const EVENTS_BETWEEN_CHECKS: u64 = 1 << 13;
 
 /// An event's key has 24 bits for the number of a route, and a flow has at most 2 x 255 routes.
 const MAX_FLOWS: usize = 1 << 15;
@@ -288,17 +288,23 @@ impl Simulation {
         }
     }
 
-    /// An end of the flow of this name; an error if there is none or the name stands for several flows.
-    pub(super) fn endpoint(&mut self, flow: &str, side: Side) -> Result<&mut AnyEndpoint, ScenarioError> {
+    /// The number of the flow of this name; an error if there is none or the name stands for several flows.
+    fn flow(&self, flow: &str) -> Result<usize, ScenarioError> {
         if let Some(group) = self.groups.iter().find(|group| group.name == flow) {
             let (first, last) = (&group.members[0], &group.members[group.members.len() - 1]);
             let sentence = format!("flows.{flow}: it stands for {first} to {last}; name one of these");
             return Err(ScenarioError::new(sentence));
         }
-        match self.flow_names.iter().position(|name| name == flow) {
-            Some(index) => Ok(&mut self.flows[index].endpoints[side.index()]),
-            None => Err(ScenarioError::new(format!("flows.{flow}: there is no such flow"))),
-        }
+        self.flow_names
+            .iter()
+            .position(|name| name == flow)
+            .ok_or_else(|| ScenarioError::new(format!("flows.{flow}: there is no such flow")))
+    }
+
+    /// An end of the flow of this name.
+    pub(super) fn endpoint(&mut self, flow: &str, side: Side) -> Result<&mut AnyEndpoint, ScenarioError> {
+        let index = self.flow(flow)?;
+        Ok(&mut self.flows[index].endpoints[side.index()])
     }
 
     /// Keeps the packets of a traced run as their hosts send them, before the run; they count as memory of
@@ -314,8 +320,7 @@ impl Simulation {
     /// # Errors
     /// When a guard stops the run.
     pub fn run(mut self, guard: &mut Guard<'_>) -> Result<Outcome, RunError> {
-        self.network.until_check = self.events_to_check();
-        self.start();
+        self.begin();
         let end = self.end();
         let mut cuts = Cuts::new(&self.limits);
         let mut next_cut = cuts.next();
@@ -332,15 +337,10 @@ impl Simulation {
             }
             debug_assert!(time >= self.network.now, "events come in order");
             self.network.now = time;
-            self.events += 1;
-            self.network.until_check -= 1;
-            if self.network.until_check == 0 {
-                self.check(guard)?;
-                self.network.until_check = self.events_to_check();
-            }
+            self.count_event(guard)?;
             self.handle(event);
         }
-        self.check_plugins(self.events)?;
+        self.check_handled()?;
         while !next_cut.is_never() {
             let now = self.network.now.min(next_cut);
             next_cut = cuts.push(self.row_so_far(now, now));
@@ -377,8 +377,35 @@ impl Simulation {
         }
     }
 
-    /// Begins a run that is driven from outside, by [`Simulation::handle_next`].
+    /// Begins a run whose plug-ins and limits are looked at.
     pub(super) fn begin(&mut self) {
+        self.network.until_check = self.events_to_check();
+        self.start();
+    }
+
+    /// Counts an event that is about to be handled, and looks at plug-ins and limits where it is time to.
+    #[inline]
+    fn count_event(&mut self, guard: &mut Guard<'_>) -> Result<(), RunError> {
+        self.events += 1;
+        self.network.until_check -= 1;
+        if self.network.until_check == 0 {
+            self.check(guard)?;
+            self.network.until_check = self.events_to_check();
+        }
+        Ok(())
+    }
+
+    /// Handles the next event, after [`Simulation::begin`]. The caller knows that there is one.
+    pub(super) fn step(&mut self, guard: &mut Guard<'_>) -> Result<(), RunError> {
+        let Some(event) = self.network.queue.pop() else { return Ok(()) };
+        self.network.now = event.time;
+        self.count_event(guard)?;
+        self.handle(event);
+        Ok(())
+    }
+
+    /// Begins a run that is driven from outside, by [`Simulation::handle_next`].
+    pub(super) fn begin_outside(&mut self) {
         self.network.until_check = u64::MAX;
         self.start();
     }
@@ -391,17 +418,6 @@ impl Simulation {
         self.handle(event);
     }
 
-    /// Ends a run that is driven from outside if a plug-in has failed.
-    pub(super) fn check_plugin(&self) -> Result<(), RunError> {
-        let (at, events) = (self.network.now, self.events);
-        plugin::take_failure().map_or(Ok(()), |reason| Err(RunError { at, events, reason }))
-    }
-
-    /// The events that have been handled.
-    pub(super) const fn events(&self) -> u64 {
-        self.events
-    }
-
     /// When the run is over at the latest.
     pub(super) fn end(&self) -> Time {
         Time::ZERO + self.limits.duration
@@ -409,11 +425,10 @@ impl Simulation {
 
     /// Gives an end of a flow a command, now.
     pub(super) fn command(&mut self, flow: &str, side: Side, command: Command) -> Result<(), ScenarioError> {
+        let index = self.flow(flow)?;
         let now = self.network.now;
-        self.endpoint(flow, side)?.handle_input(now, Input::Command(command));
-        if let Some(index) = self.flow_names.iter().position(|name| name == flow) {
-            self.see_to(index, side);
-        }
+        self.flows[index].endpoints[side.index()].handle_input(now, Input::Command(command));
+        self.see_to(index, side);
         Ok(())
     }
 
@@ -483,13 +498,18 @@ impl Simulation {
         self.check_limits(guard)
     }
 
+    /// Ends the run if a plug-in has failed in an event that has been handled.
+    pub(super) fn check_handled(&self) -> Result<(), RunError> {
+        self.check_plugins(self.events)
+    }
+
     /// Ends the run if a plug-in has failed in one of the `events` that have been handled.
     fn check_plugins(&self, events: u64) -> Result<(), RunError> {
         let Some(at) = self.last_event else { return Ok(()) };
         plugin::take_failure().map_or(Ok(()), |reason| Err(RunError { at, events, reason }))
     }
 
-    pub(super) fn check_limits(&self, guard: &mut Guard<'_>) -> Result<(), RunError> {
+    fn check_limits(&self, guard: &mut Guard<'_>) -> Result<(), RunError> {
         let stop = |reason: String| Err(RunError { at: self.network.now, events: self.events, reason });
         if self.events >= self.limits.max_events {
             return stop(format!("run.max_events = {} is reached", self.limits.max_events));

@@ -8,7 +8,7 @@ use anabranch_transport::ground::Side;
 use anabranch_transport::report::Row;
 use anabranch_transport::time::Time;
 
-use super::engine::{EVENTS_BETWEEN_CHECKS, Guard, RunError, Simulation};
+use super::engine::{Guard, RunError, Simulation};
 use crate::scenario::ScenarioError;
 
 /// A run in pieces. Its events and scalars are those of [`Simulation::run`], wherever it is interrupted;
@@ -60,14 +60,10 @@ impl Stepped {
             run.begin();
         }
         let until = until.min(run.end());
-        run.check_plugin()?;
         while !run.is_done() && run.network.queue.next_time() <= until {
-            run.handle_next();
-            run.check_plugin()?;
-            if run.events().is_multiple_of(EVENTS_BETWEEN_CHECKS) {
-                run.check_limits(guard)?;
-            }
+            run.step(guard)?;
         }
+        run.check_handled()?;
         if !run.is_done() {
             run.network.now = run.network.now.max(until);
         }
