@@ -26,9 +26,12 @@ impl Association {
         {
             return;
         }
+        let advanced = cumulative != self.outstanding.cumulative_tsn();
+        if !advanced && self.load_sharing.is_some() && self.outstanding.knows_more_than(sack) {
+            return;
+        }
         self.stats.sacks_received += 1;
         self.stats.duplicates_reported += sack.duplicates.len() as u64;
-        let advanced = cumulative != self.outstanding.cumulative_tsn();
         self.acknowledge_cumulatively(cumulative);
         if !(sack.gap_blocks.is_empty() && self.outstanding.gap_acked.is_empty()) {
             self.acknowledge_gaps(sack);

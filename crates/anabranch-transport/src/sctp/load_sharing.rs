@@ -554,11 +554,15 @@ impl LoadSharing {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
     use super::super::testing::{Pair, holds, ms};
     use super::*;
-    use crate::endpoint::Command;
+    use crate::endpoint::{Command, Input};
     use crate::ground::Side;
     use crate::path::PathState;
+    use crate::wire::{Body, Packet};
     use crate::wire::sctp::chunk::Chunk;
 
     fn sharing(config: Config) -> super::super::Config {
@@ -621,6 +625,56 @@ mod tests {
         // Iyengar et al. 2006, section 3.3.
         assert_eq!(sacks_before_fast_retransmit(true), [2, 2]);
         assert_eq!(sacks_before_fast_retransmit(false), [0, 0, 0]);
+    }
+
+    /// Six chunks leave on two paths and the first is lost; the SACKs for the others, in their order.
+    fn with_sacks_of_five_chunks() -> (Pair, Vec<Packet>) {
+        let mut pair = Pair::open(&sharing(Config { delayed_ack: false, ..Config::default() }), 2);
+        let kept = Rc::new(RefCell::new(Vec::new()));
+        let (mut is_first, sacks) = (true, Rc::clone(&kept));
+        pair.drop_if = Box::new(move |_, from, packet| {
+            if from == Side::B {
+                sacks.borrow_mut().push(packet.clone());
+            }
+            from == Side::B || std::mem::take(&mut is_first)
+        });
+        pair.send_reliable(6, 1_400);
+        pair.run_for(ms(100));
+        (pair, kept.take())
+    }
+
+    fn sender(pair: &Pair) -> (u64, Vec<u32>, u64) {
+        let sender = &pair.ends[0];
+        let windows = sender.paths.iter().map(|path| path.cc.limits().cwnd).collect();
+        (sender.outstanding.bytes(), windows, sender.stats().sacks_received)
+    }
+
+    #[test]
+    fn a_sack_that_a_later_one_has_overtaken_revokes_nothing() {
+        let (mut pair, sacks) = with_sacks_of_five_chunks();
+        assert_eq!(sacks.len(), 5);
+        pair.input(Side::A, Input::Packet(Box::new(sacks[4].clone())));
+        let known = sender(&pair);
+        assert_eq!(known.0, 1_400, "the first chunk is outstanding");
+        for old in [3, 0, 2, 1] {
+            pair.input(Side::A, Input::Packet(Box::new(sacks[old].clone())));
+            assert_eq!(sender(&pair), known, "after SACK {old}");
+        }
+    }
+
+    #[test]
+    fn a_sack_with_news_that_lacks_what_was_known_revokes_it() {
+        let (mut pair, sacks) = with_sacks_of_five_chunks();
+        pair.input(Side::A, Input::Packet(Box::new(sacks[1].clone())));
+        assert_eq!(sender(&pair).0, 4 * 1_400);
+        let mut newer = sacks[4].clone();
+        if let Body::Sctp(packet) = &mut newer.body
+            && let Chunk::Sack(_, sack) = &mut packet.first
+        {
+            sack.gap_blocks[0].start = 4;
+        }
+        pair.input(Side::A, Input::Packet(Box::new(newer)));
+        assert_eq!(sender(&pair).0, 3 * 1_400, "the first chunk, and the two that were dropped");
     }
 
     #[test]

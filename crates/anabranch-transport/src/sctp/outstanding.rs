@@ -11,7 +11,7 @@ use super::tsn;
 use crate::endpoint::Message;
 use crate::ground::PathId;
 use crate::time::Time;
-use crate::wire::sctp::chunk::GapBlock;
+use crate::wire::sctp::chunk::{GapBlock, Sack};
 
 /// The state of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,6 +322,22 @@ impl Outstanding {
         own.sender -= sender;
         own.receiver -= receiver;
         own.in_flight -= in_flight;
+    }
+
+    /// Whether a SACK with the known cumulative TSN lacks some of what gap blocks have acknowledged before
+    /// and brings nothing new: with load sharing it is an old one, which a later one has overtaken on
+    /// another path (see the module documentation of `load_sharing`).
+    #[cold]
+    pub(super) fn knows_more_than(&self, sack: &Sack) -> bool {
+        let runs = absolute(sack.cumulative_tsn, &sack.gap_blocks, self.next_tsn());
+        let lacks = |cover: &[(u32, u32)], runs: &[(u32, u32)]| {
+            runs.iter().any(|&run| {
+                let mut found = false;
+                for_each_uncovered(run, cover, |tsn| found |= tsn::at_or_before(self.first_tsn, tsn));
+                found
+            })
+        };
+        lacks(&runs, &self.gap_acked) && !lacks(&self.gap_acked, &runs)
     }
 
     /// The last TSN of this path that a gap block has acknowledged.
