@@ -94,6 +94,9 @@ impl Dialect for Overheard {
                 Chunk::IForwardTsn(forward) => {
                     forward.new_cumulative_tsn = forward.new_cumulative_tsn.wrapping_add(by);
                 }
+                Chunk::NrSack(_, nr_sack) => {
+                    nr_sack.sack.cumulative_tsn = nr_sack.sack.cumulative_tsn.wrapping_add(by);
+                }
                 Chunk::Sack(_, sack) => sack.cumulative_tsn = sack.cumulative_tsn.wrapping_add(by),
                 _ => {}
             }
@@ -111,6 +114,7 @@ fn rebase(chunk: &mut Chunk, own: Shown, peer: Shown) {
         Chunk::ForwardTsn(forward) => near(&mut forward.new_cumulative_tsn, peer.tsn),
         Chunk::IData(data) => near(&mut data.tsn, peer.tsn),
         Chunk::IForwardTsn(forward) => near(&mut forward.new_cumulative_tsn, peer.tsn),
+        Chunk::NrSack(_, nr_sack) => near(&mut nr_sack.sack.cumulative_tsn, own.tsn),
         Chunk::Sack(_, sack) => near(&mut sack.cumulative_tsn, own.tsn),
         Chunk::Shutdown { cumulative_tsn } => near(cumulative_tsn, own.tsn),
         _ => {}

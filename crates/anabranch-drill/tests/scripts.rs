@@ -144,7 +144,7 @@ fn what_differs_of_chunks_is_told() {
         ),
         ("+0 < [ttl 1] sctp: COOKIE_ACK[flgs=0]", "needs \"ttl 1\" in the IP header"),
         ("+0 setsockopt(4, IPPROTO_SCTP, SCTP_DREAMS, [1], 4) = 0", "needs the socket option SCTP_DREAMS"),
-        ("+0 `sysctl -w net.inet.sctp.nrsack_enable=1`", "needs NR-SACK"),
+        ("+0 `sysctl -w net.inet.sctp.ecn_enable=1`", "needs the setting net.inet.sctp.ecn_enable=1"),
         ("+0 epoll_create(4) = 5", "needs the system call epoll_create"),
     ] {
         let report = association(&format!("{rest}\n"));

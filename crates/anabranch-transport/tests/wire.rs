@@ -14,7 +14,7 @@ use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::authentication::{Hmac, association_key, key_vector};
 use anabranch_transport::wire::sctp::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
-    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
+    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, NrSack, Opaque,
     OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use anabranch_transport::wire::sctp::reconfig::{Reconfig, Reconfiguration};
@@ -74,6 +74,14 @@ fn sacks() -> impl Strategy<Value = Chunk> {
     )
 }
 
+fn nr_sacks() -> impl Strategy<Value = Chunk> {
+    (sacks(), vec(any::<(u16, u16)>(), 0..20)).prop_map(|(chunk, blocks)| {
+        let Chunk::Sack(packets, sack) = chunk else { unreachable!("it is a SACK") };
+        let final_blocks = blocks.into_iter().map(|(start, end)| GapBlock { start, end }).collect();
+        Chunk::NrSack(packets, Box::new(NrSack { sack, final_blocks }))
+    })
+}
+
 fn forwards() -> impl Strategy<Value = Chunk> {
     let plain = (any::<u32>(), vec(any::<(u16, u16)>(), 0..20)).prop_map(|(new_cumulative_tsn, streams)| {
         let streams = streams.into_iter().map(|(stream, ssn)| SkippedStream { stream, ssn }).collect();
@@ -108,7 +116,7 @@ fn heartbeats() -> impl Strategy<Value = Chunk> {
 fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
     let numbers = (1..=u32::MAX, any::<u32>(), 1..=u16::MAX, 1..=u16::MAX, any::<u32>());
     let wishes = option::of(0..1_000_000u64);
-    (numbers, 1..=8u8, any::<[bool; 7]>(), wishes).prop_map(
+    (numbers, 1..=8u8, any::<[bool; 8]>(), wishes).prop_map(
         move |(
             (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn),
             addresses,
@@ -128,6 +136,7 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
             hmac: if can[1] && can[5] { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can[2],
             reconfig_supported: can[6],
+            nr_sack_supported: can[7],
             names_forward_tsn: can[0] && can[3],
             names_address_types: can[4],
             cookie_preservative: wish.map(Duration::from_millis),
@@ -234,6 +243,7 @@ fn bundled(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         4 => data(),
         2 => i_data(),
         4 => sacks(),
+        2 => nr_sacks(),
         2 => forwards(),
         2 => heartbeats(),
         1 => asconfs(ip),
@@ -693,6 +703,7 @@ fn opening(world: &World, asconf_supported: bool) -> Vec<u8> {
         hmac: Hmac::Sha256,
         interleaving_supported: true,
         reconfig_supported: true,
+        nr_sack_supported: true,
         names_forward_tsn: false,
         names_address_types: false,
         cookie_preservative: None,
@@ -806,6 +817,7 @@ fn a_forged_cookie_is_refused() {
             hmac: Hmac::Sha1,
             interleaving_supported: false,
             reconfig_supported: false,
+            nr_sack_supported: false,
             names_forward_tsn: false,
             names_address_types: false,
             cookie_preservative: None,

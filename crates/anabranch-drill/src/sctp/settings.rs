@@ -36,6 +36,7 @@ fn freebsd() -> Config {
         procedures: Some(procedures::Config {
             aborts_unreachable_peers: Some(true),
             asks_nagle_once: Some(true),
+            only_delivered_is_final: Some(true),
             bundles_forward_tsn: Some(true),
             first_sack_at_once: Some(true),
             names_address_types: Some(true),
@@ -69,16 +70,15 @@ pub(super) fn set(config: &mut Config, name: &str, value: &str) -> Step<()> {
         ("pr_enable" | "prsctp_enable", _) => config.partial_reliability = Some(number != 0),
         ("rto_initial", _) => config.rto_initial = Some(Duration::from_millis(number)),
         ("rto_min", _) => config.rto_min = Some(Duration::from_millis(number)),
-        // Features that we lack, or that an association lacks which does not ask for them. Acknowledged data
-        // is never dropped (`do_sctp_drain`).
-        (
-            "asconf_enable" | "auth_enable" | "ecn_enable" | "nr_sack_on_off" | "nrsack_enable"
-            | "nrsack_on_off" | "pktdrop_enable" | "reconfig_enable",
-            0,
-        )
-        | ("auth_disable", 1)
-        | ("do_sctp_drain", _) => {}
-        ("nr_sack_on_off" | "nrsack_enable" | "nrsack_on_off", _) => return Err(Stop::needs("NR-SACK")),
+        ("nr_sack_on_off" | "nrsack_enable" | "nrsack_on_off", _) => config.nr_sack = Some(number != 0),
+        // Acknowledged data is never dropped here, but FreeBSD says of it that it might be.
+        ("do_sctp_drain", _) => {
+            let procedures = config.procedures.get_or_insert_default();
+            procedures.only_delivered_is_final = Some(number != 0);
+        }
+        // Features that we lack, or that an association lacks which does not ask for them.
+        ("asconf_enable" | "auth_enable" | "ecn_enable" | "pktdrop_enable" | "reconfig_enable", 0)
+        | ("auth_disable", 1) => {}
         _ => return Err(needs()),
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A SACK arrives (RFC 9260 section 6.2.1).
+//! A SACK arrives (RFC 9260 section 6.2.1), or an NR-SACK (draft-natarajan-tsvwg-sctp-nrsack).
 //!
 //! The work is proportional to the newly acknowledged data and to the gaps, not to the outstanding data.
 
@@ -11,11 +11,18 @@ use crate::endpoint::{Event, Output};
 use crate::ground::PathId;
 use crate::path::PathEvent;
 use crate::time::Time;
-use crate::wire::sctp::chunk::Sack;
+use crate::wire::sctp::chunk::{NrSack, Sack};
 
 impl Association {
     #[inline(never)]
-    pub(super) fn on_sack(&mut self, now: Time, from: PathId, packets: u8, sack: &Sack) {
+    pub(super) fn on_sack(
+        &mut self,
+        now: Time,
+        from: PathId,
+        packets: u8,
+        sack: &Sack,
+        nr_sack: Option<&NrSack>,
+    ) {
         if matches!(self.state, State::CookieWait | State::CookieEchoed | State::ShutdownAckSent) {
             return;
         }
@@ -34,7 +41,7 @@ impl Association {
         self.stats.duplicates_reported += sack.duplicates.len() as u64;
         self.acknowledge_cumulatively(cumulative);
         if !(sack.gap_blocks.is_empty() && self.outstanding.gap_acked.is_empty()) {
-            self.acknowledge_gaps(sack);
+            self.acknowledge_gaps(sack, nr_sack);
             self.limit_missing_reports(advanced);
         }
         if self.load_sharing.is_some() {
@@ -96,7 +103,7 @@ impl Association {
                     acked.clears_errors |= self.parameters.credit_abandoned;
                     acked.earliest |= self.parameters.credit_abandoned;
                 }
-                SentState::Acked => {
+                SentState::Acked | SentState::Final => {
                     self.paths[chunk.path.index()].acked.earliest |=
                         self.parameters.procedures.timer_follows_cumulative_tsn;
                 }
@@ -120,8 +127,8 @@ impl Association {
 
     /// Handles Gap Ack Blocks: chunks that they cover for the first time are acknowledged, chunks that they
     /// no longer cover are outstanding again (D iii). Leaves the highest newly acknowledged TSN of every path
-    /// in `missing_below`.
-    fn acknowledge_gaps(&mut self, sack: &Sack) {
+    /// in `missing_below`. `nr_sack` is the NR-SACK that `sack` was made of, if it was one.
+    fn acknowledge_gaps(&mut self, sack: &Sack, nr_sack: Option<&NrSack>) {
         let runs = absolute(sack.cumulative_tsn, &sack.gap_blocks, self.outstanding.next_tsn());
         let known = std::mem::take(&mut self.outstanding.gap_acked);
         for path in &mut self.paths {
@@ -139,6 +146,9 @@ impl Association {
             for_each_uncovered((start, end), &runs, |tsn| self.renege(tsn));
         }
         self.outstanding.gap_acked = runs;
+        if let Some(nr_sack) = nr_sack {
+            self.outstanding.finish(sack.cumulative_tsn, &nr_sack.final_blocks);
+        }
     }
 
     fn acknowledge_one(&mut self, tsn: u32) {
@@ -170,7 +180,7 @@ impl Association {
                 acked.clears_errors = true;
                 acked.is_sure |= !chunk.on_several_paths;
             }
-            SentState::Acked => {}
+            SentState::Acked | SentState::Final => {}
         }
     }
 
@@ -195,7 +205,8 @@ impl Association {
         }
     }
 
-    /// The peer has dropped data that it had acknowledged in a gap block.
+    /// The peer has dropped data that it had acknowledged in a gap block. What it said it would not drop stays
+    /// acknowledged.
     fn renege(&mut self, tsn: u32) {
         let index = self.outstanding.index(tsn);
         let Some(&Sent { state, path, window_bytes, .. }) = self.outstanding.chunks.get(index) else {

@@ -131,6 +131,8 @@ pub struct Association {
     pub(super) next_unordered_mid: Vec<u32>,
     /// Whether user data travels in I-DATA chunks (RFC 8260).
     pub(super) interleaves: bool,
+    /// Whether NR-SACKs take the place of SACKs.
+    pub(super) uses_nr_sacks: bool,
     /// Header of a chunk with user data in bytes.
     pub(super) data_header: u32,
     /// Largest payload of one DATA chunk in bytes.
@@ -238,6 +240,7 @@ impl Association {
             next_mid: vec![0; usize::from(parameters.streams)],
             next_unordered_mid: Vec::new(),
             interleaves: false,
+            uses_nr_sacks: false,
             data_header: DATA_HEADER_BYTES,
             fragment_limit: 0,
             sack_entries: 0,
@@ -451,9 +454,14 @@ impl Association {
         if is_known && self.is_for_us(sctp) {
             self.answers.begin(packet.size);
             self.status[path.index()].last_heard = now;
-            self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
-            for chunk in &sctp.rest {
-                self.on_chunk(now, path, sctp.verification_tag, chunk);
+            if !self.ends_packet(&sctp.first) {
+                self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
+                for chunk in &sctp.rest {
+                    if self.ends_packet(chunk) {
+                        break;
+                    }
+                    self.on_chunk(now, path, sctp.verification_tag, chunk);
+                }
             }
             if self.delayed_sack.packet_has_data {
                 self.finish_packet(now);
@@ -498,15 +506,25 @@ impl Association {
         }
     }
 
+    /// Whether nothing more of the packet is read: an NR-SACK that was not agreed on is an unknown chunk
+    /// (RFC 9260 section 3.2; its type begins with 00).
+    #[inline(always)]
+    const fn ends_packet(&self, chunk: &Chunk) -> bool {
+        matches!(chunk, Chunk::NrSack(..)) && !self.uses_nr_sacks
+    }
+
     fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: &Chunk) {
         match chunk {
             Chunk::Data(data) => self.on_data(path, data),
-            Chunk::Sack(packets, sack) => self.on_sack(now, path, *packets, sack),
+            Chunk::Sack(packets, sack) => self.on_sack(now, path, *packets, sack, None),
             Chunk::Heartbeat(info) => self.on_heartbeat(now, path, *info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, *info),
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
             Chunk::IData(data) => self.on_i_data(path, data),
             Chunk::IForwardTsn(forward) => self.on_i_forward_tsn(now, path, forward),
+            Chunk::NrSack(packets, nr_sack) => {
+                self.on_sack(now, path, *packets, &nr_sack.to_sack(), Some(&**nr_sack));
+            }
             Chunk::Illegal(illegal) => self.on_illegal(now, path, tag, illegal),
             Chunk::Init(init, unrecognized) => self.on_init(now, path, init, unrecognized),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, ack),
@@ -806,7 +824,7 @@ impl Endpoint for Association {
             let Payload { offset, .. } = waiting.message.payload;
             each(Payload { offset: offset + u64::from(waiting.sent), length: waiting.remaining() });
         }
-        let kept = |chunk: &&Sent| chunk.state != SentState::Abandoned;
+        let kept = |chunk: &&Sent| !matches!(chunk.state, SentState::Abandoned | SentState::Final);
         for chunk in self.outstanding.chunks.iter().filter(kept) {
             let Payload { offset, .. } = chunk.message.payload;
             each(Payload { offset: offset + u64::from(chunk.start), length: chunk.length });

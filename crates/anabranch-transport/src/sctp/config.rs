@@ -147,6 +147,11 @@ pub struct Config {
     /// receive buffer together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interleaving: Option<bool>,
+    /// Whether out-of-order data is acknowledged for good, in NR-SACK chunks
+    /// (draft-natarajan-tsvwg-sctp-nrsack), where both ends want it: it leaves the send buffer although
+    /// earlier data is missing; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nr_sack: Option<bool>,
     /// Whether several messages may share a packet; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundling: Option<bool>,

@@ -67,6 +67,7 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers, ex
         hmac: if extensions { Hmac::Sha256 } else { Hmac::Sha1 },
         interleaving_supported: parameters.interleaving,
         reconfig_supported: extensions,
+        nr_sack_supported: parameters.nr_sack,
         names_forward_tsn: false,
         names_address_types: parameters.procedures.names_address_types,
         cookie_preservative: None,
@@ -98,6 +99,8 @@ pub(super) fn answer(
             cookie_preservative: None,
             names_forward_tsn: false,
             names_address_types: false,
+            // Only then the cookie is longer.
+            nr_sack_supported: own.nr_sack_supported && init.nr_sack_supported,
             ..*init
         },
         tie_tag,
@@ -339,6 +342,8 @@ impl Association {
         // Section 5.1.1: no more streams than the peer allows.
         self.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
         self.inbound_streams = peer.outbound_streams.min(self.parameters.max_inbound_streams);
+        // draft-natarajan-tsvwg-sctp-nrsack section 3: where both ends support it.
+        self.uses_nr_sacks = peer.nr_sack_supported && self.parameters.nr_sack;
         // RFC 8260 section 2.2.1: I-DATA where both ends support it.
         self.interleaves = peer.interleaving_supported && self.parameters.interleaving;
         if self.interleaves {

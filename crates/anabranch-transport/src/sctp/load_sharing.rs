@@ -321,7 +321,7 @@ impl Association {
                 };
                 match state {
                     SentState::InFlight => return true,
-                    SentState::Acked => acked[index] += copy.window_bytes,
+                    SentState::Acked | SentState::Final => acked[index] += copy.window_bytes,
                     SentState::Abandoned => {}
                     SentState::Lost => lost[index] = true,
                 }
@@ -562,8 +562,8 @@ mod tests {
     use crate::endpoint::{Command, Input};
     use crate::ground::Side;
     use crate::path::PathState;
-    use crate::wire::{Body, Packet};
     use crate::wire::sctp::chunk::Chunk;
+    use crate::wire::{Body, Packet};
 
     fn sharing(config: Config) -> super::super::Config {
         super::super::Config { load_sharing: Some(config), ..super::super::Config::default() }

@@ -35,6 +35,8 @@ mod limit;
 mod linux_failover_drills;
 mod listener;
 pub mod load_sharing;
+#[cfg(test)]
+mod nr_sack_drills;
 mod opaque;
 mod options;
 mod outstanding;

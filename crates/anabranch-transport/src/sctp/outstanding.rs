@@ -20,6 +20,8 @@ pub(super) enum SentState {
     Abandoned,
     /// Acknowledged by a Gap Ack Block.
     Acked,
+    /// Acknowledged by a Non-Renegable Gap Ack Block.
+    Final,
     /// On its way, counted as outstanding.
     InFlight,
     /// Marked for retransmission.
@@ -69,6 +71,7 @@ impl Sent {
         let is_whole = self.message.unordered && self.beginning && self.ending;
         let (is_sent, is_received) = match self.state {
             SentState::Abandoned => (false, false),
+            SentState::Final => (false, !is_whole),
             SentState::Acked => (!releases_acked, !is_whole),
             SentState::InFlight | SentState::Lost => (true, true),
         };
@@ -124,6 +127,8 @@ pub(super) struct Outstanding {
     in_flight_from: Vec<[u32; 2]>,
     /// What the Gap Ack Blocks of the last SACK covered.
     pub(super) gap_acked: Ranges,
+    /// What the Non-Renegable Gap Ack Blocks of the last NR-SACK covered.
+    final_acked: Ranges,
 }
 
 impl Outstanding {
@@ -144,6 +149,7 @@ impl Outstanding {
             lost_from: first_tsn,
             in_flight_from: vec![[first_tsn; 2]; paths],
             gap_acked: Ranges::new(),
+            final_acked: Ranges::new(),
         }
     }
 
@@ -218,7 +224,7 @@ impl Outstanding {
                 self.lost += 1;
             }
             SentState::Abandoned => self.abandoned += 1,
-            SentState::Acked => {}
+            SentState::Acked | SentState::Final => {}
         }
     }
 
@@ -232,7 +238,7 @@ impl Outstanding {
             }
             SentState::Lost => self.lost -= 1,
             SentState::Abandoned => self.abandoned -= 1,
-            SentState::Acked => {}
+            SentState::Acked | SentState::Final => {}
         }
     }
 
@@ -268,7 +274,7 @@ impl Outstanding {
     #[inline(always)]
     const fn is_held(&self, state: SentState) -> bool {
         match state {
-            SentState::Abandoned => false,
+            SentState::Abandoned | SentState::Final => false,
             SentState::Acked => !self.releases_acked,
             SentState::InFlight | SentState::Lost => true,
         }
@@ -324,6 +330,23 @@ impl Outstanding {
         own.in_flight -= in_flight;
     }
 
+    /// Frees the chunks that these blocks acknowledge for good, which Gap Ack Blocks have acknowledged before
+    /// (draft-natarajan-tsvwg-sctp-nrsack section 5.2).
+    #[cold]
+    pub(super) fn finish(&mut self, cumulative_tsn: u32, blocks: &[GapBlock]) {
+        let mut runs = absolute(cumulative_tsn, blocks, self.next_tsn());
+        runs.sort_unstable_by_key(|&(start, _)| start.wrapping_sub(cumulative_tsn));
+        let known = std::mem::replace(&mut self.final_acked, runs.clone());
+        for run in runs {
+            for_each_uncovered(run, &known, |tsn| {
+                let index = self.index(tsn);
+                if self.chunks[index].state == SentState::Acked {
+                    self.change(index, SentState::Final, self.chunks[index].path);
+                }
+            });
+        }
+    }
+
     /// Whether a SACK with the known cumulative TSN lacks some of what gap blocks have acknowledged before
     /// and brings nothing new: with load sharing it is an old one, which a later one has overtaken on
     /// another path (see the module documentation of `load_sharing`).
@@ -342,7 +365,8 @@ impl Outstanding {
 
     /// The last TSN of this path that a gap block has acknowledged.
     pub(super) fn last_gap_acked(&self, path: PathId) -> Option<u32> {
-        let is_acked = |chunk: &Sent| chunk.state == SentState::Acked && chunk.path == path;
+        let is_acked =
+            |chunk: &Sent| matches!(chunk.state, SentState::Acked | SentState::Final) && chunk.path == path;
         self.chunks.iter().rposition(is_acked).map(|index| self.tsn(index))
     }
 

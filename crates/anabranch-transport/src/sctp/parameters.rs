@@ -42,6 +42,7 @@ pub struct Parameters {
     pub(super) max_inbound_streams: u16,
     pub(super) stream_scheduler: stream_scheduler::Config,
     pub(super) interleaving: bool,
+    pub(super) nr_sack: bool,
     pub(super) bundle_max: u32,
     pub(super) nagle: bool,
     pub(super) partial_reliability: bool,
@@ -220,6 +221,7 @@ impl Config {
             max_inbound_streams: self.max_inbound_streams.or(self.streams).unwrap_or(10),
             stream_scheduler: self.stream_scheduler.clone().unwrap_or_default(),
             interleaving: self.interleaving.unwrap_or(false),
+            nr_sack: self.nr_sack.unwrap_or(false),
             bundle_max: match (self.bundling.unwrap_or(true), self.bundle_max) {
                 (false, _) => 1,
                 (true, Some(limit)) => limit.count().unwrap_or(u32::MAX),

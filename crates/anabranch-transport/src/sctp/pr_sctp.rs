@@ -149,7 +149,9 @@ impl Association {
         }
     }
 
-    /// Moves the Advanced.Peer.Ack.Point over what was given up (RFC 3758 section 3.5 C1 and C2).
+    /// Moves the Advanced.Peer.Ack.Point over what was given up (RFC 3758 section 3.5 C1 and C2), and over
+    /// whole messages in between that an NR-SACK has acknowledged for good (FreeBSD
+    /// `sctp_try_advance_peer_ack_point`). Of others the receiver would drop the fragments that it has.
     pub(super) fn advance_peer_ack_point(&mut self) {
         let cumulative = self.outstanding.cumulative_tsn();
         if tsn::before(self.advanced_peer_ack_point, cumulative) {
@@ -161,7 +163,11 @@ impl Association {
         loop {
             let next = self.advanced_peer_ack_point.wrapping_add(1);
             let chunk = self.outstanding.chunks.get(self.outstanding.index(next));
-            if chunk.is_none_or(|chunk| chunk.state != SentState::Abandoned) {
+            let is_passed = |chunk: &Sent| {
+                chunk.state == SentState::Abandoned
+                    || (chunk.state == SentState::Final && chunk.beginning && chunk.ending)
+            };
+            if !chunk.is_some_and(is_passed) {
                 return;
             }
             self.advanced_peer_ack_point = next;
@@ -217,11 +223,12 @@ impl Association {
         self.stats.packets_sent -= 1;
     }
 
-    /// The chunks that a FORWARD TSN passes.
+    /// The chunks that a FORWARD TSN gives up.
     fn passed(&self) -> impl Iterator<Item = &Sent> {
         let cumulative = self.outstanding.cumulative_tsn();
         let passed = self.advanced_peer_ack_point.wrapping_sub(cumulative) as usize;
-        self.outstanding.chunks.iter().take(passed)
+        let chunks = self.outstanding.chunks.iter().take(passed);
+        chunks.filter(|chunk| chunk.state != SentState::Final)
     }
 
     fn forward_tsn(&self) -> Chunk {

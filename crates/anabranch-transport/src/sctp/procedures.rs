@@ -76,6 +76,10 @@ procedures! {
     /// Whether a SACK has 16 gap blocks at most, instead of as many as fit; default false, in profile linux
     /// true (`SCTP_MAX_GABS`).
     few_gap_blocks: [false, true];
+    /// Whether an NR-SACK takes for final only what was delivered, as with FreeBSD, which may drop the rest
+    /// (`net.inet.sctp.do_sctp_drain`), or all that has arrived, which is never dropped here; default false.
+    /// With interleaving all is final.
+    only_delivered_is_final: [false, false];
     /// Whether the send buffer is charged with the kernel's memory for each chunk; default false, in profile
     /// linux true (`sctp_set_owner_w`). With load sharing it is not.
     charges_kernel_memory: [false, true];

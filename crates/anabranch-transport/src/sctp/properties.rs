@@ -83,6 +83,14 @@ fn with_details(config: impl Strategy<Value = Config>) -> impl Strategy<Value = 
         })
 }
 
+/// NR-SACKs or not, and whether what waits to be delivered is final, too.
+fn with_nr_sacks(mut config: Config, [nr_sack, only_delivered_is_final]: [bool; 2]) -> Config {
+    config.nr_sack = Some(nr_sack);
+    let procedures = config.procedures.get_or_insert_default();
+    procedures.only_delivered_is_final = Some(only_delivered_is_final);
+    config
+}
+
 fn any_config() -> impl Strategy<Value = Config> {
     with_details(base_config())
 }
@@ -376,13 +384,14 @@ proptest! {
         config in any_config(),
         scheduler in stream_scheduler(),
         interleaving in any::<bool>(),
+        nr_sack in any::<[bool; 2]>(),
         network in network(),
         talks in proptest::collection::vec(talk(reliability()), 1..120),
     ) {
         let (stream_scheduler, interleaving) = (Some(scheduler), Some(interleaving));
         // Without partial delivery, a message of each of the three streams has to fit.
         let receive_buffer = config.receive_buffer.max(Some(Bytes(12_000)));
-        let config = Config { receive_buffer, stream_scheduler, interleaving, ..config };
+        let config = with_nr_sacks(Config { receive_buffer, stream_scheduler, interleaving, ..config }, nr_sack);
         let talks = with_farewell(talks);
         let pair = run(&config, &network, &talks);
         check(&pair, &talks)?;
@@ -502,6 +511,7 @@ proptest! {
         sharing in proptest::option::of(load_sharing()),
         scheduler in stream_scheduler(),
         interleaving in any::<bool>(),
+        nr_sack in any::<[bool; 2]>(),
         network in network(),
         talks in proptest::collection::vec(talk(reliability()), 1..80),
         closer in prop_oneof![Just(vec![Side::A]), Just(vec![Side::B]), Just(vec![Side::A, Side::B])],
@@ -511,6 +521,7 @@ proptest! {
         // T5-shutdown-guard is five times RTO.Max: the round trips of the procedure have to fit.
         let rto_max = Some(ms(1_000));
         let config = Config { rto_max, receive_buffer, stream_scheduler, interleaving, ..config };
+        let config = with_nr_sacks(config, nr_sack);
         let config = sharing.map_or(config.clone(), |sharing| with_load_sharing(config, sharing));
         let talks = with_farewell(talks);
         let mut pair = run(&config, &network, &talks);

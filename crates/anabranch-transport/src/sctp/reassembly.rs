@@ -23,8 +23,8 @@ pub(super) struct Reassembly {
 struct Stream {
     /// The stream sequence number to deliver next.
     next_ssn: u64,
-    /// Complete messages that came too early.
-    early: BTreeMap<u64, Received>,
+    /// Complete messages that came too early, with their first and last TSN.
+    early: BTreeMap<u64, (Received, [u64; 2])>,
 }
 
 impl Default for Stream {
@@ -53,18 +53,18 @@ impl Reassembly {
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
     #[inline(always)]
     pub(super) fn insert(&mut self, tsn: u64, data: Data, mut deliver: impl FnMut(Received)) {
-        let message = if data.beginning && data.ending {
-            message_of(&data, data.payload.length)
-        } else if let Some(message) = self.insert_fragment(tsn, data) {
-            message
+        let (message, tsns) = if data.beginning && data.ending {
+            (message_of(&data, data.payload.length), [tsn; 2])
+        } else if let Some(whole) = self.insert_fragment(tsn, data) {
+            whole
         } else {
             return;
         };
-        self.complete(data.ssn, message, &mut deliver);
+        self.complete(data.ssn, message, tsns, &mut deliver);
     }
 
-    /// Keeps a fragment and returns the message that it completes, if it does.
-    fn insert_fragment(&mut self, tsn: u64, data: Data) -> Option<Received> {
+    /// Keeps a fragment and returns the message that it completes, if it does, with its first and last TSN.
+    fn insert_fragment(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
         self.bytes += u64::from(data.payload.length);
         self.fragments.insert(tsn, data);
         let (first, last) = self.whole_message(tsn)?;
@@ -74,7 +74,7 @@ impl Reassembly {
             message.payload.length += part.payload.length;
         }
         self.bytes -= u64::from(message.payload.length);
-        Some(message)
+        Some((message, [first, last]))
     }
 
     /// Drops what a FORWARD TSN gives up; calls `deliver` with the messages that this releases.
@@ -100,7 +100,7 @@ impl Reassembly {
             stream.next_ssn = past;
             let later = stream.early.split_off(&past);
             let early = std::mem::replace(&mut stream.early, later);
-            for message in early.into_values() {
+            for (message, _) in early.into_values() {
                 self.bytes -= u64::from(message.payload.length);
                 deliver(message);
             }
@@ -113,7 +113,7 @@ impl Reassembly {
     pub(super) fn reset(&mut self, is_reset: impl Fn(u16) -> bool, deliver: &mut impl FnMut(Received)) {
         for (number, stream) in self.streams.iter_mut().enumerate() {
             if is_reset(number as u16) {
-                for message in std::mem::take(stream).early.into_values() {
+                for (message, _) in std::mem::take(stream).early.into_values() {
                     self.bytes -= u64::from(message.payload.length);
                     deliver(message);
                 }
@@ -124,11 +124,20 @@ impl Reassembly {
     /// What waits: fragments, and messages that came too early.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
         let early = self.streams.iter().flat_map(|stream| stream.early.values());
-        self.fragments.values().map(|data| data.payload).chain(early.map(|message| message.payload))
+        self.fragments.values().map(|data| data.payload).chain(early.map(|(message, _)| message.payload))
+    }
+
+    /// The TSNs of what waits, in order.
+    pub(super) fn waiting_tsns(&self) -> Vec<u64> {
+        let early = self.streams.iter().flat_map(|stream| stream.early.values());
+        let early = early.flat_map(|&(_, [first, last])| first..=last);
+        let mut tsns: Vec<u64> = self.fragments.keys().copied().chain(early).collect();
+        tsns.sort_unstable();
+        tsns
     }
 
     #[inline(always)]
-    fn complete(&mut self, ssn: u16, message: Received, deliver: &mut impl FnMut(Received)) {
+    fn complete(&mut self, ssn: u16, message: Received, tsns: [u64; 2], deliver: &mut impl FnMut(Received)) {
         let Received { stream, payload, .. } = message;
         if message.unordered {
             deliver(message);
@@ -143,7 +152,7 @@ impl Reassembly {
             if others_wait {
                 self.release(stream, deliver);
             }
-        } else if ssn > inbound.next_ssn && inbound.early.insert(ssn, message).is_none() {
+        } else if ssn > inbound.next_ssn && inbound.early.insert(ssn, (message, tsns)).is_none() {
             self.bytes += u64::from(payload.length);
         }
     }
@@ -151,7 +160,7 @@ impl Reassembly {
     /// Delivers early messages whose turn has come.
     fn release(&mut self, stream: u16, deliver: &mut impl FnMut(Received)) {
         let inbound = &mut self.streams[usize::from(stream)];
-        while let Some(message) = inbound.early.remove(&inbound.next_ssn) {
+        while let Some((message, _)) = inbound.early.remove(&inbound.next_ssn) {
             inbound.next_ssn += 1;
             self.bytes -= u64::from(message.payload.length);
             deliver(message);

@@ -1,6 +1,8 @@
 //! The receiving half: DATA and FORWARD TSN arrive, SACKs leave (RFC 9260 sections 6.2 to 6.7,
 //! RFC 3758 section 3.6).
 
+use smallvec::SmallVec;
+
 use super::association::{Association, State};
 use super::config::SackPath;
 use super::reassembly::unwrap_tsn;
@@ -8,7 +10,9 @@ use crate::endpoint::{Event, Output, Received};
 use crate::ground::PathId;
 use crate::path::PathState;
 use crate::time::{Duration, Time};
-use crate::wire::sctp::chunk::{Chunk, Data, ErrorCause, ForwardTsn, IData, IForwardTsn, Sack};
+use crate::wire::sctp::chunk::{
+    Chunk, Data, ErrorCause, ForwardTsn, GapBlock, IData, IForwardTsn, NrSack, Sack,
+};
 
 /// The most Gap Ack Blocks that Linux reports (`SCTP_MAX_GABS`).
 const LINUX_MAX_GAP_BLOCKS: usize = 16;
@@ -220,8 +224,7 @@ impl Association {
 
     pub(super) fn send_sack(&mut self) {
         let path = self.sack_path();
-        let packets = self.packets_to_report();
-        let sack = Chunk::Sack(packets, self.take_sack());
+        let sack = self.take_sack();
         if self.answers_with(path, sack.wire_size()) {
             self.answer(path, sack);
         } else {
@@ -251,7 +254,8 @@ impl Association {
 
     /// The SACK that is due. After this call none is due any more.
     #[inline(always)]
-    pub(super) fn take_sack(&mut self) -> Sack {
+    pub(super) fn take_sack(&mut self) -> Chunk {
+        let packets = self.packets_to_report();
         self.delayed_sack.sent();
         self.stats.sacks_sent += 1;
         // Section 6.2: no more gap blocks than fit into the path MTU, the lowest first.
@@ -264,12 +268,32 @@ impl Association {
         let mut duplicates = std::mem::take(&mut self.received.duplicates);
         duplicates.truncate(self.sack_entries - gap_blocks.len());
         self.advertised = self.free_space();
-        Sack {
+        let sack = Sack {
             cumulative_tsn: self.received.cumulative as u32,
             a_rwnd: self.advertised,
             gap_blocks,
             duplicates: duplicates.into(),
+        };
+        if self.uses_nr_sacks { self.nr_sack(packets, sack) } else { Chunk::Sack(packets, sack) }
+    }
+
+    /// The NR-SACK that takes the place of a SACK (draft-natarajan-tsvwg-sctp-nrsack section 5.1).
+    #[cold]
+    fn nr_sack(&self, packets: u8, mut sack: Sack) -> Chunk {
+        let mut final_blocks = std::mem::take(&mut sack.gap_blocks).into_vec();
+        if self.parameters.procedures.only_delivered_is_final {
+            let waiting = self.reassembly.waiting_tsns();
+            (sack.gap_blocks, final_blocks) = split_blocks(&final_blocks, self.received.cumulative, &waiting);
         }
+        // Section 6.2 of the RFC: what has no room is left out, the highest blocks first. The header is 4 bytes
+        // longer than that of SACK.
+        let room = self.sack_entries - 1;
+        sack.gap_blocks.truncate(room);
+        final_blocks.truncate(room - sack.gap_blocks.len());
+        let mut duplicates = sack.duplicates.into_vec();
+        duplicates.truncate(room - sack.gap_blocks.len() - final_blocks.len());
+        sack.duplicates = duplicates.into();
+        Chunk::NrSack(packets, Box::new(NrSack { sack, final_blocks: final_blocks.into() }))
     }
 
     /// Bytes of the receive buffer that are free.
@@ -293,4 +317,30 @@ impl Association {
     const fn accepts_data(&self) -> bool {
         matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent)
     }
+}
+
+/// Divides blocks into those of TSNs that wait to be delivered, which are in order, and the others.
+fn split_blocks(
+    blocks: &[GapBlock],
+    cumulative: u64,
+    waiting: &[u64],
+) -> (SmallVec<[GapBlock; 4]>, Vec<GapBlock>) {
+    let (mut waits, mut delivered) = (SmallVec::new(), Vec::new());
+    for block in blocks {
+        let mut start = block.start;
+        while start <= block.end {
+            let is_waiting = |offset: u16| waiting.binary_search(&(cumulative + u64::from(offset))).is_ok();
+            let kind = is_waiting(start);
+            let end = (start..block.end).find(|&end| is_waiting(end + 1) != kind).unwrap_or(block.end);
+            let part = GapBlock { start, end };
+            if kind {
+                waits.push(part);
+            } else {
+                delivered.push(part);
+            }
+            let Some(next) = end.checked_add(1) else { break };
+            start = next;
+        }
+    }
+    (waits, delivered)
 }

@@ -315,7 +315,7 @@ impl Association {
         let held: u64 = buffered.iter().map(|own| own.sender).sum();
         assert_eq!(self.outstanding.held_bytes, held, "held bytes");
         let memory = &self.outstanding.memory;
-        let held = chunks.iter().filter(|chunk| chunk.state != SentState::Abandoned);
+        let held = chunks.iter().filter(|c| !matches!(c.state, SentState::Abandoned | SentState::Final));
         let sent: u64 = held.map(|chunk| memory.of_message(chunk.length, chunk.length.max(1))).sum();
         assert_eq!(memory.overhead, sent + self.memory_of_queue(), "kernel memory");
         if self.load_sharing.is_some() {

@@ -3,7 +3,7 @@
 
 use anabranch_transport::ground::{Ecn, Payload};
 use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Signal};
-use anabranch_transport::wire::sctp::chunk::{Chunk, ErrorCause, Init};
+use anabranch_transport::wire::sctp::chunk::{Chunk, ErrorCause, GapBlock, Init, Sack};
 use anabranch_transport::wire::tcp::{Flags, Segment};
 use anabranch_transport::wire::udp::{self, Datagram};
 use anabranch_transport::wire::{Body, Packet, mptcp, sctp, tcp};
@@ -258,21 +258,10 @@ fn of_chunk(chunk: &Chunk) -> Header {
         Chunk::InitAck(ack) => ("INIT ACK", of_init(&ack.init)),
         Chunk::Opaque(opaque) => ("another chunk", vec![("type", opaque.kind.to_string())]),
         Chunk::Reconfig(_) => ("RE-CONFIG", Fields::new()),
-        Chunk::Sack(packets, sack) => {
-            let at = |offset: u16| sack.cumulative_tsn.wrapping_add(offset.into());
-            let blocks = sack.gap_blocks.iter().map(|it| format!("{} to {}", at(it.start), at(it.end)));
-            let duplicates = sack.duplicates.iter().map(u32::to_string);
-            let mut fields = vec![
-                ("cumulative TSN", sack.cumulative_tsn.to_string()),
-                ("receiver window", format!("{} B", sack.a_rwnd)),
-            ];
-            let lists = [("Gap Ack Blocks", joined(blocks)), ("duplicate TSNs", joined(duplicates))];
-            fields.extend(lists.into_iter().filter(|(_, list)| !list.is_empty()));
-            if *packets > 0 {
-                fields.push(("packets since the last SACK", packets.to_string()));
-            }
-            ("SACK", fields)
+        Chunk::NrSack(packets, nr_sack) => {
+            ("NR-SACK", acknowledgement(*packets, &nr_sack.sack, &nr_sack.final_blocks))
         }
+        Chunk::Sack(packets, sack) => ("SACK", acknowledgement(*packets, sack, &[])),
         Chunk::Shutdown { cumulative_tsn } => {
             ("SHUTDOWN", vec![("cumulative TSN", cumulative_tsn.to_string())])
         }
@@ -282,12 +271,34 @@ fn of_chunk(chunk: &Chunk) -> Header {
     Header { name, bytes: chunk.wire_size(), fields }
 }
 
+/// The fields of SACK and NR-SACK.
+fn acknowledgement(packets: u8, sack: &Sack, final_blocks: &[GapBlock]) -> Fields {
+    let at = |offset: u16| sack.cumulative_tsn.wrapping_add(offset.into());
+    let blocks =
+        |blocks: &[GapBlock]| joined(blocks.iter().map(|it| format!("{} to {}", at(it.start), at(it.end))));
+    let mut fields = vec![
+        ("cumulative TSN", sack.cumulative_tsn.to_string()),
+        ("receiver window", format!("{} B", sack.a_rwnd)),
+    ];
+    let lists = [
+        ("Gap Ack Blocks", blocks(&sack.gap_blocks)),
+        ("Non-Renegable Gap Ack Blocks", blocks(final_blocks)),
+        ("duplicate TSNs", joined(sack.duplicates.iter().map(u32::to_string))),
+    ];
+    fields.extend(lists.into_iter().filter(|(_, list)| !list.is_empty()));
+    if packets > 0 {
+        fields.push(("packets since the last SACK", packets.to_string()));
+    }
+    fields
+}
+
 fn of_init(init: &Init) -> Fields {
     let extensions = [
         (init.forward_tsn_supported, "partial reliability"),
         (init.asconf_supported, "ASCONF"),
         (init.interleaving_supported, "I-DATA"),
         (init.reconfig_supported, "RE-CONFIG"),
+        (init.nr_sack_supported, "NR-SACK"),
     ];
     let extensions = joined(extensions.iter().filter(|(is_there, _)| *is_there).map(|(_, name)| *name));
     let mut fields = vec![

@@ -1,5 +1,5 @@
 //! SCTP chunks with all their fields and their sizes on the wire (RFC 9260 section 3.3, RFC 3758,
-//! RFC 4895, RFC 5061, RFC 8260).
+//! RFC 4895, RFC 5061, RFC 8260, draft-natarajan-tsvwg-sctp-nrsack).
 
 use std::net::IpAddr;
 
@@ -18,6 +18,8 @@ pub const DATA_HEADER_BYTES: u32 = 16;
 pub const I_DATA_HEADER_BYTES: u32 = 20;
 /// Length of a SACK chunk without Gap Ack Blocks and duplicates (RFC 9260 section 3.3.4).
 pub const SACK_HEADER_BYTES: u32 = 16;
+/// Length of an NR-SACK chunk without blocks and duplicates (draft-natarajan-tsvwg-sctp-nrsack section 4.2).
+pub const NR_SACK_HEADER_BYTES: u32 = 20;
 
 /// One chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +58,9 @@ pub enum Chunk {
     Init(Box<Init>, Box<[u8]>),
     /// Answers [`Chunk::Init`] (section 3.3.3).
     InitAck(Box<InitAck>),
+    /// Selective acknowledgement that also says what the receiver will not withdraw
+    /// (draft-natarajan-tsvwg-sctp-nrsack section 4.2). Its flags are those of [`Chunk::Sack`].
+    NrSack(u8, Box<NrSack>),
     /// An unknown chunk, or one with contents that only the peer reads: kept as it came.
     Opaque(Box<Opaque>),
     /// Asks for stream resets, or answers such a request (RFC 6525).
@@ -139,6 +144,34 @@ pub struct Sack {
     pub gap_blocks: SmallVec<[GapBlock; 4]>,
     /// TSNs received more than once since the last SACK.
     pub duplicates: Box<[u32]>,
+}
+
+/// An NR-SACK chunk (draft-natarajan-tsvwg-sctp-nrsack section 4.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NrSack {
+    /// What it has in common with SACK. Its Gap Ack Blocks are those that the receiver may still withdraw.
+    pub sack: Sack,
+    /// The Non-Renegable Gap Ack Blocks: what they cover is never sent again.
+    pub final_blocks: Box<[GapBlock]>,
+}
+
+impl NrSack {
+    /// A SACK that acknowledges the same data, with blocks in order that do not overlap.
+    pub fn to_sack(&self) -> Sack {
+        let all = self.sack.gap_blocks.iter().chain(&self.final_blocks);
+        let mut blocks: Vec<GapBlock> = all.copied().filter(|block| block.start <= block.end).collect();
+        blocks.sort_unstable_by_key(|block| block.start);
+        let mut gap_blocks: SmallVec<[GapBlock; 4]> = SmallVec::new();
+        for block in blocks {
+            match gap_blocks.last_mut() {
+                Some(last) if u32::from(block.start) <= u32::from(last.end) + 1 => {
+                    last.end = last.end.max(block.end);
+                }
+                _ => gap_blocks.push(block),
+            }
+        }
+        Sack { gap_blocks, duplicates: self.sack.duplicates.clone(), ..self.sack }
+    }
 }
 
 /// A run of received TSNs, as offsets from the cumulative TSN.
@@ -340,6 +373,9 @@ pub struct Init {
     pub interleaving_supported: bool,
     /// Whether RE-CONFIG is in the Supported Extensions parameter (RFC 6525 section 5.1.1).
     pub reconfig_supported: bool,
+    /// Whether NR-SACK is in the Supported Extensions parameter (draft-natarajan-tsvwg-sctp-nrsack section
+    /// 3). In a State Cookie: whether both ends named it.
+    pub nr_sack_supported: bool,
     /// Whether FORWARD-TSN is named among the Supported Extensions, too (RFC 5061 section 4.2.7), if partial
     /// reliability is supported.
     pub names_forward_tsn: bool,
@@ -449,9 +485,14 @@ impl StateCookie {
     /// fields (20) and a 20-byte authentication code (RFC 9260 section 5.1.3).
     pub const BYTES: u32 = 8 + 8 + 4 + 4 + 20 + 20;
 
+    /// How much longer a cookie is if NR-SACK was agreed on, for which there is no bit in the others.
+    pub(super) const FURTHER_BYTES: u32 = 4;
+
     pub(super) const fn wire_size(&self) -> u32 {
         let tie_tag = if self.tie_tag.is_some() { 8 } else { 0 };
-        Self::BYTES + tie_tag + padded(self.key_bytes as u32) + self.kept_addresses() * self.address_bytes()
+        let further = if self.peer.nr_sack_supported { Self::FURTHER_BYTES } else { 0 };
+        let addresses = self.kept_addresses() * self.address_bytes();
+        Self::BYTES + tie_tag + addresses + padded(self.key_bytes as u32) + further
     }
 
     /// How many addresses are in the cookie: those that the INIT listed, and the one that it came from.
@@ -637,6 +678,7 @@ impl Init {
         let extensions = asconf
             + interleaving
             + self.reconfig_supported as u32
+            + self.nr_sack_supported as u32
             + (self.names_forward_tsn && self.forward_tsn_supported) as u32;
         // Supported Address Types, with one type.
         let types = if self.names_address_types && !is_ack { 8 } else { 0 };
@@ -699,6 +741,7 @@ impl Chunk {
             Self::Illegal(_) => ("illegal", None),
             Self::Init(..) => ("init", None),
             Self::InitAck(_) => ("init_ack", None),
+            Self::NrSack(_, nr_sack) => ("nr_sack", Some(nr_sack.sack.cumulative_tsn)),
             Self::Opaque(_) => ("opaque", None),
             Self::Reconfig(_) => ("re_config", None),
             Self::Sack(_, sack) => ("sack", Some(sack.cumulative_tsn)),
@@ -738,6 +781,11 @@ impl Chunk {
             // RFC 8260 section 2.3.1: 8 bytes for each stream.
             Self::IForwardTsn(forward) => 8 + 8 * forward.messages.len() as u32,
             Self::Illegal(illegal) => illegal.chunk.wire_size(),
+            Self::NrSack(_, nr_sack) => {
+                let NrSack { sack, final_blocks } = &**nr_sack;
+                let entries = sack.gap_blocks.len() + final_blocks.len() + sack.duplicates.len();
+                NR_SACK_HEADER_BYTES + 4 * entries as u32
+            }
             Self::Init(init, unrecognized) => 20 + init.parameters_bytes(false) + unrecognized.len() as u32,
             Self::InitAck(ack) => {
                 let InitAck { init, cookie, reported, unrecognized } = &**ack;

@@ -17,6 +17,7 @@ pub(super) mod chunk {
     pub(crate) const COOKIE_ACK: u8 = 11;
     pub(crate) const SHUTDOWN_COMPLETE: u8 = 14;
     pub(crate) const AUTH: u8 = 15;
+    pub(crate) const NR_SACK: u8 = 16;
     pub(crate) const I_DATA: u8 = 64;
     pub(crate) const ASCONF_ACK: u8 = 128;
     pub(crate) const RECONFIG: u8 = 130;
@@ -44,6 +45,7 @@ pub(super) const fn is_known(kind: u8) -> bool {
             ..=chunk::COOKIE_ACK
                 | chunk::SHUTDOWN_COMPLETE
                 | chunk::AUTH
+                | chunk::NR_SACK
                 | chunk::I_DATA
                 | chunk::ASCONF_ACK
                 | chunk::RECONFIG

@@ -6,8 +6,8 @@ use super::SctpPacket;
 use super::authentication::{Hmac, chunk_code, cookie_code, offer};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
-    Data, ErrorCause, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Opaque, RefusedRequest, Sack,
-    StateCookie, parameters,
+    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, NrSack, Opaque,
+    RefusedRequest, Sack, StateCookie, parameters,
 };
 use super::codes::{SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use crate::ground::{IpVersion, PathId};
@@ -114,6 +114,7 @@ impl<S: Sending> Emission<'_, S> {
                 emission.parameter(parameter::STATE_COOKIE, |emission| emission.cookie(&ack.cookie));
                 emission.parameters(&ack.unrecognized);
             }),
+            Chunk::NrSack(packets, nr_sack) => self.nr_sack(*packets, nr_sack),
             Chunk::Opaque(opaque) => self.opaque(opaque),
             Chunk::Reconfig(reconfig) => {
                 self.with_header(chunk::RECONFIG, 0, |emission| reconfig.emit(emission.out));
@@ -192,12 +193,31 @@ impl<S: Sending> Emission<'_, S> {
             out.u32(sack.a_rwnd);
             out.u16(sack.gap_blocks.len() as u16);
             out.u16(sack.duplicates.len() as u16);
-            for block in &sack.gap_blocks {
-                out.u16(block.start);
-                out.u16(block.end);
-            }
-            sack.duplicates.iter().for_each(|tsn| out.u32(*tsn));
+            emission.blocks_and_duplicates(&[&sack.gap_blocks], &sack.duplicates);
         });
+    }
+
+    fn nr_sack(&mut self, packets: u8, nr_sack: &NrSack) {
+        let NrSack { sack, final_blocks } = nr_sack;
+        self.with_header(chunk::NR_SACK, packets, |emission| {
+            let out = &mut *emission.out;
+            out.u32(sack.cumulative_tsn);
+            out.u32(sack.a_rwnd);
+            out.u16(sack.gap_blocks.len() as u16);
+            out.u16(final_blocks.len() as u16);
+            out.u16(sack.duplicates.len() as u16);
+            // Reserved.
+            out.u16(0);
+            emission.blocks_and_duplicates(&[&sack.gap_blocks, final_blocks], &sack.duplicates);
+        });
+    }
+
+    fn blocks_and_duplicates(&mut self, blocks: &[&[GapBlock]], duplicates: &[u32]) {
+        for block in blocks.iter().copied().flatten() {
+            self.out.u16(block.start);
+            self.out.u16(block.end);
+        }
+        duplicates.iter().for_each(|tsn| self.out.u32(*tsn));
     }
 
     fn forward_tsn(&mut self, forward: &ForwardTsn) {
@@ -259,7 +279,8 @@ impl<S: Sending> Emission<'_, S> {
             (false, _) => &[],
         };
         let reconfig: &[u8] = if init.reconfig_supported { &[chunk::RECONFIG] } else { &[] };
-        let extensions = [forward_tsn, asconf, interleaving, reconfig].concat();
+        let nr_sack: &[u8] = if init.nr_sack_supported { &[chunk::NR_SACK] } else { &[] };
+        let extensions = [forward_tsn, asconf, interleaving, reconfig, nr_sack].concat();
         if !extensions.is_empty() {
             self.parameter(parameter::SUPPORTED_EXTENSIONS, |emission| emission.out.extend(extensions));
         }
@@ -416,6 +437,8 @@ pub(super) const COOKIE_RECONFIG: u8 = 32;
 pub(super) const COOKIE_SHA_256: u8 = 64;
 /// Whether a Tie-Tag is in the cookie.
 pub(super) const COOKIE_TIE_TAG: u8 = 128;
+/// Whether NR-SACK was agreed on: a bit of further ones, which are only there if one of them is set.
+pub(super) const COOKIE_FURTHER_NR_SACK: u32 = 1;
 
 impl StateCookie {
     /// The bytes of the cookie, with the code of the end that made it, in a packet between these ports. The
@@ -457,6 +480,9 @@ impl StateCookie {
         let mut kept = key_vector.to_vec();
         kept.resize(usize::from(self.key_bytes).next_multiple_of(4), 0);
         bytes.extend(kept);
+        if peer.nr_sack_supported {
+            bytes.u32(COOKIE_FURTHER_NR_SACK);
+        }
         let code = cookie_code(secret, ports, &bytes);
         bytes.extend(code);
         bytes

@@ -9,12 +9,12 @@ use super::authentication::{COOKIE_CODE_BYTES, Hmac, is_genuine, is_own_cookie};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
     Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Illegal, Init, InitAck,
-    Opaque, OtherCause, PairMark, RefusedRequest, Sack, SkippedMessage, SkippedStream, StateCookie,
+    NrSack, Opaque, OtherCause, PairMark, RefusedRequest, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use super::emit::{
-    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, COOKIE_RECONFIG,
-    COOKIE_SHA_256, COOKIE_TIE_TAG, HEARTBEAT_MARK,
+    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_FURTHER_NR_SACK, COOKIE_INTERLEAVING,
+    COOKIE_IPV6, COOKIE_RECONFIG, COOKIE_SHA_256, COOKIE_TIE_TAG, HEARTBEAT_MARK,
 };
 use super::reconfig::Reconfig;
 use super::tlv::next_value;
@@ -67,10 +67,11 @@ impl SctpPacket {
         while !reader.is_empty() {
             let whole = reader.0;
             let Some(header) = ChunkHeader::read(&mut reader) else {
-                // Section 6.10: that is forbidden. The sender of such an INIT is unknown yet.
+                // Section 6.10: that is forbidden. The sender of such an INIT is unknown yet, and whether an
+                // NR-SACK was agreed on; if not, it has to be passed over (section 3.2).
                 if let [kind, flags, _, _, value @ ..] = whole
                     && codes::is_known(*kind)
-                    && *kind != chunk::INIT
+                    && !matches!(*kind, chunk::INIT | chunk::NR_SACK)
                 {
                     let chunk = Opaque { kind: *kind, flags: *flags, value: value.into() };
                     let cause = ErrorCause::violation("a chunk is cut off");
@@ -237,6 +238,9 @@ impl<'a> ChunkHeader<'a> {
                 let (reported, unrecognized) = (reported.into(), unrecognized.into());
                 Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
             }
+            chunk::NR_SACK => {
+                Chunk::NrSack(flags, Box::new(nr_sack(&mut reader).ok_or(Fault::Silent(SHORT))?))
+            }
             chunk::RECONFIG => Reconfig::parse(reader)
                 .map_or_else(|| self.opaque(), |reconfig| Chunk::Reconfig(Box::new(reconfig))),
             chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(Fault::Silent(SHORT))?),
@@ -327,17 +331,42 @@ fn kept(piece: Piece, reader: Reader<'_>, receiving: &mut impl Receiving) -> Res
 
 fn sack(reader: &mut Reader<'_>) -> Option<Sack> {
     let (cumulative_tsn, a_rwnd) = (reader.u32()?, reader.u32()?);
-    let (blocks, duplicates) = (reader.u16()?, reader.u16()?);
+    let counts = [reader.u16()?, 0, reader.u16()?];
+    let ([gap_blocks, _], duplicates) = blocks_and_duplicates(reader, counts)?;
+    Some(Sack { cumulative_tsn, a_rwnd, gap_blocks, duplicates })
+}
+
+fn nr_sack(reader: &mut Reader<'_>) -> Option<NrSack> {
+    let (cumulative_tsn, a_rwnd) = (reader.u32()?, reader.u32()?);
+    let counts = [reader.u16()?, reader.u16()?, reader.u16()?];
+    // Reserved.
+    reader.u16()?;
+    let ([gap_blocks, final_blocks], duplicates) = blocks_and_duplicates(reader, counts)?;
+    let sack = Sack { cumulative_tsn, a_rwnd, gap_blocks, duplicates };
+    Some(NrSack { sack, final_blocks: final_blocks.into_vec().into() })
+}
+
+/// Blocks of two kinds and duplicates, of which there are so many.
+#[inline]
+fn blocks_and_duplicates(
+    reader: &mut Reader<'_>,
+    counts: [u16; 3],
+) -> Option<([SmallVec<[GapBlock; 4]>; 2], Box<[u32]>)> {
     // What the chunk announces does not count until it has been read.
-    if reader.0.len() < 4 * (usize::from(blocks) + usize::from(duplicates)) {
+    if reader.0.len() < 4 * counts.map(usize::from).iter().sum::<usize>() {
         return None;
     }
-    let mut gap_blocks = SmallVec::with_capacity(blocks.into());
-    for _ in 0..blocks {
-        gap_blocks.push(GapBlock { start: reader.u16()?, end: reader.u16()? });
-    }
+    let [renegable, non_renegable, duplicates] = counts;
+    let mut blocks = |count: u16| {
+        let mut blocks = SmallVec::with_capacity(count.into());
+        for _ in 0..count {
+            blocks.push(GapBlock { start: reader.u16()?, end: reader.u16()? });
+        }
+        Some(blocks)
+    };
+    let blocks = [blocks(renegable)?, blocks(non_renegable)?];
     let duplicates = (0..duplicates).map(|_| reader.u32()).collect::<Option<_>>()?;
-    Some(Sack { cumulative_tsn, a_rwnd, gap_blocks, duplicates })
+    Some((blocks, duplicates))
 }
 
 fn forward_tsn(mut reader: Reader<'_>) -> Option<ForwardTsn> {
@@ -451,6 +480,7 @@ fn init<'a>(
         hmac: Hmac::Sha1,
         interleaving_supported: false,
         reconfig_supported: false,
+        nr_sack_supported: false,
         names_forward_tsn: false,
         names_address_types: false,
         cookie_preservative: None,
@@ -487,6 +517,7 @@ fn init<'a>(
                 supports_asconf = has(chunk::ASCONF) && has(chunk::ASCONF_ACK) && has(chunk::AUTH);
                 init.interleaving_supported = has(chunk::I_DATA);
                 init.reconfig_supported = has(chunk::RECONFIG);
+                init.nr_sack_supported = has(chunk::NR_SACK);
                 names_forward_tsn = has(chunk::FORWARD_TSN);
             }
             parameter::RANDOM => can_authenticate = true,
@@ -673,13 +704,14 @@ impl StateCookie {
             hmac: if can(COOKIE_SHA_256) { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can(COOKIE_INTERLEAVING),
             reconfig_supported: can(COOKIE_RECONFIG),
+            nr_sack_supported: false,
             names_forward_tsn: false,
             names_address_types: false,
             cookie_preservative: None,
         };
         let keeps_addresses = can(COOKIE_ADDRESSES);
         let tie_tag = if can(COOKIE_TIE_TAG) { Some(reader.u64()?) } else { None };
-        let cookie = Self {
+        let mut cookie = Self {
             created_at,
             life,
             local_tag,
@@ -689,9 +721,6 @@ impl StateCookie {
             key_bytes,
             keeps_addresses,
         };
-        if bytes.len() != cookie.wire_size() as usize {
-            return None;
-        }
         let kind = match cookie.peer.ip {
             IpVersion::Ipv4 => parameter::IPV4_ADDRESS,
             IpVersion::Ipv6 => parameter::IPV6_ADDRESS,
@@ -700,7 +729,11 @@ impl StateCookie {
             let octets = Reader(reader.take(cookie.address_bytes() as usize)?);
             listed.addresses.push(address(kind, octets)?);
         }
-        listed.key_vector = reader.take(key_bytes.into())?.into();
-        Some(cookie)
+        let key_vector = reader.take(usize::from(key_bytes).next_multiple_of(4))?;
+        listed.key_vector = key_vector[..key_bytes.into()].into();
+        if !reader.is_empty() {
+            cookie.peer.nr_sack_supported = reader.u32()? & COOKIE_FURTHER_NR_SACK != 0;
+        }
+        (bytes.len() == cookie.wire_size() as usize).then_some(cookie)
     }
 }
