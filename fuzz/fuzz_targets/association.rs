@@ -16,9 +16,9 @@ const SETTINGS: [&str; 8] = [
     r#"{"interleaving": true, "streams": 4}"#,
     r#"{"load_sharing": {}}"#,
     r#"{"profile": "linux", "nagle": false}"#,
-    r#"{"profile": "freebsd_10", "partial_reliability": true}"#,
+    r#"{"profile": "freebsd_10", "nr_sack": true, "procedures": {"only_delivered_is_final": true}}"#,
     r#"{"profile": "rfc4960", "policy": {"kind": "delay_centric"}, "hb_interval": "0.1 s"}"#,
-    r#"{"path_max_retrans": 1, "pf_max_retrans": 0, "rto_min": "20 ms", "rto_max": "0.2 s"}"#,
+    r#"{"nr_sack": true, "path_max_retrans": 1, "pf_max_retrans": 0, "rto_min": "20 ms", "rto_max": "0.2 s"}"#,
     r#"{"interleaving": true, "stream_scheduler": {"kind": "round_robin"}, "receive_buffer": "4 kB"}"#,
 ];
 

@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 
 const SETTINGS: [&str; 4] = [
     r#"{"send_buffer": "64 kB", "receive_buffer": "64 kB"}"#,
-    r#"{"send_buffer": "64 kB", "receive_buffer": "16 kB", "interleaving": true, "partial_reliability": true}"#,
+    r#"{"send_buffer": "64 kB", "receive_buffer": "16 kB", "interleaving": true, "nr_sack": true}"#,
     r#"{"profile": "linux", "send_buffer": "64 kB", "receive_buffer": "64 kB"}"#,
     r#"{"send_buffer": "8 kB", "receive_buffer": "8 kB", "streams": 1, "sack_delay": "0 s"}"#,
 ];

@@ -582,9 +582,12 @@ proptest! {
         duplication in 0.0..0.2,
         reordering in 0.0..0.5,
         interleaving in any::<bool>(),
+        nr_sack in any::<bool>(),
     ) {
         let mut world = World::new(2, Weather { loss, duplication, reordering });
-        let text = format!(r#"{{"interleaving": {interleaving}, "association_max_retrans": "off"}}"#);
+        let text = format!(
+            r#"{{"interleaving": {interleaving}, "nr_sack": {nr_sack}, "association_max_retrans": "off"}}"#
+        );
         let id = world.connect(&config(&text), 2);
         world.run_for(Duration::from_secs(60));
         let ids = [id, world.accepted()];
