@@ -704,7 +704,7 @@ fn opening(world: &World, asconf_supported: bool) -> Vec<u8> {
         interleaving_supported: true,
         reconfig_supported: true,
         nr_sack_supported: true,
-        names_forward_tsn: false,
+        names_forward_tsn: true,
         names_address_types: false,
         cookie_preservative: None,
     };
@@ -724,10 +724,10 @@ fn opening(world: &World, asconf_supported: bool) -> Vec<u8> {
 #[test]
 fn the_padding_of_the_last_parameter_is_the_chunks() {
     let bytes = opening(&World::new(IpVersion::Ipv4), false);
-    // The chunk's header, what every INIT has, FORWARD-TSN, and three types of chunks behind a header.
-    let length = 4 + 16 + 4 + (4 + 3);
+    // The chunk's header, what every INIT has, FORWARD-TSN, and five types of chunks behind a header.
+    let length = 4 + 16 + 4 + (4 + 5);
     assert_eq!(bytes[12..16], [1, 0, 0, length]);
-    assert_eq!(bytes.len(), 12 + usize::from(length) + 1);
+    assert_eq!(bytes.len(), 12 + usize::from(length) + 3);
 }
 
 /// RFC 9260 section 3.3.2.1: addresses and the Cookie Preservative have a fixed length. An INIT in which one

@@ -205,8 +205,8 @@ impl Association {
         }
     }
 
-    /// The peer has dropped data that it had acknowledged in a gap block. What it said it would not drop stays
-    /// acknowledged.
+    /// The peer has dropped data that it had acknowledged in a gap block. What it said it would not drop
+    /// stays acknowledged.
     fn renege(&mut self, tsn: u32) {
         let index = self.outstanding.index(tsn);
         let Some(&Sent { state, path, window_bytes, .. }) = self.outstanding.chunks.get(index) else {

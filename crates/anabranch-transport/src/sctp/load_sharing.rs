@@ -12,13 +12,14 @@
 //!
 //! SACKs overtake each other, as they come over several paths. One with the known cumulative TSN that brings
 //! nothing new and lacks something known is taken for an old one and dropped, as RFC 9260 section 6.2.1 D i
-//! has it for the cumulative TSN; D iii would have its receiver drop data. FreeBSD lets such a SACK revoke what
-//! lies below its highest block, and makes up for it in the windows (`sctp_check_for_revoked`).
+//! has it for the cumulative TSN; D iii would have its receiver drop data. FreeBSD lets such a SACK revoke
+//! what lies below its highest block, and makes up for it in the windows (`sctp_check_for_revoked`).
 //!
 //! Known deviations: the receiver never drops what it has acknowledged, so that with NR-SACK all of its gap
 //! blocks are final (as FreeBSD with `net.inet.sctp.do_sctp_drain` off), and they travel in a SACK, which is
-//! 4 bytes shorter, unless NR-SACK chunks are agreed on ([`Config::nr_sack`](super::Config::nr_sack)). Copies of a chunk on further paths are acknowledged with it, since a SACK does not say
-//! which copy arrived, and only the first path's copy is measured and timed.
+//! 4 bytes shorter, unless NR-SACK chunks are agreed on ([`Config::nr_sack`](super::Config::nr_sack)). Copies
+//! of a chunk on further paths are acknowledged with it, since a SACK does not say which copy arrived, and
+//! only the first path's copy is measured and timed.
 
 mod config;
 

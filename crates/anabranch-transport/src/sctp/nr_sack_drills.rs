@@ -1,5 +1,5 @@
-//! Drill tests of draft-natarajan-tsvwg-sctp-nrsack: when NR-SACKs take the place of SACKs, and what becomes of
-//! chunks that they acknowledge for good.
+//! Drill tests of draft-natarajan-tsvwg-sctp-nrsack: when NR-SACKs take the place of SACKs, and what becomes
+//! of chunks that they acknowledge for good.
 
 use std::cell::RefCell;
 use std::rc::Rc;

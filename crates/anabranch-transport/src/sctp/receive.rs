@@ -285,8 +285,8 @@ impl Association {
             let waiting = self.reassembly.waiting_tsns();
             (sack.gap_blocks, final_blocks) = split_blocks(&final_blocks, self.received.cumulative, &waiting);
         }
-        // Section 6.2 of the RFC: what has no room is left out, the highest blocks first. The header is 4 bytes
-        // longer than that of SACK.
+        // Section 6.2 of the RFC: what has no room is left out, the highest blocks first. The header is 4
+        // bytes longer than that of SACK.
         let room = self.sack_entries - 1;
         sack.gap_blocks.truncate(room);
         final_blocks.truncate(room - sack.gap_blocks.len());
