@@ -204,6 +204,14 @@ def test_interleaved_messages(other: Peer, cell: Cell) -> None:
     exact(peers.over_loopback(other, ANABRANCH, load, LOSSES["1 %"]))
 
 
+@BOTH
+def test_nr_sacks(ours: str, cell: Cell) -> None:
+    cell(f"NR-SACK, ours {ours}", USRSCTP)
+    peers.available(ANABRANCH, USRSCTP)
+    load = Load(2000, size="8-3000", options=("--nr-sack", *TIMERS, *LINGER), timeout=BULK.timeout)
+    exact(peers.over_loopback(*ends(ours, USRSCTP), load, LOSSES["5 %"]))
+
+
 @pytest.mark.parametrize("interleaving", [False, True], ids=["", "I-DATA"])
 @pytest.mark.parametrize("by", ["us", "them"])
 @ALL

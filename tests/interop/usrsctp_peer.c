@@ -32,7 +32,7 @@ static struct {
 		linger;
 	int64_t wrong_byte;
 	double rate, timeout;
-	bool unordered, has_retransmissions, has_lifetime, interleaving, reset_streams, echo;
+	bool unordered, has_retransmissions, has_lifetime, interleaving, nr_sack, reset_streams, echo;
 } want = {
 	.close = "wait", .port = 5000, .remote_port = 5000, .least = 1000, .most = 1000, .streams = 1, .mtu = 1200,
 	.wrong_byte = -1, .timeout = 60, .linger = 200,
@@ -139,6 +139,7 @@ static void parse(int count, char **words) {
 #define FLAG(text, field) if (strcmp(name, text) == 0) { want.field = true; continue; }
 		FLAG("--unordered", unordered)
 		FLAG("--interleaving", interleaving)
+		FLAG("--nr-sack", nr_sack)
 		FLAG("--reset-streams", reset_streams)
 		FLAG("--echo", echo)
 		if (++i == count) {
@@ -258,6 +259,16 @@ static void establish(void) {
 		sock = taken;
 	} else if (usrsctp_connectx(sock, packed(want.remote), want.remotes, NULL) != 0) {
 		die("connectx");
+	}
+	if (want.nr_sack) {
+		struct sctp_assoc_value agreed = { SCTP_FUTURE_ASSOC, 0 };
+		socklen_t size = sizeof agreed;
+		if (usrsctp_getsockopt(sock, IPPROTO_SCTP, SCTP_NRSACK_SUPPORTED, &agreed, &size) != 0)
+			die("SCTP_NRSACK_SUPPORTED");
+		if (!agreed.assoc_value) {
+			fprintf(stderr, "usrsctp_peer: NR-SACK was not agreed on\n");
+			exit(1);
+		}
 	}
 	is_established = true;
 	established_s = now_s();
@@ -437,6 +448,7 @@ int main(int count_, char **words) {
 	usrsctp_sysctl_set_sctp_sendspace(1 << 20);
 	usrsctp_sysctl_set_sctp_recvspace(1 << 20);
 	usrsctp_sysctl_set_sctp_max_chunks_on_queue(8192);
+	usrsctp_sysctl_set_sctp_nrsack_enable(want.nr_sack);
 	if (want.rto_min) {
 		usrsctp_sysctl_set_sctp_rto_min_default(want.rto_min);
 		usrsctp_sysctl_set_sctp_rto_initial_default(want.rto_min * 2);

@@ -57,6 +57,8 @@ struct Arguments {
     #[arg(long)]
     interleaving: bool,
     #[arg(long)]
+    nr_sack: bool,
+    #[arg(long)]
     reset_streams: bool,
     #[arg(long, default_value = "wait", value_parser = ["wait", "shutdown", "abort"])]
     close: String,
@@ -92,6 +94,7 @@ impl Arguments {
         };
         set("streams", json!(self.streams.max(64)));
         set("interleaving", self.interleaving.into());
+        set("nr_sack", self.nr_sack.into());
         set("send_buffer", "1 MB".into());
         set("receive_buffer", "1 MB".into());
         let ms = |time: u32| json!(format!("{time} ms"));

@@ -15,14 +15,7 @@ use crate::wire::sctp::chunk::{NrSack, Sack};
 
 impl Association {
     #[inline(never)]
-    pub(super) fn on_sack(
-        &mut self,
-        now: Time,
-        from: PathId,
-        packets: u8,
-        sack: &Sack,
-        nr_sack: Option<&NrSack>,
-    ) {
+    pub(super) fn on_sack(&mut self, now: Time, from: PathId, packets: u8, sack: &Sack) {
         if matches!(self.state, State::CookieWait | State::CookieEchoed | State::ShutdownAckSent) {
             return;
         }
@@ -33,15 +26,15 @@ impl Association {
         {
             return;
         }
-        let advanced = cumulative != self.outstanding.cumulative_tsn();
-        if !advanced && self.load_sharing.is_some() && self.outstanding.knows_more_than(sack) {
-            return;
-        }
         self.stats.sacks_received += 1;
         self.stats.duplicates_reported += sack.duplicates.len() as u64;
+        let advanced = cumulative != self.outstanding.cumulative_tsn();
         self.acknowledge_cumulatively(cumulative);
         if !(sack.gap_blocks.is_empty() && self.outstanding.gap_acked.is_empty()) {
-            self.acknowledge_gaps(sack, nr_sack);
+            if self.load_sharing.is_some() && !advanced && self.outstanding.knows_more_than(sack) {
+                return;
+            }
+            self.acknowledge_gaps(sack);
             self.limit_missing_reports(advanced);
         }
         if self.load_sharing.is_some() {
@@ -78,6 +71,18 @@ impl Association {
             self.send_forward_tsn(now);
         }
         self.send(now);
+    }
+
+    /// Takes an NR-SACK as a SACK that acknowledges the same, some of it for good
+    /// (draft-natarajan-tsvwg-sctp-nrsack section 5.2). One that was not agreed on is an unknown chunk.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_nr_sack(&mut self, now: Time, from: PathId, packets: u8, nr_sack: &NrSack) {
+        if self.uses_nr_sacks {
+            self.outstanding.final_blocks.clone_from(&nr_sack.final_blocks);
+            self.on_sack(now, from, packets, &nr_sack.to_sack());
+            self.outstanding.final_blocks = Box::default();
+        }
     }
 
     /// Removes the chunks that the cumulative TSN passes, and credits their paths with them.
@@ -127,8 +132,8 @@ impl Association {
 
     /// Handles Gap Ack Blocks: chunks that they cover for the first time are acknowledged, chunks that they
     /// no longer cover are outstanding again (D iii). Leaves the highest newly acknowledged TSN of every path
-    /// in `missing_below`. `nr_sack` is the NR-SACK that `sack` was made of, if it was one.
-    fn acknowledge_gaps(&mut self, sack: &Sack, nr_sack: Option<&NrSack>) {
+    /// in `missing_below`.
+    fn acknowledge_gaps(&mut self, sack: &Sack) {
         let runs = absolute(sack.cumulative_tsn, &sack.gap_blocks, self.outstanding.next_tsn());
         let known = std::mem::take(&mut self.outstanding.gap_acked);
         for path in &mut self.paths {
@@ -146,8 +151,8 @@ impl Association {
             for_each_uncovered((start, end), &runs, |tsn| self.renege(tsn));
         }
         self.outstanding.gap_acked = runs;
-        if let Some(nr_sack) = nr_sack {
-            self.outstanding.finish(sack.cumulative_tsn, &nr_sack.final_blocks);
+        if !self.outstanding.final_blocks.is_empty() {
+            self.outstanding.finish(sack.cumulative_tsn);
         }
     }
 

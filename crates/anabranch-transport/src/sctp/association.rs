@@ -454,14 +454,14 @@ impl Association {
         if is_known && self.is_for_us(sctp) {
             self.answers.begin(packet.size);
             self.status[path.index()].last_heard = now;
-            if !self.ends_packet(&sctp.first) {
-                self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
-                for chunk in &sctp.rest {
-                    if self.ends_packet(chunk) {
-                        break;
-                    }
-                    self.on_chunk(now, path, sctp.verification_tag, chunk);
+            self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
+            let mut before = &sctp.first;
+            for chunk in &sctp.rest {
+                if self.ends_packet(before) {
+                    break;
                 }
+                self.on_chunk(now, path, sctp.verification_tag, chunk);
+                before = chunk;
             }
             if self.delayed_sack.packet_has_data {
                 self.finish_packet(now);
@@ -506,7 +506,7 @@ impl Association {
         }
     }
 
-    /// Whether nothing more of the packet is read: an NR-SACK that was not agreed on is an unknown chunk
+    /// Whether nothing behind this chunk is read: an NR-SACK that was not agreed on is an unknown chunk
     /// (RFC 9260 section 3.2; its type begins with 00).
     #[inline(always)]
     const fn ends_packet(&self, chunk: &Chunk) -> bool {
@@ -516,15 +516,13 @@ impl Association {
     fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: &Chunk) {
         match chunk {
             Chunk::Data(data) => self.on_data(path, data),
-            Chunk::Sack(packets, sack) => self.on_sack(now, path, *packets, sack, None),
+            Chunk::Sack(packets, sack) => self.on_sack(now, path, *packets, sack),
             Chunk::Heartbeat(info) => self.on_heartbeat(now, path, *info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, *info),
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
             Chunk::IData(data) => self.on_i_data(path, data),
             Chunk::IForwardTsn(forward) => self.on_i_forward_tsn(now, path, forward),
-            Chunk::NrSack(packets, nr_sack) => {
-                self.on_sack(now, path, *packets, &nr_sack.to_sack(), Some(&**nr_sack));
-            }
+            Chunk::NrSack(packets, nr_sack) => self.on_nr_sack(now, path, *packets, nr_sack),
             Chunk::Illegal(illegal) => self.on_illegal(now, path, tag, illegal),
             Chunk::Init(init, unrecognized) => self.on_init(now, path, init, unrecognized),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, ack),

@@ -127,7 +127,9 @@ pub(super) struct Outstanding {
     in_flight_from: Vec<[u32; 2]>,
     /// What the Gap Ack Blocks of the last SACK covered.
     pub(super) gap_acked: Ranges,
-    /// What the Non-Renegable Gap Ack Blocks of the last NR-SACK covered.
+    /// The Non-Renegable Gap Ack Blocks of the NR-SACK that is being processed; none for a SACK.
+    pub(super) final_blocks: Box<[GapBlock]>,
+    /// What those of the last NR-SACK covered.
     final_acked: Ranges,
 }
 
@@ -149,6 +151,7 @@ impl Outstanding {
             lost_from: first_tsn,
             in_flight_from: vec![[first_tsn; 2]; paths],
             gap_acked: Ranges::new(),
+            final_blocks: Box::default(),
             final_acked: Ranges::new(),
         }
     }
@@ -330,11 +333,11 @@ impl Outstanding {
         own.in_flight -= in_flight;
     }
 
-    /// Frees the chunks that these blocks acknowledge for good, which Gap Ack Blocks have acknowledged before
+    /// Frees the chunks that the NR-SACK acknowledges for good, which are acknowledged by now
     /// (draft-natarajan-tsvwg-sctp-nrsack section 5.2).
     #[cold]
-    pub(super) fn finish(&mut self, cumulative_tsn: u32, blocks: &[GapBlock]) {
-        let mut runs = absolute(cumulative_tsn, blocks, self.next_tsn());
+    pub(super) fn finish(&mut self, cumulative_tsn: u32) {
+        let mut runs = absolute(cumulative_tsn, &self.final_blocks, self.next_tsn());
         runs.sort_unstable_by_key(|&(start, _)| start.wrapping_sub(cumulative_tsn));
         let known = std::mem::replace(&mut self.final_acked, runs.clone());
         for run in runs {

@@ -224,7 +224,11 @@ impl Association {
 
     pub(super) fn send_sack(&mut self) {
         let path = self.sack_path();
-        let sack = self.take_sack();
+        let packets = self.packets_to_report();
+        let mut sack = Chunk::Sack(packets, self.take_sack());
+        if self.uses_nr_sacks {
+            self.make_nr_sack(&mut sack);
+        }
         if self.answers_with(path, sack.wire_size()) {
             self.answer(path, sack);
         } else {
@@ -254,8 +258,7 @@ impl Association {
 
     /// The SACK that is due. After this call none is due any more.
     #[inline(always)]
-    pub(super) fn take_sack(&mut self) -> Chunk {
-        let packets = self.packets_to_report();
+    pub(super) fn take_sack(&mut self) -> Sack {
         self.delayed_sack.sent();
         self.stats.sacks_sent += 1;
         // Section 6.2: no more gap blocks than fit into the path MTU, the lowest first.
@@ -268,18 +271,19 @@ impl Association {
         let mut duplicates = std::mem::take(&mut self.received.duplicates);
         duplicates.truncate(self.sack_entries - gap_blocks.len());
         self.advertised = self.free_space();
-        let sack = Sack {
+        Sack {
             cumulative_tsn: self.received.cumulative as u32,
             a_rwnd: self.advertised,
             gap_blocks,
             duplicates: duplicates.into(),
-        };
-        if self.uses_nr_sacks { self.nr_sack(packets, sack) } else { Chunk::Sack(packets, sack) }
+        }
     }
 
-    /// The NR-SACK that takes the place of a SACK (draft-natarajan-tsvwg-sctp-nrsack section 5.1).
+    /// Puts an NR-SACK in the place of a SACK (draft-natarajan-tsvwg-sctp-nrsack section 5.1).
     #[cold]
-    fn nr_sack(&self, packets: u8, mut sack: Sack) -> Chunk {
+    #[inline(never)]
+    pub(super) fn make_nr_sack(&self, chunk: &mut Chunk) {
+        let Chunk::Sack(packets, sack) = chunk else { return };
         let mut final_blocks = std::mem::take(&mut sack.gap_blocks).into_vec();
         if self.parameters.procedures.only_delivered_is_final {
             let waiting = self.reassembly.waiting_tsns();
@@ -290,10 +294,11 @@ impl Association {
         let room = self.sack_entries - 1;
         sack.gap_blocks.truncate(room);
         final_blocks.truncate(room - sack.gap_blocks.len());
-        let mut duplicates = sack.duplicates.into_vec();
+        let mut duplicates = std::mem::take(&mut sack.duplicates).into_vec();
         duplicates.truncate(room - sack.gap_blocks.len() - final_blocks.len());
         sack.duplicates = duplicates.into();
-        Chunk::NrSack(packets, Box::new(NrSack { sack, final_blocks: final_blocks.into() }))
+        let nr_sack = NrSack { sack: sack.clone(), final_blocks: final_blocks.into() };
+        *chunk = Chunk::NrSack(*packets, Box::new(nr_sack));
     }
 
     /// Bytes of the receive buffer that are free.

@@ -120,7 +120,10 @@ impl Association {
         let mut size = self.headers_bytes;
         // Section 6.1: a SACK that waits travels with the data if both fit.
         if self.delayed_sack.is_pending() && self.sack_path() == path {
-            let sack = self.take_sack();
+            let mut sack = Chunk::Sack(self.packets_to_report(), self.take_sack());
+            if self.uses_nr_sacks {
+                self.make_nr_sack(&mut sack);
+            }
             let sack_size = sack.wire_size();
             if size + sack_size + self.data_header + self.next_length() > mtu {
                 self.transmit_one(path, sack);
