@@ -217,7 +217,9 @@ impl<S: Sending> Emission<'_, S> {
             self.out.u16(block.start);
             self.out.u16(block.end);
         }
-        duplicates.iter().for_each(|tsn| self.out.u32(*tsn));
+        for tsn in duplicates {
+            self.out.u32(*tsn);
+        }
     }
 
     fn forward_tsn(&mut self, forward: &ForwardTsn) {

@@ -346,12 +346,11 @@ fn nr_sack(reader: &mut Reader<'_>) -> Option<NrSack> {
     Some(NrSack { sack, final_blocks: final_blocks.into_vec().into() })
 }
 
+type Blocks = SmallVec<[GapBlock; 4]>;
+
 /// Blocks of two kinds and duplicates, of which there are so many.
 #[inline]
-fn blocks_and_duplicates(
-    reader: &mut Reader<'_>,
-    counts: [u16; 3],
-) -> Option<([SmallVec<[GapBlock; 4]>; 2], Box<[u32]>)> {
+fn blocks_and_duplicates(reader: &mut Reader<'_>, counts: [u16; 3]) -> Option<([Blocks; 2], Box<[u32]>)> {
     // What the chunk announces does not count until it has been read.
     if reader.0.len() < 4 * counts.map(usize::from).iter().sum::<usize>() {
         return None;
@@ -451,6 +450,7 @@ fn life_span_increment(mut value: Reader<'_>) -> Option<Duration> {
 }
 
 /// INIT or INIT ACK, as `chunk_kind` says.
+#[expect(clippy::too_many_lines, reason = "one arm for each parameter")]
 fn init<'a>(
     mut reader: Reader<'a>,
     addresses: &mut Vec<IpAddr>,
