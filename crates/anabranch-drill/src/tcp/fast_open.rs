@@ -319,7 +319,7 @@ impl TcpExecutor {
 impl Connection {
     /// A message of ICMP arrives that is about a segment of ours.
     pub(super) fn inject_icmp(&mut self, now: Time, icmp: &Icmp) -> Step<()> {
-        let needs = || Stop::needs(format!("ICMP ({}) for this connection", icmp.kind));
+        let needs = || Stop::needs(format!("ICMP ({})", icmp.kind));
         let flow = &self.flows[self.current];
         let info = self.end.info();
         let first = flow.script_first;
