@@ -39,6 +39,9 @@ pub(crate) trait Executor {
         Err(Stop::needs(format!("the command \"{}\"", words.join(" "))))
     }
 
+    /// Forgets what is known of peers from earlier connections.
+    fn forget_peers(&mut self) {}
+
     /// Makes a system call. What it writes, such as the value of an option, is compared with the arguments
     /// here.
     fn call(&mut self, now: Time, call: &Call) -> Step<Reply>;

@@ -278,6 +278,7 @@ impl<'a> Runner<'a> {
     /// stand, relative to the script.
     fn commands(&mut self, text: &str, folder: &str, depth: u32) -> Step<()> {
         for words in shell::commands(text)? {
+            let words = without_alternative(words);
             if let Some(settings) = shell::settings(&words) {
                 for (name, value) in settings {
                     self.executor.set(&name, &value)?;
@@ -286,9 +287,9 @@ impl<'a> Runner<'a> {
             }
             let parts: Vec<&str> = words.iter().map(String::as_str).collect();
             match parts[..] {
-                // Settings end with the script, and earlier connections are not remembered.
+                // Settings end with the script.
                 [name] if name.starts_with("/tmp/sysctl_restore_") => {}
-                ["ip", "tcp_metrics", "flush", ..] => {}
+                ["ip", "tcp_metrics", "flush", ..] => self.executor.forget_peers(),
                 [name] if is_script(name) && depth < MOST_INCLUDED => {
                     let path = format!("{folder}{name}");
                     let text =
@@ -301,6 +302,14 @@ impl<'a> Runner<'a> {
         }
         Ok(())
     }
+}
+
+/// Of `a || b` the command that counts: the second one where the first is a setting that Linux does not
+/// have any more, so that it fails.
+fn without_alternative(mut words: Vec<String>) -> Vec<String> {
+    let Some(place) = words.iter().position(|word| word == "||") else { return words };
+    let fails = words[..place].iter().any(|word| word.starts_with("net.ipv4.tcp_fastopen_cookies="));
+    if fails { words.split_off(place + 1) } else { words }
 }
 
 /// Whether a word is the name of a shell script.

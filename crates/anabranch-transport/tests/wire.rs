@@ -19,7 +19,7 @@ use anabranch_transport::wire::sctp::chunk::{
 };
 use anabranch_transport::wire::sctp::reconfig::{Reconfig, Reconfiguration};
 use anabranch_transport::wire::tcp::{
-    AccurateEcn, Flags, RareOptions, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption,
+    AccurateEcn, FastOpen, Flags, RareOptions, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption,
 };
 use anabranch_transport::wire::udp::{Datagram, Rtp};
 use anabranch_transport::wire::{Body, Packet, ip};
@@ -315,14 +315,16 @@ fn sctp_packets(ip: IpVersion) -> impl Strategy<Value = Body> {
 /// Options that may be in a segment where they have room.
 fn rare_options() -> impl Strategy<Value = RareOptions> {
     let cookie = prop_oneof![Just(0usize), Just(4), Just(6), Just(8), Just(10), Just(12), Just(14), Just(16)];
-    let fast_open = cookie.prop_flat_map(|length| vec(any::<u8>(), length));
+    let fast_open = (cookie.prop_flat_map(|length| vec(any::<u8>(), length)), any::<bool>());
     let counters = (any::<bool>(), vec(0..1u32 << 24, 0..=3));
     // Signatures (RFC 2385, RFC 5925), the user timeout (RFC 5482), and what nobody has defined.
     let kinds = prop_oneof![Just(19u8), Just(28), Just(29), 35..=69u8, 253..=255u8];
     let unknown = vec((kinds, vec(any::<u8>(), 0..10)), 0..3);
     (option::of(fast_open), option::of(counters), unknown).prop_map(|(fast_open, counters, unknown)| {
         RareOptions {
-            fast_open: fast_open.map(|cookie| cookie.into_iter().collect()),
+            fast_open: fast_open.map(|(cookie, is_experimental)| {
+                FastOpen::new(&cookie, is_experimental).expect("it has the length of a cookie")
+            }),
             accurate_ecn: counters.map(|(begins_with_ect1, counters)| AccurateEcn {
                 begins_with_ect1,
                 counters: counters.into_iter().collect(),

@@ -4,6 +4,7 @@ use anabranch_transport::endpoint::{CloseReason, Command};
 use anabranch_transport::time::Time;
 
 use super::connection::Connection;
+use super::fast_open::Client;
 use super::paths::WORKER_DELAY;
 use super::writing::Manner;
 use super::{Descriptor, Role, TcpExecutor, UnderTest};
@@ -13,8 +14,16 @@ use crate::sockets;
 use crate::verdict::{Step, Stop};
 
 /// Flags of messages that are known here.
-const MESSAGE_FLAGS: [(&str, i64); 5] =
-    [("MSG_DONTWAIT", 0x40), ("MSG_EOR", EOR), ("MSG_MORE", MORE), ("MSG_NOSIGNAL", 0x4000), ("MSG_PEEK", 2)];
+const MESSAGE_FLAGS: [(&str, i64); 6] = [
+    ("MSG_DONTWAIT", DONTWAIT),
+    ("MSG_EOR", EOR),
+    ("MSG_FASTOPEN", FASTOPEN),
+    ("MSG_MORE", MORE),
+    ("MSG_NOSIGNAL", 0x4000),
+    ("MSG_PEEK", 2),
+];
+pub(super) const DONTWAIT: i64 = 0x40;
+pub(super) const FASTOPEN: i64 = 0x2000_0000;
 const EOR: i64 = 0x80;
 const MORE: i64 = 0x8000;
 /// Events of `poll`.
@@ -40,7 +49,7 @@ impl TcpExecutor {
             "fcntl" => self.fcntl(whole(0)?, call),
             "getsockopt" => self.getsockopt(call),
             "ioctl" => self.ioctl(whole(0)?, call),
-            "listen" => self.listen_at(whole(0)?),
+            "listen" => self.listen_at(whole(0)?, argument(1)?.number().unwrap_or(0)),
             "poll" => self.poll(now, call),
             "read" => self.receive(now, whole(0)?, argument(1)?, whole(2)?, 0),
             "recv" | "recvfrom" => {
@@ -49,16 +58,20 @@ impl TcpExecutor {
             }
             "send" | "sendto" => {
                 let flags = message_flags(argument(3)?)?;
-                Ok(self.send(now, whole(0)?, argument(1)?, whole(2)?, flags))
+                let has_family = call.arguments.get(4).and_then(Term::word) != Some("AF_UNSPEC");
+                if flags & FASTOPEN != 0 && !has_family {
+                    return Ok(Reply::Error("EOPNOTSUPP"));
+                }
+                self.send(now, whole(0)?, argument(1)?, whole(2)?, flags)
             }
             "setsockopt" => self.setsockopt(now, call),
             "shutdown" => self.shut_down(now, whole(0)?, argument(1)?),
             "socket" => self.socket(call),
-            "write" => Ok(self.send(now, whole(0)?, argument(1)?, whole(2)?, 0)),
+            "write" => self.send(now, whole(0)?, argument(1)?, whole(2)?, 0),
             "sendmsg" => {
                 let flags = message_flags(argument(2)?)?;
                 let length = vector_length(argument(1)?)?;
-                Ok(self.send(now, whole(0)?, &Term::Any, length, flags))
+                self.send(now, whole(0)?, &Term::Any, length, flags)
             }
             "recvmsg" => {
                 let flags = message_flags(argument(2)?)?;
@@ -102,8 +115,11 @@ impl TcpExecutor {
         Ok(Reply::Returns(descriptor))
     }
 
-    fn listen_at(&mut self, descriptor: i64) -> Step<Reply> {
-        let Some(socket) = self.descriptors.get(&descriptor) else { return Ok(Reply::Error("EBADF")) };
+    fn listen_at(&mut self, descriptor: i64, backlog: i64) -> Step<Reply> {
+        let bits = self.settings.fast_open.bits;
+        let Some(socket) = self.descriptors.get_mut(&descriptor) else { return Ok(Reply::Error("EBADF")) };
+        socket.settings.fast_open.listen(bits, backlog);
+        let socket = &self.descriptors[&descriptor];
         let (listener, port) = self.listen(&socket.settings)?;
         self.descriptors.get_mut(&descriptor).expect("it is there").role = Role::Listening { listener, port };
         self.under_test = UnderTest::Listening(descriptor);
@@ -112,6 +128,9 @@ impl TcpExecutor {
 
     fn connect_socket(&mut self, now: Time, descriptor: i64) -> Step<Reply> {
         let Some(socket) = self.descriptors.get(&descriptor) else { return Ok(Reply::Error("EBADF")) };
+        if matches!(socket.role, Role::Deferred) {
+            return Ok(Reply::Error("EISCONN"));
+        }
         if let Role::Connection(index) = socket.role {
             let is_nonblocking = socket.is_nonblocking;
             let connection = &mut self.connections[index];
@@ -120,7 +139,12 @@ impl TcpExecutor {
             return Ok(sockets::connect_again(error, is_closed, is_connected, is_nonblocking));
         }
         let (settings, is_nonblocking) = (socket.settings.clone(), socket.is_nonblocking);
-        let index = self.connect(now, &settings)?;
+        let client = settings.fast_open.connects.then(|| self.client(&settings));
+        if client.as_ref().is_some_and(Client::may_carry) {
+            self.descriptors.get_mut(&descriptor).expect("it is there").role = Role::Deferred;
+            return Ok(Reply::Returns(0));
+        }
+        let index = self.connect(now, &settings, client)?;
         self.descriptors.get_mut(&descriptor).expect("it is there").role = Role::Connection(index);
         self.under_test = UnderTest::Connection(index);
         Ok(if is_nonblocking { Reply::Error("EINPROGRESS") } else { Reply::Blocks })
@@ -139,7 +163,8 @@ impl TcpExecutor {
         };
         self.connections[index].waits_at = None;
         self.connections[index].announce_at = now + WORKER_DELAY;
-        let socket = Descriptor { role: Role::Connection(index), is_nonblocking: false, settings };
+        let socket =
+            Descriptor { role: Role::Connection(index), is_nonblocking: false, has_learnt: true, settings };
         self.descriptors.insert(accepted, socket);
         Reply::Returns(accepted)
     }
@@ -155,6 +180,12 @@ impl TcpExecutor {
             let command = if aborts { Command::Abort } else { Command::Shutdown };
             connection.end.close_reading();
             connection.command(now, command);
+        } else if let Role::Listening { .. } = socket.role {
+            // Linux, inet_csk_listen_stop: connections that nobody has accepted are reset.
+            for connection in self.connections.iter_mut().filter(|one| one.waits_at == Some(descriptor)) {
+                connection.waits_at = None;
+                connection.forget(now);
+            }
         }
         Reply::Returns(0)
     }
@@ -202,7 +233,11 @@ impl TcpExecutor {
     }
 
     fn receive(&mut self, now: Time, descriptor: i64, buffer: &Term, most: i64, flags: i64) -> Step<Reply> {
-        let waits = flags & 0x40 == 0;
+        let waits = flags & DONTWAIT == 0;
+        let socket = self.descriptors.get(&descriptor);
+        if let Some(Descriptor { role: Role::Deferred, is_nonblocking, .. }) = socket {
+            return Ok(if *is_nonblocking || !waits { Reply::Error("EAGAIN") } else { Reply::Blocks });
+        }
         let Some((connection, is_nonblocking)) = self.of(descriptor) else {
             return Ok(Reply::Error(if self.descriptors.contains_key(&descriptor) {
                 "ENOTCONN"
@@ -234,7 +269,14 @@ impl TcpExecutor {
         Ok(if is_nonblocking || !waits { Reply::Error("EAGAIN") } else { Reply::Blocks })
     }
 
-    fn send(&mut self, now: Time, descriptor: i64, buffer: &Term, length: i64, flags: i64) -> Reply {
+    fn send(&mut self, now: Time, descriptor: i64, buffer: &Term, length: i64, flags: i64) -> Step<Reply> {
+        if let Some(reply) = self.send_fast(now, descriptor, buffer, length, flags)? {
+            return Ok(reply);
+        }
+        Ok(self.send_on(now, descriptor, buffer, length, flags))
+    }
+
+    fn send_on(&mut self, now: Time, descriptor: i64, buffer: &Term, length: i64, flags: i64) -> Reply {
         let Some((connection, is_nonblocking)) = self.of(descriptor) else {
             return Reply::Error(if self.descriptors.contains_key(&descriptor) { "EPIPE" } else { "EBADF" });
         };
@@ -244,7 +286,7 @@ impl TcpExecutor {
         if connection.has_shut_down || connection.closed.is_some() {
             return Reply::Error("EPIPE");
         }
-        let waits = !is_nonblocking && flags & 0x40 == 0;
+        let waits = !is_nonblocking && flags & DONTWAIT == 0;
         if !connection.is_connected {
             return if waits { Reply::Blocks } else { Reply::Error("EAGAIN") };
         }
@@ -310,6 +352,10 @@ impl TcpExecutor {
     /// The events that are ready at a descriptor.
     fn events(&mut self, descriptor: i64) -> i64 {
         let accepts = self.connections.iter().any(|one| one.waits_at == Some(descriptor) && one.is_connected);
+        if self.descriptors.get(&descriptor).is_some_and(|socket| matches!(socket.role, Role::Deferred)) {
+            // A write makes the SYN leave.
+            return 4;
+        }
         let Some((connection, _)) = self.of(descriptor) else { return i64::from(accepts) };
         let info = connection.end.info();
         let mut events = 0;
@@ -339,7 +385,6 @@ impl TcpExecutor {
 fn message_flags(term: &Term) -> Step<i64> {
     number(term, &MESSAGE_FLAGS).ok_or_else(|| {
         let what = match term.flags() {
-            flags if flags.iter().any(|flag| flag.contains("FASTOPEN")) => "fast open".into(),
             flags if flags.iter().any(|flag| flag.contains("ZEROCOPY")) => "zero copy".into(),
             _ => format!("the flags {term}"),
         };

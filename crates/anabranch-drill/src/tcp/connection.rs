@@ -43,6 +43,10 @@ pub(super) struct Connection {
     /// The listening socket to which it came, until it is accepted.
     pub(super) waits_at: Option<i64>,
     pub(super) is_connected: bool,
+    /// Whether the application may write although the connection is not open.
+    opens_fast: bool,
+    /// How many bytes a waiting call has written with which the connection was opened.
+    pub(super) waiting_open: Option<u64>,
     pub(super) closed: Option<CloseReason>,
     /// An error that has not been reported by a call yet.
     pub(super) error: Option<&'static str>,
@@ -78,6 +82,8 @@ impl Connection {
             endpoints: settings.endpoints,
             waits_at: None,
             is_connected: false,
+            opens_fast: false,
+            waiting_open: None,
             closed: None,
             error: None,
             is_orphan: false,
@@ -165,6 +171,10 @@ impl Connection {
     fn input(&mut self, now: Time, input: Input) {
         self.clock(now);
         self.end.handle_input(now, input);
+        if self.opens_fast && !matches!(self.end.info().state, "CLOSED" | "SYN-RECEIVED" | "SYN-SENT") {
+            self.opens_fast = false;
+            self.note_connected();
+        }
         self.drain(now);
     }
 
@@ -207,15 +217,18 @@ impl Connection {
                 }
                 self.closed = Some(reason);
             }
-            Event::Connected => {
-                self.is_connected = true;
-                // Linux counts from this time (`lrcvtime`).
-                self.last_data_at = self.last_now;
-            }
+            Event::Connected if self.end.info().state == "SYN-SENT" => self.opens_fast = true,
+            Event::Connected => self.note_connected(),
             Event::Received(received) => self.readable += u64::from(received.payload.length),
             Event::Refused(payload) => self.refused = payload.length,
             _ => {}
         }
+    }
+
+    fn note_connected(&mut self) {
+        self.is_connected = true;
+        // Linux counts from this time (`lrcvtime`).
+        self.last_data_at = self.last_now;
     }
 
     /// Adds the time since the last input to what held the sender back in it.

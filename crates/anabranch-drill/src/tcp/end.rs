@@ -3,6 +3,7 @@
 use anabranch_transport::endpoint::{Endpoint, Input, Output, PathLimit, Site, Transport as _};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::tcp::config::Nagle;
+use anabranch_transport::tcp::fast_open::{Client, Remembered, Server};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::Packet;
 use anabranch_transport::{mptcp, tcp};
@@ -102,6 +103,41 @@ impl End {
         }
     }
 
+    /// Makes the next connection begin with data, or with a request for a cookie.
+    pub(super) fn open_fast(&mut self, client: Client) {
+        self.with_tcp(|end| end.set_fast_open(Some(client), None));
+    }
+
+    /// What is known of the server to which this end opened fast.
+    pub(super) fn remembered(&self) -> Option<&Remembered> {
+        match self {
+            Self::Mptcp(_) => None,
+            Self::Tcp(end) => end.remembered(),
+        }
+    }
+
+    /// The most bytes that the next SYN can carry; [`None`] if it can carry none.
+    pub(super) fn syn_room(&self) -> Option<u32> {
+        match self {
+            Self::Mptcp(_) => None,
+            Self::Tcp(end) => end.syn_room(),
+        }
+    }
+
+    pub(super) fn on_syn_too_big(&mut self, now: Time, mtu: u32) -> bool {
+        match self {
+            Self::Mptcp(_) => false,
+            Self::Tcp(end) => end.on_syn_too_big(now, mtu),
+        }
+    }
+
+    pub(super) fn on_unreachable(&mut self) -> bool {
+        match self {
+            Self::Mptcp(_) => false,
+            Self::Tcp(end) => end.on_unreachable(),
+        }
+    }
+
     pub(super) fn close_reading(&mut self) {
         self.with_tcp(tcp::Connection::close_reading);
     }
@@ -168,6 +204,13 @@ impl Listener {
         } else {
             Self::Tcp(config.listen(site)?)
         })
+    }
+
+    /// Sets how the next connection takes data of its SYN.
+    pub(super) fn set_fast_open(&mut self, server: Option<Server>) {
+        if let Self::Tcp(listener) = self {
+            listener.set_fast_open(server);
+        }
     }
 
     pub(super) fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> First {

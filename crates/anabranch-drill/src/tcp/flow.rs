@@ -93,9 +93,16 @@ impl Flow {
         self.sent.push_back(sent);
     }
 
-    /// The offset from our sequence numbers to the script's.
-    pub(super) fn own_offset(&self) -> u32 {
-        self.own_first.map_or(0, |first| self.script_first.wrapping_sub(first))
+    /// The offset from our sequence numbers to the script's in a segment. Those of a SYN are what the script
+    /// says; all others count from that.
+    pub(super) fn own_offset(&self, is_syn: bool) -> u32 {
+        let script = if is_syn { self.script_first } else { 0 };
+        self.own_first.map_or(0, |first| script.wrapping_sub(first))
+    }
+
+    /// The offset from the peer's sequence numbers to the script's in a segment.
+    pub(super) fn peer_offset(&self, is_syn: bool) -> u32 {
+        if is_syn { 0 } else { self.peer_first.unwrap_or(0).wrapping_neg() }
     }
 
     /// Our timestamp to which the script gives this value.

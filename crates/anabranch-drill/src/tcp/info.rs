@@ -66,12 +66,15 @@ pub(super) fn value(connection: &Connection, now: Time, name: &str) -> Option<i6
         "busy_time" => micros(connection.chronometer_now(now).busy),
         "ca_state" => of(&CONGESTION_STATES, info.congestion_state)?,
         // The acknowledgement of our SYN counts too.
-        "delivered" => i64::try_from(info.delivered).ok()? + i64::from(connection.is_connected),
+        "delivered" => {
+            let has_opened = connection.is_connected && info.state != "SYN-RECEIVED";
+            i64::try_from(info.delivered).ok()? + i64::from(has_opened)
+        }
         "last_data_recv" => micros(connection.since_data(now)) / 1_000,
         "lost" => i64::from(info.lost),
         "min_rtt" => info.min_rtt.map_or(i64::from(u32::MAX), micros),
         "options" => {
-            let flags = [info.timestamps, info.sack, info.window_scaling, info.ecn, false];
+            let flags = [info.timestamps, info.sack, info.window_scaling, info.ecn, info.syn_data];
             OPTIONS.iter().zip(flags).filter(|(_, is_on)| *is_on).map(|((_, bit), _)| *bit).sum()
         }
         "probes" => i64::from(info.probes),

@@ -7,6 +7,7 @@
 mod calls;
 mod connection;
 mod end;
+mod fast_open;
 mod flow;
 mod info;
 mod mptcp;
@@ -18,21 +19,24 @@ mod settings;
 mod writing;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use anabranch_transport::endpoint::Site;
 use anabranch_transport::ground::{IpVersion, Side};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::tcp;
+use anabranch_transport::tcp::fast_open::Remembered;
 use anabranch_transport::time::Time;
 use connection::Connection;
 use end::{End, First, Listener};
+use fast_open::Client;
 use flow::Flow;
 use settings::Settings;
 
 use crate::Options;
 use crate::executor::{Executor, Reply};
 use crate::python::Value;
-use crate::script::{Body, Call, Packet, Script};
+use crate::script::{Action, Body, Call, Packet, Script};
 use crate::verdict::{Step, Stop};
 
 /// The port at which scripts listen and to which they connect if they do not name one.
@@ -46,6 +50,8 @@ struct Descriptor {
     role: Role,
     /// Whether calls do not wait (`O_NONBLOCK`).
     is_nonblocking: bool,
+    /// Whether a call has told the application that the connection is open.
+    has_learnt: bool,
     settings: Settings,
 }
 
@@ -54,6 +60,8 @@ struct Descriptor {
 enum Role {
     /// A connection, by its number.
     Connection(usize),
+    /// A socket whose SYN waits for the first write (`TCP_FASTOPEN_CONNECT`).
+    Deferred,
     /// A listening socket.
     Listening { listener: Box<Listener>, port: u16 },
     /// A socket that has not been used yet.
@@ -86,6 +94,10 @@ pub(crate) struct TcpExecutor {
     scales_echoes: bool,
     tolerance_micros: u64,
     ports: u16,
+    /// Our address and the peer's.
+    addresses: [IpAddr; 2],
+    /// What is known of the peer as a server that is opened fast.
+    remembered: Remembered,
     /// Answers of listening sockets to packets that open nothing.
     replies: Vec<(Time, Box<anabranch_transport::wire::Packet>)>,
 }
@@ -119,7 +131,13 @@ impl TcpExecutor {
                 return Err(Stop::needs(format!("the option --{}", option.name)));
             }
         }
+        // The suite's runner chooses by the names of scripts; those about ICMPv6 can be told otherwise.
+        let is_ipv6 = script.statements.iter().any(|statement| match &statement.action {
+            Action::Packet(Packet { body: Body::Icmp(icmp), .. }) => icmp.kind == "packet_too_big",
+            _ => false,
+        });
         let ip = match script.option("ip_version") {
+            None if is_ipv6 => IpVersion::Ipv6,
             None | Some("ipv4") => IpVersion::Ipv4,
             Some("ipv6") => IpVersion::Ipv6,
             Some(other) => return Err(Stop::needs(format!("--ip_version={other}"))),
@@ -136,6 +154,8 @@ impl TcpExecutor {
             scales_echoes: script.option("tcp_ts_ecr_scaled").is_some(),
             tolerance_micros: number("tolerance_usecs", 4_000)?,
             ports: 0,
+            addresses: fast_open::addresses(script, ip)?,
+            remembered: Remembered::default(),
             replies: Vec::new(),
         })
     }
@@ -161,14 +181,17 @@ impl TcpExecutor {
         Ok((Box::new(listener.map_err(Stop::needs)?), SERVER_PORT))
     }
 
-    /// Opens a connection.
-    fn connect(&mut self, now: Time, settings: &Settings) -> Step<usize> {
+    /// Opens a connection; with a `client`, fast.
+    fn connect(&mut self, now: Time, settings: &Settings, client: Option<Client>) -> Step<usize> {
         let port = self.next_port();
         let config =
             tcp::Config { source_port: Some(port), destination_port: Some(SERVER_PORT), ..settings.config() };
         let mtus = [settings.mtu(self.mtu)];
         let end = End::build(config, settings.is_multipath, &self.site(Side::A, &mtus));
-        let end = end.map_err(Stop::needs)?;
+        let mut end = end.map_err(Stop::needs)?;
+        if let Some(client) = client {
+            end.open_fast(client);
+        }
         self.connections.push(Connection::open(now, end, [port, SERVER_PORT], self.mtu, settings));
         Ok(self.connections.len() - 1)
     }
@@ -177,9 +200,7 @@ impl TcpExecutor {
     /// packet.
     fn take_first(&mut self, now: Time, descriptor: i64, packet: &Packet) -> Step<()> {
         let Body::Tcp(tcp) = &packet.body else { return Err(Stop::needs("ICMP for a socket that listens")) };
-        if tcp.length > 0 && tcp.flags.contains('S') {
-            return Err(Stop::needs("fast open (data in a SYN)"));
-        }
+        let server = self.server(descriptor);
         let remote = tcp.ports.map_or_else(|| self.next_port(), |ports| ports[0]);
         let Some(Descriptor { role: Role::Listening { listener, port }, settings, .. }) =
             self.descriptors.get_mut(&descriptor)
@@ -195,6 +216,7 @@ impl TcpExecutor {
         let proof = mptcp::Proof { keys: [0; 2], nonces: flow.nonces };
         let options = mptcp::options(&mut told, proof, tcp, None)?;
         let packet = packets::first(packet, tcp, ports, options)?;
+        listener.set_fast_open(server);
         match listener.handle_packet(now, Box::new(packet)) {
             First::Accepted(end) => {
                 let mut connection = Connection::accepted(now, end, flow, self.mtu, settings, descriptor);
@@ -222,9 +244,18 @@ impl Executor for TcpExecutor {
         self.system_call(now, call)
     }
 
+    fn forget_peers(&mut self) {
+        self.remembered = Remembered::default();
+    }
+
     fn inject(&mut self, now: Time, packet: &Packet) -> Step<()> {
+        let packet = &*self.with_cookie(packet);
         match self.under_test {
-            UnderTest::Connection(index) => self.connections[index].inject(now, packet, self.scales_echoes),
+            UnderTest::Connection(index) => {
+                self.connections[index].inject(now, packet, self.scales_echoes)?;
+                self.learn(index);
+                Ok(())
+            }
             UnderTest::Listening(descriptor) => self.take_first(now, descriptor, packet),
             UnderTest::Nothing => Err(Stop::failed("nothing", "no socket is there for the packet")),
         }
@@ -243,6 +274,7 @@ impl Executor for TcpExecutor {
     }
 
     fn expect(&mut self, packet: &Packet) -> Step<Option<(Time, String)>> {
+        let packet = &*self.with_cookie(packet);
         let Body::Tcp(wanted) = &packet.body else {
             return Err(Stop::needs("packets out of other protocols than TCP"));
         };

@@ -39,6 +39,9 @@ fn parts(call: &Call) -> Step<(i64, &str, &str, Option<&Term>)> {
 impl TcpExecutor {
     pub(super) fn setsockopt(&mut self, now: Time, call: &Call) -> Step<Reply> {
         let (descriptor, level, name, value) = parts(call)?;
+        if let Some(reply) = self.set_fast_open_option(descriptor, level, name, call) {
+            return reply;
+        }
         let value = value.and_then(|term| number(term, &[("IP_PMTUDISC_DONT", 0), ("IP_PMTUDISC_WANT", 1)]));
         let needs = || Stop::needs(format!("the socket option {name}"));
         let number = value.ok_or_else(needs)?;

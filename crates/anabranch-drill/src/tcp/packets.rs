@@ -12,6 +12,7 @@ use anabranch_transport::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
 use anabranch_transport::wire::{self, Body as WireBody};
 
 use super::connection::Connection;
+use super::fast_open;
 use super::flow::{self, Check, Sent};
 use super::mptcp::{self, Proof, Told};
 use super::render::{self, Shown};
@@ -78,9 +79,8 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
             }
             TcpOption::WindowScale(scale) => segment.window_scale = Some(*scale),
             TcpOption::AccurateEcn(_) => return Err(Stop::needs("accurate ECN's option")),
-            TcpOption::FastOpen(_) | TcpOption::FastOpenExperimental(_) => {
-                return Err(Stop::needs("fast open"));
-            }
+            TcpOption::FastOpen(cookie) => fast_open::add_option(&mut segment, cookie, false)?,
+            TcpOption::FastOpenExperimental(cookie) => fast_open::add_option(&mut segment, cookie, true)?,
             TcpOption::Md5(_) => return Err(Stop::needs("MD5 signatures")),
         }
     }
@@ -128,7 +128,7 @@ impl Connection {
     pub(super) fn inject(&mut self, now: Time, packet: &Packet, scales_echoes: bool) -> Step<()> {
         let tcp = match &packet.body {
             Body::Tcp(tcp) => tcp,
-            Body::Icmp(icmp) => return Err(Stop::needs(format!("ICMP ({})", icmp.kind))),
+            Body::Icmp(icmp) => return self.inject_icmp(now, icmp),
             Body::Other(name) => return Err(Stop::needs(format!("packets of {name}"))),
             Body::Sctp(_) => return Err(Stop::needs("SCTP")),
         };
@@ -145,16 +145,17 @@ impl Connection {
         if segment.flags.has(Flags::SYN) && flow.peer_first.is_none() {
             flow.peer_first = Some(tcp.start);
         }
+        let is_syn = segment.flags.has(Flags::SYN);
+        let (own, peer) = (flow.own_offset(is_syn), flow.peer_offset(is_syn));
         if segment.flags.has(Flags::ACK) {
-            segment.acknowledgement = segment.acknowledgement.wrapping_sub(flow.own_offset());
+            segment.acknowledgement = segment.acknowledgement.wrapping_sub(own);
         }
         for block in &mut segment.sack {
-            block.start = block.start.wrapping_sub(flow.own_offset());
-            block.end = block.end.wrapping_sub(flow.own_offset());
+            block.start = block.start.wrapping_sub(own);
+            block.end = block.end.wrapping_sub(own);
         }
-        let first = flow.peer_first.unwrap_or(0).wrapping_add(1);
-        let is_syn = u32::from(segment.flags.has(Flags::SYN));
-        segment.payload.offset = u64::from(tcp.start.wrapping_add(is_syn).wrapping_sub(first));
+        segment.sequence = segment.sequence.wrapping_sub(peer);
+        segment.payload.offset = if is_syn { 0 } else { u64::from(tcp.start.wrapping_sub(1)) };
         if segment.flags.has(Flags::ACK)
             && let Some(timestamps) = &mut segment.timestamps
         {
@@ -185,7 +186,6 @@ impl Connection {
             flow.own_first = Some(first.segment.sequence);
             flow.script_first = wanted.start;
         }
-        let (own, peer) = (flow.own_offset(), 0);
         let mut length = 0;
         let mut count = 0;
         for sent in &flow.sent {
@@ -204,6 +204,8 @@ impl Connection {
         self.told.learn(wanted, sent.iter().filter_map(|sent| sent.mptcp.as_ref()));
         let told = &mut self.told;
         let show = |sent: &Sent| {
+            let is_syn = sent.segment.flags.has(Flags::SYN);
+            let (own, peer) = (flow.own_offset(is_syn), flow.peer_offset(is_syn));
             let mut shown = Shown::new(&sent.segment, sent.ecn, own, peer);
             if let Some((options, bytes)) = &sent.mptcp {
                 shown.options.extend(mptcp::shown(told, proof, options, *bytes, sent.segment.payload));

@@ -1,7 +1,7 @@
 //! Segments in the words of a script.
 
 use anabranch_transport::ground::Ecn;
-use anabranch_transport::wire::tcp::{Flags, Segment};
+use anabranch_transport::wire::tcp::{FastOpen, Flags, Segment};
 
 use crate::script::{EcnCheck, TcpOption};
 
@@ -58,7 +58,31 @@ fn options(segment: &Segment, peer: u32) -> Vec<TcpOption> {
             blocks.map(|block| (block.start.wrapping_add(peer), block.end.wrapping_add(peer))).collect();
         options.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::Sack(blocks)]);
     }
+    if let Some(fast_open) = segment.rare.as_ref().and_then(|rare| rare.fast_open.as_ref()) {
+        options.extend(fast_open_option(fast_open));
+    }
     options
+}
+
+/// The option of Fast Open, with its padding to whole words.
+fn fast_open_option(option: &FastOpen) -> Vec<TcpOption> {
+    let cookie = hexadecimal(&option.cookie);
+    let rest = (option.cookie.len() + if option.is_experimental { 4 } else { 2 }) % 4;
+    let option = if option.is_experimental {
+        TcpOption::FastOpenExperimental(cookie)
+    } else {
+        TcpOption::FastOpen(cookie)
+    };
+    std::iter::once(option).chain(std::iter::repeat_n(TcpOption::Nop, (4 - rest) % 4)).collect()
+}
+
+/// Bytes as a script has them.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 /// The letters of flags, in the order in which scripts have them.

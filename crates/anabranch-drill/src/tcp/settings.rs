@@ -9,6 +9,7 @@ use anabranch_transport::time::Time;
 use anabranch_transport::units::Bytes;
 
 use super::end::End;
+use super::fast_open::{self, FastOpen};
 use super::writing::Limits;
 use crate::verdict::{Step, Stop};
 
@@ -46,6 +47,7 @@ pub(super) struct Settings {
     /// Whether the socket is one of MPTCP.
     pub(super) is_multipath: bool,
     pub(super) endpoints: Endpoints,
+    pub(super) fast_open: FastOpen,
 }
 
 impl Default for Settings {
@@ -63,6 +65,7 @@ impl Default for Settings {
             has_no_delay: false,
             is_multipath: false,
             endpoints: Endpoints::default(),
+            fast_open: FastOpen::default(),
         }
     }
 }
@@ -116,6 +119,8 @@ impl Settings {
             ("tcp_synack_retries" | "tcp_syn_retries", Some(retries)) => {
                 config.syn_retries = Some(retries as u32);
             }
+            ("tcp_fastopen", Some(bits)) => self.fast_open.bits = bits,
+            ("tcp_fastopen_key", _) => self.fast_open.key = fast_open::key(value).ok_or_else(needs)?,
             ("tcp_notsent_lowat", Some(bytes)) => self.system_unsent_limit = bytes,
             ("tcp_retries2", Some(retries)) => config.retries = Some(retries as u32),
             ("tcp_timestamps", _) => config.timestamps = Some(is_on()?),
@@ -126,14 +131,13 @@ impl Settings {
                 config.send_buffer = Some(Bytes(number(2).ok_or_else(needs)?));
             }
             // Settings that exist only with this value, or that make no difference unless a script uses them:
-            // cookies of fast open, which we lack, the option of accurate ECN, and SYN cookies of a flood.
+            // the option of accurate ECN, and SYN cookies of a flood.
             ("tcp_recovery", Some(1))
             | ("tcp_reordering", Some(3))
-            | ("tcp_fack", Some(0))
+            | ("tcp_fack" | "tcp_fastopen_blackhole_timeout_sec", Some(0))
             | ("tcp_pacing_ss_ratio", Some(200))
             | ("tcp_pacing_ca_ratio", Some(120))
             | ("tcp_ecn_option" | "tcp_syncookies", _) => {}
-            (key, _) if key.starts_with("tcp_fastopen") => {}
             _ => return Err(needs()),
         }
         Ok(())
@@ -146,6 +150,7 @@ impl Settings {
             // (since Linux 4.17); here they are seen as single segments. Addresses are names here, which the
             // script introduces where they first occur.
             ["nstat"]
+            | ["nstat", "|", "grep", _]
             | ["ethtool", "-K", "tun0", "gso" | "tso", "off", "gso" | "tso", "off"]
             | ["ip", "addr", "add", _, "dev", _] => {}
             ["ip", "mptcp", "endpoint", "flush"] => self.endpoints.signalled = 0,

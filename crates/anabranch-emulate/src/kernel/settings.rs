@@ -149,6 +149,7 @@ impl Reader {
         self.fixed("byte_counting", config.byte_counting.as_ref(), &true)?;
         self.none("clock_granularity", config.clock_granularity.as_ref())?;
         self.none("procedures", config.procedures.as_ref())?;
+        self.fixed("fast_open", config.fast_open.as_ref(), &false)?;
         if config.nagle == Some(Nagle::Rfc896) {
             return Err(self.refused("nagle", &config.nagle, "a kernel has \"minshall\" and \"off\""));
         }

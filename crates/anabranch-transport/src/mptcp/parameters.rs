@@ -123,6 +123,9 @@ impl Config {
 
     fn check(&self) -> Result<(), String> {
         if let Some(tcp) = &self.tcp {
+            if tcp.fast_open == Some(true) {
+                return Err("tcp.fast_open = true is not possible over MPTCP; leave it out".into());
+            }
             let set = [
                 ("cc", tcp.cc.is_some()),
                 ("path", tcp.path.is_some()),

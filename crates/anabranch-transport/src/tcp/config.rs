@@ -124,6 +124,12 @@ pub struct Config {
     /// Explicit congestion notification; default "off".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnMode>,
+    /// Whether connections after the first one to a server are opened fast (RFC 7413): the SYN carries the
+    /// beginning of what the client writes at once, and the server answers without waiting for the end of the
+    /// handshake, which saves a round trip; the first connection gets the server's cookie; default false. In
+    /// profiles `linux_2_6_20` and `kheirkhah_v1`, and over MPTCP, there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fast_open: Option<bool>,
     /// Whether segments are paced where the control does not say so itself: at twice the window per
     /// round-trip time in slow start, at 1.2 times later (Linux: `tcp_update_pacing_rate`); default false.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::config::Config;
 use super::delayed_ack::DelayedAck;
 use super::ecn::Ecn;
+use super::fast_open::{FastOpen, Key};
 use super::handshake::Handshake;
 use super::measures::Measures;
 use super::parameters::Parameters;
@@ -49,20 +50,30 @@ pub(super) enum State {
     FinWait1,
     FinWait2,
     LastAck,
+    /// SYN-RECEIVED of an end that has taken data of the peer's SYN and may send (RFC 7413 section 4.2.2).
+    OpenedFast,
     SynReceived,
     SynSent,
     TimeWait,
 }
 
 impl State {
-    /// Whether both ends' SYN have been acknowledged.
+    /// Whether both ends' SYN have been acknowledged, or count as if they had been.
     pub(super) const fn is_synchronised(self) -> bool {
         !matches!(self, Self::Closed | Self::SynReceived | Self::SynSent)
     }
 
     /// Whether the application's data may be sent.
     pub(super) const fn can_send(self) -> bool {
-        matches!(self, Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck)
+        matches!(
+            self,
+            Self::Established
+                | Self::CloseWait
+                | Self::FinWait1
+                | Self::Closing
+                | Self::LastAck
+                | Self::OpenedFast
+        )
     }
 }
 
@@ -83,6 +94,8 @@ pub struct Connection {
     pub(super) connections: u64,
     pub(super) state: State,
     pub(super) handshake: Handshake,
+    /// Only where connections are opened fast.
+    pub(super) fast_open: Option<Box<FastOpen>>,
     /// Whether [`Event::Closed`] has been reported for this connection, or nothing is to be reported.
     pub(super) has_closed: bool,
     /// When TIME-WAIT is over.
@@ -164,6 +177,10 @@ impl Connection {
         let ports = parameters.ports(side);
         let mtu = mtus[path.index()];
         let mss = parameters.mss(mtu, ip);
+        let fast_open = parameters.fast_open.then(|| {
+            let mut rng = streams.stream(&format!("{name}/fast_open"));
+            Box::new(FastOpen::between_ends(Key([rng.bits(), rng.bits()])))
+        });
         Self {
             ip,
             mtu,
@@ -173,6 +190,7 @@ impl Connection {
             connections: 0,
             state: State::Closed,
             handshake: Handshake::default(),
+            fast_open,
             has_closed: true,
             time_wait: Time::NEVER,
             own_numbers: Numbering::default(),
@@ -273,6 +291,8 @@ impl Connection {
         if taken > 0 && self.state.can_send() {
             self.restart_after_idle(now);
             self.send(now);
+        } else if self.state == State::SynSent {
+            self.send_deferred_syn(now);
         }
     }
 
@@ -299,17 +319,19 @@ impl Connection {
         let is_syn = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
         let ours = [segment.destination_port, segment.source_port] == self.ports;
         if is_syn && self.opens_anew(segment) {
-            return self.accept(now, segment);
+            return self.accept(now, segment, mark);
         }
         match self.state {
             State::Closed => self.out_of_the_blue(segment),
             _ if !ours => self.out_of_the_blue(segment),
-            State::SynSent => self.on_segment_syn_sent(now, segment),
+            State::SynSent => self.on_segment_syn_sent(now, segment, mark),
             State::SynReceived => {
                 if self.on_segment_syn_received(now, segment) {
                     self.on_segment_synchronised(now, segment, mark);
                 }
             }
+            State::OpenedFast => self.on_segment_opened_fast(now, segment, mark),
+            State::FinWait1 if self.is_unconfirmed() => self.on_segment_opened_fast(now, segment, mark),
             _ => self.on_segment_synchronised(now, segment, mark),
         }
     }
@@ -436,8 +458,10 @@ impl Endpoint for Connection {
 
     /// Timestamps begin at the first of these numbers. The initial sequence number of each connection is the
     /// next number plus a clock that ticks every 4 microseconds (RFC 6528 section 3, which has a secret
-    /// function of addresses and ports in the place of these numbers).
+    /// function of addresses and ports in the place of these numbers). Connections to strangers are not
+    /// opened fast: the cookies of a simulation can be guessed, and do not depend on addresses.
     fn draw_from(&mut self, mut numbers: SecretNumbers) {
+        self.fast_open = None;
         self.timestamp_offset = numbers.bits() as u32;
         self.secret_numbers = Some(numbers);
     }

@@ -128,6 +128,11 @@ impl DelayedAck {
         self.quick |= 1;
     }
 
+    /// Notes that this end answers at once with data (Linux: pingpong mode).
+    pub(super) fn answer_with_data(&mut self) {
+        self.is_interactive = true;
+    }
+
     pub(super) fn end_quick_mode(&mut self) {
         self.quick = 0;
     }

@@ -4,7 +4,7 @@ use super::config::RtoEstimator;
 use super::connection::{Connection, State};
 use super::delayed_ack::DelayedAck;
 use super::ecn::Ecn;
-use super::parameters::MIN_MSS;
+use super::parameters::{MIN_MSS, Parameters};
 use super::recovery::Recovery;
 use super::scoreboard::Scoreboard;
 use super::send::Sender;
@@ -34,6 +34,9 @@ const ISN_TICK_NS: u64 = 4_000;
 /// 5.7).
 const RTO_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 
+/// A timeout of a second doubles this often before it is the largest (Linux: `tcp_model_timeout`).
+const MOST_DOUBLINGS: u32 = 6;
+
 /// The exchange of SYNs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handshake {
@@ -42,9 +45,11 @@ pub(super) struct Handshake {
     sent_at: Time,
     retransmissions: u32,
     rto: Duration,
+    /// Our timestamp in the first SYN.
+    first_stamp: u32,
     /// Whether the peer opened the connection: an application that did not ask for it need not be told of a
     /// failure.
-    is_passive: bool,
+    pub(super) is_passive: bool,
     /// The options of the peer's SYN.
     peer: PeerOptions,
 }
@@ -56,9 +61,22 @@ impl Default for Handshake {
             sent_at: Time::ZERO,
             retransmissions: 0,
             rto: Duration::ZERO,
+            first_stamp: 0,
             is_passive: false,
             peer: PeerOptions::default(),
         }
+    }
+}
+
+impl Handshake {
+    /// Whether SYN or SYN-ACK has not been sent again.
+    pub(super) const fn is_first(&self) -> bool {
+        self.retransmissions == 0
+    }
+
+    /// When SYN or SYN-ACK was last sent.
+    pub(super) const fn sent_at(&self) -> Time {
+        self.sent_at
     }
 }
 
@@ -83,7 +101,9 @@ impl Connection {
         }
         self.reset(now);
         self.state = State::SynSent;
-        self.send_syn(now);
+        if !self.defer_syn(now) {
+            self.send_syn(now);
+        }
     }
 
     /// Resets everything to the beginning of a connection.
@@ -92,9 +112,13 @@ impl Connection {
         self.connections += 1;
         self.stats.connections += 1;
         self.has_closed = false;
+        if let Some(fast_open) = &mut self.fast_open {
+            fast_open.begin();
+        }
         self.time_wait = Time::NEVER;
         self.own_numbers = Numbering::new(self.initial_number(now));
-        self.handshake = Handshake { rto: self.parameters.rto_initial, sent_at: now, ..Handshake::default() };
+        let (rto, first_stamp) = (self.parameters.rto_initial, self.timestamp(now));
+        self.handshake = Handshake { rto, sent_at: now, first_stamp, ..Handshake::default() };
         self.mss = self.parameters.mss(self.mtu, self.ip);
         (self.has_timestamps, self.has_sack) = (false, false);
         self.recent_timestamp = 0;
@@ -154,7 +178,7 @@ impl Connection {
 
     /// Opens passively: answers a SYN.
     #[cold]
-    pub(super) fn accept(&mut self, now: Time, segment: &Segment) {
+    pub(super) fn accept(&mut self, now: Time, segment: &Segment, mark: EcnField) {
         // The peer has closed or given up the last connection, and so does this end.
         let reason = match self.state {
             State::LastAck | State::TimeWait => CloseReason::Shutdown,
@@ -167,7 +191,9 @@ impl Connection {
         self.ecn.accept(self.parameters.ecn, segment.flags);
         self.state = State::SynReceived;
         self.handshake.is_passive = true;
-        self.send_syn(now);
+        if !self.open_fast(now, segment, mark) {
+            self.send_syn(now);
+        }
     }
 
     /// Takes the options of the peer's SYN or SYN-ACK.
@@ -217,9 +243,12 @@ impl Connection {
     }
 
     /// The window of our SYN.
-    fn first_window(&self) -> u64 {
+    pub(super) fn first_window(&self) -> u64 {
         // Linux, tcp_connect_init and tcp_openreq_init_rwin: the options count once the peer's SYN is known.
         let mss = self.parameters.mss(self.mtu, self.ip) - self.segment_options();
+        if let Some(window) = self.window_of_open_fast() {
+            return window;
+        }
         self.receiver
             .buffer
             .as_ref()
@@ -227,9 +256,10 @@ impl Connection {
     }
 
     /// Sends SYN, or SYN-ACK when the peer's SYN has arrived, and starts its timer.
-    fn send_syn(&mut self, now: Time) {
+    pub(super) fn send_syn(&mut self, now: Time) {
         let Handshake { peer, rto, .. } = self.handshake;
-        let answers = self.state == State::SynReceived;
+        let answers = self.state != State::SynSent;
+        let (rare, payload) = self.parts_of_syn(answers);
         let parameters = &self.parameters;
         let flags = if answers {
             Flags::SYN.with(Flags::ACK).with(self.ecn.syn_ack_flags())
@@ -241,7 +271,7 @@ impl Connection {
             source_port: self.ports[0],
             destination_port: self.ports[1],
             sequence: self.own_numbers.wire(0),
-            acknowledgement: if answers { self.peer_numbers.wire(1) } else { 0 },
+            acknowledgement: if answers { self.peer_numbers.wire(self.receiver.next) } else { 0 },
             flags,
             window: self.first_window().min(65_535) as u16,
             mss: Some(parameters.mss(self.mtu, self.ip).min(65_535) as u16),
@@ -250,11 +280,13 @@ impl Connection {
             sack_permitted: may(parameters.sack, peer.sack),
             timestamps: may(parameters.timestamps, peer.timestamps)
                 .then(|| Timestamps { value: self.timestamp(now), echo: self.recent_timestamp }),
+            rare,
+            payload,
             ..Segment::blank()
         };
-        self.sender.next = 1;
+        self.sender.next = self.sender.next.max(1 + u64::from(payload.length));
         // The peer counts the window from the first byte that it sends.
-        self.receiver.edge = 1 + u64::from(segment.window);
+        self.receiver.edge = self.receiver.next.max(1) + u64::from(segment.window);
         self.handshake.sent_at = now;
         self.handshake.timer = self.deadline(now, rto);
         self.transmit(segment, EcnField::NotEct);
@@ -264,39 +296,94 @@ impl Connection {
     #[cold]
     pub(super) fn on_handshake_timer(&mut self, now: Time) {
         self.handshake.timer = Time::NEVER;
-        if self.handshake.retransmissions >= self.parameters.syn_retries {
+        if self.send_deferred_syn(now) {
+            return;
+        }
+        if self.has_tried_enough(now) {
             return self.give_up_opening(CloseReason::Lost);
         }
-        self.handshake.retransmissions += 1;
-        self.stats.syns_retransmitted += 1;
-        let is_linear = self.state == State::SynSent
-            && self.handshake.retransmissions <= self.parameters.syn_linear_timeouts;
+        let retransmissions = self.handshake.retransmissions + 1;
+        if self.is_unconfirmed() && retransmissions == 2 {
+            // As a connection that opens after a lost SYN-ACK, below.
+            self.enter_loss(now);
+        }
+        let is_linear =
+            self.state == State::SynSent && retransmissions <= self.parameters.syn_linear_timeouts;
         if !is_linear {
             self.handshake.rto = self.handshake.rto.doubled().min(self.parameters.rto_max);
         }
-        if self.state == State::SynSent && self.handshake.retransmissions >= 2 {
+        if self.state == State::SynSent && retransmissions >= 2 {
             // RFC 3168 section 6.1.1.1: the network may drop a SYN because it asks for ECN.
             self.ecn.give_up();
         }
+        self.repeat_syn(now);
+    }
+
+    /// Whether SYN or SYN-ACK is not sent again. Timeouts that do not back off do not count, but then the
+    /// time is up in which as many timeouts would have backed off (Linux: `tcp_write_timeout`).
+    fn has_tried_enough(&self, now: Time) -> bool {
+        let Parameters { syn_retries, syn_linear_timeouts, rto_initial, .. } = self.parameters;
+        // Linux, tcp_fastopen_synack_timer: once more where data has been taken.
+        let most = syn_retries + u32::from(self.is_unconfirmed());
+        if self.state != State::SynSent || syn_linear_timeouts == 0 {
+            return self.handshake.retransmissions >= most;
+        }
+        let passed = self.timestamp(now).wrapping_sub(self.handshake.first_stamp);
+        // Linux, tcp_model_timeout.
+        let length = rto_initial * ((2_u64 << syn_retries.min(MOST_DOUBLINGS)) - 1)
+            + self.parameters.rto_max * u64::from(syn_retries.saturating_sub(MOST_DOUBLINGS));
+        self.handshake.retransmissions >= most + syn_linear_timeouts
+            || Duration::from_millis(u64::from(passed)) >= length
+    }
+
+    /// Sends SYN or SYN-ACK again.
+    pub(super) fn repeat_syn(&mut self, now: Time) {
+        self.handshake.retransmissions += 1;
+        self.stats.syns_retransmitted += 1;
         self.send_syn(now);
     }
 
+    /// Answers a SYN that comes again: the peer has not received our SYN-ACK.
+    pub(super) fn answer_syn_again(&mut self, now: Time, segment: &Segment) {
+        if self.peer_numbers.wire(0) == segment.sequence {
+            self.repeat_syn(now);
+        }
+    }
+
+    /// The number up to which a segment acknowledges what was sent, our SYN at least; [`None`] if it does
+    /// not.
+    pub(super) fn acknowledged_number(&self, segment: &Segment) -> Option<u64> {
+        let number = self.own_numbers.number(segment.acknowledgement, self.sender.unacknowledged)?;
+        (1..=self.sender.next).contains(&number).then_some(number)
+    }
+
+    /// Whether the timestamp that a SYN-ACK echoes is that of no SYN of ours (Linux:
+    /// `tcp_rcv_synsent_state_process`).
+    fn echoes_another(&self, now: Time, segment: &Segment) -> bool {
+        segment.timestamps.filter(|stamp| self.parameters.timestamps && stamp.echo != 0).is_some_and(
+            |stamp| {
+                let age = self.timestamp(now).wrapping_sub(stamp.echo);
+                age > self.timestamp(now).wrapping_sub(self.handshake.first_stamp)
+            },
+        )
+    }
+
     /// A passive opening that fails is not reported: the application has not heard of it yet.
-    fn give_up_opening(&mut self, reason: CloseReason) {
+    pub(super) fn give_up_opening(&mut self, reason: CloseReason) {
         self.has_closed |= self.handshake.is_passive;
         self.end(reason);
     }
 
     /// RFC 9293 section 3.10.7.3: a segment arrives in SYN-SENT.
     #[cold]
-    pub(super) fn on_segment_syn_sent(&mut self, now: Time, segment: &Segment) {
+    pub(super) fn on_segment_syn_sent(&mut self, now: Time, segment: &Segment, mark: EcnField) {
         let flags = segment.flags;
-        let acknowledges = flags.has(Flags::ACK) && segment.acknowledgement == self.own_numbers.wire(1);
-        if flags.has(Flags::ACK) && !acknowledges {
+        let acknowledged = self.acknowledged_number(segment).filter(|_| flags.has(Flags::ACK));
+        if flags.has(Flags::ACK) && (acknowledged.is_none() || self.echoes_another(now, segment)) {
             return self.out_of_the_blue(segment);
         }
         if flags.has(Flags::RST) {
-            if acknowledges {
+            if acknowledged.is_some() {
                 self.end(CloseReason::Aborted);
             }
             return;
@@ -305,11 +392,16 @@ impl Connection {
             return;
         }
         self.take_syn(segment);
-        if acknowledges {
+        if let Some(number) = acknowledged {
             self.ecn.complete(self.parameters.ecn, flags);
-            self.establish(now);
-            self.send_ack(now);
+            self.establish(now, number);
+            if !self.take_fast_open_answer(now, segment, number, mark) {
+                self.send_ack(now);
+            }
             self.send(now);
+            if self.receiver.unread > 0 && !self.receiver.is_paused {
+                self.read(now);
+            }
         } else {
             // Both ends open at the same time.
             self.ecn.accept(self.parameters.ecn, flags);
@@ -331,40 +423,50 @@ impl Connection {
             return false;
         }
         if flags.has(Flags::SYN) && !flags.has(Flags::ACK) {
-            // The peer has not received our SYN-ACK.
-            if self.peer_numbers.wire(0) == segment.sequence {
-                self.handshake.retransmissions += 1;
-                self.stats.syns_retransmitted += 1;
-                self.send_syn(now);
-            }
+            self.answer_syn_again(now, segment);
             return false;
         }
-        if !flags.has(Flags::ACK) || segment.acknowledgement != self.own_numbers.wire(1) {
-            if flags.has(Flags::ACK) {
-                self.out_of_the_blue(segment);
-            }
+        if !flags.has(Flags::ACK) {
             return false;
         }
-        if !flags.has(Flags::SYN) {
+        let Some(number) = self.acknowledged_number(segment) else {
+            self.out_of_the_blue(segment);
+            return false;
+        };
+        if flags.has(Flags::SYN) {
+            // Both ends have opened at the same time, and the peer's SYN came already (RFC 2883 section 4).
+            self.receiver.duplicate = self.parameters.dsack.then_some((0, 1));
+        } else {
             let window = self.offered_window(segment);
             self.sender.set_window(window);
         }
         self.ecn.on_handshake_ack(flags);
-        self.establish(now);
+        self.establish(now, number);
+        self.take_fast_open_answer(now, segment, number, EcnField::NotEct);
         true
     }
 
     /// Opens the connection: the SYN of both ends are acknowledged.
     #[cold]
-    fn establish(&mut self, now: Time) {
-        let Handshake { sent_at, retransmissions, .. } = self.handshake;
+    fn establish(&mut self, now: Time, number: u64) {
         self.handshake.timer = Time::NEVER;
         self.state = State::Established;
-        self.sender.unacknowledged = 1;
-        self.sender.window_by = (self.receiver.next, 1);
+        self.stats.bytes_acknowledged += number - 1;
+        self.set_up(now, number, true);
+        if !self.has_deferred_syn() {
+            self.outputs.push_back(Output::Event(Event::Connected));
+        }
+    }
+
+    /// Prepares for data, of which that before `number` has been acknowledged. With `measures`, the handshake
+    /// has measured the round-trip time.
+    pub(super) fn set_up(&mut self, now: Time, number: u64, measures: bool) {
+        let Handshake { sent_at, retransmissions, .. } = self.handshake;
+        self.sender.unacknowledged = number;
+        self.sender.window_by = (self.receiver.next, number);
         self.board = Scoreboard::new(self.uses_rack());
-        self.board.highest_sacked = 1;
-        self.recovery = Recovery::new(1);
+        self.board.highest_sacked = number;
+        self.recovery = Recovery::new(number);
         // RFC 5681 section 3.1, RFC 6928 section 2: one segment after a lost SYN.
         let cut = if self.parameters.procedures.forgives_one_lost_syn { 2 } else { 1 };
         let initial_cwnd =
@@ -374,7 +476,7 @@ impl Connection {
             let setup = Setup { mss: self.mss, initial_cwnd, rules: self.parameters.rules, seed };
             self.build_control(setup);
         }
-        if self.parameters.rto_estimator == RtoEstimator::MeanDeviation {
+        if !measures || self.parameters.rto_estimator == RtoEstimator::MeanDeviation {
             // ProcessSynSent of the model: only data is measured.
         } else if retransmissions == 0 {
             // RFC 6298 section 3: no sample from what was sent twice.
@@ -392,7 +494,6 @@ impl Connection {
         if let Some(buffer) = &mut self.receiver.buffer {
             buffer.establish(now, next, window, options, scale);
         }
-        self.outputs.push_back(Output::Event(Event::Connected));
     }
 
     /// Answers a segment that belongs to no connection.

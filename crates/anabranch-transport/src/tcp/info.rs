@@ -60,6 +60,8 @@ pub struct Info {
     pub window_scaling: bool,
     /// Whether ECN was agreed on.
     pub ecn: bool,
+    /// Whether the data of a SYN has been accepted, by either end (RFC 7413).
+    pub syn_data: bool,
     /// Bytes that have arrived and that the application has not read.
     pub unread: u64,
     /// Bytes that the application has written and that have not been sent.
@@ -87,7 +89,7 @@ impl Connection {
                 State::FinWait1 => "FIN-WAIT-1",
                 State::FinWait2 => "FIN-WAIT-2",
                 State::LastAck => "LAST-ACK",
-                State::SynReceived => "SYN-RECEIVED",
+                State::OpenedFast | State::SynReceived => "SYN-RECEIVED",
                 State::SynSent => "SYN-SENT",
                 State::TimeWait => "TIME-WAIT",
             },
@@ -121,6 +123,7 @@ impl Connection {
             sack: self.has_sack,
             window_scaling: self.has_window_scaling(),
             ecn: self.ecn.is_on(),
+            syn_data: self.has_opened_fast(),
             unread: self.receiver.unread,
             unsent: sender.unsent(),
             unacknowledged: sender.written + 1 - first,

@@ -2,6 +2,7 @@
 
 use super::config::Config;
 use super::connection::Connection;
+use super::fast_open::Server;
 use super::handshake::reset_for;
 use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Site};
@@ -18,6 +19,15 @@ pub struct Listener {
     parameters: Parameters,
     place: Place,
     numbers: Option<SecretNumbers>,
+    fast_open: Option<Server>,
+}
+
+impl Listener {
+    /// Sets how the next connection takes data of its SYN (RFC 7413); [`None`] means not at all. How many
+    /// such connections may be there at a time is the caller's to decide, who knows them (section 5.1).
+    pub fn set_fast_open(&mut self, server: Option<Server>) {
+        self.fast_open = server;
+    }
 }
 
 /// Whether a segment opens a connection at this port.
@@ -54,6 +64,9 @@ impl crate::listener::Listener for Listener {
         if let Some(numbers) = &mut self.numbers {
             connection.draw_from(numbers.split_off());
         }
+        if self.fast_open.is_some() {
+            connection.set_fast_open(None, self.fast_open.clone());
+        }
         connection.handle_input(now, Input::Packet(packet));
         Answer::Accepted(Box::new(connection))
     }
@@ -65,6 +78,6 @@ impl Listen for Config {
     fn listen(&self, site: &Site<'_>) -> Result<Listener, String> {
         let parameters = self.resolve()?;
         parameters.check_paths(site.mtus, site.ip)?;
-        Ok(Listener { parameters, place: Place::new(site, "tcp"), numbers: None })
+        Ok(Listener { parameters, place: Place::new(site, "tcp"), numbers: None, fast_open: None })
     }
 }

@@ -3,15 +3,15 @@
 //! Source: RFC 9293 with RFC 5681 (congestion control), RFC 6298 (timer), RFC 7323 (timestamps, window
 //! scaling), RFC 2018, RFC 2883 and RFC 6675 (SACK), RFC 6582 (`NewReno`), RFC 3042 (limited transmit), RFC
 //! 6937 and RFC 9937 (proportional rate reduction), RFC 8985 (RACK-TLP), RFC 5682 (F-RTO), RFC 3522 and RFC
-//! 3708 (undo), RFC 3168, RFC 8257 and RFC 9768 (ECN), RFC 6928 (initial window). Where a profile follows
-//! Linux, the place names the kernel's function in `net/ipv4/tcp_*.c`. The two ends of a flow are two
-//! [`Connection`]s; they are alike, except that one of them opens.
+//! 3708 (undo), RFC 3168, RFC 8257 and RFC 9768 (ECN), RFC 6928 (initial window), RFC 7413 (Fast Open). Where
+//! a profile follows Linux, the place names the kernel's function in `net/ipv4/tcp_*.c`. The two ends of a
+//! flow are two [`Connection`]s; they are alike, except that one of them opens.
 //!
 //! Profile `kheirkhah_v1` follows the subflows of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis
 //! ("Multipath-TCP in ns-3", WNS3 2014); its places name the functions of its `mp-tcp-socket-base.cc`.
 //!
 //! Known deviations: buffers count bytes of data, not the kernel's memory for them, and the send buffer does
-//! not tune itself; no auto-corking, no urgent data, no fast open, no path MTU discovery; an end that hears
+//! not tune itself; no auto-corking, no urgent data, no path MTU discovery; an end that hears
 //! the peer's FIN closes too once everything it was given has been delivered, unless it has half-close; a SYN
 //! from the peer's next port takes the place of a connection that the peer knows no more; segments are never
 //! cut, so less than a whole one fits into the window only when the persist timer says so; a window that the
@@ -29,6 +29,7 @@ mod delayed_ack;
 #[cfg(test)]
 mod drills;
 mod ecn;
+pub mod fast_open;
 mod handshake;
 mod info;
 mod kheirkhah;

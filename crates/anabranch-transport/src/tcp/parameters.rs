@@ -53,6 +53,7 @@ pub struct Parameters {
     pub(super) f_rto: bool,
     pub(super) undo: bool,
     pub(super) ecn: EcnMode,
+    pub(super) fast_open: bool,
     pub(super) pacing: bool,
     pub(super) idle_restart: bool,
     pub(super) byte_counting: bool,
@@ -144,6 +145,7 @@ impl Config {
             f_rto: self.f_rto.unwrap_or(!old),
             undo: self.undo.unwrap_or(true),
             ecn: self.ecn.unwrap_or_default(),
+            fast_open: self.fast_open.unwrap_or(false),
             pacing: self.pacing.unwrap_or(false),
             idle_restart: self.idle_restart.unwrap_or(true),
             byte_counting: self.byte_counting.unwrap_or(new),
@@ -200,6 +202,9 @@ impl Config {
         }
         if let Some(size) = self.mss.filter(|size| !(u64::from(MIN_MSS)..=65_535).contains(&size.0)) {
             return Err(format!("mss = {size} is out of range; it must be from {MIN_MSS} B to 65535 B"));
+        }
+        if self.fast_open == Some(true) && matches!(self.profile, Profile::Linux2620 | Profile::KheirkhahV1) {
+            return Err("fast_open = true is not in this profile; use profile \"linux_6\" or \"rfc\"".into());
         }
         match &self.cc {
             Some(cc::Config::Sctp(_)) => {
@@ -333,6 +338,10 @@ mod tests {
                 "initial_window.segments = 0 is out of range; it must be from 1 to 1000",
             ),
             (r#"{"mss": "40 B"}"#, "mss = 40 B is out of range; it must be from 88 B to 65535 B"),
+            (
+                r#"{"profile": "linux_2_6_20", "fast_open": true}"#,
+                "fast_open = true is not in this profile; use profile \"linux_6\" or \"rfc\"",
+            ),
             (r#"{"source_port": 0}"#, "source_port = 0 is not a port from 1 to 65535"),
             (r#"{"path": 1}"#, "path = 1 is not one of the flow's paths, 0 to 0"),
             (

@@ -37,7 +37,7 @@ pub(super) struct Receiver {
     /// The runs that SACK reports, the latest first (RFC 2018 section 4).
     recent: ArrayVec<(u64, u64), 4>,
     /// A duplicate to report (RFC 2883).
-    duplicate: Option<(u64, u64)>,
+    pub(super) duplicate: Option<(u64, u64)>,
     /// The number of the peer's FIN, once it is known.
     fin: Option<u64>,
     /// Whether the application does not read for now.
@@ -356,8 +356,9 @@ impl Connection {
     }
 
     /// Takes data or FIN of which at least a part lies inside the window.
-    fn on_data(&mut self, now: Time, start: u64, segment: &Segment, mark: EcnField) {
-        let is_receiving = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+    pub(super) fn on_data(&mut self, now: Time, start: u64, segment: &Segment, mark: EcnField) {
+        let is_receiving =
+            matches!(self.state, State::Established | State::FinWait1 | State::FinWait2 | State::OpenedFast);
         if !is_receiving {
             return;
         }

@@ -12,7 +12,7 @@ use crate::time::Time;
 
 /// One segment.
 #[expect(clippy::struct_excessive_bools, reason = "marks that are independent of each other")]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     /// Number of its first byte, or of FIN.
     pub(super) start: u64,

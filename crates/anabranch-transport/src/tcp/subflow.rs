@@ -140,7 +140,7 @@ impl Connection {
         match self.state {
             State::Closed | State::TimeWait => Phase::Closed,
             State::SynSent | State::SynReceived => Phase::Opening,
-            State::Established => Phase::Open,
+            State::Established | State::OpenedFast => Phase::Open,
             State::CloseWait | State::Closing | State::FinWait1 | State::FinWait2 | State::LastAck => {
                 Phase::Closing
             }

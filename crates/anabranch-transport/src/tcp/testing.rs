@@ -576,7 +576,10 @@ impl Connection {
         }
         if !segments.is_empty() {
             assert_eq!(next, self.sender.next, "the last segment ends at SND.NXT");
-            assert!(!self.timer.is_off() || self.has_closed, "no timer runs while data is outstanding");
+            // As long as our SYN-ACK has not been acknowledged, its timer is the only one.
+            let is_opening = self.is_unconfirmed() && !self.handshake.timer.is_never();
+            let is_timed = !self.timer.is_off() || is_opening;
+            assert!(is_timed || self.has_closed, "no timer runs while data is outstanding");
         }
         assert!(
             self.sender.written - self.sender.unacknowledged.saturating_sub(1).min(self.sender.written)

@@ -104,6 +104,11 @@ impl Connection {
     pub(super) fn on_retransmission_timer(&mut self, now: Time) {
         let purpose = self.timer.purpose;
         self.timer.stop();
+        if self.is_unconfirmed() {
+            // Linux, tcp_retransmit_timer: as long as SYN-ACK is not acknowledged, nothing else is sent
+            // again.
+            return;
+        }
         match purpose {
             Purpose::Off => {}
             Purpose::Persist => self.on_persist_timer(now),
@@ -173,7 +178,7 @@ impl Connection {
     }
 
     /// Enters the state Loss (Linux: `tcp_enter_loss`).
-    fn enter_loss(&mut self, now: Time) {
+    pub(super) fn enter_loss(&mut self, now: Time) {
         let is_new = self.recovery.state < CongestionState::Recovery;
         let outstanding = self.flight_bytes();
         self.mark_timed_out(now);

@@ -4,6 +4,7 @@
 
 mod closing;
 mod ecn;
+mod fast_open;
 mod kheirkhah;
 mod opening;
 mod receive_window;

@@ -70,12 +70,21 @@ fn rfc6298_5_5_syn_is_sent_again_with_doubled_timeouts() {
     assert_eq!(syn_times(&rfc(), until), [0, 1, 3, 7, 15]);
     assert_eq!(syn_times(&config(Profile::Linux2620), until), [0, 3, 9]);
     // Linux since 6.5: the timeout doubles only after four timeouts.
-    assert_eq!(syn_times(&linux(), until), [0, 1, 2, 3, 4, 5, 7]);
+    assert_eq!(syn_times(&linux(), until), [0, 1, 2, 3, 4, 5, 7, 11, 19]);
 }
 
 #[test]
 fn rfc9293_3_8_3_an_unreachable_peer_is_given_up() {
     let mut pair = Pair::new(&Config { syn_retries: Some(2), ..linux() });
+    pair.drop_if = Box::new(|_, _, _| true);
+    pair.command(Side::A, Command::Connect);
+    pair.run_for(Duration::from_secs(6));
+    assert_eq!(pair.closed(Side::A), None);
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!(pair.closed(Side::A), Some(CloseReason::Lost));
+    // Linux since 6.5: the four timeouts without back-off do not count, but two with it take seven seconds.
+    assert_eq!(pair.log.len(), 6);
+    let mut pair = Pair::new(&Config { syn_retries: Some(2), ..rfc() });
     pair.drop_if = Box::new(|_, _, _| true);
     pair.command(Side::A, Command::Connect);
     pair.run_for(Duration::from_secs(10));

@@ -21,6 +21,7 @@ pub(crate) mod option {
     pub(crate) const FAST_OPEN: u8 = 34;
     pub(crate) const ACCURATE_ECN_0: u8 = 172;
     pub(crate) const ACCURATE_ECN_1: u8 = 174;
+    pub(crate) const EXPERIMENT: u8 = 254;
 }
 
 impl Segment {

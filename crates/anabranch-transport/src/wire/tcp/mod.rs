@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 use crate::ground::Payload;
 
 pub(super) use emit::option;
-pub use rare::{AccurateEcn, FastOpen, RareOptions, UnknownOption};
+pub use rare::{AccurateEcn, Cookie, FastOpen, RareOptions, UnknownOption};
 
 /// Size of the header without options in bytes (RFC 9293 section 3.1).
 pub const HEADER_BYTES: u32 = 20;
@@ -43,7 +43,7 @@ pub struct Segment {
     pub timestamps: Option<Timestamps>,
     /// SACK option (RFC 2018 section 3), a DSACK block first if there is one (RFC 2883).
     pub sack: SackBlocks,
-    /// Options that connections here neither send nor act on.
+    /// Options that few segments have.
     pub rare: Option<Box<RareOptions>>,
     /// Bytes of padding behind the options (RFC 9293 section 3.1), for a model whose header has a fixed size.
     pub padding: u8,

@@ -1,5 +1,6 @@
-//! Options that connections here neither send nor heed: TCP Fast Open (RFC 7413), the counters of accurate
-//! ECN (RFC 9768 section 3.2.3), and unknown ones. They are kept as they came.
+//! Options that few segments have: TCP Fast Open (RFC 7413), and two that connections here neither send nor
+//! heed, which are kept as they came: the counters of accurate ECN (RFC 9768 section 3.2.3), and unknown
+//! ones.
 
 use arrayvec::ArrayVec;
 
@@ -18,9 +19,50 @@ pub struct RareOptions {
     pub unknown: Vec<UnknownOption>,
 }
 
-/// Fast Open option (RFC 7413 section 4.1.1): a cookie of 4 to 16 bytes, an even number of them. An empty one
-/// asks for a cookie.
-pub type FastOpen = ArrayVec<u8, 16>;
+/// Fast Open option (RFC 7413 section 4.1.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FastOpen {
+    /// A cookie of 4 to 16 bytes, an even number of them. An empty one asks for a cookie.
+    pub cookie: Cookie,
+    /// Whether it has the form of before the RFC: that of an experiment (RFC 6994).
+    pub is_experimental: bool,
+}
+
+/// A cookie of Fast Open.
+pub type Cookie = ArrayVec<u8, 16>;
+
+/// The experiment's identifier (RFC 7413 appendix B of the drafts; IANA: "TCP Fast Open").
+const EXPERIMENT: [u8; 2] = [0xf9, 0x89];
+
+impl FastOpen {
+    /// The option with a cookie of these bytes; [`None`] if they cannot be one.
+    pub fn new(cookie: &[u8], is_experimental: bool) -> Option<Self> {
+        matches!(cookie.len(), 0 | 4 | 6 | 8 | 10 | 12 | 14 | 16)
+            .then(|| Self { cookie: cookie.iter().copied().collect(), is_experimental })
+    }
+
+    const fn wire_bytes(&self) -> usize {
+        2 + if self.is_experimental { EXPERIMENT.len() } else { 0 } + self.cookie.len()
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        let kind = if self.is_experimental { option::EXPERIMENT } else { option::FAST_OPEN };
+        out.extend([kind, self.wire_bytes() as u8]);
+        if self.is_experimental {
+            out.extend(EXPERIMENT);
+        }
+        out.extend(&self.cookie);
+    }
+
+    /// The option of this kind with this value, if it is one.
+    fn parse(kind: u8, value: &[u8]) -> Option<Self> {
+        match kind {
+            option::FAST_OPEN => Self::new(value, false),
+            option::EXPERIMENT => Self::new(value.strip_prefix(&EXPERIMENT)?, true),
+            _ => None,
+        }
+    }
+}
 
 /// Accurate ECN option (RFC 9768 section 3.2.3): how many bytes with which mark have arrived, modulo 2^24.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +86,7 @@ pub struct UnknownOption {
 impl RareOptions {
     /// Bytes on the wire, padded to whole words.
     pub fn wire_bytes(&self) -> u32 {
-        let fast_open = self.fast_open.as_ref().map_or(0, |cookie| 2 + cookie.len());
+        let fast_open = self.fast_open.as_ref().map_or(0, FastOpen::wire_bytes);
         let accurate_ecn = self.accurate_ecn.as_ref().map_or(0, |option| 2 + 3 * option.counters.len());
         let unknown: usize = self.unknown.iter().map(|option| 2 + option.value.len()).sum();
         (fast_open + accurate_ecn + unknown).next_multiple_of(4) as u32
@@ -52,9 +94,8 @@ impl RareOptions {
 
     pub(super) fn emit(&self, out: &mut Vec<u8>) {
         let end = out.len() + self.wire_bytes() as usize;
-        if let Some(cookie) = &self.fast_open {
-            out.extend([option::FAST_OPEN, 2 + cookie.len() as u8]);
-            out.extend(cookie);
+        if let Some(fast_open) = &self.fast_open {
+            fast_open.emit(out);
         }
         if let Some(AccurateEcn { begins_with_ect1, counters }) = &self.accurate_ecn {
             let kind = if *begins_with_ect1 { option::ACCURATE_ECN_1 } else { option::ACCURATE_ECN_0 };
@@ -72,10 +113,11 @@ impl RareOptions {
     /// Keeps an option that is not one of the frequent ones.
     pub(super) fn take(&mut self, kind: u8, value: &[u8]) {
         debug_assert!(value.len() < MAX_OPTION_BYTES as usize);
+        if let Some(fast_open) = FastOpen::parse(kind, value) {
+            self.fast_open = Some(fast_open);
+            return;
+        }
         match kind {
-            option::FAST_OPEN if matches!(value.len(), 0 | 4 | 6 | 8 | 10 | 12 | 14 | 16) => {
-                self.fast_open = Some(value.iter().copied().collect());
-            }
             option::ACCURATE_ECN_0 | option::ACCURATE_ECN_1 if matches!(value.len(), 0 | 3 | 6 | 9) => {
                 let mut reader = Reader(value);
                 let counter = |_| {
