@@ -156,6 +156,26 @@ def test_tcp_gets_what_the_link_carries_and_what_it_is_changed_to() -> None:
     assert summary["emulation.unfinished_packets"] == summary["emulation.too_large_packets"] == 0
 
 
+def test_the_thread_that_carries_packets_sleeps_while_something_is_always_due() -> None:
+    # A packet each 0.12 ms and its acknowledgement: without a limit, the thread would never sleep
+    # and run for 0.9 of the time. A busy machine can only make this less.
+    with Emulator(scenario_text(delay="5ms", rate="100Mbit/s", queue=200)) as emulator:
+        before, began = run_time("emulation"), time.monotonic()
+        goodput(emulator, "here", "peer", 2)
+        ran, took = run_time("emulation") - before, time.monotonic() - began
+    assert 0 < ran < 0.75 * took
+
+
+def run_time(thread: str) -> float:
+    """How long the threads of this process with that name have run, in seconds."""
+    ticks = 0
+    for task in Path("/proc/self/task").iterdir():
+        head, _, tail = (task / "stat").read_text().rpartition(")")
+        if head.endswith(f"({thread}"):
+            ticks += sum(map(int, tail.split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 # Sends so many packets once it is told to; then one by one until an echo says that what had been
 # sent before was read. Says how many these were in all.
 FLOOD = """

@@ -3,9 +3,10 @@
 It measures TUN and veth, and for the rate also tbf of the host's kernel. Sender and receiver run
 before other programs (SCHED_FIFO), as the emulator does: a sender that has to wait for longer than
 the queue lasts leaves the link idle. It needs root, and for tbf a machine that does nothing else,
-since the kernel's own work has no priority. It prints Markdown; words on the command line select
-tables. If the variable RATTAN names a program, the rates also include those of Rattan (crate
-`rattan`), which gets the same priority as the emulator.
+since the kernel's own work has no priority. It prints Markdown, each row when it is measured. Words
+on the command line select tables, numbers the rates in Mbit/s: `rates 50 100`. A rate takes about
+110 s. If the variable RATTAN names a program, the rates also include those of Rattan (crate
+`rattan`), which gets the same priority as the emulator, and take 150 s each.
 """
 
 import itertools
@@ -24,12 +25,14 @@ import numpy as np
 from anabranch.emulate import Emulator, scenario_text
 from link_measurement import (
     DELAY_MS,
+    HEADS,
     SIZE,
+    Row,
     Start,
     chain,
+    line,
     measured,
     packets,
-    table,
     token_bucket,
     tool,
 )
@@ -117,22 +120,25 @@ def rattan(program: str, rate: int) -> Iterator[tuple[Start, str]]:
         tool(f"ip netns delete {outside}")
 
 
-def rates() -> None:
+def rates(chosen: list[int]) -> None:
     """The rate under overload, and the one-way delay of single packets."""
-    rows = []
-    for rate in RATES:
+    print(HEADS, flush=True)
+    for rate in chosen:
         many = max(rate // 10, 1)
         text = scenario_text(delay=f"{DELAY_MS}ms", rate=f"{rate}Mbit/s", queue=50)
         for devices in DEVICES:
             with emulated(text, devices) as emulator:
-                row = measured(f"ours, {devices}", rate, first(emulator.start), "peer", many)
-                rows.append(row)
+                show(measured(f"ours, {devices}", rate, first(emulator.start), "peer", many))
         with chain(token_bucket(rate)) as start:
-            rows.append(measured("tbf, without a delay", rate, first(start), "10.9.0.2", many))
+            show(measured("tbf, without a delay", rate, first(start), "10.9.0.2", many))
         if program := os.environ.get("RATTAN"):
             with rattan(program, rate) as (start, peer):
-                rows.append(measured("Rattan", rate, first(start), peer, many))
-    print(table(rows))
+                show(measured("Rattan", rate, first(start), peer, many))
+
+
+def show(row: Row) -> None:
+    """Prints a row at once, so that it is there if the rest is not waited for."""
+    print(line(row), flush=True)
 
 
 def losses() -> None:
@@ -175,8 +181,13 @@ def ceiling() -> None:
 
 def main() -> None:
     """Prints all tables, or those that are named."""
-    tables = {"rates": rates, "losses": losses, "ceiling": ceiling}
-    for name in sys.argv[1:] or tables:
+    chosen = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    tables = {
+        "rates": lambda: rates(chosen or list(RATES)),
+        "losses": losses,
+        "ceiling": ceiling,
+    }
+    for name in [word for word in sys.argv[1:] if not word.isdigit()] or tables:
         tables[name]()
 
 

@@ -115,19 +115,24 @@ def measured(link: str, rate: int, start: Start, peer: str, many: int = 1) -> Ro
     )
 
 
+HEADS = """\
+| link | rate, Mbit/s | got, Mbit/s | off, % | delay, ms | median, ms | p99, ms |
+|---|---|---|---|---|---|---|"""
+"""What `line` writes below, in Markdown."""
+
+
+def line(row: Row) -> str:
+    """A row of the table in Markdown."""
+    off = 100 * (row.got / row.rate - 1)
+    return (
+        f"| {row.link} | {row.rate} | {row.got:.4f} | {off:+.3f} "
+        f"| {row.delay_ms:.4f} | {row.median_ms:.4f} | {row.p99_ms:.4f} |"
+    )
+
+
 def table(rows: Sequence[Row]) -> str:
-    """A table in Markdown."""
-    lines = [
-        "| link | rate, Mbit/s | got, Mbit/s | off, % | delay, ms | median, ms | p99, ms |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        off = 100 * (row.got / row.rate - 1)
-        lines.append(
-            f"| {row.link} | {row.rate} | {row.got:.4f} | {off:+.3f} "
-            f"| {row.delay_ms:.4f} | {row.median_ms:.4f} | {row.p99_ms:.4f} |"
-        )
-    return "\n".join(lines)
+    """All rows in Markdown."""
+    return "\n".join([HEADS, *map(line, rows)])
 
 
 def token_bucket(rate: int) -> str:

@@ -11,11 +11,13 @@ use anabranch_transport::wire::ip;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::capture::Capture;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::device::Device;
+use crate::duty_cycle::{DutyCycle, REST};
 use crate::flows;
 use crate::kernel::{Sockets, Watched};
 use crate::lateness::Lateness;
+use crate::system;
 use crate::veth::Came;
 
 /// Work that the loop does between two rounds, when all packets that were due have been written.
@@ -33,6 +35,7 @@ pub(crate) struct Carrier {
     pub(crate) ports: Ports,
     /// The sockets of the flows, if the kernel runs them.
     pub(crate) sockets: Option<Sockets>,
+    pub(crate) duty: DutyCycle,
     /// Whether the loop has been told to end.
     pub(crate) is_over: bool,
 }
@@ -209,11 +212,11 @@ impl Carrier {
 
     /// Waits until something is due, comes or is ordered. Returns where there is something to read or to
     /// write.
-    fn wait(&self, bell: &std::os::fd::OwnedFd) -> Option<Ready> {
+    fn wait(&mut self, bell: &std::os::fd::OwnedFd) -> Option<Ready> {
         let now = self.ports.clock.now();
+        let spin = self.spin(now)?;
         let own = self.sockets.as_ref().map_or(Time::NEVER, Sockets::next_event);
         let ahead = self.emulation.next_event().min(own).max(now) - now;
-        let spin = self.ports.clock.spin();
         let asleep = if ahead > spin { ahead - spin } else { Duration::ZERO }.min(LONGEST).as_nanos();
         let timeout =
             Timespec { tv_sec: (asleep / 1_000_000_000) as i64, tv_nsec: (asleep % 1_000_000_000) as _ };
@@ -238,6 +241,21 @@ impl Carrier {
             devices: watched[..bell_at].iter().map(is_ready).collect(),
             sockets: sockets.filter(|(_, flags)| !flags.is_empty()).collect(),
         })
+    }
+
+    /// How long before something is due the loop polls the clock instead of sleeping. [`None`] if the thread
+    /// had to rest, so that packets may be due.
+    fn spin(&mut self, now: Time) -> Option<Duration> {
+        let spin = self.ports.clock.spin();
+        if spin.is_zero() {
+            return Some(spin);
+        }
+        self.duty.update(now, clock::run_time);
+        if self.duty.must_rest() && system::is_real_time() {
+            std::thread::sleep(std::time::Duration::from_nanos(REST.as_nanos()));
+            return None;
+        }
+        Some(if self.duty.may_spin() { spin } else { Duration::ZERO })
     }
 
     /// The scalars that a run of the scenario has, and the measured lateness.

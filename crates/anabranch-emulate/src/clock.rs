@@ -5,6 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use anabranch_transport::time::{Duration as Span, Time};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// By how much a sleep is cut short, since a kernel ends it somewhat late.
 const SPIN: Span = Span::from_micros(60);
@@ -40,6 +41,12 @@ impl Clock {
     pub(crate) fn time_of_day(&self, at: Time) -> Duration {
         self.day + Duration::from_nanos(at.as_nanos())
     }
+}
+
+/// How long the calling thread has run since it was started.
+pub(crate) fn run_time() -> Span {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
+    Span::from_nanos(1_000_000_000 * tv_sec as u64 + tv_nsec as u64)
 }
 
 /// Whether the kernel that runs is a user-mode Linux in virtual time.

@@ -14,8 +14,9 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::capture::Capture;
 use crate::carrier::{Carrier, Order, Ports};
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::device::{Device, DeviceKind};
+use crate::duty_cycle::DutyCycle;
 use crate::kernel::Flows;
 use crate::plan::Plan;
 use crate::space::{self, Outside, Processes, Space};
@@ -80,7 +81,8 @@ impl Emulator {
             let _ = told.send(rustix::thread::gettid().as_raw_nonzero().get());
             // The clock starts here, so that nothing is late from the start.
             let ports = Ports::new(devices, Clock::start(), capture);
-            Carrier { emulation, ports, sockets, is_over: false }.run(&received, &ears)
+            let duty = DutyCycle::new(clock::run_time());
+            Carrier { emulation, ports, sockets, duty, is_over: false }.run(&received, &ears)
         };
         let carrier = thread::Builder::new()
             .name("emulation".into())

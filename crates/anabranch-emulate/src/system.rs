@@ -1,6 +1,6 @@
-//! What the safe interfaces to the system lack: socket options as bytes, and how much has not been
-//! acknowledged.
-#![expect(unsafe_code, reason = "options of sockets that neither socket2 nor rustix has")]
+//! What the safe interfaces to the system lack: socket options as bytes, how much has not been acknowledged,
+//! and the priority of a thread.
+#![expect(unsafe_code, reason = "calls and options of sockets that neither socket2 nor rustix has")]
 
 use std::ffi::c_int;
 use std::io;
@@ -94,4 +94,11 @@ pub(crate) fn turn_off_offloads(device: &str) -> io::Result<()> {
     // SAFETY: SIOCETHTOOL reads a name and a pointer to `value`, which outlives the call.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether the calling thread has real-time priority, which is given to it from outside.
+pub(crate) fn is_real_time() -> bool {
+    // SAFETY: the call takes a number, of which 0 is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    [libc::SCHED_FIFO, libc::SCHED_RR].contains(&(policy & !libc::SCHED_RESET_ON_FORK))
 }

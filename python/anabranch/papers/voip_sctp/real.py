@@ -87,6 +87,7 @@ def transport(sctp: str) -> dict[str, Any]:
             "association_max_retrans": "off",
             "hb_interval": "100 ms",
             "sack_frequency": 1,
+            "nagle": False,
         }
     }
 
