@@ -39,6 +39,7 @@ SETTINGS: dict[str, Any] = {
     "release": anabranch.__version__,
     "html_title": f"Anabranch {anabranch.__version__}",
     "html_theme": "furo",
+    "html_favicon": "docs/icon.svg",  # without one, browsers ask the server for a file of theirs
     "extensions": ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
     # Anchors as the code host makes them from headings.
     "myst_heading_anchors": 4,

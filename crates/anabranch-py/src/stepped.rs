@@ -1,5 +1,7 @@
 //! Runs in pieces, which `anabranch.gym` drives: what an agent sees of them and what it decides.
 
+#![allow(clippy::disallowed_types, reason = "wall-clock guards live outside the simulator")]
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
