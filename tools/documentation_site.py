@@ -39,7 +39,6 @@ SETTINGS: dict[str, Any] = {
     "release": anabranch.__version__,
     "html_title": f"Anabranch {anabranch.__version__}",
     "html_theme": "furo",
-    "html_favicon": "docs/icon.svg",  # without one, browsers ask the server for a file of theirs
     "extensions": ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
     # Anchors as the code host makes them from headings.
     "myst_heading_anchors": 4,
@@ -55,6 +54,13 @@ SETTINGS: dict[str, Any] = {
     "default_role": "literal",  # a docstring's single backquotes
     "toc_object_entries": False,
 }
+
+DRESS: dict[str, Any] = {
+    "html_static_path": ["_static"],
+    "html_css_files": ["site.css"],
+    "html_favicon": "docs/icon.svg",  # without one, browsers ask the server for a file of theirs
+}
+"""How the pages look: what only HTML needs, from files that `stage` puts there."""
 
 
 def main() -> None:
@@ -76,6 +82,7 @@ def main() -> None:
         draw_gallery(source)
         shutil.rmtree(html, ignore_errors=True)
         add_lab(source, html)
+        calm_kernels(source.parent / "ipython")
         build(source, "html")
         print(f"wrote {options.folder / 'html' / 'index.html'}")
 
@@ -84,6 +91,8 @@ def stage(source: Path) -> None:
     """Copies the pages and what they link to, each to its own place, and adds what is generated."""
     shutil.copytree(ROOT / "docs", source / "docs")
     shutil.copy(ROOT / "README.md", source / "index.md")
+    (source / "_static").mkdir()
+    shutil.copy(Path(__file__).with_suffix(".css"), source / "_static" / "site.css")
     sections = navigation((source / "docs" / "index.md").read_text("utf-8"))
     named = {"index", *(page for _, entries in sections for _, page in entries)}
     pages = [source / "index.md", *(source / "docs").rglob("*.md")]
@@ -215,6 +224,19 @@ def blank_gallery(source: Path) -> None:
         (docs / name).touch()
 
 
+def calm_kernels(folder: Path) -> None:
+    """Has the notebooks' kernels print errors alone.
+
+    They warn that they talk over TCP; it is the loopback address of this machine.
+    """
+    profile = folder / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_kernel_config.py").write_text(
+        'c.IPKernelApp.log_level = "ERROR"\n', "utf-8"
+    )
+    os.environ["IPYTHONDIR"] = str(folder)
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """What commands print is no part of the build's output."""
@@ -230,7 +252,7 @@ def build(source: Path, builder: str) -> None:
         outdir=source.parent / builder,
         doctreedir=source.parent / "doctrees",
         buildername=builder,
-        confoverrides=SETTINGS,
+        confoverrides=SETTINGS | (DRESS if builder == "html" else {}),
         status=None,
         warningiserror=True,
         keep_going=True,
