@@ -109,7 +109,8 @@ def of_study(study: "Study") -> str:
 
 def of_comparison(compared: "Comparison") -> str:
     """The comparison in words, with its figure."""
-    return _shown(repr(compared).splitlines(), drawn=_drawn(figure_of_comparison(compared)))
+    words = repr(compared).replace("`", "")  # the marks of code on a terminal
+    return _shown(words.splitlines(), drawn=_drawn(figure_of_comparison(compared)))
 
 
 def of_figure(figure: "Figure") -> str:
