@@ -196,7 +196,7 @@ def figure(result: "Result", name: str | None = None) -> "Figure":
     if name is not None and name not in figures:
         there = f"there are {', '.join(figures)}"
         raise AnabranchError(
-            f"name: there is no figure `{name}`{suggestion(name, figures)}; {there}"
+            f"name: there is no figure `{name}`{suggestion(str(name), figures)}; {there}"
         )
     return figures[next(iter(figures)) if name is None else name]
 
