@@ -3,8 +3,10 @@
 import doctest
 import logging
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -759,3 +761,22 @@ os.wait()
         timeout=60,
     )
     assert done.stdout.endswith("mine.py:Mine did not return within 200 ms\n"), done
+
+
+def test_ctrl_c_ends_a_sweep_whose_hook_does_not_return(tmp_path: Path) -> None:
+    hangs = ON_ACK + "open('hangs', 'w').close()\n        while True:\n            pass\n"
+    (tmp_path / "mine.py").write_text(CONTROL + hangs)
+    limit = ', max_call_time = "1 h"'
+    text = NETWORK + flow(f'{{ kind = "tcp", cc = {python("mine:Mine", limit)} }}')
+    (tmp_path / "net.toml").write_text("sweep.replications = 2\n" + text)
+    command = [sys.executable, "-m", "anabranch", "sweep", "net.toml", "--out", "rows"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "hangs").exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, said
+    assert "stopped: 0 of 2 runs are finished" in said

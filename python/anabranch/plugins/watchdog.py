@@ -10,6 +10,7 @@ import ctypes
 import os
 import threading
 import time
+from collections.abc import Collection
 from functools import partial
 
 from anabranch import _engine
@@ -45,6 +46,13 @@ def _begin_anew() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_anew)
+
+
+def interrupt(threads: Collection[int]) -> None:
+    """Interrupts the calls in progress in threads of these numbers; their runs are given up."""
+    for thread, call, _ in _engine.plugin_calls() or ():
+        if thread in threads:
+            _interrupt(thread, call)
 
 
 def take_back(thread: int) -> None:
