@@ -33,9 +33,8 @@ from anabranch import (
     stats,
     virtual,
 )
-from anabranch._engine import LiveError
 from anabranch.emulate import testbed
-from conftest import ROOT, no_emulation
+from conftest import ROOT, no_emulation, no_kernel
 
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)
@@ -97,15 +96,6 @@ def assert_runs(test: doctest.DocTest) -> None:
 def test_the_example_of_an_entry_runs(entry: object) -> None:
     (test,) = examples("entry", entry)
     assert_runs(test)
-
-
-def no_kernel() -> str | None:
-    """Why there is no virtual kernel, in a sentence; None if there is one."""
-    try:
-        virtual.kernel_file()
-    except LiveError as error:
-        return str(error)
-    return None
 
 
 SYSTEMS = {

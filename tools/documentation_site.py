@@ -32,6 +32,7 @@ ROOT = Path(__file__).parent.parent
 ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\)", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+STORY = re.compile(r"^\| `#([\w-]+)` \| (.+?) \|", re.MULTILINE)
 FIGURE = re.compile(r"\]\((gallery/[^)]+)\)")
 
 SETTINGS: dict[str, Any] = {
@@ -180,9 +181,11 @@ def python_api() -> str:
 
 
 def add_lab(source: Path, html: Path) -> None:
-    """Puts the lab into the site, with links to its stories; leaves it out if it is not built.
+    """Puts the lab into the site, with its stories; leaves it out if it is not built.
 
-    Like the lab itself, it needs a server: browsers do not load WebAssembly from files.
+    The table of stories has links to them. Where a page tells its reader to play one, it is there,
+    and begins when it is opened. Like the lab itself, it needs a server: browsers do not load
+    WebAssembly from files.
     """
     try:
         lab.write_site(html / "lab")
@@ -190,13 +193,29 @@ def add_lab(source: Path, html: Path) -> None:
         print(f"the site has no lab: {error}", file=sys.stderr)
         return
     page = source / "docs" / "lab.md"
-    text = re.sub(
-        r"^\| `#([\w-]+)` ",
-        r'| <a href="../lab/index.html#\1"><code>#\1</code></a> ',
-        page.read_text("utf-8"),
-        flags=re.MULTILINE,
-    )
-    page.write_text(text, "utf-8")
+    text = page.read_text("utf-8")
+    for other in (source / "docs").glob("*.md"):
+        told = other.read_text("utf-8")
+        other.write_text(with_stories(told, dict(STORY.findall(text))), "utf-8")
+    linked = r'| <a href="../lab/index.html#\1"><code>#\1</code></a> | \2 |'
+    page.write_text(STORY.sub(linked, text), "utf-8")
+
+
+def with_stories(text: str, titles: dict[str, str]) -> str:
+    """A page with the stories (name: title) behind each paragraph that names them and the lab."""
+    parts = []
+    for paragraph in text.split("\n\n"):
+        parts.append(paragraph)
+        if "](lab.md#stories)" in paragraph:
+            words = " ".join(paragraph.split())
+            parts += [
+                f'<details class="story"><summary>Play it here: {title}</summary>'
+                f'<iframe src="../lab/index.html#{name}" title="{title}" loading="lazy"></iframe>'
+                "</details>"
+                for name, title in titles.items()
+                if f'"{title}"' in words
+            ]
+    return "\n\n".join(parts)
 
 
 def draw_gallery(source: Path) -> None:
