@@ -17,6 +17,7 @@ import pytest
 from anabranch import cli
 from anabranch.emulate import Emulator, scenario_text
 from anabranch.errors import LiveError
+from anabranch.virtual import kernel_file
 
 # A shell has its jobs in the background ignore SIGINT, and they have their children ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -79,6 +80,15 @@ def no_emulation() -> str | None:
             return None
     except LiveError as error:
         return str(error)
+
+
+def no_kernel() -> str | None:
+    """Why there is no virtual kernel here, in a sentence; None if there is one."""
+    try:
+        kernel_file()
+    except LiveError as error:
+        return str(error)
+    return None
 
 
 Completed = subprocess.CompletedProcess[str]

@@ -53,6 +53,19 @@ def test_the_reference_has_every_command_and_export() -> None:
         assert name in api
 
 
+def test_a_story_is_where_a_page_tells_to_play_it() -> None:
+    titles = dict(documentation_site.STORY.findall((ROOT / "docs" / "lab.md").read_text("utf-8")))
+    assert titles["bufferbloat"] == "Bufferbloat, and what CoDel does"
+    found = {
+        name
+        for page in (ROOT / "docs").glob("*.md")
+        for name in titles
+        if f"index.html#{name}" in documentation_site.with_stories(page.read_text("utf-8"), titles)
+    }
+    assert found >= {"bufferbloat", "shared-bottleneck", "slow-second-path", "frozen-loss-clock"}
+    assert len(found) >= 8
+
+
 RIGHT = "# Page\n\n[start](index.md#start)\n"
 WRONG = "# Page\n\n[file](gone.md), [anchor](index.md#nowhere)\n\n![image](lost.png)\n"
 

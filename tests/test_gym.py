@@ -1,11 +1,19 @@
 """Environments for learning: Gymnasium's checker, equal episodes, and what goes wrong."""
 
+import copy
+import pickle
+import subprocess
+import sys
 import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from anabranch._engine import RunError, Scenario, ScenarioError, SteppedRun, run
 from anabranch.gym import CongestionControlEnv, PathChoiceEnv
@@ -97,3 +105,143 @@ def test_the_search_of_the_page_repeats_itself(monkeypatch: pytest.MonkeyPatch) 
     weights = search(env, 1, range(1))
     np.testing.assert_array_equal(search(env, 1, range(1)), weights)
     assert 0 < frames(env, weights, 1000) <= 1500
+
+
+def test_environments_step_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+    def rewards(vector: Any) -> list[list[float]]:
+        vector.reset(seed=5)
+        found = [vector.step(np.array([0, 1]))[1].tolist() for _ in range(60)]
+        vector.close()
+        return found
+
+    makers = [partial(PathChoiceEnv, CALL, interval_ms=700.0)] * 2
+    alone = rewards(SyncVectorEnv(makers))
+    assert sum(alone[20]) > 0
+    for context in ("fork", "spawn"):
+        assert rewards(AsyncVectorEnv(makers, context=context)) == alone
+
+
+WRONG = {
+    "interval_ms": (float("nan"), float("inf"), 1e-9, 1e300, -1, "100", None, 10**400),
+    "delay_weight": (float("nan"), "a", None),
+    "loss_weight": (float("inf"), [1, 2], True),
+    "reward": (5, "x"),
+    "sets": ({"run.duration": 5}, [("run.duration", "5 s")], "run.duration=5 s"),
+    "flow": ("g", 5, ""),
+    "scenario": (None, 5, {}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_refused_by_their_names(name: str) -> None:
+    for value in WRONG[name]:
+        given: dict[str, Any] = {"scenario": Scenario.parse(BULK), name: value}
+        with pytest.raises((ValueError, TypeError, ScenarioError), match=f"^{name} = "):
+            CongestionControlEnv(**given)
+
+
+@pytest.mark.parametrize("action", [float("nan"), None, "x", [], [1, 2], np.array([np.inf]), {}])
+def test_what_is_no_action_is_refused(action: Any) -> None:
+    window, path = CongestionControlEnv(Scenario.parse(BULK)), PathChoiceEnv(CALL)
+    window.reset(seed=1)
+    with pytest.raises(ValueError, match=r"^action = .*: allowed is a finite number$"):
+        window.step(action)
+    path.reset(seed=1)
+    wrongs: list[Any] = [action, 2, -1, 0.5, "1", 1 << 70]
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match=r"^action = .* is no path; paths are 0 to 1$"):
+            path.step(wrong)
+    path.step(np.int64(1))  # the episode goes on
+
+
+def test_a_reward_that_is_no_number_is_refused() -> None:
+    env = CongestionControlEnv(Scenario.parse(BULK), reward=lambda *_: float("nan"))
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match=r"^the value of reward = nan: allowed is a finite number"):
+        env.step(np.zeros(1, np.float32))
+
+
+def test_an_episode_begins_with_reset_and_can_be_left_at_any_time() -> None:
+    env = PathChoiceEnv(CALL, interval_ms=20_000)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="there is no run"):
+        env.step(0)
+    env.reset(seed=1)
+    assert not env.step(0)[3]
+    for copied in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="there is no run"):
+            copied.step(0)
+        copied.reset(seed=1)
+        copied.step(0)
+        np.testing.assert_equal(copied.summary(), env.summary())
+    assert env.step(0)[3]
+    with pytest.raises(gymnasium.error.ResetNeeded, match="the episode is over"):
+        env.step(0)
+    assert env.summary()["call.played"] > 0
+    env.close()
+    env.close()
+
+
+POLICY = """
+import signal, time
+from anabranch.plugins import PathPolicy
+
+
+class Breaks(PathPolicy):
+    def select(self, event, paths, selection):
+        if event.kind == "primary_requested":
+            raise ValueError("no")
+        super().select(event, paths, selection)
+
+
+class Interrupts(PathPolicy):
+    def select(self, event, paths, selection):
+        if event.kind == "primary_requested":
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(1)
+"""
+
+
+def with_policy(folder: Path, name: str, **sets: str) -> Scenario:
+    """The call with a policy of `POLICY`."""
+    (folder / "mine.py").write_text(POLICY, "utf-8")
+    (folder / "call.toml").write_text(CALL.read_text("utf-8"), "utf-8")
+    policy = f'{{ kind = "python", class = "mine:{name}" }}'
+    given = {"flows.call.transport.policy": policy, **sets}
+    return Scenario.load(str(folder / "call.toml"), list(given.items()))
+
+
+def test_a_policy_that_fails_ends_its_own_episode_only(tmp_path: Path) -> None:
+    breaks, works = PathChoiceEnv(with_policy(tmp_path, "Breaks")), PathChoiceEnv(CALL)
+    breaks.reset(seed=1)
+    works.reset(seed=1)
+    with pytest.raises(RunError, match=r"the hook select of mine\.py:Breaks raised ValueError: no"):
+        breaks.step(1)
+    works.step(1)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        breaks.step(1)
+
+
+def test_ctrl_c_ends_an_episode(tmp_path: Path) -> None:
+    env = PathChoiceEnv(with_policy(tmp_path, "Interrupts"))
+    for _ in range(2):
+        env.reset(seed=1)
+        with pytest.raises(KeyboardInterrupt):
+            env.step(1)
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            env.step(1)
+
+
+def test_the_wall_time_is_that_of_the_episode() -> None:
+    run = SteppedRun(Scenario.parse(BULK, [("run.max_wall_time", "5 ms"), ("run.duration", "1 h")]))
+    steps = (run.advance(second * 100_000_000) for second in range(36_000))
+    with pytest.raises(RunError, match=r"run\.max_wall_time = 5 ms is over"):
+        list(steps)
+
+
+def test_without_gymnasium_a_sentence_says_what_to_install() -> None:
+    code = "import sys; sys.modules['gymnasium'] = None; import anabranch.gym"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert last == "ImportError: anabranch.gym needs Gymnasium: pip install 'anabranch[gym]'"

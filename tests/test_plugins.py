@@ -3,8 +3,10 @@
 import doctest
 import logging
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -565,6 +567,17 @@ def test_a_hook_that_does_not_return_is_interrupted(
         ("", "does not exist: the module has no class Mine"),
         ("def\n", "cannot be imported: SyntaxError: invalid syntax"),
         (CONTROL + "    pass\n", "has no method limits, which a congestion control needs"),
+        ("raise SystemExit(2)\n", "cannot be imported: SystemExit: 2"),
+        (
+            CONTROL + WINDOW + "    async def on_ack(self, event):\n        pass\n",
+            "has a method on_ack that is async or a generator; a call runs neither",
+        ),
+        (
+            "class Meta(type):\n    def __getattribute__(cls, name):\n        1 / 0\n"
+            + CONTROL.replace("(CongestionControl)", "(CongestionControl, metaclass=Meta)")
+            + WINDOW,
+            "cannot be used: ZeroDivisionError: division by zero",
+        ),
     ],
 )
 def test_a_class_that_cannot_be_used_is_refused_before_the_run(
@@ -698,3 +711,72 @@ def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     sets = [("flows.upload.transport.cc.settings.patience_ms", "40")]
     patient = _engine.run(Scenario.load(str(tmp_path / "polite.toml"), sets))["summary"]
     assert patient["upload.goodput_kbit_per_s"] >= summary["upload.goodput_kbit_per_s"]
+
+
+@pytest.mark.parametrize("place", ["module", "__init__"])
+def test_ctrl_c_while_an_object_is_made_is_python_s_own(tmp_path: Path, place: str) -> None:
+    in_init = place == "__init__"
+    init = "    def __init__(self, setup):\n        raise KeyboardInterrupt\n" if in_init else ""
+    top = "" if in_init else "raise KeyboardInterrupt\n"
+    (tmp_path / "mine.py").write_text(CONTROL + init + WINDOW + top)
+    with pytest.raises(KeyboardInterrupt):
+        scenario(flow(f'{{ kind = "tcp", cc = {python("mine:Mine")} }}'), tmp_path)
+    # It is not taken for what comes after it.
+    with pytest.raises(ScenarioError, match="no_such_module"):
+        scenario(flow(f'{{ kind = "tcp", cc = {python("no_such_module:Mine")} }}'), tmp_path)
+
+
+def test_a_setting_is_a_number_a_text_or_a_flag(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="a setting is a number, a text, true or false"):
+        own(tmp_path, WINDOW, ", settings = { a = [1] }")
+
+
+def test_the_watchdog_is_at_work_after_fork(tmp_path: Path) -> None:
+    # In a process of its own: fork copies the threads of none but its caller.
+    hangs = ON_ACK + "while os.environ.get('HANG'):\n            pass\n"
+    (tmp_path / "mine.py").write_text("import os\n" + CONTROL + hangs)
+    limit = ', max_call_time = "200 ms"'
+    text = NETWORK + flow(f'{{ kind = "tcp", cc = {python("mine:Mine", limit)} }}')
+    (tmp_path / "net.toml").write_text(text)
+    code = """
+import os
+from anabranch._engine import RunError, Scenario, SteppedRun
+run = SteppedRun(Scenario.load("net.toml"))
+run.advance(100_000_000)
+if os.fork() == 0:
+    os.environ["HANG"] = "1"
+    try:
+        run.advance(200_000_000)
+    except RunError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.endswith("mine.py:Mine did not return within 200 ms\n"), done
+
+
+def test_ctrl_c_ends_a_sweep_whose_hook_does_not_return(tmp_path: Path) -> None:
+    hangs = ON_ACK + "open('hangs', 'w').close()\n        while True:\n            pass\n"
+    (tmp_path / "mine.py").write_text(CONTROL + hangs)
+    limit = ', max_call_time = "1 h"'
+    text = NETWORK + flow(f'{{ kind = "tcp", cc = {python("mine:Mine", limit)} }}')
+    (tmp_path / "net.toml").write_text("sweep.replications = 2\n" + text)
+    command = [sys.executable, "-m", "anabranch", "sweep", "net.toml", "--out", "rows"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "hangs").exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, said
+    assert "stopped: 0 of 2 runs are finished" in said

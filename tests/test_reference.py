@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from anabranch import (
     stats,
     virtual,
 )
-from conftest import ROOT
+from anabranch.emulate import testbed
+from conftest import ROOT, no_emulation, no_kernel
 
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)
@@ -72,32 +74,49 @@ def test_a_name_has_examples_that_run(name: str) -> None:
     tests = examples(name, PUBLIC[name])
     assert any(test.name == name for test in tests), f"{name} has no example of its own"
     for test in tests:
-        shown = [each for each in test.examples if each.want]
-        assert shown, f"the example of {test.name} shows no output"
-        said: list[str] = []
-        failed = doctest.DocTestRunner(optionflags=RULES).run(test, out=said.append).failed
-        assert not failed, "".join(said)
+        assert_runs(test)
 
 
-ENTRIES = (compare.compare, drill.run_script, explain.explain, profile.measure)
+ENTRIES = (advise.advise, compare.compare, drill.run_script, explain.explain, profile.measure)
 """What the other folders of the package are entered by. Their folders are no part of `anabranch`'s
-own names, and their objects come from these functions.
-
-`advise.advise` takes seconds: tests/test_guides.py runs its command. `emulate` and `testbed` need
-namespaces, `virtual` a kernel that is built, `sctp` a network: tests/test_emulate.py,
-test_testbed.py, test_virtual_kernel.py and test_sctp_live.py have such programs. `plugins` has
-tests/test_plugins.py.
+own names, and their objects come from these functions. `plugins` has tests/test_plugins.py.
 """
+
+
+def assert_runs(test: doctest.DocTest) -> None:
+    """Runs an example, which shows some output."""
+    assert any(each.want for each in test.examples), f"the example of {test.name} shows no output"
+    said: list[str] = []
+    failed = doctest.DocTestRunner(optionflags=RULES).run(test, out=said.append).failed
+    assert not failed, "".join(said)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.__module__)
 @pytest.mark.usefixtures("folder")
 def test_the_example_of_an_entry_runs(entry: object) -> None:
     (test,) = examples("entry", entry)
-    assert any(each.want for each in test.examples)
-    said: list[str] = []
-    failed = doctest.DocTestRunner(optionflags=RULES).run(test, out=said.append).failed
-    assert not failed, "".join(said)
+    assert_runs(test)
+
+
+SYSTEMS = {
+    "emulate": (emulate, no_emulation),
+    "testbed": (testbed.run, no_emulation),
+    "virtual": (virtual, no_kernel),
+    "sctp": (sctp, lambda: None),
+}
+"""What is entered by objects of a system: where the example is, and what a machine may lack."""
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.usefixtures("folder")
+def test_the_example_of_what_needs_a_system_runs(name: str) -> None:
+    thing, lacks = SYSTEMS[name]
+    if (reason := lacks()) is not None:
+        pytest.skip(f"left out: {reason}")
+    (test,) = [each for each in examples(name, thing) if each.name == name]
+    # Tests of pages leave an event loop in this thread.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(assert_runs, test).result()
 
 
 FOLDERS = (advise, bench_cc, compare, drill, emulate, lab, plugins, profile, sctp, virtual)
@@ -120,8 +139,7 @@ def test_every_name_of_a_folder_is_explained_and_typed(module: types.ModuleType)
 @pytest.mark.usefixtures("folder")
 def test_the_example_of_the_package_runs() -> None:
     (test,) = examples("anabranch", types.ModuleType("anabranch", anabranch.__doc__))
-    said: list[str] = []
-    assert not doctest.DocTestRunner(optionflags=RULES).run(test, out=said.append).failed, said
+    assert_runs(test)
 
 
 def test_names_without_an_example_are_still_there() -> None:

@@ -22,18 +22,9 @@ from anabranch.papers.real import Bench
 from anabranch.papers.studies import Key
 from anabranch.papers.tcp_wimax.real import EFFORTS
 from anabranch.virtual import Finished, kernel_file, run_in_kernel
+from conftest import no_kernel
 
-
-def missing() -> str | None:
-    """What this machine lacks, in a sentence; None if nothing is missing."""
-    try:
-        kernel_file()
-    except LiveError as error:
-        return str(error)
-    return None
-
-
-built = pytest.mark.skipif(missing() is not None, reason=f"left out: {missing()}")
+built = pytest.mark.skipif(no_kernel() is not None, reason=f"left out: {no_kernel()}")
 
 
 # Echo requests as `ping` sends them; says how long each took in ns.

@@ -32,6 +32,7 @@ ROOT = Path(__file__).parent.parent
 ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\)", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+STORY = re.compile(r"^\| `#([\w-]+)` \| (.+?) \|", re.MULTILINE)
 FIGURE = re.compile(r"\]\((gallery/[^)]+)\)")
 
 SETTINGS: dict[str, Any] = {
@@ -55,6 +56,13 @@ SETTINGS: dict[str, Any] = {
     "toc_object_entries": False,
 }
 
+DRESS: dict[str, Any] = {
+    "html_static_path": ["_static"],
+    "html_css_files": ["site.css"],
+    "html_favicon": "docs/icon.svg",  # without one, browsers ask the server for a file of theirs
+}
+"""How the pages look: what only HTML needs, from files that `stage` puts there."""
+
 
 def main() -> None:
     """Build the site."""
@@ -75,6 +83,7 @@ def main() -> None:
         draw_gallery(source)
         shutil.rmtree(html, ignore_errors=True)
         add_lab(source, html)
+        calm_kernels(source.parent / "ipython")
         build(source, "html")
         print(f"wrote {options.folder / 'html' / 'index.html'}")
 
@@ -83,6 +92,8 @@ def stage(source: Path) -> None:
     """Copies the pages and what they link to, each to its own place, and adds what is generated."""
     shutil.copytree(ROOT / "docs", source / "docs")
     shutil.copy(ROOT / "README.md", source / "index.md")
+    (source / "_static").mkdir()
+    shutil.copy(Path(__file__).with_suffix(".css"), source / "_static" / "site.css")
     sections = navigation((source / "docs" / "index.md").read_text("utf-8"))
     named = {"index", *(page for _, entries in sections for _, page in entries)}
     pages = [source / "index.md", *(source / "docs").rglob("*.md")]
@@ -170,9 +181,11 @@ def python_api() -> str:
 
 
 def add_lab(source: Path, html: Path) -> None:
-    """Puts the lab into the site, with links to its stories; leaves it out if it is not built.
+    """Puts the lab into the site, with its stories; leaves it out if it is not built.
 
-    Like the lab itself, it needs a server: browsers do not load WebAssembly from files.
+    The table of stories has links to them. Where a page tells its reader to play one, it is there,
+    and begins when it is opened. Like the lab itself, it needs a server: browsers do not load
+    WebAssembly from files.
     """
     try:
         lab.write_site(html / "lab")
@@ -180,13 +193,29 @@ def add_lab(source: Path, html: Path) -> None:
         print(f"the site has no lab: {error}", file=sys.stderr)
         return
     page = source / "docs" / "lab.md"
-    text = re.sub(
-        r"^\| `#([\w-]+)` ",
-        r'| <a href="../lab/index.html#\1"><code>#\1</code></a> ',
-        page.read_text("utf-8"),
-        flags=re.MULTILINE,
-    )
-    page.write_text(text, "utf-8")
+    text = page.read_text("utf-8")
+    for other in (source / "docs").glob("*.md"):
+        told = other.read_text("utf-8")
+        other.write_text(with_stories(told, dict(STORY.findall(text))), "utf-8")
+    linked = r'| <a href="../lab/index.html#\1"><code>#\1</code></a> | \2 |'
+    page.write_text(STORY.sub(linked, text), "utf-8")
+
+
+def with_stories(text: str, titles: dict[str, str]) -> str:
+    """A page with the stories (name: title) behind each paragraph that names them and the lab."""
+    parts = []
+    for paragraph in text.split("\n\n"):
+        parts.append(paragraph)
+        if "](lab.md#stories)" in paragraph:
+            words = " ".join(paragraph.split())
+            parts += [
+                f'<details class="story"><summary>Play it here: {title}</summary>'
+                f'<iframe src="../lab/index.html#{name}" title="{title}" loading="lazy"></iframe>'
+                "</details>"
+                for name, title in titles.items()
+                if f'"{title}"' in words
+            ]
+    return "\n\n".join(parts)
 
 
 def draw_gallery(source: Path) -> None:
@@ -214,6 +243,19 @@ def blank_gallery(source: Path) -> None:
         (docs / name).touch()
 
 
+def calm_kernels(folder: Path) -> None:
+    """Has the notebooks' kernels print errors alone.
+
+    They warn that they talk over TCP; it is the loopback address of this machine.
+    """
+    profile = folder / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_kernel_config.py").write_text(
+        'c.IPKernelApp.log_level = "ERROR"\n', "utf-8"
+    )
+    os.environ["IPYTHONDIR"] = str(folder)
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """What commands print is no part of the build's output."""
@@ -229,7 +271,7 @@ def build(source: Path, builder: str) -> None:
         outdir=source.parent / builder,
         doctreedir=source.parent / "doctrees",
         buildername=builder,
-        confoverrides=SETTINGS,
+        confoverrides=SETTINGS | (DRESS if builder == "html" else {}),
         status=None,
         warningiserror=True,
         keep_going=True,

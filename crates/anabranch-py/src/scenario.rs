@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch::batch::{self, BatchError, Job, Options};
 use anabranch::capture::Sink;
@@ -37,7 +37,8 @@ pub(crate) struct PyScenario(pub(crate) Study);
 type Sets = Vec<(String, String)>;
 
 pub(crate) fn scenario_error(error: impl std::fmt::Display) -> PyErr {
-    ScenarioError::new_err(error.to_string())
+    // Ctrl-C may have been pressed while a class of Python was read or an object of it was made.
+    take_interrupt().unwrap_or_else(|| ScenarioError::new_err(error.to_string()))
 }
 
 #[pymethods]
@@ -295,7 +296,7 @@ pub(crate) fn run<'py>(
             None => Simulation::build(&one, replication, trace),
         };
         let simulation = simulation.map_err(scenario_error)?;
-        let mut watch = watch(&simulation);
+        let mut watch = watch(&simulation, Duration::ZERO);
         // A run may take an hour, so Ctrl-C and the like are checked during it.
         let mut signal = None;
         let mut guard = || {
@@ -408,8 +409,9 @@ pub(crate) fn run_batch<'py>(
     }
     let jobs: Vec<Job> = jobs.into_iter().map(|(cell, replication)| Job { cell, replication }).collect();
     let options = Options { seed, threads, traces: &traces, cancel: cancel.map(|cancel| &cancel.0) };
-    let results =
-        py.detach(|| batch::run(&scenario.0, &jobs, &options, watch)).map_err(|error| match error {
+    let results = py
+        .detach(|| batch::run(&scenario.0, &jobs, &options, |run| watch(run, Duration::ZERO)))
+        .map_err(|error| match error {
             BatchError::Scenario { .. } => scenario_error(error),
             BatchError::Run { .. } | BatchError::Threads { .. } => {
                 take_interrupt().unwrap_or_else(|| RunError::new_err(error.to_string()))
@@ -429,12 +431,12 @@ pub(crate) fn run_batch<'py>(
     Ok(dict)
 }
 
-/// Keeps the wall-clock limit of a run.
-pub(crate) fn watch(simulation: &Simulation) -> impl FnMut() -> Option<String> + use<> {
+/// Keeps the wall-clock limit of a run that has been computed for a time `used` before.
+pub(crate) fn watch(simulation: &Simulation, used: Duration) -> impl FnMut() -> Option<String> + use<> {
     let started = Instant::now();
     let limit = simulation.max_wall_time();
     move || {
-        (started.elapsed().as_secs_f64() > limit.as_secs_f64())
+        ((used + started.elapsed()).as_secs_f64() > limit.as_secs_f64())
             .then(|| format!("run.max_wall_time = {limit} is over"))
     }
 }

@@ -1,8 +1,11 @@
 //! Runs in pieces, which `anabranch.gym` drives: what an agent sees of them and what it decides.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#![allow(clippy::disallowed_types, reason = "wall-clock guards live outside the simulator")]
 
-use anabranch::sim::{Guard, Simulation, Stepped};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use anabranch::sim::{self, Guard, Simulation, Stepped};
 use anabranch_transport::cc::{
     AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, Controller, LostEvent,
     RttEvent, SendLimits,
@@ -94,6 +97,20 @@ struct Inner {
     /// The flow whose window is set from outside, and what it has done since `asked`.
     driven: Option<Shared>,
     asked: Time,
+    /// How long the run has been computed so far; what an agent does between two pieces is not in it.
+    used: std::time::Duration,
+}
+
+impl Inner {
+    /// Ends the run if a plug-in has failed in what has just been asked of the run.
+    fn check(&mut self) -> PyResult<()> {
+        self.run.check().map_err(|error| stopped(&error))
+    }
+}
+
+/// Why the run has been stopped; Ctrl-C in a plug-in is Python's own exception.
+fn stopped(error: &sim::RunError) -> PyErr {
+    take_interrupt().unwrap_or_else(|| RunError::new_err(error.to_string()))
 }
 
 impl SteppedRun {
@@ -122,7 +139,8 @@ impl SteppedRun {
             one.seed = seed.unwrap_or(one.seed);
             Simulation::build(&one, replication, false).map_err(scenario_error)
         })?;
-        Ok(Self(Mutex::new(Inner { run: Stepped::new(simulation), driven: None, asked: Time::ZERO })))
+        let (run, used) = (Stepped::new(simulation), std::time::Duration::ZERO);
+        Ok(Self(Mutex::new(Inner { run, driven: None, asked: Time::ZERO, used })))
     }
 
     /// Lets the window of a flow's sender be set from outside, before the run.
@@ -164,8 +182,10 @@ impl SteppedRun {
     /// Makes a path the primary one at a flow's sender.
     fn set_primary(&self, py: Python<'_>, flow: &str, path: u8) -> PyResult<()> {
         py.detach(|| {
+            let mut inner = self.lock()?;
             let command = Command::SetPrimary(PathId(path));
-            self.lock()?.run.command(flow, Side::A, command).map_err(scenario_error)
+            inner.run.command(flow, Side::A, command).map_err(scenario_error)?;
+            inner.check()
         })
     }
 
@@ -177,7 +197,11 @@ impl SteppedRun {
         py: Python<'_>,
         flow: &str,
     ) -> PyResult<Vec<(&'static str, bool, Option<f64>, u32, u64)>> {
-        let samples = py.detach(|| self.lock()?.run.paths(flow, Side::A).map_err(scenario_error))?;
+        let samples = py.detach(|| {
+            let mut inner = self.lock()?;
+            let samples = inner.run.paths(flow, Side::A).map_err(scenario_error)?;
+            inner.check().map(|()| samples)
+        })?;
         let shown = |sample: &PathSample| {
             let srtt = sample.srtt.map(Duration::as_millis_f64);
             let state = PathState::name(sample.state);
@@ -190,7 +214,9 @@ impl SteppedRun {
     fn advance(&self, py: Python<'_>, until: u64) -> PyResult<bool> {
         py.detach(|| {
             let mut inner = self.lock()?;
-            let mut watch = watch(inner.run.simulation());
+            let started = Instant::now();
+            let used = inner.used;
+            let mut watch = watch(inner.run.simulation(), used);
             let mut signal = None;
             let mut guard = || {
                 signal = Python::attach(|py| py.check_signals().err());
@@ -198,9 +224,8 @@ impl SteppedRun {
             };
             let guard: &mut Guard<'_> = &mut guard;
             let done = inner.run.advance(Time::from_nanos(until), guard);
-            done.map(|()| inner.run.is_over()).map_err(|error| {
-                signal.or_else(take_interrupt).unwrap_or_else(|| RunError::new_err(error.to_string()))
-            })
+            inner.used = used + started.elapsed();
+            done.map(|()| inner.run.is_over()).map_err(|error| signal.unwrap_or_else(|| stopped(&error)))
         })
     }
 
@@ -212,7 +237,11 @@ impl SteppedRun {
 
     /// The scalars from the beginning until now.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let row = py.detach(|| self.lock().map(|mut inner| inner.run.row()))?;
+        let row = py.detach(|| {
+            let mut inner = self.lock()?;
+            let row = inner.run.row();
+            inner.check().map(|()| row)
+        })?;
         let summary = PyDict::new(py);
         for (name, value) in row.scalars() {
             summary.set_item(name, value)?;

@@ -40,7 +40,7 @@ const fn default_call_time() -> Duration {
 
 /// The value of a keyword argument.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a setting is a number, a text, true or false")]
 pub enum Setting {
     /// True or false.
     Flag(bool),

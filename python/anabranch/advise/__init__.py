@@ -211,6 +211,26 @@ def advise(
         Threads; all cores if not given. Never changes the advice.
     rounds
         Gives, for the title of a round, what hears of its progress.
+
+    Raises
+    ------
+    AnabranchError
+        The goal or the method is none, or the goal cannot be had of such paths.
+    ScenarioError
+        The paths or the values that are set are wrong.
+
+    Examples
+    --------
+    Is there something better than Linux's defaults for a call over these two paths?
+
+    >>> from anabranch.advise import advise
+    >>> found = advise("wifi-and-lte", "mos")
+    >>> found.goal.name, found.transport, found.keep_defaults
+    ('mos', 'sctp', True)
+    >>> found.recommended.values
+    ()
+    >>> found.ranked[0].mean > 4 > found.ranked[0].half_width  # a mean opinion score
+    True
     """
     if goal not in GOALS:
         raise AnabranchError(f"goal is {goal}; it must be {' or '.join(GOALS)}")

@@ -91,6 +91,26 @@ def run(
         The scenario is wrong, or asks for something that no kernel, or usrsctp, has.
     LiveError
         The system does not permit what a run needs, or this kernel does not have it.
+
+    Examples
+    --------
+    Two seconds of a download on this kernel's TCP, over a link of 10 Mbit/s:
+
+    >>> from anabranch.emulate import testbed
+    >>> scenario = '''
+    ... run.duration = "2 s"
+    ... links.wan = { ends = ["server", "home"], rate = "10 Mbit/s", delay = "10 ms" }
+    ... paths.only.via = ["wan"]
+    ... [flows.load]
+    ... from = "server"
+    ... to = "home"
+    ... paths = ["only"]
+    ... transport.kind = "tcp"
+    ... app.kind = "bulk"
+    ... '''
+    >>> result = testbed.run(scenario)
+    >>> 1000 < result.summary["load.goodput_kbit_per_s"] < 10_000
+    True
     """
     scenario, cell, seed, replication = checked(scenario, set, cell, seed, replication)
     interval_ms = whole("interval_ms", interval_ms, *INTERVALS_MS)

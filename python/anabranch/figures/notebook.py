@@ -109,7 +109,8 @@ def of_study(study: "Study") -> str:
 
 def of_comparison(compared: "Comparison") -> str:
     """The comparison in words, with its figure."""
-    return _shown(repr(compared).splitlines(), drawn=_drawn(figure_of_comparison(compared)))
+    words = repr(compared).replace("`", "")  # the marks of code on a terminal
+    return _shown(words.splitlines(), drawn=_drawn(figure_of_comparison(compared)))
 
 
 def of_figure(figure: "Figure") -> str:
@@ -195,7 +196,7 @@ def figure(result: "Result", name: str | None = None) -> "Figure":
     if name is not None and name not in figures:
         there = f"there are {', '.join(figures)}"
         raise AnabranchError(
-            f"name: there is no figure `{name}`{suggestion(name, figures)}; {there}"
+            f"name: there is no figure `{name}`{suggestion(str(name), figures)}; {there}"
         )
     return figures[next(iter(figures)) if name is None else name]
 

@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from anabranch._engine import Interval, Scenario, ScenarioError
-from anabranch.gym.episodes import LONGEST_RTT_MS, EpisodeEnv, Observation
+from anabranch._engine import Interval, Scenario, ScenarioError, SteppedRun
+from anabranch.gym.episodes import LONGEST_RTT_MS, EpisodeEnv, Observation, number
 
 _PACKET = 1500
 _FIRST_WINDOW = 10 * _PACKET
@@ -78,7 +78,11 @@ class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
         sets: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scenario, flow, interval_ms, sets)
-        self.delay_weight, self.loss_weight, self._reward = delay_weight, loss_weight, reward
+        self.delay_weight = number("delay_weight", delay_weight)
+        self.loss_weight = number("loss_weight", loss_weight)
+        if reward is not None and not callable(reward):
+            raise TypeError(f"reward = {reward!r}: allowed is a function of two arguments")
+        self._reward = reward
         self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
         most = [_MOST_MBIT_PER_S, 1, LONGEST_RTT_MS, LONGEST_RTT_MS, _LARGEST_WINDOW / _PACKET]
         self.observation_space = spaces.Box(
@@ -92,30 +96,30 @@ class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
         self._window = _FIRST_WINDOW
         self._rtt = self._least_rtt = 0.0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begins a run; its seed follows from `seed`, or from the last one."""
-        del options
-        run = self._begin(seed)
+    def _first(self, run: SteppedRun) -> Observation:
         self._window = _FIRST_WINDOW
         self._rtt = self._least_rtt = 0.0
         run.drive(self.flow, self._window)
-        return self._see(run.interval()), {"now_s": 0.0}
+        return self._see(run.interval())
 
     def step(
         self, action: NDArray[np.float32]
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Sets the window and goes on for an interval."""
-        run = self._current()
-        exponent = float(np.clip(np.asarray(action, np.float64).reshape(-1)[0], -1, 1))
+        """Sets the window and goes on for an interval.
+
+        `action` is one number; one below -1 is taken for -1, one above 1 for 1.
+        """
+        exponent = min(max(number("action", action), -1.0), 1.0)
         self._window = round(min(max(self._window * 2**exponent, 2 * _PACKET), _LARGEST_WINDOW))
-        run.set_window(self._window)
-        is_over = self._advance()
+        is_over = self._advance(lambda run: run.set_window(self._window))
+        run = self._current()
         interval = run.interval()
         seen = self._see(interval)
-        reward = self._reward(interval, seen) if self._reward else self._weigh(interval, seen)
-        return seen, float(reward), False, is_over, {"now_s": run.now / 1e9}
+        if self._reward:
+            reward = number("the value of reward", self._reward(interval, seen))
+        else:
+            reward = self._weigh(interval, seen)
+        return seen, reward, False, is_over, {"now_s": run.now / 1e9}
 
     def _see(self, interval: Interval) -> Observation:
         if interval.rtt is not None:

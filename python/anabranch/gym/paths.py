@@ -1,5 +1,6 @@
 """An environment in which an agent chooses the primary path of an SCTP flow."""
 
+import operator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from anabranch._engine import Scenario, ScenarioError
+from anabranch._engine import Scenario, ScenarioError, SteppedRun
 from anabranch.gym.episodes import LONGEST_RTT_MS, EpisodeEnv, Observation
 
 _VALUES_PER_PATH = 5
@@ -90,32 +91,28 @@ class PathChoiceEnv(EpisodeEnv[np.int64]):
             dtype=np.float32,
         )
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begins a run; its seed follows from `seed`, or from the last one."""
-        del options
-        self._begin(seed)
+    def _first(self, run: SteppedRun) -> Observation:
         self._timeouts = [0] * self._count
         self._before = 0.0
-        return self._see(), {"now_s": 0.0}
+        return self._see(run)
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Asks for a primary path and goes on for an interval."""
+        try:
+            path = operator.index(action)
+        except TypeError:
+            path = -1
+        if not 0 <= path < self._count:
+            raise ValueError(f"action = {action!r} is no path; paths are 0 to {self._count - 1}")
+        is_over = self._advance(lambda run: run.set_primary(self.flow, path))
         run = self._current()
-        if not self.action_space.contains(np.int64(action)):
-            raise ValueError(f"action {action} is no path; paths are 0 to {self._count - 1}")
-        run.set_primary(self.flow, int(action))
-        is_over = self._advance()
         value = run.summary()[self.scalar]
         reward, self._before = value - self._before, value
-        return self._see(), float(reward), False, is_over, {"now_s": run.now / 1e9}
+        return self._see(run), float(reward), False, is_over, {"now_s": run.now / 1e9}
 
-    def _see(self) -> Observation:
+    def _see(self, run: SteppedRun) -> Observation:
         seen: list[float] = []
-        for path, (state, is_used, srtt, outstanding, timeouts) in enumerate(
-            self._current().paths(self.flow)
-        ):
+        for path, (state, is_used, srtt, outstanding, timeouts) in enumerate(run.paths(self.flow)):
             news = timeouts - self._timeouts[path]
             self._timeouts[path] = timeouts
             seen += [state == "active", is_used, srtt or 0.0, outstanding / 1e3, news]

@@ -65,6 +65,10 @@ def check(name: str, role: str) -> str | None:
         _class_of(name, role)
     except _MisuseError as error:
         return f'class = "{_short(name)}" {error}'
+    except Exception as error:  # of its metaclass, or of a descriptor
+        sentence = f'class = "{_short(name)}" cannot be used: {_told(error)}'
+        log(sentence, error)
+        return sentence
     return None
 
 
@@ -124,6 +128,12 @@ def _class_of(name: str, role: str) -> type:
     for hook in _ROLES[role].needed:
         if getattr(found, hook) is getattr(base, hook):
             raise _MisuseError(f"has no method {hook}, which a {role} needs")
+    for hook in _ROLES[role].hooks:
+        method = getattr(found, hook)
+        if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
+            raise _MisuseError(
+                f"has a method {hook} that is async or a generator; a call runs neither"
+            )
     return found
 
 
@@ -133,10 +143,10 @@ def _module(name: str) -> tuple[ModuleType, str]:
         if name not in _modules:
             try:
                 _modules[name] = _read(name)
-            except _MisuseError:
+            except (_MisuseError, KeyboardInterrupt):
                 raise
-            except Exception as error:
-                sentence = f"cannot be imported: {type(error).__name__}: {_first_line(error)}"
+            except BaseException as error:  # SystemExit among them
+                sentence = f"cannot be imported: {_told(error)}"
                 log(sentence, error)
                 raise _MisuseError(sentence) from error
         return _modules[name]
@@ -186,5 +196,6 @@ def _short(name: str) -> str:
     return f"{Path(module).name}:{own}" if module.endswith(".py") else name
 
 
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), "")
+def _told(error: BaseException) -> str:
+    words = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -7,8 +7,10 @@ that returns.
 """
 
 import ctypes
+import os
 import threading
 import time
+from collections.abc import Collection
 from functools import partial
 
 from anabranch import _engine
@@ -31,6 +33,26 @@ def start() -> None:
         if not _is_running:
             _is_running = True
             threading.Thread(target=_watch, name="anabranch-watchdog", daemon=True).start()
+
+
+def _begin_anew() -> None:
+    """In a process that fork has made: the thread of its parent is not in it."""
+    global _lock, _is_running  # noqa: PLW0603 - one watchdog for the process
+    _lock = threading.Lock()
+    # Objects of the parent's runs are there, too, and may be used.
+    _is_running = False
+    if _engine.plugin_calls() is not None:
+        start()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
+
+def interrupt(threads: Collection[int]) -> None:
+    """Interrupts the calls in progress in threads of these numbers; their runs are given up."""
+    for thread, call, _ in _engine.plugin_calls() or ():
+        if thread in threads:
+            _interrupt(thread, call)
 
 
 def take_back(thread: int) -> None:

@@ -4,17 +4,26 @@ The association is the simulator's: the same state machine, with a real clock, r
 bytes. It travels in UDP (RFC 6951), so it needs no root and passes address translators; with
 `udp_port=None` it travels directly in IP, where the system permits raw sockets.
 
-A server that sends every message back, and a client (`python -m asyncio` runs them as they are):
+A server that sends every message back, and a client:
 
->>> async def serve():
-...     async with sctp.Endpoint(udp_port=9899) as endpoint, endpoint.listen(5001) as listener:
-...         async for association in listener:
-...             async for message in association:
-...                 await association.send(message.data, stream=message.stream)
->>> async def ask():
-...     async with sctp.connect("192.0.2.1", 5001, settings={"rto_min": "200 ms"}) as association:
+>>> import asyncio
+>>> from anabranch import sctp
+>>> async def serve(listener):
+...     async for association in listener:
+...         async for message in association:
+...             await association.send(message.data, stream=message.stream)
+>>> async def ask(host, udp_port):
+...     settings = {"rto_min": "200 ms"}
+...     async with sctp.connect(host, 5001, udp_port=udp_port, settings=settings) as association:
 ...         await association.send(b"hello", stream=3, ppid=51)
-...         print((await association.receive()).data)
+...         return await association.receive()
+>>> async def both():
+...     async with sctp.Endpoint(["127.0.0.1"]) as endpoint, endpoint.listen(5001) as listener:
+...         server = asyncio.create_task(serve(listener))
+...         print(await ask("127.0.0.1", endpoint.udp_port))
+...         server.cancel()
+>>> asyncio.run(both())
+Message(data=b'hello', stream=3, ppid=0, unordered=False)
 """
 
 from .association import (

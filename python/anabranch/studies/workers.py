@@ -1,5 +1,6 @@
 """Workers compute batches of runs: the interface that a study's loop uses, and threads."""
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from anabranch import _engine
 from anabranch._engine import RunError, Scenario, ScenarioError
+from anabranch.plugins import watchdog
 from anabranch.studies.plan import Run
 
 
@@ -181,6 +183,7 @@ class Threads(Pool):
         self._jobs = jobs
         self._traces = traces
         self._cancel = _engine.Cancel()
+        self._numbers: set[int] = set()  # Python's, of the threads
 
     def places(self) -> int:
         """See `Workers`: for each thread, a further batch waits."""
@@ -188,8 +191,11 @@ class Threads(Pool):
 
     def compute(self, runs: Sequence[Run]) -> Batch:
         """See `Pool`."""
+        self._numbers.add(threading.get_ident())
         return run_batch(self._scenario, runs, self._traces, self._cancel)
 
     def cancel(self) -> None:
         """See `Workers`."""
         self._cancel.set()
+        # The engine asks between events; a hook that does not return would let it wait.
+        watchdog.interrupt(self._numbers)

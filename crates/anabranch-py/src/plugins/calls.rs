@@ -38,6 +38,16 @@ thread_local! {
     static INTERRUPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
+/// Keeps an exception if it is the `KeyboardInterrupt` of a signal, for whoever reports that the run or the
+/// scenario has failed; whether it is.
+pub(super) fn keep_interrupt(py: Python<'_>, error: &PyErr) -> bool {
+    let is_interrupt = error.is_instance_of::<PyKeyboardInterrupt>(py);
+    if is_interrupt {
+        INTERRUPT.set(Some(error.clone_ref(py)));
+    }
+    is_interrupt
+}
+
 /// Takes the `KeyboardInterrupt` that a signal has raised within an object that this thread called.
 pub(crate) fn take_interrupt() -> Option<PyErr> {
     INTERRUPT.take()
@@ -137,8 +147,7 @@ impl Object {
     }
 
     fn note(&self, py: Python<'_>, hook: &str, error: PyErr) {
-        if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            INTERRUPT.set(Some(error));
+        if keep_interrupt(py, &error) {
             return plugin::fail("interrupted".into());
         }
         let kind = error.get_type(py).name().map_or_else(|_| "an error".to_owned(), |name| name.to_string());

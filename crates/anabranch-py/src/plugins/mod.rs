@@ -19,6 +19,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
+use calls::keep_interrupt;
 pub(crate) use calls::{Object, plugin_calls, plugin_interrupt, take_interrupt};
 
 /// A class of what a hook is told, with attributes that are read when they are asked for.
@@ -63,10 +64,15 @@ pub(crate) fn register() {
 impl Host for Classes {
     fn check(&self, config: &Config, role: Role) -> Result<(), String> {
         Python::attach(|py| {
-            let answer = loading(py)?.call_method1(intern!(py, "check"), (&config.class, word(role)))?;
-            answer.extract::<Option<String>>()
+            let answer = loading(py)
+                .and_then(|it| it.call_method1(intern!(py, "check"), (&config.class, word(role))))
+                .and_then(|answer| answer.extract::<Option<String>>());
+            answer.unwrap_or_else(|error| {
+                keep_interrupt(py, &error);
+                Some(error.to_string())
+            })
         })
-        .map_or_else(|error| Err(error.to_string()), |problem| problem.map_or(Ok(()), Err))
+        .map_or(Ok(()), Err)
     }
 
     fn source(&self, class: &str) -> String {

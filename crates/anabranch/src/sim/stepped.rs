@@ -54,6 +54,17 @@ impl Stepped {
         done
     }
 
+    /// Ends the run if a plug-in has failed in what was asked of it since [`Stepped::advance`]: a path policy
+    /// hears commands. To be called then, as the next run of the thread would be blamed otherwise.
+    ///
+    /// # Errors
+    /// With what the plug-in has failed with.
+    pub fn check(&mut self) -> Result<(), RunError> {
+        let done = self.simulation.check_handled();
+        self.is_over |= done.is_err();
+        done
+    }
+
     fn go_on(&mut self, until: Time, guard: &mut Guard<'_>) -> Result<(), RunError> {
         let run = &mut self.simulation;
         if !std::mem::replace(&mut self.has_begun, true) {
