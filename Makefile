@@ -15,7 +15,7 @@ WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench bench-check bench-update lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
+.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench bench-check bench-peers bench-update lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -55,6 +55,9 @@ bench: ## speed of the engine
 
 bench-check: setup ## instructions of seven runs beside the committed ones, within 1 % (needs valgrind, else it says so)
 	$(BIN)/python tools/bench_check.py benches/instructions.json
+
+bench-peers: setup ## how much longer ns-2 and ns-3 take, where they are installed (three minutes)
+	$(BIN)/python tools/bench_peers.py
 
 bench-update: setup
 	$(BIN)/python tools/bench_check.py --update benches/instructions.json
