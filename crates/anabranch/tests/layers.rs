@@ -92,8 +92,9 @@ const LIVE: [(&str, &str); 13] = [
 ];
 
 /// The modules of `anabranch-emulate`.
-const EMULATE: [(&str, &str); 14] = [
+const EMULATE: [(&str, &str); 15] = [
     ("clock", ""),
+    ("duty_cycle", ""),
     ("elsewhere", ""),
     ("flows", ""),
     ("lateness", ""),
@@ -104,8 +105,8 @@ const EMULATE: [(&str, &str); 14] = [
     ("device", "veth"),
     ("space", "device plan system veth"),
     ("kernel", "plan space system"),
-    ("carrier", "capture clock device flows kernel lateness veth"),
-    ("emulator", "capture carrier clock device kernel plan space"),
+    ("carrier", "capture clock device duty_cycle flows kernel lateness system veth"),
+    ("emulator", "capture carrier clock device duty_cycle kernel plan space"),
     ("testbed", "clock emulator kernel"),
 ];
 

@@ -1,10 +1,10 @@
 //! System calls.
 
 use anabranch_transport::endpoint::{CloseReason, Command};
+use anabranch_transport::tcp::fast_open::Client;
 use anabranch_transport::time::Time;
 
 use super::connection::Connection;
-use super::fast_open::Client;
 use super::paths::WORKER_DELAY;
 use super::writing::Manner;
 use super::{Descriptor, Role, TcpExecutor, UnderTest};

@@ -9,7 +9,7 @@ use anabranch_transport::time::Time;
 use anabranch_transport::units::Bytes;
 
 use super::end::End;
-use super::fast_open::{self, FastOpen};
+use super::fast_open_settings::{self, FastOpen};
 use super::writing::Limits;
 use crate::verdict::{Step, Stop};
 
@@ -120,7 +120,9 @@ impl Settings {
                 config.syn_retries = Some(retries as u32);
             }
             ("tcp_fastopen", Some(bits)) => self.fast_open.bits = bits,
-            ("tcp_fastopen_key", _) => self.fast_open.key = fast_open::key(value).ok_or_else(needs)?,
+            ("tcp_fastopen_key", _) => {
+                self.fast_open.key = fast_open_settings::key(value).ok_or_else(needs)?;
+            }
             ("tcp_notsent_lowat", Some(bytes)) => self.system_unsent_limit = bytes,
             ("tcp_retries2", Some(retries)) => config.retries = Some(retries as u32),
             ("tcp_timestamps", _) => config.timestamps = Some(is_on()?),
