@@ -24,7 +24,8 @@ from anabranch.papers.tcp_wimax.real import EFFORTS
 from anabranch.virtual import Finished, kernel_file, run_in_kernel
 from conftest import no_kernel
 
-built = pytest.mark.skipif(no_kernel() is not None, reason=f"left out: {no_kernel()}")
+lacks = no_kernel()
+built = pytest.mark.skipif(lacks is not None, reason=f"left out: {lacks}")
 
 
 # Echo requests as `ping` sends them; says how long each took in ns.

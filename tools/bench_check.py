@@ -25,6 +25,9 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parent.parent
 TOLERANCE = 0.01
 
+ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT / "python")}
+"""Of a process that runs scenarios."""
+
 RUN = """
 import sys
 from anabranch import _engine
@@ -149,7 +152,7 @@ def _instructions(file: Path, runs: int) -> int:
     count = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
     done = subprocess.run(
         [*count, sys.executable, "-c", RUN, str(file), str(runs)],
-        env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT / "python")},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,

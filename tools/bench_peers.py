@@ -13,15 +13,17 @@ libraries to link.
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median_high
 from tempfile import TemporaryDirectory
 
-from bench_check import ROOT, RUN, cubic, fq_codel
+from bench_check import ENVIRONMENT, ROOT, RUN, cubic, fq_codel
 
 PEERS = ROOT / "benches/peers"
 NS3_LIBS = (
@@ -138,17 +140,13 @@ def _ns3(folder: Path) -> str | None:
     return program
 
 
-def _user_seconds(command: Sequence[str]) -> tuple[float, str]:
-    """User time of a command in seconds, and what it printed."""
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT / "python")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        printed = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"`{' '.join(command)}` ended with {process.returncode}")
-    return usage.ru_utime, printed.strip()
+def _user_seconds(command: Sequence[str]) -> float:
+    """User time of a command, which succeeds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT, check=False)
+    if done.returncode != 0:
+        sys.exit(f"`{' '.join(command)}` ended with {done.returncode}")
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
 def _measured(race: _Race, rounds: int, python: str, folder: Path) -> str:
@@ -157,19 +155,15 @@ def _measured(race: _Race, rounds: int, python: str, folder: Path) -> str:
     ours = [python, "-c", RUN, str(file)]
     many, one, peer = [], [], []
     for _ in range(rounds):
-        many.append(_user_seconds([*ours, str(race.runs + 1)])[0])
-        one.append(_user_seconds([*ours, "1"])[0])
-        peer.append(_user_seconds(race.peer)[0])
+        many.append(_user_seconds([*ours, str(race.runs + 1)]))
+        one.append(_user_seconds([*ours, "1"]))
+        peer.append(_user_seconds(race.peer))
     each = (min(many) - min(one)) / race.runs
     return (
         f"{race.name:42} {1e3 * each:8.2f} ms {1e3 * min(peer):9.1f} ms {min(peer) / each:7.1f}"
-        f"   (medians {1e3 * (_median(many) - _median(one)) / race.runs:.2f} and"
-        f" {1e3 * _median(peer):.1f} ms)"
+        f"   (medians {1e3 * (median_high(many) - median_high(one)) / race.runs:.2f} and"
+        f" {1e3 * median_high(peer):.1f} ms)"
     )
-
-
-def _median(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 2]
 
 
 def main() -> None:

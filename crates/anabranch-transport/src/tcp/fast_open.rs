@@ -7,6 +7,8 @@
 
 use std::net::IpAddr;
 
+use siphasher::sip::SipHasher24;
+
 use super::connection::{Connection, State};
 use super::recovery::CongestionState;
 use super::scoreboard::Sent;
@@ -42,35 +44,8 @@ impl Key {
 }
 
 /// SipHash-2-4 (Aumasson and Bernstein, INDOCRYPT 2012).
-fn sip_hash(key: [u64; 2], message: &[u8]) -> u64 {
-    const INITIAL: [u64; 4] =
-        [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573];
-    let mut v = [0, 1, 2, 3].map(|index| INITIAL[index] ^ key[index % 2]);
-    let rounds = |v: &mut [u64; 4], count| {
-        for _ in 0..count {
-            v[0] = v[0].wrapping_add(v[1]);
-            v[2] = v[2].wrapping_add(v[3]);
-            v[1] = v[1].rotate_left(13) ^ v[0];
-            v[3] = v[3].rotate_left(16) ^ v[2];
-            v[0] = v[0].rotate_left(32).wrapping_add(v[3]);
-            v[2] = v[2].wrapping_add(v[1]);
-            v[3] = v[3].rotate_left(21) ^ v[0];
-            v[1] = v[1].rotate_left(17) ^ v[2];
-            v[2] = v[2].rotate_left(32);
-        }
-    };
-    let mut padded = message.to_vec();
-    padded.resize(message.len() / 8 * 8 + 7, 0);
-    padded.push(message.len() as u8);
-    for word in padded.as_chunks::<8>().0 {
-        let word = u64::from_le_bytes(*word);
-        v[3] ^= word;
-        rounds(&mut v, 2);
-        v[0] ^= word;
-    }
-    v[2] ^= 0xff;
-    rounds(&mut v, 4);
-    v[0] ^ v[1] ^ v[2] ^ v[3]
+fn sip_hash([low, high]: [u64; 2], message: &[u8]) -> u64 {
+    SipHasher24::new_with_keys(low, high).hash(message)
 }
 
 /// What a client remembers of a server between connections (RFC 7413 section 4.1.2; Linux:
