@@ -1,22 +1,11 @@
 //! The time of whole runs, in wall-clock seconds; `docs/performance.md` states instructions, which vary
 //! less from machine to machine.
 
-use std::path::Path;
 use std::time::Duration;
 
-use anabranch::scenario::Scenario;
 use anabranch::sim::Simulation;
-use anabranch::study::Study;
+use anabranch_bench::standard_call;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-
-/// The call that speed is stated for, with these settings changed.
-fn scenario(sets: &[(&str, &str)]) -> Scenario {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("voip_call.toml");
-    let sets: Vec<(String, String)> =
-        sets.iter().map(|&(path, value)| (path.to_owned(), value.to_owned())).collect();
-    let study = Study::load(&file, &sets).expect("the scenario is in the repository");
-    study.cell(0).expect("the scenario has one cell")
-}
 
 fn runs(criterion: &mut Criterion) {
     let cases: [(&str, &[(&str, &str)]); 3] = [
@@ -27,7 +16,7 @@ fn runs(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("run");
     group.sample_size(20).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(5));
     for (name, sets) in cases {
-        let scenario = scenario(sets);
+        let scenario = standard_call(sets);
         let mut replication = 0;
         group.bench_function(name, |bencher| {
             bencher.iter_batched(

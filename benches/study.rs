@@ -13,6 +13,7 @@ use std::time::Instant;
 use anabranch::scenario::Scenario;
 use anabranch::sim::Simulation;
 use anabranch::study::Study;
+use anabranch_bench::standard_call;
 use anabranch_transport::rng::{Draw as _, Streams};
 
 const ROUNDS: usize = 9;
@@ -21,9 +22,7 @@ const SAMPLE: u64 = 600;
 const CALLS_OF_THE_STUDY: f64 = 712_800.0;
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let call = load(&root.join("voip_call.toml"));
-    let standard = call.cell(0).expect("the bench's scenario is valid");
+    let standard = standard_call(&[]);
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let started = Instant::now();
@@ -44,7 +43,9 @@ fn main() {
         slowest * 1e3
     );
 
-    let study = load(&root.join("../python/anabranch/papers/voip_sctp/scenario.toml"));
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/anabranch/papers/voip_sctp/scenario.toml");
+    let study = Study::load(&file, &[]).expect("the scenario is part of the repository");
     let mut rng = Streams { seed: 1, replication: 0 }.stream("bench/study");
     let started = Instant::now();
     for replication in 0..SAMPLE {
@@ -58,10 +59,6 @@ fn main() {
         mean * 1e3,
         mean * CALLS_OF_THE_STUDY / 2.0 / 60.0
     );
-}
-
-fn load(file: &Path) -> Study {
-    Study::load(file, &[]).expect("the scenario is part of the repository")
 }
 
 fn run(scenario: &Scenario, replication: u64) {

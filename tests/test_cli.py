@@ -20,7 +20,7 @@ from rich.console import Console
 
 import anabranch as package
 import scenario_reference
-from anabranch import cli, papers
+from anabranch import _engine, cli, papers
 from anabranch.errors import AnabranchError, Terminated
 from anabranch.studies import library
 from anabranch.support import files, terminal
@@ -52,7 +52,9 @@ COMMANDS = [
 
 def test_version(anabranch: Command) -> None:
     result = anabranch("--version")
-    assert (result.returncode, result.stdout) == (0, package.__version__ + "\n")
+    guided = "profile-guided" if _engine.PROFILE_GUIDED else "not profile-guided"
+    said = f"{package.__version__} (engine {_engine.ENGINE_VERSION}, {guided})\n"
+    assert (result.returncode, result.stdout) == (0, said)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -710,13 +712,19 @@ def test_a_signal_at_any_time_is_one_sentence(
     assert not (tmp_path / "x.json").exists()
 
 
-def test_help_needs_no_slow_import() -> None:
-    slow = {"asyncio", "polars", "scipy"}
-    program = f"import sys, anabranch.cli; print(sorted({slow} & set(sys.modules)))"
+@pytest.mark.parametrize("command", ["--help", "validate", "run"])
+def test_frequent_commands_need_no_slow_import(call_file: Path, command: str) -> None:
+    slow = {"asyncio", "duckdb", "matplotlib", "numpy", "polars", "scipy"}
+    words = [command] if command == "--help" else [command, str(call_file)]
+    program = f"""\
+import sys
+from anabranch import cli
+code = cli.main({words})
+print(code, sorted({slow} & set(sys.modules)), file=sys.stderr)"""
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert result.stdout == "[]\n"
+    assert result.stderr == "0 []\n"
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "20", "-5", "wide"])

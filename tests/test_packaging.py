@@ -48,6 +48,7 @@ def test_a_distribution_has_every_file_of_the_package(tmp_path: Path) -> None:
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as files:
+        files.extractall(tmp_path, filter="data")
         top = f"anabranch-{anabranch.__version__}/"
         packed = {name.removeprefix(top) for name in files.getnames()}
         assert files.getmember(top + "python/anabranch/scenarios/two-path-call.toml").isfile()
@@ -68,3 +69,7 @@ def test_a_distribution_has_every_file_of_the_package(tmp_path: Path) -> None:
     static = ROOT.glob("python/anabranch/lab/static/*")
     page = {file.relative_to(ROOT).as_posix() for file in static}
     assert strays == scenarios | page
+    # Its Cargo.lock is that of its crates; it can be built by no other.
+    manifest = tmp_path / top / "crates/anabranch-py/Cargo.toml"
+    read = ["cargo", "metadata", "--locked", "--offline", "--format-version", "1"]
+    subprocess.run([*read, "--manifest-path", manifest], check=True, stdout=subprocess.DEVNULL)

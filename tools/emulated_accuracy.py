@@ -5,8 +5,8 @@ before other programs (SCHED_FIFO), as the emulator does: a sender that has to w
 the queue lasts leaves the link idle. It needs root, and for tbf a machine that does nothing else,
 since the kernel's own work has no priority. It prints Markdown, each row when it is measured. Words
 on the command line select tables, numbers the rates in Mbit/s: `rates 50 100`. A rate takes about
-110 s. If the variable RATTAN names a program, the rates also include those of Rattan (crate
-`rattan`), which gets the same priority as the emulator, and take 150 s each.
+150 s. If the variable RATTAN names a program, the rates also include those of Rattan (crate
+`rattan`), which gets the same priority as the emulator, and take 190 s each.
 """
 
 import itertools
@@ -129,8 +129,10 @@ def rates(chosen: list[int]) -> None:
         for devices in DEVICES:
             with emulated(text, devices) as emulator:
                 show(measured(f"ours, {devices}", rate, first(emulator.start), "peer", many))
-        with chain(token_bucket(rate)) as start:
-            show(measured("tbf, without a delay", rate, first(start), "10.9.0.2", many))
+        for burst in (1, 2):
+            with chain(token_bucket(rate, burst)) as start:
+                name = f"tbf, burst of {burst}, without a delay"
+                show(measured(name, rate, first(start), "10.9.0.2", many))
         if program := os.environ.get("RATTAN"):
             with rattan(program, rate) as (start, peer):
                 show(measured("Rattan", rate, first(start), peer, many))

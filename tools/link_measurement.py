@@ -135,10 +135,14 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([HEADS, *map(line, rows)])
 
 
-def token_bucket(rate: int) -> str:
-    """The arguments of `tc` for a tbf with the rate of such a link."""
+def token_bucket(rate: int, burst: int = 1) -> str:
+    """The arguments of `tc` for a tbf with the rate of such a link, and bursts of so many packets.
+
+    With one packet the bucket is full when the next may leave, so that all that the kernel's timer
+    is late is lost to the rate.
+    """
     # The kernel's disciplines count Ethernet frames.
-    return f"tbf rate {rate * 1514 / 1500:.6f}mbit burst 1514 limit 75000"
+    return f"tbf rate {rate * 1514 / 1500:.6f}mbit burst {1514 * burst} limit 75000"
 
 
 @contextmanager

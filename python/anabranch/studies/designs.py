@@ -1,12 +1,15 @@
 """Points of a sweep's `design`: Latin hypercubes, Sobol' sequences and Saltelli's, by scipy."""
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from anabranch._engine import Scenario
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-def points(kind: str, count: int, dimensions: int, seed: int) -> NDArray[np.float64]:
+
+def points(kind: str, count: int, dimensions: int, seed: int) -> "NDArray[np.float64]":
     """Points in the unit cube.
 
     Parameters
@@ -31,24 +34,24 @@ def points(kind: str, count: int, dimensions: int, seed: int) -> NDArray[np.floa
     """
     from scipy.stats import qmc  # noqa: PLC0415 - slow to import
 
-    generator = np.random.default_rng(seed)
     if kind == "saltelli":
-        return _crossed(qmc.Sobol(2 * dimensions, scramble=True, rng=generator).random(count))
+        return _crossed(qmc.Sobol(2 * dimensions, scramble=True, rng=seed).random(count))
     sampler = (
-        qmc.Sobol(dimensions, scramble=True, rng=generator)
+        qmc.Sobol(dimensions, scramble=True, rng=seed)
         if kind == "sobol"
-        else qmc.LatinHypercube(dimensions, rng=generator)
+        else qmc.LatinHypercube(dimensions, rng=seed)
     )
-    return np.asarray(sampler.random(count), dtype=np.float64)
+    drawn: NDArray[np.float64] = sampler.random(count)
+    return drawn
 
 
-def _crossed(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+def _crossed(pairs: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """From rows of A and B, the rows A, A with each number of B in turn, and B."""
-    a, b = np.split(pairs, 2, axis=1)
-    dimensions = a.shape[1]
-    crossed = np.repeat(a[:, np.newaxis], dimensions + 2, axis=1)
-    one_by_one = np.arange(dimensions)
-    crossed[:, one_by_one + 1, one_by_one] = b
+    dimensions = pairs.shape[1] // 2
+    a, b = pairs[:, :dimensions], pairs[:, dimensions:]
+    crossed = a[:, None].repeat(dimensions + 2, axis=1)
+    for i in range(dimensions):
+        crossed[:, i + 1, i] = b[:, i]
     crossed[:, -1] = b
     return crossed.reshape(-1, dimensions)
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from anabranch import _engine
 from anabranch._engine import Scenario, ScenarioError
 from anabranch.errors import AnabranchError, Named, TemplateError, hinted, whole
@@ -17,6 +15,7 @@ from anabranch.support.toml_text import inline
 from anabranch.support.views import views
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 
@@ -66,7 +65,7 @@ class Result:
     """The number of the independent repetition, from 0."""
     summary: dict[str, float]
     """Every scalar by name, `call.mos`; the unit is last in the name, NaN is "no value"."""
-    traces: dict[str, pl.DataFrame] = field(default_factory=dict)
+    traces: "dict[str, pl.DataFrame]" = field(default_factory=dict)
     """The tables `events`, `exchanges`, `frames`, `head_of_line`, `hops`, `intervals`, `limits`,
     `loss_states`, `packets`, `paths`, `queues`, `radio` and `ratings`; empty unless traces were
     asked for.
@@ -247,6 +246,11 @@ def result_of(
     found: Mapping[str, Any], scenario: Scenario, cell: int, seed: int, replication: int
 ) -> Result:
     """Converts the engine's result of a run to a `Result`."""
+    traces: dict[str, pl.DataFrame] = {}
+    if found["traces"]:
+        import polars  # noqa: PLC0415 - slow to import
+
+        traces = {name: polars.DataFrame(columns) for name, columns in found["traces"].items()}
     return Result(
         scenario=scenario,
         seed=seed,
@@ -255,7 +259,7 @@ def result_of(
         summary=Named("scalar", found["summary"]),
         traces=Named(
             "trace",
-            {name: pl.DataFrame(columns) for name, columns in found["traces"].items()},
+            traces,
             "the run kept no traces: run it with `trace=True`",
         ),
     )

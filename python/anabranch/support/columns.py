@@ -1,6 +1,9 @@
 """The columns of a study's rows: those that all rows have, axes, and scalars."""
 
-import polars as pl
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
 
 INDEX = ("cell", "replication")
 """The columns that identify a row of a frame."""
@@ -11,7 +14,7 @@ OWN_COLUMNS = {"cell", "replication", "study", "seed", *_PROVENANCE}
 """Names that no axis may have."""
 
 
-def axes_of(rows: pl.DataFrame) -> list[str]:
+def axes_of(rows: "pl.DataFrame") -> list[str]:
     """The axes of a study, from its rows or its cells."""
     return [name for name in rows.columns if name not in OWN_COLUMNS and not is_scalar(name)]
 

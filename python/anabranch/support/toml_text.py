@@ -5,9 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import polars as pl
-
 from anabranch.errors import AnabranchError
 
 
@@ -19,8 +16,7 @@ def inline(value: Any, key: str = "value") -> str:
     AnabranchError
         If TOML has no such type, or the number is not finite.
     """
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = _plain(value)
     if isinstance(value, Mapping):
         items = ((str(name), item) for name, item in value.items())
         pairs = (f"{inline(name, key)} = {inline(item, f'{key}.{name}')}" for name, item in items)
@@ -32,7 +28,15 @@ def inline(value: Any, key: str = "value") -> str:
         if not math.isfinite(value):
             raise AnabranchError(f"{key}: `{value}` is not possible; use a finite number")
         return repr(value)
-    if isinstance(value, Sequence | np.ndarray | pl.Series | range):
+    if isinstance(value, Sequence):
         return "[" + ", ".join(inline(item, f"{key}.{i}") for i, item in enumerate(value)) + "]"
     message = f"{key}: {type(value).__name__} is not possible; use text, numbers, lists and dicts"
     raise AnabranchError(message)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, arrays and series as Python's own; what they come from is slow to import."""
+    for name in ("tolist", "to_list"):
+        if callable(convert := getattr(value, name, None)):
+            return convert()
+    return value
