@@ -313,3 +313,15 @@ def test_traces_are_kept_on_the_command_line(
     assert "traces" in one_error(
         anabranch("sweep", sweep_file, "--out", "wrong", "--trace", "nonsense")
     )
+
+
+@pytest.mark.parametrize("usual", [1, 7, 100])
+def test_batches_get_smaller_so_that_all_workers_are_busy_until_the_end(usual: int) -> None:
+    pace, places, left = execution._Pace(usual, 1.0), 4, 1_000
+    sizes = []
+    while left > 0:
+        sizes.append(pace.batch(left, places))
+        left -= sizes[-1]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == usual
+    assert sizes[-1] == max(1, usual // 20)

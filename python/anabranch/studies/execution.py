@@ -36,6 +36,9 @@ _WAIT_SECONDS = 0.2
 _MOST_IN_BATCH = 5_000
 """The most runs of a batch, whatever they cost, as all their results are in memory at once."""
 
+_LEAST_SHARE = 1 / 20
+"""Of a batch's usual size: the last ones are not smaller, as each batch has costs of its own."""
+
 _MOST_FAILURES = 100
 """After this many failed runs a study is given up, as the others would fail, too."""
 
@@ -183,6 +186,7 @@ class _Work:
         self._pace = _Pace(workers.batch_runs, workers.batch_seconds)
         self._note = _Note(scenario, store, plan, self._metrics)
         self._failures = _Failures(scenario)
+        self._given = plan.done  # or stored before
         self._rows: list[pl.DataFrame] = []
         self._is_begun = False
         self._is_cancelled = False
@@ -208,8 +212,12 @@ class _Work:
     def hand_out(self) -> bool:
         """Gives work to all workers; gives whether any batch is in progress."""
         workers = self._workers
-        while workers.under_way < workers.places() and (runs := self._plan.take(self._pace.size)):
+        while workers.under_way < (places := workers.places()):
+            runs = self._plan.take(self._pace.batch(self._plan.total - self._given, places))
+            if not runs:
+                break
             workers.begin(runs)
+            self._given += len(runs)
         return workers.under_way > 0
 
     def take_in(self) -> None:
@@ -268,7 +276,16 @@ class _Pace:
 
     def __init__(self, size: int, batch_seconds: float | None) -> None:
         self._batch_seconds = batch_seconds
-        self.size = size
+        self._size = size
+
+    def batch(self, left: int, places: int) -> int:
+        """How many runs the next batch has.
+
+        Where few are left to hand out, it has its share of those, so that all workers are busy
+        until the end.
+        """
+        share = max(math.ceil(left / places), math.ceil(self._size * _LEAST_SHARE))
+        return min(self._size, share)
 
     def learn(self, finished: int, seconds: float) -> None:
         """Takes into account that this many runs took this many seconds."""
@@ -277,7 +294,7 @@ class _Pace:
         rate = finished / max(seconds, 1e-3)
         # At most fourfold, as the first runs say little about the others.
         most = min(4 * finished, _MOST_IN_BATCH)
-        self.size = max(1, min(round(rate * self._batch_seconds), most))
+        self._size = max(1, min(round(rate * self._batch_seconds), most))
 
 
 class _Note:
