@@ -104,6 +104,16 @@ def test_status_output_and_files_come_back(tmp_path: Path) -> None:
 
 
 @built
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / "a name, ro, with \"quotes\" and 'others', $HOME, \\ and é"
+    folder.mkdir()
+    (folder / "in").write_text("from outside")
+    done = shell("cat in; echo back > out", folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"from outside", b"")
+    assert (folder / "out").read_text() == "back\n"
+
+
+@built
 def test_a_signal_is_a_status_as_in_a_shell(tmp_path: Path) -> None:
     assert shell("kill -TERM $$", tmp_path).returncode == 143
     done = run_in_kernel(["/no/such/program"], folder=tmp_path, timeout=60)
