@@ -21,7 +21,7 @@ from rich.console import Console
 import anabranch as package
 import scenario_reference
 from anabranch import _engine, cli, papers
-from anabranch.errors import AnabranchError, Terminated
+from anabranch.errors import AnabranchError, HungUp, Terminated
 from anabranch.studies import library
 from anabranch.support import files, terminal
 from conftest import CALL, COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
@@ -671,7 +671,12 @@ def wait_until_it_hears(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+    ("number", "raised"),
+    [
+        (signal.SIGINT, KeyboardInterrupt),
+        (signal.SIGTERM, Terminated),
+        (signal.SIGHUP, HungUp),
+    ],
 )
 def test_a_signal_where_python_drops_exceptions_is_not_lost(
     number: int, raised: type[BaseException]
@@ -691,7 +696,9 @@ def test_a_signal_where_python_drops_exceptions_is_not_lost(
     assert type(caught.value) is raised
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.1, 0.2, 1.0])
 def test_a_signal_at_any_time_is_one_sentence(
     call_file: Path, tmp_path: Path, number: int, code: int, seconds: float

@@ -526,6 +526,7 @@ def test_other_mistakes_are_one_sentence(anabranch: Command, studies: Any, tmp_p
     (tmp_path / "none").mkdir()
     for words, says in (
         (["a.json", "nowhere"], "there is no file or folder nowhere"),
+        (["a.json", "/dev/zero"], "it is a device, not a file"),
         (["a.json", "none"], "none has no runs"),
         (["a.json", studies("plain").parent], "has a study folder in it"),
         (["a.json"], "name a second result beside it"),

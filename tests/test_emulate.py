@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import random
 import re
 import shlex
@@ -463,6 +464,62 @@ def test_other_commands_join_and_change_it(runtime: Path, tmp_path: Path) -> Non
     assert record["settings"]["links"]["link"]["delay"] == "5 ms"
 
 
+def test_a_change_is_made_as_a_whole_or_not_at_all() -> None:
+    with Emulator(scenario_text(rate="1Mbit/s", delay="5ms")) as emulator:
+        with pytest.raises(ScenarioError, match=r"links\.link\.delay: `soon`"):
+            emulator.set("link", rate="2 Mbit/s", delay="soon")
+        assert emulator.counters()[0].rate == 1_000_000
+        emulator.set("link", rate="2 Mbit/s", reverse={"rate": "3 Mbit/s"})
+        assert [link.rate for link in emulator.counters()] == [2_000_000, 3_000_000]
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("command", [[], ["--", "sleep", "1000"]], ids=["shown", "command"])
+def test_a_closed_terminal_ends_it_and_leaves_nothing(command: list[str], tmp_path: Path) -> None:
+    capture = tmp_path / "packets.pcapng"
+    words = ["emulate", "--delay", "1ms", "--pcap", str(capture), *command]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "anabranch", *words])
+    deadline = time.monotonic() + 60
+    while not [*tmp_path.rglob("*.json")]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.close(terminal)
+    while not (done := os.waitpid(pid, os.WNOHANG))[0]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    code = os.waitstatus_to_exitcode(done[1])
+    # The kernel also tells the command, which ends by that or by the emulator's SIGTERM.
+    assert code in ({129, 143} if command else {129})
+    assert capture.stat().st_size > 0
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("option", ["--pcap", "--json", "the runtime folder"])
+def test_a_full_disk_is_a_sentence(option: str, tmp_path: Path) -> None:
+    """Files that cannot be written: the name or the cause is said, and no part of them stays."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    inner = [sys.executable, "-m", "anabranch", "emulate", "--delay", "1ms"]
+    if option.startswith("--"):
+        inner += [option, str(disk / "file")]
+    else:
+        inner = ["env", f"XDG_RUNTIME_DIR={disk}", *inner]
+    filled = f"mount -t tmpfs -o size=64k tmpfs {disk} && (cat /dev/zero > {disk}/all 2> /dev/null;"
+    script = f"{filled} {shlex.join(inner)} -- true; code=$?; ls -A {disk}; exit $code)"
+    outer = ["unshare", "--mount", "sh", "-c", script]
+    if os.geteuid() != 0:
+        outer[1:1] = ["--user", "--map-root-user"]
+    done = subprocess.run(outer, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("anabranch: error: ")
+    assert line.endswith(("No space left on device", "No space left on device (os error 28)"))
+    assert {name for name in done.stdout.split() if not name.startswith("anabranch")} == {"all"}
+
+
 @pytest.mark.usefixtures("runtime")
 def test_its_result_says_which_scenario_it_is_of(tmp_path: Path) -> None:
     scenario = tmp_path / "small.toml"
@@ -531,8 +588,13 @@ def commands() -> list[str]:
 
 
 @pytest.mark.usefixtures("runtime")
-def test_kill_9_at_random_moments_leaves_nothing() -> None:
+def test_kill_9_at_random_moments_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before, while and after it makes its namespaces; the next start removes what files say."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     devices = interfaces()
     moments = random.Random(1)
     mark = f"1000.{os.getpid()}"
@@ -548,6 +610,7 @@ def test_kill_9_at_random_moments_leaves_nothing() -> None:
     with anabranch("emulate", "--delay", "1ms", "--", "true", cwd=ROOT) as process:
         process.communicate(timeout=60)
     assert process.returncode == 0
+    assert list(temporary.iterdir()) == []
 
 
 def test_the_duration_ends_it(capfd: pytest.CaptureFixture[str], runtime: Path) -> None:
@@ -674,6 +737,7 @@ def test_without_root_others_join_it_and_a_kill_leaves_nothing(nobody: Nobody) -
         process.communicate(timeout=60)
     assert process.returncode == 0
     assert not [*nobody.folder.rglob("*.json")]
+    assert not part.exists()
 
 
 def test_what_is_not_its_own_folder_is_not_used(

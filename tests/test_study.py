@@ -127,7 +127,9 @@ def test_a_kill_while_a_shard_is_written_leaves_nothing_behind(
     assert all(path.suffix == ".parquet" for path in (out / "rows").iterdir())
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_keeps_what_is_finished(
     sweep_file: Path, tmp_path: Path, reference: pl.DataFrame, number: int, code: int
 ) -> None:

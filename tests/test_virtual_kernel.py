@@ -104,6 +104,16 @@ def test_status_output_and_files_come_back(tmp_path: Path) -> None:
 
 
 @built
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / "a name, ro, with \"quotes\" and 'others', $HOME, \\ and é"
+    folder.mkdir()
+    (folder / "in").write_text("from outside")
+    done = shell("cat in; echo back > out", folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"from outside", b"")
+    assert (folder / "out").read_text() == "back\n"
+
+
+@built
 def test_a_signal_is_a_status_as_in_a_shell(tmp_path: Path) -> None:
     assert shell("kill -TERM $$", tmp_path).returncode == 143
     done = run_in_kernel(["/no/such/program"], folder=tmp_path, timeout=60)
@@ -200,6 +210,45 @@ def test_a_transfer_fills_the_link_and_two_are_equal_to_the_byte(tmp_path: Path)
     # The numbers with which TCP's sequences begin are drawn.
     _, with_other_numbers = transfer("other", 2, length=1)
     assert with_other_numbers[:4000] != captured[:4000]
+
+
+@built
+@pytest.mark.parametrize(
+    "case", ["a long name", "another umask", "other variables", "another home", "one processor"]
+)
+def test_what_is_of_no_concern_to_a_run_changes_no_byte(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a second of TCP, its times in ns, and random numbers before and after it."""
+    urandom = "head -c 8 /dev/urandom | od -An -tx1"
+    transfer = f'"{sys.executable}" -c "$TRANSFER" 0.5 packets.pcapng'
+
+    def run(name: str) -> tuple[bytes, bytes]:
+        folder = tmp_path / name
+        folder.mkdir()
+        environment = {"TRANSFER": TRANSFER}
+        done = shell(f"{urandom}; {transfer}; {urandom}", folder, environment=environment)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout, (folder / "packets.pcapng").read_bytes()
+
+    first = run("first")
+    name, before = "other", os.umask(0o022)
+    processors = os.sched_getaffinity(0)
+    try:
+        os.umask(0o077 if case == "another umask" else before)
+        if case == "a long name":
+            name = "x" * 200
+        elif case == "other variables":
+            monkeypatch.setenv("TZ", "Asia/Tokyo")
+            monkeypatch.setenv("SOMETHING", "else" * 1000)
+        elif case == "another home":
+            monkeypatch.setenv("HOME", "/somewhere/else")
+        elif case == "one processor":
+            os.sched_setaffinity(0, {min(processors)})
+        assert run(name) == first
+    finally:
+        os.umask(before)
+        os.sched_setaffinity(0, processors)
 
 
 @built
@@ -473,10 +522,12 @@ def test_runs_on_it_can_be_given_up(tmp_path: Path) -> None:
     assert not processes(os.getpid())
 
 
+# Linux's receiver answers by the second path once it has confirmed that (RFC 9260 section 5.4) by a
+# heartbeat, after 1.5 to 4.5 s, as its random numbers have it: the first path fails later.
 CALL = """
 name = "call"
 seed = 1
-run.duration = "6 s"
+run.duration = "10 s"
 paths.one.via = ["first"]
 paths.other.via = ["second"]
 links.second = { ends = ["a", "b"], rate = "2 Mbit/s", delay = "20 ms" }
@@ -485,14 +536,14 @@ links.second = { ends = ["a", "b"], rate = "2 Mbit/s", delay = "20 ms" }
 ends = ["a", "b"]
 rate = "2 Mbit/s"
 delay = "20 ms"
-up = { timetable = [["0 s", true], ["2 s", false]] }
+up = { timetable = [["0 s", true], ["6 s", false]] }
 
 [flows.call]
 from = "a"
 to = "b"
 paths = ["one", "other"]
 transport = { kind = "sctp", profile = "freebsd_10", rto_min = "200 ms", path_max_retrans = 1 }
-app = { kind = "voip", codec = "g711", start = "0 s", duration = "4 s", reliability = "reliable" }
+app = { kind = "voip", codec = "g711", start = "4 s", duration = "4 s", reliability = "reliable" }
 """
 
 

@@ -1,11 +1,12 @@
 """Measures how exact links are in the virtual kernel, and what that costs: a table of a page.
 
-Our emulator and the kernel's own netem and tbf run in the same guest, one after the other: UDP
-packets fill a link to measure its rate, or come one at a time to measure its delay. The table is
-written into the page at its mark.
+Our emulator, the kernel's own netem and tbf and, if the variable RATTAN names its program, Rattan
+run in the same guest, one after the other: UDP packets fill a link to measure its rate, or come one
+at a time to measure its delay. The table is written into the page at its mark.
 """
 
 import json
+import os
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from anabranch.emulate import Emulator, scenario_text
 from anabranch.virtual import kernel_file, run_in_kernel
+from emulated_accuracy import rattan
 from link_measurement import DELAY_MS, Row, chain, measured, table, token_bucket
 
 RATES = (1, 10, 100)
@@ -36,7 +38,11 @@ def results() -> str:
     """The text after the mark."""
     began = time.monotonic()
     here = Path(__file__).absolute()
-    done = run_in_kernel([sys.executable, here, "--inside"], folder=tempfile.gettempdir())
+    done = run_in_kernel(
+        [sys.executable, here, "--inside"],
+        folder=tempfile.gettempdir(),
+        environment={"RATTAN": os.environ.get("RATTAN", "")},
+    )
     if done.returncode:
         raise SystemExit(done.stderr.decode())
     wall = time.monotonic() - began
@@ -59,6 +65,9 @@ def links(rate: int) -> Iterator[Row]:
         yield measured("netem", rate, start, "10.9.0.2")
     with chain(token_bucket(rate), f"netem delay {DELAY_MS}ms limit 10000") as start:
         yield measured("tbf, then netem's delay", rate, start, "10.9.0.2")
+    if program := os.environ.get("RATTAN"):
+        with rattan(program, rate) as (start, peer):
+            yield measured("Rattan", rate, start, peer)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ def main() -> int:
 
     During its imports, Ctrl-C ends it quietly.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        # Windows has no SIGHUP.
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
     from anabranch import cli  # noqa: PLC0415 - the signals come first
 

@@ -350,7 +350,7 @@ class Emulation:
         """The nodes with their interfaces: path, device, node at the other end, own addresses, those at the other end."""
     def descriptors(self, node: str) -> list[int] | None:
         """What stands for a node's network and mounts and for the namespace of processes; None for no node of this name."""
-    def set(self, link: str, key: str, value: str) -> None: ...
+    def set(self, link: str, values: list[tuple[str, str]]) -> None: ...
     def states(
         self,
     ) -> list[tuple[str, str, int | None, int, int, int, list[tuple[str, int]]]]:

@@ -39,6 +39,10 @@ class Terminated(KeyboardInterrupt):
     """The system asked the command line to end (SIGTERM): handled as Ctrl-C is."""
 
 
+class HungUp(Terminated):
+    """The terminal of the command line was closed (SIGHUP): handled as Ctrl-C is."""
+
+
 class ScenarioError(AnabranchError, ValueError):
     """A scenario that cannot be run: the key, what was found and what is allowed.
 

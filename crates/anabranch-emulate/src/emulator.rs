@@ -119,10 +119,12 @@ impl Emulator {
     ///
     /// # Errors
     /// The same as with a scenario.
-    pub fn set(&self, link: &str, key: &str, value: &str) -> Result<(), ScenarioError> {
-        let [link, key, value] = [link, key, value].map(str::to_owned);
-        self.ask(move |carrier| carrier.emulation.set(&link, &key, &value))
-            .unwrap_or_else(|| Err(ScenarioError::new("the emulation has ended")))
+    pub fn set(&self, link: String, values: Vec<(String, String)>) -> Result<(), ScenarioError> {
+        let set = move |carrier: &mut Carrier| {
+            let values: Vec<_> = values.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+            carrier.emulation.set(&link, &values)
+        };
+        self.ask(set).unwrap_or_else(|| Err(ScenarioError::new("the emulation has ended")))
     }
 
     /// The present state of each direction of each link; empty once the loop has ended.

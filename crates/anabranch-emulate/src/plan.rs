@@ -121,8 +121,9 @@ fn addresses(path: usize, side: Side, mtu: u32) -> Vec<IpAddr> {
 
 /// The name of a path's devices, which is that of the path if the kernel takes it.
 fn device(path: &str, number: usize) -> String {
-    // These names mean something else to the kernel, or to `ip`.
-    let is_taken = ["lo", "all", "default", "dev"].contains(&path) || path.starts_with('-');
+    // These names mean something else to the kernel, or to `ip`, or may be those of other paths.
+    let is_numbered = path.strip_prefix("path").is_some_and(|rest| rest.parse::<usize>().is_ok());
+    let is_taken = ["lo", "all", "default", "dev"].contains(&path) || path.starts_with('-') || is_numbered;
     if path.len() <= LONGEST_NAME && !is_taken { path.to_owned() } else { format!("path{number}") }
 }
 
@@ -286,6 +287,9 @@ mod tests {
 
     #[test]
     fn names_that_mean_something_else_are_not_given_to_devices() {
-        assert_eq!(["lo", "-x", "wifi"].map(|name| device(name, 4)), ["path4", "path4", "wifi"]);
+        assert_eq!(
+            ["lo", "-x", "path5", "wifi"].map(|name| device(name, 4)),
+            ["path4", "path4", "path4", "wifi"]
+        );
     }
 }

@@ -14,7 +14,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
+};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use crate::device::{Device, DeviceKind};
@@ -226,19 +228,21 @@ fn leads_here(route: &str, address: Ipv6Addr) -> bool {
         && u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & LOCAL != 0)
 }
 
-/// Puts these lines into the `/etc/hosts` that programs in the mounts of this thread see.
+/// Puts these lines into the `/etc/hosts` that programs in the mounts of this thread see. The file is in
+/// memory, in a file system that nothing outside these mounts has, so that no `kill -9` leaves it.
 fn name_hosts(lines: &str) -> io::Result<()> {
     const HOSTS: &str = "/etc/hosts";
     if !Path::new(HOSTS).exists() {
         return Ok(());
     }
     let text = format!("{}\n{lines}", fs::read_to_string(HOSTS)?.trim_end());
-    let id = rustix::thread::gettid().as_raw_nonzero();
-    let file = std::env::temp_dir().join(format!("anabranch-hosts-{}-{id}", std::process::id()));
-    let mounted = fs::write(&file, text).and_then(|()| mount_bind(&file, HOSTS).map_err(io::Error::from));
-    // The mount remains after the file is removed.
-    fs::remove_file(&file)?;
-    mounted
+    let folder = std::env::temp_dir();
+    mount("tmpfs", &folder, "tmpfs", MountFlags::empty(), None)?;
+    let file = folder.join("hosts");
+    let bound = fs::write(&file, text).and_then(|()| mount_bind(&file, HOSTS).map_err(io::Error::from));
+    // The file remains where it is bound, and the folder is again what it was.
+    unmount(&folder, UnmountFlags::DETACH)?;
+    bound
 }
 
 impl Processes {

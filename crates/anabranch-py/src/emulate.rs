@@ -150,8 +150,8 @@ impl Emulation {
         self.ask(py, |emulator| emulator.descriptors(node))
     }
 
-    fn set(&self, py: Python<'_>, link: &str, key: &str, value: &str) -> PyResult<()> {
-        self.ask(py, |emulator| emulator.set(link, key, value))?
+    fn set(&self, py: Python<'_>, link: String, values: Sets) -> PyResult<()> {
+        self.ask(py, |emulator| emulator.set(link, values))?
             .map_err(|error| ScenarioError::new_err(error.to_string()))
     }
 

@@ -291,12 +291,12 @@ fn a_new_rate_serves_what_waits() {
         emulation.send(packet(handle, 1250));
     }
     let mut told = until(&mut emulation, Time::from_millis(15));
-    emulation.set("wan", "rate", "2Mbit/s").unwrap();
+    emulation.set("wan", &[("rate", "2Mbit/s")]).unwrap();
     told.extend(until(&mut emulation, Time::from_secs(1)));
     let micros = [10_000, 17_500, 22_500, 27_500].map(|at| Some(Time::from_nanos(at * 1000)));
     assert_eq!(arrivals(&told, 4), micros);
     assert_eq!(emulation.states()[1].rate, Some(2_000_000));
-    emulation.set("wan", "reverse.rate", "500 kbit/s").unwrap();
+    emulation.set("wan", &[("reverse.rate", "500 kbit/s")]).unwrap();
     let [forward, reverse] = [0, 1].map(|way| emulation.states()[way].rate);
     assert_eq!((forward, reverse), (Some(2_000_000), Some(500_000)));
 }
@@ -311,7 +311,7 @@ fn a_shorter_delay_lets_no_packet_overtake() {
     );
     emulation.send(packet(0, 100));
     let mut told = until(&mut emulation, Time::from_millis(10));
-    emulation.set("wan", "delay", "10ms").unwrap();
+    emulation.set("wan", &[("delay", "10ms")]).unwrap();
     emulation.send(packet(1, 100));
     told.extend(until(&mut emulation, Time::from_millis(60)));
     emulation.send(packet(2, 100));
@@ -337,12 +337,12 @@ fn a_new_loss_is_that_of_the_scenario() {
         told.iter().filter(|delivery| delivery.status == DeliveryStatus::Dropped).count()
     };
     assert_eq!(lost(&mut emulation, 0), 0);
-    emulation.set("wan", "loss", "30%").unwrap();
+    emulation.set("wan", &[("loss", "30%")]).unwrap();
     let some = lost(&mut emulation, 2000);
     assert!((250..350).contains(&some), "{some}");
-    emulation.set("wan", "loss", "1").unwrap();
+    emulation.set("wan", &[("loss", "1")]).unwrap();
     assert_eq!(lost(&mut emulation, 4000), 1000);
-    emulation.set("wan", "loss", r#"{ kind = "none" }"#).unwrap();
+    emulation.set("wan", &[("loss", r#"{ kind = "none" }"#)]).unwrap();
     assert_eq!(lost(&mut emulation, 6000), 0);
 }
 
@@ -355,12 +355,17 @@ fn what_cannot_be_is_a_sentence() {
         paths.only.via = ["wan"]
         "#,
     );
-    let mut refused = |link, key, value| emulation.set(link, key, value).unwrap_err().to_string();
+    let mut refused = |link, key, value| emulation.set(link, &[(key, value)]).unwrap_err().to_string();
     assert!(refused("wan", "rate", "fast").contains("links.wan.rate: `fast` is not a rate"));
-    assert!(refused("wan", "loss", "2").starts_with("links.wan.loss"));
+    for loss in ["2", "nan", "none"] {
+        assert!(refused("wan", "loss", loss).contains(" is not a probability such as"), "{loss}");
+    }
     assert_eq!(refused("lan", "rate", "1 Mbit/s"), "links: there is no link `lan`; there is `wan`, `free`");
     assert!(refused("wan", "queue.packets", "3").contains("`rate`, `delay` and `loss` can"));
     assert!(refused("free", "rate", "1 Mbit/s").contains("no rate of its own"));
+    // All or nothing.
+    assert!(emulation.set("wan", &[("rate", "2 Mbit/s"), ("delay", "soon")]).is_err());
+    assert_eq!(emulation.states()[0].rate, Some(1_000_000));
     assert!(error("links.wan.ends = [\"a\", \"b\"]\n[paths]\n").starts_with("paths: there is none"));
     let loose =
         "links.one.ends = [\"a\", \"b\"]\nlinks.two.ends = [\"c\", \"d\"]\npaths.p.via = [\"one\", \"two\"]";

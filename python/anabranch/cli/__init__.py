@@ -16,7 +16,7 @@ from typing import Any
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from anabranch.errors import AnabranchError, TemplateError, Terminated, shortened
+from anabranch.errors import AnabranchError, HungUp, TemplateError, Terminated, shortened
 
 from . import (  # noqa: F401 - each adds its command
     advise,
@@ -47,9 +47,13 @@ from . import (  # noqa: F401 - each adds its command
 from .app import app
 from .messages import USER_ERROR, complain, say
 
-# Shells use 128 plus the number of the signal.
-INTERRUPTED = 128 + signal.SIGINT
-TERMINATED = 128 + signal.SIGTERM
+_ENDING: dict[type[KeyboardInterrupt], signal.Signals] = {
+    KeyboardInterrupt: signal.SIGINT,
+    Terminated: signal.SIGTERM,
+}
+"""The signals that end a command, by the exception that each raises."""
+if sys.platform != "win32":
+    _ENDING[HungUp] = signal.SIGHUP
 NARROWEST = 20
 """The fewest characters of a line that tables and help are laid out for."""
 
@@ -62,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     The exit code: 0, 1 if a check of bench-cc or a script of drill failed, 2 for a user's mistake,
-    130 after Ctrl-C, 143 after SIGTERM.
+    130 after Ctrl-C, 143 after SIGTERM, 129 when the terminal was closed.
     """
     columns = shutil.get_terminal_size().columns
     if columns < NARROWEST or os.environ.get("COLUMNS") == "0":
@@ -77,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(arguments)
     except KeyboardInterrupt as interrupt:
         say(f"stopped{f': {interrupt}' if interrupt.args else ''}")
-        return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
+        # Shells use 128 plus the number of the signal.
+        return 128 + _ENDING.get(type(interrupt), signal.SIGINT)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -107,30 +112,30 @@ def _run(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, UnicodeError) as error:
+        if isinstance(error.__context__, HungUp):
+            # It was to be printed on the terminal that was closed.
+            raise error.__context__ from None
         return complain(_sentence(error))
     return code if isinstance(code, int) else 0
 
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Within this context Ctrl-C and SIGTERM raise exceptions, unless the caller ignores them.
+    """Within this context these signals raise exceptions, unless the caller ignores them.
 
     Python drops an exception that is raised where nothing can handle it, such as in a callback at
     the end of an import: the signal is then given again.
     """
+    raised = {number: kind for kind, number in _ENDING.items()}
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    def terminate(*_: object) -> None:
-        raise Terminated
+    def hear(number: int, _: object) -> None:
+        raise raised[signal.Signals(number)]
 
     def dropped(what: "sys.UnraisableHookArgs") -> None:
-        if not issubclass(what.exc_type, KeyboardInterrupt):
+        if what.exc_type not in _ENDING:
             hook(what)
             return
-        number = signal.SIGTERM if issubclass(what.exc_type, Terminated) else signal.SIGINT
-        again = threading.Timer(0.01, _send_to_main_thread, [number])
+        again = threading.Timer(0.01, _send_to_main_thread, [_ENDING[what.exc_type]])
         again.daemon = True
         again.start()
 
@@ -138,10 +143,9 @@ def _signals() -> Iterator[None]:
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         sys.unraisablehook = dropped
-        meant = {signal.SIGINT: interrupt, signal.SIGTERM: terminate}
         before = {
-            number: signal.signal(number, handler)
-            for number, handler in meant.items()
+            number: signal.signal(number, hear)
+            for number in raised
             if signal.getsignal(number) != signal.SIG_IGN
         }
     try:

@@ -312,6 +312,9 @@ def _from_files(path: Path, runs: Sequence[_Run]) -> Side:
 
 def _runs(file: Path) -> Iterator[_Run]:
     """The runs in a file."""
+    if file.is_char_device():
+        # Some never end.
+        raise AnabranchError(f"{file} cannot be read: it is a device, not a file")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

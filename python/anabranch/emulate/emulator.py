@@ -96,6 +96,8 @@ class Emulator:
             capture = None
             if pcap is not None:
                 capture = os.fspath(stack.enter_context(path_atomically(Path(pcap))))
+            self.part = capture
+            """The file that the capture is written to until it is complete."""
             if isinstance(scenario, str) and "\n" in scenario:
                 self._engine = _engine.Emulation.parse(scenario, pairs, ".", replication, capture)
             else:
@@ -201,7 +203,7 @@ class Emulator:
         return done
 
     def set(self, link: str, **values: object) -> None:
-        """Change a link from now on; packets that wait in its queue stay there.
+        """Change a link from now on, all values or none; packets that wait in its queue stay there.
 
         Parameters
         ----------
@@ -211,8 +213,7 @@ class Emulator:
             `rate`, `delay` or `loss` as a scenario has them (a loss may also be a probability), and
             the same for the reverse direction in `reverse={"rate": ...}`.
         """
-        for key, value in _flat(values):
-            self._engine.set(link, key, value)
+        self._engine.set(link, _flat(values))
 
     def counters(self) -> list[LinkCounters]:
         """The state of each direction of each link at this moment."""

@@ -14,9 +14,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from glob import escape
 from pathlib import Path
 
 from anabranch.errors import AnabranchError, LiveError
+from anabranch.support.files import remove_temporaries
 
 from .emulator import Emulator
 
@@ -40,6 +42,8 @@ class Running:
     links: list[str]
     nodes: dict[str, list[str]]
     """The files for the namespaces of each node."""
+    part: str | None = None
+    """The file of a capture that is being written, if there is one."""
 
     @property
     def is_there(self) -> bool:
@@ -83,14 +87,19 @@ def announced(emulator: Emulator) -> Iterator[None]:
     remove_stale()
     pid = os.getpid()
     nodes = {node: list(emulator.places(node)) for node in emulator.nodes}
-    running = Running(pid, _start_of(pid), user(), emulator.name, emulator.links, nodes)
+    running = Running(
+        pid, _start_of(pid), user(), emulator.name, emulator.links, nodes, emulator.part
+    )
     place, file = _socket_of(pid), _file_of(pid)
     try:
         with socket.socket(socket.AF_UNIX) as line:
             with _short(place) as name:
                 line.bind(name)
             line.listen()
-            file.write_text(json.dumps(asdict(running)))
+            try:
+                file.write_text(json.dumps(asdict(running)))
+            except OSError as error:
+                raise LiveError(f"{file} cannot be written: {error.strerror}") from None
             threading.Thread(target=_serve, args=(line, emulator), daemon=True).start()
             try:
                 yield
@@ -104,9 +113,13 @@ def announced(emulator: Emulator) -> Iterator[None]:
 
 
 def remove_stale() -> None:
-    """Removes the files of emulations that have ended."""
+    """Removes the files of emulations that have ended, also captures that they had not finished."""
     for running in _listed():
         if not running.is_there:
+            if running.part is not None:
+                part = Path(running.part)
+                with suppress(OSError):
+                    remove_temporaries(part.parent, escape(part.name))
             for left in (_file_of(running.pid), _socket_of(running.pid)):
                 with suppress(OSError):
                     left.unlink(missing_ok=True)

@@ -1,13 +1,18 @@
 """Signals that wait until finished results are saved."""
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+_SIGNALS = [signal.SIGINT, signal.SIGTERM]
+if sys.platform != "win32":
+    _SIGNALS.append(signal.SIGHUP)
+
 
 class Interruption:
-    """A first Ctrl-C or SIGTERM, which waits until it is delivered."""
+    """A first Ctrl-C, SIGTERM or SIGHUP, which waits until it is delivered."""
 
     def __init__(self) -> None:
         self.number: int | None = None
@@ -25,14 +30,14 @@ class Interruption:
 
 @contextmanager
 def interruptible(cancel: Callable[[], None]) -> Iterator[Interruption]:
-    """Within this context, a first Ctrl-C or SIGTERM calls `cancel` and waits to be delivered."""
+    """Within this context, a first such signal calls `cancel` and waits to be delivered."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption  # only the main thread gets signals
         return
     before = {
         number: handler
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in _SIGNALS
         if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
     }
 

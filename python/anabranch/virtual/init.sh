@@ -33,10 +33,14 @@ ip link set dev lo up
 
 # Defines `folders` and `program`, each a function that gives its words to another one.
 . /run/job/job
+# A name of any characters would not do as an option: each folder has a link in the job's folder, which is
+# where the kernel's own process is.
 bind() {
+    number=0
     for folder; do
         mkdir -p "$folder"
-        mount -t hostfs -o "$folder" none "$folder"
+        mount -t hostfs -o "/proc/self/cwd/folder-$number/." none "$folder"
+        number=$((number + 1))
     done
 }
 folders bind

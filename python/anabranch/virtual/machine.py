@@ -116,7 +116,8 @@ def run_in_kernel(
         raise AnabranchError("the virtual kernel needs a command")
     if not 0 <= seed < 1 << 64:
         raise AnabranchError(f"seed is {seed}; it must be from 0 to 2^64 - 1")
-    folders = [place, *(Path(other).absolute() for other in writable)]
+    # A folder comes before those inside it, so that none is hidden.
+    folders = sorted({place, *(Path(other).absolute() for other in writable)})
     for one in folders:
         if not one.is_dir():
             raise AnabranchError(f"there is no folder {one}")
@@ -127,6 +128,8 @@ def run_in_kernel(
     with _job_folder() as job:
         shutil.copy(Path(__file__).with_name("init.sh"), job / "init")
         (job / "job").write_text(_job(command, place, folders, variables))
+        for number, one in enumerate(folders):
+            (job / f"folder-{number}").symlink_to(one)
         for name in ("stdout", "stderr", "boot"):
             (job / name).touch()
         output = _Output(job, is_shown=is_shown)
@@ -217,8 +220,7 @@ def _job(
     variables: Mapping[str, str],
 ) -> str:
     """The part of `init.sh` that differs from run to run."""
-    # A folder comes before those inside it, so that none is hidden.
-    paths = [str(one) for one in sorted(set(folders))]
+    paths = [str(one) for one in folders]
     words = [f"{name}={value}" for name, value in variables.items()]
     # busybox has no `env --chdir`.
     words += ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(place)]

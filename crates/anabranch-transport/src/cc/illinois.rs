@@ -69,6 +69,7 @@ impl Config {
             sum: 0,
             count: 0,
             round: Round::default(),
+            round_restarts: false,
             acked: 0,
             acknowledged_to: 0,
             was_above: false,
@@ -100,6 +101,9 @@ pub struct Illinois {
     sum: u64,
     count: u64,
     round: Round,
+    /// Whether there was a timeout: the next acknowledgement says what had been sent by then, which is where
+    /// the round ends (Linux: `rtt_reset`).
+    round_restarts: bool,
     /// Segments that the last acknowledgement acknowledged cumulatively, including those that had been
     /// acknowledged selectively (Linux: `acked`), so that the acknowledgement that ends a recovery counts for
     /// a whole window.
@@ -164,6 +168,9 @@ impl Algorithm for Illinois {
         let advance = event.acknowledged_to.saturating_sub(self.acknowledged_to);
         self.acknowledged_to = self.acknowledged_to.max(event.acknowledged_to);
         self.acked = u32::try_from(advance.div_ceil(u64::from(window.mss))).unwrap_or(u32::MAX);
+        if std::mem::take(&mut self.round_restarts) {
+            self.round.restart(event);
+        }
         if let Some(rtt) = event.rtt {
             // Linux: RTT_MAX.
             let rtt = u64::from(micros(rtt)).min(u64::from(u32::MAX) / (10 * ALPHA_SCALE));
@@ -206,14 +213,15 @@ impl Algorithm for Illinois {
             self.was_above = false;
             self.sum = 0;
             self.count = 0;
+            self.round_restarts = true;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Rules;
-    use super::super::testing::{Rounds, build, cwnd, lose};
+    use super::super::testing::{MSS, Rounds, build, cwnd, lose};
+    use super::super::{CongestionControl as _, CongestionKind, Controller, Rules};
     use super::*;
     use crate::time::Duration;
 
@@ -261,6 +269,33 @@ mod tests {
         for (delay, expected) in [(5_000, 0.125), (45_000, 0.3125), (90_000, 0.5)] {
             assert!((share(illinois.beta_at(delay, most), BETA_SCALE) - expected).abs() < 0.02, "{delay}");
         }
+    }
+
+    #[test]
+    fn a_timeout_begins_a_round_of_all_that_was_sent() {
+        let mut control = build(Config::default(), Rules::Linux6, 60);
+        let ms = Duration::from_millis;
+        let mut acked = 0;
+        let mut ack = |control: &mut Controller, sent: u64| {
+            acked += 1;
+            control.on_ack(&AckEvent {
+                rtt: Some(ms(100)),
+                acknowledged_to: acked * u64::from(MSS),
+                sent_to: sent * u64::from(MSS),
+                ..AckEvent::new(Time::from_secs(1), MSS, 60 * MSS)
+            });
+        };
+        // The first round ends behind segment 60; when the timer expires, 200 have been sent.
+        ack(&mut control, 60);
+        control.on_congestion(&CongestionEvent::new(Time::from_secs(2), CongestionKind::Timeout, 60 * MSS));
+        for _ in 0..53 {
+            ack(&mut control, 200);
+        }
+        assert_eq!(cwnd(&control), 54, "slow start up to seven eighths of a window of 61");
+        for _ in 0..108 {
+            ack(&mut control, 200);
+        }
+        assert_eq!(cwnd(&control), 55, "by one in a window, and not by ten from segment 60 on");
     }
 
     #[test]

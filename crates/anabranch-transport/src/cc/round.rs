@@ -20,6 +20,11 @@ impl Round {
         over
     }
 
+    /// Begins a round that ends when all that has been sent is acknowledged.
+    pub(super) fn restart(&mut self, event: &AckEvent) {
+        self.end = event.sent_to;
+    }
+
     /// Whether this acknowledgement reaches the end of the round (RFC 8257 section 3.3, RFC 9406 section
     /// 4.2).
     pub(super) fn reached(&mut self, event: &AckEvent) -> bool {
@@ -68,7 +73,7 @@ impl RoundTrips {
         }
         if is_open && !self.enabled {
             self.next_round();
-            self.round.end = event.sent_to;
+            self.round.restart(event);
         }
         self.enabled = is_open;
     }

@@ -1,5 +1,10 @@
 //! When received data is acknowledged (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2; Linux's
 //! `__tcp_ack_snd_check`).
+//!
+//! Known deviations from Linux where acknowledgements of a gap are held back: its timer may be 100 us late
+//! (`tcp_comp_sack_slack_ns`), and is on an idle machine; and it sends what it holds back at once when a
+//! segment belongs to none of the two latest blocks of SACK, without that segment (`tcp_sack_new_ofo_skb`,
+//! `TCP_SACK_BLOCKS_EXPECTED`), which takes a third gap within that time.
 
 use super::connection::Connection;
 use super::parameters::{MIN_MSS, Parameters};

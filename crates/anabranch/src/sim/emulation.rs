@@ -17,7 +17,7 @@ use anabranch_transport::ground::{Ecn, PathId, Side};
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
-use anabranch_transport::units::{Bytes, Probability};
+use anabranch_transport::units::Bytes;
 use anabranch_transport::wire::{Body, Foreign, Packet};
 use serde_json::{Value, json};
 
@@ -339,28 +339,30 @@ impl Emulation {
         false
     }
 
-    /// Changes a link from the time of the last [`Emulation::advance`] on: `rate`, `delay` or `loss`, or
-    /// `reverse.rate` and so on, as a scenario has them. What waits in the queue stays there. A loss may be a
-    /// probability, which is that of a `bernoulli` loss; a new process of loss begins anew. Cross traffic
-    /// stays as it is.
+    /// Changes a link from the time of the last [`Emulation::advance`] on: keys with their values, `rate`,
+    /// `delay` or `loss`, or `reverse.rate` and so on, as a scenario has them. What waits in the queue stays
+    /// there. A loss may be a probability, which is that of a `bernoulli` loss; a new process of loss begins
+    /// anew. Cross traffic stays as it is.
     ///
     /// # Errors
     /// As those of a scenario; then nothing has changed.
-    pub fn set(&mut self, link: &str, key: &str, value: &str) -> Result<(), ScenarioError> {
+    pub fn set(&mut self, link: &str, values: &[(&str, &str)]) -> Result<(), ScenarioError> {
         let error = |what: String| Err(ScenarioError::new(what));
         let Some((index, _, config)) = self.scenario.links.get_full(link) else {
             let names: Vec<String> = self.scenario.links.keys().map(|name| format!("`{name}`")).collect();
             return error(format!("links: there is no link `{link}`; there is {}", names.join(", ")));
         };
-        let first = key.strip_prefix("reverse.").unwrap_or(key).split('.').next().unwrap_or(key);
-        if !LIVE_KEYS.contains(&first) {
-            return error(format!(
-                "links.{link}.{key}: this cannot change while the link runs; `rate`, `delay` and `loss` can, and the \
-                 same of `reverse`"
-            ));
-        }
         let mut tree = json!(config);
-        edit::set(&mut tree, key, live_value(first, key, value))?;
+        for &(key, value) in values {
+            let first = key.strip_prefix("reverse.").unwrap_or(key).split('.').next().unwrap_or(key);
+            if !LIVE_KEYS.contains(&first) {
+                return error(format!(
+                    "links.{link}.{key}: this cannot change while the link runs; `rate`, `delay` and `loss` can, \
+                     and the same of `reverse`"
+                ));
+            }
+            edit::set(&mut tree, key, live_value(first, key, value))?;
+        }
         let changed: LinkConfig = from_value(&tree, &format!("links.{link}"))?;
         let name = link.to_owned();
         let mut links = self.scenario.links.clone();
@@ -375,8 +377,9 @@ impl Emulation {
             let has_queue = self.simulation.network.links[index].has_medium(way) && before.radio.is_none();
             if !has_queue || !fresh.has_medium(way) {
                 return error(format!(
-                    "links.{link}.{key}: the link has no rate of its own in this direction from the start, so it \
-                     cannot get or lose one; give it one in the scenario"
+                    "links.{link}.rate: the link has no rate of its own in the {} direction from the start, so it \
+                     cannot get or lose one; give it one in the scenario",
+                    way.name()
                 ));
             }
         }
@@ -429,8 +432,8 @@ impl Emulation {
 /// The value of a setting.
 fn live_value(first: &str, key: &str, text: &str) -> Value {
     let is_whole_loss = first == "loss" && key.strip_prefix("reverse.").unwrap_or(key) == "loss";
-    match text.parse::<Probability>() {
-        Ok(probability) if is_whole_loss => json!({ "kind": "bernoulli", "probability": probability }),
-        _ => edit::value_of(text),
+    match edit::value_of(text) {
+        value if value.is_object() || !is_whole_loss => value,
+        probability => json!({ "kind": "bernoulli", "probability": probability }),
     }
 }
