@@ -14,6 +14,7 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 
 use super::config::LinkConfig;
+use super::duplex::DuplexLink;
 use super::ground::{Direction, Held, Port, QueueSample, Release};
 use super::queued::QueuedServer;
 use super::radio::{BaseStation, Bearer, Cell, RadioConfig, RadioSample, ServedLink};
@@ -79,6 +80,13 @@ impl Medium {
             Self::Queue(server) => server.advance(now.as_nanos(), releases),
             Self::Wifi(cell) => cell.handle_event(now.as_nanos(), releases),
             Self::Wimax(station) => station.handle_event(now.as_nanos(), releases),
+        }
+    }
+
+    /// Lets everything happen up to this time, if that is put off.
+    pub(crate) fn catch_up(&mut self, until: Time, releases: &mut Vec<Release>) {
+        if let Self::Queue(server) = self {
+            server.catch_up(until.as_nanos(), releases);
         }
     }
 
@@ -213,6 +221,16 @@ impl Media {
             of_links[index] = [Some((number, station as u32 - 1)); 2];
         }
         Ok(media.into_values().collect())
+    }
+
+    /// Lets queues serve their packets late: what leaves one need not be known before it can have come to the
+    /// other end of its link.
+    pub(crate) fn put_off_departures(&mut self, links: &[DuplexLink]) {
+        for medium in &mut self.list {
+            if let Medium::Queue(server) = medium {
+                server.put_off_departures(links);
+            }
+        }
     }
 
     /// Whether one of them has bursts for the radio trace.

@@ -405,6 +405,11 @@ impl OneWay {
         }
     }
 
+    /// How long a packet that leaves the medium is on its way at the least.
+    pub(crate) fn least_delay(&self) -> Duration {
+        self.delay.values().min().copied().unwrap_or_default()
+    }
+
     /// Packets in the medium.
     pub(crate) fn held(&self) -> u64 {
         self.held
