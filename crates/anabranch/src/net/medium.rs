@@ -9,12 +9,11 @@
 
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
-use anabranch_transport::time::Time;
+use anabranch_transport::time::{Duration, Time};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 
 use super::config::LinkConfig;
-use super::duplex::DuplexLink;
 use super::ground::{Direction, Held, Port, QueueSample, Release};
 use super::queued::QueuedServer;
 use super::radio::{BaseStation, Bearer, Cell, RadioConfig, RadioSample, ServedLink};
@@ -224,11 +223,11 @@ impl Media {
     }
 
     /// Lets queues serve their packets late: what leaves one need not be known before it can have come to the
-    /// other end of its link.
-    pub(crate) fn put_off_departures(&mut self, links: &[DuplexLink]) {
+    /// other end of its link, `latest` after that.
+    pub(crate) fn put_off_departures(&mut self, latest: impl Fn(u32, Direction) -> Duration) {
         for medium in &mut self.list {
             if let Medium::Queue(server) = medium {
-                server.put_off_departures(links);
+                server.put_off_departures(&latest);
             }
         }
     }

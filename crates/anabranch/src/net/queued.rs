@@ -11,12 +11,11 @@
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
-use anabranch_transport::time::Time;
+use anabranch_transport::time::{Duration, Time};
 
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::config::LinkConfig;
 use super::cross_traffic::{CrossCounters, Source, earliest_index};
-use super::duplex::DuplexLink;
 use super::ground::{Direction, DropCause, Fate, Held, QueueSample, Release, Waiting};
 use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
 use super::sojourns::Sojourns;
@@ -100,8 +99,8 @@ impl QueuedServer {
     }
 
     /// Handles events no earlier than what leaves can have come to the other end of its link.
-    pub(crate) fn put_off_departures(&mut self, links: &[DuplexLink]) {
-        self.slack = links[self.link as usize].latest_release(self.direction).as_nanos();
+    pub(crate) fn put_off_departures(&mut self, latest: impl Fn(u32, Direction) -> Duration) {
+        self.slack = latest(self.link, self.direction).as_nanos();
     }
 
     /// Takes a packet that comes now, or releases it with its fate.

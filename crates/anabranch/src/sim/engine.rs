@@ -200,7 +200,7 @@ impl Simulation {
         let capture = sink.map(|sink| Box::new(Capture::new(scenario, sink)));
         let has_plugins = plugin::made() != plugins_before;
         if fuse && !trace && !has_plugins {
-            media.put_off_departures(&links);
+            media.put_off_departures(|link, direction| links[link as usize].latest_release(direction));
         }
         if let Some(sentence) = plugin::take_failure() {
             return Err(ScenarioError::new(sentence));
