@@ -50,8 +50,8 @@ impl Connection {
         self.pacing.next()
     }
 
-    /// The rate at which segments are paced, or would be with a window of `cwnd` segments, in bytes per second
-    /// (Linux: `sk_pacing_rate`).
+    /// The rate at which segments are paced, or would be with a window of `cwnd` segments, in bytes per
+    /// second (Linux: `sk_pacing_rate`).
     pub(super) fn pace(&self, cwnd: u32) -> Option<u64> {
         if self.pacing.rate() > 0 { Some(self.pacing.rate()) } else { self.window_rate(cwnd) }
     }

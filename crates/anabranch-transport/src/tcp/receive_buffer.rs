@@ -139,7 +139,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Opens the window for a segment with this much data, which takes `memory` (Linux: `tcp_grow_window`); gives whether it did.
+    /// Opens the window for a segment with this much data, which takes `memory` (Linux: `tcp_grow_window`);
+    /// gives whether it did.
     fn grow(&mut self, length: u32, memory: impl FnOnce() -> u64, held: u64, segment_size: u32) -> bool {
         let space = self.clamp.min(self.full_space().saturating_sub(held));
         let room = space.saturating_sub(self.threshold);

@@ -2,11 +2,11 @@
 //!
 //! It is a medium of its own (`medium.rs`). Departures are computed one by one: at the next arrival, or at an
 //! event when what has left can first have come to the other end of the link. Where a process of loss has to
-//! see packets in time, and in runs that are traced, each departure is an event. While no packet of interest is
-//! in it, it has no events, and cross traffic is caught up with at the next arrival. At equal times packets leave
-//! first, then the link's state changes, then cross traffic arrives in the order of its sources, then the
-//! packet of interest, as in the lazy server (`server.rs`), with which it shares its arithmetic: with
-//! `drop_tail` both give the same results.
+//! see packets in time, and in runs that are traced, each departure is an event. While no packet of interest
+//! is in it, it has no events, and cross traffic is caught up with at the next arrival. At equal times
+//! packets leave first, then the link's state changes, then cross traffic arrives in the order of its
+//! sources, then the packet of interest, as in the lazy server (`server.rs`), with which it shares its
+//! arithmetic: with `drop_tail` both give the same results.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::report::Report;
