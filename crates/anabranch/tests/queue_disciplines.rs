@@ -59,6 +59,36 @@ fn shapers_are_full_at_their_rate() {
     }
 }
 
+/// Departures that are computed late, many at a time, are those that have an event each.
+#[test]
+fn departures_that_are_put_off_are_the_same() {
+    let load = |name: &str| {
+        format!(
+            "[flows.{name}]\nfrom = 'a'\nto = 'b'\npaths = ['p']\ntransport = {{ kind = 'tcp' }}\napp = {{ kind = \
+             'bulk' }}\n"
+        )
+    };
+    for queue in ["fq_codel", "pie", "red"] {
+        let text = format!(
+            "[run]\nduration = '10 s'\nwarm_up = '3 s'\n[links.wan]\nends = ['a', 'b']\nrate = '10 Mbit/s'\ndelay = \
+             '20 ms'\nqueue = {{ kind = '{queue}' }}\nreverse = {{ queue = {{ kind = 'codel' }} }}\n[paths.p]\nvia = \
+             ['wan']\n"
+        ) + &load("x")
+            + &load("y");
+        let study = Study::parse(&text, &[], ".".as_ref()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let run = |fuse| {
+            let simulation = Simulation::build_fused(&study.scenario, 0, false, fuse).unwrap();
+            simulation.run(&mut || None).unwrap().row
+        };
+        let (late, in_time) = (run(true), run(false));
+        for (name, value) in late.scalars().filter(|(name, _)| *name != "run.events") {
+            assert_eq!(Some(value.to_bits()), in_time.value(name).map(f64::to_bits), "{queue}: {name}");
+        }
+        let events = |row: &Row| row.value("run.events").unwrap();
+        assert!(events(&late) < 0.7 * events(&in_time), "{queue}: {} {}", events(&late), events(&in_time));
+    }
+}
+
 /// A queue that holds for at most 20 ms: what waits longest came to a full one.
 #[test]
 fn a_token_buckets_latency_is_the_longest_wait() {

@@ -253,7 +253,7 @@ proptest! {
         }
     }
 
-    /// `drop_tail` gives the same results with an event for each departure as without.
+    /// `drop_tail` gives the same results with each departure simulated as without.
     ///
     /// Except where both directions of a link draw from one loss process: with the event a packet draws when
     /// it leaves the queue, without it when it comes.

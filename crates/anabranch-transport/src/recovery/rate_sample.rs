@@ -27,8 +27,8 @@ pub struct RateSampler {
     pub delivered_segments: u64,
     /// Bytes found to be lost so far.
     pub lost: u64,
-    /// The last sample as a rate.
-    pub latest: Option<Rate>,
+    /// The last sample: bytes and the time in which they were delivered.
+    latest: Option<(u32, Duration)>,
     delivered_at: Time,
     first_sent_at: Time,
     /// The bubble that the application left is gone when this many bytes have been delivered; 0 if there is
@@ -138,8 +138,15 @@ impl RateSampler {
         result.outstanding_at_send = mark.in_flight;
         result.lost = (self.lost - mark.lost) as u32;
         result.is_app_limited = mark.is_app_limited;
-        let bits = u128::from(delivered) * 8 * 1_000_000_000 / u128::from(interval.as_nanos());
-        self.latest = Some(Rate::from_bits_per_sec((bits as u64).max(1)));
+        self.latest = Some((delivered, interval));
         Some(result)
+    }
+
+    /// The last sample as a rate.
+    pub fn latest(&self) -> Option<Rate> {
+        self.latest.map(|(delivered, interval)| {
+            let bits = u128::from(delivered) * 8 * 1_000_000_000 / u128::from(interval.as_nanos());
+            Rate::from_bits_per_sec((bits as u64).max(1))
+        })
     }
 }

@@ -25,9 +25,6 @@ pub(super) struct Ack {
     /// Whether the segment carries data or FIN.
     pub(super) has_data: bool,
     pub(super) window_changed: bool,
-    /// Whether it has SACK blocks or flags besides ACK and PSH, or changes the window (Linux:
-    /// `CA_ACK_SLOWPATH`).
-    is_special: bool,
     /// Segments that are acknowledged cumulatively, and whether there are any.
     segments: u32,
     pub(super) data_acked: bool,
@@ -87,6 +84,27 @@ impl Connection {
         let is_acceptable =
             |number: u64| number <= self.sender.next && number + self.sender.max_window >= prior;
         let Some(number) = number.filter(|number| is_acceptable(*number)) else { return false };
+        let advanced = number > prior;
+        if advanced {
+            self.timer.timeouts = 0;
+            self.stats.bytes_acknowledged += self.stream_bytes(prior, number);
+        }
+        let is_old = number < prior;
+        let mut window_changed = false;
+        if !is_old {
+            window_changed = self.update_window(now, segment, start, number);
+            self.sender.unacknowledged = number;
+            self.heard_at = now;
+        }
+        let has_blocks = !segment.sack.is_empty();
+        let is_special =
+            has_blocks || window_changed || segment.flags.without(Flags::ACK.with(Flags::PSH)) != Flags::NONE;
+        if self.board.is_empty() && !has_blocks {
+            self.tell_arrival(now, None, is_special);
+            self.on_probe_answered(now);
+            self.on_probe_acknowledged(now, number, false, !(advanced || has_data || window_changed));
+            return true;
+        }
         let prior_in_flight = self.board.in_flight();
         let (was_open, was_in_recovery) =
             (self.recovery.state == CongestionState::Open, !self.recovery.is_calm());
@@ -96,32 +114,20 @@ impl Connection {
         let mut ack = Ack {
             prior,
             echo: segment.timestamps.filter(|_| self.has_timestamps).map(|timestamps| timestamps.echo),
-            advanced: number > prior,
-            is_old: number < prior,
+            advanced,
+            is_old,
             has_data,
-            is_special: !segment.sack.is_empty()
-                || segment.flags.without(Flags::ACK.with(Flags::PSH)) != Flags::NONE,
+            window_changed,
             ..Ack::default()
         };
-        if ack.advanced {
-            self.timer.timeouts = 0;
-            self.stats.bytes_acknowledged += self.stream_bytes(prior, number);
-        }
-        if !ack.is_old {
-            ack.window_changed = self.update_window(now, segment, start, number);
-            ack.is_special |= ack.window_changed;
-            self.sender.unacknowledged = number;
-            self.heard_at = now;
-        }
-        if self.has_sack && !segment.sack.is_empty() {
+        if self.has_sack && has_blocks {
             self.take_sack(now, segment, &mut ack);
         }
-        let had_outstanding = !self.board.is_empty();
-        if !had_outstanding {
+        if self.board.is_empty() {
             if ack.reports_duplicate {
                 self.alert(now, &mut ack);
             }
-            self.tell_arrival(now, &ack);
+            self.tell_arrival(now, ack.rtt, is_special);
             self.on_probe_answered(now);
             let is_pure_duplicate = ack.is_duplicate();
             self.on_probe_acknowledged(now, number, ack.duplicate_of_probe, is_pure_duplicate);
@@ -129,7 +135,7 @@ impl Connection {
         }
         self.take_cumulative(now, prior_highest, &mut ack);
         self.rack.adapt(ack.sample.prior_delivered(), self.rate.delivered);
-        self.tell_arrival(now, &ack);
+        self.tell_arrival(now, ack.rtt, is_special);
         let is_pure_duplicate = ack.is_duplicate() && !ack.data_sacked;
         self.on_probe_acknowledged(now, number, ack.duplicate_of_probe, is_pure_duplicate);
         let newly_delivered = (self.rate.delivered_segments - prior_delivered) as u32;
@@ -169,6 +175,7 @@ impl Connection {
 
     /// Marks what the blocks cover (RFC 2018 section 5, RFC 2883 section 4; Linux:
     /// `tcp_sacktag_write_queue`).
+    #[inline(never)]
     fn take_sack(&mut self, now: Time, segment: &Segment, ack: &mut Ack) {
         let acknowledged = self.sender.unacknowledged;
         let mut runs = Ranges::new();
@@ -386,11 +393,11 @@ impl Connection {
         self.cc.on_rtt_sample(&RttEvent::new(now, newest));
     }
 
-    /// Tells the control that an acknowledgement has arrived (Linux: `tcp_in_ack_event`).
-    fn tell_arrival(&mut self, now: Time, ack: &Ack) {
+    /// Tells the control that an acknowledgement has arrived (Linux: `tcp_in_ack_event`). It is special if it
+    /// has SACK blocks or flags besides ACK and PSH, or changes the window (Linux: `CA_ACK_SLOWPATH`).
+    fn tell_arrival(&mut self, now: Time, rtt: Option<Duration>, is_special: bool) {
         let mut event = ArrivalEvent::new(now, self.sender.unacknowledged);
-        event.rtt = ack.rtt;
-        event.is_special = ack.is_special;
+        (event.rtt, event.is_special) = (rtt, is_special);
         self.cc.on_arrival(&event);
     }
 

@@ -34,11 +34,11 @@ impl Connection {
     /// The most segments that leave together, in one packet that is cut only behind TCP (Linux:
     /// `tcp_tso_autosize`): a millisecond's worth at the pace, and more where the round-trip time is short.
     #[inline]
-    pub(super) fn largest_burst(&self) -> u32 {
+    pub(super) fn largest_burst(&self, cwnd: u32) -> u32 {
         if !self.parameters.procedures.sends_bursts {
             return 1;
         }
-        let of_pace = self.pace().unwrap_or(u64::MAX) >> PACING_SHIFT;
+        let of_pace = self.pace(cwnd).unwrap_or(u64::MAX) >> PACING_SHIFT;
         let rtt = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_nanos() / 1_000) >> RTT_SHIFT;
         let of_rtt = if rtt < 32 { MOST >> rtt } else { 0 };
         let segments = of_pace.saturating_add(of_rtt).min(MOST) / u64::from(self.mss);
@@ -47,11 +47,10 @@ impl Connection {
 
     /// How many of the next segments leave together: at most half the window (Linux: `tcp_cwnd_test`), and no
     /// more than there are and fit into the peer's window.
-    pub(super) fn burst(&self, largest: u32) -> u32 {
+    pub(super) fn burst(&self, largest: u32, cwnd: u32) -> u32 {
         if largest == 1 {
             return 1;
         }
-        let cwnd = self.cwnd();
         let quota = (cwnd / 2).max(1).min(cwnd.saturating_sub(self.board.in_flight())).min(largest);
         let limit = u64::from(self.segment_limit());
         let room = self.sender.window_end().saturating_sub(self.sender.next);
@@ -62,7 +61,7 @@ impl Connection {
     /// Whether the next segments wait until more may leave with them (Linux: `tcp_tso_should_defer`). They
     /// wait only while an acknowledgement is on its way.
     #[inline]
-    pub(super) fn deferral(&self, now: Time, largest: u32) -> Option<Deferral> {
+    pub(super) fn deferral(&self, now: Time, largest: u32, cwnd: u32) -> Option<Deferral> {
         let mss = u64::from(self.mss);
         let waiting = self.sender.unsent().min(MOST / mss * mss);
         let is_repairing = matches!(self.recovery.state, CongestionState::Recovery | CongestionState::Loss);
@@ -73,7 +72,6 @@ impl Connection {
         if now > last + LONG_AGO {
             return None;
         }
-        let cwnd = self.cwnd();
         let peer_room = self.sender.window_end().saturating_sub(self.sender.next);
         let congestion_room = u64::from(cwnd.saturating_sub(self.board.in_flight())) * mss;
         let room = peer_room.min(congestion_room);

@@ -404,13 +404,17 @@ impl Connection {
     }
 
     /// Sends a segment.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "the segment is written where it stays")]
+    #[inline(always)]
     pub(super) fn transmit(&mut self, segment: Segment, ecn: EcnField) {
         let size = self.ip.header_bytes() + segment.wire_size();
         debug_assert!(size <= self.mtu, "{size} bytes do not fit into the path MTU");
         let mut packet = self.blank_packet();
         (packet.path, packet.ecn, packet.size) = (self.path, ecn, size);
-        packet.body = Body::Tcp(segment);
+        match &mut packet.body {
+            Body::Tcp(place) => *place = segment,
+            body => *body = Body::Tcp(segment),
+        }
         self.stats.segments_sent += 1;
         self.outputs.push_back(Output::Transmit(packet));
     }
@@ -504,7 +508,7 @@ impl Endpoint for Connection {
             outstanding: self.in_flight_bytes(),
             srtt: self.rtt.srtt(),
             rto: self.rtt.rto(),
-            delivery_rate: self.rate.latest,
+            delivery_rate: self.rate.latest(),
             error_count: self.timer.timeouts,
             state: PathState::Active,
             is_primary: true,

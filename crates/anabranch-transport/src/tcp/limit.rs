@@ -25,7 +25,8 @@ impl Connection {
         if unsent == 0 && !more_waits && !self.sender.has_refused {
             return LimitedBy::Application;
         }
-        if !self.may_add_to_flight() || self.waits_for_pace(now) {
+        let cwnd = self.cwnd();
+        if !self.may_add_to_flight(cwnd) || self.waits_for_pace(now) {
             return LimitedBy::CongestionWindow;
         }
         if unsent == 0 {
@@ -39,11 +40,11 @@ impl Connection {
         if self.sender.next + unsent.min(limit) > self.sender.window_end() {
             return LimitedBy::ReceiveWindow;
         }
-        match self.deferral(now, self.largest_burst()) {
+        match self.deferral(now, self.largest_burst(cwnd), cwnd) {
             // The rest of the burst waits for the narrower of the two windows.
             Some(Deferral::Other) => {
                 let peer_room = self.sender.window_end() - self.sender.next;
-                let room = self.cwnd().saturating_sub(self.board.in_flight()).saturating_mul(self.mss);
+                let room = cwnd.saturating_sub(self.board.in_flight()).saturating_mul(self.mss);
                 if peer_room <= u64::from(room) {
                     LimitedBy::ReceiveWindow
                 } else {

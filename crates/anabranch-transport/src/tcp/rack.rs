@@ -161,6 +161,7 @@ impl Connection {
 
     /// Handles an acknowledgement while a probe is outstanding (RFC 8985 section 7.4; Linux:
     /// `tcp_process_tlp_ack`).
+    #[inline]
     pub(super) fn on_probe_acknowledged(
         &mut self,
         now: Time,
@@ -168,7 +169,9 @@ impl Connection {
         is_duplicate_of_probe: bool,
         is_pure_duplicate: bool,
     ) {
-        if self.rack.on_probe_acknowledged(acknowledged, is_duplicate_of_probe, is_pure_duplicate) {
+        if self.rack.probe.is_some()
+            && self.rack.on_probe_acknowledged(acknowledged, is_duplicate_of_probe, is_pure_duplicate)
+        {
             self.stats.loss_probe_recoveries += 1;
             self.recovery.undo_from = None;
             self.begin_reduction(now, CongestionKind::FastRetransmit);

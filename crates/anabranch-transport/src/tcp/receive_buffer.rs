@@ -139,17 +139,21 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Opens the window for a segment with this much data (Linux: `tcp_grow_window`); gives whether it did.
-    fn grow(&mut self, length: u32, memory: u64, held: u64, segment_size: u32) -> bool {
+    /// Opens the window for a segment with this much data, which takes `memory` (Linux: `tcp_grow_window`);
+    /// gives whether it did.
+    fn grow(&mut self, length: u32, memory: impl FnOnce() -> u64, held: u64, segment_size: u32) -> bool {
         let space = self.clamp.min(self.full_space().saturating_sub(held));
         let room = space.saturating_sub(self.threshold);
-        let length = u64::from(length);
+        if room == 0 {
+            return false;
+        }
+        let (length, memory) = (u64::from(length), memory());
         let step = if self.data_in(memory) <= length {
             2 * self.mss
         } else {
             self.small_step(length, memory, segment_size)
         };
-        if room == 0 || step == 0 {
+        if step == 0 {
             return false;
         }
         self.threshold += room.min(step.max(2 * length));
@@ -264,7 +268,7 @@ impl Connection {
         let held = held + self.receiver.held();
         let length = segment.payload.length;
         let Some(buffer) = &mut self.receiver.buffer else { return };
-        let memory = memory_of(self.ip.header_bytes() + segment.wire_size());
+        let memory = || memory_of(self.ip.header_bytes() + segment.wire_size());
         if length >= LEAST_GROWING && buffer.grow(length, memory, held, self.delayed_ack.segment_size) {
             self.delayed_ack.quicken();
         }

@@ -113,11 +113,10 @@ impl Recovery {
 impl Connection {
     /// The congestion window in segments, at least one.
     pub(super) fn cwnd(&self) -> u32 {
-        let control = self.cc.limits().cwnd / self.mss;
         let holds = self.recovery.is_reducing()
             && self.parameters.window_reduction != WindowReduction::AtOnce
             && !self.cc.owns_recovery();
-        if holds { self.recovery.prr.cwnd } else { control.max(1) }
+        if holds { self.recovery.prr.cwnd } else { (self.cc.limits().cwnd / self.mss).max(1) }
     }
 
     pub(super) fn uses_rack(&self) -> bool {

@@ -146,10 +146,11 @@ impl Connection {
         if limit == 0 { self.mss } else { self.mss.min((limit as u32).max(MIN_MSS - TIMESTAMPS_BYTES)) }
     }
 
-    /// Sends what may be sent.
+    /// Sends what may be sent. An end that only receives has nothing to look at.
     #[inline]
     pub(super) fn send(&mut self, now: Time) {
-        if self.state.can_send() {
+        let is_sender = self.sender.has_unsent() || !self.board.is_empty();
+        if is_sender && self.state.can_send() {
             self.push(now, Push::Normal);
         }
     }
@@ -160,17 +161,18 @@ impl Connection {
         let (mut largest, mut deferral) = (None, None);
         // Segments of the present burst that are still to be sent.
         let (mut left, mut is_burst) = (0, false);
+        let mut cwnd = self.cwnd();
         while self.sender.has_unsent() {
-            if push != Push::Probe && (!self.may_add_to_flight() || (left == 0 && self.is_paced(now))) {
+            if push != Push::Probe && (!self.may_add_to_flight(cwnd) || (left == 0 && self.is_paced(now))) {
                 break;
             }
             if left == 0 && push != Push::Probe {
-                let largest = *largest.get_or_insert_with(|| self.largest_burst());
-                deferral = self.deferral(now, largest);
+                let largest = *largest.get_or_insert_with(|| self.largest_burst(cwnd));
+                deferral = self.deferral(now, largest, cwnd);
                 if deferral.is_some() {
                     break;
                 }
-                left = self.burst(largest);
+                left = self.burst(largest, cwnd);
                 is_burst = left > 1;
                 self.pacing.begin_packet(now);
             } else if push == Push::Probe {
@@ -195,14 +197,15 @@ impl Connection {
             }
             left = left.saturating_sub(1);
             self.send_new(now, length, fin, is_burst && left == 0);
+            cwnd = self.cwnd();
             sent += 1;
             if push == Push::Probe {
                 break;
             }
         }
-        let is_limited = !self.may_add_to_flight() || deferral == Some(Deferral::CongestionWindow);
+        let is_limited = !self.may_add_to_flight(cwnd) || deferral == Some(Deferral::CongestionWindow);
         if sent > 0 || is_limited {
-            self.note_window_usage(is_limited);
+            self.note_window_usage(is_limited, cwnd);
         }
         if sent > 0 {
             self.recovery.prr.on_sent(sent);
@@ -215,9 +218,9 @@ impl Connection {
         sent > 0
     }
 
-    /// Whether the congestion window has room for one more segment.
+    /// Whether the congestion window, of `cwnd` segments, has room for one more.
     #[inline]
-    pub(super) fn may_add_to_flight(&self) -> bool {
+    pub(super) fn may_add_to_flight(&self, cwnd: u32) -> bool {
         let mut out = self.board.in_flight();
         if !self.parameters.limited_transmit && self.recovery.is_calm() {
             // Without RFC 3042, selective acknowledgements let no new data out.
@@ -226,7 +229,7 @@ impl Connection {
             // RFC 3042 section 2: two segments at most.
             out += self.board.sacked.saturating_sub(2);
         }
-        out < self.cwnd()
+        out < cwnd
     }
 
     /// Whether less than a full segment waits for more data.
@@ -303,6 +306,8 @@ impl Connection {
         self.cc.on_sent(&SentEvent { is_app_limited, ..sent });
     }
 
+    #[expect(clippy::inline_always, reason = "most segments that are sent come this way")]
+    #[inline(always)]
     fn transmit_data(&mut self, now: Time, start: u64, length: u32, flags: Flags, again: bool) {
         let is_last = start + u64::from(length) > self.sender.written;
         let end = start + u64::from(length);
@@ -323,6 +328,8 @@ impl Connection {
     }
 
     /// A segment of this connection with this sequence number and no payload.
+    #[expect(clippy::inline_always, reason = "the segment is made where it is filled in")]
+    #[inline(always)]
     pub(super) fn segment(&mut self, now: Time, number: u64, flags: Flags) -> Segment {
         let flags = flags.with(self.ecn.echo_flags());
         let timestamps = Timestamps { value: self.timestamp(now), echo: self.recent_timestamp };
@@ -341,10 +348,15 @@ impl Connection {
 
     /// Adds as many SACK blocks as there is room for. With data, there is room only if the packet is not
     /// full.
+    #[inline]
     fn add_sack(&mut self, segment: &mut Segment) {
-        if !self.has_sack || !self.receiver.has_blocks() {
-            return;
+        if self.has_sack && self.receiver.has_blocks() {
+            self.add_blocks(segment);
         }
+    }
+
+    #[inline(never)]
+    fn add_blocks(&mut self, segment: &mut Segment) {
         let OptionSpace { data, ack } = self.option_space;
         let space = if segment.payload.length > 0 { data } else { ack };
         let size = self.ip.header_bytes() + segment.wire_size() + space;
@@ -405,8 +417,8 @@ impl Connection {
         }
     }
 
-    fn note_window_usage(&mut self, is_limited: bool) {
-        let is_limited = is_limited || self.board.in_flight() >= self.cwnd();
+    fn note_window_usage(&mut self, is_limited: bool, cwnd: u32) {
+        let is_limited = is_limited || self.board.in_flight() >= cwnd;
         let out = self.board.len();
         let usage = &mut self.sender.usage;
         let is_new_round = self.sender.unacknowledged >= usage.round_end;

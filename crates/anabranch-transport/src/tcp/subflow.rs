@@ -166,7 +166,7 @@ impl Connection {
         // The window is the connection's, or that of a model that sends only whole segments.
         let limit = self.segment_limit();
         let has_room = sender.window_end() >= sender.next + u64::from(limit);
-        if has_room && self.may_add_to_flight() && !self.is_paced(now) { limit } else { 0 }
+        if has_room && self.may_add_to_flight(self.cwnd()) && !self.is_paced(now) { limit } else { 0 }
     }
 
     /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment.

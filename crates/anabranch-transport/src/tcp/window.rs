@@ -148,6 +148,7 @@ impl Connection {
     }
 
     /// An acknowledgement came while nothing was outstanding (Linux: `tcp_ack_probe`).
+    #[inline]
     pub(super) fn on_probe_answered(&mut self, now: Time) {
         if !self.sender.has_unsent() || !self.timer.is_persist() {
             self.timer.probes = 0;

@@ -144,6 +144,16 @@ impl DuplexLink {
         self.directions[release.direction.index()].release(release, is_lost)
     }
 
+    /// How long after a packet has left the medium [`DuplexLink::release`] can be called without a difference
+    /// to anything: it is still on its way then, and no process of loss has to see it in time.
+    pub(crate) fn latest_release(&self, direction: Direction) -> Duration {
+        if self.wire_loss.is_some() {
+            Duration::ZERO
+        } else {
+            self.directions[direction.index()].least_delay()
+        }
+    }
+
     /// Packets that are held.
     pub(crate) fn held(&self, direction: Direction) -> u64 {
         self.directions[direction.index()].held()

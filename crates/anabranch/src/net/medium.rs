@@ -9,7 +9,7 @@
 
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
-use anabranch_transport::time::Time;
+use anabranch_transport::time::{Duration, Time};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 
@@ -79,6 +79,13 @@ impl Medium {
             Self::Queue(server) => server.advance(now.as_nanos(), releases),
             Self::Wifi(cell) => cell.handle_event(now.as_nanos(), releases),
             Self::Wimax(station) => station.handle_event(now.as_nanos(), releases),
+        }
+    }
+
+    /// Lets everything happen up to this time, if that is put off.
+    pub(crate) fn catch_up(&mut self, until: Time, releases: &mut Vec<Release>) {
+        if let Self::Queue(server) = self {
+            server.catch_up(until.as_nanos(), releases);
         }
     }
 
@@ -213,6 +220,16 @@ impl Media {
             of_links[index] = [Some((number, station as u32 - 1)); 2];
         }
         Ok(media.into_values().collect())
+    }
+
+    /// Lets queues serve their packets late: what leaves one need not be known before it can have come to the
+    /// other end of its link, `latest` after that.
+    pub(crate) fn put_off_departures(&mut self, latest: impl Fn(u32, Direction) -> Duration) {
+        for medium in &mut self.list {
+            if let Medium::Queue(server) = medium {
+                server.put_off_departures(&latest);
+            }
+        }
     }
 
     /// Whether one of them has bursts for the radio trace.

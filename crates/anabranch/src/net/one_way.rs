@@ -61,6 +61,8 @@ enum Stages {
     All,
     /// Only queue, server, loss on the wire and a constant delay.
     Plain,
+    /// The same with a server at a constant rate and a loss of its own.
+    SureToCross,
     /// Queue, a server at a constant rate and a constant delay: nothing happens to packets that the queue
     /// surely takes.
     Sure,
@@ -138,8 +140,9 @@ impl OneWay {
             ingress_loss,
             stages: match is_plain {
                 false => Stages::All,
-                true if is_sure && !is_lossy_on_wire && !shares_loss_on_wire => Stages::Sure,
-                true => Stages::Plain,
+                true if !is_sure || shares_loss_on_wire => Stages::Plain,
+                true if is_lossy_on_wire => Stages::SureToCross,
+                true => Stages::Sure,
             },
             is_lossy_on_wire,
             wire_loss,
@@ -223,11 +226,30 @@ impl OneWay {
     /// Passes a packet through all stages, one after the other.
     #[inline]
     pub(crate) fn accept(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
-        if self.stages == Stages::All {
-            self.accept_in_stages(now, size, ecn)
-        } else {
-            self.pass(now, size, ecn)
+        match self.stages {
+            Stages::All => self.accept_in_stages(now, size, ecn),
+            Stages::SureToCross => {
+                self.cross_surely(now, size, ecn).unwrap_or_else(|| self.pass(now, size, ecn))
+            }
+            Stages::Plain | Stages::Sure => self.pass(now, size, ecn),
         }
+    }
+
+    /// Takes a packet that the queue surely takes, and that can be lost on the wire.
+    #[inline]
+    fn cross_surely(&mut self, now: Time, size: u32, ecn: Ecn) -> Option<Step> {
+        let Some(Server::Lazy(server)) = &mut self.server else { return None };
+        let arrived = now.as_nanos();
+        let (departure, found_units) = server.accept_surely(arrived, size)?;
+        if self.loses_on_wire(Time::from_nanos(departure), size) {
+            let fate = Fate::Dropped(DropCause::Lost);
+            let entry = Entry { arrived, settled: departure, found_units, size, marked: false, fate };
+            self.ledger.enter(arrived, entry);
+            return Some(Step::Drop(DropCause::Lost));
+        }
+        let delivery = departure + self.delay.value().as_nanos();
+        self.ledger.enter_delivered(arrived, delivery, found_units, size);
+        Some(Step::Deliver { at: Time::from_nanos(delivery), ecn, copy: None })
     }
 
     /// Both halves in one for a link that does nothing but queue, send, lose on the wire and delay.
@@ -403,6 +425,11 @@ impl OneWay {
             Fate::Dropped(cause @ (DropCause::Corrupted | DropCause::Lost)) => self.drop(crossing, cause),
             Fate::Dropped(cause) => self.drop_at(arrived, at, size, cause),
         }
+    }
+
+    /// How long a packet that leaves the medium is on its way at the least.
+    pub(crate) fn least_delay(&self) -> Duration {
+        self.delay.values().min().copied().unwrap_or_default()
     }
 
     /// Packets in the medium.

@@ -1,15 +1,17 @@
 //! Queue and server of one direction of a link whose discipline is asked packet by packet.
 //!
-//! It is a medium of its own (`medium.rs`) with an event for each departure; while no packet of interest is
-//! in it, it has none, and cross traffic is caught up with at the next arrival. At equal times packets leave
-//! first, then the link's state changes, then cross traffic arrives in the order of its sources, then the
-//! packet of interest, as in the lazy server (`server.rs`), with which it shares its arithmetic: with
-//! `drop_tail` both give the same results.
+//! It is a medium of its own (`medium.rs`). Departures are computed one by one: at the next arrival, or at an
+//! event when what has left can first have come to the other end of the link. Where a process of loss has to
+//! see packets in time, and in runs that are traced, each departure is an event. While no packet of interest
+//! is in it, it has no events, and cross traffic is caught up with at the next arrival. At equal times
+//! packets leave first, then the link's state changes, then cross traffic arrives in the order of its
+//! sources, then the packet of interest, as in the lazy server (`server.rs`), with which it shares its
+//! arithmetic: with `drop_tail` both give the same results.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
-use anabranch_transport::time::Time;
+use anabranch_transport::time::{Duration, Time};
 
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::config::LinkConfig;
@@ -27,6 +29,8 @@ pub(crate) struct QueuedServer {
     capacity: Varying,
     /// The time up to which everything has happened, in nanoseconds.
     now: u64,
+    /// How much later than it is due an event may be handled, in nanoseconds.
+    slack: u64,
     serving: Option<Held>,
     /// The rest of the work for it.
     left: u64,
@@ -78,6 +82,7 @@ impl QueuedServer {
             discipline: config.queue.build(place)?,
             capacity: config.varying(rate, &key, &up)?,
             now: 0,
+            slack: 0,
             serving: None,
             left: 0,
             wake: u64::MAX,
@@ -91,6 +96,11 @@ impl QueuedServer {
             reported_at: 0,
             samples: is_traced.then(Vec::new),
         }))
+    }
+
+    /// Handles events no earlier than what leaves can have come to the other end of its link.
+    pub(crate) fn put_off_departures(&mut self, latest: impl Fn(u32, Direction) -> Duration) {
+        self.slack = latest(self.link, self.direction).as_nanos();
     }
 
     /// Takes a packet that comes now, or releases it with its fate.
@@ -118,13 +128,21 @@ impl QueuedServer {
         self.rate()
     }
 
-    /// The time of its next action.
+    /// The latest time for its next action.
     pub(crate) fn next_event(&self) -> Time {
         if self.held == 0 {
             return Time::NEVER;
         }
         let arrival = self.sources.iter().map(Source::peek).min().unwrap_or(u64::MAX);
-        Time::from_nanos(arrival.min(self.completion()).min(self.capacity.until()))
+        let next = arrival.min(self.completion()).min(self.capacity.until());
+        Time::from_nanos(next.saturating_add(self.slack))
+    }
+
+    /// Lets everything happen up to this time, in nanoseconds, where events are put off.
+    pub(crate) fn catch_up(&mut self, until: u64, releases: &mut Vec<Release>) {
+        if self.slack > 0 && until > self.now {
+            self.advance(until, releases);
+        }
     }
 
     /// The run has come to this time, at which it reports.

@@ -175,7 +175,7 @@ impl Simulation {
                 build(config, name, streams).map_err(ScenarioError::new)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let media = Media::build(&scenario.links, streams, trace).map_err(ScenarioError::new)?;
+        let mut media = Media::build(&scenario.links, streams, trace).map_err(ScenarioError::new)?;
         let mut routes = Routes::resolve(scenario)?;
         for (name, path) in &scenario.paths {
             check_path(scenario, name, path)?;
@@ -199,6 +199,9 @@ impl Simulation {
         let is_observed = trace || scenario.run.time_accounts;
         let capture = sink.map(|sink| Box::new(Capture::new(scenario, sink)));
         let has_plugins = plugin::made() != plugins_before;
+        if fuse && !trace && !has_plugins {
+            media.put_off_departures(|link, direction| links[link as usize].latest_release(direction));
+        }
         if let Some(sentence) = plugin::take_failure() {
             return Err(ScenarioError::new(sentence));
         }

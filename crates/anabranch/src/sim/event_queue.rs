@@ -6,11 +6,12 @@
 //! unchanged.
 //!
 //! A run of a few flows has about ten events waiting, where a sorted list is cheaper than a heap; so
-//! the next events are in short sorted lists, and those after them, if any, in heaps. Events of packets
-//! have a list of their own: most of them come after all that are there.
+//! the next events are in short sorted lists. Those after them, if any, are in a queue while each comes after
+//! all that are there, as behind a link with many packets, and otherwise in heaps. Events of packets have a
+//! list of their own: most of them come after all that are there.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use anabranch_transport::time::Time;
 
@@ -143,8 +144,8 @@ impl EventQueue {
 
     /// Bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
-        let later = self.packets.later.capacity() + self.alarms.later.capacity();
-        size_of::<Self>() + later * size_of::<Scheduled>()
+        let later = |line: &Line| line.queue.capacity() + line.heap.capacity();
+        size_of::<Self>() + (later(&self.packets) + later(&self.alarms)) * size_of::<Scheduled>()
     }
 
     #[inline]
@@ -167,8 +168,10 @@ struct Line {
     next: [Scheduled; PLACES],
     head: usize,
     tail: usize,
-    /// The events after all of those.
-    later: BinaryHeap<Reverse<Scheduled>>,
+    /// The events after all of those, in their order.
+    queue: VecDeque<Scheduled>,
+    /// Those that came after one that is later than they are, which is in the queue.
+    heap: BinaryHeap<Reverse<Scheduled>>,
 }
 
 impl Default for Line {
@@ -178,7 +181,8 @@ impl Default for Line {
             next: [Scheduled::NEVER; PLACES],
             head: 0,
             tail: 0,
-            later: BinaryHeap::new(),
+            queue: VecDeque::new(),
+            heap: BinaryHeap::new(),
         }
     }
 }
@@ -213,7 +217,7 @@ impl Line {
             return;
         }
         // In an empty list the last place still holds the event that has become the first one.
-        if !self.later.is_empty() && !is_before(&self.next[self.tail.wrapping_sub(1) % PLACES]) {
+        if !self.queue.is_empty() && !is_before(&self.next[self.tail.wrapping_sub(1) % PLACES]) {
             return self.insert_later(time, order, slot);
         }
         if self.tail.wrapping_sub(self.head) == PLACES {
@@ -240,25 +244,42 @@ impl Line {
         self.insert(time, order, slot);
     }
 
-    #[cold]
+    #[inline(never)]
     fn insert_later(&mut self, time: Time, order: u64, slot: u32) {
-        self.later.push(Reverse(Scheduled { time, order, slot }));
+        let event = Scheduled { time, order, slot };
+        if self.queue.back().is_none_or(|last| *last < event) {
+            self.queue.push_back(event);
+        } else {
+            self.heap.push(Reverse(event));
+        }
     }
 
-    /// Moves half of the list to the heap.
+    /// Moves half of the list to the queue, whose events come after it.
     #[cold]
     fn spill(&mut self) {
         for _ in 0..PLACES / 2 {
             self.tail = self.tail.wrapping_sub(1);
-            self.later.push(Reverse(self.next[self.tail % PLACES]));
+            self.queue.push_front(self.next[self.tail % PLACES]);
         }
     }
 
-    /// Takes the first event and half a list from the heap.
+    #[inline]
+    fn take_later(&mut self) -> Option<Scheduled> {
+        if let Some(&Reverse(earliest)) = self.heap.peek()
+            && self.queue.front().is_none_or(|first| earliest < *first)
+        {
+            self.heap.pop();
+            return Some(earliest);
+        }
+        self.queue.pop_front()
+    }
+
+    /// Takes the first event and half a list of those that come later.
     #[cold]
     fn refill(&mut self) {
-        self.first = self.later.pop().map_or(Scheduled::NEVER, |Reverse(first)| first);
-        for Reverse(event) in std::iter::from_fn(|| self.later.pop()).take(PLACES / 2) {
+        self.first = self.take_later().unwrap_or(Scheduled::NEVER);
+        for _ in 0..PLACES / 2 {
+            let Some(event) = self.take_later() else { return };
             self.next[self.tail % PLACES] = event;
             self.tail = self.tail.wrapping_add(1);
         }

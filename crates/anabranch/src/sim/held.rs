@@ -25,6 +25,14 @@ impl Network {
         self.wind(medium);
     }
 
+    /// Lets everything happen in a medium up to this time, if that is put off.
+    pub(super) fn catch_up_medium(&mut self, medium: u32, until: Time) {
+        let mut releases = std::mem::take(&mut self.releases);
+        self.media.list[medium as usize].catch_up(until, &mut releases);
+        self.let_go(releases);
+        self.wind(medium);
+    }
+
     /// Lets the packets that a medium releases go on.
     fn let_go(&mut self, mut releases: Vec<Release>) {
         for release in releases.drain(..) {

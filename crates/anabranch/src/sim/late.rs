@@ -135,6 +135,9 @@ impl Network {
 
     /// Computes all crossings that were left for later and begin by `until`.
     pub(super) fn catch_up(&mut self, until: Time) {
+        for medium in 0..self.media.list.len() as u32 {
+            self.catch_up_medium(medium, until);
+        }
         for link in 0..self.links.len() as u32 {
             self.resolve_late(link, until);
         }

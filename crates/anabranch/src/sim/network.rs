@@ -311,6 +311,10 @@ impl Network {
         if self.trace.is_some() {
             self.trace_hop(traveller.slot, hop, at, step);
         }
+        if let Step::Deliver { at, ecn, copy: None } = step {
+            self.packets.get_mut(traveller.slot).packet.ecn = ecn;
+            return Some(at);
+        }
         self.take_step(traveller, hop, at, step)
     }
 

@@ -164,17 +164,31 @@ impl Segment {
 
     /// Bytes of options, padded to whole words as Linux does (`tcp_options_write`): SACK-Permitted
     /// travels in the padding of the timestamps.
+    #[inline]
     pub fn option_bytes(&self) -> u32 {
+        let has_others = self.mss.is_some()
+            | self.window_scale.is_some()
+            | self.sack_permitted
+            | !self.sack.is_empty()
+            | self.rare.is_some();
+        let others = if has_others { self.other_option_bytes() } else { 0 };
+        let timestamps = if self.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
+        timestamps + others + u32::from(self.padding)
+    }
+
+    /// Bytes of the options that neither data nor most acknowledgements have.
+    #[inline(never)]
+    fn other_option_bytes(&self) -> u32 {
         let mss = if self.mss.is_some() { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
-        let timestamps = if self.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
         let permitted = if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() as u32 };
         let rare = self.rare.as_ref().map_or(0, |rare| rare.wire_bytes());
-        mss + scale + timestamps + permitted + sack + rare + u32::from(self.padding)
+        mss + scale + permitted + sack + rare
     }
 
     /// Length on the wire in bytes, without the IP header.
+    #[inline]
     pub fn wire_size(&self) -> u32 {
         HEADER_BYTES + self.option_bytes() + self.payload.length
     }

@@ -36,7 +36,7 @@ pub struct DropTailConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark_bytes: Option<Schedule<Bytes>>,
     /// Whether waiting times are also reported as quantiles and the queue as its mean length, as they are for
-    /// the other disciplines. The results are the same, but each departure is an event. Default: false.
+    /// the other disciplines. The results are the same, but each departure is simulated. Default: false.
     pub measure: bool,
 }
 
