@@ -71,7 +71,7 @@ const NET: [(&str, &str); 18] = [
     ("one_way", "capacity config cross_traffic evented ground impairments ledger loss radio server"),
     ("queued", "capacity config cross_traffic ground qdisc sojourns"),
     ("medium", "config ground queued radio"),
-    ("duplex", "config ground ledger loss one_way radio"),
+    ("duplex", "config ground ledger loss one_way radio server"),
 ];
 
 /// The modules of `anabranch-live`: neither protocol knows the other, nor a socket.

@@ -124,6 +124,14 @@ impl App for AnyApp {
         }
     }
 
+    fn earliest_end(&self) -> Time {
+        match self {
+            Self::Custom(app) => app.earliest_end(),
+            Self::Voip(app) => app.earliest_end(),
+            Self::Bulk(_) | Self::Datagrams(_) | Self::Exchanges(_) => Time::ZERO,
+        }
+    }
+
     fn report(&self, now: Time, report: &mut Report<'_>) {
         match self {
             Self::Bulk(app) => app.report(now, report),

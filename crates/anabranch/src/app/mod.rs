@@ -44,6 +44,11 @@ pub trait App {
     /// background load is always done.
     fn is_done(&self) -> bool;
 
+    /// A time before which it is certainly not done; [`Time::ZERO`], by default, if there is none.
+    fn earliest_end(&self) -> Time {
+        Time::ZERO
+    }
+
     /// Writes what was measured as scalars.
     fn report(&self, now: Time, report: &mut Report<'_>);
 

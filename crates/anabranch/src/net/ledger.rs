@@ -2,7 +2,8 @@
 //!
 //! A packet is counted when its fate is known, and the latest ones are kept in a log: at the end of the run
 //! those that have arrived or whose fate comes true later are taken back. So a link that was asked ahead
-//! of time reports what one that was asked in time would.
+//! of time reports what one that was asked in time would. Where it is known that nobody asks for the counters
+//! before some time, what is settled by then need not be kept.
 
 use super::ground::{DropCause, Fate};
 
@@ -60,8 +61,10 @@ pub(crate) struct Ledger {
     served: u64,
     found_units: i128,
     in_link: u64,
-    /// The latest entries. When there is no room for more, those that can no longer matter at the end of
-    /// the run are removed.
+    /// The counters are not asked for before this time, in nanoseconds.
+    asked_from: u64,
+    /// The latest entries that are settled after that. When there is no room for more, those that can no
+    /// longer matter at the end of the run are removed.
     log: Vec<Entry>,
 }
 
@@ -73,6 +76,11 @@ impl Ledger {
     #[inline]
     pub(crate) fn runs_ahead(&mut self, now: u64) {
         self.asked_ahead_at = Some(now);
+    }
+
+    /// Tells that [`Ledger::finish`] is not called for a time before this one, in nanoseconds.
+    pub(crate) fn expect_no_report_before(&mut self, time: u64) {
+        self.asked_from = time;
     }
 
     /// Enters a packet when the link is asked for `now` (nanoseconds).
@@ -93,8 +101,17 @@ impl Ledger {
         self.log(now, Entry { arrived: now, settled, found_units, size, marked: false, fate });
     }
 
+    /// Enters packets that find no work and are delivered before anybody asks.
+    pub(crate) fn count_delivered(&mut self, packets: u64, bytes: u64) {
+        self.plain += packets;
+        self.bytes[Fate::Delivered.index()] += bytes;
+    }
+
     #[inline]
     fn log(&mut self, now: u64, entry: Entry) {
+        if entry.settled <= self.asked_from {
+            return;
+        }
         if self.log.len() == self.log.capacity() {
             self.make_room(now);
         }
@@ -127,6 +144,7 @@ impl Ledger {
     /// Takes back what lies beyond the end of the run: a packet that arrives later has not come, and one
     /// whose fate comes true later is in the link.
     pub(crate) fn finish(&mut self, end: u64) {
+        debug_assert!(self.asked_from <= end, "a report comes too early");
         let plain = std::mem::take(&mut self.plain);
         self.arrived += plain;
         self.served += plain;
@@ -190,5 +208,43 @@ impl Ledger {
     /// Unfinished work that served packets found, and how many packets that were.
     pub(crate) fn found_units(&self) -> (f64, u64) {
         (self.found_units as f64, self.served)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// What is not kept because nobody asks before some time changes no report after it.
+        #[test]
+        fn an_expected_report_is_the_same(
+            packets in prop::collection::vec((0..50_u64, 0..80_u64, any::<bool>()), 0..300),
+            asked_from in 0..5_000_u64,
+            later in 0..5_000_u64,
+        ) {
+            let mut ledgers = [Ledger::default(), Ledger::default()];
+            ledgers[1].expect_no_report_before(asked_from);
+            let mut now = 0;
+            for (gap, stay, is_lost) in packets {
+                now += gap;
+                for ledger in &mut ledgers {
+                    if is_lost {
+                        let fate = Fate::Dropped(DropCause::Lost);
+                        let settled = now + stay;
+                        ledger.enter(now, Entry { arrived: now, settled, size: 2, fate, ..Entry::default() });
+                    } else {
+                        ledger.enter_delivered(now, now + stay, 3, 5);
+                    }
+                }
+            }
+            let [all, some] = ledgers.map(|mut ledger| {
+                ledger.finish(asked_from + later);
+                (ledger.arrived, ledger.packets, ledger.bytes, ledger.served, ledger.found_units, ledger.in_link)
+            });
+            prop_assert_eq!(all, some);
+        }
     }
 }

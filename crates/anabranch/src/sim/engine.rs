@@ -327,6 +327,7 @@ impl Simulation {
         let end = self.end();
         let mut cuts = Cuts::new(&self.limits);
         let mut next_cut = cuts.next();
+        self.expect_no_report_before(next_cut);
         while !self.is_done() {
             let Some(event) = self.network.queue.pop().filter(|event| event.time <= end) else {
                 self.network.now = end;
@@ -334,9 +335,9 @@ impl Simulation {
             };
             let time = event.time;
             while time >= next_cut {
-                // Events at the time of a cut belong to the part after it.
-                let before = Time::from_nanos(next_cut.as_nanos() - 1);
+                let before = just_before(next_cut);
                 next_cut = cuts.push(self.row_so_far(next_cut, before));
+                self.expect_no_report_before(next_cut);
             }
             debug_assert!(time >= self.network.now, "events come in order");
             self.network.now = time;
@@ -353,6 +354,15 @@ impl Simulation {
             capture.finish().map_err(|reason| RunError { at, events, reason })?;
         }
         Ok(self.finish(cuts))
+    }
+
+    /// Tells the links that their counters are not asked for before this cut, or before the earliest end of
+    /// the run.
+    fn expect_no_report_before(&mut self, cut: Time) {
+        let unfinished = self.flows.iter().filter(|flow| !flow.is_done);
+        let earliest_end = unfinished.map(|flow| flow.app.earliest_end()).max().unwrap_or(Time::NEVER);
+        let time = earliest_end.min(self.end()).min(just_before(cut));
+        self.network.expect_no_report_before(time);
     }
 
     /// Does what happens before the first event.
@@ -756,6 +766,11 @@ impl Simulation {
         report.count("packets_dropped", tally.dropped(until));
         row
     }
+}
+
+/// The last moment before a cut: events at its time belong to the part after it.
+fn just_before(cut: Time) -> Time {
+    Time::from_nanos(cut.as_nanos() - 1)
 }
 
 fn build_flow(

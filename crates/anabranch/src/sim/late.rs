@@ -133,11 +133,13 @@ impl Network {
         }
     }
 
-    /// Computes all crossings that were left for later and begin by `until`.
+    /// Computes all crossings that were left for later and begin by `until`, and tells links what they have
+    /// not been told, so that they can report.
     pub(super) fn catch_up(&mut self, until: Time) {
         for medium in 0..self.media.list.len() as u32 {
             self.catch_up_medium(medium, until);
         }
+        self.chains.settle(&mut self.links);
         for link in 0..self.links.len() as u32 {
             self.resolve_late(link, until);
         }

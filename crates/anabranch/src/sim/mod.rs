@@ -3,6 +3,7 @@
 
 mod address_changes;
 mod alarm;
+mod chains;
 mod cuts;
 mod emulation;
 mod engine;

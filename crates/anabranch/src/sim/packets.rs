@@ -57,8 +57,9 @@ impl PacketSlab {
     }
 
     pub(super) fn remove(&mut self, slot: u32) -> InFlight {
+        let packet = self.slots[slot as usize].take().expect("an event's packet is in flight");
         self.free.push(slot);
-        self.slots[slot as usize].take().expect("an event's packet is in flight")
+        packet
     }
 
     /// The number of packets in flight.

@@ -269,6 +269,11 @@ impl App for Voip {
         self.phase == Phase::Done
     }
 
+    fn earliest_end(&self) -> Time {
+        let frames = self.config.duration.as_nanos() / self.config.packetisation.as_nanos();
+        self.start + self.config.packetisation * (frames - 1)
+    }
+
     fn report(&self, _now: Time, report: &mut Report<'_>) {
         for sender in &self.senders {
             let measures = self.measure(sender);
