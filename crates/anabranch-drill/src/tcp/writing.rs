@@ -117,8 +117,13 @@ impl Connection {
                     break;
                 }
                 (self.progress.tail, room) = (self.written, size);
+            } else {
+                self.end.extend_buffer();
             }
             let part = room.min(length - taken);
+            if part == room {
+                self.end.end_buffer(part);
+            }
             let is_end = taken + part == length;
             self.end.set_more(!is_end || manner.more);
             if is_end && manner.is_record {
