@@ -20,7 +20,7 @@ use super::writing::{Limits, Progress};
 const READABLE: i64 = 1;
 pub(super) const WRITABLE: i64 = 4;
 /// The socket's state has changed, which wakes everybody.
-const ALL: i64 = 0x201f;
+pub(super) const ALL: i64 = 0x201f;
 
 /// How long something held the sender back (Linux: `tcp_chrono_start`).
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,7 @@
 //! `epoll`: descriptors that watch others. As in Linux, a watch is ready once its socket has been woken, or
 //! had an event when it was added or changed; a wait tells what is so then, and with `EPOLLET` only once.
 
+use super::connection::ALL;
 use super::{Role, TcpExecutor};
 use crate::executor::{Reply, number};
 use crate::script::{Call, Term};
@@ -145,7 +146,8 @@ impl TcpExecutor {
             if events == 0 {
                 continue;
             }
-            let listener = connection.waits_at;
+            // Data that comes before the connection is accepted wakes nobody.
+            let listener = connection.waits_at.filter(|_| events == ALL);
             let own = self.descriptors.iter().find_map(|(descriptor, socket)| {
                 matches!(socket.role, Role::Connection(of) if of == index).then_some(*descriptor)
             });
