@@ -68,8 +68,8 @@ impl Connection {
         self.memory() < self.limits.send_buffer && self.end.info().unsent < self.limits.unsent
     }
 
-    /// Whether a waiting writer is woken: a third of the buffer is free, and not half of what may be unsent is
-    /// (`__sk_stream_is_writeable`).
+    /// Whether a waiting writer is woken: a third of the buffer is free, and not half of what may be unsent
+    /// is (`__sk_stream_is_writeable`).
     pub(super) fn is_writable(&self) -> bool {
         let memory = self.memory();
         self.limits.send_buffer.saturating_sub(memory) >= memory / 2

@@ -296,9 +296,10 @@ impl Association {
         self.selection.primary
     }
 
-    /// Takes off a packet what this association does not read: a chunk of a type that it does not know, and what
-    /// is behind it (RFC 9260 section 3.2). That is an NR-SACK that was not agreed on, whose type begins with 00.
-    /// It is for packets of strangers: those of a simulation keep to what was agreed on, and nobody looks.
+    /// Takes off a packet what this association does not read: a chunk of a type that it does not know, and
+    /// what is behind it (RFC 9260 section 3.2). That is an NR-SACK that was not agreed on, whose type begins
+    /// with 00. It is for packets of strangers: those of a simulation keep to what was agreed on, and nobody
+    /// looks.
     pub fn cut_unread(&self, packet: &mut SctpPacket) {
         let is_unknown = |chunk: &Chunk| matches!(chunk, Chunk::NrSack(..)) && !self.uses_nr_sacks;
         if is_unknown(&packet.first) {

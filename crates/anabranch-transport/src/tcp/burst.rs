@@ -2,8 +2,8 @@
 //! shows of it is which segments carry PSH, which ones the pace and the congestion window let out at once,
 //! and that a single one waits for another.
 //!
-//! Known deviations: the pace lets out segment by segment what is sent again; the packets do not end where the
-//! kernel's buffers do, unless the application says where (`Connection::end_buffer`).
+//! Known deviations: the pace lets out segment by segment what is sent again; the packets do not end where
+//! the kernel's buffers do, unless the application says where (`Connection::end_buffer`).
 
 use super::connection::Connection;
 use super::recovery::CongestionState;

@@ -21,8 +21,8 @@ impl Connection {
         self.sender.marks.add(self.sender.unacknowledged, end, false);
     }
 
-    /// Makes the last byte of the next write, of this length, the last one of a buffer: what is behind it does
-    /// not leave in one packet with it, which is cut only behind TCP.
+    /// Makes the last byte of the next write, of this length, the last one of a buffer: what is behind it
+    /// does not leave in one packet with it, which is cut only behind TCP.
     pub fn end_buffer(&mut self, length: u64) {
         let end = self.sender.written + length + 1;
         self.sender.marks.end_buffer(self.sender.unacknowledged, end);
