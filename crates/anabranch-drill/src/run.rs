@@ -2,7 +2,8 @@
 //!
 //! The rules of time are packetdrill's: `+N` counts from when the statement before was over, which for an
 //! expected packet is when it was seen; a packet may come by the tolerance, or by an eighth of the time since
-//! the statement before, too early or too late.
+//! the statement before, too early or too late, and a call that waits may return by an eighth of the time for
+//! which it should wait.
 
 use std::path::Path;
 
@@ -68,8 +69,8 @@ pub(crate) fn run(script: &Script, options: &Options<'_>) -> Report {
 struct Waiting<'a> {
     statement: &'a Statement,
     call: &'a Call,
-    /// When the call should return.
-    ends: Time,
+    /// When the call began, and when it should return.
+    span: [Time; 2],
 }
 
 struct Runner<'a> {
@@ -116,7 +117,7 @@ impl<'a> Runner<'a> {
             self.step(statement).map_err(|(of, stop)| (Some(of.unwrap_or(statement)), self.now, stop))?;
         }
         if let Some(waiting) = &self.waiting {
-            let (ends, statement) = (waiting.ends, waiting.statement);
+            let ([_, ends], statement) = (waiting.span, waiting.statement);
             let end = ends + self.tolerance + PATIENCE;
             self.pass_until(end).map_err(|(of, stop)| (of.or(Some(statement)), self.now, stop))?;
             if self.waiting.is_some() {
@@ -248,21 +249,20 @@ impl<'a> Runner<'a> {
             if let Some(ends) = call.ends {
                 let ends = ends_at(statement, base, ends);
                 let now = self.now;
-                self.judge(now, base, ends, None, "it returned", &say(&reply))
-                    .map_err(|stop| (None, stop))?;
+                self.judge(now, now, ends, None, "it returned", &say(&reply)).map_err(|stop| (None, stop))?;
             }
             return check(call, &reply).map_err(|stop| (None, stop));
         }
         let Some(ends) = call.ends else {
             return Err((None, Stop::failed("it waits", "the call waits where it should return at once")));
         };
-        self.waiting = Some(Waiting { statement, call, ends: ends_at(statement, base, ends) });
+        self.waiting = Some(Waiting { statement, call, span: [self.now, ends_at(statement, base, ends)] });
         Ok(())
     }
 
     /// Asks the call that is waiting whether it can return now.
     fn ask_waiting(&mut self) -> Result<(), (Option<&'a Statement>, Stop)> {
-        let Some(Waiting { statement, call, ends }) = self.waiting else { return Ok(()) };
+        let Some(Waiting { statement, call, span: [began, ends] }) = self.waiting else { return Ok(()) };
         let at_its_line = |stop| (Some(statement), stop);
         let reply = self.executor.call(self.now, call).map_err(at_its_line)?;
         if reply == Reply::Blocks {
@@ -271,7 +271,7 @@ impl<'a> Runner<'a> {
         self.waiting = None;
         check(call, &reply).map_err(at_its_line)?;
         let now = self.now;
-        self.judge(now, now, ends, None, "it returned", &say(&reply)).map_err(at_its_line)
+        self.judge(now, began, ends, None, "it returned", &say(&reply)).map_err(at_its_line)
     }
 
     /// Runs shell commands, and those in the files that they name; `folder` is that of the file in which they

@@ -97,7 +97,11 @@ fn what_is_not_there_is_named_and_never_passed() {
         ("+0 `sysctl -q net.ipv4.tcp_window_dreams=1`", "needs the setting net.ipv4.tcp_window_dreams=1"),
         ("+0 `reboot now`", "needs the command \"reboot now\""),
         ("+0 setsockopt(4, SOL_TCP, TCP_MD5SIG, [1], 4) = 0", "needs the socket option TCP_MD5SIG"),
-        ("+0 epoll_create(1) = 5", "needs the system call epoll_create"),
+        ("+0 pipe([5, 6]) = 0", "needs the system call pipe"),
+        (
+            "+0 recvmsg(4, {msg_iov(1)=[{..., 0}], msg_control=[{cmsg_level=SOL_IP, cmsg_data=1}]}, 0) = 0",
+            "needs control messages",
+        ),
         ("+0 %{ assert tcpi_dreams == 1 }%", "needs the value tcpi_dreams"),
         ("+0 < [ttl 1] . 1:1(0) ack 1 win 9", "needs \"ttl 1\" in the IP header"),
         ("+0 < icmp unreachable frag_needed mtu 900 [1:2(1)]", "needs ICMP (unreachable)"),

@@ -46,6 +46,9 @@ impl TcpExecutor {
             "bind" => Ok(self.known(whole(0)?)),
             "close" => Ok(self.close(now, whole(0)?)),
             "connect" => self.connect_socket(now, whole(0)?),
+            "epoll_create" | "epoll_create1" => self.epoll_create(call),
+            "epoll_ctl" => self.epoll_ctl(call),
+            "epoll_wait" => self.epoll_wait(call),
             "fcntl" => self.fcntl(whole(0)?, call),
             "getsockopt" => self.getsockopt(call),
             "ioctl" => self.ioctl(whole(0)?, call),
@@ -75,11 +78,12 @@ impl TcpExecutor {
             }
             "recvmsg" => {
                 let flags = message_flags(argument(2)?)?;
-                if argument(1)?.setting("msg_control").is_some_and(|control| !control.parts().is_empty()) {
-                    return Err(Stop::needs("control messages"));
-                }
                 let length = vector_length(argument(1)?)?;
-                self.receive(now, whole(0)?, &Term::Any, length, flags)
+                let reply = self.receive(now, whole(0)?, &Term::Any, length, flags)?;
+                if let Reply::Returns(_) = reply {
+                    self.check_control(whole(0)?, argument(1)?)?;
+                }
+                Ok(reply)
             }
             other => Err(Stop::needs(format!("the system call {other}"))),
         }
@@ -164,13 +168,14 @@ impl TcpExecutor {
         self.connections[index].waits_at = None;
         self.connections[index].announce_at = now + WORKER_DELAY;
         let socket =
-            Descriptor { role: Role::Connection(index), is_nonblocking: false, has_learnt: true, settings };
+            Descriptor { role: Role::Connection(index), has_learnt: true, settings, ..Descriptor::default() };
         self.descriptors.insert(accepted, socket);
         Reply::Returns(accepted)
     }
 
     fn close(&mut self, now: Time, descriptor: i64) -> Reply {
         let Some(socket) = self.descriptors.remove(&descriptor) else { return Reply::Error("EBADF") };
+        self.forget_watches(descriptor);
         if let Role::Connection(index) = socket.role {
             let connection = &mut self.connections[index];
             connection.is_orphan = true;
@@ -269,6 +274,31 @@ impl TcpExecutor {
         Ok(if is_nonblocking || !waits { Reply::Error("EAGAIN") } else { Reply::Blocks })
     }
 
+    /// Compares the control messages that come with what was read.
+    fn check_control(&mut self, descriptor: i64, message: &Term) -> Step<()> {
+        let tells = self.descriptors.get(&descriptor).is_some_and(|socket| socket.tells_unread);
+        // Linux, tcp_inq_hint: the FIN counts as long as it has not been read.
+        let left = self.of(descriptor).filter(|_| tells).map(|(connection, _)| {
+            connection.available() + u64::from(connection.end.info().peer_has_finished)
+        });
+        let wanted = message.setting("msg_control").map_or(&[][..], Term::parts);
+        let is_inq = |control: &Term| {
+            control.setting("cmsg_level").and_then(Term::word) == Some("SOL_TCP")
+                && control.setting("cmsg_type").and_then(Term::word) == Some("TCP_CM_INQ")
+        };
+        if !wanted.iter().all(is_inq) {
+            return Err(Stop::needs("control messages"));
+        }
+        let data = |control: &Term| control.setting("cmsg_data").and_then(Term::number);
+        let wanted: Vec<_> = wanted.iter().map(data).collect();
+        let seen: Vec<_> = left.iter().map(|left| Some(*left as i64)).collect();
+        if wanted == seen {
+            return Ok(());
+        }
+        let seen = left.map_or("no control message".into(), |left| format!("TCP_CM_INQ is {left}"));
+        Err(Stop::failed(seen, "other control messages come"))
+    }
+
     fn send(&mut self, now: Time, descriptor: i64, buffer: &Term, length: i64, flags: i64) -> Step<Reply> {
         if let Some(reply) = self.send_fast(now, descriptor, buffer, length, flags)? {
             return Ok(reply);
@@ -306,6 +336,7 @@ impl TcpExecutor {
         }
         let manner = Manner { more: flags & MORE != 0, is_record: flags & EOR != 0 };
         let done = done + connection.write_some(now, (length as u64).saturating_sub(done), manner);
+        connection.lacks_space |= done < length as u64;
         if waits && done < length as u64 {
             connection.waiting_write = Some(done);
             return Reply::Blocks;
@@ -350,7 +381,7 @@ impl TcpExecutor {
     }
 
     /// The events that are ready at a descriptor.
-    fn events(&mut self, descriptor: i64) -> i64 {
+    pub(super) fn events(&mut self, descriptor: i64) -> i64 {
         let accepts = self.connections.iter().any(|one| one.waits_at == Some(descriptor) && one.is_connected);
         if self.descriptors.get(&descriptor).is_some_and(|socket| matches!(socket.role, Role::Deferred)) {
             // A write makes the SYN leave.
@@ -376,6 +407,8 @@ impl TcpExecutor {
         let is_writable = connection.is_connected && connection.is_writable();
         if is_writable || connection.has_shut_down || connection.closed.is_some() {
             events |= 4;
+        } else {
+            connection.lacks_space |= connection.is_connected;
         }
         events
     }

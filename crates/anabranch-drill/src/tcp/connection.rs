@@ -16,6 +16,12 @@ use super::mptcp::{self, Told};
 use super::settings::{Endpoints, Settings};
 use super::writing::{Limits, Progress};
 
+/// Events for which a socket wakes those who wait for it: those of `poll`.
+const READABLE: i64 = 1;
+pub(super) const WRITABLE: i64 = 4;
+/// The socket's state has changed, which wakes everybody.
+pub(super) const ALL: i64 = 0x201f;
+
 /// How long something held the sender back (Linux: `tcp_chrono_start`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chronometer {
@@ -62,6 +68,10 @@ pub(super) struct Connection {
     /// How many bytes a waiting call has written so far.
     pub(super) waiting_write: Option<u64>,
     pub(super) limits: Limits,
+    /// Whether a writer or a poll has found no room since the last one was woken (`SOCK_NOSPACE`).
+    pub(super) lacks_space: bool,
+    /// The events for which the socket has woken those who watch it.
+    pub(super) woken: i64,
     pub(super) progress: Progress,
     pub(super) chronometer: Chronometer,
     /// The names that scripts of MPTCP have used.
@@ -94,6 +104,8 @@ impl Connection {
             readable: 0,
             waiting_write: None,
             limits: settings.limits(),
+            lacks_space: false,
+            woken: 0,
             progress: Progress::default(),
             chronometer: Chronometer::default(),
             told: Told::default(),
@@ -165,7 +177,15 @@ impl Connection {
         let size = 20 + segment.wire_size();
         let path = PathId(flow as u8);
         let packet = Packet { path, ecn, size, body: mptcp::body(segment, mptcp) };
+        let (unread, had_finished) = (self.available(), self.end.info().peer_has_finished);
         self.input(now, Input::Packet(Box::new(packet)));
+        if self.available() > unread {
+            self.woken |= READABLE;
+        }
+        if self.end.info().peer_has_finished != had_finished {
+            self.woken |= ALL;
+        }
+        self.check_space();
     }
 
     fn input(&mut self, now: Time, input: Input) {
@@ -216,6 +236,7 @@ impl Connection {
                     };
                 }
                 self.closed = Some(reason);
+                self.woken |= ALL;
             }
             Event::Connected if self.end.info().state == "SYN-SENT" => self.opens_fast = true,
             Event::Connected => self.note_connected(),
@@ -227,6 +248,9 @@ impl Connection {
 
     fn note_connected(&mut self) {
         self.is_connected = true;
+        self.woken |= ALL;
+        // Linux, tcp_init_buffer_space.
+        self.expand_send_buffer();
         // Linux counts from this time (`lrcvtime`).
         self.last_data_at = self.last_now;
     }

@@ -146,6 +146,14 @@ impl End {
         self.with_tcp(|end| end.end_record(length));
     }
 
+    pub(super) fn end_buffer(&mut self, length: u64) {
+        self.with_tcp(|end| end.end_buffer(length));
+    }
+
+    pub(super) fn extend_buffer(&mut self) {
+        self.with_tcp(tcp::Connection::extend_buffer);
+    }
+
     pub(super) fn end_write(&mut self) {
         self.with_tcp(tcp::Connection::end_write);
     }

@@ -7,6 +7,7 @@
 mod calls;
 mod connection;
 mod end;
+mod epoll;
 mod fast_open;
 mod fast_open_settings;
 mod flow;
@@ -52,6 +53,8 @@ struct Descriptor {
     is_nonblocking: bool,
     /// Whether a call has told the application that the connection is open.
     has_learnt: bool,
+    /// Whether `recvmsg` tells how much is left to read (`TCP_INQ`).
+    tells_unread: bool,
     settings: Settings,
 }
 
@@ -67,6 +70,8 @@ enum Role {
     /// A socket that has not been used yet.
     #[default]
     New,
+    /// A descriptor of `epoll`.
+    Watching(Vec<epoll::Watch>),
 }
 
 /// The endpoint that packets belong to.

@@ -95,9 +95,10 @@ impl TcpExecutor {
             ("SOL_TCP", "TCP_NOTSENT_LOWAT") => {
                 socket.settings.unsent_limit = Some(number as u64).filter(|bytes| *bytes > 0);
                 if let Some(connection) = connection {
-                    connection.limits = socket.settings.limits();
+                    connection.limits.unsent = socket.settings.limits().unsent;
                 }
             }
+            ("SOL_TCP", "TCP_INQ") if matches!(number, 0 | 1) => socket.tells_unread = number != 0,
             ("SOL_TCP", "TCP_SYNCNT") => {
                 socket.settings.set_syn_retries(number as u32);
                 if let Some(connection) = connection {

@@ -13,6 +13,8 @@ use super::fast_open_settings::{self, FastOpen};
 use super::writing::Limits;
 use crate::verdict::{Step, Stop};
 
+/// The third number of `tcp_wmem`.
+const LARGEST_SEND_BUFFER: u64 = 4 << 20;
 /// Linux's limit (`MPTCP_PM_ADDR_MAX`).
 const MOST_ENDPOINTS: u8 = 8;
 
@@ -113,7 +115,10 @@ impl Settings {
             ("tcp_ecn", Some(1 | 2)) => config.ecn = Some(EcnMode::Rfc3168),
             ("tcp_frto", _) => config.f_rto = Some(is_on()?),
             ("tcp_min_tso_segs", Some(least)) => self.least_burst = least as u32,
-            ("tcp_rmem", _) => config.receive_buffer = Some(Bytes(number(2).ok_or_else(needs)?)),
+            ("tcp_rmem", _) => {
+                config.first_receive_buffer = Some(Bytes(number(1).ok_or_else(needs)?));
+                config.receive_buffer = Some(Bytes(number(2).ok_or_else(needs)?));
+            }
             ("tcp_sack", _) => config.sack = Some(is_on()?),
             ("tcp_slow_start_after_idle", _) => config.idle_restart = Some(is_on()?),
             ("tcp_synack_retries" | "tcp_syn_retries", Some(retries)) => {
@@ -228,8 +233,10 @@ impl Settings {
 
     /// The limits on how much of an application's write is accepted.
     pub(super) fn limits(&self) -> Limits {
+        let largest = self.config.send_buffer.map_or(LARGEST_SEND_BUFFER, |bytes| bytes.0);
         Limits {
             send_buffer: self.send_buffer.unwrap_or(self.first_send_buffer),
+            grows_to: self.send_buffer.map_or(largest, |_| 0),
             unsent: self.unsent_limit.unwrap_or(self.system_unsent_limit),
         }
     }

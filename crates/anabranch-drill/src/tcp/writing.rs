@@ -6,7 +6,13 @@
 
 use anabranch_transport::time::Time;
 
-use super::connection::Connection;
+use super::connection::{Connection, WRITABLE};
+
+/// Kernel memory that a packet of one segment takes at most: a power of two with its data, headers
+/// (`MAX_TCP_HEADER`) and `skb_shared_info`, and an `sk_buff`, in bytes.
+fn packet_memory(mss: u32) -> u64 {
+    u64::from((mss + 320 + 320).next_power_of_two() + 256)
+}
 
 /// The kernel memory of a packet besides its data, in bytes (`struct sk_buff`, its head and fragments).
 const PACKET_OVERHEAD: u64 = 1_280;
@@ -18,6 +24,8 @@ const LARGEST_PACKET: u64 = 65_535 - 320;
 pub(super) struct Limits {
     /// `sk_sndbuf`, in bytes of kernel memory.
     pub(super) send_buffer: u64,
+    /// How far it follows the congestion window: 0 if the application has set it (`SOCK_SNDBUF_LOCK`).
+    pub(super) grows_to: u64,
     /// No data is accepted while this many bytes have not been sent (`TCP_NOTSENT_LOWAT`).
     pub(super) unsent: u64,
 }
@@ -60,11 +68,40 @@ impl Connection {
         self.memory() < self.limits.send_buffer && self.end.info().unsent < self.limits.unsent
     }
 
-    /// Whether a waiting writer is woken (`sk_stream_is_writeable`).
+    /// Whether a waiting writer is woken: a third of the buffer is free, and not half of what may be unsent
+    /// is (`__sk_stream_is_writeable`).
     pub(super) fn is_writable(&self) -> bool {
         let memory = self.memory();
         self.limits.send_buffer.saturating_sub(memory) >= memory / 2
-            && self.end.info().unsent < self.limits.unsent
+            && 2 * self.end.info().unsent < self.limits.unsent
+    }
+
+    /// Makes the send buffer large enough for two congestion windows (`tcp_sndbuf_expand`).
+    pub(super) fn expand_send_buffer(&mut self) {
+        let info = self.end.info();
+        // The peer's MSS is without options.
+        let mss = info.send_mss + if info.timestamps { 12 } else { 0 };
+        let segments = info.cwnd.max(10).max(info.reordering + 1);
+        let wanted = 2 * u64::from(segments) * packet_memory(mss);
+        self.limits.send_buffer = self.limits.send_buffer.max(wanted.min(self.limits.grows_to));
+    }
+
+    /// A packet has arrived, and a writer or a poll has found no room before (`SOCK_NOSPACE`): the buffer
+    /// grows unless the congestion window is full, and the writer is woken if there is room
+    /// (`tcp_check_space`).
+    pub(super) fn check_space(&mut self) {
+        if !self.lacks_space {
+            return;
+        }
+        let info = self.end.info();
+        let in_flight = info.outstanding + info.retransmitted - info.sacked - info.lost;
+        if in_flight < info.cwnd {
+            self.expand_send_buffer();
+        }
+        if self.is_writable() {
+            self.lacks_space = false;
+            self.woken |= WRITABLE;
+        }
     }
 
     /// Takes as many bytes as there is room for, and returns how many.
@@ -80,8 +117,13 @@ impl Connection {
                     break;
                 }
                 (self.progress.tail, room) = (self.written, size);
+            } else {
+                self.end.extend_buffer();
             }
             let part = room.min(length - taken);
+            if part == room {
+                self.end.end_buffer(part);
+            }
             let is_end = taken + part == length;
             self.end.set_more(!is_end || manner.more);
             if is_end && manner.is_record {

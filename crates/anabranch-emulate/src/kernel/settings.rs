@@ -137,6 +137,7 @@ impl Reader {
     fn tcp(&mut self, config: &tcp::Config) -> Result<StreamOptions, String> {
         let on_or_off = |on: &bool| u8::from(*on).to_string();
         let millis = Duration::from_millis;
+        self.fixed("first_receive_buffer", config.first_receive_buffer.as_ref(), &Bytes(131_072))?;
         self.fixed("initial_window", config.initial_window.as_ref(), &InitialWindow::Segments(10))?;
         self.fixed("ack_delay", config.ack_delay.as_ref(), &millis(40))?;
         self.fixed("ack_every", config.ack_every.as_ref(), &2)?;

@@ -370,6 +370,7 @@ impl Host {
         }
         let restarts = live.end.restarts_with(now, &packet);
         let Body::Sctp(sctp) = &mut packet.body else { return };
+        live.end.cut_unread(sctp);
         match &mut sctp.first {
             Chunk::Init(init, _) => {
                 // The cookie of the answer keeps these addresses.

@@ -296,6 +296,19 @@ impl Association {
         self.selection.primary
     }
 
+    /// Takes off a packet what this association does not read: a chunk of a type that it does not know, and
+    /// what is behind it (RFC 9260 section 3.2). That is an NR-SACK that was not agreed on, whose type begins
+    /// with 00. It is for packets of strangers: those of a simulation keep to what was agreed on, and nobody
+    /// looks.
+    pub fn cut_unread(&self, packet: &mut SctpPacket) {
+        let is_unknown = |chunk: &Chunk| matches!(chunk, Chunk::NrSack(..)) && !self.uses_nr_sacks;
+        if is_unknown(&packet.first) {
+            packet.rest.clear();
+        } else if let Some(place) = packet.rest.iter().position(is_unknown) {
+            packet.rest.truncate(place);
+        }
+    }
+
     /// Whether to believe what this packet says about its sender: it is an expected INIT ACK, or a cookie
     /// that opens this association.
     pub fn begins_with(&self, packet: &Packet) -> bool {
@@ -455,13 +468,8 @@ impl Association {
             self.answers.begin(packet.size);
             self.status[path.index()].last_heard = now;
             self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
-            let mut before = &sctp.first;
             for chunk in &sctp.rest {
-                if self.ends_packet(before) {
-                    break;
-                }
                 self.on_chunk(now, path, sctp.verification_tag, chunk);
-                before = chunk;
             }
             if self.delayed_sack.packet_has_data {
                 self.finish_packet(now);
@@ -504,13 +512,6 @@ impl Association {
             }
             _ => tag == self.local_tag && !matches!(self.state, State::Closed | State::Ended),
         }
-    }
-
-    /// Whether nothing behind this chunk is read: an NR-SACK that was not agreed on is an unknown chunk
-    /// (RFC 9260 section 3.2; its type begins with 00).
-    #[inline(always)]
-    const fn ends_packet(&self, chunk: &Chunk) -> bool {
-        matches!(chunk, Chunk::NrSack(..)) && !self.uses_nr_sacks
     }
 
     fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: &Chunk) {

@@ -125,6 +125,7 @@ fn rfc_9260_section_3_2_nothing_is_read_behind_an_nr_sack_that_was_not_agreed_on
     let Chunk::NrSack(_, nr_sack) = &mut sctp.first else { panic!("it comes first") };
     nr_sack.sack.cumulative_tsn = own.local_initial_tsn;
     sctp.rest.push(Chunk::Sack(0, nr_sack.to_sack()));
+    own.cut_unread(sctp);
     pair.input(Side::A, Input::Packet(Box::new(packet)));
     assert_eq!(states(&pair), [SentState::InFlight]);
 }

@@ -2,8 +2,8 @@
 //! shows of it is which segments carry PSH, which ones the pace and the congestion window let out at once,
 //! and that a single one waits for another.
 //!
-//! Known deviations: what is sent again leaves segment by segment; the packets do not end where the kernel's
-//! buffers do.
+//! Known deviations: the pace lets out segment by segment what is sent again; the packets do not end where
+//! the kernel's buffers do, unless the application says where (`Connection::end_buffer`).
 
 use super::connection::Connection;
 use super::recovery::CongestionState;
@@ -54,7 +54,8 @@ impl Connection {
         let quota = (cwnd / 2).max(1).min(cwnd.saturating_sub(self.board.in_flight())).min(largest);
         let limit = u64::from(self.segment_limit());
         let room = self.sender.window_end().saturating_sub(self.sender.next);
-        let segments = self.sender.unsent().div_ceil(limit).min(room / limit);
+        let unsent = self.sender.marks.limit_together(self.sender.next, self.sender.unsent());
+        let segments = unsent.div_ceil(limit).min(room / limit);
         (segments.min(u64::from(quota)) as u32).max(1)
     }
 

@@ -31,12 +31,16 @@ pub struct Config {
     /// `tcp_rmem`), in profile rfc 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
-    /// Whether the receive buffer begins small (131072 B of memory, the second of `tcp_rmem`) and follows
-    /// what the application reads in a round trip, and the window opens with each segment, which is then
-    /// acknowledged at once (Linux: `tcp_moderate_rcvbuf`, `tcp_grow_window`); default true, in the other
-    /// profiles false: the window is the whole buffer from the beginning.
+    /// Whether the receive buffer begins small (`first_receive_buffer`) and follows what the application
+    /// reads in a round trip, and the window opens with each segment, which is then acknowledged at once
+    /// (Linux: `tcp_moderate_rcvbuf`, `tcp_grow_window`); default true, in the other profiles false: the
+    /// window is the whole buffer from the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_autotuning: Option<bool>,
+    /// Memory of a receive buffer that begins small, from 2304 B to 1 GiB, of which half is for data at
+    /// first; default 131072 B (Linux: the second of `tcp_rmem`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_receive_buffer: Option<Bytes>,
     /// Upper limit of the maximum segment size without options, from 88 B; default what the path's MTU
     /// allows (1460 B for 1500 B over IPv4).
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,8 @@ pub(super) struct Marks {
     /// The ends of what is pushed, in order, as long as they are not acknowledged: the number behind the last
     /// byte, and whether a record ends there.
     ends: VecDeque<(u64, bool)>,
+    /// The ends of the kernel's buffers that are full, in order, as long as they are not acknowledged.
+    buffers: VecDeque<u64>,
     /// Whether less than a full segment waits, whatever else Nagle's algorithm says (`TCP_CORK`).
     pub(super) is_corked: bool,
     /// Whether the last write said that more is to come (`MSG_MORE`), so that its end is not pushed.
@@ -38,6 +40,27 @@ impl Marks {
     #[inline]
     pub(super) fn pushes(&self, number: u64) -> bool {
         self.ends.iter().any(|&(end, _)| end == number)
+    }
+
+    /// How many of the `length` bytes from number `start` on may leave together: none of them lies behind the
+    /// end of a buffer.
+    #[inline]
+    pub(super) fn limit_together(&self, start: u64, length: u64) -> u64 {
+        if self.buffers.is_empty() {
+            return length;
+        }
+        self.buffers.iter().find(|end| **end > start).map_or(length, |end| length.min(end - start))
+    }
+
+    /// Notes the end of a buffer.
+    pub(super) fn end_buffer(&mut self, acknowledged: u64, end: u64) {
+        self.buffers.retain(|end| *end > acknowledged);
+        self.buffers.push_back(end);
+    }
+
+    /// What is written next, from number `start` on, goes into the buffer of what was written last.
+    pub(super) fn extend_buffer(&mut self, start: u64) {
+        self.buffers.retain(|end| *end != start);
     }
 
     pub(super) fn add(&mut self, acknowledged: u64, end: u64, is_record: bool) {

@@ -16,6 +16,8 @@ use crate::wire::tcp::HEADER_BYTES;
 const MAX_BUFFER_BYTES: u64 = 1 << 30;
 /// The smallest segment size that is accepted (Linux: `TCP_MIN_MSS`).
 pub(super) const MIN_MSS: u32 = 88;
+/// The smallest first receive buffer in bytes of memory (Linux: `SOCK_MIN_RCVBUF`).
+const MIN_FIRST_BUFFER_BYTES: u64 = 2_304;
 
 /// A TCP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
@@ -26,6 +28,7 @@ pub struct Parameters {
     pub(super) send_buffer: u64,
     pub(super) receive_buffer: u64,
     pub(super) receive_autotuning: bool,
+    pub(super) first_receive_buffer: u64,
     pub(super) mss_clamp: u32,
     pub(super) initial_window: InitialWindow,
     pub(super) nagle: Nagle,
@@ -98,6 +101,7 @@ impl Config {
             send_buffer: self.send_buffer.map_or(pick(1 << 20, 4 << 20), |size| size.0),
             receive_buffer: self.receive_buffer.map_or(pick(1 << 20, 6 << 20), |size| size.0),
             receive_autotuning: self.receive_autotuning.unwrap_or(new),
+            first_receive_buffer: self.first_receive_buffer.map_or(131_072, |size| size.0),
             mss_clamp: self.mss.map_or(u32::MAX, |size| size.0 as u32),
             initial_window: self.initial_window.unwrap_or(match (old, new) {
                 (true, _) => InitialWindow::Rfc3390,
@@ -202,6 +206,13 @@ impl Config {
         }
         if let Some(size) = self.mss.filter(|size| !(u64::from(MIN_MSS)..=65_535).contains(&size.0)) {
             return Err(format!("mss = {size} is out of range; it must be from {MIN_MSS} B to 65535 B"));
+        }
+        let first = MIN_FIRST_BUFFER_BYTES..=MAX_BUFFER_BYTES;
+        if let Some(size) = self.first_receive_buffer.filter(|size| !first.contains(&size.0)) {
+            return Err(format!(
+                "first_receive_buffer = {size} is out of range; it must be from {} to {MAX_BUFFER_BYTES} B",
+                Bytes(MIN_FIRST_BUFFER_BYTES)
+            ));
         }
         if self.fast_open == Some(true) && matches!(self.profile, Profile::Linux2620 | Profile::KheirkhahV1) {
             return Err("fast_open = true is not in this profile; use profile \"linux_6\" or \"rfc\"".into());
@@ -338,6 +349,10 @@ mod tests {
                 "initial_window.segments = 0 is out of range; it must be from 1 to 1000",
             ),
             (r#"{"mss": "40 B"}"#, "mss = 40 B is out of range; it must be from 88 B to 65535 B"),
+            (
+                r#"{"first_receive_buffer": "1 kB"}"#,
+                "first_receive_buffer = 1000 B is out of range; it must be from 2304 B to 1073741824 B",
+            ),
             (
                 r#"{"profile": "linux_2_6_20", "fast_open": true}"#,
                 "fast_open = true is not in this profile; use profile \"linux_6\" or \"rfc\"",

@@ -8,11 +8,10 @@
 //! that small segments fill no buffer by their overhead, and none is dropped for want of memory.
 
 use super::connection::Connection;
+use super::parameters::Parameters;
 use crate::time::Time;
 use crate::wire::tcp::Segment;
 
-/// The buffer of a new connection in bytes of memory (Linux: `net.ipv4.tcp_rmem`, the second of three).
-const FIRST_MEMORY: u64 = 131_072;
 /// Ratios of data to memory are in 256ths (Linux: `TCP_RMEM_TO_WIN_SCALE`).
 const RATIO_SHIFT: u32 = 8;
 /// Until a full segment has been seen, half of the memory is data (Linux: `TCP_DEFAULT_SCALING_RATIO`, since
@@ -56,12 +55,12 @@ pub(super) struct ReceiveBuffer {
 }
 
 impl ReceiveBuffer {
-    /// A buffer for a connection that announces this MSS and windows up to `limit`.
-    pub(super) fn new(limit: u64, mss: u32) -> Self {
+    /// A buffer of this memory for a connection that announces this MSS and windows up to `limit`.
+    pub(super) fn new(memory: u64, limit: u64, mss: u32) -> Self {
         Self {
             limit,
             mss: u64::from(mss),
-            memory: FIRST_MEMORY,
+            memory,
             ratio: FIRST_RATIO,
             clamp: limit,
             threshold: 0,
@@ -232,7 +231,8 @@ impl Connection {
     /// Makes the buffer of a new connection.
     pub(super) fn new_receive_buffer(&self) -> Option<ReceiveBuffer> {
         let mss = self.parameters.mss(self.mtu, self.ip);
-        self.parameters.receive_autotuning.then(|| ReceiveBuffer::new(self.parameters.receive_buffer, mss))
+        let Parameters { receive_autotuning, first_receive_buffer, receive_buffer, .. } = self.parameters;
+        receive_autotuning.then(|| ReceiveBuffer::new(first_receive_buffer, receive_buffer, mss))
     }
 
     /// Data arrived: what it tells of the round-trip time. Comes before everything else, so that
@@ -293,6 +293,8 @@ impl Connection {
 mod tests {
     use super::*;
 
+    const FIRST_MEMORY: u64 = 131_072;
+
     #[test]
     fn memory_of_a_packet_is_a_power_of_two_and_its_head() {
         assert_eq!(memory_of(1_500), 2_048 + 256);
@@ -302,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_buffer_follows_what_is_read_in_a_round_trip() {
-        let mut buffer = ReceiveBuffer::new(6 << 20, 1_460);
+        let mut buffer = ReceiveBuffer::new(FIRST_MEMORY, 6 << 20, 1_460);
         buffer.establish(Time::ZERO, 1, buffer.first_window(1_448), 0, 7);
         buffer.take_rtt_sample(40_000, false);
         buffer.on_read(Time::from_millis(39), 30_001, 0);
@@ -321,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_buffer_stops_at_its_limit() {
-        let mut buffer = ReceiveBuffer::new(100_000, 1_460);
+        let mut buffer = ReceiveBuffer::new(FIRST_MEMORY, 100_000, 1_460);
         buffer.establish(Time::ZERO, 1, buffer.first_window(1_448), 0, 1);
         buffer.weigh(1_448, 2_304);
         buffer.take_rtt_sample(40_000, false);
@@ -331,7 +333,7 @@ mod tests {
 
     #[test]
     fn the_round_trip_time_is_smoothed_upwards_with_timestamps_and_the_least_without() {
-        let mut buffer = ReceiveBuffer::new(100_000, 1_460);
+        let mut buffer = ReceiveBuffer::new(FIRST_MEMORY, 100_000, 1_460);
         buffer.measure_echo(5, 40);
         buffer.measure_echo(5, 90);
         assert_eq!(buffer.rtt_us_8, 320_000, "an echo counts once");
@@ -352,7 +354,7 @@ mod tests {
 
     #[test]
     fn little_room_closes_the_window() {
-        let mut buffer = ReceiveBuffer::new(1 << 20, 1_460);
+        let mut buffer = ReceiveBuffer::new(FIRST_MEMORY, 1 << 20, 1_460);
         buffer.establish(Time::ZERO, 1, buffer.first_window(1_448), 0, 7);
         let full = buffer.full_space();
         assert_eq!(full, 65_536);

@@ -210,14 +210,28 @@ impl Connection {
         self.recovery.reorderings_seen += 1;
     }
 
-    /// Sends again what is lost, as far as the window has room (Linux: `tcp_xmit_retransmit_queue`).
+    /// Sends again what is lost, as far as the window has room (Linux: `tcp_xmit_retransmit_queue`). What was
+    /// sent in one packet is sent in one packet again, as far as all of it is lost.
     pub(super) fn retransmit_lost(&mut self, now: Time) {
         let mut restarts = false;
+        let mut largest = None;
+        // Segments of the present packet that have been sent.
+        let mut sent = 0;
         while let Some(id) = self.board.first_waiting() {
-            if self.board.in_flight() >= self.cwnd() || self.is_paced(now) {
+            let room = self.cwnd().saturating_sub(self.board.in_flight());
+            if room == 0 || self.is_paced(now) {
                 break;
             }
-            self.retransmit(now, id, true);
+            let goes_on = room > 1
+                && self.board.goes_on_behind(id)
+                && sent + 1 < *largest.get_or_insert_with(|| self.largest_burst());
+            self.retransmit_part(now, id, true, sent > 0 && !goes_on);
+            if goes_on {
+                sent += 1;
+            } else {
+                sent = 0;
+                self.board.cut_behind(id);
+            }
             if self.recovery.is_reducing() {
                 self.recovery.prr.on_sent(1);
             }

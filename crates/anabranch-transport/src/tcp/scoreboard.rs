@@ -27,6 +27,8 @@ pub(super) struct Sent {
     pub(super) retransmitted: bool,
     /// Whether it was sent more than once.
     pub(super) ever_retransmitted: bool,
+    /// Whether it left in one packet with the segment before it, which was cut only behind TCP.
+    pub(super) continues: bool,
     /// When the segment was last sent.
     pub(super) departure: Time,
     /// The number of that transmission; set by the scoreboard.
@@ -264,6 +266,25 @@ impl Scoreboard {
         let ahead = self.segments.iter().skip(skip).position(Sent::waits_for_retransmission)?;
         self.waiting_from = from + ahead as u64;
         Some(self.waiting_from)
+    }
+
+    /// Whether the next segment is in the same packet and is to be sent again, too.
+    pub(super) fn goes_on_behind(&self, id: u64) -> bool {
+        let next = self.segments.get((id + 1 - self.first_id) as usize);
+        next.is_some_and(|next| next.continues && next.waits_for_retransmission())
+    }
+
+    /// Begins another packet behind this segment (Linux: `tcp_fragment`).
+    pub(super) fn cut_behind(&mut self, id: u64) {
+        if let Some(next) = self.segments.get_mut((id + 1 - self.first_id) as usize) {
+            next.continues = false;
+        }
+    }
+
+    /// Makes this segment a packet of its own.
+    pub(super) fn cut_off(&mut self, id: u64) {
+        self.get_mut(id).continues = false;
+        self.cut_behind(id);
     }
 
     /// Notes that a segment is sent again; with `counts`, its retransmission counts as on its way.

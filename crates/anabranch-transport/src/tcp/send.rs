@@ -160,7 +160,7 @@ impl Connection {
         let mut sent = 0;
         let (mut largest, mut deferral) = (None, None);
         // Segments of the present burst that are still to be sent.
-        let (mut left, mut is_burst) = (0, false);
+        let (mut left, mut is_burst, mut continues) = (0, false, false);
         let mut cwnd = self.cwnd();
         while self.sender.has_unsent() {
             if push != Push::Probe && (!self.may_add_to_flight(cwnd) || (left == 0 && self.is_paced(now))) {
@@ -173,7 +173,7 @@ impl Connection {
                     break;
                 }
                 left = self.burst(largest, cwnd);
-                is_burst = left > 1;
+                (is_burst, continues) = (left > 1, false);
                 self.pacing.begin_packet(now);
             } else if push == Push::Probe {
                 self.pacing.begin_packet(now);
@@ -196,7 +196,8 @@ impl Connection {
                 self.sender.small_end = end;
             }
             left = left.saturating_sub(1);
-            self.send_new(now, length, fin, is_burst && left == 0);
+            self.send_new(now, length, fin, continues, is_burst && left == 0);
+            continues = true;
             cwnd = self.cwnd();
             sent += 1;
             if push == Push::Probe {
@@ -248,9 +249,9 @@ impl Connection {
             }
     }
 
-    /// Sends the next segment of the stream; with `ends_burst`, it is the last of several that leave
-    /// together.
-    fn send_new(&mut self, now: Time, length: u32, fin: bool, ends_burst: bool) {
+    /// Sends the next segment of the stream; it `continues` several that leave together, or is the last one
+    /// of them, and `ends_burst`.
+    fn send_new(&mut self, now: Time, length: u32, fin: bool, continues: bool, ends_burst: bool) {
         let start = self.sender.next;
         let was_idle = self.board.is_empty();
         self.sender.next += u64::from(length) + u64::from(fin);
@@ -267,6 +268,7 @@ impl Connection {
             lost: false,
             retransmitted: false,
             ever_retransmitted: false,
+            continues,
             departure: now,
             order: 0,
             rate,
@@ -287,14 +289,21 @@ impl Connection {
         self.cc.on_sent(&SentEvent { is_app_limited, ..SentEvent::new(now, self.mss, outstanding) });
     }
 
-    /// Sends a segment again; with `counts`, its retransmission counts as on its way (a probe's does not).
+    /// Sends a segment again, by itself; with `counts`, its retransmission counts as on its way (a probe's
+    /// does not).
     pub(super) fn retransmit(&mut self, now: Time, id: u64, counts: bool) {
+        self.board.cut_off(id);
+        self.retransmit_part(now, id, counts, false);
+    }
+
+    /// Sends a segment again, which may be the last of several that leave together.
+    pub(super) fn retransmit_part(&mut self, now: Time, id: u64, counts: bool, ends_burst: bool) {
         let outstanding = self.in_flight_bytes() + self.mss;
         let rate = self.rate.mark(now, false, outstanding);
         self.pacing.begin_packet(now);
         self.board.resend(id, now, rate, counts);
         let Sent { start, length, fin, .. } = *self.board.get(id);
-        let flags = Flags::default().with_if(fin, Flags::FIN);
+        let flags = Flags::default().with_if(fin, Flags::FIN).with_if(ends_burst, Flags::PSH);
         self.stats.data_segments_retransmitted += 1;
         self.recovery.retransmissions += 1;
         self.transmit_data(now, start, length, flags, true);
@@ -395,7 +404,7 @@ impl Connection {
     pub(super) fn send_fragment(&mut self, now: Time, length: u32) {
         let fin = length == 0;
         self.pacing.begin_packet(now);
-        self.send_new(now, length, fin, false);
+        self.send_new(now, length, fin, false, false);
     }
 
     /// Reduces the window of a sender that was idle (RFC 5681 section 4.1, RFC 2861; Linux:

@@ -21,6 +21,18 @@ impl Connection {
         self.sender.marks.add(self.sender.unacknowledged, end, false);
     }
 
+    /// Makes the last byte of the next write, of this length, the last one of a buffer: what is behind it
+    /// does not leave in one packet with it, which is cut only behind TCP.
+    pub fn end_buffer(&mut self, length: u64) {
+        let end = self.sender.written + length + 1;
+        self.sender.marks.end_buffer(self.sender.unacknowledged, end);
+    }
+
+    /// Puts the next write into the buffer of the last one.
+    pub fn extend_buffer(&mut self) {
+        self.sender.marks.extend_buffer(self.sender.written + 1);
+    }
+
     /// Whether what is written from now on is followed by more, so that less than a full segment waits for it
     /// (`MSG_MORE`).
     pub fn set_more(&mut self, follows: bool) {

@@ -157,6 +157,24 @@ fn tcp_transmit_skb_the_last_of_several_that_leave_together_has_push() {
 }
 
 #[test]
+fn tcp_transmit_skb_what_is_sent_again_together_has_push_at_its_end() {
+    // Ten segments leave in pairs. Of the first pair one is acknowledged, of the second one has arrived, the
+    // third is lost; the first two that are sent again are alone in their packets, the third pair is not.
+    let mut drill = Drill::open(&linux(), false);
+    drill.write(10 * SIZE).sent();
+    drill.at(200).ack(SIZE, &[(3 * SIZE, 4 * SIZE), (6 * SIZE, 10 * SIZE)]);
+    let pushed: Vec<(u64, bool)> = drill
+        .sent()
+        .iter()
+        .map(|logged| {
+            let payload = logged.segment.payload;
+            (payload.offset / u64::from(SIZE), logged.segment.flags.has(Flags::PSH))
+        })
+        .collect();
+    assert_eq!(pushed, [(1, false), (2, false), (4, false), (5, true)]);
+}
+
+#[test]
 fn tcp_tso_should_defer_a_single_one_waits_for_another() {
     let mut drill = Drill::open_with(&linux(), false, 10);
     drill.write(60 * SIZE).segments(SIZE);

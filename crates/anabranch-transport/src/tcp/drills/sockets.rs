@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::endpoint::{CloseReason, Command, Event, Input};
+use crate::tcp::config::InitialWindow;
 use crate::tcp::testing::{Drill, ms};
 use crate::wire::tcp::Flags;
 
@@ -21,6 +22,32 @@ fn no_segment_holds_bytes_of_two_records() {
     drill.at(200).ack(400, &[]);
     let sent = lengths(&mut drill);
     assert_eq!(sent, [(400, true), (300, true), (SIZE, false), (2_000 - SIZE, true)]);
+}
+
+#[test]
+fn what_is_in_two_buffers_does_not_leave_together() {
+    let mut drill =
+        Drill::open(&Config { initial_window: Some(InitialWindow::Segments(20)), ..linux() }, false);
+    drill.end.set_bursts(10, 3);
+    for buffer in [4, 3] {
+        drill.end.end_buffer(u64::from(buffer * SIZE));
+        drill.write(buffer * SIZE);
+    }
+    let pushed: Vec<bool> = lengths(&mut drill).iter().map(|(_, pushed)| *pushed).collect();
+    assert_eq!(pushed, [false, false, false, true, false, false, true]);
+    // The same two writes into one buffer, which leaves at once.
+    let mut drill = Drill::open(&linux(), false);
+    drill.end.set_bursts(10, 3);
+    drill.write(10 * SIZE).at(200).ack(SIZE, &[]).sent();
+    drill.end.end_buffer(u64::from(4 * SIZE));
+    drill.write(4 * SIZE);
+    drill.end.extend_buffer();
+    drill.end.end_buffer(u64::from(3 * SIZE));
+    drill.write(3 * SIZE);
+    drill.sent();
+    drill.at(201).ack(10 * SIZE, &[]);
+    let pushed: Vec<bool> = lengths(&mut drill).iter().map(|(_, pushed)| *pushed).collect();
+    assert_eq!(pushed.iter().filter(|pushed| **pushed).count(), 1);
 }
 
 #[test]
