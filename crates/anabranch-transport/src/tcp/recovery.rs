@@ -218,13 +218,14 @@ impl Connection {
         // Segments of the present packet that have been sent.
         let mut sent = 0;
         while let Some(id) = self.board.first_waiting() {
-            let room = self.cwnd().saturating_sub(self.board.in_flight());
+            let cwnd = self.cwnd();
+            let room = cwnd.saturating_sub(self.board.in_flight());
             if room == 0 || self.is_paced(now) {
                 break;
             }
             let goes_on = room > 1
                 && self.board.goes_on_behind(id)
-                && sent + 1 < *largest.get_or_insert_with(|| self.largest_burst());
+                && sent + 1 < *largest.get_or_insert_with(|| self.largest_burst(cwnd));
             self.retransmit_part(now, id, true, sent > 0 && !goes_on);
             if goes_on {
                 sent += 1;
