@@ -282,8 +282,10 @@ class _Pace:
         """How many runs the next batch has.
 
         Where few are left to hand out, it has its share of those, so that all workers are busy
-        until the end.
+        until the end, unless all batches have the same size.
         """
+        if self._batch_seconds is None:
+            return self._size
         share = max(math.ceil(left / places), math.ceil(self._size * _LEAST_SHARE))
         return min(self._size, share)
 
