@@ -19,8 +19,8 @@ from anabranch.emulate import Emulator, scenario_text
 from anabranch.errors import LiveError
 from anabranch.virtual import kernel_file
 
-# A shell has its jobs in the background ignore SIGINT, `nohup` has its command ignore SIGHUP, and they
-# have their children ignore it.
+# A shell has its jobs in the background ignore SIGINT, `nohup` has its command ignore SIGHUP, and
+# they have their children ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if sys.platform != "win32":
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
