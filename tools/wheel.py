@@ -12,6 +12,7 @@ file).
 """
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -50,13 +51,13 @@ def main() -> None:
         profile = folder / "runs.profdata"
         train(source, folder, profiling, profile)
         guided = {**flags(f"-Cprofile-use={profile}"), "ANABRANCH_PROFILE_GUIDED": "1"}
-        build(source, target, options, guided)
+        build(source, target, [*host(), *options], guided)
 
 
 def train(source: Path, folder: Path, profiling: Path, profile: Path) -> None:
     """Writes the profile of the runs that the engine is compiled for."""
     raw = folder / "raw"
-    build(source, folder / "instrumented", [], flags(f"-Cprofile-generate={raw}"))
+    build(source, folder / "instrumented", host(), flags(f"-Cprofile-generate={raw}"))
     (wheel,) = (folder / "instrumented").glob("*.whl")
     venv.create(folder / "venv", with_pip=True)
     programs = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
@@ -78,6 +79,16 @@ def build(
     """Builds a wheel in a folder of sources."""
     command = ["maturin", "build", "--release", "--strip", "--out", str(target), *options]
     subprocess.run(command, check=True, cwd=source, env={**os.environ, **(variables or {})})
+
+
+def host() -> tuple[str, str]:
+    """The option for the compiler's own platform.
+
+    Functions have other names in the profile where only one of two builds has it, as with zig.
+    """
+    told = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
+    (name,) = re.findall(r"(?m)^host: (.*)$", told)
+    return "--target", name
 
 
 def flags(flag: str) -> dict[str, str]:
