@@ -27,10 +27,7 @@ Start with:
   anabranch new my-call
   anabranch run my-call.toml --plot out
 `anabranch COMMAND --help` has examples for every command.""",
-    version=(
-        f"{_engine.__version__} (engine {_engine.ENGINE_VERSION}, "
-        f"{'' if _engine.PROFILE_GUIDED else 'not '}profile-guided)"
-    ),
+    version=f"{_engine.__version__} (engine {_engine.ENGINE_VERSION})",
     suppress_keyboard_interrupt=False,
 )
 
