@@ -5,6 +5,7 @@ use anabranch_transport::tcp::fast_open::Client;
 use anabranch_transport::time::Time;
 
 use super::connection::Connection;
+use super::events::{ERROR, HANG_UP, READ_HANG_UP, READABLE, URGENT, WRITABLE, names};
 use super::paths::WORKER_DELAY;
 use super::writing::Manner;
 use super::{Descriptor, Role, TcpExecutor, UnderTest};
@@ -27,8 +28,14 @@ pub(super) const FASTOPEN: i64 = 0x2000_0000;
 const EOR: i64 = 0x80;
 const MORE: i64 = 0x8000;
 /// Events of `poll`.
-const EVENTS: [(&str, i64); 6] =
-    [("POLLERR", 8), ("POLLHUP", 16), ("POLLIN", 1), ("POLLOUT", 4), ("POLLPRI", 2), ("POLLRDHUP", 0x2000)];
+const EVENTS: [(&str, i64); 6] = [
+    ("POLLERR", ERROR),
+    ("POLLHUP", HANG_UP),
+    ("POLLIN", READABLE),
+    ("POLLOUT", WRITABLE),
+    ("POLLPRI", URGENT),
+    ("POLLRDHUP", READ_HANG_UP),
+];
 
 impl TcpExecutor {
     pub(super) fn system_call(&mut self, now: Time, call: &Call) -> Step<Reply> {
@@ -361,15 +368,10 @@ impl TcpExecutor {
         let mut differs = false;
         for entry in entries {
             let descriptor = entry.setting("fd").and_then(Term::number).unwrap_or(-1);
-            let now = self.events(descriptor) & (events(entry, "events")? | 8 | 16);
+            let now = self.events(descriptor) & (events(entry, "events")? | ERROR | HANG_UP);
             ready += i64::from(now != 0);
             differs |= now != events(entry, "revents")?;
-            let names: Vec<&str> =
-                EVENTS.iter().filter(|(_, bit)| now & bit != 0).map(|(name, _)| *name).collect();
-            seen.push(format!(
-                "{{fd={descriptor}, revents={}}}",
-                if names.is_empty() { "0".into() } else { names.join("|") }
-            ));
+            seen.push(format!("{{fd={descriptor}, revents={}}}", names(now, &EVENTS)));
         }
         if ready == 0 && timeout.number() != Some(0) && call.result != Term::Number(0) {
             return Ok(Reply::Blocks);
@@ -385,28 +387,28 @@ impl TcpExecutor {
         let accepts = self.connections.iter().any(|one| one.waits_at == Some(descriptor) && one.is_connected);
         if self.descriptors.get(&descriptor).is_some_and(|socket| matches!(socket.role, Role::Deferred)) {
             // A write makes the SYN leave.
-            return 4;
+            return WRITABLE;
         }
-        let Some((connection, _)) = self.of(descriptor) else { return i64::from(accepts) };
+        let Some((connection, _)) = self.of(descriptor) else { return if accepts { READABLE } else { 0 } };
         let info = connection.end.info();
         let mut events = 0;
         let is_over = connection.closed.is_some_and(|reason| reason != CloseReason::Shutdown);
         if connection.available() > 0 || info.peer_has_finished || connection.has_shut_reading || is_over {
-            events |= 1;
+            events |= READABLE;
         }
         if info.peer_has_finished || connection.has_shut_reading {
-            events |= 0x2000;
+            events |= READ_HANG_UP;
         }
         if connection.closed.is_some() || (connection.has_shut_down && info.peer_has_finished) {
-            events |= 16;
+            events |= HANG_UP;
         }
         if connection.error.is_some() {
-            events |= 8;
+            events |= ERROR;
         }
         // If nothing more can be written, the application learns that at once.
         let is_writable = connection.is_connected && connection.is_writable();
         if is_writable || connection.has_shut_down || connection.closed.is_some() {
-            events |= 4;
+            events |= WRITABLE;
         } else {
             connection.lacks_space |= connection.is_connected;
         }

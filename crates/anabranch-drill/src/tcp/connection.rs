@@ -11,16 +11,11 @@ use anabranch_transport::wire::tcp::Segment;
 use anabranch_transport::wire::{self, Body, Packet};
 
 use super::end::End;
+use super::events::{ALL, READABLE};
 use super::flow::{Flow, Sent};
 use super::mptcp::{self, Told};
 use super::settings::{Endpoints, Settings};
 use super::writing::{Limits, Progress};
-
-/// Events for which a socket wakes those who wait for it: those of `poll`.
-const READABLE: i64 = 1;
-pub(super) const WRITABLE: i64 = 4;
-/// The socket's state has changed, which wakes everybody.
-pub(super) const ALL: i64 = 0x201f;
 
 /// How long something held the sender back (Linux: `tcp_chrono_start`).
 #[derive(Clone, Copy, Debug, Default)]

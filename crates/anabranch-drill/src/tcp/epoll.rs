@@ -1,25 +1,23 @@
 //! `epoll`: descriptors that watch others. As in Linux, a watch is ready once its socket has been woken, or
 //! had an event when it was added or changed; a wait tells what is so then, and with `EPOLLET` only once.
 
-use super::connection::ALL;
+use super::events::{ALL, ERROR, HANG_UP, READ_HANG_UP, READABLE, URGENT, WRITABLE, names};
 use super::{Role, TcpExecutor};
 use crate::executor::{Reply, number};
 use crate::script::{Call, Term};
 use crate::verdict::{Step, Stop};
 
-/// Events of `epoll`, which are those of `poll`, and how they are told.
+/// Events of `epoll`, and how they are told.
 const EVENTS: [(&str, i64); 7] = [
     ("EPOLLERR", ERROR),
     ("EPOLLET", EDGE),
     ("EPOLLHUP", HANG_UP),
-    ("EPOLLIN", 1),
-    ("EPOLLOUT", 4),
-    ("EPOLLPRI", 2),
-    ("EPOLLRDHUP", 0x2000),
+    ("EPOLLIN", READABLE),
+    ("EPOLLOUT", WRITABLE),
+    ("EPOLLPRI", URGENT),
+    ("EPOLLRDHUP", READ_HANG_UP),
 ];
 const EDGE: i64 = 1 << 31;
-const ERROR: i64 = 8;
-const HANG_UP: i64 = 16;
 
 /// A socket that is watched.
 #[derive(Debug)]
@@ -40,12 +38,6 @@ impl Watch {
 fn events(term: &Term) -> Step<i64> {
     let found = term.setting("events").and_then(|term| number(term, &EVENTS));
     found.ok_or_else(|| Stop::needs(format!("the events {term} of epoll")))
-}
-
-fn names(events: i64) -> String {
-    let names: Vec<&str> =
-        EVENTS.iter().filter(|(_, bit)| events & bit != 0).map(|(name, _)| *name).collect();
-    if names.is_empty() { "0".into() } else { names.join("|") }
 }
 
 impl TcpExecutor {
@@ -123,7 +115,9 @@ impl TcpExecutor {
         let is_other = told != 0 && data.is_some_and(|data| data != ready[0]);
         if told != events(wanted)? || is_other {
             let seen = match ready.first() {
-                Some(descriptor) if told != 0 => format!("{{events={}, fd={descriptor}}}", names(told)),
+                Some(descriptor) if told != 0 => {
+                    format!("{{events={}, fd={descriptor}}}", names(told, &EVENTS))
+                }
                 _ => "no event".into(),
             };
             return Err(Stop::failed(seen, "other events are told"));

@@ -8,6 +8,7 @@ mod calls;
 mod connection;
 mod end;
 mod epoll;
+mod events;
 mod fast_open;
 mod fast_open_settings;
 mod flow;

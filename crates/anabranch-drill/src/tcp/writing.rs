@@ -6,7 +6,8 @@
 
 use anabranch_transport::time::Time;
 
-use super::connection::{Connection, WRITABLE};
+use super::connection::Connection;
+use super::events::WRITABLE;
 
 /// Kernel memory that a packet of one segment takes at most: a power of two with its data, headers
 /// (`MAX_TCP_HEADER`) and `skb_shared_info`, and an `sk_buff`, in bytes.
