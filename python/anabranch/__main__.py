@@ -5,16 +5,16 @@ import os
 import signal
 import sys
 
+from anabranch.errors import ENDING
+
 
 def main() -> int:
     """Run the command line (see `anabranch.cli.main`).
 
     During its imports, Ctrl-C ends it quietly.
     """
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        # Windows has no SIGHUP.
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+    for number in ENDING.values():
+        if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
     from anabranch import cli  # noqa: PLC0415 - the signals come first
 

@@ -1,6 +1,8 @@
 """The errors that users can see; every message is one sentence for the user."""
 
 import re
+import signal
+import sys
 from collections.abc import Iterable, Mapping
 from operator import index
 from reprlib import repr as short_repr
@@ -41,6 +43,15 @@ class Terminated(KeyboardInterrupt):
 
 class HungUp(Terminated):
     """The terminal of the command line was closed (SIGHUP): handled as Ctrl-C is."""
+
+
+ENDING: dict[type[KeyboardInterrupt], signal.Signals] = {
+    KeyboardInterrupt: signal.SIGINT,
+    Terminated: signal.SIGTERM,
+}
+"""The signals that end a command, by the exception that each raises."""
+if sys.platform != "win32":
+    ENDING[HungUp] = signal.SIGHUP
 
 
 class ScenarioError(AnabranchError, ValueError):

@@ -16,7 +16,7 @@ from typing import Any
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from anabranch.errors import AnabranchError, HungUp, TemplateError, Terminated, shortened
+from anabranch.errors import ENDING, AnabranchError, HungUp, TemplateError, shortened
 
 from . import (  # noqa: F401 - each adds its command
     advise,
@@ -47,13 +47,6 @@ from . import (  # noqa: F401 - each adds its command
 from .app import app
 from .messages import USER_ERROR, complain, say
 
-_ENDING: dict[type[KeyboardInterrupt], signal.Signals] = {
-    KeyboardInterrupt: signal.SIGINT,
-    Terminated: signal.SIGTERM,
-}
-"""The signals that end a command, by the exception that each raises."""
-if sys.platform != "win32":
-    _ENDING[HungUp] = signal.SIGHUP
 NARROWEST = 20
 """The fewest characters of a line that tables and help are laid out for."""
 
@@ -82,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         say(f"stopped{f': {interrupt}' if interrupt.args else ''}")
         # Shells use 128 plus the number of the signal.
-        return 128 + _ENDING.get(type(interrupt), signal.SIGINT)
+        return 128 + ENDING.get(type(interrupt), signal.SIGINT)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -126,16 +119,16 @@ def _signals() -> Iterator[None]:
     Python drops an exception that is raised where nothing can handle it, such as in a callback at
     the end of an import: the signal is then given again.
     """
-    raised = {number: kind for kind, number in _ENDING.items()}
+    raised = {number: kind for kind, number in ENDING.items()}
 
     def hear(number: int, _: object) -> None:
         raise raised[signal.Signals(number)]
 
     def dropped(what: "sys.UnraisableHookArgs") -> None:
-        if what.exc_type not in _ENDING:
+        if what.exc_type not in ENDING:
             hook(what)
             return
-        again = threading.Timer(0.01, _send_to_main_thread, [_ENDING[what.exc_type]])
+        again = threading.Timer(0.01, _send_to_main_thread, [ENDING[what.exc_type]])
         again.daemon = True
         again.start()
 

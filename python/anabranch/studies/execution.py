@@ -186,7 +186,6 @@ class _Work:
         self._pace = _Pace(workers.batch_runs, workers.batch_seconds)
         self._note = _Note(scenario, store, plan, self._metrics)
         self._failures = _Failures(scenario)
-        self._given = plan.done  # or stored before
         self._rows: list[pl.DataFrame] = []
         self._is_begun = False
         self._is_cancelled = False
@@ -211,13 +210,11 @@ class _Work:
 
     def hand_out(self) -> bool:
         """Gives work to all workers; gives whether any batch is in progress."""
-        workers = self._workers
-        while workers.under_way < (places := workers.places()):
-            runs = self._plan.take(self._pace.batch(self._plan.total - self._given, places))
-            if not runs:
-                break
+        workers, plan = self._workers, self._plan
+        while workers.under_way < (places := workers.places()) and (
+            runs := plan.take(self._pace.batch(plan.left, places))
+        ):
             workers.begin(runs)
-            self._given += len(runs)
         return workers.under_way > 0
 
     def take_in(self) -> None:

@@ -1,18 +1,15 @@
 """Signals that wait until finished results are saved."""
 
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_SIGNALS = [signal.SIGINT, signal.SIGTERM]
-if sys.platform != "win32":
-    _SIGNALS.append(signal.SIGHUP)
+from anabranch.errors import ENDING
 
 
 class Interruption:
-    """A first Ctrl-C, SIGTERM or SIGHUP, which waits until it is delivered."""
+    """A first signal of those that end a command, which waits until it is delivered."""
 
     def __init__(self) -> None:
         self.number: int | None = None
@@ -37,7 +34,7 @@ def interruptible(cancel: Callable[[], None]) -> Iterator[Interruption]:
         return
     before = {
         number: handler
-        for number in _SIGNALS
+        for number in ENDING.values()
         if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
     }
 

@@ -77,6 +77,7 @@ class Plan:
         self._place = 0
         self._extended: deque[Run] = deque()
         self.done = int(self._expected.sum() - np.count_nonzero(mask))
+        self._given = self.done
         self.short: list[int] = []
         """Cells whose interval is still wider than asked after the most replications allowed."""
 
@@ -93,6 +94,11 @@ class Plan:
         """
         return int(self._expected.sum())
 
+    @property
+    def left(self) -> int:
+        """The number of runs that are still to be taken; an estimate as `total` is."""
+        return self.total - self._given
+
     def take(self, count: int) -> list[Run]:
         """The next runs, at most this many; none if all runs wanted so far have been taken."""
         runs: list[Run] = []
@@ -105,6 +111,7 @@ class Plan:
             self._place = int(places[-1]) + 1 if full else self._place + len(block)
         while len(runs) < count and self._extended:
             runs.append(self._extended.popleft())
+        self._given += len(runs)
         return runs
 
     def learn(self, metric: str, runs: Iterable[tuple[int, int, float]]) -> None:
@@ -134,7 +141,9 @@ class Plan:
             self._expected[cell] = values.expected(look)
             values.wanted = look
             missing = new[~self._finished[cell, new]].tolist()
-            self.done += len(new) - len(missing)
+            stored = len(new) - len(missing)
+            self.done += stored
+            self._given += stored
             self._extended.extend((cell, replication) for replication in missing)
 
 
