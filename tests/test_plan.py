@@ -130,6 +130,7 @@ def test_a_hundred_million_runs_are_a_matrix_of_bytes() -> None:
     assert plan.take(3) == [(0, 0), (1, 0), (2, 0)]
     assert len(plan.take(1_500_000)) == 1_500_000
     assert plan.take(2) == [(500_003, 1), (500_004, 1)]
+    assert plan.left == 2_000_000 - 1_500_005
 
 
 def test_equal_cells_are_asked_for_once() -> None:
