@@ -3,7 +3,7 @@
 use anabranch_transport::time::Time;
 
 use super::network::Network;
-use crate::net::{Direction, DropCause, Fate, Release, Step};
+use crate::net::{DropCause, Fate, Release, Step};
 use crate::trace::{Hop, HopEnd};
 
 impl Network {
@@ -11,19 +11,6 @@ impl Network {
     #[cold]
     pub(super) fn trace_hop(&mut self, slot: u32, hop: u32, entered: Time, step: Step) {
         let super::topology::Hop { link, direction, .. } = self.routes.hops[hop as usize];
-        self.trace_link(slot, link, direction, entered, step);
-    }
-
-    /// Records what the link with this number does with a packet that entered it at `entered`.
-    #[cold]
-    pub(super) fn trace_link(
-        &mut self,
-        slot: u32,
-        link: u32,
-        direction: Direction,
-        entered: Time,
-        step: Step,
-    ) {
         let service = self.links[link as usize].take_service(direction);
         let (begun, left) = (service.map(|(begun, _)| begun), service.map(|(_, left)| left));
         let end = match step {
@@ -34,7 +21,7 @@ impl Network {
         self.links[link as usize].note_loss_state(left.unwrap_or(entered), direction);
         let packet = self.packets.get_mut(slot).trace_row;
         let Some(trace) = &mut self.trace else { return };
-        let row = trace.hops.record(Hop { packet, link, direction, entered, begun, left, end });
+        let row = trace.hops.record(Hop { packet, hop, link, direction, entered, begun, left, end });
         if matches!(step, Step::Cross { .. }) {
             trace.hops.keep_open(slot, row);
         }
@@ -53,8 +40,9 @@ impl Network {
         let packet = self.packets.get_mut(slot).trace_row;
         let entered = self.now;
         let Some(trace) = &mut self.trace else { return };
-        let hop = Hop { packet, link, direction, entered, begun: None, left: None, end: HopEnd::OnLink };
-        let row = trace.hops.record(hop);
+        let end = HopEnd::OnLink;
+        let row =
+            trace.hops.record(Hop { packet, hop, link, direction, entered, begun: None, left: None, end });
         trace.hops.keep_open(slot, row);
     }
 

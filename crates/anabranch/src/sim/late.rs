@@ -115,7 +115,8 @@ impl Network {
         // Such a link ignores the ECN field.
         let step = self.links[link as usize].accept(at, direction, size, Ecn::NotEct);
         if self.trace.is_some() {
-            self.trace_link(slot, link, direction, at, step);
+            let route = self.packets.get_mut(slot).route;
+            self.trace_hop(slot, self.routes.last_hop(route), at, step);
         }
         match step {
             Step::Deliver { at: arrival, .. } => {

@@ -82,6 +82,12 @@ impl Routes {
         self.starts[route as usize]
     }
 
+    /// The index of a route's last hop.
+    pub(super) fn last_hop(&self, route: u32) -> u32 {
+        let next = self.starts.get(route as usize + 1).map_or(self.hops.len(), |&start| start as usize);
+        next as u32 - 1
+    }
+
     /// The flow and the side at which packets of a route arrive.
     pub(super) fn receiver(&self, route: u32) -> (usize, Side) {
         let (flow, side) = self.receivers[route as usize];

@@ -12,6 +12,8 @@ use crate::net::{Direction, DropCause};
 pub(crate) struct Hop {
     /// Its row in the packet trace.
     pub(crate) packet: u32,
+    /// Its place among the hops of all routes, which grows along a route.
+    pub(crate) hop: u32,
     pub(crate) link: u32,
     pub(crate) direction: Direction,
     pub(crate) entered: Time,
@@ -70,11 +72,11 @@ impl HopTrace {
         self.rows.capacity() * size_of::<Hop>()
     }
 
-    /// The table of everything up to the end of the run, in the order in which packets entered links.
-    /// `places` gives the row of each packet in the packet table, if it is there.
+    /// The table of everything up to the end of the run, in the order in which packets entered links; of those
+    /// that entered at the same time, in the packet table's order, and along each packet's route. `places` gives the row of each packet in the packet table, if it is there.
     pub(crate) fn into_table(mut self, places: &[Option<u32>], links: &[String], end: Time) -> Table {
         self.rows.retain(|row| row.entered <= end && places[row.packet as usize].is_some());
-        self.rows.sort_by_key(|row| (row.entered, row.packet));
+        self.rows.sort_by_key(|row| (row.entered, places[row.packet as usize], row.hop));
         let rows = &self.rows;
         let numbers = |value: fn(&Hop) -> Option<Time>| {
             let seconds = |time: Time| if time <= end { time.as_secs_f64() } else { f64::NAN };
