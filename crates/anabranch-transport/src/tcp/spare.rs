@@ -11,7 +11,6 @@ const MOST: usize = 16;
 /// The most boxes that wait for the ends of a thread.
 const MOST_SHARED: usize = 64;
 
-#[expect(clippy::vec_box, reason = "the boxes are what is used again")]
 type Boxes = Vec<Box<Packet>>;
 
 thread_local! {

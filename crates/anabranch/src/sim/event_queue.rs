@@ -5,10 +5,10 @@
 //! else was scheduled, so fusing a chain of links or adding a flow leaves the order of everything else
 //! unchanged.
 //!
-//! A run of a few flows has about ten events waiting, where a sorted list is cheaper than a heap; so the next
-//! events are in short sorted lists. Those after them, if any, are in two queues while each comes after all
-//! that are in one of them, as data and acknowledgements do behind a link with many packets, and otherwise in
-//! heaps. Events of packets have a list of their own: most of them come after all that are there.
+//! A run of a few flows has about ten events waiting, where a sorted list is cheaper than a heap; so
+//! the next events are in short sorted lists. Those after them, if any, are in a queue while each comes after
+//! all that are there, as behind a link with many packets, and otherwise in heaps. Events of packets have a
+//! list of their own: most of them come after all that are there.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -144,7 +144,7 @@ impl EventQueue {
 
     /// Bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
-        let later = |line: &Line| line.queue.capacity() + line.second.capacity() + line.heap.capacity();
+        let later = |line: &Line| line.queue.capacity() + line.heap.capacity();
         size_of::<Self>() + (later(&self.packets) + later(&self.alarms)) * size_of::<Scheduled>()
     }
 
@@ -170,9 +170,7 @@ struct Line {
     tail: usize,
     /// The events after all of those, in their order.
     queue: VecDeque<Scheduled>,
-    /// Those that came after one that is later than they are, which is in the queue: in their order, and
-    /// those for which the same is true of this second queue.
-    second: VecDeque<Scheduled>,
+    /// Those that came after one that is later than they are, which is in the queue.
     heap: BinaryHeap<Reverse<Scheduled>>,
 }
 
@@ -184,7 +182,6 @@ impl Default for Line {
             head: 0,
             tail: 0,
             queue: VecDeque::new(),
-            second: VecDeque::new(),
             heap: BinaryHeap::new(),
         }
     }
@@ -252,8 +249,6 @@ impl Line {
         let event = Scheduled { time, order, slot };
         if self.queue.back().is_none_or(|last| *last < event) {
             self.queue.push_back(event);
-        } else if self.second.back().is_none_or(|last| *last < event) {
-            self.second.push_back(event);
         } else {
             self.heap.push(Reverse(event));
         }
@@ -270,15 +265,13 @@ impl Line {
 
     #[inline]
     fn take_later(&mut self) -> Option<Scheduled> {
-        let front = |queue: &VecDeque<Scheduled>| queue.front().copied().unwrap_or(Scheduled::NEVER);
-        let (first, second) = (front(&self.queue), front(&self.second));
         if let Some(&Reverse(earliest)) = self.heap.peek()
-            && earliest < first.min(second)
+            && self.queue.front().is_none_or(|first| earliest < *first)
         {
             self.heap.pop();
             return Some(earliest);
         }
-        if second < first { self.second.pop_front() } else { self.queue.pop_front() }
+        self.queue.pop_front()
     }
 
     /// Takes the first event and half a list of those that come later.
