@@ -57,6 +57,7 @@ impl Default for Rack {
 impl Rack {
     /// Notes that a segment has arrived that was last sent at `sent_at` (RFC 8985 section 6.2 step 2; Linux:
     /// `tcp_rack_advance`).
+    #[inline]
     pub fn advance(
         &mut self,
         now: Time,
@@ -82,6 +83,7 @@ impl Rack {
 
     /// Adapts the reordering window (Linux: `tcp_rack_update_reo_wnd`). `prior` is the number of bytes
     /// delivered when the segment of the acknowledgement was sent.
+    #[inline]
     pub fn adapt(&mut self, prior: Option<u64>, delivered: u64) {
         let Some(prior) = prior else { return };
         if prior < self.widened_at {

@@ -53,6 +53,11 @@ impl RateMark {
         self.in_flight
     }
 
+    /// Whether its delivery has been counted.
+    pub const fn is_delivered(&self) -> bool {
+        self.delivered_at.is_none()
+    }
+
     /// Whether the application left the pipe idle before it was sent.
     pub const fn is_app_limited(&self) -> bool {
         self.is_app_limited
@@ -86,6 +91,7 @@ impl RateSampler {
 
     /// Counts a segment that has been delivered and was last sent at `sent_at` (Linux:
     /// `tcp_rate_skb_delivered`).
+    #[inline]
     pub fn on_delivered(&mut self, sample: &mut OpenSample, mark: &mut RateMark, sent_at: Time, end: u64) {
         let Some(since) = mark.delivered_at.take() else { return };
         if sample.mark.is_none() || (sent_at, end) > (sample.sent_at, sample.end) {

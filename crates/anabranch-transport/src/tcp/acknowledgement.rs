@@ -154,8 +154,9 @@ impl Connection {
         let min_rtt = self.rtt.min_rtt();
         let rate = self.rate.close(now, &ack.sample, delivered > 0, min_rtt);
         let cumulative = Cumulative { segments: ack.segments, was_open, was_in_recovery };
+        let rtt = ack.rtt;
         let report =
-            Report { prior_in_flight, cumulative, delivered, delivered_bytes, lost_bytes, marks, rate };
+            Report { prior_in_flight, cumulative, delivered, delivered_bytes, lost_bytes, marks, rtt, rate };
         self.tell_control(now, &ack, &report);
         self.resend(now, resend);
         if ack.advanced {
@@ -395,7 +396,8 @@ impl Connection {
 
     /// Tells the control that an acknowledgement has arrived (Linux: `tcp_in_ack_event`). It is special if it
     /// has SACK blocks or flags besides ACK and PSH, or changes the window (Linux: `CA_ACK_SLOWPATH`).
-    fn tell_arrival(&mut self, now: Time, rtt: Option<Duration>, is_special: bool) {
+    #[inline]
+    pub(super) fn tell_arrival(&mut self, now: Time, rtt: Option<Duration>, is_special: bool) {
         let mut event = ArrivalEvent::new(now, self.sender.unacknowledged);
         (event.rtt, event.is_special) = (rtt, is_special);
         self.cc.on_arrival(&event);
@@ -409,10 +411,22 @@ impl Connection {
         if in_recovery {
             self.reduce_window(report.delivered, lost, ack.advanced);
         }
-        let mss = self.mss;
         // Linux, tcp_may_raise_cwnd: with much reordering, what arrives out of order counts too.
         let may_grow =
             ack.data_acked || (ack.data_sacked && self.recovery.reordering > super::recovery::DUP_THRESHOLD);
+        self.report_to_control(now, report, may_grow, in_recovery);
+    }
+
+    /// Tells the control about the acknowledgement, for which the window `may_grow`.
+    #[inline]
+    pub(super) fn report_to_control(
+        &mut self,
+        now: Time,
+        report: &Report,
+        may_grow: bool,
+        in_recovery: bool,
+    ) {
+        let mss = self.mss;
         let mut event =
             AckEvent::new(now, report.delivered_bytes, report.prior_in_flight.saturating_mul(mss));
         event.segments_acked = match (may_grow, self.parameters.byte_counting) {
@@ -428,7 +442,7 @@ impl Connection {
         event.is_window_limited = self.is_window_limited();
         event.marked = report.marks.saturating_mul(mss).min(report.delivered_bytes);
         event.newly_lost = report.lost_bytes;
-        event.rtt = ack.rtt;
+        event.rtt = report.rtt;
         event.min_rtt = self.rtt.min_rtt();
         event.acknowledged_to = self.sender.unacknowledged;
         event.sent_to = self.sender.next;
@@ -453,15 +467,17 @@ fn is_of_earlier(origin: Option<Time>, sent_at: Time) -> bool {
 }
 
 /// What the congestion control is told about an acknowledgement.
-struct Report {
+pub(super) struct Report {
     /// Segments on their way before the acknowledgement.
-    prior_in_flight: u32,
-    cumulative: Cumulative,
+    pub(super) prior_in_flight: u32,
+    pub(super) cumulative: Cumulative,
     /// Segments delivered.
-    delivered: u32,
-    delivered_bytes: u32,
-    lost_bytes: u32,
+    pub(super) delivered: u32,
+    pub(super) delivered_bytes: u32,
+    pub(super) lost_bytes: u32,
     /// Segments that were marked.
-    marks: u32,
-    rate: Option<RateSample>,
+    pub(super) marks: u32,
+    /// The round-trip time of the last segment that it acknowledges.
+    pub(super) rtt: Option<Duration>,
+    pub(super) rate: Option<RateSample>,
 }

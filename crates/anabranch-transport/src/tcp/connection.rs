@@ -14,6 +14,7 @@ use super::recovery::Recovery;
 use super::scoreboard::Scoreboard;
 use super::send::Sender;
 use super::sequence::Numbering;
+use super::spare::Spare;
 use super::stats::Stats;
 use super::subflow::{FlowControl, OptionSpace};
 use super::timers::RetransmissionTimer;
@@ -35,9 +36,6 @@ use crate::secret::SecretNumbers;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 use crate::wire::{self, Body, Packet};
-
-/// The most boxes of received packets that are kept for packets to send.
-const SPARE_PACKETS: usize = 16;
 
 /// The states of a connection (RFC 9293 section 3.3.2). LISTEN is a [`Listener`](super::Listener). A closed
 /// end accepts a connection too, so that the two ends of a simulated flow need no listener.
@@ -145,8 +143,7 @@ pub struct Connection {
     pub(super) delayed_ack: DelayedAck,
 
     pub(super) outputs: VecDeque<Output>,
-    #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
-    spare: Vec<Box<Packet>>,
+    spare: Spare,
     pub(super) stats: Stats,
     /// Only if means are asked for.
     pub(super) measures: Option<Box<Measures>>,
@@ -226,7 +223,7 @@ impl Connection {
             receiver: Receiver::default(),
             delayed_ack: DelayedAck::default(),
             outputs: VecDeque::new(),
-            spare: Vec::new(),
+            spare: Spare::default(),
             stats: Stats::default(),
             measures: parameters.measure.then(Box::default),
             last_now: Time::ZERO,
@@ -255,6 +252,7 @@ impl Connection {
         self.state == State::Closed
     }
 
+    #[inline(never)]
     fn on_command(&mut self, now: Time, command: Command) {
         match command {
             Command::Abort => self.abort(now),
@@ -296,7 +294,8 @@ impl Connection {
         }
     }
 
-    #[inline(never)]
+    /// Most inputs come this way, so that it has the stack frame of [`Endpoint::handle_input`].
+    #[inline]
     fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
         let mark = packet.ecn;
         let (Body::Tcp(segment) | Body::Mptcp(wire::mptcp::Segment { tcp: segment, .. })) = &mut packet.body
@@ -304,17 +303,18 @@ impl Connection {
             return;
         };
         self.stats.segments_received += 1;
-        self.on_segment(now, segment, mark);
-        // The box is used again for a packet of our own.
-        if self.spare.len() < SPARE_PACKETS {
-            self.spare.push(packet);
+        if !self.take_predicted(now, segment) {
+            self.on_segment(now, segment, mark);
         }
+        // The box is used again for a packet of our own.
+        self.spare.keep(packet);
         if self.measures.is_some() {
             self.measure(now);
         }
     }
 
     /// RFC 9293 section 3.10.7: a segment arrives.
+    #[inline(never)]
     fn on_segment(&mut self, now: Time, segment: &Segment, mark: EcnField) {
         let is_syn = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
         let ours = [segment.destination_port, segment.source_port] == self.ports;
@@ -397,7 +397,7 @@ impl Connection {
 
     /// A packet to be filled in, in memory that was used before if there is any.
     pub(super) fn blank_packet(&mut self) -> Box<Packet> {
-        self.spare.pop().unwrap_or_else(|| {
+        self.spare.take().unwrap_or_else(|| {
             let body = Body::Tcp(Segment::blank());
             Box::new(Packet { path: PathId::default(), ecn: EcnField::default(), size: 0, body })
         })

@@ -82,6 +82,11 @@ impl DelayedAck {
         Self { acknowledged, segment_size: mss.min(536), max_segment_size: mss, ..Self::default() }
     }
 
+    /// Whether something has arrived that has not been acknowledged.
+    pub(super) const fn is_pending(&self) -> bool {
+        self.is_pending
+    }
+
     /// The latest time for the next acknowledgement.
     pub(super) fn timer(&self) -> Time {
         self.timer.min(self.compressed_timer)

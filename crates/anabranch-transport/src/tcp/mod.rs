@@ -40,6 +40,7 @@ mod measures;
 mod newreno;
 mod pacing;
 pub mod parameters;
+mod prediction;
 pub mod procedures;
 #[cfg(test)]
 mod properties;
@@ -51,6 +52,7 @@ mod scoreboard;
 mod send;
 mod sequence;
 mod socket;
+mod spare;
 mod stats;
 pub(crate) mod subflow;
 #[cfg(test)]

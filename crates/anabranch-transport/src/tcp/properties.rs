@@ -4,13 +4,15 @@
 use proptest::prelude::*;
 
 use super::config::{EcnMode, InitialWindow, LossDetection, Nagle, WindowReduction};
-use super::testing::{Pair, Wire, ms};
-use super::{Config, Profile};
+use super::testing::{Pair, Wire, ms, predicting};
+use super::{Config, Connection, Profile};
 use crate::cc;
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::ground::Side;
+use crate::ground::{Ecn, Payload, Side};
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
+use crate::wire::tcp::{Flags, Segment, Timestamps};
+use crate::wire::{Body, Packet};
 
 fn wire() -> impl Strategy<Value = Wire> {
     (
@@ -134,6 +136,78 @@ fn plan(talks: &[Talk; 2], start: Time) -> Vec<(Time, Side, Step)> {
     steps
 }
 
+/// A segment that is predicted, or nearly so.
+#[derive(Clone, Copy, Debug)]
+struct Strange {
+    flags: Flags,
+    /// Its numbers less those that are expected, the same for its window and its timestamp.
+    ahead: i32,
+    acknowledges: u32,
+    window: i32,
+    age: i32,
+    length: u32,
+    has_timestamps: bool,
+}
+
+fn segment() -> impl Strategy<Value = Strange> {
+    let flags = prop_oneof![
+        8 => Just(Flags::ACK),
+        2 => Just(Flags::ACK.with(Flags::PSH)),
+        1 => Just(Flags::ACK.with(Flags::FIN)),
+        1 => Just(Flags::ACK.with(Flags::ECE)),
+        1 => Just(Flags::NONE),
+    ];
+    let seldom = || prop_oneof![9 => Just(0), 1 => -3_000..3_000];
+    let acknowledges =
+        prop_oneof![2 => Just(0_u32), 4 => (1..20_u32).prop_map(|count| count * 1_448), 1 => 0..60_000_u32];
+    let length = prop_oneof![2 => Just(0_u32), 2 => 1..1_400_u32];
+    let has_timestamps = prop_oneof![4 => Just(true), 1 => Just(false)];
+    (
+        flags,
+        seldom(),
+        acknowledges,
+        seldom(),
+        prop_oneof![9 => Just(0), 1 => -3..3_i32],
+        length,
+        has_timestamps,
+    )
+        .prop_map(|(flags, ahead, acknowledges, window, age, length, has_timestamps)| Strange {
+            flags,
+            ahead,
+            acknowledges,
+            window,
+            age,
+            length,
+            has_timestamps,
+        })
+}
+
+impl Strange {
+    /// The segment as it comes to an end from its peer.
+    fn for_end(self, end: &Connection) -> Packet {
+        let Self { flags, ahead, acknowledges, window, age, length, has_timestamps } = self;
+        let start = end.receiver.next.saturating_add_signed(i64::from(ahead));
+        let field = (end.sender.window >> end.sender.window_scale) as i32;
+        let stamp = Timestamps {
+            value: end.recent_timestamp.wrapping_sub(age as u32),
+            echo: end.timestamp(end.last_now),
+        };
+        let tcp = Segment {
+            source_port: end.ports[1],
+            destination_port: end.ports[0],
+            sequence: end.peer_numbers.wire(start),
+            acknowledgement: end.own_numbers.wire(end.sender.unacknowledged).wrapping_add(acknowledges),
+            flags,
+            window: (field + window).clamp(0, 65_535) as u16,
+            timestamps: (has_timestamps && end.has_timestamps).then_some(stamp),
+            payload: Payload { offset: start.saturating_sub(1), length },
+            ..Segment::blank()
+        };
+        let size = 20 + tcp.wire_size();
+        Packet { path: end.path, ecn: Ecn::NotEct, size, body: Body::Tcp(tcp) }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Command(Command),
@@ -204,6 +278,51 @@ proptest! {
             converse(&mut pair, &talks).map(|()| format!("{:?}", pair.log))
         };
         prop_assert_eq!(log()?, log()?);
+    }
+
+    #[test]
+    fn a_prediction_does_what_the_long_way_does(
+        configs in [any_config(), any_config()],
+        wires in [wire(), wire()],
+        talks in [talk(), talk()],
+        seed in any::<u64>(),
+    ) {
+        let log = || {
+            let mut pair = Pair::seeded([&configs[0], &configs[1]], seed);
+            pair.wires = wires;
+            converse(&mut pair, &talks).map(|()| {
+                (format!("{:?}", pair.ends), format!("{:?} {:?}", pair.log, pair.events))
+            })
+        };
+        prop_assert_eq!(predicting(true, log)?, predicting(false, log)?);
+    }
+
+    #[test]
+    fn a_predicted_segment_changes_the_state_as_the_long_way_does(
+        config in any_config(),
+        wires in [wire(), wire()],
+        length in 1..400_000_u32,
+        steps in proptest::collection::vec((0..200_u64, segment()), 1..30),
+    ) {
+        let run = |predicts| {
+            let mut pair = Pair::seeded([&config, &config], 1);
+            // Two ends that disagree answer each other for ever; copies of the answers would be ever more.
+            pair.wires = wires.map(|wire| Wire { duplication: 0.0, ..wire });
+            pair.command(Side::A, Command::Connect);
+            pair.run_for(ms(500));
+            pair.write(Side::A, length);
+            let mut states = Vec::new();
+            for (millis, strange) in &steps {
+                pair.run_for(ms(*millis));
+                for side in [Side::A, Side::B] {
+                    let packet = Box::new(strange.for_end(&pair.ends[side.index()]));
+                    predicting(predicts, || pair.input(side, crate::endpoint::Input::Packet(packet)));
+                    states.push(format!("{:?}", pair.ends[side.index()]));
+                }
+            }
+            (states, format!("{:?} {:?}", pair.log, pair.events))
+        };
+        prop_assert_eq!(run(true), run(false));
     }
 
     #[test]

@@ -80,6 +80,12 @@ impl Receiver {
         self.duplicate.is_some() || !self.recent.is_empty()
     }
 
+    /// Whether everything that arrives is read, and the end of the stream is not known.
+    #[inline]
+    pub(super) const fn takes_all(&self) -> bool {
+        self.fin.is_none() && !self.is_paused && !self.is_closed
+    }
+
     /// Checks that the counters agree with a new count.
     #[cfg(test)]
     pub(super) fn check_accounts(&self) {
@@ -218,11 +224,8 @@ impl Connection {
         if ignores && self.state == State::Established && self.acknowledges_unsent(segment) {
             return;
         }
-        if let Some(timestamps) = segment.timestamps.filter(|_| age <= 0)
-            && start <= self.delayed_ack.acknowledged
-        {
-            // RFC 7323 section 4.3 (2).
-            self.recent_timestamp = timestamps.value;
+        if age <= 0 {
+            self.note_timestamp(segment, start);
         }
         if !self.on_acknowledgement(now, segment, start, end > start) {
             // RFC 9293 section 3.10.7.4, RFC 5961 section 5.
@@ -242,9 +245,19 @@ impl Connection {
     /// How much older a segment's timestamp is than the latest one that counted, in the peer's ticks (RFC
     /// 7323 section 5.3: SEG.TSval and TS.Recent).
     #[inline]
-    fn age(&self, segment: &Segment) -> i32 {
+    pub(super) fn age(&self, segment: &Segment) -> i32 {
         let stamp = segment.timestamps.filter(|_| self.has_timestamps);
         stamp.map_or(0, |stamp| self.recent_timestamp.wrapping_sub(stamp.value) as i32)
+    }
+
+    /// Keeps the timestamp of a segment that begins at `start`, to be echoed (RFC 7323 section 4.3 (2)).
+    #[inline]
+    pub(super) fn note_timestamp(&mut self, segment: &Segment, start: u64) {
+        if let Some(timestamps) = segment.timestamps
+            && start <= self.delayed_ack.acknowledged
+        {
+            self.recent_timestamp = timestamps.value;
+        }
     }
 
     /// Whether a segment of this age, which may be a pure acknowledgement, is an old one (RFC 7323 section
@@ -375,9 +388,7 @@ impl Connection {
         if segment.flags.has(Flags::FIN) && is_whole && self.receiver.may_end_at(end) {
             self.receiver.fin = Some(end);
         }
-        self.measure_receiver_rtt(now, segment);
-        let is_larger = length > self.delayed_ack.segment_size;
-        self.delayed_ack.on_data(&self.parameters, now, length, self.receiver_window());
+        let is_larger = self.measure_data(now, segment);
         let next = self.receiver.next;
         if start > next {
             self.stats.out_of_order_received += u64::from(length > 0);
@@ -402,10 +413,7 @@ impl Connection {
             return self.delayed_ack.on_out_of_order();
         }
         if end > next {
-            if self.parameters.procedures.reading_acknowledges {
-                self.delayed_ack.note_push(length, segment.flags.has(Flags::PSH));
-            }
-            self.tune_for_data(now, segment, end, is_larger);
+            self.note_in_order(now, segment, end, is_larger);
             self.advance(now, end);
         }
         if had_gaps && !self.receiver.has_gaps() {
@@ -413,6 +421,41 @@ impl Connection {
             self.delayed_ack.acknowledge_now();
         }
         self.reach_fin(now);
+    }
+
+    /// Takes what arriving data tells about its sender. Returns whether the segment is larger than those
+    /// before.
+    #[inline]
+    fn measure_data(&mut self, now: Time, segment: &Segment) -> bool {
+        let length = segment.payload.length;
+        self.measure_receiver_rtt(now, segment);
+        let is_larger = length > self.delayed_ack.segment_size;
+        self.delayed_ack.on_data(&self.parameters, now, length, self.receiver_window());
+        is_larger
+    }
+
+    /// Notes that data in order arrives, up to `end`.
+    #[inline]
+    fn note_in_order(&mut self, now: Time, segment: &Segment, end: u64, is_larger: bool) {
+        if self.parameters.procedures.reading_acknowledges {
+            self.delayed_ack.note_push(segment.payload.length, segment.flags.has(Flags::PSH));
+        }
+        self.tune_for_data(now, segment, end, is_larger);
+    }
+
+    /// Takes a segment of data in order up to `end`, all of it inside the window, where nothing waits above a
+    /// gap and the stream does not end.
+    #[inline]
+    pub(super) fn take_in_order(&mut self, now: Time, end: u64, segment: &Segment) {
+        let is_larger = self.measure_data(now, segment);
+        self.note_in_order(now, segment, end, is_larger);
+        let arrived = u64::from(segment.payload.length);
+        self.receiver.next = end;
+        self.stats.bytes_delivered += arrived;
+        self.receiver.unread += arrived;
+        if self.receiver.buffer.is_none() {
+            self.deliver(now);
+        }
     }
 
     /// Moves RCV.NXT, and gives the application the data in order. Where the buffer tunes itself, it reads

@@ -43,6 +43,10 @@ pub(super) struct ReceiveBuffer {
     clamp: u64,
     /// ...nor than this, which grows (Linux: `rcv_ssthresh`).
     threshold: u64,
+    /// Windows are announced in steps of `1 << scale`.
+    scale: u8,
+    /// The window while nothing waits; 0 where it depends on the last one.
+    unfilled: u64,
     /// What was read in the best round trip, and where and when the present one began (Linux: `rcvq_space`).
     read_per_round: u64,
     reading_from: u64,
@@ -64,6 +68,8 @@ impl ReceiveBuffer {
             ratio: FIRST_RATIO,
             clamp: limit,
             threshold: 0,
+            scale: 0,
+            unfilled: 0,
             read_per_round: 0,
             reading_from: 0,
             reading_since: Time::ZERO,
@@ -90,6 +96,19 @@ impl ReceiveBuffer {
         self.threshold = window.min(self.clamp);
         self.read_per_round = self.threshold.min(FIRST_CWND * self.mss);
         (self.reading_from, self.reading_since) = (next, now);
+        self.scale = scale;
+        self.measure_unfilled();
+    }
+
+    /// Computes the window while nothing waits anew, since something that it depends on has changed.
+    fn measure_unfilled(&mut self) {
+        self.unfilled = if self.scale > 0 { self.window(0, 0, 0, self.scale).0 } else { 0 };
+    }
+
+    /// The window while nothing waits, which never delays acknowledgements, if that is all it depends on.
+    #[inline]
+    pub(super) const fn unfilled(&self) -> Option<u64> {
+        if self.unfilled > 0 { Some(self.unfilled) } else { None }
     }
 
     /// Linux: `tcp_win_from_space`.
@@ -135,6 +154,7 @@ impl ReceiveBuffer {
         if ratio != std::mem::replace(&mut self.ratio, ratio) {
             self.clamp = self.full_space();
             self.read_per_round = self.read_per_round.min(self.clamp);
+            self.measure_unfilled();
         }
     }
 
@@ -156,6 +176,7 @@ impl ReceiveBuffer {
             return false;
         }
         self.threshold += room.min(step.max(2 * length));
+        self.measure_unfilled();
         true
     }
 
@@ -189,6 +210,7 @@ impl ReceiveBuffer {
             if memory > self.memory {
                 self.memory = memory;
                 self.clamp = self.full_space();
+                self.measure_unfilled();
             }
             self.read_per_round = copied;
         }

@@ -63,6 +63,8 @@ pub(super) struct Scoreboard {
     pub(super) lost: u32,
     /// Retransmissions on their way.
     pub(super) retransmitted: u32,
+    /// Outstanding segments that were sent more than once.
+    pub(super) again: u32,
     /// Lost segments that wait for their retransmission.
     pub(super) waiting: u32,
     /// No segment before this one waits for its retransmission.
@@ -104,8 +106,28 @@ impl Scoreboard {
         (self.len() + self.retransmitted).saturating_sub(self.sacked + self.lost)
     }
 
+    /// Whether everything outstanding was sent once, and nothing of it is known to have arrived or to be
+    /// lost.
+    pub(super) const fn is_clean(&self) -> bool {
+        self.sacked | self.lost | self.retransmitted | self.again == 0
+    }
+
     pub(super) fn front(&self) -> Option<&Sent> {
         self.segments.front()
+    }
+
+    /// How many of the first segments end before `number` or there; [`None`] if another one has begun by
+    /// then.
+    #[inline]
+    pub(super) fn whole_below(&self, number: u64) -> Option<usize> {
+        let mut count = 0;
+        while let Some(segment) = self.segments.get(count) {
+            if segment.end() > number {
+                return (segment.start >= number).then_some(count);
+            }
+            count += 1;
+        }
+        Some(count)
     }
 
     pub(super) const fn first_id(&self) -> u64 {
@@ -150,6 +172,7 @@ impl Scoreboard {
         let id = self.first_id;
         self.first_id += 1;
         self.retransmitted -= u32::from(segment.retransmitted);
+        self.again -= u32::from(segment.ever_retransmitted);
         self.lost -= u32::from(segment.lost);
         self.waiting -= u32::from(segment.waits_for_retransmission());
         if is_sack && segment.sacked {
@@ -158,12 +181,30 @@ impl Scoreboard {
                 self.sacked_beyond -= 1;
             }
         }
+        self.forget_order();
+        Some(segment)
+    }
+
+    /// Takes off the first `count` segments of a [clean](Self::is_clean) scoreboard, which have been
+    /// acknowledged cumulatively.
+    #[inline]
+    pub(super) fn pop_clean(&mut self, count: usize) {
+        debug_assert!(self.is_clean(), "nothing has marks");
+        for _ in 0..count {
+            self.segments.pop_front();
+        }
+        self.first_id += count as u64;
+        self.forget_order();
+    }
+
+    /// Forgets what is kept about segments that are gone.
+    #[inline]
+    fn forget_order(&mut self) {
         self.frontier = self.frontier.max(self.first_id);
         // The order may not be asked for as long as nothing is lost.
         while self.sent_order.front().is_some_and(|(id, _)| *id < self.first_id) {
             self.sent_order.pop_front();
         }
-        Some(segment)
     }
 
     /// Cuts off the beginning of the first segment, which has been acknowledged.
@@ -295,12 +336,13 @@ impl Scoreboard {
         let waited = segment.waits_for_retransmission();
         let is_new = counts && !segment.retransmitted;
         segment.retransmitted |= counts;
-        segment.ever_retransmitted = true;
+        let is_first = !std::mem::replace(&mut segment.ever_retransmitted, true);
         segment.departure = now;
         segment.rate = rate;
         let waits = segment.waits_for_retransmission();
         self.waiting -= u32::from(waited && !waits);
         self.retransmitted += u32::from(is_new);
+        self.again += u32::from(is_first);
     }
 
     /// Calls `visit` for every segment that lies wholly inside these runs and not inside those of the last

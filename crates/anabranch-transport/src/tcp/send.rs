@@ -161,9 +161,19 @@ impl Connection {
         let (mut largest, mut deferral) = (None, None);
         // Segments of the present burst that are still to be sent.
         let (mut left, mut is_burst, mut continues) = (0, false, false);
+        // Whether the first of them starts the timer.
+        let mut starts_timer = false;
         let mut cwnd = self.cwnd();
-        while self.sender.has_unsent() {
-            if push != Push::Probe && (!self.may_add_to_flight(cwnd) || (left == 0 && self.is_paced(now))) {
+        // What sending does not change.
+        let (arrived, window_end, limit) =
+            (self.arrived_in_flight(), self.sender.window_end(), self.segment_limit());
+        loop {
+            let unsent = self.sender.unsent();
+            if unsent == 0 && !self.sender.fin_waits() {
+                break;
+            }
+            let is_full = self.board.in_flight() + arrived >= cwnd;
+            if push != Push::Probe && (is_full || (left == 0 && self.is_paced(now))) {
                 break;
             }
             if left == 0 && push != Push::Probe {
@@ -178,13 +188,10 @@ impl Connection {
             } else if push == Push::Probe {
                 self.pacing.begin_packet(now);
             }
-            let unsent = self.sender.unsent();
-            let limit = self.segment_limit();
             let length = self.sender.marks.limit(self.sender.next, unsent.min(u64::from(limit))) as u32;
             let end = self.sender.next + u64::from(length);
-            let fin =
-                self.sender.fin_waits() && u64::from(length) == unsent && end < self.sender.window_end();
-            if end > self.sender.window_end() || (length == 0 && !fin) {
+            let fin = self.sender.fin_waits() && u64::from(length) == unsent && end < window_end;
+            if end > window_end || (length == 0 && !fin) {
                 break;
             }
             let is_small = length < limit;
@@ -196,6 +203,9 @@ impl Connection {
                 self.sender.small_end = end;
             }
             left = left.saturating_sub(1);
+            if sent == 0 {
+                starts_timer = self.board.is_empty() || self.timer.is_loss_probe();
+            }
             self.send_new(now, length, fin, continues, is_burst && left == 0);
             continues = true;
             cwnd = self.cwnd();
@@ -204,14 +214,16 @@ impl Connection {
                 break;
             }
         }
-        let is_limited = !self.may_add_to_flight(cwnd) || deferral == Some(Deferral::CongestionWindow);
+        let is_full = self.board.in_flight() + arrived >= cwnd;
+        let is_limited = is_full || deferral == Some(Deferral::CongestionWindow);
         if sent > 0 || is_limited {
             self.note_window_usage(is_limited, cwnd);
         }
         if sent > 0 {
             self.recovery.prr.on_sent(sent);
-            if push != Push::Probe {
-                self.schedule_loss_probe(now, false);
+            let waits_for_probe = push != Push::Probe && self.schedule_loss_probe(now, false);
+            if starts_timer && !waits_for_probe {
+                self.rearm_rto(now);
             }
         } else if self.board.is_empty() && self.sender.has_unsent() && self.pacing.timer.is_never() {
             self.start_persist_timer(now);
@@ -222,15 +234,23 @@ impl Connection {
     /// Whether the congestion window, of `cwnd` segments, has room for one more.
     #[inline]
     pub(super) fn may_add_to_flight(&self, cwnd: u32) -> bool {
-        let mut out = self.board.in_flight();
-        if !self.parameters.limited_transmit && self.recovery.is_calm() {
+        self.board.in_flight() + self.arrived_in_flight() < cwnd
+    }
+
+    /// Segments that have arrived, as selective acknowledgements say, and count as on their way all the same.
+    #[inline]
+    fn arrived_in_flight(&self) -> u32 {
+        if self.board.sacked == 0 || !self.recovery.is_calm() {
+            0
+        } else if !self.parameters.limited_transmit {
             // Without RFC 3042, selective acknowledgements let no new data out.
-            out += self.board.sacked;
-        } else if self.parameters.procedures.limits_limited_transmit && self.recovery.is_calm() {
+            self.board.sacked
+        } else if self.parameters.procedures.limits_limited_transmit {
             // RFC 3042 section 2: two segments at most.
-            out += self.board.sacked.saturating_sub(2);
+            self.board.sacked.saturating_sub(2)
+        } else {
+            0
         }
-        out < cwnd
     }
 
     /// Whether less than a full segment waits for more data.
@@ -249,8 +269,8 @@ impl Connection {
             }
     }
 
-    /// Sends the next segment of the stream; it `continues` several that leave together, or is the last one
-    /// of them, and `ends_burst`.
+    /// Sends the next segment of the stream, without its timer; it `continues` several that leave together,
+    /// or is the last one of them, and `ends_burst`.
     fn send_new(&mut self, now: Time, length: u32, fin: bool, continues: bool, ends_burst: bool) {
         let start = self.sender.next;
         let was_idle = self.board.is_empty();
@@ -282,9 +302,6 @@ impl Connection {
             Flags::default().with_if(fin, Flags::FIN).with_if(ends_burst, Flags::PSH),
             false,
         );
-        if was_idle || self.timer.is_loss_probe() {
-            self.rearm_rto(now);
-        }
         let is_app_limited = rate.is_app_limited();
         self.cc.on_sent(&SentEvent { is_app_limited, ..SentEvent::new(now, self.mss, outstanding) });
     }
@@ -404,7 +421,11 @@ impl Connection {
     pub(super) fn send_fragment(&mut self, now: Time, length: u32) {
         let fin = length == 0;
         self.pacing.begin_packet(now);
+        let starts_timer = self.board.is_empty() || self.timer.is_loss_probe();
         self.send_new(now, length, fin, false, false);
+        if starts_timer {
+            self.rearm_rto(now);
+        }
     }
 
     /// Reduces the window of a sender that was idle (RFC 5681 section 4.1, RFC 2861; Linux:

@@ -32,7 +32,17 @@ impl Connection {
     }
 
     /// The window that a buffer announces that tunes itself (Linux: `tcp_select_window`).
+    #[inline]
     pub(super) fn tuned_window(&mut self) -> Option<u64> {
+        let buffer = self.receiver.buffer.as_ref()?;
+        match buffer.unfilled() {
+            Some(window) if self.receiver.held() == 0 => Some(window),
+            _ => self.tuned_window_of_filled(),
+        }
+    }
+
+    #[inline(never)]
+    fn tuned_window_of_filled(&mut self) -> Option<u64> {
         let (held, last) = (self.receiver.held(), self.last_window());
         let (size, scale) = (self.delayed_ack.segment_size, self.receiver.window_scale);
         let (window, is_short) = self.receiver.buffer.as_ref()?.window(held, size, last, scale);

@@ -56,6 +56,7 @@ impl PacketSlab {
         self.slots[slot as usize].as_mut().expect("an event's packet is in flight")
     }
 
+    #[inline]
     pub(super) fn remove(&mut self, slot: u32) -> InFlight {
         let packet = self.slots[slot as usize].take().expect("an event's packet is in flight");
         self.free.push(slot);

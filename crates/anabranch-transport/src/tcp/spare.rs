@@ -1,0 +1,86 @@
+//! Boxes of packets that are used again. A receiver of data is left with boxes that the sender would
+//! allocate, so that what an end has too many of goes to the other ends of its thread.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use crate::wire::Packet;
+
+/// The most boxes that an end keeps; half of them are exchanged at once.
+const MOST: usize = 16;
+/// The most boxes that wait for the ends of a thread.
+const MOST_SHARED: usize = 64;
+
+type Boxes = Vec<Box<Packet>>;
+
+thread_local! {
+    static SHARED: RefCell<Boxes> = const { RefCell::new(Vec::new()) };
+}
+
+/// The boxes of an end.
+#[derive(Default)]
+pub(super) struct Spare(Boxes);
+
+impl fmt::Debug for Spare {
+    /// What is in the boxes means nothing.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Spare")
+    }
+}
+
+impl Spare {
+    /// Keeps the box of a packet that is no longer needed.
+    #[inline]
+    pub(super) fn keep(&mut self, packet: Box<Packet>) {
+        if self.0.len() == MOST {
+            self.share();
+        }
+        self.0.push(packet);
+    }
+
+    /// Takes a box with any packet, if there is one.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Box<Packet>> {
+        if self.0.is_empty() {
+            self.fetch();
+        }
+        self.0.pop()
+    }
+
+    #[inline(never)]
+    fn share(&mut self) {
+        SHARED.with_borrow_mut(|shared| {
+            let boxes = self.0.drain(MOST / 2..);
+            if shared.len() < MOST_SHARED {
+                shared.extend(boxes);
+            }
+        });
+    }
+
+    #[inline(never)]
+    fn fetch(&mut self) {
+        SHARED.with_borrow_mut(|shared| self.0.extend(shared.drain(shared.len().saturating_sub(MOST / 2)..)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::{Ecn, PathId};
+    use crate::wire::Body;
+    use crate::wire::tcp::Segment;
+
+    #[test]
+    fn what_one_end_is_left_with_is_used_by_another() {
+        let packet = || {
+            let body = Body::Tcp(Segment::blank());
+            Box::new(Packet { path: PathId::default(), ecn: Ecn::NotEct, size: 0, body })
+        };
+        let (mut receiver, mut sender) = (Spare::default(), Spare::default());
+        assert!(sender.take().is_none());
+        (0..10 * MOST_SHARED).for_each(|_| receiver.keep(packet()));
+        assert!(receiver.0.len() <= MOST && SHARED.with_borrow(Vec::len) <= MOST_SHARED);
+        let taken = std::iter::from_fn(|| sender.take()).count();
+        assert_eq!(taken, MOST_SHARED);
+    }
+}
