@@ -35,12 +35,16 @@ fn freebsd() -> Config {
         cc: Some(congestion_control(3)),
         procedures: Some(procedures::Config {
             aborts_unreachable_peers: Some(true),
-            asks_nagle_once: Some(true),
+            aborts_on_unsent_tsn: Some(true),
             only_delivered_is_final: Some(true),
             bundles_forward_tsn: Some(true),
+            cumulative_tsn_restarts_timers: Some(true),
             first_sack_at_once: Some(true),
+            gives_up_reported_data: Some(true),
+            holds_back_writes: Some(true),
             names_address_types: Some(true),
             names_streams_by_chunk: Some(true),
+            retransmits_before_forward_tsn: Some(true),
             ..Default::default()
         }),
         nagle: Some(true),

@@ -11,7 +11,7 @@ use crate::endpoint::{Event, Output};
 use crate::ground::PathId;
 use crate::path::PathEvent;
 use crate::time::Time;
-use crate::wire::sctp::chunk::{NrSack, Sack};
+use crate::wire::sctp::chunk::{ErrorCause, NrSack, Sack};
 
 impl Association {
     #[inline(never)]
@@ -24,6 +24,7 @@ impl Association {
         if tsn::before(cumulative, self.outstanding.cumulative_tsn())
             || !tsn::before(cumulative, self.outstanding.next_tsn())
         {
+            self.refuse_sack(now, cumulative);
             return;
         }
         self.stats.sacks_received += 1;
@@ -39,6 +40,10 @@ impl Association {
         }
         if self.load_sharing.is_some() {
             self.note_shared_sack(packets, advanced);
+        } else if self.parameters.procedures.cumulative_tsn_restarts_timers {
+            for path in &mut self.paths {
+                path.acked.earliest = advanced;
+            }
         }
         self.tell_paths(now, from, advanced);
         if self.probing.is_some() {
@@ -71,6 +76,15 @@ impl Association {
             self.send_forward_tsn(now);
         }
         self.send(now);
+    }
+
+    /// A SACK says nothing: it is older than what is known, or acknowledges what was not sent.
+    #[cold]
+    fn refuse_sack(&mut self, now: Time, cumulative: u32) {
+        let is_old = tsn::before(cumulative, self.outstanding.cumulative_tsn());
+        if !is_old && self.parameters.procedures.aborts_on_unsent_tsn {
+            self.abort(now, ErrorCause::violation("acknowledges a TSN that was not sent"));
+        }
     }
 
     /// Takes an NR-SACK as a SACK that acknowledges the same, some of it for good

@@ -140,8 +140,7 @@ pub struct Association {
     /// The most Gap Ack Blocks and duplicates in a packet with only a SACK.
     pub(super) sack_entries: usize,
     pub(super) peer_takes_forward_tsn: bool,
-    /// Whether Nagle's algorithm is not applied, since nothing was outstanding when the first of these
-    /// packets left.
+    /// Whether Nagle's algorithm is not applied, since it is not a write that lets data leave.
     pub(super) is_past_nagle: bool,
     /// Whether a message was refused, so that the application waits for room in the send buffer.
     pub(super) has_refused: bool,
@@ -439,6 +438,7 @@ impl Association {
         }
         self.queue.push(now, message);
         self.outstanding.memory.charge_message(length, self.fragment_limit);
+        self.is_past_nagle = false;
         self.send(now);
     }
 
@@ -488,6 +488,9 @@ impl Association {
             }
             sctp.rest.clear();
             self.spare.push(packet);
+        }
+        if self.has_rare_parts && self.is_past_nagle {
+            self.send(now);
         }
         self.finish_input(now);
     }
@@ -635,6 +638,7 @@ impl Association {
         if self.stream_reconfiguration.is_some() {
             self.continue_stream_reconfiguration(now);
         }
+        self.is_past_nagle = self.parameters.procedures.holds_back_writes;
         if self.parameters.procedures.bundles_forward_tsn {
             self.bundle_forward_tsn();
         }

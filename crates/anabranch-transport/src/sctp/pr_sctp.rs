@@ -81,6 +81,19 @@ impl Association {
         self.report_abandoned(message);
     }
 
+    /// Gives up the data whose lifetime is over and behind which a gap block acknowledges something.
+    #[cold]
+    pub(super) fn give_up_reported(&mut self, now: Time) {
+        let Some(&(_, last)) = self.outstanding.gap_acked.last() else { return };
+        for index in 0..self.outstanding.index(last) {
+            let chunk = &self.outstanding.chunks[index];
+            let is_pending = matches!(chunk.state, SentState::InFlight | SentState::Lost);
+            if is_pending && chunk.expires <= now && self.peer_takes_forward_tsn {
+                self.abandon_message(index);
+            }
+        }
+    }
+
     /// Gives up a message of which nothing has been sent.
     pub(super) fn discard_queued(&mut self, index: usize) {
         if let Some(removed) = self.take_queued(index) {

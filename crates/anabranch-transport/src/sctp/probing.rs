@@ -68,7 +68,8 @@ impl Association {
         self.has_rare_parts = self.probing.is_some()
             || self.reconfiguration.is_some()
             || self.stream_reconfiguration.is_some()
-            || self.parameters.procedures.bundles_forward_tsn;
+            || self.parameters.procedures.bundles_forward_tsn
+            || self.parameters.procedures.holds_back_writes;
     }
 
     /// Brings those parts of the paths' status up to date that only policies that measure are told of.

@@ -22,9 +22,22 @@ procedures! {
     /// (`sctp_send_initiate`; RFC 9260 section 3.3.2.1 leaves it open); default false, since some peers drop
     /// such an INIT.
     names_address_types: [false, false];
-    /// Whether Nagle's algorithm lets all packets pass that may leave together when nothing is outstanding,
-    /// as with FreeBSD (`sctp_med_chunk_output`), or is asked for every one of them; default false.
-    asks_nagle_once: [false, false];
+    /// Whether Nagle's algorithm holds back only what the application has just written, the last fragment
+    /// of a message too, and whatever else happens lets it leave, as with FreeBSD (`sctp_chunk_output`);
+    /// default false.
+    holds_back_writes: [false, false];
+    /// Whether marked data leaves before the FORWARD TSN of a timeout, which then has a packet of its own
+    /// and no new data behind it, as with FreeBSD (`sctp_chunk_output` for `SCTP_OUTPUT_FROM_T3`; RFC 3758
+    /// section 3.5 has no order); default false.
+    retransmits_before_forward_tsn: [false, false];
+    /// Whether data whose lifetime is over is given up as soon as a SACK acknowledges something behind it, as
+    /// with FreeBSD (`sctp_strike_gap_ack_chunks`), or when it would be sent again (RFC 3758 section 4.1
+    /// leaves it open); default false.
+    gives_up_reported_data: [false, false];
+    /// Whether a SACK whose cumulative TSN was never sent ends the association with an ABORT, as with
+    /// FreeBSD (`sctp_handle_sack`), or is passed over (RFC 9260 section 6.2.1 leaves it open); default
+    /// false.
+    aborts_on_unsent_tsn: [false, false];
     /// Whether an error changes the path's state before it backs the timer off, so that the first heartbeat
     /// on a suspect path waits for the RTO before it; default false, in profile linux true
     /// (`sctp_do_8_2_transport_strike`).
@@ -55,6 +68,10 @@ procedures! {
     /// instead of when the earliest one is acknowledged or sent again; default false (RFC 9260 sections 6.3.2
     /// and 7.2.4), in profile linux true (`sctp_check_transmitted`, `sctp_transport_reset_t3_rtx`).
     timer_follows_cumulative_tsn: [false, true];
+    /// Whether a SACK starts the retransmission timers of all paths anew when its cumulative TSN moves and
+    /// none otherwise, as with FreeBSD (`sctp_handle_sack`), instead of a path's when its earliest chunk is
+    /// acknowledged; default false (RFC 9260 section 6.3.2 R3). With load sharing it is not.
+    cumulative_tsn_restarts_timers: [false, false];
     /// Whether the window is asked for every chunk, not for every packet, and after a timeout too; default
     /// false, in profile linux true (`sctp_packet_can_append_data`).
     asks_window_for_chunks: [false, true];

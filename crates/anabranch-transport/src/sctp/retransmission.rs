@@ -44,6 +44,11 @@ impl Association {
         // RFC 3758 section 3.5 A5.
         self.advance_peer_ack_point();
         if !self.selection.held {
+            if self.parameters.procedures.retransmits_before_forward_tsn && self.outstanding.lost() > 0 {
+                self.retransmit_one_packet(now);
+                self.send_forward_tsn(now);
+                return;
+            }
             if self.parameters.send_on_timeout {
                 self.send_forward_tsn(now);
             }
@@ -270,6 +275,9 @@ impl Association {
     /// Section 7.2.4: every chunk that the SACK reports missing gets a missing report; fast retransmit begins
     /// where there are enough of them.
     pub(super) fn count_missing(&mut self, now: Time) {
+        if self.parameters.procedures.gives_up_reported_data {
+            self.give_up_reported(now);
+        }
         let mut next = self.outstanding.first_tsn;
         let runs = std::mem::take(&mut self.outstanding.gap_acked);
         let mut marked = false;

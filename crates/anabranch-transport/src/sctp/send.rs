@@ -46,11 +46,9 @@ impl Association {
         let path = self.selection.current;
         self.note_idle(now, path);
         let limit = self.burst_limit(path);
-        self.is_past_nagle = self.parameters.procedures.asks_nagle_once && self.outstanding.bytes() == 0;
         while self.may_send_new(now, path, limit) {
             self.send_packet(now, path);
         }
-        self.is_past_nagle = false;
     }
 
     /// Whether one more packet of new data may leave on a path where up to `limit` bytes may be outstanding.
@@ -71,10 +69,10 @@ impl Association {
             if length > self.peer_rwnd && self.outstanding.bytes() > 0 {
                 return false;
             }
-            // Section 6.1, Nagle's algorithm; a message of which a part has left is not small (FreeBSD
-            // `sctp_med_chunk_output`, Linux `can_delay`).
+            // Section 6.1, Nagle's algorithm; a message of which a part has left is not small (Linux
+            // `can_delay`).
             return !(self.parameters.nagle
-                && front.sent == 0
+                && (front.sent == 0 || self.parameters.procedures.holds_back_writes)
                 && self.outstanding.bytes() > 0
                 && !self.is_past_nagle
                 && self.queue.bytes < u64::from(self.fragment_limit));
