@@ -15,7 +15,7 @@ WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench bench-check bench-peers bench-update lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
+.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench bench-check bench-peers bench-scaling bench-update lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -58,6 +58,9 @@ bench-check: setup ## instructions of seven runs beside the committed ones, with
 
 bench-peers: setup ## how much longer ns-2 and ns-3 take, where they are installed (three minutes)
 	$(BIN)/python tools/bench_peers.py
+
+bench-scaling: setup ## instructions per packet for more links, flows, paths and larger windows (needs valgrind; ten minutes)
+	$(BIN)/python tools/scaling.py
 
 bench-update: setup
 	$(BIN)/python tools/bench_check.py --update benches/instructions.json

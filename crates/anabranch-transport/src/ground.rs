@@ -18,6 +18,47 @@ impl PathId {
     }
 }
 
+/// Paths of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PathSet([u64; 4]);
+
+impl PathSet {
+    #[inline]
+    pub(crate) const fn insert(&mut self, path: PathId) {
+        self.0[path.index() / 64] |= 1 << (path.index() % 64);
+    }
+
+    #[inline]
+    pub(crate) const fn remove(&mut self, path: PathId) {
+        self.0[path.index() / 64] &= !(1 << (path.index() % 64));
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn contains(&self, path: PathId) -> bool {
+        self.0[path.index() / 64] >> (path.index() % 64) & 1 == 1
+    }
+
+    #[inline]
+    pub(crate) fn insert_all(&mut self, others: Self) {
+        self.0.iter_mut().zip(others.0).for_each(|(own, others)| *own |= others);
+    }
+
+    /// The first path.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<PathId> {
+        let place = self.0.iter().position(|paths| *paths != 0)?;
+        Some(PathId((place * 64) as u8 + self.0[place].trailing_zeros() as u8))
+    }
+
+    /// Takes out the first path.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<PathId> {
+        let first = self.first()?;
+        self.remove(first);
+        Some(first)
+    }
+}
+
 /// One of a flow's two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
@@ -93,4 +134,25 @@ pub struct Payload {
     pub offset: u64,
     /// Its length in bytes.
     pub length: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_a_set_come_in_order() {
+        let mut paths = PathSet::default();
+        for path in [255, 3, 64, 3, 63, 7] {
+            paths.insert(PathId(path));
+        }
+        paths.remove(PathId(7));
+        let mut others = PathSet::default();
+        others.insert(PathId(128));
+        paths.insert_all(others);
+        assert!(paths.contains(PathId(128)) && !paths.contains(PathId(7)));
+        let order: Vec<u8> = std::iter::from_fn(|| paths.pop()).map(|path| path.0).collect();
+        assert_eq!(order, [3, 63, 64, 128, 255]);
+        assert_eq!(paths, PathSet::default());
+    }
 }

@@ -122,7 +122,8 @@ impl Connection {
     /// Sets the identifier of the address that this end has on a path, where it is not the number of the
     /// path.
     pub fn identify_address(&mut self, path: PathId, own_address: u8) {
-        if let Some(subflow) = self.subflows.get_mut(path.index()) {
+        if path.index() < self.subflows.len() {
+            let subflow = &mut self.subflows[path.index()];
             subflow.own_address = own_address;
         }
     }

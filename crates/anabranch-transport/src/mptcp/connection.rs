@@ -9,6 +9,7 @@ use super::receive::Receiver;
 use super::send::Sender;
 use super::stats::Stats;
 use super::subflow::{Mapping, Subflow};
+use super::subflows::Subflows;
 use crate::cc::Controller;
 use crate::cc::coupled::Group;
 use crate::endpoint::{
@@ -63,7 +64,7 @@ pub struct Connection {
     pub(super) half_close: bool,
     /// Our key and the peer's (RFC 8684 section 3.1).
     pub(super) keys: [Option<u64>; 2],
-    pub(super) subflows: Vec<Subflow>,
+    pub(super) subflows: Subflows,
     pub(super) site: SubflowSite,
     /// Whether the addresses of this end come and go.
     pub(super) addresses_change: bool,
@@ -143,7 +144,7 @@ impl Connection {
             has_closed: true,
             half_close: false,
             keys: [None; 2],
-            subflows: (0..mtus.len()).map(|path| site.subflow(parameters, path)).collect(),
+            subflows: Subflows::new((0..mtus.len()).map(|path| site.subflow(parameters, path))),
             site,
             addresses_change: false,
             group: Group::new(parameters.coupling.build()),
@@ -366,9 +367,9 @@ impl Connection {
 
     /// Carries out everything that a subflow wants done, and notes how far it has come.
     pub(super) fn drain(&mut self, now: Time, path: usize) {
-        self.subflows[path].is_dirty = false;
+        self.subflows.unseen(path).is_dirty = false;
         loop {
-            match self.subflows[path].tcp.poll_output(now) {
+            match self.subflows.unseen(path).tcp.poll_output(now) {
                 Output::Event(event) if self.state == State::Fallback(path) => {
                     self.has_closed = matches!(event, Event::Closed(_));
                     self.outputs.push_back(Output::Event(event));
@@ -381,7 +382,7 @@ impl Connection {
                 }
                 Output::Event(_) => {}
                 Output::Timeout(at) => {
-                    self.subflows[path].timeout = at;
+                    self.subflows.unseen(path).timeout = at;
                     break;
                 }
                 Output::Transmit(mut packet) => {
@@ -397,7 +398,7 @@ impl Connection {
     }
 
     fn drain_all(&mut self, now: Time) {
-        while let Some(path) = self.subflows.iter().position(|subflow| subflow.is_dirty) {
+        while let Some(path) = self.subflows.first_dirty() {
             self.drain(now, path);
         }
     }
@@ -430,14 +431,10 @@ impl Connection {
         }
     }
 
-    fn next_timeout(&self) -> Time {
-        let subflows = self.subflows.iter().map(|subflow| {
-            let Subflow { timeout, confirm_at, rejoin_at, announce_at, .. } = subflow;
-            *timeout.min(confirm_at).min(rejoin_at).min(announce_at)
-        });
+    fn next_timeout(&mut self) -> Time {
         let announcements = self.announcements.iter().map(|announcement| announcement.at);
-        let paths = subflows.chain(announcements).min().unwrap_or(Time::NEVER);
-        paths.min(self.sender.timer).min(self.close_at)
+        let next = announcements.min().unwrap_or(Time::NEVER).min(self.subflows.next_timeout());
+        next.min(self.sender.timer).min(self.close_at)
     }
 
     /// The subflow for signals of the connection: the fastest one that works, or else one that is open.

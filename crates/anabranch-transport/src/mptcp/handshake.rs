@@ -214,10 +214,10 @@ impl Connection {
     /// Notes that a subflow has been opened or is over.
     pub(super) fn note_phase(&mut self, now: Time, path: usize) {
         let phase = self.subflows[path].tcp.phase();
-        let before = std::mem::replace(&mut self.subflows[path].phase, phase);
-        if phase == before {
+        if phase == self.subflows[path].phase {
             return;
         }
+        self.subflows[path].phase = phase;
         match phase {
             Phase::Open => self.on_subflow_open(now, path),
             Phase::Closed => self.on_subflow_closed(now, path),

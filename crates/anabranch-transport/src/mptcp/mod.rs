@@ -46,6 +46,7 @@ mod retransmission;
 mod send;
 mod stats;
 mod subflow;
+mod subflows;
 #[cfg(test)]
 mod testing;
 

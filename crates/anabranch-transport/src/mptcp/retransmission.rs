@@ -193,7 +193,7 @@ impl Connection {
 
     /// Notes whether a subflow works.
     pub(super) fn note_failure(&mut self, path: usize) {
-        let subflow = &mut self.subflows[path];
+        let subflow = &self.subflows[path];
         let fails = match self.parameters.stale_counts {
             // Linux, mptcp_subflow_active: the failure lasts until it receives anything.
             StaleCounts::Intervals => subflow.has_failed && subflow.tcp.heard_at() == subflow.silent_since,
@@ -206,8 +206,8 @@ impl Connection {
         if has_failed {
             self.fail(path);
         } else {
-            subflow.has_failed = false;
-            if subflow.is_open() {
+            self.subflows[path].has_failed = false;
+            if self.subflows[path].is_open() {
                 self.tell_path(path, PathState::Active);
             }
         }

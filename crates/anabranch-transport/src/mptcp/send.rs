@@ -219,16 +219,9 @@ impl Sender {
     }
 }
 
-/// The subflows as the scheduler sees them, and how much each would take.
-struct Choice {
-    views: SmallVec<[PathView; 4]>,
-    limits: SmallVec<[u32; 4]>,
-}
-
-impl Choice {
-    fn most(&self) -> u32 {
-        self.limits.iter().copied().max().unwrap_or(0)
-    }
+/// The most bytes that one of the subflows would take together.
+fn longest(views: &[PathView]) -> u32 {
+    views.iter().map(|view| view.most).max().unwrap_or(0)
 }
 
 impl Connection {
@@ -245,8 +238,8 @@ impl Connection {
         let room = if accepts { self.send_room() } else { 0 };
         let taken = u64::from(length).min(room) as u32;
         if self.sender.unsent() == 0 {
-            for subflow in &mut self.subflows {
-                subflow.tcp.note_app_limited();
+            for path in 0..self.subflows.len() {
+                self.subflows.unseen(path).tcp.note_app_limited();
             }
         }
         self.sender.written += u64::from(taken);
@@ -300,31 +293,6 @@ impl Connection {
         self.start_timer(now);
     }
 
-    /// The scheduler's choices; the subflows in `without` have no room.
-    fn choice(&mut self, now: Time, without: &[u8]) -> Choice {
-        let mut choice = Choice { views: SmallVec::new(), limits: SmallVec::new() };
-        for (path, subflow) in self.subflows.iter_mut().enumerate() {
-            let is_usable = subflow.is_usable();
-            let may_carry = is_usable && !without.contains(&(path as u8));
-            let limit = if may_carry { subflow.room(now) } else { 0 };
-            choice.limits.push(limit);
-            choice.views.push(PathView {
-                is_usable,
-                is_backup: subflow.sends_as_backup(),
-                has_room: limit > 0,
-                most: limit,
-                srtt: subflow.tcp.srtt(),
-                rttvar: subflow.tcp.rttvar(),
-                cwnd: subflow.tcp.window_bytes(),
-                ssthresh: subflow.tcp.ssthresh_bytes(),
-                outstanding: subflow.tcp.outstanding_bytes(),
-                in_recovery: subflow.tcp.is_recovering(),
-                ..PathView::new(PathId(path as u8))
-            });
-        }
-        choice
-    }
-
     /// Sends the next new piece of the stream. Returns whether there was something to send that could leave.
     fn send_new(&mut self, now: Time) -> bool {
         let unsent = self.sender.unsent();
@@ -332,10 +300,13 @@ impl Connection {
             self.sender.note_blocked(now, false);
             return false;
         }
-        let mut choice = self.choice(now, &[]);
-        self.make_room_for_acknowledgement(&mut choice);
-        self.make_room_for_keys(&mut choice);
-        let most = u64::from(choice.most()).min(self.sender.piece_limit());
+        let most = if self.sender.next == 0 {
+            self.subflows.look(now, &[]);
+            (0..self.subflows.len()).map(|path| self.limit(path)).max().unwrap_or(0)
+        } else {
+            longest(self.subflows.look(now, &[])).saturating_sub(self.extra_option_bytes())
+        };
+        let most = u64::from(most).min(self.sender.piece_limit());
         if most == 0 {
             return false;
         }
@@ -356,12 +327,12 @@ impl Connection {
         }
         let window = room.min(u64::from(u32::MAX)) as u32;
         let data = Pending::new(now, length as u32, unsent, window);
-        let paths: SmallVec<[PathId; 4]> = match self.scheduler.schedule(&data, &choice.views) {
+        let paths: SmallVec<[PathId; 4]> = match self.scheduler.schedule(&data, self.subflows.views()) {
             Decision::Duplicate(paths) => paths,
             Decision::Send(path) => SmallVec::from_slice(&[path]),
             Decision::Wait => SmallVec::new(),
         };
-        let Some(limit) = paths.iter().map(|path| choice.limits[path.index()]).min() else { return false };
+        let Some(limit) = paths.iter().map(|path| self.limit(path.index())).min() else { return false };
         let length = length.min(u64::from(limit)) as u32;
         self.send_piece(now, &paths, length);
         if unsent < most || is_cut {
@@ -376,26 +347,19 @@ impl Connection {
         if self.answers_at_length { self.parameters.longer_ack } else { 0 }
     }
 
-    /// Reduces what subflows take by what long acknowledgements need in each segment.
-    fn make_room_for_acknowledgement(&self, choice: &mut Choice) {
-        let more = self.extra_option_bytes();
-        for limit in choice.limits.iter_mut().filter(|_| more > 0) {
-            *limit = limit.saturating_sub(more);
-        }
-    }
-
-    /// Reduces what subflows take by what both keys need, which the first data of an end that opens carries
-    /// and which take more than a mapping (RFC 8684 section 3.1).
-    fn make_room_for_keys(&self, choice: &mut Choice) {
-        if self.sender.next > 0 || !self.parameters.has_options() {
-            return;
-        }
-        let more = CAPABLE_WITH_DATA_BYTES.saturating_sub(self.parameters.space.data);
-        for (subflow, limit) in self.subflows.iter().zip(&mut choice.limits) {
-            if subflow.initiates && !subflow.joins && !subflow.is_confirmed {
-                *limit = limit.saturating_sub(more);
-            }
-        }
+    /// The most bytes of new data that a subflow takes together: its room, less what a long acknowledgement
+    /// needs, and what both keys need, which the first data of an end that opens carries and which take more
+    /// than a mapping (RFC 8684 section 3.1).
+    fn limit(&self, path: usize) -> u32 {
+        let subflow = &self.subflows[path];
+        let has_keys = self.sender.next == 0
+            && self.parameters.has_options()
+            && subflow.initiates
+            && !subflow.joins
+            && !subflow.is_confirmed;
+        let keys =
+            if has_keys { CAPABLE_WITH_DATA_BYTES.saturating_sub(self.parameters.space.data) } else { 0 };
+        self.subflows.views()[path].most.saturating_sub(self.extra_option_bytes() + keys)
     }
 
     /// Whether less than a full segment waits for more data.
@@ -440,8 +404,8 @@ impl Connection {
     fn resend(&mut self, now: Time, index: usize, aim: Option<PathId>) -> Option<PathId> {
         let chunk = self.sender.chunks[index].clone();
         let is_free = aim.is_some() || self.parameters.stale_counts == StaleCounts::Intervals;
-        let choice = self.choice(now, if is_free { &[] } else { &chunk.carriers });
-        if aim.map_or(choice.most(), |path| choice.limits[path.index()]) == 0 {
+        let views = self.subflows.look(now, if is_free { &[] } else { &chunk.carriers });
+        if aim.map_or_else(|| longest(views), |path| views[path.index()].most) == 0 {
             return None;
         }
         let room = self.sender.edge.saturating_sub(self.sender.next);
@@ -449,14 +413,14 @@ impl Connection {
         let data = Pending::new(now, chunk.length, u64::from(chunk.length) + self.sender.unsent(), window);
         let decision = match aim {
             Some(path) => Decision::Send(path),
-            None => self.scheduler.schedule(&data, &choice.views),
+            None => self.scheduler.schedule(&data, self.subflows.views()),
         };
         let path = match decision {
             Decision::Duplicate(paths) => *paths.first()?,
             Decision::Send(path) => path,
             Decision::Wait => return None,
         };
-        let length = chunk.length.min(choice.limits[path.index()]);
+        let length = chunk.length.min(self.subflows.views()[path.index()].most);
         let sender = &mut self.sender;
         let is_listed = sender.again.remove(&chunk.start);
         if length < chunk.length {

@@ -237,6 +237,7 @@ impl Pair {
         if let End::Mptcp(end) = &self.ends[side.index()] {
             end.check_receiver();
             end.check_sender();
+            end.subflows.check();
         }
         if is_writable {
             self.write_left(side);

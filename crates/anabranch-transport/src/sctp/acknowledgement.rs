@@ -4,7 +4,7 @@
 
 use super::association::{Association, State};
 use super::config::MissingReportsPer;
-use super::outstanding::{Sent, SentState, absolute, for_each_uncovered};
+use super::outstanding::{Ranges, Sent, SentState, absolute, for_each_new};
 use super::tsn;
 use crate::cc::{AckEvent, CongestionControl as _, RttEvent};
 use crate::endpoint::{Event, Output};
@@ -32,10 +32,11 @@ impl Association {
         let advanced = cumulative != self.outstanding.cumulative_tsn();
         self.acknowledge_cumulatively(cumulative);
         if !(sack.gap_blocks.is_empty() && self.outstanding.gap_acked.is_empty()) {
-            if self.load_sharing.is_some() && !advanced && self.outstanding.knows_more_than(sack) {
+            let runs = absolute(cumulative, &sack.gap_blocks, self.outstanding.next_tsn());
+            if self.load_sharing.is_some() && !advanced && self.outstanding.knows_more_than(&runs) {
                 return;
             }
-            self.acknowledge_gaps(sack);
+            self.acknowledge_gaps(cumulative, runs);
             self.limit_missing_reports(advanced);
         }
         if self.load_sharing.is_some() {
@@ -147,26 +148,28 @@ impl Association {
     /// Handles Gap Ack Blocks: chunks that they cover for the first time are acknowledged, chunks that they
     /// no longer cover are outstanding again (D iii). Leaves the highest newly acknowledged TSN of every path
     /// in `missing_below`.
-    fn acknowledge_gaps(&mut self, sack: &Sack) {
-        let runs = absolute(sack.cumulative_tsn, &sack.gap_blocks, self.outstanding.next_tsn());
-        let known = std::mem::take(&mut self.outstanding.gap_acked);
+    fn acknowledge_gaps(&mut self, cumulative: u32, runs: Ranges) {
+        let mut known = std::mem::take(&mut self.outstanding.gap_acked);
         for path in &mut self.paths {
             path.missing_below = None;
         }
-        for &run in &runs {
-            for_each_uncovered(run, &known, |tsn| self.acknowledge_one(tsn));
-        }
-        for &(start, end) in &known {
-            let first = self.outstanding.first_tsn;
-            if tsn::before(end, first) {
-                continue;
+        let first = self.outstanding.first_tsn;
+        let passed = known.iter().take_while(|&&(_, end)| tsn::before(end, first)).count();
+        known.drain(..passed);
+        for_each_new(&runs, &known, |tsn| self.acknowledge_one(tsn));
+        for_each_new(&known, &runs, |tsn| {
+            if tsn::at_or_before(first, tsn) {
+                self.renege(tsn);
             }
-            let start = if tsn::before(start, first) { first } else { start };
-            for_each_uncovered((start, end), &runs, |tsn| self.renege(tsn));
+        });
+        if let Some(&(_, last)) = runs.last()
+            && tsn::before(self.outstanding.gap_acked_to, last)
+        {
+            self.outstanding.gap_acked_to = last;
         }
         self.outstanding.gap_acked = runs;
         if !self.outstanding.final_blocks.is_empty() {
-            self.outstanding.finish(sack.cumulative_tsn);
+            self.outstanding.finish(cumulative);
         }
     }
 

@@ -786,6 +786,9 @@ impl Endpoint for Association {
 
     fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
         self.paths[path.index()].cc = control;
+        if let Some(sharing) = &mut self.load_sharing {
+            sharing.note_foreign_control();
+        }
         true
     }
 

@@ -38,7 +38,7 @@ use crate::cc::{
     SentEvent,
 };
 use crate::endpoint::LimitedBy;
-use crate::ground::{IpVersion, PathId};
+use crate::ground::{IpVersion, PathId, PathSet};
 use crate::path::PathStatus;
 use crate::path::scheduler::{AnyScheduler, Decision, PathView, Pending, Scheduler as _};
 use crate::report::Report;
@@ -78,8 +78,14 @@ struct Share {
     is_spared: bool,
 }
 
-/// The bytes that each path may have outstanding at a given moment.
-type Windows = SmallVec<[u32; 4]>;
+/// How many bytes a path may have outstanding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Room {
+    /// The congestion window.
+    cwnd: u32,
+    /// The congestion window, limited by Max.Burst.
+    window: u32,
+}
 
 /// The state of load sharing.
 #[derive(Debug)]
@@ -95,6 +101,13 @@ pub(super) struct LoadSharing {
     twice_missing_below: Option<u32>,
     /// The shares by path.
     shares: Vec<Share>,
+    /// The paths as the scheduler sees them, and their windows. Those of `changed` are to be computed anew:
+    /// what was sent, acknowledged or measured there since then is not in them.
+    views: Vec<PathView>,
+    rooms: Vec<Room>,
+    changed: PathSet,
+    /// Whether a path has a control that is no member of the group, so that nobody tells of its changes.
+    has_foreign_control: bool,
     rescheduled: u64,
     blocked: Option<(Blocking, Time)>,
     blocked_by_receive_buffer: Duration,
@@ -112,6 +125,10 @@ impl LoadSharing {
             lowest_gap_acked: None,
             twice_missing_below: None,
             shares: Vec::new(),
+            views: Vec::new(),
+            rooms: Vec::new(),
+            changed: PathSet::default(),
+            has_foreign_control: false,
             rescheduled: 0,
             blocked: None,
             blocked_by_receive_buffer: Duration::ZERO,
@@ -126,6 +143,8 @@ impl LoadSharing {
     /// Shares the load with one more path, which comes after the last one.
     pub(super) fn add_path(&mut self, parameters: &Parameters, ip: IpVersion, id: PathId, path: &mut Path) {
         self.shares.push(Share::default());
+        self.views.push(PathView::new(id));
+        self.rooms.push(Room::default());
         self.join(parameters, ip, id, path);
     }
 
@@ -144,6 +163,11 @@ impl LoadSharing {
             holds_ssthresh: false,
         };
         path.cc = Controller::Coupled(self.group.join(id, &setup));
+    }
+
+    /// Notes that a path has got a control of its own.
+    pub(super) fn note_foreign_control(&mut self) {
+        self.has_foreign_control = true;
     }
 
     /// Adds to an event of congestion control whether the window limits the sender, and whether it may grow.
@@ -238,31 +262,108 @@ impl Association {
         for index in 0..self.paths.len() {
             self.note_idle(now, PathId(index as u8));
         }
-        let windows = self.windows(&sharing);
         let limits = self.limits(&sharing.config, self.outstanding.bytes());
         for share in &mut sharing.shares {
             share.is_spared = false;
         }
+        // What the views are of: the length of the next chunk, and whether nothing was outstanding.
+        let mut seen = None;
+        let mut sent = PathSet::default();
         // The windows of the paths are asked below.
         while self.may_send_new(now, self.selection.current, u32::MAX) {
             let length = self.next_fragment();
-            let views = self.views(&sharing, &windows, limits, length);
+            let is_of = Some((length, self.outstanding.bytes() == 0));
+            if seen.is_none() {
+                self.look_at_windows(&mut sharing);
+                self.look_at_all(&mut sharing, limits, length);
+            } else if seen == is_of {
+                sent.insert_all(self.look_at_changed(&mut sharing, limits, length));
+            } else {
+                sent.insert_all(self.look_at_all(&mut sharing, limits, length));
+            }
+            seen = is_of;
             let data = Pending::new(now, length, self.queue.bytes, self.peer_rwnd);
-            match sharing.scheduler.schedule(&data, &views) {
+            match sharing.scheduler.schedule(&data, &sharing.views) {
                 Decision::Duplicate(paths) if !paths.is_empty() => {
                     self.send_on(now, &paths, &mut sharing);
                 }
                 Decision::Send(path) => self.send_on(now, &[path], &mut sharing),
                 Decision::Duplicate(_) | Decision::Wait => {
-                    for (share, view) in sharing.shares.iter_mut().zip(&views) {
+                    for (share, view) in sharing.shares.iter_mut().zip(&sharing.views) {
                         share.is_spared = view.is_usable && view.has_room;
                     }
                     break;
                 }
             }
         }
+        // For the next time, Max.Burst counts from what is outstanding now.
+        sharing.changed.insert_all(sent);
         self.load_sharing = Some(sharing);
         self.note_blocking(now);
+    }
+
+    /// Collects the paths on which something has changed.
+    fn note_changes(&mut self, sharing: &mut LoadSharing) {
+        sharing.changed.insert_all(sharing.group.take_changed());
+        sharing.changed.insert_all(std::mem::take(&mut self.outstanding.changed));
+        if sharing.has_foreign_control {
+            (0..self.paths.len()).for_each(|index| sharing.changed.insert(PathId(index as u8)));
+        }
+    }
+
+    /// Computes the windows anew where something has changed.
+    fn look_at_windows(&mut self, sharing: &mut LoadSharing) {
+        self.note_changes(sharing);
+        let mut changed = sharing.changed;
+        while let Some(path) = changed.pop() {
+            sharing.rooms[path.index()] = self.room(sharing, path);
+        }
+    }
+
+    /// Brings the views of all paths up to date, for a chunk of this length. Returns those on which something
+    /// had changed.
+    fn look_at_all(&mut self, sharing: &mut LoadSharing, limits: Buffered, length: u32) -> PathSet {
+        let changed = self.look_at_changed(sharing, limits, length);
+        let is_any_usable = self.status.iter().any(PathStatus::is_usable);
+        for index in 0..self.paths.len() {
+            let is_current = index == self.selection.current.index();
+            let is_usable = self.status[index].is_usable() || (is_current && !is_any_usable);
+            let in_recovery = self.paths[index].fast_recovery_exit.is_some();
+            let has_room = sharing.views[index].outstanding < sharing.rooms[index].window
+                && self.split(sharing, limits, index, length).is_none();
+            let view = &mut sharing.views[index];
+            (view.is_usable, view.in_recovery, view.has_room) = (is_usable, in_recovery, has_room);
+        }
+        changed
+    }
+
+    /// Brings the views of the paths up to date on which something has changed, which are returned. Their
+    /// windows stay as they are.
+    fn look_at_changed(&mut self, sharing: &mut LoadSharing, limits: Buffered, length: u32) -> PathSet {
+        self.note_changes(sharing);
+        let all = std::mem::take(&mut sharing.changed);
+        let mut changed = all;
+        while let Some(id) = changed.pop() {
+            let index = id.index();
+            let outstanding = self.outstanding.on(id) + sharing.shares[index].copied;
+            let has_room = outstanding < sharing.rooms[index].window
+                && self.split(sharing, limits, index, length).is_none();
+            let path = &self.paths[index];
+            let ControlState { cwnd, ssthresh, .. } = path.cc.state();
+            let PathView { is_usable, in_recovery, .. } = sharing.views[index];
+            sharing.views[index] = PathView {
+                is_usable,
+                in_recovery,
+                has_room,
+                srtt: path.rto.srtt,
+                rttvar: path.rto.rttvar,
+                cwnd,
+                ssthresh,
+                outstanding,
+                ..PathView::new(id)
+            };
+        }
+        all
     }
 
     /// Fills one packet, sends it on the first of these paths, and sends copies of it on the others.
@@ -306,6 +407,7 @@ impl Association {
         let share = &mut sharing.shares[path.index()];
         share.copied += in_window;
         share.copied_bytes += u64::from(bytes);
+        sharing.changed.insert(path);
         let own = &mut self.paths[path.index()];
         own.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(path) + share.copied));
     }
@@ -317,7 +419,7 @@ impl Association {
             let mut acked: SmallVec<[u32; 4]> = SmallVec::from_elem(0, self.paths.len());
             let mut lost: SmallVec<[bool; 4]> = SmallVec::from_elem(false, self.paths.len());
             let before: SmallVec<[u32; 4]> = sharing.shares.iter().map(|share| share.copied).collect();
-            let LoadSharing { copies, shares, .. } = &mut *sharing;
+            let LoadSharing { copies, shares, changed, .. } = &mut *sharing;
             copies.retain(|copy| {
                 let index = copy.path.index();
                 let state = if tsn::before(copy.tsn, self.outstanding.first_tsn) {
@@ -332,6 +434,7 @@ impl Association {
                     SentState::Lost => lost[index] = true,
                 }
                 shares[index].copied -= copy.window_bytes;
+                changed.insert(copy.path);
                 false
             });
             let exit = self.outstanding.next_tsn().wrapping_sub(1);
@@ -374,24 +477,26 @@ impl Association {
             return;
         }
         let from = blocking.path;
-        let windows = self.windows(sharing);
         let buffered = &self.outstanding.buffered;
         let in_receive_buffer = buffered.iter().map(|own| own.receiver).sum();
         let limits = self.limits(&sharing.config, in_receive_buffer);
-        let is_blocked = |index: usize| {
-            let exceeds = |taken: u64, limit: u64| {
-                let waiting = taken.saturating_sub(buffered[index].in_flight);
-                waiting as f64 >= RESCHEDULING_THRESHOLD * limit as f64
-            };
-            (sides.has_sender() && exceeds(buffered[index].sender, limits.sender))
-                || (sides.has_receiver() && exceeds(buffered[index].receiver, limits.receiver))
+        // The least number of bytes that is too much.
+        let threshold = |has: bool, limit: u64| {
+            if has { (RESCHEDULING_THRESHOLD * limit as f64).ceil() as u64 } else { u64::MAX }
+        };
+        let of_sender = threshold(sides.has_sender(), limits.sender);
+        let of_receiver = threshold(sides.has_receiver(), limits.receiver);
+        let is_blocked = |own: &Buffered| {
+            own.sender.saturating_sub(own.in_flight) >= of_sender
+                || own.receiver.saturating_sub(own.in_flight) >= of_receiver
         };
         let target = (0..self.paths.len()).find(|&index| {
-            index != from.index()
+            let id = PathId(index as u8);
+            is_blocked(&buffered[index])
+                && index != from.index()
                 && self.status[index].is_usable()
                 && self.paths[index].fast_recovery_exit.is_none()
-                && self.outstanding.on(PathId(index as u8)) + sharing.shares[index].copied < windows[index]
-                && is_blocked(index)
+                && self.outstanding.on(id) + sharing.shares[index].copied < self.room(sharing, id).window
         });
         let Some(target) = target else { return };
         self.mark_lost(now, 0, false);
@@ -418,12 +523,13 @@ impl Association {
     /// Notes which buffer keeps data from leaving, if one does.
     #[cold]
     pub(super) fn note_blocking(&mut self, now: Time) {
-        let Some(sharing) = &self.load_sharing else { return };
+        let Some(mut sharing) = self.load_sharing.take() else { return };
+        self.look_at_windows(&mut sharing);
         let limits = self.limits(&sharing.config, self.outstanding.bytes());
         let waiting = (!self.queue.is_empty()).then(|| self.next_fragment());
         let has_room = |index: usize| {
             let in_use = self.outstanding.on(PathId(index as u8)) + sharing.shares[index].copied;
-            self.carries_new(index) && in_use < self.paths[index].cc.limits().cwnd
+            in_use < sharing.rooms[index].cwnd && self.carries_new(index)
         };
         let mut roomy = (0..self.paths.len()).filter(|&index| has_room(index)).peekable();
         let blocking = match waiting {
@@ -431,15 +537,14 @@ impl Association {
             Some(length) if length > self.peer_rwnd && self.outstanding.bytes() > 0 => {
                 Some(Blocking::ReceiveBuffer)
             }
-            Some(length) => roomy.find_map(|index| self.split(sharing, limits, index, length)),
+            Some(length) => roomy.find_map(|index| self.split(&sharing, limits, index, length)),
             None => self.has_refused.then_some(Blocking::SendBuffer),
         };
-        if let Some(sharing) = &mut self.load_sharing {
-            sharing.note_blocked(now, blocking);
-            if blocking == Some(Blocking::ReceiveBuffer) {
-                sharing.scheduler.on_blocked();
-            }
+        sharing.note_blocked(now, blocking);
+        if blocking == Some(Blocking::ReceiveBuffer) {
+            sharing.scheduler.on_blocked();
         }
+        self.load_sharing = Some(sharing);
     }
 
     /// What holds new data back on a path whose windows have room: the path's share of a buffer, or the
@@ -470,15 +575,12 @@ impl Association {
             || (index == self.selection.current.index() && !self.status.iter().any(PathStatus::is_usable))
     }
 
-    /// The congestion windows, limited by Max.Burst.
-    fn windows(&self, sharing: &LoadSharing) -> Windows {
-        let window = |index: usize| {
-            // Max.Burst applies to what is added to the data in flight, copies included.
-            let with_copies =
-                self.burst_limit(PathId(index as u8)).saturating_add(sharing.shares[index].copied);
-            with_copies.min(self.paths[index].cc.limits().cwnd)
-        };
-        (0..self.paths.len()).map(window).collect()
+    /// The congestion window of a path, and how much of it Max.Burst leaves.
+    fn room(&self, sharing: &LoadSharing, path: PathId) -> Room {
+        // Max.Burst applies to what is added to the data in flight, copies included.
+        let with_copies = self.burst_limit(path).saturating_add(sharing.shares[path.index()].copied);
+        let cwnd = self.paths[path.index()].cc.limits().cwnd;
+        Room { cwnd, window: with_copies.min(cwnd) }
     }
 
     /// The usable paths' equal shares of the buffers; whole buffers where they are not split. The receive
@@ -516,34 +618,25 @@ impl Association {
             None
         }
     }
+}
 
-    /// The paths as the scheduler sees them.
-    fn views(
-        &self,
-        sharing: &LoadSharing,
-        windows: &[u32],
-        limits: Buffered,
-        length: u32,
-    ) -> SmallVec<[PathView; 4]> {
-        (0..self.paths.len())
-            .map(|index| {
-                let (path, id) = (&self.paths[index], PathId(index as u8));
-                let outstanding = self.outstanding.on(id) + sharing.shares[index].copied;
-                let ControlState { cwnd, ssthresh, .. } = path.cc.state();
-                PathView {
-                    is_usable: self.carries_new(index),
-                    has_room: outstanding < windows[index]
-                        && self.split(sharing, limits, index, length).is_none(),
-                    srtt: path.rto.srtt,
-                    rttvar: path.rto.rttvar,
-                    cwnd,
-                    ssthresh,
-                    outstanding,
-                    in_recovery: path.fast_recovery_exit.is_some(),
-                    ..PathView::new(id)
-                }
-            })
-            .collect()
+#[cfg(test)]
+impl Association {
+    /// Checks that what is known of paths without a change is what a new look shows.
+    pub(super) fn check_views(&self, sharing: &LoadSharing) {
+        for (index, view) in sharing.views.iter().enumerate() {
+            let id = PathId(index as u8);
+            let noted = [sharing.changed, sharing.group.changed(), self.outstanding.changed];
+            if noted.iter().any(|changed| changed.contains(id)) {
+                continue;
+            }
+            let path = &self.paths[index];
+            let ControlState { cwnd, ssthresh, .. } = path.cc.state();
+            assert_eq!((view.cwnd, view.ssthresh), (cwnd, ssthresh), "path {index}");
+            assert_eq!((view.srtt, view.rttvar), (path.rto.srtt, path.rto.rttvar), "path {index}");
+            assert_eq!(view.outstanding, self.outstanding.on(id) + sharing.shares[index].copied);
+            assert_eq!(sharing.rooms[index], self.room(sharing, id), "path {index}");
+        }
     }
 }
 

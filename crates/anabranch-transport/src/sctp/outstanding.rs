@@ -9,9 +9,9 @@ use super::kernel_memory::KernelMemory;
 use super::parameters::Parameters;
 use super::tsn;
 use crate::endpoint::Message;
-use crate::ground::PathId;
+use crate::ground::{PathId, PathSet};
 use crate::time::Time;
-use crate::wire::sctp::chunk::{GapBlock, Sack};
+use crate::wire::sctp::chunk::GapBlock;
 
 /// The state of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,12 @@ pub(super) struct Sent {
 }
 
 impl Sent {
+    /// Whether it can be reported missing once more (RFC 9260 section 7.2.4).
+    #[inline]
+    pub(super) fn is_reportable(&self) -> bool {
+        self.state == SentState::InFlight && !self.fast_retransmitted
+    }
+
     /// The bytes that it takes of the buffers while the cumulative TSN has not passed it; `releases_acked` as
     /// in [`Outstanding`].
     #[inline(always)]
@@ -115,6 +121,9 @@ pub(super) struct Outstanding {
     pub(super) memory: KernelMemory,
     /// With load sharing: the bytes in the buffers, by the path of the chunks.
     pub(super) buffered: Vec<Buffered>,
+    /// With load sharing: the paths whose chunks in flight and in the buffers may have changed since this was
+    /// last taken.
+    pub(super) changed: PathSet,
     /// Whether chunks are released once a gap block acknowledges them (NR-SACK).
     pub(super) releases_acked: bool,
     /// Chunks marked for retransmission.
@@ -123,6 +132,15 @@ pub(super) struct Outstanding {
     abandoned: u32,
     /// No chunk before this TSN is marked for retransmission.
     lost_from: u32,
+    /// No chunk before this TSN can be reported missing once more: in flight, and not fast retransmitted.
+    reportable_from: u32,
+    /// No gap block has covered a TSN after this one.
+    pub(super) gap_acked_to: u32,
+    /// Chunks marked for retransmission, by the path of the chunks.
+    lost_on: Vec<u32>,
+    /// With load sharing: the TSNs of each path, in order, that can be reported missing once more. Some can
+    /// no longer, which are taken out when they are met.
+    reportable: Vec<VecDeque<u32>>,
     /// For each path, TSNs before which no chunk is in flight on it: of chunks sent once, and of others.
     in_flight_from: Vec<[u32; 2]>,
     /// What the Gap Ack Blocks of the last SACK covered.
@@ -145,10 +163,15 @@ impl Outstanding {
             // Load sharing, which Linux does not have, splits buffers by the bytes of chunks.
             memory: KernelMemory::new(parameters.procedures.charges_kernel_memory && sharing.is_none()),
             buffered: vec![Buffered::default(); if sharing.is_some() { paths } else { 0 }],
+            changed: PathSet::default(),
             releases_acked: sharing.is_some_and(|config| config.nr_sack),
             lost: 0,
             abandoned: 0,
             lost_from: first_tsn,
+            reportable_from: first_tsn,
+            gap_acked_to: first_tsn.wrapping_sub(1),
+            lost_on: vec![0; paths],
+            reportable: vec![VecDeque::new(); if sharing.is_some() { paths } else { 0 }],
             in_flight_from: vec![[first_tsn; 2]; paths],
             gap_acked: Ranges::new(),
             final_blocks: Box::default(),
@@ -159,7 +182,9 @@ impl Outstanding {
     /// Sets the TSN of the first chunk, before any is added.
     pub(super) fn begin(&mut self, first_tsn: u32) {
         debug_assert!(self.chunks.is_empty(), "chunks are outstanding");
-        (self.first_tsn, self.lost_from) = (first_tsn, first_tsn);
+        (self.first_tsn, self.lost_from, self.reportable_from) = (first_tsn, first_tsn, first_tsn);
+        self.gap_acked_to = self.cumulative_tsn();
+        self.reportable.iter_mut().for_each(VecDeque::clear);
         self.in_flight_from.fill([first_tsn; 2]);
     }
 
@@ -167,8 +192,10 @@ impl Outstanding {
     pub(super) fn add_path(&mut self) {
         self.in_windows.push(0);
         self.in_flight_from.push([self.first_tsn; 2]);
+        self.lost_on.push(0);
         if !self.buffered.is_empty() {
             self.buffered.push(Buffered::default());
+            self.reportable.push(VecDeque::new());
         }
     }
 
@@ -225,6 +252,7 @@ impl Outstanding {
                     self.lost_from = tsn;
                 }
                 self.lost += 1;
+                self.lost_on[path.index()] += 1;
             }
             SentState::Abandoned => self.abandoned += 1,
             SentState::Acked | SentState::Final => {}
@@ -239,7 +267,10 @@ impl Outstanding {
                 self.bytes -= u64::from(length);
                 self.in_windows[path.index()] -= window_bytes;
             }
-            SentState::Lost => self.lost -= 1,
+            SentState::Lost => {
+                self.lost -= 1;
+                self.lost_on[path.index()] -= 1;
+            }
             SentState::Abandoned => self.abandoned -= 1,
             SentState::Acked | SentState::Final => {}
         }
@@ -251,6 +282,8 @@ impl Outstanding {
         self.held_bytes += u64::from(chunk.length);
         if !self.buffered.is_empty() {
             self.enter(&chunk);
+            let tsn = self.next_tsn();
+            self.reportable[chunk.path.index()].push_back(tsn);
         }
         self.chunks.push_back(chunk);
     }
@@ -262,6 +295,7 @@ impl Outstanding {
             && let Some(&first) = self.chunks.front()
         {
             self.leave(&first);
+            self.forget_reportable(first.path);
         }
         let chunk = self.chunks.pop_front()?;
         self.first_tsn = self.first_tsn.wrapping_add(1);
@@ -301,9 +335,15 @@ impl Outstanding {
             let chunk = self.chunks[index];
             self.leave(&chunk);
             self.enter(&Sent { state, path, ..chunk });
+            if state == SentState::InFlight && !chunk.fast_retransmitted {
+                self.note_reportable(self.tsn(index), path);
+            }
         }
         if state == SentState::InFlight {
             let tsn = self.tsn(index);
+            if !self.chunks[index].fast_retransmitted && tsn::before(tsn, self.reportable_from) {
+                self.reportable_from = tsn;
+            }
             for from in &mut self.in_flight_from[path.index()] {
                 *from = if tsn::before(tsn, *from) { tsn } else { *from };
             }
@@ -321,6 +361,7 @@ impl Outstanding {
         own.sender += sender;
         own.receiver += receiver;
         own.in_flight += in_flight;
+        self.changed.insert(chunk.path);
     }
 
     /// Frees the room that the chunk took up in the buffers.
@@ -331,6 +372,55 @@ impl Outstanding {
         own.sender -= sender;
         own.receiver -= receiver;
         own.in_flight -= in_flight;
+        self.changed.insert(chunk.path);
+    }
+
+    /// Notes that this TSN, which is sent on this path now, can be reported missing once more.
+    #[cold]
+    fn note_reportable(&mut self, tsn: u32, path: PathId) {
+        let reportable = &mut self.reportable[path.index()];
+        let place = reportable.partition_point(|&other| tsn::before(other, tsn));
+        if reportable.get(place) != Some(&tsn) {
+            reportable.insert(place, tsn);
+        }
+    }
+
+    /// The first chunk, which is about to be removed, cannot be reported missing any more.
+    #[cold]
+    fn forget_reportable(&mut self, path: PathId) {
+        let reportable = &mut self.reportable[path.index()];
+        while reportable.front().is_some_and(|&tsn| tsn::at_or_before(tsn, self.first_tsn)) {
+            reportable.pop_front();
+        }
+    }
+
+    /// With load sharing: adds to `found` what was sent on this path before this TSN and can be reported
+    /// missing.
+    pub(super) fn find_reportable(&mut self, path: PathId, below: u32, found: &mut Vec<u32>) {
+        let reportable = &mut self.reportable[path.index()];
+        let count = reportable.partition_point(|&tsn| tsn::before(tsn, below));
+        let mut kept = 0;
+        for place in 0..count {
+            let tsn = reportable[place];
+            // Of a TSN that the cumulative one has passed there is no chunk.
+            let chunk = self.chunks.get(tsn.wrapping_sub(self.first_tsn) as usize);
+            if chunk.is_some_and(|chunk| chunk.is_reportable() && chunk.path == path) {
+                found.push(tsn);
+                reportable[kept] = tsn;
+                kept += 1;
+            }
+        }
+        reportable.drain(kept..count);
+    }
+
+    /// The first TSN that can be reported missing, or one before it.
+    pub(super) const fn reportable_from(&self) -> u32 {
+        if tsn::before(self.reportable_from, self.first_tsn) { self.first_tsn } else { self.reportable_from }
+    }
+
+    /// Notes that no chunk before this TSN can be reported missing.
+    pub(super) const fn report_from(&mut self, tsn: u32) {
+        self.reportable_from = tsn;
     }
 
     /// Frees the chunks that the NR-SACK acknowledges for good, which are acknowledged by now
@@ -354,30 +444,29 @@ impl Outstanding {
     /// and brings nothing new: with load sharing it is an old one, which a later one has overtaken on
     /// another path (see the module documentation of `load_sharing`).
     #[cold]
-    pub(super) fn knows_more_than(&self, sack: &Sack) -> bool {
-        let runs = absolute(sack.cumulative_tsn, &sack.gap_blocks, self.next_tsn());
+    pub(super) fn knows_more_than(&self, runs: &[(u32, u32)]) -> bool {
         let lacks = |cover: &[(u32, u32)], runs: &[(u32, u32)]| {
-            runs.iter().any(|&run| {
-                let mut found = false;
-                for_each_uncovered(run, cover, |tsn| found |= tsn::at_or_before(self.first_tsn, tsn));
-                found
-            })
+            let mut found = false;
+            for_each_new(runs, cover, |tsn| found |= tsn::at_or_before(self.first_tsn, tsn));
+            found
         };
-        lacks(&runs, &self.gap_acked) && !lacks(&self.gap_acked, &runs)
+        lacks(runs, &self.gap_acked) && !lacks(&self.gap_acked, runs)
     }
 
     /// The last TSN of this path that a gap block has acknowledged.
     pub(super) fn last_gap_acked(&self, path: PathId) -> Option<u32> {
+        let known = tsn::at_or_before(self.first_tsn, self.gap_acked_to);
+        let count = if known { self.index(self.gap_acked_to) + 1 } else { 0 };
         let is_acked =
             |chunk: &Sent| matches!(chunk.state, SentState::Acked | SentState::Final) && chunk.path == path;
-        self.chunks.iter().rposition(is_acked).map(|index| self.tsn(index))
+        self.chunks.iter().take(count).rposition(is_acked).map(|index| self.tsn(index))
     }
 
     /// Whether a chunk of this path up to `last` is neither acknowledged nor given up.
     pub(super) fn has_pending(&mut self, path: PathId, last: u32) -> bool {
         let last = self.index(last);
         self.first_in_flight(path).is_some_and(|index| index <= last)
-            || self.first_lost().is_some_and(|first| {
+            || self.first_lost().filter(|_| self.lost_on[path.index()] > 0).is_some_and(|first| {
                 let mut chunks = self.chunks.iter().take(last + 1).skip(first);
                 chunks.any(|chunk| chunk.path == path && chunk.state == SentState::Lost)
             })
@@ -421,16 +510,36 @@ impl Outstanding {
 /// The Gap Ack Blocks of a SACK as absolute runs, without those that make no sense: runs must lie after the
 /// cumulative TSN and not beyond what was sent.
 pub(super) fn absolute(cumulative_tsn: u32, blocks: &[GapBlock], next_tsn: u32) -> Ranges {
-    blocks
-        .iter()
-        .map(|block| {
-            let at = |offset: u16| cumulative_tsn.wrapping_add(u32::from(offset));
-            (at(block.start), at(block.end))
-        })
-        .filter(|&(start, end)| {
-            tsn::before(cumulative_tsn, start) && tsn::at_or_before(start, end) && tsn::before(end, next_tsn)
-        })
-        .collect()
+    let at = |offset: u16| cumulative_tsn.wrapping_add(u32::from(offset));
+    let outstanding = next_tsn.wrapping_sub(cumulative_tsn);
+    let makes_sense =
+        |block: &&GapBlock| block.start > 0 && block.start <= block.end && u32::from(block.end) < outstanding;
+    let run = |block: &GapBlock| (at(block.start), at(block.end));
+    if blocks.iter().all(|block| makes_sense(&block)) {
+        return blocks.iter().map(run).collect();
+    }
+    blocks.iter().filter(makes_sense).map(run).collect()
+}
+
+/// Calls `act` for every TSN of these runs that no run of `cover` contains. Both are in order; runs that are
+/// in both cost next to nothing.
+pub(super) fn for_each_new(runs: &[(u32, u32)], cover: &[(u32, u32)], mut act: impl FnMut(u32)) {
+    let mut rest = cover;
+    let mut previous = None;
+    for &run in runs {
+        if previous.replace(run.0).is_some_and(|previous| tsn::before(run.0, previous)) {
+            // A peer may say them in another order.
+            rest = cover;
+        }
+        while let Some((first, others)) = rest.split_first()
+            && tsn::before(first.1, run.0)
+        {
+            rest = others;
+        }
+        if rest.first() != Some(&run) {
+            for_each_uncovered(run, rest, &mut act);
+        }
+    }
 }
 
 /// Calls `act` for every TSN of the run that no run of `cover` contains; the runs of `cover` are in order.
@@ -456,6 +565,31 @@ pub(super) fn for_each_uncovered(run: (u32, u32), cover: &[(u32, u32)], mut act:
 }
 
 #[cfg(test)]
+impl Outstanding {
+    /// Checks that what is known by path and by TSN matches a new search.
+    pub(super) fn check_positions(&self) {
+        for (index, &lost) in self.lost_on.iter().enumerate() {
+            let is_lost = |chunk: &&Sent| chunk.path.index() == index && chunk.state == SentState::Lost;
+            assert_eq!(lost as usize, self.chunks.iter().filter(is_lost).count(), "path {index}");
+        }
+        for index in 0..self.in_windows.len() {
+            let is_acked = |chunk: &Sent| matches!(chunk.state, SentState::Acked | SentState::Final);
+            let last = self.chunks.iter().rposition(|chunk| is_acked(chunk) && chunk.path.index() == index);
+            assert_eq!(self.last_gap_acked(PathId(index as u8)), last.map(|at| self.tsn(at)), "path {index}");
+        }
+        let mut before = self.chunks.iter().take(self.index(self.reportable_from()));
+        assert!(!before.any(Sent::is_reportable), "a chunk is passed over");
+        for (index, reportable) in self.reportable.iter().enumerate() {
+            let own = self.chunks.iter().enumerate().filter(|(_, chunk)| chunk.path.index() == index);
+            for (at, _) in own.filter(|(_, chunk)| chunk.is_reportable()) {
+                let place = reportable.partition_point(|&other| tsn::before(other, self.tsn(at)));
+                assert_eq!(reportable.get(place), Some(&self.tsn(at)), "path {index}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -473,6 +607,21 @@ mod tests {
         assert_eq!(uncovered((3, 6), &[(8, 9)]), [3, 4, 5, 6]);
         assert_eq!(uncovered((6, 9), &[(1, 2), (4, 5), (7, 7), (9, 12)]), [6, 8]);
         assert_eq!(uncovered((u32::MAX, 1), &[(0, 0)]), [u32::MAX, 1]);
+    }
+
+    #[test]
+    fn what_is_new_in_a_list_of_runs() {
+        let new = |runs: &[(u32, u32)], cover: &[(u32, u32)]| {
+            let mut found = Vec::new();
+            for_each_new(runs, cover, |tsn| found.push(tsn));
+            found
+        };
+        let (one, other) = ([(1, 2), (4, 6), (9, 9), (12, 20)], [(1, 2), (4, 5), (7, 9), (12, 20)]);
+        assert_eq!(new(&one, &other), [6]);
+        assert_eq!(new(&other, &one), [7, 8]);
+        assert_eq!(new(&one, &one[..3]), [12, 13, 14, 15, 16, 17, 18, 19, 20]);
+        assert_eq!(new(&one, &one), [0; 0]);
+        assert_eq!(new(&[(4, 6), (1, 2)], &one), [0; 0], "in another order");
     }
 
     #[test]

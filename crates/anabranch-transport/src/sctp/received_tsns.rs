@@ -111,14 +111,11 @@ impl ReceivedTsns {
     }
 
     fn list_gap_blocks(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
-        self.ranges
-            .iter()
-            .take(most)
-            .map_while(|&(start, end)| {
-                let offset = |tsn: u64| u16::try_from(tsn - self.cumulative).ok();
-                Some(GapBlock { start: offset(start)?, end: offset(end)? })
-            })
-            .collect()
+        // Offsets have sixteen bits, so that no later run can be said.
+        let said = self.ranges.partition_point(|&(_, end)| u16::try_from(end - self.cumulative).is_ok());
+        let offset = |tsn: u64| (tsn - self.cumulative) as u16;
+        let block = |&(start, end): &(u64, u64)| GapBlock { start: offset(start), end: offset(end) };
+        self.ranges[..most.min(said)].iter().map(block).collect()
     }
 
     fn absorb(&mut self) {

@@ -239,12 +239,12 @@ impl Association {
                 continue;
             }
             let before = chunk.path;
+            self.outstanding.chunks[index].fast_retransmitted |= !chunk.timed_out;
             self.outstanding.change(index, SentState::InFlight, path);
             let chunk = &mut self.outstanding.chunks[index];
             chunk.on_several_paths |= before != path;
             chunk.departure = now;
             chunk.transmissions += 1;
-            chunk.fast_retransmitted |= !chunk.timed_out;
             let sent = *chunk;
             self.add_data(&mut packet, &sent, tsn);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
@@ -278,30 +278,64 @@ impl Association {
         if self.parameters.procedures.gives_up_reported_data {
             self.give_up_reported(now);
         }
-        let mut next = self.outstanding.first_tsn;
+        if self.load_sharing.is_some() {
+            if self.count_missing_by_path(now) {
+                self.fast_retransmit(now);
+            }
+            return;
+        }
+        let mut next = self.outstanding.reportable_from();
         let runs = std::mem::take(&mut self.outstanding.gap_acked);
         let mut marked = false;
+        let mut first = None;
         for &(start, end) in &runs {
+            if tsn::before(end, next) {
+                continue;
+            }
             while tsn::before(next, start) {
-                marked |= self.report_missing(now, next);
+                let chunk = &self.outstanding.chunks[self.outstanding.index(next)];
+                if chunk.is_reportable() {
+                    first.get_or_insert(next);
+                    marked |= self.report_missing(now, next);
+                }
                 next = next.wrapping_add(1);
             }
             next = end.wrapping_add(1);
         }
         self.outstanding.gap_acked = runs;
+        self.outstanding.report_from(first.unwrap_or(next));
         if marked {
             self.fast_retransmit(now);
         }
+    }
+
+    /// With load sharing, most of what is missing below the last gap block is on its way on another path. So
+    /// each path is asked for what can be reported. Returns whether anything was marked.
+    #[cold]
+    fn count_missing_by_path(&mut self, now: Time) -> bool {
+        let Some(&(last, _)) = self.outstanding.gap_acked.last() else { return false };
+        let mut found = Vec::new();
+        for (index, path) in self.paths.iter().enumerate() {
+            let Some(below) = path.missing_below else { continue };
+            let below = if tsn::before(last, below) { last } else { below };
+            self.outstanding.find_reportable(PathId(index as u8), below, &mut found);
+        }
+        found.sort_unstable_by_key(|&tsn| self.outstanding.index(tsn));
+        let mut marked = false;
+        for tsn in found {
+            // With one chunk its whole message may have been given up.
+            if self.outstanding.chunks[self.outstanding.index(tsn)].is_reportable() {
+                marked |= self.report_missing(now, tsn);
+            }
+        }
+        marked
     }
 
     fn report_missing(&mut self, now: Time, tsn: u32) -> bool {
         let index = self.outstanding.index(tsn);
         let chunk = &mut self.outstanding.chunks[index];
         let is_reported = |below| tsn::before(tsn, below);
-        if chunk.state != SentState::InFlight
-            || chunk.fast_retransmitted
-            || !self.paths[chunk.path.index()].missing_below.is_some_and(is_reported)
-        {
+        if !self.paths[chunk.path.index()].missing_below.is_some_and(is_reported) {
             return false;
         }
         chunk.missing_reports = chunk.missing_reports.saturating_add(1);

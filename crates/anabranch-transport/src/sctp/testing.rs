@@ -321,11 +321,13 @@ impl Association {
         if self.load_sharing.is_some() {
             assert_eq!(self.outstanding.buffered, buffered, "bytes in the buffers by path");
         }
+        self.outstanding.check_positions();
         let count = |state: SentState| chunks.iter().filter(|c| c.state == state).count();
         assert_eq!(self.outstanding.lost() as usize, count(SentState::Lost), "lost chunks");
         assert_eq!(self.outstanding.abandoned() as usize, count(SentState::Abandoned), "abandoned chunks");
         if let Some(sharing) = &self.load_sharing {
             sharing.check_accounts();
+            self.check_views(sharing);
         }
         let waiting: u64 = self.queue.iter().map(|m| u64::from(m.remaining())).sum();
         assert_eq!(self.queue.bytes, waiting, "bytes that wait");

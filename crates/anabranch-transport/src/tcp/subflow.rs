@@ -169,6 +169,11 @@ impl Connection {
         if has_room && self.may_add_to_flight(self.cwnd()) && !self.is_paced(now) { limit } else { 0 }
     }
 
+    /// Whether the pace holds segments back, so that there is room later although nothing happens.
+    pub(crate) fn is_held_back(&self, now: Time) -> bool {
+        self.waits_for_pace(now)
+    }
+
     /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment.
     /// Returns the position of the first byte.
     pub(crate) fn append(&mut self, now: Time, length: u32) -> u64 {

@@ -24,7 +24,7 @@ use super::{
     AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent,
     LostEvent, RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent,
 };
-use crate::ground::PathId;
+use crate::ground::{PathId, PathSet};
 
 /// The congestion control of all paths of an association or connection: the hooks of
 /// [`CongestionControl`], each with the path that it is about.
@@ -288,23 +288,50 @@ pub(super) fn alone(own: &super::Config, setup: &super::Setup) -> Member {
 ///
 /// A run has one thread, so the lock is never waited for.
 #[derive(Clone, Debug)]
-pub struct Group(Arc<Mutex<Controller>>);
+pub struct Group(Arc<Mutex<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    control: Controller,
+    /// The paths whose window may have changed.
+    changed: PathSet,
+}
+
+impl Shared {
+    /// The control, for something that concerns this path.
+    #[inline]
+    fn of(&mut self, path: PathId) -> &mut Controller {
+        self.changed.insert(path);
+        &mut self.control
+    }
+}
 
 impl Group {
     /// A group without paths.
     pub fn new(control: Controller) -> Self {
-        Self(Arc::new(Mutex::new(control)))
+        Self(Arc::new(Mutex::new(Shared { control, changed: PathSet::default() })))
     }
 
     /// Adds a path: the returned member acts as the control of the path's endpoint. Dropping it removes the
     /// path.
     #[must_use]
     pub fn join(&self, path: PathId, setup: &PathSetup) -> Member {
-        self.control().add_path(path, setup);
+        self.shared().of(path).add_path(path, setup);
         Member { group: self.clone(), path }
     }
 
-    fn control(&self) -> MutexGuard<'_, Controller> {
+    /// The paths that any member has told something since this was last asked; only of these can window and
+    /// round-trip time have changed.
+    pub(crate) fn take_changed(&self) -> PathSet {
+        std::mem::take(&mut self.shared().changed)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn changed(&self) -> PathSet {
+        self.shared().changed
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -318,72 +345,72 @@ pub struct Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.group.control().remove_path(self.path);
+        self.group.shared().of(self.path).remove_path(self.path);
     }
 }
 
 impl CongestionControl for Member {
     #[inline(never)]
     fn on_ack(&mut self, event: &AckEvent) {
-        self.group.control().on_ack(self.path, event);
+        self.group.shared().of(self.path).on_ack(self.path, event);
     }
 
     #[inline(never)]
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.group.control().on_congestion(self.path, event);
+        self.group.shared().of(self.path).on_congestion(self.path, event);
     }
 
     #[inline(never)]
     fn limits(&self) -> SendLimits {
-        self.group.control().limits(self.path)
+        self.group.shared().control.limits(self.path)
     }
 
     #[inline(never)]
     fn state(&self) -> ControlState {
-        self.group.control().state(self.path)
+        self.group.shared().control.state(self.path)
     }
 
     fn on_duplicate(&mut self, event: &DuplicateEvent) {
-        self.group.control().on_duplicate(self.path, event);
+        self.group.shared().of(self.path).on_duplicate(self.path, event);
     }
 
     #[inline(never)]
     fn on_idle(&mut self, event: &IdleEvent) {
-        self.group.control().on_idle(self.path, event);
+        self.group.shared().of(self.path).on_idle(self.path, event);
     }
 
     fn on_recovery_end(&mut self, event: &RecoveryEndEvent) {
-        self.group.control().on_recovery_end(self.path, event);
+        self.group.shared().of(self.path).on_recovery_end(self.path, event);
     }
 
     fn on_undo(&mut self, event: &UndoEvent) {
-        self.group.control().on_undo(self.path, event);
+        self.group.shared().of(self.path).on_undo(self.path, event);
     }
 
     fn on_arrival(&mut self, event: &ArrivalEvent) {
-        self.group.control().on_arrival(self.path, event);
+        self.group.shared().of(self.path).on_arrival(self.path, event);
     }
 
     fn on_lost(&mut self, event: &LostEvent) {
-        self.group.control().on_lost(self.path, event);
+        self.group.shared().of(self.path).on_lost(self.path, event);
     }
 
     fn least_burst(&self) -> u32 {
-        self.group.control().least_burst(self.path)
+        self.group.shared().control.least_burst(self.path)
     }
 
     fn owns_recovery(&self) -> bool {
-        self.group.control().owns_recovery(self.path)
+        self.group.shared().control.owns_recovery(self.path)
     }
 
     #[inline(never)]
     fn on_rtt_sample(&mut self, event: &RttEvent) {
-        self.group.control().on_rtt_sample(self.path, event);
+        self.group.shared().of(self.path).on_rtt_sample(self.path, event);
     }
 
     #[inline(never)]
     fn on_sent(&mut self, event: &SentEvent) {
-        self.group.control().on_sent(self.path, event);
+        self.group.shared().of(self.path).on_sent(self.path, event);
     }
 }
 
@@ -427,8 +454,8 @@ mod tests {
             control.limits().cwnd - before
         };
         for member in [PathId(0), PathId(1)] {
-            frame::testing::measure(&mut group.control(), member, 100);
-            frame::testing::lose(&mut group.control(), member);
+            frame::testing::measure(&mut group.shared().control, member, 100);
+            frame::testing::lose(&mut group.shared().control, member);
         }
         let coupled = grown(&mut first);
         drop(second);
