@@ -116,7 +116,8 @@ site: setup ## target/site/html, the documentation as a static site with a searc
 wheel: $(BIN)/maturin lab ## dist/ with the source distribution, and a wheel for this platform made from it (some minutes)
 	rm -rf dist
 	$(BIN)/python -m pip install --quiet 'maturin[zig]>=1.16,<2'
-	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --release --strip --sdist --out dist $(WHEEL_OPTIONS)
+	$(BIN)/maturin sdist --out dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/wheel.py dist/*.tar.gz dist $(WHEEL_OPTIONS)
 
 wheel-check: wheel ## installs the wheel where there is no compiler, and draws a first figure within a minute
 	$(BIN)/python tests/wheel_check.py dist/*.whl

@@ -52,7 +52,8 @@ COMMANDS = [
 
 def test_version(anabranch: Command) -> None:
     result = anabranch("--version")
-    said = f"{package.__version__} (engine {_engine.ENGINE_VERSION})\n"
+    guided = "profile-guided" if _engine.PROFILE_GUIDED else "not profile-guided"
+    said = f"{package.__version__} (engine {_engine.ENGINE_VERSION}, {guided})\n"
     assert (result.returncode, result.stdout) == (0, said)
 
 

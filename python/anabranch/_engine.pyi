@@ -7,6 +7,7 @@ from anabranch.errors import LiveError, RunError, ScenarioError
 
 __all__ = [
     "ENGINE_VERSION",
+    "PROFILE_GUIDED",
     "AckEvent",
     "ArrivalEvent",
     "Cancel",
@@ -59,6 +60,9 @@ __version__: str
 
 ENGINE_VERSION: str
 """The version and a hash of the engine's sources, `0.1.0+1a2b3c4d`: rows with the same one come from the same engine."""
+
+PROFILE_GUIDED: bool
+"""Whether the engine was compiled with a profile of its runs, as wheels are: the same results, sooner."""
 
 @type_check_only
 class Axis(TypedDict):

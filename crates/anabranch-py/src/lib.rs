@@ -63,6 +63,10 @@ mod _engine {
     #[pymodule_export]
     const ENGINE_VERSION: &str = anabranch::VERSION;
 
+    // Set by `make wheel`.
+    #[pymodule_export]
+    const PROFILE_GUIDED: bool = option_env!("ANABRANCH_PROFILE_GUIDED").is_some();
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::plugins::register();

@@ -27,7 +27,10 @@ Start with:
   anabranch new my-call
   anabranch run my-call.toml --plot out
 `anabranch COMMAND --help` has examples for every command.""",
-    version=f"{_engine.__version__} (engine {_engine.ENGINE_VERSION})",
+    version=(
+        f"{_engine.__version__} (engine {_engine.ENGINE_VERSION}, "
+        f"{'' if _engine.PROFILE_GUIDED else 'not '}profile-guided)"
+    ),
     suppress_keyboard_interrupt=False,
 )
 
