@@ -17,7 +17,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_high
@@ -140,24 +140,28 @@ def _ns3(folder: Path) -> str | None:
     return program
 
 
-def _user_seconds(command: Sequence[str]) -> float:
+def _user_seconds(command: Sequence[str], environment: Mapping[str, str]) -> float:
     """User time of a command, which succeeds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT, check=False)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=False)
     if done.returncode != 0:
         sys.exit(f"`{' '.join(command)}` ended with {done.returncode}")
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
-def _measured(race: _Race, rounds: int, python: str, folder: Path) -> str:
+def _measured(race: _Race, rounds: int, python: str | None, folder: Path) -> str:
     file = folder / "scenario.toml"
     file.write_text(race.text)
-    ours = [python, "-c", RUN, str(file)]
+    ours = [python or sys.executable, "-c", RUN, str(file)]
+    # Another interpreter has an engine of its own, which the sources of this one would hide.
+    environment = {**ENVIRONMENT}
+    if python is not None:
+        del environment["PYTHONPATH"]
     many, one, peer = [], [], []
     for _ in range(rounds):
-        many.append(_user_seconds([*ours, str(race.runs + 1)]))
-        one.append(_user_seconds([*ours, "1"]))
-        peer.append(_user_seconds(race.peer))
+        many.append(_user_seconds([*ours, str(race.runs + 1)], environment))
+        one.append(_user_seconds([*ours, "1"], environment))
+        peer.append(_user_seconds(race.peer, environment))
     each = (min(many) - min(one)) / race.runs
     return (
         f"{race.name:42} {1e3 * each:8.2f} ms {1e3 * min(peer):9.1f} ms {min(peer) / each:7.1f}"
@@ -173,8 +177,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="how often each program runs")
     parser.add_argument(
         "--python",
-        default=sys.executable,
-        help="an interpreter with the engine that is measured; by default the one of `make setup`",
+        help="an interpreter with the engine that is measured, such as that of a wheel;"
+        " by default the one of `make setup`",
     )
     given = parser.parse_args()
     with TemporaryDirectory() as name:
