@@ -581,11 +581,11 @@ fn count_same(one: &[(u32, u32)], other: &[(u32, u32)]) -> usize {
     // In groups, without branches, so that the compiler takes several at once.
     const GROUP: usize = 8;
     let difference = |(a, b): (&(u32, u32), &(u32, u32))| (a.0 ^ b.0) | (a.1 ^ b.1);
-    let are_same = |(group, others): &(&[(u32, u32)], &[(u32, u32)])| {
-        group.iter().zip(*others).map(difference).fold(0, |all, one| all | one) == 0
+    let are_same = |group: &[(u32, u32)], others: &[(u32, u32)]| {
+        group.iter().zip(others).map(difference).fold(0, |all, one| all | one) == 0
     };
     let groups = one.chunks_exact(GROUP).zip(other.chunks_exact(GROUP));
-    let same = GROUP * groups.take_while(are_same).count();
+    let same = GROUP * groups.take_while(|(group, others)| are_same(group, others)).count();
     same + one[same..].iter().zip(&other[same..]).take_while(|(a, b)| a == b).count()
 }
 
