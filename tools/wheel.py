@@ -59,7 +59,7 @@ def main() -> None:
         if profiling is None:
             print(
                 "the wheel is compiled without a profile; with rustup's component `llvm-tools`"
-                " it would be up to twice as fast"
+                " it would be faster"
             )
             build(source, target, options)
             return

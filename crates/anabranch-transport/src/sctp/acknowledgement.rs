@@ -182,7 +182,7 @@ impl Association {
             SentState::InFlight => {
                 self.credit(tsn, &chunk);
                 // Section 6.3.2 R3 is about the earliest outstanding chunk of the path.
-                let is_earliest = self.outstanding.first_in_flight(chunk.path) == Some(index);
+                let is_earliest = !self.outstanding.has_in_flight(chunk.path, index);
                 self.paths[chunk.path.index()].acked.earliest |=
                     is_earliest && !self.parameters.procedures.timer_follows_cumulative_tsn;
                 if self.load_sharing.is_some() {

@@ -241,7 +241,7 @@ impl Association {
         let chunk = self.outstanding.chunks[index];
         let advances = is_earliest
             || (sharing.config.cwnd_update == CwndUpdate::PseudoCumulativeV2
-                && self.outstanding.first_in_flight_of(chunk.path, chunk.transmissions > 1) == Some(index));
+                && !self.outstanding.has_in_flight_of(chunk.path, chunk.transmissions > 1, index));
         self.paths[chunk.path.index()].acked.pseudo_cumulative |= advances;
     }
 
@@ -578,8 +578,10 @@ impl Association {
     /// The congestion window of a path, and how much of it Max.Burst leaves.
     fn room(&self, sharing: &LoadSharing, path: PathId) -> Room {
         // Max.Burst applies to what is added to the data in flight, copies included.
-        let with_copies = self.burst_limit(path).saturating_add(sharing.shares[path.index()].copied);
-        let cwnd = self.paths[path.index()].cc.limits().cwnd;
+        let own = &self.paths[path.index()];
+        let cwnd = own.cc.limits().cwnd;
+        let burst = self.limit_burst(path, own, cwnd);
+        let with_copies = burst.saturating_add(sharing.shares[path.index()].copied);
         Room { cwnd, window: with_copies.min(cwnd) }
     }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
+use super::outstanding::collect;
 use crate::wire::sctp::chunk::GapBlock;
 
 /// Arrived TSNs, with all their bits.
@@ -115,7 +116,7 @@ impl ReceivedTsns {
         let said = self.ranges.partition_point(|&(_, end)| u16::try_from(end - self.cumulative).is_ok());
         let offset = |tsn: u64| (tsn - self.cumulative) as u16;
         let block = |&(start, end): &(u64, u64)| GapBlock { start: offset(start), end: offset(end) };
-        self.ranges[..most.min(said)].iter().map(block).collect()
+        collect(self.ranges[..most.min(said)].iter().map(block))
     }
 
     fn absorb(&mut self) {

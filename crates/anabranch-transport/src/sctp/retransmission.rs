@@ -267,9 +267,7 @@ impl Association {
     /// `path`.
     fn is_first_of(&mut self, path: PathId, index: usize) -> bool {
         let chunk = &self.outstanding.chunks[index];
-        !chunk.timed_out
-            && chunk.path == path
-            && self.outstanding.first_in_flight(path).is_none_or(|first| first > index)
+        !chunk.timed_out && chunk.path == path && !self.outstanding.has_in_flight(path, index + 1)
     }
 
     /// Section 7.2.4: every chunk that the SACK reports missing gets a missing report; fast retransmit begins

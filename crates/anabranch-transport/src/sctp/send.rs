@@ -3,6 +3,7 @@
 
 use super::association::{Association, State};
 use super::outstanding::{Sent, SentState};
+use super::path::Path;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::Message;
 use crate::ground::{PathId, Payload};
@@ -83,10 +84,15 @@ impl Association {
     /// The window for this occasion: cwnd, but no more than Max.Burst packets (section 6.1 D).
     pub(super) fn burst_limit(&self, path: PathId) -> u32 {
         let own = &self.paths[path.index()];
-        let cwnd = own.cc.limits().cwnd;
+        self.limit_burst(path, own, own.cc.limits().cwnd)
+    }
+
+    /// The same where the path and its congestion window are known.
+    #[inline(always)]
+    pub(super) fn limit_burst(&self, id: PathId, path: &Path, cwnd: u32) -> u32 {
         match self.parameters.max_burst {
             Some(packets) => {
-                cwnd.min(self.outstanding.on(path).saturating_add(packets.saturating_mul(own.segment)))
+                cwnd.min(self.outstanding.on(id).saturating_add(packets.saturating_mul(path.segment)))
             }
             None => cwnd,
         }

@@ -72,8 +72,9 @@ impl HopTrace {
         self.rows.capacity() * size_of::<Hop>()
     }
 
-    /// The table of everything up to the end of the run, in the order in which packets entered links; of those
-    /// that entered at the same time, in the packet table's order, and along each packet's route. `places` gives the row of each packet in the packet table, if it is there.
+    /// The table of everything up to the end of the run, in the order in which packets entered links; of
+    /// those that entered at the same time, in the packet table's order, and along each packet's route.
+    /// `places` gives the row of each packet in the packet table, if it is there.
     pub(crate) fn into_table(mut self, places: &[Option<u32>], links: &[String], end: Time) -> Table {
         self.rows.retain(|row| row.entered <= end && places[row.packet as usize].is_some());
         self.rows.sort_by_key(|row| (row.entered, places[row.packet as usize], row.hop));
