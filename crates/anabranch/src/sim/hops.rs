@@ -21,7 +21,7 @@ impl Network {
         self.links[link as usize].note_loss_state(left.unwrap_or(entered), direction);
         let packet = self.packets.get_mut(slot).trace_row;
         let Some(trace) = &mut self.trace else { return };
-        let row = trace.hops.record(Hop { packet, hop, link, direction, entered, begun, left, end });
+        let row = trace.hops.record(Hop { packet, number: hop, link, direction, entered, begun, left, end });
         if matches!(step, Step::Cross { .. }) {
             trace.hops.keep_open(slot, row);
         }
@@ -41,8 +41,16 @@ impl Network {
         let entered = self.now;
         let Some(trace) = &mut self.trace else { return };
         let end = HopEnd::OnLink;
-        let row =
-            trace.hops.record(Hop { packet, hop, link, direction, entered, begun: None, left: None, end });
+        let row = trace.hops.record(Hop {
+            packet,
+            number: hop,
+            link,
+            direction,
+            entered,
+            begun: None,
+            left: None,
+            end,
+        });
         trace.hops.keep_open(slot, row);
     }
 

@@ -12,8 +12,8 @@ use crate::net::{Direction, DropCause};
 pub(crate) struct Hop {
     /// Its row in the packet trace.
     pub(crate) packet: u32,
-    /// Its place among the hops of all routes, which grows along a route.
-    pub(crate) hop: u32,
+    /// The number of the hop among those of all routes, which grows along a route.
+    pub(crate) number: u32,
     pub(crate) link: u32,
     pub(crate) direction: Direction,
     pub(crate) entered: Time,
@@ -77,7 +77,7 @@ impl HopTrace {
     /// `places` gives the row of each packet in the packet table, if it is there.
     pub(crate) fn into_table(mut self, places: &[Option<u32>], links: &[String], end: Time) -> Table {
         self.rows.retain(|row| row.entered <= end && places[row.packet as usize].is_some());
-        self.rows.sort_by_key(|row| (row.entered, places[row.packet as usize], row.hop));
+        self.rows.sort_by_key(|row| (row.entered, places[row.packet as usize], row.number));
         let rows = &self.rows;
         let numbers = |value: fn(&Hop) -> Option<Time>| {
             let seconds = |time: Time| if time <= end { time.as_secs_f64() } else { f64::NAN };
