@@ -148,10 +148,16 @@ def _load_sharing(paths: int) -> str:
     return "\n".join(['run.duration = "5 s"', *lines, FLOW, listed, transport])
 
 
-def _instructions(file: Path, runs: int) -> int:
-    count = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+def count(program: str, file: Path, *arguments: object) -> tuple[int, str]:
+    """The instructions of a Python program that is given a file and more, and what it prints."""
+    valgrind = [
+        "valgrind",
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--cachegrind-out-file=/dev/null",
+    ]
     done = subprocess.run(
-        [*count, sys.executable, "-c", RUN, str(file), str(runs)],
+        [*valgrind, sys.executable, "-c", program, str(file), *map(str, arguments)],
         env=ENVIRONMENT,
         capture_output=True,
         text=True,
@@ -160,14 +166,14 @@ def _instructions(file: Path, runs: int) -> int:
     counted = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     if done.returncode != 0 or counted is None:
         sys.exit(f"{file.name} cannot be counted by valgrind:\n{done.stderr}")
-    return int(counted[1].replace(",", ""))
+    return int(counted[1].replace(",", "")), done.stdout
 
 
 def _million_per_run(bench: _Bench, folder: Path) -> float:
     file = folder / (re.sub(r"\W+", "-", bench.name) + ".toml")
     file.write_text(bench.text)
-    more = _instructions(file, bench.many) - _instructions(file, bench.few)
-    return more / (bench.many - bench.few) / 1e6
+    (many, _), (few, _) = count(RUN, file, bench.many), count(RUN, file, bench.few)
+    return (many - few) / (bench.many - bench.few) / 1e6
 
 
 def _compiled_by() -> str:

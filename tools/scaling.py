@@ -16,9 +16,7 @@ The engine is the one of `make setup`; docs/performance.md has the exponents.
 import argparse
 import json
 import os
-import re
 import shutil
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from math import ceil, log
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench_check import ENVIRONMENT, FLOW
+from bench_check import FLOW, count
 
 MOST = 1.1
 """Of an exponent, over a whole series and in its last step."""
@@ -192,18 +190,8 @@ transport = {transport.format(bytes=SEGMENT * n)}
 
 def _count(file: Path, seconds: float, runs: int) -> tuple[int, int]:
     """The instructions of as many runs of this many seconds, and the packets delivered."""
-    count = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
-    done = subprocess.run(
-        [*count, sys.executable, "-S", "-c", RUN, str(file), str(seconds), str(runs)],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    counted = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
-    if done.returncode != 0 or counted is None:
-        sys.exit(f"{file.name} cannot be counted by valgrind:\n{done.stderr}")
-    return int(counted[1].replace(",", "")), round(sum(map(float, done.stdout.split())))
+    instructions, delivered = count(RUN, file, seconds, runs)
+    return instructions, round(sum(map(float, delivered.split())))
 
 
 def _per_unit(case: _Case, folder: Path) -> float:

@@ -97,6 +97,12 @@ pub(super) struct Subflow {
 }
 
 impl Subflow {
+    /// When the first of its timers expires.
+    #[inline]
+    pub(super) fn next_timeout(&self) -> Time {
+        self.timeout.min(self.confirm_at).min(self.rejoin_at).min(self.announce_at)
+    }
+
     pub(super) fn new(tcp: tcp::Connection, path: u8, is_backup: bool) -> Self {
         Self {
             tcp,

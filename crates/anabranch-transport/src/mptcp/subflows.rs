@@ -55,8 +55,7 @@ impl Subflows {
     /// Notes that the subflow of this path may have changed.
     #[inline]
     fn note(&mut self, path: usize) {
-        self.with_output.insert(PathId(path as u8));
-        self.with_timers.insert(PathId(path as u8));
+        self.unseen(path);
         self.with_views.insert(PathId(path as u8));
     }
 
@@ -77,8 +76,7 @@ impl Subflows {
     pub(super) fn next_timeout(&mut self) -> Time {
         let mut has_changed = false;
         while let Some(path) = self.with_timers.pop() {
-            let Subflow { timeout, confirm_at, rejoin_at, announce_at, .. } = self.list[path.index()];
-            self.wakes[path.index()] = timeout.min(confirm_at).min(rejoin_at).min(announce_at);
+            self.wakes[path.index()] = self.list[path.index()].next_timeout();
             has_changed = true;
         }
         if has_changed {
@@ -140,8 +138,7 @@ impl Subflows {
             let (id, view) = (PathId(path as u8), &self.views[path]);
             assert!(!subflow.is_dirty || self.with_output.contains(id), "subflow {path}");
             if !self.with_timers.contains(id) {
-                let Subflow { timeout, confirm_at, rejoin_at, announce_at, .. } = *subflow;
-                assert_eq!(self.wakes[path], timeout.min(confirm_at).min(rejoin_at).min(announce_at));
+                assert_eq!(self.wakes[path], subflow.next_timeout());
             }
             if !self.with_views.contains(id) {
                 let tcp = &subflow.tcp;

@@ -12,6 +12,12 @@ use crate::wire::Body;
 use crate::wire::sctp::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream};
 
 impl Association {
+    /// Whether a chunk that was sent may be given up since its lifetime is over.
+    #[inline]
+    pub(super) fn has_expired(&self, now: Time, chunk: &Sent) -> bool {
+        chunk.expires <= now && self.peer_takes_forward_tsn
+    }
+
     /// Whether a chunk that was just lost is given up instead of being sent again.
     pub(super) fn is_given_up(&self, now: Time, index: usize) -> bool {
         if !self.peer_takes_forward_tsn {
@@ -88,7 +94,7 @@ impl Association {
         for index in 0..self.outstanding.index(last) {
             let chunk = &self.outstanding.chunks[index];
             let is_pending = matches!(chunk.state, SentState::InFlight | SentState::Lost);
-            if is_pending && chunk.expires <= now && self.peer_takes_forward_tsn {
+            if is_pending && self.has_expired(now, chunk) {
                 self.abandon_message(index);
             }
         }

@@ -187,7 +187,7 @@ impl Association {
         loop {
             let index = self.outstanding.first_lost()?;
             let chunk = &self.outstanding.chunks[index];
-            if chunk.expires <= now && self.peer_takes_forward_tsn {
+            if self.has_expired(now, chunk) {
                 self.abandon_message(index);
                 self.advance_peer_ack_point();
                 continue;
@@ -233,7 +233,7 @@ impl Association {
             if packet.is_some() && (is_full || self.is_window_full_for(path, index)) {
                 break;
             }
-            if chunk.expires <= now && self.peer_takes_forward_tsn {
+            if self.has_expired(now, chunk) {
                 self.abandon_message(index);
                 index += 1;
                 continue;

@@ -204,7 +204,7 @@ impl Connection {
             }
             left = left.saturating_sub(1);
             if sent == 0 {
-                starts_timer = self.board.is_empty() || self.timer.is_loss_probe();
+                starts_timer = self.next_starts_timer();
             }
             self.send_new(now, length, fin, continues, is_burst && left == 0);
             continues = true;
@@ -267,6 +267,12 @@ impl Connection {
                 // RFC 9293 section 3.7.4.
                 Nagle::Rfc896 => !self.board.is_empty(),
             }
+    }
+
+    /// Whether the next segment of the stream starts the retransmission timer.
+    #[inline]
+    fn next_starts_timer(&self) -> bool {
+        self.board.is_empty() || self.timer.is_loss_probe()
     }
 
     /// Sends the next segment of the stream, without its timer; it `continues` several that leave together,
@@ -421,7 +427,7 @@ impl Connection {
     pub(super) fn send_fragment(&mut self, now: Time, length: u32) {
         let fin = length == 0;
         self.pacing.begin_packet(now);
-        let starts_timer = self.board.is_empty() || self.timer.is_loss_probe();
+        let starts_timer = self.next_starts_timer();
         self.send_new(now, length, fin, false, false);
         if starts_timer {
             self.rearm_rto(now);
