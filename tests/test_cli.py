@@ -365,6 +365,29 @@ def test_a_run_that_a_guard_stops_is_one_sentence(
     assert "max_events" in result.stderr
 
 
+def test_a_setting_that_an_axis_sets_is_a_mistake(anabranch: Command, sweep_file: Path) -> None:
+    setting = "flows.call.transport.rto_max=2 s"
+    for words in (["sweep", sweep_file, "--out", "out"], ["run", sweep_file, "--cell", "1"]):
+        said = one_error(anabranch(*words, "--set", setting))
+        assert "flows.call.transport.rto_max" in said
+        assert "sweep.axes.rto_max" in said
+
+
+def test_of_many_cells_the_best_are_printed(anabranch: Command, tmp_path: Path) -> None:
+    ends = '{ from = "1 s", to = "2.2 s", count = 120 }'
+    axis = f'[sweep.axes]\nend = {{ set = "run.duration", range = {ends} }}\n'
+    file = written(tmp_path / "many.toml", f"{CALL}\n{axis}")
+    metrics = ["--metric", "call.mos", "--metric", "call.sent"]
+    result = anabranch("sweep", file, "--out", "a b", *metrics)
+    assert "these are the best 100 of 120 cells; `anabranch query 'a b'` reads all" in result.stdout
+    assert "these are the first 100 of 120 cells" in result.stdout
+    rows = package.read(tmp_path / "a b")
+    table = result.stdout.split("these are")[0]
+    shown = [float(line.split()[1]) for line in table.splitlines()[3:] if line.strip()]
+    best = rows["call.mos"].fill_nan(None).sort(descending=True, nulls_last=True)
+    assert shown == pytest.approx(best.head(100).to_list(), rel=1e-3)
+
+
 def test_an_empty_sweep_axis_is_a_mistake(anabranch: Command, tmp_path: Path) -> None:
     bad = written(tmp_path / "bad.toml", SWEEP.replace('["1 s", "0.1 s", "0.05 s"]', "[]"))
     assert "rto_max" in one_error(anabranch("sweep", bad, "--out", "out"))

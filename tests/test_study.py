@@ -256,7 +256,7 @@ def test_an_interrupt_in_python_reaches_the_caller(sweep_file: Path) -> None:
 def test_load_takes_a_path_or_text_and_values(sweep_file: Path) -> None:
     from_path, from_text = package.load(sweep_file), package.load(SWEEP)
     assert from_path.hash == from_text.hash
-    changed = package.load(SWEEP, set={"seed": 9, "flows.call.transport.path_max_retrans": 5})
+    changed = package.load(SWEEP, set={"seed": 9, "flows.call.transport.hb_interval": "9 s"})
     assert (changed.seed, from_text.seed) == (9, 3)
     assert changed.hash != from_text.hash
     with pytest.raises(package.AnabranchError, match="already loaded"):

@@ -54,7 +54,9 @@ impl Study {
             Some(tree) => {
                 let mut config: sweep::Config = error::from_value(&tree, "sweep")?;
                 config.resolve_files(folder);
-                Sweep::new(config)?
+                let sweep = Sweep::new(config)?;
+                sweep.check_reached(sets)?;
+                sweep
             }
             None => Sweep::default(),
         };

@@ -1,7 +1,8 @@
 """`anabranch sweep`."""
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -12,6 +13,12 @@ from anabranch.support import progress, terminal, wording
 from anabranch.support.files import check_folder
 
 from .app import Sets, Whole, app, pairs
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_MOST_CELLS = 100
+"""The most cells that are printed; of more, nobody reads a table."""
 
 Texts = Annotated[
     tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=False)
@@ -92,10 +99,33 @@ def sweep(
     rows = study.frame(columns=metric or ["*.mos"])
     for name in metric or [name for name in rows.columns if name.endswith(".mos")]:
         table, doubts = comparison.judged(rows, name)
-        output.print(terminal.cells(table, comparison.keys_of(rows), name))
+        printed, which = _readable(table, name)
+        output.print(terminal.cells(printed, comparison.keys_of(rows), name))
+        if which:
+            output.print(
+                f"these are the {which} {printed.height} of {table.height:,} cells;"
+                f" `anabranch query {shlex.quote(str(out))}` reads all"
+            )
         for sentence in doubts:
             output.print(sentence)
     output.print(f"{wording.counted(rows.height, 'run')} in {out / 'rows'}")
+
+
+def _readable(table: "pl.DataFrame", metric: str) -> tuple["pl.DataFrame", str]:
+    """The cells that are printed, and in a word which ones, if they are not all.
+
+    Of many these are the best ones, or the first if it is not known what is good.
+    """
+    from anabranch.stats.metrics import more_is_better  # noqa: PLC0415 - slow to import
+
+    if table.height <= _MOST_CELLS:
+        return table, ""
+    is_more = more_is_better(metric)
+    if is_more is None:
+        return table.head(_MOST_CELLS), "first"
+    means = table["mean"].fill_nan(None)
+    order = means.arg_sort(descending=is_more, nulls_last=True)
+    return table[order.head(_MOST_CELLS)], "best"
 
 
 def finding_runs(scenario: anabranch.Scenario) -> str:

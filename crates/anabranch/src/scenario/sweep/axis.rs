@@ -145,6 +145,18 @@ impl Levels {
         axis_values(&self.labels(), &self.flags())
     }
 
+    /// Whether each value sets this path, or a table that it is in.
+    pub(super) fn sets(&self, path: &str) -> bool {
+        let covers = |set: &String| {
+            path.strip_prefix(set.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if self.cases.is_empty() {
+            self.paths.iter().any(covers)
+        } else {
+            self.cases.values().all(|case| case.keys().any(covers))
+        }
+    }
+
     /// Makes the settings of one value.
     pub(super) fn apply(&self, position: usize, tree: &mut Value) -> Result<(), ScenarioError> {
         if let Some((_, case)) = self.cases.get_index(position) {

@@ -140,6 +140,19 @@ impl Sweep {
         part.apply(cell - start, tree)
     }
 
+    /// Checks that these settings of the base scenario reach a cell: none that an axis sets in every one.
+    pub(crate) fn check_reached(&self, sets: &[(String, String)]) -> Result<(), ScenarioError> {
+        for (path, _) in sets {
+            let setters: Option<Vec<String>> = self.parts.iter().map(|part| part.setter_of(path)).collect();
+            if let Some([first, ..]) = setters.as_deref() {
+                return Err(ScenarioError::new(format!(
+                    "{path}: it changes nothing, since `{first}` sets it in every cell; change the values there"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// The tables whose `kind` axes set, by dotted path: with another kind, a table has other keys.
     pub(crate) fn tables_of_changing_kind(&self) -> Vec<&str> {
         let Config { axes, studies, .. } = &self.config;

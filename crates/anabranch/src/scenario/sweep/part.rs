@@ -271,6 +271,16 @@ impl Part {
         }
     }
 
+    /// The key of an axis that sets this path in every cell.
+    pub(crate) fn setter_of(&self, path: &str) -> Option<String> {
+        let is_everywhere = |axis: usize| match &self.cells {
+            Cells::List(cells) => cells.iter().all(|cell| cell[axis].is_some()),
+            Cells::Product(..) | Cells::Open(_) => true,
+        };
+        let axis = (0..self.axes.len()).find(|&axis| self.axes[axis].sets(path) && is_everywhere(axis))?;
+        Some(self.axis_key(axis))
+    }
+
     /// Makes the settings of a cell.
     pub(crate) fn apply(&self, cell: u64, tree: &mut Value) -> Result<(), ScenarioError> {
         for (axis, position) in self.axes.iter().zip(self.positions(cell)) {

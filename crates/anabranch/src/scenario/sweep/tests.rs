@@ -47,6 +47,38 @@ fn the_last_axis_varies_fastest() {
 }
 
 #[test]
+fn a_setting_that_no_cell_has_is_an_error() {
+    let check = |text: &str, path: &str| {
+        let sets = [("seed".to_owned(), "2".to_owned()), (path.to_owned(), "1".to_owned())];
+        sweep(text).check_reached(&sets).map_err(|error| error.to_string())
+    };
+    let error = |path: &str, axis: &str| {
+        Err(format!(
+            "{path}: it changes nothing, since `{axis}` sets it in every cell; change the values there"
+        ))
+    };
+    assert_eq!(check(ABC, "y"), error("y", "sweep.axes.b"));
+    assert_eq!(check(ABC, "y.within"), error("y.within", "sweep.axes.b"));
+    // Only one of the cases sets `z`, and the others are no part of what an axis sets.
+    for path in ["z", "yy", "w", "sweep.replications"] {
+        assert_eq!(check(ABC, path), Ok(()));
+    }
+    let cases = "axes.c = { cases.off = { z = false }, cases.on = { z = true } }";
+    assert_eq!(check(cases, "z"), error("z", "sweep.axes.c"));
+    // A table that is set is there in what an axis leaves as it is.
+    assert_eq!(check("axes.a = { set = 'x.kind', values = [1, 2] }", "x"), Ok(()));
+    let listed = "axes.a = { set = 'x' }\naxes.b = { set = 'y' }\ncells = [{ a = 1, b = 2 }, { b = 3 }]";
+    assert_eq!(check(listed, "x"), Ok(()));
+    assert_eq!(check(listed, "y"), error("y", "sweep.axes.b"));
+    let studies = "axes.a = { set = 'x', values = [1, 2] }\nstudies.s.axes.b = { set = 'y', values = [1] }";
+    assert_eq!(check(studies, "x"), Ok(()));
+    assert_eq!(
+        check(&format!("{studies}\nstudies.s.axes.c = {{ set = 'x', values = [3] }}"), "x"),
+        error("x", "sweep.axes.a")
+    );
+}
+
+#[test]
 fn values_are_numbers_in_base_units() {
     let numbers = |text: &str| sweep(text).columns()[0].values.clone();
     let number = AxisValue::Number;
