@@ -24,7 +24,7 @@ from math import ceil, log
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench_check import FLOW, count
+from bench_check import FLOW, chain, count
 
 MOST = 1.1
 """Of an exponent, over a whole series and in its last step."""
@@ -93,16 +93,8 @@ def _series() -> list[_Series]:
 
 
 def _chain(n: int) -> _Case:
-    nodes = ["a", *(f"n{number}" for number in range(1, n)), "b"]
-    links = "\n".join(
-        f'links.l{number} = {{ ends = ["{nodes[number]}", "{nodes[number + 1]}"], '
-        'rate = "10 Mbit/s", delay = "1 ms" }'
-        for number in range(n)
-    )
-    via = ", ".join(f'"l{number}"' for number in range(n))
     text = f"""
-{links}
-paths.whole.via = [{via}]
+{chain(n)}
 {FLOW}
 paths = ["whole"]
 transport = {_TCP.format(bytes=16_000_000)}

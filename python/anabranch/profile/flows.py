@@ -29,6 +29,7 @@ from anabranch.support.capture import (
     left_out,
     rtp_of,
     short_of_header,
+    tcp_options,
 )
 
 from .intervals import Vector
@@ -163,20 +164,10 @@ def _read_tcp(flows: Flows, packet: Packet) -> str | None:
 
 
 def _tcp_time_stamps(options: bytes) -> tuple[float, float]:
-    at = 0
-    while at < len(options):
-        kind = options[at]
-        if kind == 0:
-            break
-        if kind == 1:
-            at += 1
-            continue
-        if at + 2 > len(options) or options[at + 1] < 2:
-            break
-        if kind == 8 and at + 10 <= len(options):
-            stamp, echo = struct.unpack_from(">II", options, at + 2)
+    for kind, value in tcp_options(options):
+        if kind == 8 and len(value) == 8:
+            stamp, echo = struct.unpack(">II", value)
             return float(stamp), float(echo)
-        at += options[at + 1]
     return -1.0, -1.0
 
 

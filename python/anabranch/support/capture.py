@@ -84,6 +84,19 @@ def short_of_header(payload: bytes, length: int) -> str:
     return CUT if len(payload) < length else DAMAGED
 
 
+def tcp_options(options: bytes) -> Iterator[tuple[int, bytes]]:
+    """Kind and value of each option of a TCP header (RFC 9293 section 3.1), up to a damaged one."""
+    at = 0
+    while at < len(options) and options[at] != 0:
+        if options[at] == 1:
+            at += 1
+            continue
+        if at + 2 > len(options) or options[at + 1] < 2:
+            return
+        yield options[at], options[at + 2 : at + options[at + 1]]
+        at += options[at + 1]
+
+
 class Rtp(NamedTuple):
     """The header of an RTP packet (RFC 3550 section 5.1)."""
 

@@ -9,7 +9,17 @@ import hashlib
 import struct
 from typing import NamedTuple
 
-from anabranch.support.capture import DAMAGED, SCTP, TCP, UDP, Packet, Rtp, rtp_of, short_of_header
+from anabranch.support.capture import (
+    DAMAGED,
+    SCTP,
+    TCP,
+    UDP,
+    Packet,
+    Rtp,
+    rtp_of,
+    short_of_header,
+    tcp_options,
+)
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 
@@ -129,15 +139,7 @@ def _tcp(payload: bytes, length: int) -> Read | str:
 def _tcp_options(options: bytes, flags: int, length: int) -> dict[str, object]:
     """The fields of a segment that its options fill."""
     said: dict[str, object] = {"scale": None, "selective": ()}
-    at = 0
-    while at < len(options) and options[at] != 0:
-        if options[at] == 1:
-            at += 1
-            continue
-        if at + 2 > len(options) or options[at + 1] < 2:
-            break
-        kind, value = options[at], options[at + 2 : at + options[at + 1]]
-        at += options[at + 1]
+    for kind, value in tcp_options(options):
         if kind == 3 and len(value) == 1:
             said["scale"] = value[0]
         elif kind == 5:
