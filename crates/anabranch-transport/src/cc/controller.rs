@@ -143,6 +143,13 @@ impl Default for Config {
 }
 
 impl Controller {
+    /// Whether [`CongestionControl::on_sent`] may change its limits or state, besides what only it itself
+    /// looks at.
+    #[inline]
+    pub(crate) const fn sending_changes_limits(&self) -> bool {
+        matches!(self, Self::Bbr(_) | Self::Bbr3(_) | Self::Coupled(_) | Self::Custom(_) | Self::Sctp(_))
+    }
+
     #[inline(never)]
     fn on_ack_of_any(&mut self, event: &AckEvent) {
         dispatch!(self, control => control.on_ack(event));

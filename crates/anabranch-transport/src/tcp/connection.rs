@@ -395,26 +395,36 @@ impl Connection {
         self.timestamp_offset.wrapping_add((now.as_nanos() / 1_000_000) as u32)
     }
 
-    /// A packet to be filled in, in memory that was used before if there is any.
+    /// A packet whose segment is to be filled in, in memory that was used before if there is any.
     pub(super) fn blank_packet(&mut self) -> Box<Packet> {
-        self.spare.take().unwrap_or_else(|| {
-            let body = Body::Tcp(Segment::blank());
-            Box::new(Packet { path: PathId::default(), ecn: EcnField::default(), size: 0, body })
-        })
+        let blank = || Body::Tcp(Segment::blank());
+        match self.spare.take() {
+            Some(mut packet) => {
+                if !matches!(packet.body, Body::Tcp(_)) {
+                    packet.body = blank();
+                }
+                packet
+            }
+            None => {
+                Box::new(Packet { path: PathId::default(), ecn: EcnField::default(), size: 0, body: blank() })
+            }
+        }
     }
 
     /// Sends a segment.
-    #[expect(clippy::inline_always, reason = "the segment is written where it stays")]
-    #[inline(always)]
-    pub(super) fn transmit(&mut self, segment: Segment, ecn: EcnField) {
+    pub(super) fn transmit_segment(&mut self, segment: Segment) {
+        let mut packet = self.blank_packet();
+        packet.body = Body::Tcp(segment);
+        self.transmit(packet, EcnField::NotEct);
+    }
+
+    /// Sends a packet whose segment is filled in.
+    #[inline]
+    pub(super) fn transmit(&mut self, mut packet: Box<Packet>, ecn: EcnField) {
+        let Body::Tcp(segment) = &packet.body else { return };
         let size = self.ip.header_bytes() + segment.wire_size();
         debug_assert!(size <= self.mtu, "{size} bytes do not fit into the path MTU");
-        let mut packet = self.blank_packet();
         (packet.path, packet.ecn, packet.size) = (self.path, ecn, size);
-        match &mut packet.body {
-            Body::Tcp(place) => *place = segment,
-            body => *body = Body::Tcp(segment),
-        }
         self.stats.segments_sent += 1;
         self.outputs.push_back(Output::Transmit(packet));
     }

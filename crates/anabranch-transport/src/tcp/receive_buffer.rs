@@ -286,7 +286,14 @@ impl Connection {
     }
 
     /// Opens the window for a segment; so much of it is held already besides what waits.
+    #[inline]
     pub(super) fn open_window(&mut self, segment: &Segment, held: u64) {
+        if self.receiver.buffer.as_ref().is_some_and(|buffer| buffer.threshold < buffer.clamp) {
+            self.open_narrow_window(segment, held);
+        }
+    }
+
+    fn open_narrow_window(&mut self, segment: &Segment, held: u64) {
         let held = held + self.receiver.held();
         let length = segment.payload.length;
         let Some(buffer) = &mut self.receiver.buffer else { return };

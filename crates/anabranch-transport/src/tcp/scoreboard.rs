@@ -138,6 +138,7 @@ impl Scoreboard {
         self.first_id + self.segments.len() as u64
     }
 
+    #[inline]
     pub(super) fn get(&self, id: u64) -> &Sent {
         &self.segments[(id - self.first_id) as usize]
     }
