@@ -396,6 +396,7 @@ impl Connection {
     }
 
     /// A packet whose segment is to be filled in, in memory that was used before if there is any.
+    #[inline]
     pub(super) fn blank_packet(&mut self) -> Box<Packet> {
         let blank = || Body::Tcp(Segment::blank());
         match self.spare.take() {
@@ -419,7 +420,8 @@ impl Connection {
     }
 
     /// Sends a packet whose segment is filled in.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "it is called where the segment has just been written")]
+    #[inline(always)]
     pub(super) fn transmit(&mut self, mut packet: Box<Packet>, ecn: EcnField) {
         let Body::Tcp(segment) = &packet.body else { return };
         let size = self.ip.header_bytes() + segment.wire_size();
@@ -503,6 +505,7 @@ impl Endpoint for Connection {
         }
     }
 
+    #[inline]
     fn poll_output(&mut self, _now: Time) -> Output {
         match self.outputs.pop_front() {
             Some(output) => output,

@@ -197,9 +197,8 @@ impl Connection {
         }
         let is_due = self.has_enough_to_acknowledge()
             && (self.receiver.unread == 0 || self.tuned_window() >= Some(self.last_window()));
-        let is_pushed = self.is_push_due();
         let ack = &self.delayed_ack;
-        if is_due || is_pushed || ack.is_now || (ack.quick > 0 && !ack.is_interactive) {
+        if is_due || self.is_push_due() || ack.is_now || (ack.quick > 0 && !ack.is_interactive) {
             return self.send_ack(now);
         }
         if ack.out_of_order || self.receiver.has_gaps() {

@@ -464,7 +464,7 @@ impl Connection {
         let Handshake { sent_at, retransmissions, .. } = self.handshake;
         self.sender.unacknowledged = number;
         self.sender.window_by = (self.receiver.next, number);
-        self.board = Scoreboard::new(self.uses_rack());
+        self.board = Scoreboard::default();
         self.board.highest_sacked = number;
         self.recovery = Recovery::new(number);
         // RFC 5681 section 3.1, RFC 6928 section 2: one segment after a lost SYN.

@@ -100,9 +100,7 @@ impl Connection {
         if !is_plain {
             return false;
         }
-        let Some(count) = self.board.whole_below(number).filter(|count| *count > 0) else { return false };
-        let first = *self.board.get(self.board.first_id());
-        let last = *self.board.get(self.board.first_id() + count as u64 - 1);
+        let Some((count, &first, &last)) = self.board.whole_below(number) else { return false };
         if last.rate.is_delivered() {
             // The peer has taken its SACK back (RFC 2018 section 8).
             return false;

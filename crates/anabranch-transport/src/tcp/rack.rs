@@ -36,8 +36,8 @@ impl Connection {
     fn detect_loss(&mut self, now: Time) -> Duration {
         let window = self.reordering_window();
         let mut wait = Duration::ZERO;
-        let mut position = 0;
-        while let Some(id) = self.board.next_in_order(&mut position) {
+        let mut place = self.board.first_place();
+        while let Some(id) = self.board.next_in_order(&mut place) {
             if !self.rack.is_passed(self.board.get(id).order) {
                 break;
             }
