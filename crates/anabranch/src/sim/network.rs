@@ -104,7 +104,7 @@ impl Network {
     ) -> Self {
         Self {
             now: Time::ZERO,
-            queue: EventQueue::default(),
+            queue: EventQueue::new(2 * links.len()),
             late: Late::new(links.len()),
             chains: Chains::find(&mut routes, &links),
             links,
@@ -266,7 +266,7 @@ impl Network {
                 },
             };
             if is_last {
-                return self.arrive(traveller, arrival);
+                return self.arrive_in_turn(traveller, link, direction, arrival);
             }
             at = arrival;
             hop += 1;
@@ -320,7 +320,11 @@ impl Network {
         let Some((last_hop, arrival)) = self.chains.cross(&mut self.links, begin, at, traveller.size) else {
             return false;
         };
-        self.leave_hop(traveller, last_hop, arrival);
+        if self.routes.hops[last_hop as usize].is_last {
+            self.arrive(traveller, arrival);
+        } else {
+            self.travel(traveller, last_hop + 1, arrival, false);
+        }
         true
     }
 
@@ -382,17 +386,27 @@ impl Network {
 
     /// Handles a packet that has just left this hop: it continues to the next one, or arrives.
     pub(super) fn leave_hop(&mut self, traveller: Traveller, hop: u32, at: Time) {
-        if self.routes.hops[hop as usize].is_last {
-            self.arrive(traveller, at);
+        let Hop { link, direction, is_last, .. } = self.routes.hops[hop as usize];
+        if is_last {
+            self.arrive_in_turn(traveller, link, direction, at);
         } else {
             self.travel(traveller, hop + 1, at, false);
         }
     }
 
-    /// Schedules that a packet comes to the end of its route at this time.
+    /// Schedules that a packet comes to the end of its route at this time, before which few others come there.
     #[inline]
     pub(super) fn arrive(&mut self, Traveller { slot, route, .. }: Traveller, at: Time) {
         self.queue.push_packet(at, Class::Endpoint, route, slot);
+    }
+
+    /// Schedules that a packet comes to the end of its route at this time, mostly after all that have taken
+    /// this link.
+    #[inline]
+    fn arrive_in_turn(&mut self, traveller: Traveller, link: u32, direction: Direction, at: Time) {
+        let Traveller { slot, route, .. } = traveller;
+        let lane = 2 * link + direction.index() as u32;
+        self.queue.push_in_lane(at, Class::Endpoint, route, slot, lane);
     }
 
     /// Captures a packet that its host sends now.
