@@ -143,11 +143,10 @@ impl Default for Config {
 }
 
 impl Controller {
-    /// Whether [`CongestionControl::on_sent`] may change its limits or state, besides what only it itself
-    /// looks at.
+    /// Whether it limits nothing but a window, and what it answers does not change with what is sent.
     #[inline]
-    pub(crate) const fn sending_changes_limits(&self) -> bool {
-        matches!(self, Self::Bbr(_) | Self::Bbr3(_) | Self::Coupled(_) | Self::Custom(_) | Self::Sctp(_))
+    pub(crate) const fn is_only_window(&self) -> bool {
+        !matches!(self, Self::Bbr(_) | Self::Bbr3(_) | Self::Coupled(_) | Self::Custom(_) | Self::Sctp(_))
     }
 
     #[inline(never)]

@@ -274,7 +274,9 @@ fn millis(now: Time) -> u64 {
 
 impl Algorithm for Cubic {
     fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
-        self.ratio.on_ack(window, event);
+        if self.rules == Rules::Linux2620 {
+            self.ratio.on_ack(window, event);
+        }
         // Linux: delays right after fast recovery are discarded.
         let recent = |epoch: Time| event.now.saturating_since(epoch) < Duration::from_secs(1);
         if let Some(rtt) = event.rtt

@@ -120,6 +120,7 @@ impl RateSampler {
     }
 
     /// Closes a sample (Linux: `tcp_rate_gen`).
+    #[inline]
     pub fn close(
         &mut self,
         now: Time,

@@ -396,7 +396,8 @@ impl Connection {
     }
 
     /// A packet whose segment is to be filled in, in memory that was used before if there is any.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "the packet stays in a register")]
+    #[inline(always)]
     pub(super) fn blank_packet(&mut self) -> Box<Packet> {
         let blank = || Body::Tcp(Segment::blank());
         match self.spare.take() {

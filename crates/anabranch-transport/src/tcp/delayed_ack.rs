@@ -99,6 +99,8 @@ impl DelayedAck {
     }
 
     /// Notes that data has arrived (Linux: `tcp_event_data_recv`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn on_data(&mut self, parameters: &Parameters, now: Time, length: u32, window: u64) {
         self.is_pending = true;
         if length >= self.segment_size {

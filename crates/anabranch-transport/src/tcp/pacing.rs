@@ -22,7 +22,14 @@ impl Connection {
 
     /// Updates the rate after an acknowledgement: the control's own, or one that follows from window and
     /// round-trip time.
+    #[inline]
     pub(super) fn update_pacing_rate(&mut self) {
+        if self.parameters.pacing || !self.cc.is_only_window() {
+            self.compute_pacing_rate();
+        }
+    }
+
+    fn compute_pacing_rate(&mut self) {
         let limits = self.cc.limits();
         let rate = match limits.pacing_rate {
             Some(rate) => (rate.bits_per_sec() / 8).max(1),

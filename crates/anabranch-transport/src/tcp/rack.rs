@@ -109,6 +109,8 @@ impl Connection {
 
     /// Starts the probe timer where a probe would help (RFC 8985 section 7.2; Linux:
     /// `tcp_schedule_loss_probe`). Returns whether it did.
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn schedule_loss_probe(&mut self, now: Time, restarts: bool) -> bool {
         let is_calm = matches!(self.recovery.state, CongestionState::Open | CongestionState::Cwr);
         if !self.parameters.tail_loss_probe || !self.has_sack || self.board.is_empty() || !is_calm {

@@ -126,12 +126,12 @@ impl Scoreboard {
 
     /// The segments that end before `number` or there: how many they are, the first and the last of them;
     /// [`None`] if there are none, or another one has begun by then.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn whole_below(&self, number: u64) -> Option<(usize, &Sent, &Sent)> {
-        let mut segments = self.segments.iter();
-        let first = segments.next().filter(|first| first.end() <= number)?;
+        let first = self.segments.front().filter(|first| first.end() <= number)?;
         let (mut count, mut last) = (1, first);
-        for segment in segments {
+        while let Some(segment) = self.segments.get(count) {
             if segment.end() > number {
                 if segment.start < number {
                     return None;
@@ -194,7 +194,8 @@ impl Scoreboard {
 
     /// Takes off the first `count` segments of a [clean](Self::is_clean) scoreboard, which have been
     /// acknowledged cumulatively.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn pop_clean(&mut self, count: usize) {
         debug_assert!(self.is_clean(), "nothing has marks");
         for _ in 0..count {

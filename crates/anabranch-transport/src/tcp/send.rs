@@ -121,7 +121,8 @@ impl Connection {
 
     /// Tells an application that is waiting that a third of the send buffer is free (Linux:
     /// `sk_stream_is_writeable`).
-    #[inline]
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn tell_writable(&mut self) {
         if self.sender.has_refused && self.send_room() >= self.parameters.send_buffer.div_ceil(3) {
             self.sender.has_refused = false;
@@ -167,7 +168,7 @@ impl Connection {
         let mut starts_timer = false;
         let mut cwnd = self.cwnd();
         let mut largest = self.largest_burst(cwnd);
-        let sending_changes_limits = self.cc.sending_changes_limits();
+        let sending_changes_limits = !self.cc.is_only_window();
         // What sending does not change.
         let (arrived, window_end, limit) =
             (self.arrived_in_flight(), self.sender.window_end(), self.segment_limit());
