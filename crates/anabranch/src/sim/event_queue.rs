@@ -178,7 +178,8 @@ impl EventQueue {
     }
 
     /// Puts the next event of this lane in the place of its first one, which is the first of all.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "there is one caller")]
     fn follow(&mut self, lane: u32) {
         let Lane { last, waiting } = &mut self.lanes[lane as usize];
         if let Some(&mut next) = waiting.front_mut() {
