@@ -35,6 +35,7 @@ impl Clock {
     }
 
     /// The time at which a timer expires that is started at `now` for `length`.
+    #[inline]
     pub(crate) fn deadline(self, now: Time, length: Duration) -> Time {
         if self.granularity == Duration::ZERO {
             return now + length;

@@ -380,12 +380,14 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn next_timeout(&self) -> Time {
         let data = self.timer.at().min(self.pacing.timer).min(self.delayed_ack.timer());
         data.min(self.handshake.timer).min(self.time_wait)
     }
 
     /// The time at which a timer of this length expires.
+    #[inline]
     pub(super) fn deadline(&self, now: Time, length: Duration) -> Time {
         self.parameters.clock.deadline(now, length)
     }

@@ -192,7 +192,8 @@ impl Connection {
     }
 
     /// Acknowledges what has arrived, now or later.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn acknowledge(&mut self, now: Time) {
         if !self.delayed_ack.is_pending {
             return;

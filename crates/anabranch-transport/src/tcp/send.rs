@@ -88,7 +88,8 @@ impl Sender {
     /// Bytes that wait to be sent for the first time.
     pub(super) const fn unsent(&self) -> u64 {
         // The last byte written has the number `written`.
-        (self.written + 1).saturating_sub(if self.next == 0 { 1 } else { self.next })
+        let next = if self.next == 0 { 1 } else { self.next };
+        (self.written + 1).saturating_sub(next)
     }
 
     const fn fin_waits(&self) -> bool {
@@ -377,7 +378,9 @@ impl Connection {
         let mut packet = self.blank_packet();
         let segment = self.segment(now, number, flags);
         if let Body::Tcp(place) = &mut packet.body {
-            place.rare = None;
+            if place.rare.is_some() {
+                place.forget_rare();
+            }
             // Nothing else in it owns memory. Without its destructor the compiler writes the new one directly
             // into its place.
             std::mem::forget(std::mem::replace(place, segment));

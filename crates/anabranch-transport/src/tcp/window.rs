@@ -65,6 +65,8 @@ impl Connection {
 
     /// The application reads what waits, and the peer is told of the room if that has at least doubled
     /// (Linux: `tcp_cleanup_rbuf`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn read(&mut self, now: Time) {
         self.deliver(now);
         if self.receiver.has_ended() {
