@@ -141,6 +141,8 @@ impl EventQueue {
     }
 
     /// Schedules an event of the packet in this slot, which mostly comes after those of its lane.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "one call per packet")]
     pub(super) fn push_in_lane(&mut self, time: Time, class: Class, component: u32, slot: u32, lane: u32) {
         let order = self.order(class, component);
         let Lane { last, waiting } = &mut self.lanes[lane as usize];
