@@ -220,6 +220,8 @@ impl Connection {
     }
 
     /// Whether the application's reading causes what waits to be acknowledged (Linux: `tcp_cleanup_rbuf`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn is_ack_due_to_reading(&self) -> bool {
         self.parameters.procedures.reading_acknowledges
             && self.delayed_ack.is_pending

@@ -173,8 +173,8 @@ impl Connection {
         // What sending does not change.
         let (arrived, window_end, limit) =
             (self.arrived_in_flight(), self.sender.window_end(), self.segment_limit());
+        let mut unsent = self.sender.unsent();
         loop {
-            let unsent = self.sender.unsent();
             if unsent == 0 && !self.sender.fin_waits() {
                 break;
             }
@@ -216,6 +216,7 @@ impl Connection {
             }
             self.send_new(now, length, fin, continues, is_burst && left == 0);
             continues = true;
+            unsent -= u64::from(length);
             if sending_changes_limits {
                 cwnd = self.cwnd();
             }
