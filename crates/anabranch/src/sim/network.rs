@@ -402,7 +402,8 @@ impl Network {
 
     /// Schedules that a packet comes to the end of its route at this time, mostly after all that have taken
     /// this link.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "one call per packet")]
+    #[inline(always)]
     fn arrive_in_turn(&mut self, traveller: Traveller, link: u32, direction: Direction, at: Time) {
         let Traveller { slot, route, .. } = traveller;
         let lane = 2 * link + direction.index() as u32;
