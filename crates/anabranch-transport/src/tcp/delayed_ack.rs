@@ -88,6 +88,7 @@ impl DelayedAck {
     }
 
     /// The latest time for the next acknowledgement.
+    #[inline]
     pub(super) fn timer(&self) -> Time {
         self.timer.min(self.compressed_timer)
     }

@@ -115,6 +115,7 @@ pub(super) enum Push {
 
 impl Connection {
     /// Room in the send buffer in bytes.
+    #[inline]
     pub(super) fn send_room(&self) -> u64 {
         let held = self.sender.written + 1 - self.sender.unacknowledged.clamp(1, self.sender.written + 1);
         self.parameters.send_buffer.saturating_sub(held)

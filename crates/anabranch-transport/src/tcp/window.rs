@@ -84,6 +84,8 @@ impl Connection {
     }
 
     /// Whether the window could be twice what the peer knows of.
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     fn has_much_more_room(&mut self) -> bool {
         let before = self.receiver_window();
         let after = match self.tuned_window() {
