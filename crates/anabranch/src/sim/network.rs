@@ -142,12 +142,14 @@ impl Network {
     /// Handles the event of a packet at the end of its route.
     #[inline]
     pub(super) fn take_delivered(&mut self, slot: u32) -> AtEnd {
-        if self.packets.get_mut(slot).progress != Progress::ToEvent
-            && let Some(other) = self.has_not_arrived(slot)
-        {
-            return other;
-        }
-        let InFlight { packet, route, trace_row, .. } = self.packets.remove(slot);
+        let arrived = match self.packets.remove_at_event(slot) {
+            Some(arrived) => arrived,
+            None => match self.has_not_arrived(slot) {
+                Some(other) => return other,
+                None => self.packets.remove(slot),
+            },
+        };
+        let InFlight { packet, route, trace_row, .. } = arrived;
         if let Some(capture) = &mut self.capture {
             capture.arrives(self.now, slot, packet.ecn);
         }
