@@ -143,12 +143,6 @@ impl Default for Config {
 }
 
 impl Controller {
-    /// Whether it limits nothing but a window, and what it answers does not change with what is sent.
-    #[inline]
-    pub(crate) const fn is_only_window(&self) -> bool {
-        !matches!(self, Self::Bbr(_) | Self::Bbr3(_) | Self::Coupled(_) | Self::Custom(_) | Self::Sctp(_))
-    }
-
     #[inline(never)]
     fn on_ack_of_any(&mut self, event: &AckEvent) {
         dispatch!(self, control => control.on_ack(event));
@@ -212,6 +206,11 @@ impl CongestionControl for Controller {
 
     fn on_lost(&mut self, event: &LostEvent) {
         dispatch!(self, control => control.on_lost(event));
+    }
+
+    #[inline]
+    fn is_only_window(&self) -> bool {
+        dispatch!(self, control => control.is_only_window())
     }
 
     fn least_burst(&self) -> u32 {

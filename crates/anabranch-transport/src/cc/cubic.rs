@@ -331,7 +331,7 @@ impl Algorithm for Cubic {
         }
     }
 
-    fn on_start(&mut self, _window: &mut Window, now: Time, idle: Duration) {
+    fn on_start(&mut self, _window: &Window, now: Time, idle: Duration) {
         // The curve does not advance while nothing is sent (Linux 6: cubictcp_cwnd_event).
         if self.rules != Rules::Linux2620
             && let Some(epoch) = &mut self.epoch

@@ -30,7 +30,7 @@ pub(super) enum Deferral {
     Other,
 }
 
-/// The most segments that leave together, computed once and only where something depends on it.
+/// The most segments that leave together, computed at most once, when something depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LargestBurst {
     /// The window that the pace follows from, in segments, when sending begins.
@@ -39,6 +39,7 @@ pub(super) struct LargestBurst {
 }
 
 impl LargestBurst {
+    /// The number of segments. What it is computed from is as it was when sending began.
     pub(super) fn of(&mut self, connection: &Connection) -> u32 {
         let Self { window, known } = self;
         *known.get_or_insert_with(|| connection.compute_largest_burst(*window))
@@ -107,7 +108,7 @@ impl Connection {
         let mss = u64::from(self.mss);
         let waiting = self.sender.unsent().min(MOST / mss * mss);
         let is_repairing = matches!(self.recovery.state, CongestionState::Recovery | CongestionState::Loss);
-        if waiting <= mss || is_repairing {
+        if !self.parameters.procedures.sends_bursts || waiting <= mss || is_repairing {
             return None;
         }
         let peer_room = self.sender.window_end().saturating_sub(self.sender.next);

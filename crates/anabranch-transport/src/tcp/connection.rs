@@ -397,22 +397,14 @@ impl Connection {
         self.timestamp_offset.wrapping_add((now.as_nanos() / 1_000_000) as u32)
     }
 
-    /// A packet whose segment is to be filled in, in memory that was used before if there is any.
+    /// A packet to be filled in, in memory that was used before if there is any.
     #[expect(clippy::inline_always, reason = "the packet stays in a register")]
     #[inline(always)]
     pub(super) fn blank_packet(&mut self) -> Box<Packet> {
-        let blank = || Body::Tcp(Segment::blank());
-        match self.spare.take() {
-            Some(mut packet) => {
-                if !matches!(packet.body, Body::Tcp(_)) {
-                    packet.body = blank();
-                }
-                packet
-            }
-            None => {
-                Box::new(Packet { path: PathId::default(), ecn: EcnField::default(), size: 0, body: blank() })
-            }
-        }
+        self.spare.take().unwrap_or_else(|| {
+            let body = Body::Tcp(Segment::blank());
+            Box::new(Packet { path: PathId::default(), ecn: EcnField::default(), size: 0, body })
+        })
     }
 
     /// Sends a segment.

@@ -452,6 +452,9 @@ impl Scoreboard {
             let once = self.segments.get((place.once - self.first_id) as usize);
             if once.is_some_and(|segment| segment.ever_retransmitted) {
                 place.once += 1;
+                if place.is_first {
+                    self.first_sent = place.once;
+                }
                 continue;
             }
             let again = self.sent_again.get(place.again).copied();

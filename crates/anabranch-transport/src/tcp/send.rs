@@ -221,6 +221,8 @@ impl Connection {
             if sending_changes_limits {
                 cwnd = self.cwnd();
             }
+            debug_assert_eq!(cwnd, self.cwnd(), "sending leaves the window as it is");
+            debug_assert_eq!(unsent, self.sender.unsent(), "what is unsent is counted along");
             sent += 1;
             if push == Push::Probe {
                 break;
@@ -379,13 +381,16 @@ impl Connection {
     fn packet(&mut self, now: Time, number: u64, flags: Flags) -> Box<Packet> {
         let mut packet = self.blank_packet();
         let segment = self.segment(now, number, flags);
-        if let Body::Tcp(place) = &mut packet.body {
-            if place.rare.is_some() {
-                place.forget_rare();
+        match &mut packet.body {
+            Body::Tcp(place) => {
+                if place.rare.is_some() {
+                    place.forget_rare();
+                }
+                // Nothing else in it owns memory. Without its destructor the compiler writes the new one
+                // directly into its place.
+                std::mem::forget(std::mem::replace(place, segment));
             }
-            // Nothing else in it owns memory. Without its destructor the compiler writes the new one directly
-            // into its place.
-            std::mem::forget(std::mem::replace(place, segment));
+            body => *body = Body::Tcp(segment),
         }
         packet
     }
