@@ -323,6 +323,7 @@ impl Network {
             return false;
         };
         if self.routes.hops[last_hop as usize].is_last {
+            // Few packets arrive before one that finds all links idle.
             self.arrive(traveller, arrival);
         } else {
             self.travel(traveller, last_hop + 1, arrival, false);
@@ -396,7 +397,7 @@ impl Network {
         }
     }
 
-    /// Schedules that a packet comes to the end of its route at this time, before which few others come there.
+    /// Schedules that a packet comes to the end of its route at this time.
     #[inline]
     pub(super) fn arrive(&mut self, Traveller { slot, route, .. }: Traveller, at: Time) {
         self.queue.push_packet(at, Class::Endpoint, route, slot);
