@@ -623,8 +623,8 @@ impl Simulation {
         self.unfinished = self.unfinished + usize::from(was_done) - usize::from(flow.is_done);
     }
 
-    /// Does everything that an endpoint wants done. Returns whether that may have changed what the application
-    /// wants.
+    /// Does everything that an endpoint wants done. Returns whether that may have changed what the
+    /// application wants.
     fn drain(&mut self, index: usize, side: Side) -> bool {
         let Self { network, flows, commands, .. } = self;
         let Flow { endpoints, timers, app, .. } = &mut flows[index];

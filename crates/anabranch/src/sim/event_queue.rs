@@ -5,11 +5,11 @@
 //! else was scheduled, so fusing a chain of links or adding a flow leaves the order of everything else
 //! unchanged.
 //!
-//! Packets that arrive over one direction of a link mostly arrive in the order in which they are scheduled, so
-//! each has a queue ([`Lane`]) of which only the first event is among the others: a run of a few flows has
-//! about ten of those waiting, where a sorted list is cheaper than a heap. The next events are in short sorted
-//! lists; those after them, if any, are in a queue while each comes after all that are there, and otherwise in
-//! heaps. Events of packets have a list of their own.
+//! Packets that arrive over one direction of a link mostly arrive in the order in which they are scheduled,
+//! so each has a queue ([`Lane`]) of which only the first event is among the others: a run of a few flows has
+//! about ten of those waiting, where a sorted list is cheaper than a heap. The next events are in short
+//! sorted lists; those after them, if any, are in a queue while each comes after all that are there, and
+//! otherwise in heaps. Events of packets have a list of their own.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
