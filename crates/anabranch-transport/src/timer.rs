@@ -35,6 +35,8 @@ impl Clock {
     }
 
     /// The time at which a timer expires that is started at `now` for `length`.
+    #[expect(clippy::inline_always, reason = "it is asked for every packet")]
+    #[inline(always)]
     pub(crate) fn deadline(self, now: Time, length: Duration) -> Time {
         if self.granularity == Duration::ZERO {
             return now + length;

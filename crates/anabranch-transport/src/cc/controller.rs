@@ -208,6 +208,11 @@ impl CongestionControl for Controller {
         dispatch!(self, control => control.on_lost(event));
     }
 
+    #[inline]
+    fn is_only_window(&self) -> bool {
+        dispatch!(self, control => control.is_only_window())
+    }
+
     fn least_burst(&self) -> u32 {
         dispatch!(self, control => control.least_burst())
     }

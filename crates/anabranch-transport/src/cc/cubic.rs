@@ -274,7 +274,9 @@ fn millis(now: Time) -> u64 {
 
 impl Algorithm for Cubic {
     fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
-        self.ratio.on_ack(window, event);
+        if self.rules == Rules::Linux2620 {
+            self.ratio.on_ack(window, event);
+        }
         // Linux: delays right after fast recovery are discarded.
         let recent = |epoch: Time| event.now.saturating_since(epoch) < Duration::from_secs(1);
         if let Some(rtt) = event.rtt
@@ -329,7 +331,7 @@ impl Algorithm for Cubic {
         }
     }
 
-    fn on_start(&mut self, _window: &mut Window, now: Time, idle: Duration) {
+    fn on_start(&mut self, _window: &Window, now: Time, idle: Duration) {
         // The curve does not advance while nothing is sent (Linux 6: cubictcp_cwnd_event).
         if self.rules != Rules::Linux2620
             && let Some(epoch) = &mut self.epoch

@@ -76,6 +76,12 @@ pub trait CongestionControl: fmt::Debug {
     /// A segment is taken for lost (Linux with BBR, version 3: `skb_marked_lost`).
     fn on_lost(&mut self, _event: &LostEvent) {}
 
+    /// Whether it never sets a pace, and what is [sent](Self::on_sent) changes neither its limits nor its
+    /// state nor [its least burst](Self::least_burst), so that they need not be asked for each segment.
+    fn is_only_window(&self) -> bool {
+        false
+    }
+
     /// The fewest segments that are sent together where there are as many (Linux: `min_tso_segs`).
     fn least_burst(&self) -> u32 {
         LEAST_BURST

@@ -116,7 +116,7 @@ impl Algorithm for Vegas {
         window.half()
     }
 
-    fn on_start(&mut self, _window: &mut Window, _now: Time, _idle: Duration) {
+    fn on_start(&mut self, _window: &Window, _now: Time, _idle: Duration) {
         self.times.restart();
     }
 

@@ -106,7 +106,7 @@ impl Algorithm for Veno {
         window.half()
     }
 
-    fn on_start(&mut self, _window: &mut Window, _now: Time, _idle: Duration) {
+    fn on_start(&mut self, _window: &Window, _now: Time, _idle: Duration) {
         self.times.restart();
         self.may_grow = true;
     }

@@ -47,7 +47,7 @@ pub trait Algorithm: fmt::Debug {
 
     /// The first data is sent after a time without any outstanding, `idle` after the last data (Linux:
     /// `CA_EVENT_TX_START`).
-    fn on_start(&mut self, _window: &mut Window, _now: Time, _idle: Duration) {}
+    fn on_start(&mut self, _window: &Window, _now: Time, _idle: Duration) {}
 
     /// A round-trip time was measured, perhaps in the handshake.
     fn on_rtt(&mut self, _window: &mut Window, _event: &RttEvent) {}
@@ -331,6 +331,10 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
         }
     }
 
+    fn is_only_window(&self) -> bool {
+        true
+    }
+
     fn limits(&self) -> SendLimits {
         SendLimits::window(self.window.bytes(self.window.cwnd))
     }
@@ -393,7 +397,7 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
     fn on_sent(&mut self, event: &SentEvent) {
         if event.outstanding == event.bytes {
             let idle = event.now.saturating_since(self.last_sent);
-            self.algorithm.on_start(&mut self.window, event.now, idle);
+            self.algorithm.on_start(&self.window, event.now, idle);
         }
         self.last_sent = event.now;
     }

@@ -148,7 +148,7 @@ impl Algorithm for Yeah {
         window.cwnd.saturating_sub(cut).max(2)
     }
 
-    fn on_start(&mut self, _window: &mut Window, _now: Time, _idle: Duration) {
+    fn on_start(&mut self, _window: &Window, _now: Time, _idle: Duration) {
         self.times.restart();
     }
 

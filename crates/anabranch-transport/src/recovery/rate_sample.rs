@@ -120,6 +120,8 @@ impl RateSampler {
     }
 
     /// Closes a sample (Linux: `tcp_rate_gen`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub fn close(
         &mut self,
         now: Time,

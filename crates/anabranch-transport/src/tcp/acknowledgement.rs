@@ -384,6 +384,8 @@ impl Connection {
 
     /// Takes a measured round-trip time. `rtt` is that of the first segment acknowledged, with the delay of
     /// the acknowledgement; `newest` is that of the last one.
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn take_rtt_sample(&mut self, now: Time, rtt: Duration, newest: Duration) {
         self.rtt.note_min(now, newest);
         let (acknowledged, sent) = (self.sender.unacknowledged, self.sender.next);
@@ -418,7 +420,8 @@ impl Connection {
     }
 
     /// Tells the control about the acknowledgement, for which the window `may_grow`.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn report_to_control(
         &mut self,
         now: Time,

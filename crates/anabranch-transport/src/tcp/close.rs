@@ -2,7 +2,6 @@
 
 use super::connection::{Connection, State};
 use crate::endpoint::{CloseReason, Event, Output};
-use crate::ground::Ecn as EcnField;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::Flags;
 
@@ -23,7 +22,7 @@ impl Connection {
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
             let number = self.sender.next;
             let segment = self.segment(now, number, Flags::RST.with(Flags::ACK));
-            self.transmit(segment, EcnField::NotEct);
+            self.transmit_segment(segment);
         }
         self.end(CloseReason::Aborted);
     }

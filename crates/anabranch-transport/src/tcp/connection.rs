@@ -380,12 +380,14 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn next_timeout(&self) -> Time {
         let data = self.timer.at().min(self.pacing.timer).min(self.delayed_ack.timer());
         data.min(self.handshake.timer).min(self.time_wait)
     }
 
     /// The time at which a timer of this length expires.
+    #[inline]
     pub(super) fn deadline(&self, now: Time, length: Duration) -> Time {
         self.parameters.clock.deadline(now, length)
     }
@@ -396,6 +398,8 @@ impl Connection {
     }
 
     /// A packet to be filled in, in memory that was used before if there is any.
+    #[expect(clippy::inline_always, reason = "the packet stays in a register")]
+    #[inline(always)]
     pub(super) fn blank_packet(&mut self) -> Box<Packet> {
         self.spare.take().unwrap_or_else(|| {
             let body = Body::Tcp(Segment::blank());
@@ -404,17 +408,20 @@ impl Connection {
     }
 
     /// Sends a segment.
-    #[expect(clippy::inline_always, reason = "the segment is written where it stays")]
+    pub(super) fn transmit_segment(&mut self, segment: Segment) {
+        let mut packet = self.blank_packet();
+        packet.body = Body::Tcp(segment);
+        self.transmit(packet, EcnField::NotEct);
+    }
+
+    /// Sends a packet whose segment is filled in.
+    #[expect(clippy::inline_always, reason = "it is called where the segment has just been written")]
     #[inline(always)]
-    pub(super) fn transmit(&mut self, segment: Segment, ecn: EcnField) {
+    pub(super) fn transmit(&mut self, mut packet: Box<Packet>, ecn: EcnField) {
+        let Body::Tcp(segment) = &packet.body else { return };
         let size = self.ip.header_bytes() + segment.wire_size();
         debug_assert!(size <= self.mtu, "{size} bytes do not fit into the path MTU");
-        let mut packet = self.blank_packet();
         (packet.path, packet.ecn, packet.size) = (self.path, ecn, size);
-        match &mut packet.body {
-            Body::Tcp(place) => *place = segment,
-            body => *body = Body::Tcp(segment),
-        }
         self.stats.segments_sent += 1;
         self.outputs.push_back(Output::Transmit(packet));
     }
@@ -493,6 +500,7 @@ impl Endpoint for Connection {
         }
     }
 
+    #[inline]
     fn poll_output(&mut self, _now: Time) -> Output {
         match self.outputs.pop_front() {
             Some(output) => output,

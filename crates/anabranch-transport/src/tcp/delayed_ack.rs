@@ -88,6 +88,7 @@ impl DelayedAck {
     }
 
     /// The latest time for the next acknowledgement.
+    #[inline]
     pub(super) fn timer(&self) -> Time {
         self.timer.min(self.compressed_timer)
     }
@@ -99,6 +100,8 @@ impl DelayedAck {
     }
 
     /// Notes that data has arrived (Linux: `tcp_event_data_recv`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn on_data(&mut self, parameters: &Parameters, now: Time, length: u32, window: u64) {
         self.is_pending = true;
         if length >= self.segment_size {
@@ -190,16 +193,16 @@ impl Connection {
     }
 
     /// Acknowledges what has arrived, now or later.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn acknowledge(&mut self, now: Time) {
         if !self.delayed_ack.is_pending {
             return;
         }
         let is_due = self.has_enough_to_acknowledge()
             && (self.receiver.unread == 0 || self.tuned_window() >= Some(self.last_window()));
-        let is_pushed = self.is_push_due();
         let ack = &self.delayed_ack;
-        if is_due || is_pushed || ack.is_now || (ack.quick > 0 && !ack.is_interactive) {
+        if is_due || self.is_push_due() || ack.is_now || (ack.quick > 0 && !ack.is_interactive) {
             return self.send_ack(now);
         }
         if ack.out_of_order || self.receiver.has_gaps() {
@@ -218,6 +221,8 @@ impl Connection {
     }
 
     /// Whether the application's reading causes what waits to be acknowledged (Linux: `tcp_cleanup_rbuf`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn is_ack_due_to_reading(&self) -> bool {
         self.parameters.procedures.reading_acknowledges
             && self.delayed_ack.is_pending

@@ -289,7 +289,7 @@ impl Connection {
         self.receiver.edge = self.receiver.next.max(1) + u64::from(segment.window);
         self.handshake.sent_at = now;
         self.handshake.timer = self.deadline(now, rto);
-        self.transmit(segment, EcnField::NotEct);
+        self.transmit_segment(segment);
     }
 
     /// Handles a SYN or SYN-ACK that is not answered in time (RFC 9293 section 3.8.3, RFC 6298 section 5).
@@ -464,7 +464,7 @@ impl Connection {
         let Handshake { sent_at, retransmissions, .. } = self.handshake;
         self.sender.unacknowledged = number;
         self.sender.window_by = (self.receiver.next, number);
-        self.board = Scoreboard::new(self.uses_rack());
+        self.board = Scoreboard::default();
         self.board.highest_sacked = number;
         self.recovery = Recovery::new(number);
         // RFC 5681 section 3.1, RFC 6928 section 2: one segment after a lost SYN.
@@ -500,7 +500,7 @@ impl Connection {
     #[cold]
     pub(crate) fn out_of_the_blue(&mut self, segment: &Segment) {
         if let Some(reset) = reset_for(segment) {
-            self.transmit(reset, EcnField::NotEct);
+            self.transmit_segment(reset);
         }
     }
 }

@@ -40,7 +40,7 @@ impl Connection {
         if self.sender.next + unsent.min(limit) > self.sender.window_end() {
             return LimitedBy::ReceiveWindow;
         }
-        match self.deferral(now, self.largest_burst(cwnd), cwnd) {
+        match self.deferral(now, &mut self.largest_burst(cwnd), cwnd) {
             // The rest of the burst waits for the narrower of the two windows.
             Some(Deferral::Other) => {
                 let peer_room = self.sender.window_end() - self.sender.next;

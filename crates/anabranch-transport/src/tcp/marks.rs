@@ -39,7 +39,7 @@ impl Marks {
     /// Whether the segment that ends there is pushed.
     #[inline]
     pub(super) fn pushes(&self, number: u64) -> bool {
-        self.ends.iter().any(|&(end, _)| end == number)
+        !self.ends.is_empty() && self.ends.iter().any(|&(end, _)| end == number)
     }
 
     /// How many of the `length` bytes from number `start` on may leave together: none of them lies behind the

@@ -22,25 +22,33 @@ impl Connection {
 
     /// Updates the rate after an acknowledgement: the control's own, or one that follows from window and
     /// round-trip time.
+    #[inline]
     pub(super) fn update_pacing_rate(&mut self) {
+        if self.parameters.pacing || !self.cc.is_only_window() {
+            self.compute_pacing_rate();
+        }
+    }
+
+    fn compute_pacing_rate(&mut self) {
         let limits = self.cc.limits();
         let rate = match limits.pacing_rate {
             Some(rate) => (rate.bits_per_sec() / 8).max(1),
             None if !self.parameters.pacing => return,
             None => {
-                let Some(rate) = self.window_rate(self.cwnd()) else { return };
+                let window = self.cwnd().max(self.board.len());
+                let Some(rate) = self.window_rate(window) else { return };
                 rate
             }
         };
         self.pacing.set_rate(rate);
     }
 
-    /// The rate that follows from the window of `cwnd` segments and the round-trip time, in bytes per second.
-    fn window_rate(&self, cwnd: u32) -> Option<u64> {
+    /// The rate that follows from the window, or what is outstanding if that is more, of `window` segments
+    /// and the round-trip time, in bytes per second.
+    fn window_rate(&self, window: u32) -> Option<u64> {
         let srtt = self.rtt.srtt()?.as_nanos();
         let control = self.cc.state();
         let percent = if control.cwnd < control.ssthresh / 2 { 200 } else { 120 };
-        let window = cwnd.max(self.board.len());
         let bytes = u64::from(window) * u64::from(self.mss) * percent / 100;
         bytes.saturating_mul(1_000_000_000).checked_div(srtt).map(|rate| rate.max(1))
     }
@@ -50,10 +58,10 @@ impl Connection {
         self.pacing.next()
     }
 
-    /// The rate at which segments are paced, or would be with a window of `cwnd` segments, in bytes per
+    /// The rate at which segments are paced, or would be with `window` segments on their way, in bytes per
     /// second (Linux: `sk_pacing_rate`).
-    pub(super) fn pace(&self, cwnd: u32) -> Option<u64> {
-        if self.pacing.rate() > 0 { Some(self.pacing.rate()) } else { self.window_rate(cwnd) }
+    pub(super) fn pace(&self, window: u32) -> Option<u64> {
+        if self.pacing.rate() > 0 { Some(self.pacing.rate()) } else { self.window_rate(window) }
     }
 
     pub(super) fn on_pacing_timer(&mut self, now: Time) {

@@ -36,8 +36,8 @@ impl Connection {
     fn detect_loss(&mut self, now: Time) -> Duration {
         let window = self.reordering_window();
         let mut wait = Duration::ZERO;
-        let mut position = 0;
-        while let Some(id) = self.board.next_in_order(&mut position) {
+        let mut place = self.board.first_place();
+        while let Some(id) = self.board.next_in_order(&mut place) {
             if !self.rack.is_passed(self.board.get(id).order) {
                 break;
             }
@@ -109,6 +109,8 @@ impl Connection {
 
     /// Starts the probe timer where a probe would help (RFC 8985 section 7.2; Linux:
     /// `tcp_schedule_loss_probe`). Returns whether it did.
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn schedule_loss_probe(&mut self, now: Time, restarts: bool) -> bool {
         let is_calm = matches!(self.recovery.state, CongestionState::Open | CongestionState::Cwr);
         if !self.parameters.tail_loss_probe || !self.has_sack || self.board.is_empty() || !is_calm {

@@ -435,7 +435,8 @@ impl Connection {
     }
 
     /// Notes that data in order arrives, up to `end`.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     fn note_in_order(&mut self, now: Time, segment: &Segment, end: u64, is_larger: bool) {
         if self.parameters.procedures.reading_acknowledges {
             self.delayed_ack.note_push(segment.payload.length, segment.flags.has(Flags::PSH));
@@ -506,6 +507,8 @@ impl Connection {
     }
 
     /// Gives the application the data that it has not got yet.
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn deliver(&mut self, now: Time) {
         let length = std::mem::take(&mut self.receiver.unread);
         // The byte at position p has the number p + 1; a FIN comes after all of them.

@@ -195,6 +195,8 @@ impl ReceiveBuffer {
 
     /// The application has read everything before `read`, and `left` bytes wait behind it (Linux:
     /// `tcp_rcv_space_adjust`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     fn on_read(&mut self, now: Time, read: u64, left: u64) {
         let elapsed = now.saturating_since(self.reading_since).as_nanos() / 1_000;
         if self.rtt_us_8 == 0 || elapsed < self.rtt_us_8 >> 3 {
@@ -273,6 +275,8 @@ impl Connection {
 
     /// Data in order arrived, up to `end`, larger than the segments before or not (Linux:
     /// `tcp_event_data_recv`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn tune_for_data(&mut self, now: Time, segment: &Segment, end: u64, is_larger: bool) {
         let last_window = self.last_window();
         let next = self.receiver.next;
@@ -286,7 +290,14 @@ impl Connection {
     }
 
     /// Opens the window for a segment; so much of it is held already besides what waits.
+    #[inline]
     pub(super) fn open_window(&mut self, segment: &Segment, held: u64) {
+        if self.receiver.buffer.as_ref().is_some_and(|buffer| buffer.threshold < buffer.clamp) {
+            self.open_narrow_window(segment, held);
+        }
+    }
+
+    fn open_narrow_window(&mut self, segment: &Segment, held: u64) {
         let held = held + self.receiver.held();
         let length = segment.payload.length;
         let Some(buffer) = &mut self.receiver.buffer else { return };
@@ -298,6 +309,8 @@ impl Connection {
 
     /// The application reads what begins at `start`. It reads segment by segment, and only the first of them
     /// can end a round trip: the others are read at the same time.
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn tune_for_reading(&mut self, now: Time, start: u64, length: u64) {
         let first = length.min(u64::from(self.delayed_ack.segment_size));
         if let Some(buffer) = &mut self.receiver.buffer {

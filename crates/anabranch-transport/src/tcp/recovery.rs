@@ -225,7 +225,7 @@ impl Connection {
             }
             let goes_on = room > 1
                 && self.board.goes_on_behind(id)
-                && sent + 1 < *largest.get_or_insert_with(|| self.largest_burst(cwnd));
+                && sent + 1 < largest.get_or_insert_with(|| self.largest_burst(cwnd)).of(self);
             self.retransmit_part(now, id, true, sent > 0 && !goes_on);
             if goes_on {
                 sent += 1;

@@ -73,25 +73,33 @@ pub(super) struct Scoreboard {
     pub(super) highest_sacked: u64,
     /// The ranges of the last SACK; all of them are marked.
     known: Ranges,
-    /// Transmissions in their order that RACK may still ask about: identifier of the segment and number of
-    /// the transmission. An entry is void when its segment has arrived, is gone, was sent again later, or
-    /// waits to be sent again.
-    sent_order: VecDeque<(u64, u64)>,
+    /// Retransmissions in their order that RACK may still ask about: identifier of the segment and number of
+    /// the transmission. Those of segments that were sent once are in the order of the segments. A
+    /// transmission is void when its segment has arrived, is gone, was sent again later, or waits to be sent
+    /// again.
+    sent_again: VecDeque<(u64, u64)>,
+    /// RACK does not ask about the first transmission of a segment before this one.
+    first_sent: u64,
     /// Transmissions so far.
     transmissions: u64,
-    keeps_order: bool,
     /// All segments before this one have been looked at by [`Scoreboard::mark_below_sacked`].
     frontier: u64,
     /// Segments from there on that have been acknowledged selectively.
     sacked_beyond: u32,
 }
 
-impl Scoreboard {
-    /// With `keeps_order`, transmissions are remembered in their order, for RACK.
-    pub(super) fn new(keeps_order: bool) -> Self {
-        Self { keeps_order, ..Self::default() }
-    }
+/// A place among the transmissions in the order of sending.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// The next segment that may have been sent once.
+    once: u64,
+    /// The next retransmission, counted from the first.
+    again: usize,
+    /// Whether only void ones are before it.
+    is_first: bool,
+}
 
+impl Scoreboard {
     pub(super) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
@@ -116,18 +124,23 @@ impl Scoreboard {
         self.segments.front()
     }
 
-    /// How many of the first segments end before `number` or there; [`None`] if another one has begun by
-    /// then.
-    #[inline]
-    pub(super) fn whole_below(&self, number: u64) -> Option<usize> {
-        let mut count = 0;
+    /// The segments that end before `number` or there: how many they are, the first and the last of them;
+    /// [`None`] if there are none, or another one has begun by then.
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
+    pub(super) fn whole_below(&self, number: u64) -> Option<(usize, &Sent, &Sent)> {
+        let first = self.segments.front().filter(|first| first.end() <= number)?;
+        let (mut count, mut last) = (1, first);
         while let Some(segment) = self.segments.get(count) {
             if segment.end() > number {
-                return (segment.start >= number).then_some(count);
+                if segment.start < number {
+                    return None;
+                }
+                break;
             }
-            count += 1;
+            (count, last) = (count + 1, segment);
         }
-        Some(count)
+        Some((count, first, last))
     }
 
     pub(super) const fn first_id(&self) -> u64 {
@@ -138,6 +151,7 @@ impl Scoreboard {
         self.first_id + self.segments.len() as u64
     }
 
+    #[inline]
     pub(super) fn get(&self, id: u64) -> &Sent {
         &self.segments[(id - self.first_id) as usize]
     }
@@ -154,16 +168,9 @@ impl Scoreboard {
 
     /// Adds a segment that is sent for the first time.
     pub(super) fn push(&mut self, mut segment: Sent) {
-        segment.order = self.note_transmission(self.end_id());
-        self.segments.push_back(segment);
-    }
-
-    fn note_transmission(&mut self, id: u64) -> u64 {
         self.transmissions += 1;
-        if self.keeps_order {
-            self.sent_order.push_back((id, self.transmissions));
-        }
-        self.transmissions
+        segment.order = self.transmissions;
+        self.segments.push_back(segment);
     }
 
     /// Takes off the first segment, all of which has been acknowledged cumulatively.
@@ -187,7 +194,8 @@ impl Scoreboard {
 
     /// Takes off the first `count` segments of a [clean](Self::is_clean) scoreboard, which have been
     /// acknowledged cumulatively.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn pop_clean(&mut self, count: usize) {
         debug_assert!(self.is_clean(), "nothing has marks");
         for _ in 0..count {
@@ -201,9 +209,9 @@ impl Scoreboard {
     #[inline]
     fn forget_order(&mut self) {
         self.frontier = self.frontier.max(self.first_id);
-        // The order may not be asked for as long as nothing is lost.
-        while self.sent_order.front().is_some_and(|(id, _)| *id < self.first_id) {
-            self.sent_order.pop_front();
+        // The order may not be asked for.
+        while self.sent_again.front().is_some_and(|(id, _)| *id < self.first_id) {
+            self.sent_again.pop_front();
         }
     }
 
@@ -330,7 +338,9 @@ impl Scoreboard {
 
     /// Notes that a segment is sent again; with `counts`, its retransmission counts as on its way.
     pub(super) fn resend(&mut self, id: u64, now: Time, rate: RateMark, counts: bool) {
-        let order = self.note_transmission(id);
+        self.transmissions += 1;
+        let order = self.transmissions;
+        self.sent_again.push_back((id, order));
         let segment = self.get_mut(id);
         segment.order = order;
         let waited = segment.waits_for_retransmission();
@@ -430,25 +440,49 @@ impl Scoreboard {
         self.segments.partition_point(|segment| segment.end() <= self.highest_sacked) as u32
     }
 
-    /// The oldest transmission that still counts, from `position` on in the order of sending. Removes void
-    /// entries from the front.
-    pub(super) fn next_in_order(&mut self, position: &mut usize) -> Option<u64> {
-        while let Some(&(id, order)) = self.sent_order.get(*position) {
+    /// The place before all transmissions that RACK may still ask about.
+    pub(super) fn first_place(&self) -> Place {
+        Place { once: self.first_sent.max(self.first_id), again: 0, is_first: true }
+    }
+
+    /// The oldest transmission that still counts, from `place` on in the order of sending. Forgets void ones
+    /// before the first that counts.
+    pub(super) fn next_in_order(&mut self, place: &mut Place) -> Option<u64> {
+        loop {
+            let once = self.segments.get((place.once - self.first_id) as usize);
+            if once.is_some_and(|segment| segment.ever_retransmitted) {
+                place.once += 1;
+                if place.is_first {
+                    self.first_sent = place.once;
+                }
+                continue;
+            }
+            let again = self.sent_again.get(place.again).copied();
+            let again = again.filter(|(_, order)| once.is_none_or(|segment| *order < segment.order));
+            if once.is_none() && again.is_none() {
+                return None;
+            }
+            let id = again.map_or(place.once, |(id, _)| id);
             let counts = id >= self.first_id && {
                 let segment = self.get(id);
-                !segment.sacked && segment.order == order && !segment.waits_for_retransmission()
+                let is_latest = again.is_none_or(|(_, order)| segment.order == order);
+                is_latest && !segment.sacked && !segment.waits_for_retransmission()
             };
+            place.is_first &= !counts;
+            match (again, place.is_first) {
+                (None, is_first) => {
+                    place.once += 1;
+                    if is_first {
+                        self.first_sent = place.once;
+                    }
+                }
+                (Some(_), false) => place.again += 1,
+                (Some(_), true) => drop(self.sent_again.pop_front()),
+            }
             if counts {
-                *position += 1;
                 return Some(id);
             }
-            if *position == 0 {
-                self.sent_order.pop_front();
-            } else {
-                *position += 1;
-            }
         }
-        None
     }
 
     #[cfg(test)]

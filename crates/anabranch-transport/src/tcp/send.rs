@@ -12,6 +12,7 @@ use crate::endpoint::{Event, Output};
 use crate::ground::{Ecn as EcnField, Payload};
 use crate::time::Time;
 use crate::wire::tcp::{Flags, MAX_OPTION_BYTES, SackBlock, Segment, TIMESTAMPS_BYTES, Timestamps};
+use crate::wire::{Body, Packet};
 
 /// The data to send, and the limits for it. Numbers are those of [`super::sequence`].
 #[derive(Debug)]
@@ -87,7 +88,8 @@ impl Sender {
     /// Bytes that wait to be sent for the first time.
     pub(super) const fn unsent(&self) -> u64 {
         // The last byte written has the number `written`.
-        (self.written + 1).saturating_sub(if self.next == 0 { 1 } else { self.next })
+        let next = if self.next == 0 { 1 } else { self.next };
+        (self.written + 1).saturating_sub(next)
     }
 
     const fn fin_waits(&self) -> bool {
@@ -113,6 +115,7 @@ pub(super) enum Push {
 
 impl Connection {
     /// Room in the send buffer in bytes.
+    #[inline]
     pub(super) fn send_room(&self) -> u64 {
         let held = self.sender.written + 1 - self.sender.unacknowledged.clamp(1, self.sender.written + 1);
         self.parameters.send_buffer.saturating_sub(held)
@@ -120,6 +123,8 @@ impl Connection {
 
     /// Tells an application that is waiting that a third of the send buffer is free (Linux:
     /// `sk_stream_is_writeable`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn tell_writable(&mut self) {
         if self.sender.has_refused && self.send_room() >= self.parameters.send_buffer.div_ceil(3) {
             self.sender.has_refused = false;
@@ -158,17 +163,19 @@ impl Connection {
     /// Sends new segments as far as `push` allows (Linux: `tcp_write_xmit`). Returns whether it sent any.
     pub(super) fn push(&mut self, now: Time, push: Push) -> bool {
         let mut sent = 0;
-        let (mut largest, mut deferral) = (None, None);
+        let mut deferral = None;
         // Segments of the present burst that are still to be sent.
         let (mut left, mut is_burst, mut continues) = (0, false, false);
         // Whether the first of them starts the timer.
         let mut starts_timer = false;
         let mut cwnd = self.cwnd();
+        let mut largest = self.largest_burst(cwnd);
+        let sending_changes_limits = !self.cc.is_only_window();
         // What sending does not change.
         let (arrived, window_end, limit) =
             (self.arrived_in_flight(), self.sender.window_end(), self.segment_limit());
+        let mut unsent = self.sender.unsent();
         loop {
-            let unsent = self.sender.unsent();
             if unsent == 0 && !self.sender.fin_waits() {
                 break;
             }
@@ -177,12 +184,14 @@ impl Connection {
                 break;
             }
             if left == 0 && push != Push::Probe {
-                let largest = *largest.get_or_insert_with(|| self.largest_burst(cwnd));
-                deferral = self.deferral(now, largest, cwnd);
+                if sending_changes_limits {
+                    largest.of(self);
+                }
+                deferral = self.deferral(now, &mut largest, cwnd);
                 if deferral.is_some() {
                     break;
                 }
-                left = self.burst(largest, cwnd);
+                left = self.burst(&mut largest, cwnd);
                 (is_burst, continues) = (left > 1, false);
                 self.pacing.begin_packet(now);
             } else if push == Push::Probe {
@@ -208,7 +217,12 @@ impl Connection {
             }
             self.send_new(now, length, fin, continues, is_burst && left == 0);
             continues = true;
-            cwnd = self.cwnd();
+            unsent -= u64::from(length);
+            if sending_changes_limits {
+                cwnd = self.cwnd();
+            }
+            debug_assert_eq!(cwnd, self.cwnd(), "sending leaves the window as it is");
+            debug_assert_eq!(unsent, self.sender.unsent(), "what is unsent is counted along");
             sent += 1;
             if push == Push::Probe {
                 break;
@@ -346,17 +360,39 @@ impl Connection {
         let pushes = is_last && !self.sender.marks.more_follows || self.sender.marks.pushes(end);
         let flags =
             flags.with(Flags::ACK).with_if(pushes && length > 0, Flags::PSH).with(self.ecn.data_flags(again));
-        let mut segment = self.segment(now, start, flags);
-        if length > 0 {
-            segment.payload = Payload { offset: start - 1, length };
+        let mut packet = self.packet(now, start, flags);
+        if let Body::Tcp(segment) = &mut packet.body {
+            if length > 0 {
+                segment.payload = Payload { offset: start - 1, length };
+            }
+            self.add_sack(segment);
         }
-        self.add_sack(&mut segment);
         self.note_ack_sent(true);
         (self.sender.last_sent_at, self.sender.last_packet_at) = (now, now);
         self.pacing.on_sent(length);
         // RFC 3168 section 6.1.5: retransmissions do not carry ECT.
         let mark = if again || length == 0 { EcnField::NotEct } else { self.ecn.codepoint() };
-        self.transmit(segment, mark);
+        self.transmit(packet, mark);
+    }
+
+    /// A packet with a segment of this connection with this sequence number and no payload.
+    #[expect(clippy::inline_always, reason = "the segment is written where it stays")]
+    #[inline(always)]
+    fn packet(&mut self, now: Time, number: u64, flags: Flags) -> Box<Packet> {
+        let mut packet = self.blank_packet();
+        let segment = self.segment(now, number, flags);
+        match &mut packet.body {
+            Body::Tcp(place) => {
+                if place.rare.is_some() {
+                    place.forget_rare();
+                }
+                // Nothing else in it owns memory. Without its destructor the compiler writes the new one
+                // directly into its place.
+                std::mem::forget(std::mem::replace(place, segment));
+            }
+            body => *body = Body::Tcp(segment),
+        }
+        packet
     }
 
     /// A segment of this connection with this sequence number and no payload.
@@ -414,12 +450,14 @@ impl Connection {
     }
 
     fn send_bare(&mut self, now: Time, number: u64) {
-        let mut segment = self.segment(now, number, Flags::ACK);
-        self.add_sack(&mut segment);
+        let mut packet = self.packet(now, number, Flags::ACK);
+        if let Body::Tcp(segment) = &mut packet.body {
+            self.add_sack(segment);
+        }
         self.note_ack_sent(false);
         self.stats.acks_sent += 1;
         self.sender.last_packet_at = now;
-        self.transmit(segment, EcnField::NotEct);
+        self.transmit(packet, EcnField::NotEct);
     }
 
     /// Sends this many bytes of the stream although less than a segment fits into the window (RFC 9293
@@ -466,8 +504,10 @@ impl Connection {
     /// Whether the congestion window limits the sender (Linux: `tcp_is_cwnd_limited`).
     pub(super) fn is_window_limited(&self) -> bool {
         let usage = &self.sender.usage;
-        let control = self.cc.state();
-        usage.is_limited || (control.cwnd < control.ssthresh && control.cwnd / self.mss < 2 * usage.most_out)
+        usage.is_limited || {
+            let control = self.cc.state();
+            control.cwnd < control.ssthresh && control.cwnd / self.mss < 2 * usage.most_out
+        }
     }
 
     fn note_fin_sent(&mut self) {

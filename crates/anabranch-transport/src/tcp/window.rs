@@ -13,11 +13,14 @@ impl Connection {
 
     /// The window field of the next segment. The window's right edge moves only if that gives the peer room
     /// worth using, and never back (RFC 9293 section 3.8.6.2.2).
+    #[inline]
     pub(super) fn select_window(&mut self) -> u16 {
         let scale = self.receiver.window_scale;
         if let Some(window) = self.tuned_window() {
-            let least = self.receiver_window().next_multiple_of(1 << scale);
-            self.receiver.edge = self.receiver.next + window.max(least);
+            // The window is a multiple of the scale.
+            let before = self.receiver_window();
+            let window = if window >= before { window } else { before.next_multiple_of(1 << scale) };
+            self.receiver.edge = self.receiver.next + window;
             return (self.receiver_window() >> scale).min(65_535) as u16;
         }
         let buffer = self.parameters.receive_buffer;
@@ -62,6 +65,8 @@ impl Connection {
 
     /// The application reads what waits, and the peer is told of the room if that has at least doubled
     /// (Linux: `tcp_cleanup_rbuf`).
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     pub(super) fn read(&mut self, now: Time) {
         self.deliver(now);
         if self.receiver.has_ended() {
@@ -79,6 +84,8 @@ impl Connection {
     }
 
     /// Whether the window could be twice what the peer knows of.
+    #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
+    #[inline(always)]
     fn has_much_more_room(&mut self) -> bool {
         let before = self.receiver_window();
         let after = match self.tuned_window() {

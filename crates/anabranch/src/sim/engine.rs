@@ -623,19 +623,20 @@ impl Simulation {
         self.unfinished = self.unfinished + usize::from(was_done) - usize::from(flow.is_done);
     }
 
-    /// Does everything that an endpoint wants done. Returns whether the application heard of something.
+    /// Does everything that an endpoint wants done. Returns whether that may have changed what the
+    /// application wants.
     fn drain(&mut self, index: usize, side: Side) -> bool {
         let Self { network, flows, commands, .. } = self;
         let Flow { endpoints, timers, app, .. } = &mut flows[index];
         let endpoint = &mut endpoints[side.index()];
         let flow = index as u32;
-        let mut has_heard = false;
+        let mut may_have_changed = false;
         let timeout = loop {
             match endpoint.poll_output(network.now) {
                 Output::Transmit(packet) => network.transmit(flow, side, packet),
                 Output::Event(event) => {
-                    has_heard = true;
                     app.handle_event(network.now, side, &event, commands);
+                    may_have_changed |= !commands.take_nothing_changed();
                     if let Some(trace) = &mut network.trace {
                         trace.events.record(network.now, flow, side, &event);
                     }
@@ -650,7 +651,7 @@ impl Simulation {
             self.account(index, side);
             self.trace_paths(index, side);
         }
-        has_heard
+        may_have_changed
     }
 
     #[cold]

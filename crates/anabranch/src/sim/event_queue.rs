@@ -5,15 +5,18 @@
 //! else was scheduled, so fusing a chain of links or adding a flow leaves the order of everything else
 //! unchanged.
 //!
-//! A run of a few flows has about ten events waiting, where a sorted list is cheaper than a heap; so
-//! the next events are in short sorted lists. Those after them, if any, are in a queue while each comes after
-//! all that are there, as behind a link with many packets, and otherwise in heaps. Events of packets have a
-//! list of their own: most of them come after all that are there.
+//! Packets that arrive over one direction of a link mostly arrive in the order in which they are scheduled,
+//! so each has a queue ([`Lane`]) of which only the first event is among the others: a run of a few flows has
+//! about ten of those waiting, where a sorted list is cheaper than a heap. The next events are in short
+//! sorted lists; those after them, if any, are in a queue while each comes after all that are there, and
+//! otherwise in heaps. Events of packets have a list of their own.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 use anabranch_transport::time::Time;
+
+use crate::net::Ring;
 
 /// The kind of an event. The order of the variants is the order of events at equal times: departures from a
 /// medium before arrivals at it, packets first, timers before application ticks.
@@ -42,7 +45,12 @@ pub(super) struct Scheduled {
     order: u64,
     /// The packet's slot, if the event is about a packet.
     pub(super) slot: u32,
+    /// The lane whose first event it is, if it is that.
+    lane: u32,
 }
+
+/// The lane of events that are in none.
+const NO_LANE: u32 = u32::MAX;
 
 const CLASS_SHIFT: u32 = 61;
 const COMPONENT_SHIFT: u32 = 37;
@@ -51,7 +59,7 @@ const SEQUENCE_MASK: u64 = (1 << COMPONENT_SHIFT) - 1;
 
 impl Scheduled {
     /// After everything that can be scheduled.
-    const NEVER: Self = Self { time: Time::NEVER, order: u64::MAX, slot: 0 };
+    const NEVER: Self = Self { time: Time::NEVER, order: u64::MAX, slot: 0, lane: NO_LANE };
 
     pub(super) const fn class(&self) -> Class {
         // One for every number that fits into 3 bits, so that an index needs no check.
@@ -75,6 +83,12 @@ impl Scheduled {
     /// Time and order, compared as one number.
     const fn key(&self) -> u128 {
         (self.time.as_nanos() as u128) << 64 | self.order as u128
+    }
+}
+
+impl Default for Scheduled {
+    fn default() -> Self {
+        Self::NEVER
     }
 }
 
@@ -102,22 +116,46 @@ impl Ord for Scheduled {
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
     packets: Line,
+    lanes: Vec<Lane>,
     alarms: Line,
     /// Number of insertions so far.
     sequence: u64,
 }
 
 impl EventQueue {
+    /// A queue without events, with this many lanes.
+    pub(super) fn new(lanes: usize) -> Self {
+        Self { lanes: (0..lanes).map(|_| Lane::default()).collect(), ..Self::default() }
+    }
+
     /// Schedules an event of a medium, a timer or an application.
     pub(super) fn push(&mut self, time: Time, class: Class, component: u32) {
         let order = self.order(class, component);
-        self.alarms.insert(time, order, 0);
+        self.alarms.insert(time, order, 0, NO_LANE);
     }
 
     /// Schedules an event of the packet in this slot.
     pub(super) fn push_packet(&mut self, time: Time, class: Class, component: u32, slot: u32) {
         let order = self.order(class, component);
-        self.packets.insert(time, order, slot);
+        self.packets.insert(time, order, slot, NO_LANE);
+    }
+
+    /// Schedules an event of the packet in this slot, which mostly comes after those of its lane.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "one call per packet")]
+    pub(super) fn push_in_lane(&mut self, time: Time, class: Class, component: u32, slot: u32, lane: u32) {
+        let order = self.order(class, component);
+        let Lane { last, waiting } = &mut self.lanes[lane as usize];
+        let (last_time, last_order) = *last;
+        if last_time.is_never() {
+            *last = (time, order);
+            self.packets.insert(time, order, slot, lane);
+        } else if time > last_time || (time == last_time && order > last_order) {
+            *last = (time, order);
+            waiting.push_back(Scheduled { time, order, slot, lane });
+        } else {
+            self.packets.insert(time, order, slot, NO_LANE);
+        }
     }
 
     /// Takes the next event.
@@ -126,7 +164,11 @@ impl EventQueue {
     pub(super) fn pop(&mut self) -> Option<Scheduled> {
         if self.packets.first < self.alarms.first {
             let event = self.packets.first;
-            self.packets.remove_first();
+            if event.lane == NO_LANE {
+                self.packets.remove_first();
+            } else {
+                self.follow(event.lane);
+            }
             return Some(event);
         }
         let event = self.alarms.first;
@@ -137,6 +179,20 @@ impl EventQueue {
         Some(event)
     }
 
+    /// Puts the next event of this lane in the place of its first one, which is the first of all.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "there is one caller")]
+    fn follow(&mut self, lane: u32) {
+        let Lane { last, waiting } = &mut self.lanes[lane as usize];
+        if let Some(&mut next) = waiting.front_mut() {
+            waiting.pop_front();
+            self.packets.replace_first(next);
+        } else {
+            last.0 = Time::NEVER;
+            self.packets.remove_first();
+        }
+    }
+
     /// The time of the next event; never if there is none.
     pub(super) fn next_time(&self) -> Time {
         self.packets.first.time.min(self.alarms.first.time)
@@ -145,7 +201,9 @@ impl EventQueue {
     /// Bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         let later = |line: &Line| line.queue.capacity() + line.heap.capacity();
-        size_of::<Self>() + (later(&self.packets) + later(&self.alarms)) * size_of::<Scheduled>()
+        let lanes: usize = self.lanes.iter().map(|lane| lane.waiting.memory()).sum();
+        let later = later(&self.packets) + later(&self.alarms);
+        size_of::<Self>() + later * size_of::<Scheduled>() + lanes
     }
 
     #[inline]
@@ -153,6 +211,21 @@ impl EventQueue {
         let sequence = self.sequence & SEQUENCE_MASK;
         self.sequence += 1;
         (class as u64) << CLASS_SHIFT | u64::from(component) << COMPONENT_SHIFT | sequence
+    }
+}
+
+/// Events that come one after the other, of which the first is among those of all lanes.
+#[derive(Debug)]
+struct Lane {
+    /// Time and order of the last of them; the time is `Time::NEVER` if there is none.
+    last: (Time, u64),
+    /// The events after the first.
+    waiting: Ring<Scheduled>,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self { last: (Time::NEVER, 0), waiting: Ring::default() }
     }
 }
 
@@ -197,11 +270,36 @@ impl Line {
         self.head = self.head.wrapping_add(1);
     }
 
+    /// Puts another event, which is later, in the place of the first one.
+    #[inline]
+    fn replace_first(&mut self, event: Scheduled) {
+        if !self.queue.is_empty() {
+            self.remove_first();
+            return self.insert_again(event.time, event.order, event.slot, event.lane);
+        }
+        if self.head == self.tail || event < self.next[self.head % PLACES] {
+            self.first = event;
+            return;
+        }
+        // The events before it move forward by one.
+        self.first = self.next[self.head % PLACES];
+        let mut place = self.head;
+        loop {
+            let after = place.wrapping_add(1);
+            if after == self.tail || event < self.next[after % PLACES] {
+                break;
+            }
+            self.next[place % PLACES] = self.next[after % PLACES];
+            place = after;
+        }
+        self.next[place % PLACES] = event;
+    }
+
     /// Takes single fields, which stay in registers: passing an event on the stack would cost more than all
     /// the rest.
     #[inline]
-    fn insert(&mut self, time: Time, order: u64, slot: u32) {
-        let event = Scheduled { time, order, slot };
+    fn insert(&mut self, time: Time, order: u64, slot: u32, lane: u32) {
+        let event = Scheduled { time, order, slot, lane };
         let is_before = |other: &Scheduled| time < other.time || (time == other.time && order < other.order);
         if is_before(&self.first) {
             if self.first.time.is_never() {
@@ -218,11 +316,11 @@ impl Line {
         }
         // In an empty list the last place still holds the event that has become the first one.
         if !self.queue.is_empty() && !is_before(&self.next[self.tail.wrapping_sub(1) % PLACES]) {
-            return self.insert_later(time, order, slot);
+            return self.insert_later(time, order, slot, lane);
         }
         if self.tail.wrapping_sub(self.head) == PLACES {
             self.spill();
-            return self.insert_again(time, order, slot);
+            return self.insert_again(time, order, slot, lane);
         }
         // The events after it move up by one.
         let mut place = self.tail;
@@ -240,13 +338,13 @@ impl Line {
     }
 
     #[cold]
-    fn insert_again(&mut self, time: Time, order: u64, slot: u32) {
-        self.insert(time, order, slot);
+    fn insert_again(&mut self, time: Time, order: u64, slot: u32, lane: u32) {
+        self.insert(time, order, slot, lane);
     }
 
     #[inline(never)]
-    fn insert_later(&mut self, time: Time, order: u64, slot: u32) {
-        let event = Scheduled { time, order, slot };
+    fn insert_later(&mut self, time: Time, order: u64, slot: u32, lane: u32) {
+        let event = Scheduled { time, order, slot, lane };
         if self.queue.back().is_none_or(|last| *last < event) {
             self.queue.push_back(event);
         } else {
@@ -321,9 +419,10 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn many_events_come_in_order(
-            steps in proptest::collection::vec((0_u64..200, proptest::bool::ANY, 0_usize..3), 0..400),
+            steps in proptest::collection::vec((0_u64..200, 0_u32..5, 0_usize..3), 0..400),
         ) {
-            let mut queue = EventQueue::default();
+            const LANES: u32 = 2;
+            let mut queue = EventQueue::new(LANES as usize);
             let mut waiting = std::collections::BTreeSet::new();
             let pop = |queue: &mut EventQueue, waiting: &mut std::collections::BTreeSet<(u64, bool, u32)>| {
                 let popped = queue.pop().map(|event| {
@@ -332,12 +431,15 @@ mod tests {
                 proptest::prop_assert_eq!(popped, waiting.pop_first());
                 Ok(())
             };
-            for (index, (time, is_alarm, pops)) in steps.into_iter().enumerate() {
+            for (index, (time, kind, pops)) in steps.into_iter().enumerate() {
+                // Those of the last lane come in order.
+                let time = if kind + 1 == LANES { 2 * index as u64 } else { time };
                 let at = Time::from_nanos(time);
-                if is_alarm {
-                    queue.push(at, Class::Timer, index as u32);
-                } else {
-                    queue.push_packet(at, Class::Endpoint, index as u32, 0);
+                let is_alarm = kind == 4;
+                match kind {
+                    0..LANES => queue.push_in_lane(at, Class::Endpoint, index as u32, 0, kind),
+                    4 => queue.push(at, Class::Timer, index as u32),
+                    _ => queue.push_packet(at, Class::Endpoint, index as u32, 0),
                 }
                 waiting.insert((time, is_alarm, index as u32));
                 // At first there are more pushes than pops, so that the list overflows, and later the other

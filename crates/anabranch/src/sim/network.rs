@@ -104,7 +104,7 @@ impl Network {
     ) -> Self {
         Self {
             now: Time::ZERO,
-            queue: EventQueue::default(),
+            queue: EventQueue::new(2 * links.len()),
             late: Late::new(links.len()),
             chains: Chains::find(&mut routes, &links),
             links,
@@ -142,12 +142,14 @@ impl Network {
     /// Handles the event of a packet at the end of its route.
     #[inline]
     pub(super) fn take_delivered(&mut self, slot: u32) -> AtEnd {
-        if self.packets.get_mut(slot).progress != Progress::ToEvent
-            && let Some(other) = self.has_not_arrived(slot)
-        {
-            return other;
-        }
-        let InFlight { packet, route, trace_row, .. } = self.packets.remove(slot);
+        let arrived = match self.packets.remove_at_event(slot) {
+            Some(arrived) => arrived,
+            None => match self.has_not_arrived(slot) {
+                Some(other) => return other,
+                None => self.packets.remove(slot),
+            },
+        };
+        let InFlight { packet, route, trace_row, .. } = arrived;
         if let Some(capture) = &mut self.capture {
             capture.arrives(self.now, slot, packet.ecn);
         }
@@ -266,7 +268,7 @@ impl Network {
                 },
             };
             if is_last {
-                return self.arrive(traveller, arrival);
+                return self.arrive_in_turn(traveller, link, direction, arrival);
             }
             at = arrival;
             hop += 1;
@@ -320,7 +322,12 @@ impl Network {
         let Some((last_hop, arrival)) = self.chains.cross(&mut self.links, begin, at, traveller.size) else {
             return false;
         };
-        self.leave_hop(traveller, last_hop, arrival);
+        if self.routes.hops[last_hop as usize].is_last {
+            // Few packets arrive before one that finds all links idle.
+            self.arrive(traveller, arrival);
+        } else {
+            self.travel(traveller, last_hop + 1, arrival, false);
+        }
         true
     }
 
@@ -382,8 +389,9 @@ impl Network {
 
     /// Handles a packet that has just left this hop: it continues to the next one, or arrives.
     pub(super) fn leave_hop(&mut self, traveller: Traveller, hop: u32, at: Time) {
-        if self.routes.hops[hop as usize].is_last {
-            self.arrive(traveller, at);
+        let Hop { link, direction, is_last, .. } = self.routes.hops[hop as usize];
+        if is_last {
+            self.arrive_in_turn(traveller, link, direction, at);
         } else {
             self.travel(traveller, hop + 1, at, false);
         }
@@ -393,6 +401,16 @@ impl Network {
     #[inline]
     pub(super) fn arrive(&mut self, Traveller { slot, route, .. }: Traveller, at: Time) {
         self.queue.push_packet(at, Class::Endpoint, route, slot);
+    }
+
+    /// Schedules that a packet comes to the end of its route at this time, mostly after all that have taken
+    /// this link.
+    #[expect(clippy::inline_always, reason = "one call per packet")]
+    #[inline(always)]
+    fn arrive_in_turn(&mut self, traveller: Traveller, link: u32, direction: Direction, at: Time) {
+        let Traveller { slot, route, .. } = traveller;
+        let lane = 2 * link + direction.index() as u32;
+        self.queue.push_in_lane(at, Class::Endpoint, route, slot, lane);
     }
 
     /// Captures a packet that its host sends now.

@@ -63,6 +63,14 @@ impl PacketSlab {
         packet
     }
 
+    /// Takes the packet out if it has been computed up to its event.
+    #[inline]
+    pub(super) fn remove_at_event(&mut self, slot: u32) -> Option<InFlight> {
+        let taken = self.slots[slot as usize].take_if(|packet| packet.progress == Progress::ToEvent)?;
+        self.free.push(slot);
+        Some(taken)
+    }
+
     /// The number of packets in flight.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()

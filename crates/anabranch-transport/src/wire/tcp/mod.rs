@@ -162,6 +162,12 @@ impl Segment {
         }
     }
 
+    /// Forgets the options that few segments have.
+    #[cold]
+    pub(crate) fn forget_rare(&mut self) {
+        self.rare = None;
+    }
+
     /// Bytes of options, padded to whole words as Linux does (`tcp_options_write`): SACK-Permitted
     /// travels in the padding of the timestamps.
     #[inline]

@@ -61,6 +61,7 @@ impl Meter {
     }
 
     /// Counts bytes that have arrived.
+    #[inline]
     pub(super) fn on_bytes(&mut self, now: Time, bytes: u32) {
         if now >= self.current_end {
             if self.current > 0 {

@@ -212,6 +212,8 @@ impl App for Bulk {
                 transfer.meter.on_bytes(now, received.payload.length);
                 if self.phase == Phase::Draining {
                     self.look_for_the_end(now, commands);
+                } else {
+                    commands.change_nothing();
                 }
             }
             Event::Writable => {
