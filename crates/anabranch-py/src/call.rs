@@ -82,7 +82,7 @@ impl LiveCall {
             }
             Some(
                 commands
-                    .0
+                    .list
                     .iter()
                     .any(|(side, command)| *side == Side::A && matches!(command, Command::Send(_))),
             )

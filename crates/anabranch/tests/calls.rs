@@ -61,7 +61,7 @@ fn call(config: &VoipConfig, mut delay: impl FnMut(Side, u64) -> Option<Duration
         if voip.is_done() {
             done = wakeup;
         }
-        for (side, command) in std::mem::take(&mut commands.0) {
+        for (side, command) in std::mem::take(&mut commands.list) {
             match command {
                 Command::Connect => voip.handle_event(wakeup, side, &Event::Connected, &mut commands),
                 Command::Send(message) => {
@@ -159,7 +159,7 @@ fn a_call_without_an_association_is_lost() {
         let wakeup = voip.next_wakeup();
         voip.handle_wakeup(wakeup, &mut commands);
     }
-    assert_eq!(commands.0, [(Side::A, Command::Connect)]);
+    assert_eq!(commands.list, [(Side::A, Command::Connect)]);
     let m = voip.measures(Side::A).unwrap();
     assert_conserved(&m);
     assert_eq!((m.sent, m.lost, m.unsent), (100, 100, 100));
@@ -176,10 +176,10 @@ fn after_the_association_dies_the_rest_is_lost() {
     voip.handle_event(Time::ZERO, Side::A, &Event::Connected, &mut commands);
     for frame in 0..100 {
         let now = voip.next_wakeup();
-        commands.0.clear();
+        commands.list.clear();
         voip.handle_wakeup(now, &mut commands);
-        assert_eq!(commands.0.len(), usize::from(frame < 30), "frame {frame}");
-        for (_, command) in std::mem::take(&mut commands.0) {
+        assert_eq!(commands.list.len(), usize::from(frame < 30), "frame {frame}");
+        for (_, command) in std::mem::take(&mut commands.list) {
             let Command::Send(message) = command else { panic!("{command:?}") };
             let event = received(message.payload);
             voip.handle_event(now + ms(5), Side::B, &event, &mut commands);
@@ -387,7 +387,7 @@ fn run_over_udp(app: &mut AnyApp, config: udp::Config, until: Time) -> u64 {
             inputs.push((side, Input::Packet(packet)));
         } else {
             app.handle_wakeup(now, &mut commands);
-            inputs.extend(commands.0.drain(..).map(|(side, command)| (side, Input::Command(command))));
+            inputs.extend(commands.list.drain(..).map(|(side, command)| (side, Input::Command(command))));
         }
         for (side, input) in inputs {
             let end = &mut ends[side.index()];

@@ -93,23 +93,28 @@ pub struct Frame {
 
 /// Commands for a flow's endpoints, in order.
 #[derive(Debug, Default)]
-pub struct Commands(pub Vec<(Side, Command)>, bool);
+pub struct Commands {
+    /// The commands so far.
+    pub list: Vec<(Side, Command)>,
+    /// What an application says with [`Self::change_nothing`].
+    has_changed_nothing: bool,
+}
 
 impl Commands {
     /// Says that the event that is being handled gives rise to no command, and changes neither when the
     /// application wants to be woken nor whether it is done. It need not be said: the caller then asks.
     pub fn change_nothing(&mut self) {
-        self.1 = true;
+        self.has_changed_nothing = true;
     }
 
     /// Whether an application has said so since this was last asked.
-    pub(crate) fn take_nothing_changed(&mut self) -> bool {
-        std::mem::take(&mut self.1)
+    pub(crate) fn take_changed_nothing(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed_nothing)
     }
 
     /// Adds a command for the endpoint of this side.
     pub fn push(&mut self, side: Side, command: Command) {
-        self.0.push((side, command));
+        self.list.push((side, command));
     }
 }
 

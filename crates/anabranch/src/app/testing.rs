@@ -132,7 +132,7 @@ impl<A: App> Loopback<A> {
 
     fn obey(&mut self) {
         let mut next = 0;
-        while let Some(&(side, command)) = self.commands.0.get(next) {
+        while let Some(&(side, command)) = self.commands.list.get(next) {
             next += 1;
             match command {
                 Command::Connect => {
@@ -152,7 +152,7 @@ impl<A: App> Loopback<A> {
                 _ => panic!("{command:?} is not for this test"),
             }
         }
-        self.commands.0.clear();
+        self.commands.list.clear();
     }
 
     fn send(&mut self, side: Side, message: Message) {

@@ -607,13 +607,13 @@ impl Simulation {
     /// and sees whether it is done.
     fn obey(&mut self, index: usize) {
         let mut next = 0;
-        while let Some(&(side, command)) = self.commands.0.get(next) {
+        while let Some(&(side, command)) = self.commands.list.get(next) {
             next += 1;
             let endpoint = &mut self.flows[index].endpoints[side.index()];
             endpoint.handle_input(self.network.now, Input::Command(command));
             self.drain(index, side);
         }
-        self.commands.0.clear();
+        self.commands.list.clear();
         let flow = &mut self.flows[index];
         self.has_orders |= next > 0 && matches!(flow.endpoints[0], AnyEndpoint::Outside(_));
         if let Some(time) = flow.app_alarm.set(flow.app.next_wakeup()) {
@@ -636,7 +636,7 @@ impl Simulation {
                 Output::Transmit(packet) => network.transmit(flow, side, packet),
                 Output::Event(event) => {
                     app.handle_event(network.now, side, &event, commands);
-                    may_have_changed |= !commands.take_nothing_changed();
+                    may_have_changed |= !commands.take_changed_nothing();
                     if let Some(trace) = &mut network.trace {
                         trace.events.record(network.now, flow, side, &event);
                     }
