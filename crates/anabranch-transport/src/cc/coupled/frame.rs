@@ -338,6 +338,10 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
         };
     }
 
+    fn is_only_window(&self, _path: PathId) -> bool {
+        true
+    }
+
     fn limits(&self, path: PathId) -> SendLimits {
         SendLimits::window(self.windows.at(path).cwnd)
     }

@@ -65,6 +65,12 @@ pub trait CoupledCongestionControl: fmt::Debug {
     /// A segment sent on this path is taken for lost.
     fn on_lost(&mut self, _path: PathId, _event: &LostEvent) {}
 
+    /// The same as [`CongestionControl::is_only_window`], for this path; it does not change while the path is
+    /// a member.
+    fn is_only_window(&self, _path: PathId) -> bool {
+        false
+    }
+
     /// The fewest segments that are sent together on this path where there are as many.
     fn least_burst(&self, _path: PathId) -> u32 {
         super::LEAST_BURST
@@ -258,6 +264,10 @@ impl CoupledCongestionControl for Controller {
         dispatch!(self, control => control.on_lost(path, event));
     }
 
+    fn is_only_window(&self, path: PathId) -> bool {
+        dispatch!(self, control => control.is_only_window(path))
+    }
+
     fn least_burst(&self, path: PathId) -> u32 {
         dispatch!(self, control => control.least_burst(path))
     }
@@ -316,8 +326,10 @@ impl Group {
     /// path.
     #[must_use]
     pub fn join(&self, path: PathId, setup: &PathSetup) -> Member {
-        self.shared().of(path).add_path(path, setup);
-        Member { group: self.clone(), path }
+        let mut shared = self.shared();
+        let control = shared.of(path);
+        control.add_path(path, setup);
+        Member { group: self.clone(), path, is_only_window: control.is_only_window(path) }
     }
 
     /// The paths that any member has told something since this was last asked; only of these can window and
@@ -341,6 +353,7 @@ impl Group {
 pub struct Member {
     group: Group,
     path: PathId,
+    is_only_window: bool,
 }
 
 impl Drop for Member {
@@ -393,6 +406,11 @@ impl CongestionControl for Member {
 
     fn on_lost(&mut self, event: &LostEvent) {
         self.group.shared().of(self.path).on_lost(self.path, event);
+    }
+
+    #[inline]
+    fn is_only_window(&self) -> bool {
+        self.is_only_window
     }
 
     fn least_burst(&self) -> u32 {

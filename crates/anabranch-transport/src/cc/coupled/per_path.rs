@@ -84,6 +84,10 @@ impl CoupledCongestionControl for PerPath {
         self.at_mut(path).on_lost(event);
     }
 
+    fn is_only_window(&self, path: PathId) -> bool {
+        self.at(path).is_only_window()
+    }
+
     fn least_burst(&self, path: PathId) -> u32 {
         self.at(path).least_burst()
     }
