@@ -416,6 +416,10 @@ impl Connection {
     #[inline(never)]
     fn on_timers(&mut self, now: Time) {
         for path in 0..self.subflows.len() {
+            if self.subflows[path].next_timeout() > now {
+                // Nobody takes hold of it.
+                continue;
+            }
             if self.subflows[path].timeout <= now {
                 self.subflows[path].tcp.handle_input(now, Input::Timeout);
                 self.drain(now, path);
