@@ -416,8 +416,7 @@ impl Connection {
     #[inline(never)]
     fn on_timers(&mut self, now: Time) {
         for path in 0..self.subflows.len() {
-            if self.subflows[path].next_timeout() > now {
-                // Nobody takes hold of it.
+            if !self.subflows.is_due(now, path) {
                 continue;
             }
             if self.subflows[path].timeout <= now {

@@ -125,22 +125,32 @@ impl RetransmitOn {
 
     /// The active path that is best in the value compared here; `None` if no value is compared.
     fn best(self, last: PathId, paths: &[PathStatus]) -> Option<PathId> {
-        if !self.measures() && self != Self::SmallestRtt {
-            return None;
+        match self {
+            Self::LargestCwnd => cheapest(last, paths, |status| u64::from(!status.cwnd)),
+            Self::LargestSsthresh => cheapest(last, paths, |status| u64::from(!status.ssthresh)),
+            Self::SmallestLossRate => cheapest(last, paths, |status| {
+                // Bits of numbers without a sign have the order of the numbers.
+                (status.lost_bytes as f64 / status.sent_bytes.max(1) as f64).to_bits()
+            }),
+            Self::SmallestRtt => {
+                cheapest(last, paths, |status| status.srtt.map_or(u64::MAX >> 1, Duration::as_nanos))
+            }
+            _ => None,
         }
-        // As numbers below 2^63.
-        let cost = |status: &PathStatus| match self {
-            Self::LargestCwnd => u64::from(!status.cwnd),
-            Self::LargestSsthresh => u64::from(!status.ssthresh),
-            // Bits of numbers without a sign have the order of the numbers.
-            Self::SmallestLossRate => (status.lost_bytes as f64 / status.sent_bytes.max(1) as f64).to_bits(),
-            _ => status.srtt.map_or(u64::MAX >> 1, Duration::as_nanos),
-        };
-        let numbered = paths.iter().zip(0..).map(|(status, index)| (status, PathId(index)));
-        let active = numbered.filter(|(status, _)| status.is_usable());
-        let best = active.min_by_key(|&(status, path)| cost(status) << 1 | u64::from(path == last));
-        best.map(|(_, path)| path)
     }
+}
+
+/// The first active path that costs least; `last` only if it costs less than all others. A cost has at most
+/// 63 bits.
+fn cheapest(last: PathId, paths: &[PathStatus], cost: impl Fn(&PathStatus) -> u64) -> Option<PathId> {
+    let (mut least, mut cheapest) = (u64::MAX, None);
+    for (index, status) in paths.iter().enumerate() {
+        let own = cost(status) << 1 | u64::from(index == last.index());
+        if status.is_usable() && (own < least || cheapest.is_none()) {
+            (least, cheapest) = (own, Some(PathId(index as u8)));
+        }
+    }
+    cheapest
 }
 
 /// Which path takes new data while the primary path is not active.

@@ -12,7 +12,7 @@ use crate::endpoint::{Event, Output};
 use crate::ground::PathId;
 use crate::path::PathEvent;
 use crate::time::Time;
-use crate::wire::sctp::chunk::{ErrorCause, GapBlock, NrSack, Sack};
+use crate::wire::sctp::chunk::{ErrorCause, NrSack, Sack};
 
 impl Association {
     #[inline(never)]
@@ -33,15 +33,14 @@ impl Association {
         let advanced = cumulative != self.outstanding.cumulative_tsn();
         self.acknowledge_cumulatively(cumulative);
         if !(sack.gap_blocks.is_empty() && self.outstanding.gap_acked.is_empty()) {
-            // With load sharing, this is an old SACK that a later one has overtaken on another path (see the
-            // module documentation of `load_sharing`).
-            if self.load_sharing.is_some()
-                && !advanced
-                && self.outstanding.gap_acked.knows_more_than(cumulative, &sack.gap_blocks)
-            {
+            let next_tsn = self.outstanding.next_tsn();
+            // With load sharing, a later SACK may have overtaken this one on another path (see the module
+            // documentation of `load_sharing`).
+            let may_be_old = self.load_sharing.is_some() && !advanced;
+            if !self.outstanding.gap_acked.compare(cumulative, &sack.gap_blocks, next_tsn, may_be_old) {
                 return;
             }
-            self.acknowledge_gaps(cumulative, &sack.gap_blocks);
+            self.acknowledge_gaps(cumulative);
             self.limit_missing_reports(advanced);
         }
         if self.load_sharing.is_some() {
@@ -153,12 +152,10 @@ impl Association {
     /// Handles Gap Ack Blocks: chunks that they cover for the first time are acknowledged, chunks that they
     /// no longer cover are outstanding again (D iii). Leaves the highest newly acknowledged TSN of every path
     /// in `missing_below`.
-    fn acknowledge_gaps(&mut self, cumulative: u32, blocks: &[GapBlock]) {
+    fn acknowledge_gaps(&mut self, cumulative: u32) {
         for path in &mut self.paths {
             path.missing_below = None;
         }
-        let next_tsn = self.outstanding.next_tsn();
-        self.outstanding.gap_acked.compare(cumulative, blocks, next_tsn);
         let added = std::mem::take(&mut self.outstanding.gap_acked.added);
         for &(start, end) in &added {
             for index in self.outstanding.index(start)..=self.outstanding.index(end) {

@@ -35,49 +35,33 @@ impl GapAcked {
         self.blocks.iter().map(move |block| (at(block.start), at(block.end)))
     }
 
-    /// Whether the blocks of a SACK cover nothing new, and lack something that is known.
-    pub(super) fn knows_more_than(&mut self, cumulative_tsn: u32, blocks: &[GapBlock]) -> bool {
-        self.count_from(cumulative_tsn);
-        let known = &self.blocks[..];
-        let (mut index, mut place) = (0, 0);
-        let (mut all_same, mut are_isolated) = (blocks.len() == known.len(), true);
-        while let Some(new) = blocks.get(index) {
-            while known.get(place).is_some_and(|old| old.end < new.start) {
-                place += 1;
-            }
-            match known.get(place) {
-                Some(old) if old == new => {
-                    let same = count_same(&blocks[index..], &known[place..]);
-                    (index, place) = (index + same, place + same);
-                }
-                Some(old) if (old.start..=new.end).contains(&new.start) && new.end <= old.end => {
-                    are_isolated &= index == 0 || blocks[index - 1].end < new.start - 1;
-                    all_same = false;
-                    index += 1;
-                }
-                _ => return false,
-            }
-        }
-        let count = |blocks: &[GapBlock]| -> u32 {
-            blocks.iter().map(|block| u32::from(block.end - block.start) + 1).sum()
-        };
-        // Those that are known are isolated, as all should be.
-        !all_same && (are_isolated || count(blocks) < count(known))
-    }
-
     /// Compares what is known with the blocks of a SACK, which shows what is added and what is removed. Blocks
     /// that make no sense are left out: they must lie after the cumulative TSN and before the TSN that is sent
     /// next.
-    pub(super) fn compare(&mut self, cumulative_tsn: u32, blocks: &[GapBlock], next_tsn: u32) {
+    ///
+    /// With `may_be_old` the SACK may be an old one, which covers nothing new and lacks something that is
+    /// known. Then false is returned, and nothing is shown.
+    pub(super) fn compare(
+        &mut self,
+        cumulative_tsn: u32,
+        blocks: &[GapBlock],
+        next_tsn: u32,
+        may_be_old: bool,
+    ) -> bool {
         self.count_from(cumulative_tsn);
+        let same = count_same(blocks, &self.blocks);
+        if may_be_old && is_less(&blocks[same..], &self.blocks[same..]) {
+            return false;
+        }
         let last = next_tsn.wrapping_sub(cumulative_tsn).saturating_sub(1).min(u16::MAX.into()) as u16;
         self.compared.clear();
         self.compared.extend_from_slice(blocks);
-        if self.find_changes(last).is_none() {
+        if self.find_changes(same, last).is_none() {
             self.compared = sensible(blocks, last);
-            let found = self.find_changes(last);
+            let found = self.find_changes(0, last);
             debug_assert!(found.is_some(), "{:?}", self.compared);
         }
+        true
     }
 
     /// Takes over what the SACK says that was compared last.
@@ -104,16 +88,17 @@ impl GapAcked {
         shift(&mut self.blocks, distance);
     }
 
-    /// Finds how the blocks that are compared differ from those that are known, or returns [`None`] if some of
+    /// Finds how the blocks that are compared differ from those that are known, of which the first `same` are
+    /// the same, or returns [`None`] if some of
     /// them make no sense or are not as [`Blocks`] are. No offset may be larger than `last`.
-    fn find_changes(&mut self, last: u16) -> Option<()> {
+    fn find_changes(&mut self, same: usize, last: u16) -> Option<()> {
         let Self { cumulative_tsn, blocks: known, compared: blocks, added, removed } = self;
         let run = |start: u16, end: u16| {
             (cumulative_tsn.wrapping_add(start.into()), cumulative_tsn.wrapping_add(end.into()))
         };
         added.clear();
         removed.clear();
-        let (mut index, mut place) = (0, 0);
+        let (mut index, mut place) = (same, same);
         // Everything before these offsets has been compared.
         let (mut from, mut known_from) = (0, 0);
         while let Some(&new) = blocks.get(index) {
@@ -178,6 +163,28 @@ pub(super) fn collect<A: Array>(items: impl ExactSizeIterator<Item = A::Item>) -
     if items.len() <= A::size() { items.collect() } else { items.collect::<Vec<_>>().into() }
 }
 
+/// Whether blocks cover less than those that are known, and nothing else.
+fn is_less(blocks: &[GapBlock], known: &[GapBlock]) -> bool {
+    let mut rest = known.iter();
+    let mut old = rest.next();
+    let (mut covered_to, mut are_isolated) = (0, true);
+    for new in blocks {
+        while old.is_some_and(|old| old.end < new.start) {
+            old = rest.next();
+        }
+        if !old.is_some_and(|old| old.start <= new.start && new.start <= new.end && new.end <= old.end) {
+            return false;
+        }
+        are_isolated &= covered_to < new.start - 1;
+        covered_to = new.end;
+    }
+    let count = |blocks: &[GapBlock]| -> u32 {
+        blocks.iter().map(|block| u32::from(block.end - block.start) + 1).sum()
+    };
+    // Those that are known are isolated, as all should be.
+    blocks != known && (are_isolated || count(blocks) < count(known))
+}
+
 /// The blocks of a SACK that make sense, in order; those without a gap between them as one.
 #[cold]
 fn sensible(blocks: &[GapBlock], last: u16) -> Blocks {
@@ -224,10 +231,11 @@ mod tests {
     /// What is added and removed, as offsets from 0.
     fn change(from: &[(u16, u16)], to: &[(u16, u16)]) -> [Vec<(u32, u32)>; 2] {
         let mut known = known(0, from);
-        let is_old = known.knows_more_than(0, &blocks(to));
-        known.compare(0, &blocks(to), 1_000);
-        assert_eq!(is_old, known.added.is_empty() && !known.removed.is_empty());
-        [known.added, known.removed]
+        assert!(known.compare(0, &blocks(to), 1_000, false));
+        let is_old = known.added.is_empty() && !known.removed.is_empty();
+        let changes = [known.added.clone(), known.removed.clone()];
+        assert_eq!(known.compare(0, &blocks(to), 1_000, true), !is_old);
+        changes
     }
 
     #[test]
@@ -258,7 +266,7 @@ mod tests {
     #[test]
     fn senseless_blocks_are_ignored() {
         let (mut known, listed) = (known(10, &[]), blocks(&[(0, 1), (3, 2), (2, 3), (5, 90)]));
-        known.compare(10, &listed, 20);
+        known.compare(10, &listed, 20, false);
         assert_eq!(known.added, [(12, 13)]);
         known.adopt();
         assert_eq!(known.runs().collect::<Vec<_>>(), [(12, 13)]);
@@ -275,10 +283,10 @@ mod tests {
     #[test]
     fn what_the_cumulative_tsn_has_passed_is_forgotten() {
         let mut known = known(u32::MAX - 3, &[(2, 2), (5, 8), (11, 12)]);
-        known.compare(1, &blocks(&[(1, 3), (6, 6)]), 100);
+        known.compare(1, &blocks(&[(1, 3), (6, 6)]), 100, false);
         assert_eq!((&known.added[..], &known.removed[..]), (&[][..], &[(8, 8)][..]));
         known.adopt();
-        known.compare(70_000, &blocks(&[(2, 2)]), 70_100);
+        known.compare(70_000, &blocks(&[(2, 2)]), 70_100, false);
         assert_eq!((&known.added[..], &known.removed[..]), (&[(70_002, 70_002)][..], &[][..]));
     }
 
@@ -296,15 +304,15 @@ mod tests {
                 runs.iter().flat_map(|&(start, end)| start..=end).collect()
             };
             let mut known = known(0, &[]);
-            known.compare(0, &blocks(&first), 110);
+            known.compare(0, &blocks(&first), 110, false);
             let before = tsns(0, &first);
             proptest::prop_assert_eq!(all(&known.added), before.iter().copied().collect::<Vec<_>>());
             known.adopt();
             let before = before.into_iter().filter(|&tsn| tsn > advance).collect();
             let after = tsns(advance, &second);
             let isolated = sensible(&blocks(&second), 109 - advance as u16);
-            let is_old = known.knows_more_than(advance, &isolated);
-            known.compare(advance, &blocks(&second), 110);
+            let is_old = !known.compare(advance, &isolated, 110, true);
+            known.compare(advance, &blocks(&second), 110, false);
             let [added, removed] = [after.difference(&before), before.difference(&after)]
                 .map(|tsns| tsns.copied().collect::<Vec<_>>());
             proptest::prop_assert_eq!(is_old, added.is_empty() && !removed.is_empty());

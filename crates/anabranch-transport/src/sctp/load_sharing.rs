@@ -99,8 +99,8 @@ pub(super) struct LoadSharing {
     twice_missing_below: Option<u32>,
     /// The shares by path.
     shares: Vec<Share>,
-    /// The paths that the scheduler left idle although they had room.
-    spared: PathSet,
+    /// Whether the scheduler leaves paths idle although they have room.
+    is_waiting: bool,
     /// The paths as the scheduler sees them. Those of `changed` are to be computed anew: what was sent,
     /// acknowledged or measured there since then is not in them.
     views: Vec<PathView>,
@@ -131,7 +131,7 @@ impl LoadSharing {
             lowest_gap_acked: None,
             twice_missing_below: None,
             shares: Vec::new(),
-            spared: PathSet::default(),
+            is_waiting: false,
             views: Vec::new(),
             changed: PathSet::default(),
             rooms: Vec::new(),
@@ -153,7 +153,7 @@ impl LoadSharing {
     /// Shares the load with one more path, which comes after the last one.
     pub(super) fn add_path(&mut self, parameters: &Parameters, ip: IpVersion, id: PathId, path: &mut Path) {
         self.shares.push(Share::default());
-        self.views.push(PathView::new(id));
+        self.views.push(PathView { has_room: false, ..PathView::new(id) });
         self.rooms.push(Room::default());
         self.join(parameters, ip, id, path);
     }
@@ -274,7 +274,7 @@ impl Association {
                 self.note_idle(now, path);
             }
         }
-        sharing.spared = PathSet::default();
+        sharing.is_waiting = false;
         // What the views are of: the length of the next chunk, and whether nothing was outstanding.
         let mut seen = None;
         let mut limits = Buffered::default();
@@ -299,9 +299,7 @@ impl Association {
                 }
                 Decision::Send(path) => self.send_on(now, &[path], &mut sharing),
                 Decision::Duplicate(_) | Decision::Wait => {
-                    let LoadSharing { views, spared, .. } = &mut *sharing;
-                    let is_spared = |view: &&PathView| view.is_usable && view.has_room;
-                    views.iter().filter(is_spared).for_each(|view| spared.insert(view.path));
+                    sharing.is_waiting = true;
                     break;
                 }
             }
@@ -348,11 +346,10 @@ impl Association {
     /// Looks at all paths, whose views are up to date otherwise, for what may have changed of a path on which
     /// nothing has: whether it may be used, and has room for a chunk of this length.
     fn look_at_all(&self, sharing: &mut LoadSharing, limits: Buffered, length: u32) {
-        let LoadSharing { config, views, rooms, roomy, .. } = sharing;
+        let LoadSharing { config, views, rooms, .. } = sharing;
         let split = self.split(config, limits, length);
         for ((view, room), buffered) in views.iter_mut().zip(rooms).zip(&self.outstanding.buffered) {
-            view.has_room =
-                roomy.contains(view.path) && view.outstanding < room.window && split(buffered).is_none();
+            view.has_room = view.outstanding < room.window && split(buffered).is_none();
         }
         for ((view, status), path) in views.iter_mut().zip(&self.status).zip(&self.paths) {
             view.is_usable = status.is_usable();
@@ -586,7 +583,11 @@ impl Association {
         ) {
             Some(Blocking::ReceiveBuffer) => Some(LimitedBy::ReceiveWindow),
             Some(Blocking::SendBuffer) => Some(LimitedBy::SendBuffer),
-            None => sharing.spared.contains(path).then_some(LimitedBy::Scheduler),
+            None => {
+                let view = &sharing.views[path.index()];
+                let is_spared = sharing.is_waiting && view.is_usable && view.has_room;
+                is_spared.then_some(LimitedBy::Scheduler)
+            }
         }
     }
 

@@ -473,7 +473,7 @@ impl Outstanding {
     #[cold]
     pub(super) fn finish(&mut self, cumulative_tsn: u32) {
         let next_tsn = self.next_tsn();
-        self.final_acked.compare(cumulative_tsn, &self.final_blocks, next_tsn);
+        self.final_acked.compare(cumulative_tsn, &self.final_blocks, next_tsn, false);
         self.final_acked.adopt();
         for (start, end) in std::mem::take(&mut self.final_acked.added) {
             for index in self.index(start)..=self.index(end) {

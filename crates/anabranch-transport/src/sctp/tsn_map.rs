@@ -4,7 +4,7 @@ use std::array;
 use std::collections::VecDeque;
 
 /// The TSNs of a page.
-const PAGE: u64 = 32;
+const PAGE: u64 = 8;
 
 /// Values by TSN. They are meant to lie close together: a TSN that is far from the others costs a pointer for
 /// each page between.
