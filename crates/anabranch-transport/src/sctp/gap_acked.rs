@@ -35,9 +35,9 @@ impl GapAcked {
         self.blocks.iter().map(move |block| (at(block.start), at(block.end)))
     }
 
-    /// Compares what is known with the blocks of a SACK, which shows what is added and what is removed. Blocks
-    /// that make no sense are left out: they must lie after the cumulative TSN and before the TSN that is sent
-    /// next.
+    /// Compares what is known with the blocks of a SACK, which shows what is added and what is removed.
+    /// Blocks that make no sense are left out: they must lie after the cumulative TSN and before the TSN that
+    /// is sent next.
     ///
     /// With `may_be_old` the SACK may be an old one, which covers nothing new and lacks something that is
     /// known. Then false is returned, and nothing is shown.

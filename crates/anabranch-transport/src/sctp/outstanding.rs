@@ -168,8 +168,8 @@ pub(super) struct Outstanding {
     pub(super) gap_acked_to: u32,
     /// Chunks marked for retransmission, by the path of the chunks.
     lost_on: Vec<u32>,
-    /// With load sharing: the TSNs of each path, in order, that are in flight on it, by their [`Flight`]. Some
-    /// no longer are, which are taken out when they are met.
+    /// With load sharing: the TSNs of each path, in order, that are in flight on it, by their [`Flight`].
+    /// Some no longer are, which are taken out when they are met.
     in_flight: Vec<[VecDeque<u32>; 3]>,
     /// Without load sharing: for each path, TSNs before which no chunk is in flight on it: of chunks sent
     /// once, and of others.

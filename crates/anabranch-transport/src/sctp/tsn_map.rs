@@ -3,8 +3,9 @@
 use std::array;
 use std::collections::VecDeque;
 
-/// The TSNs of a page.
-const PAGE: u64 = 8;
+/// The TSNs of a page: few, since a peer may send fragments that are far from each other, each in a page of
+/// its own.
+const PAGE: u64 = 4;
 
 /// Values by TSN. They are meant to lie close together: a TSN that is far from the others costs a pointer for
 /// each page between.
