@@ -33,7 +33,7 @@ impl PathSet {
         self.0[path.index() / 64] &= !(1 << (path.index() % 64));
     }
 
-    #[cfg(test)]
+    #[inline]
     pub(crate) const fn contains(&self, path: PathId) -> bool {
         self.0[path.index() / 64] >> (path.index() % 64) & 1 == 1
     }

@@ -106,6 +106,8 @@ attacks! {
     fragments_without_end,
     /// Fragments of one byte behind a gap, from the last one backwards.
     fragments_backwards,
+    /// Fragments of one byte that are far from each other.
+    fragments_far_apart,
     /// Messages of one byte, none of which may be delivered because of their order.
     messages_out_of_order,
     /// Messages of one byte to an application that does not read.
@@ -272,6 +274,16 @@ fn fragments_backwards(count: usize) -> Numbers {
     let peer = Peer::open(stranger(1), &mut world);
     let numbers = world.attack(count, |_, number| {
         let tsn = 60_000_u32.wrapping_sub(number as u32 % 59_999);
+        (SERVER, peer.address, peer.packet(&[data(tsn, 0, 0, 1)]))
+    });
+    numbers.check_within(MOST_WAITING)
+}
+
+fn fragments_far_apart(count: usize) -> Numbers {
+    let mut world = world();
+    let peer = Peer::open(stranger(1), &mut world);
+    let numbers = world.attack(count, |_, number| {
+        let tsn = 1 + (17 * number as u32) % 65_000;
         (SERVER, peer.address, peer.packet(&[data(tsn, 0, 0, 1)]))
     });
     numbers.check_within(MOST_WAITING)

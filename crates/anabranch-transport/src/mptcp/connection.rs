@@ -416,6 +416,9 @@ impl Connection {
     #[inline(never)]
     fn on_timers(&mut self, now: Time) {
         for path in 0..self.subflows.len() {
+            if !self.subflows.is_due(now, path) {
+                continue;
+            }
             if self.subflows[path].timeout <= now {
                 self.subflows[path].tcp.handle_input(now, Input::Timeout);
                 self.drain(now, path);

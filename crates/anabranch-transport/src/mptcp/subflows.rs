@@ -74,15 +74,29 @@ impl Subflows {
     /// When the first timer of a subflow expires.
     #[inline]
     pub(super) fn next_timeout(&mut self) -> Time {
-        let mut has_changed = false;
+        let mut is_first_later = false;
         while let Some(path) = self.with_timers.pop() {
-            self.wakes[path.index()] = self.list[path.index()].next_timeout();
-            has_changed = true;
+            let wake = self.list[path.index()].next_timeout();
+            let before = std::mem::replace(&mut self.wakes[path.index()], wake);
+            if wake <= self.next_wake {
+                self.next_wake = wake;
+            } else {
+                is_first_later |= before == self.next_wake;
+            }
         }
-        if has_changed {
+        if is_first_later {
             self.next_wake = self.wakes.iter().copied().min().unwrap_or(Time::NEVER);
         }
         self.next_wake
+    }
+
+    /// Whether a timer of this subflow has expired.
+    #[inline]
+    pub(super) fn is_due(&self, now: Time, path: usize) -> bool {
+        if self.with_timers.contains(PathId(path as u8)) {
+            return self.list[path].next_timeout() <= now;
+        }
+        self.wakes[path] <= now
     }
 
     /// Brings what the scheduler sees up to date: `most` is what may be appended now. The subflows in
@@ -139,6 +153,7 @@ impl Subflows {
             assert!(!subflow.is_dirty || self.with_output.contains(id), "subflow {path}");
             if !self.with_timers.contains(id) {
                 assert_eq!(self.wakes[path], subflow.next_timeout());
+                assert!(self.next_wake <= self.wakes[path]);
             }
             if !self.with_views.contains(id) {
                 let tcp = &subflow.tcp;

@@ -2,6 +2,8 @@
 //! failed, and on the primary path again when it returns (RFC 9260 sections 6.4 and 8.2; RFC 7829 sections
 //! 3.2 and 5).
 
+use std::cmp::Reverse;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -123,25 +125,32 @@ impl RetransmitOn {
 
     /// The active path that is best in the value compared here; `None` if no value is compared.
     fn best(self, last: PathId, paths: &[PathStatus]) -> Option<PathId> {
-        let cost = |status: &PathStatus| -> f64 {
-            match self {
-                Self::LargestCwnd => -f64::from(status.cwnd),
-                Self::LargestSsthresh => -f64::from(status.ssthresh),
-                Self::SmallestLossRate => status.lost_bytes as f64 / status.sent_bytes.max(1) as f64,
-                _ => status.srtt.map_or(f64::INFINITY, Duration::as_secs_f64),
+        match self {
+            Self::LargestCwnd => cheapest(last, paths, |status| u64::from(!status.cwnd)),
+            Self::LargestSsthresh => cheapest(last, paths, |status| u64::from(!status.ssthresh)),
+            Self::SmallestLossRate => cheapest(last, paths, |status| {
+                // Bits of numbers without a sign have the order of the numbers.
+                (status.lost_bytes as f64 / status.sent_bytes.max(1) as f64).to_bits()
+            }),
+            Self::SmallestRtt => {
+                cheapest(last, paths, |status| status.srtt.map_or(u64::MAX >> 1, Duration::as_nanos))
             }
-        };
-        if !self.measures() && self != Self::SmallestRtt {
-            return None;
+            _ => None,
         }
-        (0..paths.len())
-            .filter(|&index| paths[index].is_usable())
-            .min_by(|&a, &b| {
-                let is_last = |index: usize| index == last.index();
-                cost(&paths[a]).total_cmp(&cost(&paths[b])).then(is_last(a).cmp(&is_last(b)))
-            })
-            .map(|index| PathId(index as u8))
     }
+}
+
+/// The first active path that costs least; `last` only if it costs less than all others. A cost has at most
+/// 63 bits.
+fn cheapest(last: PathId, paths: &[PathStatus], cost: impl Fn(&PathStatus) -> u64) -> Option<PathId> {
+    let (mut least, mut cheapest) = (u64::MAX, None);
+    for (index, status) in paths.iter().enumerate() {
+        let own = cost(status) << 1 | u64::from(index == last.index());
+        if status.is_usable() && (own < least || cheapest.is_none()) {
+            (least, cheapest) = (own, Some(PathId(index as u8)));
+        }
+    }
+    cheapest
 }
 
 /// Which path takes new data while the primary path is not active.
@@ -216,7 +225,7 @@ impl Failover {
         *self.retransmission_path.get_or_insert_with(|| {
             (0..paths.len())
                 .filter(|&index| index != selection.current.index() && paths[index].is_usable())
-                .min_by_key(|&index| std::cmp::Reverse(paths[index].last_heard))
+                .min_by_key(|&index| Reverse(paths[index].last_heard))
                 .map_or(selection.current, |index| PathId(index as u8))
         })
     }
@@ -240,7 +249,7 @@ impl Failover {
                 let (unconfirmed, state, errors) = status.rank();
                 // `sctp_trans_elect_best`: the first active path; among others errors and age decide.
                 let active = status.state == PathState::Active;
-                let age = std::cmp::Reverse(status.last_heard);
+                let age = Reverse(status.last_heard);
                 (unconfirmed, state, (!active).then_some((errors, age)))
             });
         self.retransmission_path = next.map(|index| PathId(index as u8)).or(Some(old));
@@ -381,7 +390,7 @@ fn last_heard(current: PathId, paths: &[PathStatus]) -> PathId {
         .min_by_key(|&index| {
             let status = &paths[index];
             let is_suspect = status.state == PathState::PotentiallyFailed;
-            (is_suspect.then_some(status.error_count), std::cmp::Reverse(status.last_heard))
+            (is_suspect.then_some(status.error_count), Reverse(status.last_heard))
         })
         .map_or(current, |index| PathId(index as u8))
 }

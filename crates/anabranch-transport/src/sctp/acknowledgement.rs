@@ -4,7 +4,8 @@
 
 use super::association::{Association, State};
 use super::config::MissingReportsPer;
-use super::outstanding::{Ranges, Sent, SentState, absolute, for_each_new};
+use super::outstanding::{Sent, SentState};
+use super::path::Path;
 use super::tsn;
 use crate::cc::{AckEvent, CongestionControl as _, RttEvent};
 use crate::endpoint::{Event, Output};
@@ -32,11 +33,14 @@ impl Association {
         let advanced = cumulative != self.outstanding.cumulative_tsn();
         self.acknowledge_cumulatively(cumulative);
         if !(sack.gap_blocks.is_empty() && self.outstanding.gap_acked.is_empty()) {
-            let runs = absolute(cumulative, &sack.gap_blocks, self.outstanding.next_tsn());
-            if self.load_sharing.is_some() && !advanced && self.outstanding.knows_more_than(&runs) {
+            let next_tsn = self.outstanding.next_tsn();
+            // With load sharing, a later SACK may have overtaken this one on another path (see the module
+            // documentation of `load_sharing`).
+            let may_be_old = self.load_sharing.is_some() && !advanced;
+            if !self.outstanding.gap_acked.compare(cumulative, &sack.gap_blocks, next_tsn, may_be_old) {
                 return;
             }
-            self.acknowledge_gaps(cumulative, runs);
+            self.acknowledge_gaps(cumulative);
             self.limit_missing_reports(advanced);
         }
         if self.load_sharing.is_some() {
@@ -148,33 +152,37 @@ impl Association {
     /// Handles Gap Ack Blocks: chunks that they cover for the first time are acknowledged, chunks that they
     /// no longer cover are outstanding again (D iii). Leaves the highest newly acknowledged TSN of every path
     /// in `missing_below`.
-    fn acknowledge_gaps(&mut self, cumulative: u32, runs: Ranges) {
-        let mut known = std::mem::take(&mut self.outstanding.gap_acked);
+    fn acknowledge_gaps(&mut self, cumulative: u32) {
         for path in &mut self.paths {
             path.missing_below = None;
         }
-        let first = self.outstanding.first_tsn;
-        let passed = known.iter().take_while(|&&(_, end)| tsn::before(end, first)).count();
-        known.drain(..passed);
-        for_each_new(&runs, &known, |tsn| self.acknowledge_one(tsn));
-        for_each_new(&known, &runs, |tsn| {
-            if tsn::at_or_before(first, tsn) {
-                self.renege(tsn);
+        let added = std::mem::take(&mut self.outstanding.gap_acked.added);
+        for &(start, end) in &added {
+            for index in self.outstanding.index(start)..=self.outstanding.index(end) {
+                self.acknowledge_one(index);
             }
-        });
-        if let Some(&(_, last)) = runs.last()
+        }
+        let removed = std::mem::take(&mut self.outstanding.gap_acked.removed);
+        for &(start, end) in &removed {
+            for index in self.outstanding.index(start)..=self.outstanding.index(end) {
+                self.renege(index);
+            }
+        }
+        // Their memory is used again.
+        (self.outstanding.gap_acked.added, self.outstanding.gap_acked.removed) = (added, removed);
+        self.outstanding.gap_acked.adopt();
+        if let Some((_, last)) = self.outstanding.gap_acked.runs().next_back()
             && tsn::before(self.outstanding.gap_acked_to, last)
         {
             self.outstanding.gap_acked_to = last;
         }
-        self.outstanding.gap_acked = runs;
         if !self.outstanding.final_blocks.is_empty() {
             self.outstanding.finish(cumulative);
         }
     }
 
-    fn acknowledge_one(&mut self, tsn: u32) {
-        let index = self.outstanding.index(tsn);
+    fn acknowledge_one(&mut self, index: usize) {
+        let tsn = self.outstanding.tsn(index);
         let chunk = self.outstanding.chunks[index];
         let highest = &mut self.paths[chunk.path.index()].missing_below;
         *highest = later(*highest, Some(tsn));
@@ -201,6 +209,7 @@ impl Association {
                 let acked = &mut self.paths[chunk.path.index()].acked;
                 acked.clears_errors = true;
                 acked.is_sure |= !chunk.on_several_paths;
+                self.outstanding.unsettled.insert(chunk.path);
             }
             SentState::Acked | SentState::Final => {}
         }
@@ -210,27 +219,29 @@ impl Association {
     /// the same path where reports are counted per path (split fast retransmit, Iyengar et al. 2006, section
     /// 3.1); in fast recovery, everything that an advancing SACK reports.
     fn limit_missing_reports(&mut self, advanced: bool) {
-        let Some(&(_, last)) = self.outstanding.gap_acked.last() else { return };
+        let Some((_, last)) = self.outstanding.gap_acked.runs().next_back() else { return };
         let cumulative = self.outstanding.cumulative_tsn();
-        let together = self.parameters.missing_reports_per == MissingReportsPer::Association;
-        let highest = self.paths.iter().fold(None, |highest, path| later(highest, path.missing_below));
-        for (index, path) in self.paths.iter_mut().enumerate() {
-            if together {
-                path.missing_below = highest;
-            }
-            let in_recovery = path.fast_recovery_exit.is_some_and(|exit| tsn::before(cumulative, exit));
-            if in_recovery && advanced && (together || path.acked.bytes > 0) {
+        let follows_recovery = |path: &Path| {
+            advanced && path.fast_recovery_exit.is_some_and(|exit| tsn::before(cumulative, exit))
+        };
+        if self.parameters.missing_reports_per == MissingReportsPer::Path {
+            for (index, path) in self.paths.iter_mut().enumerate() {
                 // Data reported by another path may still be on its way here.
-                let own = || self.outstanding.last_gap_acked(PathId(index as u8));
-                path.missing_below = if together { Some(last) } else { own() };
+                if path.acked.bytes > 0 && follows_recovery(path) {
+                    path.missing_below = self.outstanding.last_gap_acked(PathId(index as u8));
+                }
             }
+            return;
+        }
+        let highest = self.paths.iter().fold(None, |highest, path| later(highest, path.missing_below));
+        for path in &mut self.paths {
+            path.missing_below = if follows_recovery(path) { Some(last) } else { highest };
         }
     }
 
     /// The peer has dropped data that it had acknowledged in a gap block. What it said it would not drop
     /// stays acknowledged.
-    fn renege(&mut self, tsn: u32) {
-        let index = self.outstanding.index(tsn);
+    fn renege(&mut self, index: usize) {
         let Some(&Sent { state, path, window_bytes, .. }) = self.outstanding.chunks.get(index) else {
             return;
         };
@@ -243,50 +254,70 @@ impl Association {
     /// Applies the SACK to every path: congestion control, errors, T3-rtx, round-trip time.
     #[inline(always)]
     pub(super) fn tell_paths(&mut self, now: Time, from: PathId, advanced: bool) {
+        if self.load_sharing.is_some() {
+            self.tell_unsettled_paths(now, from, advanced);
+            return;
+        }
+        for index in 0..self.paths.len() {
+            self.tell_path(now, PathId(index as u8), from, advanced);
+        }
+    }
+
+    /// With load sharing, a SACK concerns few of the paths. On the others nothing was sent, acknowledged or
+    /// lost since they were last told, so that their timers run as they should and what they recover from is
+    /// not over.
+    #[cold]
+    fn tell_unsettled_paths(&mut self, now: Time, from: PathId, advanced: bool) {
+        let mut unsettled = std::mem::take(&mut self.outstanding.unsettled);
+        while let Some(path) = unsettled.pop() {
+            self.tell_path(now, path, from, advanced);
+        }
+    }
+
+    #[inline(always)]
+    fn tell_path(&mut self, now: Time, id: PathId, from: PathId, advanced: bool) {
+        let index = id.index();
         let clock = self.parameters.rto.clock;
         let cumulative = self.outstanding.cumulative_tsn();
-        for index in 0..self.paths.len() {
-            let id = PathId(index as u8);
-            let outstanding = self.outstanding.on(id);
-            let path = &mut self.paths[index];
-            let acked = std::mem::take(&mut path.acked);
-            let in_recovery = path.fast_recovery_exit.is_some();
-            if let Some(exit) = path.fast_recovery_exit
-                && (tsn::at_or_before(exit, cumulative)
-                    || (self.load_sharing.is_some() && !self.outstanding.has_pending(id, exit)))
-            {
-                path.fast_recovery_exit = None;
+        let outstanding = self.outstanding.on(id);
+        let path = &mut self.paths[index];
+        let acked = std::mem::take(&mut path.acked);
+        let in_recovery = path.fast_recovery_exit.is_some();
+        if let Some(exit) = path.fast_recovery_exit
+            && (tsn::at_or_before(exit, cumulative)
+                || (self.load_sharing.is_some() && !self.outstanding.has_pending(id, exit)))
+        {
+            path.fast_recovery_exit = None;
+        }
+        if acked.bytes > 0 {
+            let outstanding_before = outstanding + acked.bytes - acked.reneged_bytes;
+            let mut event = AckEvent {
+                outstanding,
+                cumulative_advanced: advanced,
+                in_recovery,
+                ..AckEvent::new(now, acked.bytes, outstanding_before)
+            };
+            if let Some(sharing) = &self.load_sharing {
+                sharing.adapt(&mut event, &acked, path.cc.limits().cwnd);
             }
-            if acked.bytes > 0 {
-                let outstanding_before = outstanding + acked.bytes - acked.reneged_bytes;
-                let mut event = AckEvent {
-                    outstanding,
-                    cumulative_advanced: advanced,
-                    in_recovery,
-                    ..AckEvent::new(now, acked.bytes, outstanding_before)
-                };
-                if let Some(sharing) = &self.load_sharing {
-                    sharing.adapt(&mut event, &acked, path.cc.limits().cwnd);
-                }
-                path.cc.on_ack(&event);
+            path.cc.on_ack(&event);
+        }
+        if outstanding == 0 {
+            // Section 6.3.2 R2.
+            path.t3 = Time::NEVER;
+        } else if acked.earliest || path.t3.is_never() {
+            // R3, and R4 for data that was reneged on.
+            path.t3 = clock.deadline(now, path.rto.rto);
+        }
+        if let Some(sent_at) = acked.probe_sent_at {
+            self.take_rtt_sample(now, id, sent_at);
+            if acked.earliest && outstanding > 0 {
+                let rto = self.paths[index].rto.rto;
+                self.paths[index].t3 = clock.deadline(now, rto);
             }
-            if outstanding == 0 {
-                // Section 6.3.2 R2.
-                path.t3 = Time::NEVER;
-            } else if acked.earliest || path.t3.is_never() {
-                // R3, and R4 for data that was reneged on.
-                path.t3 = clock.deadline(now, path.rto.rto);
-            }
-            if let Some(sent_at) = acked.probe_sent_at {
-                self.take_rtt_sample(now, id, sent_at);
-                if acked.earliest && outstanding > 0 {
-                    let rto = self.paths[index].rto.rto;
-                    self.paths[index].t3 = clock.deadline(now, rto);
-                }
-            }
-            if acked.clears_errors {
-                self.clear_errors_by_sack(now, id, from, acked.is_sure);
-            }
+        }
+        if acked.clears_errors {
+            self.clear_errors_by_sack(now, id, from, acked.is_sure);
         }
     }
 

@@ -673,5 +673,6 @@ impl Association {
         heartbeat.timeout = Time::NEVER;
         heartbeat.unanswered = false;
         heartbeat.idle_since = Time::NEVER;
+        self.next_of_paths = None;
     }
 }

@@ -103,6 +103,8 @@ pub struct Association {
     pub(super) shutdown: ShutdownTimers,
 
     pub(super) paths: Vec<Path>,
+    /// When the first timer of a path expires, if that is known and no timer may have changed since.
+    pub(super) next_of_paths: Option<Time>,
     /// The policies' view of the paths.
     pub(super) status: Vec<PathStatus>,
     pub(super) selector: Selector,
@@ -222,6 +224,7 @@ impl Association {
             handshake: Handshake::new(primary, numbers),
             shutdown: ShutdownTimers::default(),
             paths,
+            next_of_paths: None,
             status: vec![PathStatus::default(); mtus.len()],
             selector: parameters.policy.build(parameters.failover, policy_seed),
             selection: Selection::new(primary),
@@ -392,6 +395,9 @@ impl Association {
     fn on_command(&mut self, now: Time, command: Command) {
         let has = |path: PathId| path.index() < self.paths.len();
         let changes = |path| self.reconfiguration.is_some() && has(path);
+        if !matches!(command, Command::Send(_)) {
+            self.next_of_paths = None;
+        }
         match command {
             Command::Abort => self.abort(now, ErrorCause::UserInitiatedAbort),
             Command::AddAddress(path) if changes(path) => self.add_address(now, path),
@@ -518,6 +524,9 @@ impl Association {
     }
 
     fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: &Chunk) {
+        if !matches!(chunk, Chunk::Data(_)) {
+            self.next_of_paths = None;
+        }
         match chunk {
             Chunk::Data(data) => self.on_data(path, data),
             Chunk::Sack(packets, sack) => self.on_sack(now, path, *packets, sack),
@@ -569,6 +578,7 @@ impl Association {
         self.stop_reconfiguration_timer();
         self.delayed_sack.sent();
         self.probing = None;
+        self.next_of_paths = None;
         for path in &mut self.paths {
             path.t3 = Time::NEVER;
         }
@@ -578,6 +588,7 @@ impl Association {
 
     #[inline(never)]
     fn on_timers(&mut self, now: Time) {
+        self.next_of_paths = None;
         if self.handshake.timer <= now {
             self.on_t1(now);
         }
@@ -636,6 +647,7 @@ impl Association {
     #[cold]
     fn finish_rare_parts(&mut self, now: Time) {
         if self.stream_reconfiguration.is_some() {
+            self.next_of_paths = None;
             self.continue_stream_reconfiguration(now);
         }
         self.is_past_nagle = self.parameters.procedures.holds_back_writes;
@@ -645,7 +657,7 @@ impl Association {
     }
 
     #[inline]
-    fn next_timeout(&self) -> Time {
+    fn next_timeout(&mut self) -> Time {
         let mut next = self.heartbeat.timer.min(self.delayed_sack.timer);
         if self.state != State::Established {
             // The timers of opening and closing.
@@ -654,10 +666,18 @@ impl Association {
         if self.has_rare_parts {
             next = next.min(self.next_rare_timeout());
         }
-        for path in &self.paths {
-            next = next.min(path.t3.min(path.heartbeat.timer).min(path.heartbeat.timeout));
+        if let Some(first) = self.next_of_paths {
+            return next.min(first);
         }
-        next
+        let first = self.first_timeout_of_paths();
+        self.next_of_paths = Some(first);
+        next.min(first)
+    }
+
+    #[inline]
+    pub(super) fn first_timeout_of_paths(&self) -> Time {
+        let timeout = |path: &Path| path.t3.min(path.heartbeat.timer).min(path.heartbeat.timeout);
+        self.paths.iter().fold(Time::NEVER, |first, path| first.min(timeout(path)))
     }
 
     #[cold]

@@ -74,8 +74,6 @@ struct Share {
     /// New data and copies sent, in bytes.
     sent_bytes: u64,
     copied_bytes: u64,
-    /// Whether the scheduler left the path idle although it had room.
-    is_spared: bool,
 }
 
 /// How many bytes a path may have outstanding.
@@ -101,11 +99,19 @@ pub(super) struct LoadSharing {
     twice_missing_below: Option<u32>,
     /// The shares by path.
     shares: Vec<Share>,
-    /// The paths as the scheduler sees them, and their windows. Those of `changed` are to be computed anew:
-    /// what was sent, acknowledged or measured there since then is not in them.
+    /// Whether the scheduler leaves paths idle although they have room.
+    is_waiting: bool,
+    /// The paths as the scheduler sees them. Those of `changed` are to be computed anew: what was sent,
+    /// acknowledged or measured there since then is not in them.
     views: Vec<PathView>,
-    rooms: Vec<Room>,
     changed: PathSet,
+    /// The windows of the paths, and which of the congestion windows have room. Those of `rooms_changed` are
+    /// to be computed anew.
+    rooms: Vec<Room>,
+    rooms_changed: PathSet,
+    roomy: PathSet,
+    /// The paths whose control may have changed since a policy that measures was last told of it.
+    controls_changed: PathSet,
     /// Whether a path has a control that is no member of the group, so that nobody tells of its changes.
     has_foreign_control: bool,
     rescheduled: u64,
@@ -125,9 +131,13 @@ impl LoadSharing {
             lowest_gap_acked: None,
             twice_missing_below: None,
             shares: Vec::new(),
+            is_waiting: false,
             views: Vec::new(),
-            rooms: Vec::new(),
             changed: PathSet::default(),
+            rooms: Vec::new(),
+            rooms_changed: PathSet::default(),
+            roomy: PathSet::default(),
+            controls_changed: PathSet::default(),
             has_foreign_control: false,
             rescheduled: 0,
             blocked: None,
@@ -143,7 +153,7 @@ impl LoadSharing {
     /// Shares the load with one more path, which comes after the last one.
     pub(super) fn add_path(&mut self, parameters: &Parameters, ip: IpVersion, id: PathId, path: &mut Path) {
         self.shares.push(Share::default());
-        self.views.push(PathView::new(id));
+        self.views.push(PathView { has_room: false, ..PathView::new(id) });
         self.rooms.push(Room::default());
         self.join(parameters, ip, id, path);
     }
@@ -241,15 +251,15 @@ impl Association {
         let chunk = self.outstanding.chunks[index];
         let advances = is_earliest
             || (sharing.config.cwnd_update == CwndUpdate::PseudoCumulativeV2
-                && !self.outstanding.has_in_flight_of(chunk.path, chunk.transmissions > 1, index));
+                && !self.outstanding.has_in_flight_of(chunk.path, chunk.is_again(), index));
         self.paths[chunk.path.index()].acked.pseudo_cumulative |= advances;
     }
 
     /// DAC: a SACK that is for several packets and acknowledges data of only one path reports what lies
     /// before that data missing once more (FreeBSD `sctp_strike_gap_ack_chunks`).
     pub(super) fn note_shared_sack(&mut self, packets: u8, advanced: bool) {
-        let paths = self.paths.iter().filter(|path| path.acked.bytes > 0).count();
-        let is_unmixed = packets >= 2 && !advanced && paths == 1;
+        let mut paths = self.paths.iter().filter(|path| path.acked.bytes > 0);
+        let is_unmixed = packets >= 2 && !advanced && paths.next().is_some() && paths.next().is_none();
         if let Some(sharing) = &mut self.load_sharing {
             let lowest = sharing.lowest_gap_acked.take();
             sharing.twice_missing_below = lowest.filter(|_| is_unmixed);
@@ -259,27 +269,27 @@ impl Association {
     /// Sends new data on all paths that the scheduler names.
     pub(super) fn send_shared(&mut self, now: Time) {
         let Some(mut sharing) = self.load_sharing.take() else { return };
-        for index in 0..self.paths.len() {
-            self.note_idle(now, PathId(index as u8));
+        for path in (0..self.paths.len()).map(|index| PathId(index as u8)) {
+            if self.outstanding.on(path) == 0 {
+                self.note_idle(now, path);
+            }
         }
-        let limits = self.limits(&sharing.config, self.outstanding.bytes());
-        for share in &mut sharing.shares {
-            share.is_spared = false;
-        }
+        sharing.is_waiting = false;
         // What the views are of: the length of the next chunk, and whether nothing was outstanding.
         let mut seen = None;
-        let mut sent = PathSet::default();
+        let mut limits = Buffered::default();
         // The windows of the paths are asked below.
         while self.may_send_new(now, self.selection.current, u32::MAX) {
             let length = self.next_fragment();
             let is_of = Some((length, self.outstanding.bytes() == 0));
             if seen.is_none() {
+                // For this occasion, Max.Burst counts from what is outstanding now.
+                limits = self.limits(&sharing.config, self.outstanding.bytes());
                 self.look_at_windows(&mut sharing);
+            }
+            self.look_at_changed(&mut sharing, limits, length);
+            if seen != is_of {
                 self.look_at_all(&mut sharing, limits, length);
-            } else if seen == is_of {
-                sent.insert_all(self.look_at_changed(&mut sharing, limits, length));
-            } else {
-                sent.insert_all(self.look_at_all(&mut sharing, limits, length));
             }
             seen = is_of;
             let data = Pending::new(now, length, self.queue.bytes, self.peer_rwnd);
@@ -289,65 +299,76 @@ impl Association {
                 }
                 Decision::Send(path) => self.send_on(now, &[path], &mut sharing),
                 Decision::Duplicate(_) | Decision::Wait => {
-                    for (share, view) in sharing.shares.iter_mut().zip(&sharing.views) {
-                        share.is_spared = view.is_usable && view.has_room;
-                    }
+                    sharing.is_waiting = true;
                     break;
                 }
             }
         }
-        // For the next time, Max.Burst counts from what is outstanding now.
-        sharing.changed.insert_all(sent);
         self.load_sharing = Some(sharing);
         self.note_blocking(now);
     }
 
     /// Collects the paths on which something has changed.
     fn note_changes(&mut self, sharing: &mut LoadSharing) {
-        sharing.changed.insert_all(sharing.group.take_changed());
-        sharing.changed.insert_all(std::mem::take(&mut self.outstanding.changed));
+        let mut changed = sharing.group.take_changed();
+        changed.insert_all(std::mem::take(&mut self.outstanding.changed));
         if sharing.has_foreign_control {
-            (0..self.paths.len()).for_each(|index| sharing.changed.insert(PathId(index as u8)));
+            (0..self.paths.len()).for_each(|index| changed.insert(PathId(index as u8)));
         }
+        sharing.changed.insert_all(changed);
+        sharing.rooms_changed.insert_all(changed);
+        sharing.controls_changed.insert_all(changed);
+    }
+
+    /// The paths whose control may have changed since this was last asked, if the load is shared.
+    pub(super) fn take_changed_controls(&mut self) -> Option<PathSet> {
+        let mut sharing = self.load_sharing.take()?;
+        self.note_changes(&mut sharing);
+        let changed = std::mem::take(&mut sharing.controls_changed);
+        self.load_sharing = Some(sharing);
+        Some(changed)
     }
 
     /// Computes the windows anew where something has changed.
     fn look_at_windows(&mut self, sharing: &mut LoadSharing) {
         self.note_changes(sharing);
-        let mut changed = sharing.changed;
-        while let Some(path) = changed.pop() {
-            sharing.rooms[path.index()] = self.room(sharing, path);
+        while let Some(path) = sharing.rooms_changed.pop() {
+            let room = self.room(sharing, path);
+            sharing.rooms[path.index()] = room;
+            if self.outstanding.on(path) + sharing.shares[path.index()].copied < room.cwnd {
+                sharing.roomy.insert(path);
+            } else {
+                sharing.roomy.remove(path);
+            }
         }
     }
 
-    /// Brings the views of all paths up to date, for a chunk of this length. Returns those on which something
-    /// had changed.
-    fn look_at_all(&mut self, sharing: &mut LoadSharing, limits: Buffered, length: u32) -> PathSet {
-        let changed = self.look_at_changed(sharing, limits, length);
-        let is_any_usable = self.status.iter().any(PathStatus::is_usable);
-        for index in 0..self.paths.len() {
-            let is_current = index == self.selection.current.index();
-            let is_usable = self.status[index].is_usable() || (is_current && !is_any_usable);
-            let in_recovery = self.paths[index].fast_recovery_exit.is_some();
-            let has_room = sharing.views[index].outstanding < sharing.rooms[index].window
-                && self.split(sharing, limits, index, length).is_none();
-            let view = &mut sharing.views[index];
-            (view.is_usable, view.in_recovery, view.has_room) = (is_usable, in_recovery, has_room);
+    /// Looks at all paths, whose views are up to date otherwise, for what may have changed of a path on which
+    /// nothing has: whether it may be used, and has room for a chunk of this length.
+    fn look_at_all(&self, sharing: &mut LoadSharing, limits: Buffered, length: u32) {
+        let LoadSharing { config, views, rooms, .. } = sharing;
+        let split = self.split(config, limits, length);
+        for ((view, room), buffered) in views.iter_mut().zip(rooms).zip(&self.outstanding.buffered) {
+            view.has_room = view.outstanding < room.window && split(buffered).is_none();
         }
-        changed
+        for ((view, status), path) in views.iter_mut().zip(&self.status).zip(&self.paths) {
+            view.is_usable = status.is_usable();
+            view.in_recovery = path.fast_recovery_exit.is_some();
+        }
+        let current = self.selection.current.index();
+        views[current].is_usable |= !self.status.iter().any(PathStatus::is_usable);
     }
 
-    /// Brings the views of the paths up to date on which something has changed, which are returned. Their
-    /// windows stay as they are.
-    fn look_at_changed(&mut self, sharing: &mut LoadSharing, limits: Buffered, length: u32) -> PathSet {
+    /// Brings the views of the paths up to date on which something has changed. Their windows stay as they
+    /// are.
+    fn look_at_changed(&mut self, sharing: &mut LoadSharing, limits: Buffered, length: u32) {
         self.note_changes(sharing);
-        let all = std::mem::take(&mut sharing.changed);
-        let mut changed = all;
-        while let Some(id) = changed.pop() {
+        let split = self.split(&sharing.config, limits, length);
+        while let Some(id) = sharing.changed.pop() {
             let index = id.index();
             let outstanding = self.outstanding.on(id) + sharing.shares[index].copied;
             let has_room = outstanding < sharing.rooms[index].window
-                && self.split(sharing, limits, index, length).is_none();
+                && split(&self.outstanding.buffered[index]).is_none();
             let path = &self.paths[index];
             let ControlState { cwnd, ssthresh, .. } = path.cc.state();
             let PathView { is_usable, in_recovery, .. } = sharing.views[index];
@@ -363,7 +384,6 @@ impl Association {
                 ..PathView::new(id)
             };
         }
-        all
     }
 
     /// Fills one packet, sends it on the first of these paths, and sends copies of it on the others.
@@ -407,7 +427,7 @@ impl Association {
         let share = &mut sharing.shares[path.index()];
         share.copied += in_window;
         share.copied_bytes += u64::from(bytes);
-        sharing.changed.insert(path);
+        self.outstanding.changed.insert(path);
         let own = &mut self.paths[path.index()];
         own.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(path) + share.copied));
     }
@@ -419,7 +439,8 @@ impl Association {
             let mut acked: SmallVec<[u32; 4]> = SmallVec::from_elem(0, self.paths.len());
             let mut lost: SmallVec<[bool; 4]> = SmallVec::from_elem(false, self.paths.len());
             let before: SmallVec<[u32; 4]> = sharing.shares.iter().map(|share| share.copied).collect();
-            let LoadSharing { copies, shares, changed, .. } = &mut *sharing;
+            let LoadSharing { copies, shares, .. } = &mut *sharing;
+            let mut changed = PathSet::default();
             copies.retain(|copy| {
                 let index = copy.path.index();
                 let state = if tsn::before(copy.tsn, self.outstanding.first_tsn) {
@@ -437,6 +458,7 @@ impl Association {
                 changed.insert(copy.path);
                 false
             });
+            self.outstanding.changed.insert_all(changed);
             let exit = self.outstanding.next_tsn().wrapping_sub(1);
             for (index, path) in self.paths.iter_mut().enumerate() {
                 let in_flight = self.outstanding.on(PathId(index as u8));
@@ -458,6 +480,7 @@ impl Association {
                     ));
                     path.fast_recovery_exit = Some(exit);
                     path.repairs.fast_recoveries += 1;
+                    self.outstanding.unsettled.insert(PathId(index as u8));
                 }
             }
         }
@@ -525,19 +548,22 @@ impl Association {
     pub(super) fn note_blocking(&mut self, now: Time) {
         let Some(mut sharing) = self.load_sharing.take() else { return };
         self.look_at_windows(&mut sharing);
-        let limits = self.limits(&sharing.config, self.outstanding.bytes());
         let waiting = (!self.queue.is_empty()).then(|| self.next_fragment());
-        let has_room = |index: usize| {
-            let in_use = self.outstanding.on(PathId(index as u8)) + sharing.shares[index].copied;
-            in_use < sharing.rooms[index].cwnd && self.carries_new(index)
-        };
-        let mut roomy = (0..self.paths.len()).filter(|&index| has_room(index)).peekable();
+        let mut roomy = sharing.roomy;
+        let mut roomy = std::iter::from_fn(|| roomy.pop())
+            .map(PathId::index)
+            .filter(|&index| self.carries_new(index))
+            .peekable();
         let blocking = match waiting {
             _ if roomy.peek().is_none() => None,
             Some(length) if length > self.peer_rwnd && self.outstanding.bytes() > 0 => {
                 Some(Blocking::ReceiveBuffer)
             }
-            Some(length) => roomy.find_map(|index| self.split(&sharing, limits, index, length)),
+            Some(length) => {
+                let limits = self.limits(&sharing.config, self.outstanding.bytes());
+                let split = self.split(&sharing.config, limits, length);
+                roomy.find_map(|index| split(&self.outstanding.buffered[index]))
+            }
             None => self.has_refused.then_some(Blocking::SendBuffer),
         };
         sharing.note_blocked(now, blocking);
@@ -552,10 +578,16 @@ impl Association {
     pub(super) fn limit_of_sharing(&self, path: PathId) -> Option<LimitedBy> {
         let sharing = self.load_sharing.as_ref()?;
         let limits = self.limits(&sharing.config, self.outstanding.bytes());
-        match self.split(sharing, limits, path.index(), self.next_fragment()) {
+        match self.split(&sharing.config, limits, self.next_fragment())(
+            &self.outstanding.buffered[path.index()],
+        ) {
             Some(Blocking::ReceiveBuffer) => Some(LimitedBy::ReceiveWindow),
             Some(Blocking::SendBuffer) => Some(LimitedBy::SendBuffer),
-            None => sharing.shares[path.index()].is_spared.then_some(LimitedBy::Scheduler),
+            None => {
+                let view = &sharing.views[path.index()];
+                let is_spared = sharing.is_waiting && view.is_usable && view.has_room;
+                is_spared.then_some(LimitedBy::Scheduler)
+            }
         }
     }
 
@@ -599,25 +631,31 @@ impl Association {
         }
     }
 
-    /// The buffer whose share of this path has no room for `length` bytes. One packet may always be on
-    /// its way, as a probe (RFC 9260 section 6.1 A).
-    fn split(&self, sharing: &LoadSharing, limits: Buffered, index: usize, length: u32) -> Option<Blocking> {
-        let buffered = self.outstanding.buffered[index];
-        let sides = sharing.config.buffer_splitting;
-        let exceeds = |buffered: u64, limit: u64| {
-            let taken = match sharing.config.split_by {
-                SplitBy::Buffered => buffered,
-                SplitBy::Outstanding => self.outstanding.buffered[index].in_flight,
+    /// Says of what a path has in the buffers which of the two has no room for `length` bytes more in the
+    /// path's share. One packet may always be on its way, as a probe (RFC 9260 section 6.1 A).
+    fn split(
+        &self,
+        config: &Config,
+        limits: Buffered,
+        length: u32,
+    ) -> impl Fn(&Buffered) -> Option<Blocking> + use<> {
+        let (sides, split_by) = (config.buffer_splitting, config.split_by);
+        let is_anything_outstanding = self.outstanding.bytes() > 0;
+        move |own| {
+            let exceeds = |buffered: u64, limit: u64| {
+                let taken = match split_by {
+                    SplitBy::Buffered => buffered,
+                    SplitBy::Outstanding => own.in_flight,
+                };
+                is_anything_outstanding && taken > 0 && taken + u64::from(length) > limit
             };
-            let is_probe = taken == 0 || self.outstanding.bytes() == 0;
-            !is_probe && taken + u64::from(length) > limit
-        };
-        if sides.has_receiver() && exceeds(buffered.receiver, limits.receiver) {
-            Some(Blocking::ReceiveBuffer)
-        } else if sides.has_sender() && exceeds(buffered.sender, limits.sender) {
-            Some(Blocking::SendBuffer)
-        } else {
-            None
+            if sides.has_receiver() && exceeds(own.receiver, limits.receiver) {
+                Some(Blocking::ReceiveBuffer)
+            } else if sides.has_sender() && exceeds(own.sender, limits.sender) {
+                Some(Blocking::SendBuffer)
+            } else {
+                None
+            }
         }
     }
 }
@@ -628,8 +666,15 @@ impl Association {
     pub(super) fn check_views(&self, sharing: &LoadSharing) {
         for (index, view) in sharing.views.iter().enumerate() {
             let id = PathId(index as u8);
-            let noted = [sharing.changed, sharing.group.changed(), self.outstanding.changed];
-            if noted.iter().any(|changed| changed.contains(id)) {
+            let is_noted =
+                [sharing.group.changed(), self.outstanding.changed].iter().any(|set| set.contains(id));
+            if !is_noted && !sharing.rooms_changed.contains(id) {
+                let room = self.room(sharing, id);
+                assert_eq!(sharing.rooms[index], room, "path {index}");
+                let in_use = self.outstanding.on(id) + sharing.shares[index].copied;
+                assert_eq!(sharing.roomy.contains(id), in_use < room.cwnd, "path {index}");
+            }
+            if is_noted || sharing.changed.contains(id) {
                 continue;
             }
             let path = &self.paths[index];
@@ -637,7 +682,6 @@ impl Association {
             assert_eq!((view.cwnd, view.ssthresh), (cwnd, ssthresh), "path {index}");
             assert_eq!((view.srtt, view.rttvar), (path.rto.srtt, path.rto.rttvar), "path {index}");
             assert_eq!(view.outstanding, self.outstanding.on(id) + sharing.shares[index].copied);
-            assert_eq!(sharing.rooms[index], self.room(sharing, id), "path {index}");
         }
     }
 }

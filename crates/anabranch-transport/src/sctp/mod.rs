@@ -26,6 +26,7 @@ mod delayed_sack;
 #[cfg(test)]
 mod drills;
 mod failure;
+mod gap_acked;
 mod handshake;
 mod heartbeat;
 mod interleaving;
@@ -72,6 +73,7 @@ pub mod stream_scheduler;
 #[cfg(test)]
 mod testing;
 mod tsn;
+mod tsn_map;
 #[cfg(test)]
 mod window_drills;
 

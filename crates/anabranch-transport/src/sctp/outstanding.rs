@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use smallvec::{Array, SmallVec};
-
+use super::gap_acked::GapAcked;
 use super::kernel_memory::KernelMemory;
 use super::parameters::Parameters;
 use super::tsn;
@@ -26,6 +25,16 @@ pub(super) enum SentState {
     InFlight,
     /// Marked for retransmission.
     Lost,
+}
+
+/// How often a chunk in flight was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flight {
+    Once,
+    /// More than once, and it can be reported missing once more (RFC 9260 section 7.2.4).
+    Again,
+    /// More than once, at least once as fast retransmission.
+    AfterFastRetransmit,
 }
 
 /// One chunk.
@@ -69,6 +78,27 @@ impl Sent {
         self.state == SentState::InFlight && !self.fast_retransmitted
     }
 
+    /// Whether it was sent more than once.
+    #[inline]
+    pub(super) const fn is_again(&self) -> bool {
+        self.transmissions > 1
+    }
+
+    const fn flight(&self) -> Flight {
+        if self.fast_retransmitted {
+            Flight::AfterFastRetransmit
+        } else if self.is_again() {
+            Flight::Again
+        } else {
+            Flight::Once
+        }
+    }
+
+    /// Whether it is in flight on this path, after so many times.
+    fn is_in_flight_on(&self, path: PathId, flight: Flight) -> bool {
+        self.state == SentState::InFlight && self.path == path && self.flight() == flight
+    }
+
     /// The bytes that it takes of the buffers while the cumulative TSN has not passed it; `releases_acked` as
     /// in [`Outstanding`].
     #[inline(always)]
@@ -101,9 +131,6 @@ pub(super) struct Buffered {
     pub(super) in_flight: u64,
 }
 
-/// Absolute, inclusive runs of TSNs.
-pub(super) type Ranges = SmallVec<[(u32, u32); 8]>;
-
 /// The queue of chunks that the cumulative TSN has not passed.
 #[derive(Debug)]
 pub(super) struct Outstanding {
@@ -124,6 +151,9 @@ pub(super) struct Outstanding {
     /// With load sharing: the paths whose chunks in flight and in the buffers may have changed since this was
     /// last taken.
     pub(super) changed: PathSet,
+    /// With load sharing: the paths for which the next SACK may have consequences
+    /// ([`Association::tell_paths`](super::association::Association::tell_paths)).
+    pub(super) unsettled: PathSet,
     /// Whether chunks are released once a gap block acknowledges them (NR-SACK).
     pub(super) releases_acked: bool,
     /// Chunks marked for retransmission.
@@ -138,19 +168,20 @@ pub(super) struct Outstanding {
     pub(super) gap_acked_to: u32,
     /// Chunks marked for retransmission, by the path of the chunks.
     lost_on: Vec<u32>,
-    /// With load sharing: the TSNs of each path, in order, that can be reported missing once more. Some can
-    /// no longer, which are taken out when they are met.
-    reportable: Vec<VecDeque<u32>>,
-    /// For each path, TSNs before which no chunk is in flight on it: of chunks sent once, and of others.
+    /// With load sharing: the TSNs of each path, in order, that are in flight on it, by their [`Flight`].
+    /// Some no longer are, which are taken out when they are met.
+    in_flight: Vec<[VecDeque<u32>; 3]>,
+    /// Without load sharing: for each path, TSNs before which no chunk is in flight on it: of chunks sent
+    /// once, and of others.
     in_flight_from: Vec<[u32; 2]>,
     /// For each path, a TSN before which no chunk of it is marked for retransmission.
     lost_on_from: Vec<u32>,
     /// What the Gap Ack Blocks of the last SACK covered.
-    pub(super) gap_acked: Ranges,
+    pub(super) gap_acked: GapAcked,
     /// The Non-Renegable Gap Ack Blocks of the NR-SACK that is being processed; none for a SACK.
     pub(super) final_blocks: Box<[GapBlock]>,
     /// What those of the last NR-SACK covered.
-    final_acked: Ranges,
+    final_acked: GapAcked,
 }
 
 impl Outstanding {
@@ -166,6 +197,7 @@ impl Outstanding {
             memory: KernelMemory::new(parameters.procedures.charges_kernel_memory && sharing.is_none()),
             buffered: vec![Buffered::default(); if sharing.is_some() { paths } else { 0 }],
             changed: PathSet::default(),
+            unsettled: PathSet::default(),
             releases_acked: sharing.is_some_and(|config| config.nr_sack),
             lost: 0,
             abandoned: 0,
@@ -173,12 +205,12 @@ impl Outstanding {
             reportable_from: first_tsn,
             gap_acked_to: first_tsn.wrapping_sub(1),
             lost_on: vec![0; paths],
-            reportable: vec![VecDeque::new(); if sharing.is_some() { paths } else { 0 }],
+            in_flight: vec![Default::default(); if sharing.is_some() { paths } else { 0 }],
             in_flight_from: vec![[first_tsn; 2]; paths],
             lost_on_from: vec![first_tsn; paths],
-            gap_acked: Ranges::new(),
+            gap_acked: GapAcked::default(),
             final_blocks: Box::default(),
-            final_acked: Ranges::new(),
+            final_acked: GapAcked::default(),
         }
     }
 
@@ -187,7 +219,7 @@ impl Outstanding {
         debug_assert!(self.chunks.is_empty(), "chunks are outstanding");
         (self.first_tsn, self.lost_from, self.reportable_from) = (first_tsn, first_tsn, first_tsn);
         self.gap_acked_to = self.cumulative_tsn();
-        self.reportable.iter_mut().for_each(VecDeque::clear);
+        self.in_flight.fill(Default::default());
         self.in_flight_from.fill([first_tsn; 2]);
         self.lost_on_from.fill(first_tsn);
     }
@@ -200,7 +232,7 @@ impl Outstanding {
         self.lost_on_from.push(self.first_tsn);
         if !self.buffered.is_empty() {
             self.buffered.push(Buffered::default());
-            self.reportable.push(VecDeque::new());
+            self.in_flight.push(Default::default());
         }
     }
 
@@ -292,7 +324,7 @@ impl Outstanding {
         if !self.buffered.is_empty() {
             self.enter(&chunk);
             let tsn = self.next_tsn();
-            self.reportable[chunk.path.index()].push_back(tsn);
+            self.in_flight[chunk.path.index()][Flight::Once as usize].push_back(tsn);
         }
         self.chunks.push_back(chunk);
     }
@@ -304,7 +336,7 @@ impl Outstanding {
             && let Some(&first) = self.chunks.front()
         {
             self.leave(&first);
-            self.forget_reportable(first.path);
+            self.forget_in_flight(&first);
         }
         let chunk = self.chunks.pop_front()?;
         self.first_tsn = self.first_tsn.wrapping_add(1);
@@ -344,11 +376,10 @@ impl Outstanding {
             let chunk = self.chunks[index];
             self.leave(&chunk);
             self.enter(&Sent { state, path, ..chunk });
-            if state == SentState::InFlight && !chunk.fast_retransmitted {
-                self.note_reportable(self.tsn(index), path);
+            if state == SentState::InFlight {
+                self.note_in_flight(self.tsn(index), path, chunk.flight());
             }
-        }
-        if state == SentState::InFlight {
+        } else if state == SentState::InFlight {
             let tsn = self.tsn(index);
             if !self.chunks[index].fast_retransmitted && tsn::before(tsn, self.reportable_from) {
                 self.reportable_from = tsn;
@@ -371,6 +402,7 @@ impl Outstanding {
         own.receiver += receiver;
         own.in_flight += in_flight;
         self.changed.insert(chunk.path);
+        self.unsettled.insert(chunk.path);
     }
 
     /// Frees the room that the chunk took up in the buffers.
@@ -382,44 +414,48 @@ impl Outstanding {
         own.receiver -= receiver;
         own.in_flight -= in_flight;
         self.changed.insert(chunk.path);
+        self.unsettled.insert(chunk.path);
     }
 
-    /// Notes that this TSN, which is sent on this path now, can be reported missing once more.
+    /// Notes that this TSN is in flight on this path now.
     #[cold]
-    fn note_reportable(&mut self, tsn: u32, path: PathId) {
-        let reportable = &mut self.reportable[path.index()];
-        let place = reportable.partition_point(|&other| tsn::before(other, tsn));
-        if reportable.get(place) != Some(&tsn) {
-            reportable.insert(place, tsn);
+    fn note_in_flight(&mut self, tsn: u32, path: PathId, flight: Flight) {
+        let own = &mut self.in_flight[path.index()][flight as usize];
+        let place = own.partition_point(|&other| tsn::before(other, tsn));
+        if own.get(place) != Some(&tsn) {
+            own.insert(place, tsn);
         }
     }
 
-    /// The first chunk, which is about to be removed, cannot be reported missing any more.
+    /// The first chunk, which is about to be removed, is not in flight any more.
     #[cold]
-    fn forget_reportable(&mut self, path: PathId) {
-        let reportable = &mut self.reportable[path.index()];
-        while reportable.front().is_some_and(|&tsn| tsn::at_or_before(tsn, self.first_tsn)) {
-            reportable.pop_front();
+    fn forget_in_flight(&mut self, first: &Sent) {
+        for own in &mut self.in_flight[first.path.index()] {
+            while own.front().is_some_and(|&tsn| tsn::at_or_before(tsn, self.first_tsn)) {
+                own.pop_front();
+            }
         }
     }
 
     /// With load sharing: adds to `found` what was sent on this path before this TSN and can be reported
     /// missing.
     pub(super) fn find_reportable(&mut self, path: PathId, below: u32, found: &mut Vec<u32>) {
-        let reportable = &mut self.reportable[path.index()];
-        let count = reportable.partition_point(|&tsn| tsn::before(tsn, below));
-        let mut kept = 0;
-        for place in 0..count {
-            let tsn = reportable[place];
-            // Of a TSN that the cumulative one has passed there is no chunk.
-            let chunk = self.chunks.get(tsn.wrapping_sub(self.first_tsn) as usize);
-            if chunk.is_some_and(|chunk| chunk.is_reportable() && chunk.path == path) {
-                found.push(tsn);
-                reportable[kept] = tsn;
-                kept += 1;
+        for flight in [Flight::Once, Flight::Again] {
+            let own = &mut self.in_flight[path.index()][flight as usize];
+            let count = own.partition_point(|&tsn| tsn::before(tsn, below));
+            let mut kept = 0;
+            for place in 0..count {
+                let tsn = own[place];
+                // Of a TSN that the cumulative one has passed there is no chunk.
+                let chunk = self.chunks.get(tsn.wrapping_sub(self.first_tsn) as usize);
+                if chunk.is_some_and(|chunk| chunk.is_in_flight_on(path, flight)) {
+                    found.push(tsn);
+                    own[kept] = tsn;
+                    kept += 1;
+                }
             }
+            own.drain(kept..count);
         }
-        reportable.drain(kept..count);
     }
 
     /// The first TSN that can be reported missing, or one before it.
@@ -436,30 +472,16 @@ impl Outstanding {
     /// (draft-natarajan-tsvwg-sctp-nrsack section 5.2).
     #[cold]
     pub(super) fn finish(&mut self, cumulative_tsn: u32) {
-        let mut runs = absolute(cumulative_tsn, &self.final_blocks, self.next_tsn());
-        runs.sort_unstable_by_key(|&(start, _)| start.wrapping_sub(cumulative_tsn));
-        let known = std::mem::replace(&mut self.final_acked, runs.clone());
-        for run in runs {
-            for_each_uncovered(run, &known, |tsn| {
-                let index = self.index(tsn);
+        let next_tsn = self.next_tsn();
+        self.final_acked.compare(cumulative_tsn, &self.final_blocks, next_tsn, false);
+        self.final_acked.adopt();
+        for (start, end) in std::mem::take(&mut self.final_acked.added) {
+            for index in self.index(start)..=self.index(end) {
                 if self.chunks[index].state == SentState::Acked {
                     self.change(index, SentState::Final, self.chunks[index].path);
                 }
-            });
+            }
         }
-    }
-
-    /// Whether a SACK with the known cumulative TSN lacks some of what gap blocks have acknowledged before
-    /// and brings nothing new: with load sharing it is an old one, which a later one has overtaken on
-    /// another path (see the module documentation of `load_sharing`).
-    #[cold]
-    pub(super) fn knows_more_than(&self, runs: &[(u32, u32)]) -> bool {
-        let lacks = |cover: &[(u32, u32)], runs: &[(u32, u32)]| {
-            let mut found = false;
-            for_each_new(runs, cover, |tsn| found |= tsn::at_or_before(self.first_tsn, tsn));
-            found
-        };
-        lacks(runs, &self.gap_acked) && !lacks(&self.gap_acked, runs)
     }
 
     /// The last TSN of this path that a gap block has acknowledged.
@@ -499,6 +521,13 @@ impl Outstanding {
     /// Whether a chunk before this position is in flight on this path that was sent once, or more than once.
     /// What the search has passed, the next one leaves out.
     pub(super) fn has_in_flight_of(&mut self, path: PathId, is_again: bool, end: usize) -> bool {
+        if !self.in_flight.is_empty() {
+            let flights = [Flight::Once, Flight::Again, Flight::AfterFastRetransmit];
+            let flights = if is_again { &flights[1..] } else { &flights[..1] };
+            return flights
+                .iter()
+                .any(|&flight| self.first_in_flight(path, flight).is_some_and(|at| at < end));
+        }
         let from = self.in_flight_from[path.index()][usize::from(is_again)];
         let start = if tsn::before(from, self.first_tsn) { 0 } else { self.index(from) };
         let end = end.min(self.chunks.len());
@@ -506,11 +535,23 @@ impl Outstanding {
             return false;
         }
         let is_it = |chunk: &Sent| {
-            chunk.state == SentState::InFlight && chunk.path == path && (chunk.transmissions > 1) == is_again
+            chunk.state == SentState::InFlight && chunk.path == path && chunk.is_again() == is_again
         };
         let found = (start..end).find(|&index| is_it(&self.chunks[index]));
         self.in_flight_from[path.index()][usize::from(is_again)] = self.tsn(found.unwrap_or(end));
         found.is_some()
+    }
+
+    /// With load sharing: position of the first chunk that is in flight on this path after so many times.
+    fn first_in_flight(&mut self, path: PathId, flight: Flight) -> Option<usize> {
+        let own = &mut self.in_flight[path.index()][flight as usize];
+        loop {
+            let index = own.front()?.wrapping_sub(self.first_tsn) as usize;
+            if self.chunks.get(index).is_some_and(|chunk| chunk.is_in_flight_on(path, flight)) {
+                return Some(index);
+            }
+            own.pop_front();
+        }
     }
 
     /// Position of the first chunk that is marked for retransmission.
@@ -528,89 +569,6 @@ impl Outstanding {
     }
 }
 
-/// The Gap Ack Blocks of a SACK as absolute runs, without those that make no sense: runs must lie after the
-/// cumulative TSN and not beyond what was sent.
-pub(super) fn absolute(cumulative_tsn: u32, blocks: &[GapBlock], next_tsn: u32) -> Ranges {
-    let last = next_tsn.wrapping_sub(cumulative_tsn).saturating_sub(1).min(u16::MAX.into()) as u16;
-    // Zero for a block that makes sense; without branches, so that the compiler takes several at once.
-    let nonsense = |block: &GapBlock| {
-        u16::from(block.start == 0) | block.start.saturating_sub(block.end) | block.end.saturating_sub(last)
-    };
-    let at = |offset: u16| cumulative_tsn.wrapping_add(u32::from(offset));
-    let run = |block: &GapBlock| (at(block.start), at(block.end));
-    if blocks.iter().fold(0, |all, block| all | nonsense(block)) == 0 {
-        return collect(blocks.iter().map(run));
-    }
-    blocks.iter().filter(|block| nonsense(block) == 0).map(run).collect()
-}
-
-/// Collects items, of which there may be many.
-pub(super) fn collect<A: Array>(items: impl ExactSizeIterator<Item = A::Item>) -> SmallVec<A> {
-    // A vector takes in several at once, a `SmallVec` one after the other.
-    if items.len() <= A::size() { items.collect() } else { items.collect::<Vec<_>>().into() }
-}
-
-/// Calls `act` for every TSN of these runs that no run of `cover` contains. Both are in order; runs that are
-/// in both cost next to nothing.
-pub(super) fn for_each_new(runs: &[(u32, u32)], cover: &[(u32, u32)], mut act: impl FnMut(u32)) {
-    let mut rest = cover;
-    let mut index = 0;
-    while let Some(&run) = runs.get(index) {
-        if index > 0 && tsn::before(run.0, runs[index - 1].0) {
-            // A peer may say them in another order.
-            rest = cover;
-        }
-        while let Some((first, others)) = rest.split_first()
-            && tsn::before(first.1, run.0)
-        {
-            rest = others;
-        }
-        if rest.first() == Some(&run) {
-            let same = count_same(&runs[index..], rest);
-            index += same;
-            rest = &rest[same..];
-        } else {
-            for_each_uncovered(run, rest, &mut act);
-            index += 1;
-        }
-    }
-}
-
-/// How many runs are the same at the beginning of both.
-fn count_same(one: &[(u32, u32)], other: &[(u32, u32)]) -> usize {
-    // In groups, without branches, so that the compiler takes several at once.
-    const GROUP: usize = 8;
-    let difference = |(a, b): (&(u32, u32), &(u32, u32))| (a.0 ^ b.0) | (a.1 ^ b.1);
-    let are_same = |group: &[(u32, u32)], others: &[(u32, u32)]| {
-        group.iter().zip(others).map(difference).fold(0, |all, one| all | one) == 0
-    };
-    let groups = one.chunks_exact(GROUP).zip(other.chunks_exact(GROUP));
-    let same = GROUP * groups.take_while(|(group, others)| are_same(group, others)).count();
-    same + one[same..].iter().zip(&other[same..]).take_while(|(a, b)| a == b).count()
-}
-
-/// Calls `act` for every TSN of the run that no run of `cover` contains; the runs of `cover` are in order.
-pub(super) fn for_each_uncovered(run: (u32, u32), cover: &[(u32, u32)], mut act: impl FnMut(u32)) {
-    let (mut next, end) = run;
-    let before = cover.partition_point(|&(_, last)| tsn::before(last, next));
-    for &(start, last) in &cover[before..] {
-        while tsn::before(next, start) && tsn::at_or_before(next, end) {
-            act(next);
-            next = next.wrapping_add(1);
-        }
-        if tsn::at_or_before(next, last) {
-            next = last.wrapping_add(1);
-        }
-        if tsn::before(end, next) {
-            return;
-        }
-    }
-    while tsn::at_or_before(next, end) {
-        act(next);
-        next = next.wrapping_add(1);
-    }
-}
-
 #[cfg(test)]
 impl Outstanding {
     /// Checks that what is known by path and by TSN matches a new search.
@@ -623,13 +581,25 @@ impl Outstanding {
                 first.is_none_or(|first| tsn::at_or_before(self.lost_on_from[index], first)),
                 "path {index}"
             );
-            for (is_again, from) in [false, true].into_iter().zip(self.in_flight_from[index]) {
-                let mut own = self.chunks.iter().enumerate().filter(|(_, chunk)| {
-                    let is_in_flight = chunk.state == SentState::InFlight && chunk.path.index() == index;
-                    is_in_flight && (chunk.transmissions > 1) == is_again
+            let in_flight = |is_it: &dyn Fn(&Sent) -> bool| -> Vec<u32> {
+                let own = self.chunks.iter().enumerate().filter(|(_, chunk)| {
+                    chunk.state == SentState::InFlight && chunk.path.index() == index && is_it(chunk)
                 });
-                let is_passed = |(at, _): (usize, &Sent)| tsn::before(self.tsn(at), from);
-                assert!(!own.next().is_some_and(is_passed), "path {index}");
+                own.map(|(at, _)| self.tsn(at)).collect()
+            };
+            for flight in [Flight::Once, Flight::Again, Flight::AfterFastRetransmit] {
+                let Some(noted) = self.in_flight.get(index).map(|own| &own[flight as usize]) else { break };
+                assert!(
+                    noted.iter().is_sorted_by(|&&one, &&other| tsn::before(one, other)),
+                    "path {index}, {flight:?}"
+                );
+                let own = in_flight(&|chunk| chunk.flight() == flight);
+                assert!(own.iter().all(|tsn| noted.contains(tsn)), "path {index}, {flight:?}");
+            }
+            for (is_again, from) in [false, true].into_iter().zip(self.in_flight_from[index]) {
+                let own = in_flight(&|chunk| chunk.is_again() == is_again);
+                let is_passed = own.first().is_some_and(|&first| tsn::before(first, from));
+                assert!(!is_passed || !self.in_flight.is_empty(), "path {index}");
             }
         }
         for index in 0..self.in_windows.len() {
@@ -637,70 +607,9 @@ impl Outstanding {
             let last = self.chunks.iter().rposition(|chunk| is_acked(chunk) && chunk.path.index() == index);
             assert_eq!(self.last_gap_acked(PathId(index as u8)), last.map(|at| self.tsn(at)), "path {index}");
         }
-        let mut before = self.chunks.iter().take(self.index(self.reportable_from()));
-        assert!(!before.any(Sent::is_reportable), "a chunk is passed over");
-        for (index, reportable) in self.reportable.iter().enumerate() {
-            let own = self.chunks.iter().enumerate().filter(|(_, chunk)| chunk.path.index() == index);
-            for (at, _) in own.filter(|(_, chunk)| chunk.is_reportable()) {
-                let place = reportable.partition_point(|&other| tsn::before(other, self.tsn(at)));
-                assert_eq!(reportable.get(place), Some(&self.tsn(at)), "path {index}");
-            }
+        if self.in_flight.is_empty() {
+            let mut before = self.chunks.iter().take(self.index(self.reportable_from()));
+            assert!(!before.any(Sent::is_reportable), "a chunk is passed over");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn uncovered(run: (u32, u32), cover: &[(u32, u32)]) -> Vec<u32> {
-        let mut found = Vec::new();
-        for_each_uncovered(run, cover, |tsn| found.push(tsn));
-        found
-    }
-
-    #[test]
-    fn differences_of_runs() {
-        assert_eq!(uncovered((3, 6), &[]), [3, 4, 5, 6]);
-        assert_eq!(uncovered((3, 6), &[(1, 3), (5, 5)]), [4, 6]);
-        assert_eq!(uncovered((3, 6), &[(1, 9)]), [0; 0]);
-        assert_eq!(uncovered((3, 6), &[(8, 9)]), [3, 4, 5, 6]);
-        assert_eq!(uncovered((6, 9), &[(1, 2), (4, 5), (7, 7), (9, 12)]), [6, 8]);
-        assert_eq!(uncovered((u32::MAX, 1), &[(0, 0)]), [u32::MAX, 1]);
-    }
-
-    #[test]
-    fn what_is_new_in_a_list_of_runs() {
-        let new = |runs: &[(u32, u32)], cover: &[(u32, u32)]| {
-            let mut found = Vec::new();
-            for_each_new(runs, cover, |tsn| found.push(tsn));
-            found
-        };
-        let (one, other) = ([(1, 2), (4, 6), (9, 9), (12, 20)], [(1, 2), (4, 5), (7, 9), (12, 20)]);
-        assert_eq!(new(&one, &other), [6]);
-        assert_eq!(new(&other, &one), [7, 8]);
-        assert_eq!(new(&one, &one[..3]), [12, 13, 14, 15, 16, 17, 18, 19, 20]);
-        assert_eq!(new(&one, &one), [0; 0]);
-        assert_eq!(new(&[(4, 6), (1, 2)], &one), [0; 0], "in another order");
-        let many: Vec<(u32, u32)> = (0..40).map(|run| (10 * run, 10 * run + 5)).collect();
-        for place in 0..many.len() {
-            let [mut fewer, mut longer] = [many.clone(), many.clone()];
-            let (start, end) = fewer.remove(place);
-            longer[place].1 += 2;
-            assert_eq!(new(&many, &fewer), (start..=end).collect::<Vec<_>>());
-            assert_eq!(new(&longer, &many), [end + 1, end + 2]);
-            assert_eq!([new(&fewer, &many), new(&many, &longer)], [[0; 0]; 2]);
-        }
-    }
-
-    #[test]
-    fn senseless_blocks_are_ignored() {
-        let blocks = [
-            GapBlock { start: 0, end: 1 },
-            GapBlock { start: 3, end: 2 },
-            GapBlock { start: 2, end: 3 },
-            GapBlock { start: 5, end: 90 },
-        ];
-        assert_eq!(absolute(10, &blocks, 20).as_slice(), [(12, 13)]);
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct PathHeartbeat {
 
 /// The chunks that one SACK acknowledges on one path.
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the SACK")]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Acked {
     /// Bytes that are acknowledged for the first time, as windows count them.
     pub(super) bytes: u32,
@@ -154,6 +154,7 @@ impl Association {
             sharing.add_path(&self.parameters, self.ip, id, &mut path);
         }
         self.paths.push(path);
+        self.next_of_paths = None;
         self.outstanding.add_path();
         if let Some(probing) = &mut self.probing {
             probing.add_path();

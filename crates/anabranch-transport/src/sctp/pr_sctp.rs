@@ -90,7 +90,7 @@ impl Association {
     /// Gives up the data whose lifetime is over and behind which a gap block acknowledges something.
     #[cold]
     pub(super) fn give_up_reported(&mut self, now: Time) {
-        let Some(&(_, last)) = self.outstanding.gap_acked.last() else { return };
+        let Some((_, last)) = self.outstanding.gap_acked.runs().next_back() else { return };
         for index in 0..self.outstanding.index(last) {
             let chunk = &self.outstanding.chunks[index];
             let is_pending = matches!(chunk.state, SentState::InFlight | SentState::Lost);
@@ -207,6 +207,7 @@ impl Association {
         if self.parameters.send_on_timeout && self.paths[path.index()].t3.is_never() {
             let rto = self.paths[path.index()].rto.rto;
             self.paths[path.index()].t3 = self.deadline(now, rto);
+            self.outstanding.unsettled.insert(path);
         }
     }
 

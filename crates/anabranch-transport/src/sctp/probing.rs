@@ -3,10 +3,11 @@
 
 use super::association::{Association, State};
 use super::outstanding::SentState;
+use super::path::Path;
 use super::tsn;
 use crate::cc::{CongestionControl as _, ProbeEvent};
-use crate::ground::PathId;
-use crate::path::{PathEvent, PathSelector as _, Request};
+use crate::ground::{PathId, PathSet};
+use crate::path::{PathEvent, PathSelector as _, PathStatus, Request};
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Chunk, HeartbeatInfo, PairMark};
 
@@ -16,18 +17,11 @@ pub(super) struct Probing {
     /// When the policy wants its tick.
     pub(super) tick: Time,
     probe: Option<Probe>,
-    /// By path.
-    measured: Vec<Measured>,
+    /// The paths on which a fast recovery is going on.
+    in_recovery: PathSet,
+    /// By path: the answer to the first of a pair of heartbeats, until the second is answered.
+    pairs: Vec<Option<FirstOfPair>>,
     pair_number: u32,
-}
-
-/// The measurements on one path.
-#[derive(Clone, Copy, Debug, Default)]
-struct Measured {
-    /// Whether a fast recovery is going on.
-    in_recovery: bool,
-    /// The answer to the first of a pair of heartbeats, until the second is answered.
-    pair: Option<FirstOfPair>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,12 +46,18 @@ struct Probe {
 
 impl Probing {
     fn new(paths: usize) -> Self {
-        Self { tick: Time::NEVER, probe: None, measured: vec![Measured::default(); paths], pair_number: 0 }
+        Self {
+            tick: Time::NEVER,
+            probe: None,
+            in_recovery: PathSet::default(),
+            pairs: vec![None; paths],
+            pair_number: 0,
+        }
     }
 
     /// Adds a path after the last one.
     pub(super) fn add_path(&mut self) {
-        self.measured.push(Measured::default());
+        self.pairs.push(None);
     }
 }
 
@@ -75,9 +75,18 @@ impl Association {
     /// Brings those parts of the paths' status up to date that only policies that measure are told of.
     fn refresh_status(&mut self) {
         for (path, status) in self.paths.iter().zip(&mut self.status) {
+            (status.rto, status.mtu) = (path.rto.rto, path.mtu);
+        }
+        let refresh = |path: &Path, status: &mut PathStatus| {
             let control = path.cc.state();
             (status.cwnd, status.ssthresh) = (control.cwnd, control.ssthresh);
-            (status.rto, status.mtu) = (path.rto.rto, path.mtu);
+        };
+        if let Some(mut changed) = self.take_changed_controls() {
+            while let Some(path) = changed.pop() {
+                refresh(&self.paths[path.index()], &mut self.status[path.index()]);
+            }
+        } else {
+            self.paths.iter().zip(&mut self.status).for_each(|(path, status)| refresh(path, status));
         }
     }
 
@@ -116,7 +125,7 @@ impl Association {
     #[cold]
     pub(super) fn note_fast_retransmit(&mut self, now: Time, path: PathId, cwnd_before: u32) {
         if let Some(probing) = &mut self.probing {
-            probing.measured[path.index()].in_recovery = true;
+            probing.in_recovery.insert(path);
             self.tell_selector(now, PathEvent::FastRetransmit { path, cwnd_before });
         }
     }
@@ -132,13 +141,16 @@ impl Association {
     /// timeout ends.
     #[cold]
     pub(super) fn note_recovery_end(&mut self, now: Time, by_timeout: bool) {
-        for index in 0..self.paths.len() {
-            let Some(probing) = &mut self.probing else { return };
-            if self.paths[index].fast_recovery_exit.is_some() {
+        let Some(probing) = &self.probing else { return };
+        let mut in_recovery = probing.in_recovery;
+        while let Some(path) = in_recovery.pop() {
+            if self.paths[path.index()].fast_recovery_exit.is_some() {
                 continue;
             }
-            if std::mem::take(&mut probing.measured[index].in_recovery) && !by_timeout {
-                self.tell_selector(now, PathEvent::RecoveryEnded(PathId(index as u8)));
+            let Some(probing) = &mut self.probing else { return };
+            probing.in_recovery.remove(path);
+            if !by_timeout {
+                self.tell_selector(now, PathEvent::RecoveryEnded(path));
             }
         }
     }
@@ -239,7 +251,7 @@ impl Association {
         let path = info.path;
         let size = self.headers_bytes + HeartbeatInfo::PAIR_BYTES + u32::from(info.padding);
         let Some(probing) = &mut self.probing else { return };
-        let first = &mut probing.measured[path.index()].pair;
+        let first = &mut probing.pairs[path.index()];
         if !mark.is_second {
             *first = Some(FirstOfPair { mark, sent_at: info.sent_at, answered_at: now });
             return;
@@ -262,7 +274,7 @@ mod tests {
     use crate::endpoint::{Command, Endpoint as _, Event};
     use crate::ground::Side;
     use crate::path::failover::{self, Failover, Settings};
-    use crate::path::{PathSelector, PathStatus, Retransmission, Selection, Selector};
+    use crate::path::{PathSelector, Retransmission, Selection, Selector};
 
     /// Makes one request a second after the association has opened, and records what it is told.
     #[derive(Debug)]

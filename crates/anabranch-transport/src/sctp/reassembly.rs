@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::tsn;
+use super::tsn_map::TsnMap;
 use crate::endpoint::Received;
 use crate::ground::Payload;
 use crate::wire::sctp::chunk::{Data, SkippedStream};
@@ -12,7 +13,7 @@ use crate::wire::sctp::chunk::{Data, SkippedStream};
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     /// Fragments by TSN.
-    fragments: BTreeMap<u64, Data>,
+    fragments: TsnMap<Data>,
     streams: Vec<Stream>,
     /// Bytes that wait.
     pub(super) bytes: u64,
@@ -47,7 +48,7 @@ impl Reassembly {
     /// Whether a chunk is the first one of its message, or one that fits behind the one with the TSN before,
     /// where that waits (section 6.9).
     pub(super) fn continues(&self, tsn: u64, data: &Data) -> bool {
-        data.beginning || self.fragments.get(&(tsn - 1)).is_none_or(|before| is_next(before, data))
+        data.beginning || self.fragments.get(tsn - 1).is_none_or(|before| is_next(before, data))
     }
 
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
@@ -68,10 +69,11 @@ impl Reassembly {
         self.bytes += u64::from(data.payload.length);
         self.fragments.insert(tsn, data);
         let (first, last) = self.whole_message(tsn)?;
-        let mut message = message_of(&self.fragments[&first], 0);
-        for fragment in first..=last {
-            let part = self.fragments.remove(&fragment).expect("the run is complete");
-            message.payload.length += part.payload.length;
+        let mut part = |tsn| self.fragments.remove(tsn).expect("the run is complete");
+        let beginning = part(first);
+        let mut message = message_of(&beginning, beginning.payload.length);
+        for fragment in first + 1..=last {
+            message.payload.length += part(fragment).payload.length;
         }
         self.bytes -= u64::from(message.payload.length);
         Some((message, [first, last]))
@@ -85,11 +87,11 @@ impl Reassembly {
         mut deliver: impl FnMut(Received),
     ) {
         // A message whose first fragment is passed can never be complete.
-        while let Some(entry) = self.fragments.first_entry() {
-            if *entry.key() > new_cumulative {
-                break;
-            }
-            self.bytes -= u64::from(entry.remove().payload.length);
+        while let Some((tsn, &Data { payload, .. })) = self.fragments.first()
+            && tsn <= new_cumulative
+        {
+            self.fragments.remove(tsn);
+            self.bytes -= u64::from(payload.length);
         }
         for skip in skipped {
             let stream = self.stream(skip.stream);
@@ -124,14 +126,14 @@ impl Reassembly {
     /// What waits: fragments, and messages that came too early.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
         let early = self.streams.iter().flat_map(|stream| stream.early.values());
-        self.fragments.values().map(|data| data.payload).chain(early.map(|(message, _)| message.payload))
+        self.fragments.iter().map(|(_, data)| data.payload).chain(early.map(|(message, _)| message.payload))
     }
 
     /// The TSNs of what waits, in order.
     pub(super) fn waiting_tsns(&self) -> Vec<u64> {
         let early = self.streams.iter().flat_map(|stream| stream.early.values());
         let early = early.flat_map(|&(_, [first, last])| first..=last);
-        let mut tsns: Vec<u64> = self.fragments.keys().copied().chain(early).collect();
+        let mut tsns: Vec<u64> = self.fragments.iter().map(|(tsn, _)| tsn).chain(early).collect();
         tsns.sort_unstable();
         tsns
     }
@@ -181,19 +183,19 @@ impl Reassembly {
         // wait on the other, so that in a message without end each further fragment costs no more than the
         // one before.
         let (mut first, mut last) = (tsn, tsn);
-        let [mut front, mut back] = [self.fragments.get(&tsn)?; 2];
+        let [mut front, mut back] = [self.fragments.get(tsn)?; 2];
         loop {
             if front.beginning && back.ending {
                 return Some((first, last));
             }
             if !front.beginning {
                 first -= 1;
-                let before = self.fragments.get(&first).filter(|before| is_next(before, front))?;
+                let before = self.fragments.get(first).filter(|before| is_next(before, front))?;
                 front = before;
             }
             if !back.ending {
                 last += 1;
-                let behind = self.fragments.get(&last).filter(|behind| is_next(back, behind))?;
+                let behind = self.fragments.get(last).filter(|behind| is_next(back, behind))?;
                 back = behind;
             }
         }

@@ -3,9 +3,7 @@
 
 use std::collections::VecDeque;
 
-use smallvec::SmallVec;
-
-use super::outstanding::collect;
+use super::gap_acked::{Blocks, collect, shift, shifted};
 use crate::wire::sctp::chunk::GapBlock;
 
 /// Arrived TSNs, with all their bits.
@@ -13,8 +11,10 @@ use crate::wire::sctp::chunk::GapBlock;
 pub(super) struct ReceivedTsns {
     /// Last TSN received in sequence.
     pub(super) cumulative: u64,
-    /// Runs beyond it, in order, inclusive, never adjacent.
-    ranges: Vec<(u64, u64)>,
+    /// Runs beyond it, in order, never adjacent, as they travel: offsets from `base`.
+    ranges: Vec<GapBlock>,
+    /// The cumulative TSN or an earlier one; it says something only while there are runs.
+    base: u64,
     /// TSNs received again since the last SACK.
     pub(super) duplicates: Vec<u32>,
     /// The latest TSNs that a FORWARD TSN passed before they arrived, in order.
@@ -30,10 +30,16 @@ impl ReceivedTsns {
     pub(super) fn new(peer_initial_tsn: u32) -> Self {
         // One wrap away from zero, so that a step back stays positive.
         let cumulative = (1 << 32) + u64::from(peer_initial_tsn) - 1;
-        Self { cumulative, ranges: Vec::new(), duplicates: Vec::new(), overtaken: VecDeque::new() }
+        Self {
+            cumulative,
+            ranges: Vec::new(),
+            base: cumulative,
+            duplicates: Vec::new(),
+            overtaken: VecDeque::new(),
+        }
     }
 
-    /// Notes a TSN; returns false when it had arrived already.
+    /// Notes a TSN, which is not too far; returns false when it had arrived already.
     #[inline(always)]
     pub(super) fn insert(&mut self, tsn: u64) -> bool {
         if tsn == self.cumulative + 1 {
@@ -41,27 +47,44 @@ impl ReceivedTsns {
             self.absorb();
             return true;
         }
-        if tsn <= self.cumulative {
+        let is_new = tsn > self.cumulative && self.insert_beyond(tsn);
+        if !is_new {
             self.duplicate(tsn);
+        }
+        is_new
+    }
+
+    fn insert_beyond(&mut self, tsn: u64) -> bool {
+        debug_assert!(!self.is_too_far(tsn), "TSN {tsn} is too far from {}", self.cumulative);
+        if self.ranges.is_empty() {
+            self.base = self.cumulative;
+        } else if tsn - self.base > u64::from(u16::MAX) {
+            self.count_from_cumulative();
+        }
+        let at = (tsn - self.base) as u16;
+        let after = self.ranges.partition_point(|range| range.start <= at);
+        if after > 0 && self.ranges[after - 1].end >= at {
             return false;
         }
-        let after = self.ranges.partition_point(|&(start, _)| start <= tsn);
-        if after > 0 && self.ranges[after - 1].1 >= tsn {
-            self.duplicate(tsn);
-            return false;
-        }
-        let joins_before = after > 0 && self.ranges[after - 1].1 + 1 == tsn;
-        let joins_after = after < self.ranges.len() && self.ranges[after].0 == tsn + 1;
+        let joins_before = after > 0 && self.ranges[after - 1].end + 1 == at;
+        let joins_after = self.ranges.get(after).is_some_and(|next| next.start - 1 == at);
         match (joins_before, joins_after) {
             (true, true) => {
-                self.ranges[after - 1].1 = self.ranges[after].1;
+                self.ranges[after - 1].end = self.ranges[after].end;
                 self.ranges.remove(after);
             }
-            (true, false) => self.ranges[after - 1].1 = tsn,
-            (false, true) => self.ranges[after].0 = tsn,
-            (false, false) => self.ranges.insert(after, (tsn, tsn)),
+            (true, false) => self.ranges[after - 1].end = at,
+            (false, true) => self.ranges[after].start = at,
+            (false, false) => self.ranges.insert(after, GapBlock { start: at, end: at }),
         }
         true
+    }
+
+    /// Lets the runs count from the cumulative TSN.
+    #[cold]
+    fn count_from_cumulative(&mut self) {
+        shift(&mut self.ranges, (self.cumulative - self.base) as u16);
+        self.base = self.cumulative;
     }
 
     /// Whether this TSN, which is not new, arrives for the first time since a FORWARD TSN passed it. True at
@@ -78,7 +101,10 @@ impl ReceivedTsns {
         }
         // However far the cumulative TSN moves, only so many can be remembered.
         let mut missing = (self.cumulative + 1).max((tsn + 1).saturating_sub(MAX_OVERTAKEN as u64));
-        for &(start, end) in self.ranges.iter().chain([(tsn + 1, tsn + 1)].iter()) {
+        let base = self.base;
+        let runs =
+            self.ranges.iter().map(|range| (base + u64::from(range.start), base + u64::from(range.end)));
+        for (start, end) in runs.chain([(tsn + 1, tsn + 1)]) {
             self.overtaken.extend(missing..start.min(tsn + 1));
             missing = missing.max(end + 1);
         }
@@ -98,7 +124,7 @@ impl ReceivedTsns {
 
     /// The largest TSN that has arrived.
     pub(super) fn highest(&self) -> u64 {
-        self.ranges.last().map_or(self.cumulative, |&(_, end)| end)
+        self.ranges.last().map_or(self.cumulative, |range| self.base + u64::from(range.end))
     }
 
     pub(super) fn has_gaps(&self) -> bool {
@@ -107,25 +133,24 @@ impl ReceivedTsns {
 
     /// The first runs beyond the cumulative TSN as Gap Ack Blocks, at most `most` of them.
     #[inline]
-    pub(super) fn gap_blocks(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
-        if self.has_gaps() { self.list_gap_blocks(most) } else { SmallVec::new() }
+    pub(super) fn gap_blocks(&self, most: usize) -> Blocks {
+        if self.has_gaps() { self.list_gap_blocks(most) } else { Blocks::new() }
     }
 
-    fn list_gap_blocks(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
-        // Offsets have sixteen bits, so that no later run can be said.
-        let said = self.ranges.partition_point(|&(_, end)| u16::try_from(end - self.cumulative).is_ok());
-        let offset = |tsn: u64| (tsn - self.cumulative) as u16;
-        let block = |&(start, end): &(u64, u64)| GapBlock { start: offset(start), end: offset(end) };
-        collect(self.ranges[..most.min(said)].iter().map(block))
+    fn list_gap_blocks(&self, most: usize) -> Blocks {
+        let distance = (self.cumulative - self.base) as u16;
+        let listed = &self.ranges[..most.min(self.ranges.len())];
+        collect(listed.iter().map(|&range| shifted(range, distance)))
     }
 
+    /// Takes over the runs that the cumulative TSN has reached or passed.
     fn absorb(&mut self) {
         let mut passed = 0;
-        for &(start, end) in &self.ranges {
-            if start > self.cumulative + 1 {
+        for range in &self.ranges {
+            if self.base + u64::from(range.start) > self.cumulative + 1 {
                 break;
             }
-            self.cumulative = self.cumulative.max(end);
+            self.cumulative = self.cumulative.max(self.base + u64::from(range.end));
             passed += 1;
         }
         if passed > 0 {
@@ -160,14 +185,20 @@ mod tests {
 
     #[test]
     fn a_forward_tsn_far_ahead_costs_what_is_remembered() {
-        let mut received = ReceivedTsns::new(100);
-        assert!(received.insert(BASE + (1 << 31) - 3));
-        assert!(received.advance_to(BASE + (1 << 31) - 1));
-        assert!(
-            received.overtaken.len() < MAX_OVERTAKEN && received.overtaken.capacity() <= 2 * MAX_OVERTAKEN
-        );
-        for (back, overtaken) in [(1, true), (2, true), (3, false), (1_024, true), (1_025, false)] {
-            assert_eq!(received.was_overtaken(BASE + (1 << 31) - back), overtaken, "{back}");
+        // As far as a TSN before it can have arrived, and farther.
+        let farthest = BASE + u64::from(u16::MAX);
+        for (end, arrived) in [(farthest + 3, Some(farthest)), (BASE + (1 << 31), None)] {
+            let mut received = ReceivedTsns::new(100);
+            assert!(arrived.is_none_or(|tsn| received.insert(tsn)));
+            assert!(received.advance_to(end - 1));
+            assert!(
+                received.overtaken.len() <= MAX_OVERTAKEN
+                    && received.overtaken.capacity() <= 2 * MAX_OVERTAKEN
+            );
+            let is_third = arrived.is_none();
+            for (back, overtaken) in [(1, true), (2, true), (3, is_third), (1_024, true), (1_025, false)] {
+                assert_eq!(received.was_overtaken(end - back), overtaken, "{back}");
+            }
         }
     }
 

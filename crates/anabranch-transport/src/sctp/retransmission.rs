@@ -239,13 +239,13 @@ impl Association {
                 continue;
             }
             let before = chunk.path;
-            self.outstanding.chunks[index].fast_retransmitted |= !chunk.timed_out;
-            self.outstanding.change(index, SentState::InFlight, path);
             let chunk = &mut self.outstanding.chunks[index];
+            chunk.fast_retransmitted |= !chunk.timed_out;
             chunk.on_several_paths |= before != path;
             chunk.departure = now;
             chunk.transmissions += 1;
-            let sent = *chunk;
+            self.outstanding.change(index, SentState::InFlight, path);
+            let sent = self.outstanding.chunks[index];
             self.add_data(&mut packet, &sent, tsn);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
             self.stats.data_chunks_retransmitted += 1;
@@ -283,10 +283,10 @@ impl Association {
             return;
         }
         let mut next = self.outstanding.reportable_from();
-        let runs = std::mem::take(&mut self.outstanding.gap_acked);
+        let gap_acked = std::mem::take(&mut self.outstanding.gap_acked);
         let mut marked = false;
         let mut first = None;
-        for &(start, end) in &runs {
+        for (start, end) in gap_acked.runs() {
             if tsn::before(end, next) {
                 continue;
             }
@@ -300,7 +300,7 @@ impl Association {
             }
             next = end.wrapping_add(1);
         }
-        self.outstanding.gap_acked = runs;
+        self.outstanding.gap_acked = gap_acked;
         self.outstanding.report_from(first.unwrap_or(next));
         if marked {
             self.fast_retransmit(now);
@@ -311,7 +311,7 @@ impl Association {
     /// each path is asked for what can be reported. Returns whether anything was marked.
     #[cold]
     fn count_missing_by_path(&mut self, now: Time) -> bool {
-        let Some(&(last, _)) = self.outstanding.gap_acked.last() else { return false };
+        let Some((last, _)) = self.outstanding.gap_acked.runs().next_back() else { return false };
         let mut found = Vec::new();
         for (index, path) in self.paths.iter().enumerate() {
             let Some(below) = path.missing_below else { continue };
@@ -363,6 +363,7 @@ impl Association {
             // In the RFC, all paths share one fast recovery.
             if is_reported || together {
                 path.fast_recovery_exit = Some(exit);
+                self.outstanding.unsettled.insert(PathId(index as u8));
                 begins = true;
             }
             if is_reported {

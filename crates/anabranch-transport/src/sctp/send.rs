@@ -234,6 +234,8 @@ impl Association {
         path.heartbeat.idle_since = now;
         if path.t3.is_never() {
             path.t3 = clock.deadline(now, path.rto.rto);
+            self.next_of_paths = None;
+            self.outstanding.unsettled.insert(id);
         }
         path.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(id)));
         if self.probing.is_some() {

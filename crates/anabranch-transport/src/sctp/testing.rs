@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Association, Config, Profile};
+use super::path::Acked;
+use super::{Association, Config, Profile, tsn};
 use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
@@ -328,8 +329,29 @@ impl Association {
         if let Some(sharing) = &self.load_sharing {
             sharing.check_accounts();
             self.check_views(sharing);
+            self.check_settled_paths();
         }
+        assert!(self.next_of_paths.is_none_or(|first| first == self.first_timeout_of_paths()), "timers");
         let waiting: u64 = self.queue.iter().map(|m| u64::from(m.remaining())).sum();
         assert_eq!(self.queue.bytes, waiting, "bytes that wait");
+    }
+
+    /// Checks that a SACK that concerns no data of a path that counts as settled would change nothing there.
+    fn check_settled_paths(&self) {
+        use super::outstanding::SentState;
+        for (index, path) in self.paths.iter().enumerate() {
+            let id = PathId(index as u8);
+            if self.outstanding.unsettled.contains(id) || self.is_over() {
+                continue;
+            }
+            assert_eq!(path.acked, Acked::default(), "path {index}");
+            assert_eq!(path.t3.is_never(), self.outstanding.on(id) == 0, "T3-rtx of path {index}");
+            if let Some(exit) = path.fast_recovery_exit {
+                assert!(tsn::at_or_before(self.outstanding.first_tsn, exit), "path {index}");
+                let mut until = self.outstanding.chunks.iter().take(self.outstanding.index(exit) + 1);
+                let is_pending = |state| matches!(state, SentState::InFlight | SentState::Lost);
+                assert!(until.any(|chunk| chunk.path == id && is_pending(chunk.state)), "path {index}");
+            }
+        }
     }
 }

@@ -112,20 +112,32 @@ pub trait Scheduler: fmt::Debug {
     fn on_blocked(&mut self) {}
 }
 
-/// The paths that may be used: without the backups while another one is usable.
-fn eligible(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
+/// Whether a path may be used: no backup while another one is usable.
+fn is_eligible(paths: &[PathView]) -> impl Fn(&&PathView) -> bool + use<> {
     let backups_wait = paths.iter().any(|path| path.is_usable && !path.is_backup);
-    paths.iter().filter(move |path| path.is_usable && !(backups_wait && path.is_backup))
+    move |path| path.is_usable && !(backups_wait && path.is_backup)
+}
+
+/// The paths that may be used.
+fn eligible(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
+    paths.iter().filter(is_eligible(paths))
 }
 
 /// The paths that may be used and have room in their windows.
 fn candidates(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
-    eligible(paths).filter(|path| path.has_room)
+    // What decides most often comes first.
+    paths.iter().filter(|path| path.has_room).filter(is_eligible(paths))
 }
 
 /// The path with the smallest smoothed round-trip time; one that has not been measured yet comes first.
 fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView> {
-    paths.min_by_key(|path| (path.srtt, path.path))
+    let mut fastest: Option<&PathView> = None;
+    for path in paths {
+        if fastest.is_none_or(|other| path.srtt < other.srtt) {
+            fastest = Some(path);
+        }
+    }
+    fastest
 }
 
 /// Two paths between which it may pay to wait.

@@ -1,0 +1,137 @@
+//! Values by TSN, in pages, so that the neighbours of a TSN are found without a search.
+
+use std::array;
+use std::collections::VecDeque;
+
+/// The TSNs of a page: few, since a peer may send fragments that are far from each other, each in a page of
+/// its own.
+const PAGE: u64 = 4;
+
+/// Values by TSN. They are meant to lie close together: a TSN that is far from the others costs a pointer for
+/// each page between.
+#[derive(Debug)]
+pub(super) struct TsnMap<T> {
+    /// The pages from the number `first_page` on; the first and the last one have a value.
+    pages: VecDeque<Option<Box<Page<T>>>>,
+    first_page: u64,
+}
+
+#[derive(Debug)]
+struct Page<T> {
+    values: [Option<T>; PAGE as usize],
+    count: u32,
+}
+
+impl<T> Default for TsnMap<T> {
+    fn default() -> Self {
+        Self { pages: VecDeque::new(), first_page: 0 }
+    }
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self { values: array::from_fn(|_| None), count: 0 }
+    }
+}
+
+impl<T> TsnMap<T> {
+    /// The value of a TSN.
+    #[inline]
+    pub(super) fn get(&self, tsn: u64) -> Option<&T> {
+        let page = self.pages.get((tsn / PAGE).wrapping_sub(self.first_page) as usize)?.as_ref()?;
+        page.values[(tsn % PAGE) as usize].as_ref()
+    }
+
+    /// Gives a TSN a value.
+    #[inline]
+    pub(super) fn insert(&mut self, tsn: u64, value: T) {
+        let page = self.page(tsn / PAGE);
+        let place = &mut page.values[(tsn % PAGE) as usize];
+        page.count += u32::from(place.is_none());
+        *place = Some(value);
+    }
+
+    /// The page with this number, which is added where there is none.
+    #[inline]
+    fn page(&mut self, number: u64) -> &mut Page<T> {
+        if self.pages.is_empty() {
+            self.first_page = number;
+        }
+        while number < self.first_page {
+            self.pages.push_front(None);
+            self.first_page -= 1;
+        }
+        let index = (number - self.first_page) as usize;
+        if index >= self.pages.len() {
+            self.pages.resize_with(index + 1, || None);
+        }
+        self.pages[index].get_or_insert_default()
+    }
+
+    /// Takes out the value of a TSN.
+    #[inline]
+    pub(super) fn remove(&mut self, tsn: u64) -> Option<T> {
+        let index = (tsn / PAGE).wrapping_sub(self.first_page) as usize;
+        let page = self.pages.get_mut(index)?.as_mut()?;
+        let value = page.values[(tsn % PAGE) as usize].take()?;
+        page.count -= 1;
+        if page.count == 0 {
+            self.remove_page(index);
+        }
+        Some(value)
+    }
+
+    fn remove_page(&mut self, index: usize) {
+        self.pages[index] = None;
+        while let Some(None) = self.pages.front() {
+            self.pages.pop_front();
+            self.first_page += 1;
+        }
+        while let Some(None) = self.pages.back() {
+            self.pages.pop_back();
+        }
+    }
+
+    /// The first TSN and its value.
+    pub(super) fn first(&self) -> Option<(u64, &T)> {
+        self.iter().next()
+    }
+
+    /// The TSNs and their values, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        let numbered = (self.first_page..).zip(&self.pages);
+        numbered.filter_map(|(number, page)| Some((number, page.as_deref()?))).flat_map(|(number, page)| {
+            (number * PAGE..).zip(&page.values).filter_map(|(tsn, value)| Some((tsn, value.as_ref()?)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn as_a_tree_would(
+            steps in proptest::collection::vec((0_u64..400, proptest::bool::ANY), 0..200)
+        ) {
+            let (mut map, mut model) = (TsnMap::default(), BTreeMap::new());
+            for (step, (tsn, is_new)) in steps.into_iter().enumerate() {
+                let tsn = (1 << 32) + tsn;
+                if is_new {
+                    map.insert(tsn, step);
+                    model.insert(tsn, step);
+                } else {
+                    proptest::prop_assert_eq!(map.remove(tsn), model.remove(&tsn));
+                }
+                proptest::prop_assert_eq!(map.get(tsn), model.get(&tsn));
+                let all: Vec<_> = map.iter().map(|(tsn, value)| (tsn, *value)).collect();
+                proptest::prop_assert_eq!(all, model.iter().map(|(a, b)| (*a, *b)).collect::<Vec<_>>());
+                let ends = [map.pages.front(), map.pages.back()];
+                proptest::prop_assert!(ends.into_iter().flatten().all(Option::is_some), "an empty page is kept");
+            }
+        }
+    }
+}
