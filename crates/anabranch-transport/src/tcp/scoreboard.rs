@@ -490,3 +490,79 @@ impl Scoreboard {
         &self.segments
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every transmission in a list, as it is told to RACK.
+    #[derive(Default)]
+    struct Listed {
+        order: VecDeque<(u64, u64)>,
+    }
+
+    impl Listed {
+        fn next(&mut self, board: &Scoreboard, position: &mut usize) -> Option<u64> {
+            while let Some(&(id, order)) = self.order.get(*position) {
+                let counts = id >= board.first_id && {
+                    let segment = board.get(id);
+                    !segment.sacked && segment.order == order && !segment.waits_for_retransmission()
+                };
+                if counts {
+                    *position += 1;
+                    return Some(id);
+                }
+                if *position == 0 {
+                    self.order.pop_front();
+                } else {
+                    *position += 1;
+                }
+            }
+            None
+        }
+    }
+
+    proptest! {
+        /// What is void at the front is forgotten, even if it counts again later: reneging and undo bring
+        /// such segments back.
+        #[test]
+        fn the_order_of_sending_is_that_of_a_list(
+            steps in prop::collection::vec((0..10_u8, any::<prop::sample::Index>()), 0..200),
+        ) {
+            let (mut board, mut listed) = (Scoreboard::default(), Listed::default());
+            for (step, index) in steps {
+                let outstanding = board.segments.len();
+                let id = (outstanding > 0).then(|| board.first_id + index.index(outstanding.max(1)) as u64);
+                match (step, id) {
+                    (0..3, _) | (_, None) => {
+                        let start = board.end_id() * 10;
+                        board.push(Sent { start, length: 10, ..Sent::default() });
+                        listed.order.push_back((board.end_id() - 1, board.transmissions));
+                    }
+                    (3, Some(id)) => {
+                        board.resend(id, Time::ZERO, RateMark::default(), index.index(2) == 0);
+                        listed.order.push_back((id, board.transmissions));
+                    }
+                    (4, Some(id)) => drop(board.mark_lost(id)),
+                    (5, Some(id)) if !board.get(id).sacked => board.mark_sacked(id),
+                    (6, _) => drop(board.pop(true)),
+                    (7, _) if index.index(4) == 0 => board.unmark_lost(),
+                    (7, _) if index.index(4) == 1 => board.forget_sacked(),
+                    _ => {
+                        let (mut place, mut position) = (board.first_place(), 0);
+                        for _ in 0..=index.index(6) {
+                            let expected = listed.next(&board, &mut position);
+                            let found = board.next_in_order(&mut place);
+                            prop_assert_eq!(found, expected);
+                            if found.is_none() {
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
