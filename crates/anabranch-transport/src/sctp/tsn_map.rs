@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 /// its own.
 const PAGE: u64 = 4;
 
+/// At most this many empty pages are kept: as many as the fragments of a message of 64 KiB leave.
+const SPARE_PAGES: usize = 12;
+
 /// Values by TSN. They are meant to lie close together: a TSN that is far from the others costs a pointer for
 /// each page between.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub(super) struct TsnMap<T> {
     /// The pages from the number `first_page` on; the first and the last one have a value.
     pages: VecDeque<Option<Box<Page<T>>>>,
     first_page: u64,
+    /// Empty pages, to be used again.
+    spare: Vec<Box<Page<T>>>,
 }
 
 #[derive(Debug)]
@@ -24,7 +29,7 @@ struct Page<T> {
 
 impl<T> Default for TsnMap<T> {
     fn default() -> Self {
-        Self { pages: VecDeque::new(), first_page: 0 }
+        Self { pages: VecDeque::new(), first_page: 0, spare: Vec::new() }
     }
 }
 
@@ -65,7 +70,8 @@ impl<T> TsnMap<T> {
         if index >= self.pages.len() {
             self.pages.resize_with(index + 1, || None);
         }
-        self.pages[index].get_or_insert_default()
+        let spare = &mut self.spare;
+        self.pages[index].get_or_insert_with(|| spare.pop().unwrap_or_default())
     }
 
     /// Takes out the value of a TSN.
@@ -82,7 +88,11 @@ impl<T> TsnMap<T> {
     }
 
     fn remove_page(&mut self, index: usize) {
-        self.pages[index] = None;
+        if let Some(page) = self.pages[index].take()
+            && self.spare.len() < SPARE_PAGES
+        {
+            self.spare.push(page);
+        }
         while let Some(None) = self.pages.front() {
             self.pages.pop_front();
             self.first_page += 1;
