@@ -54,9 +54,7 @@ impl Study {
             Some(tree) => {
                 let mut config: sweep::Config = error::from_value(&tree, "sweep")?;
                 config.resolve_files(folder);
-                let sweep = Sweep::new(config)?;
-                sweep.check_reached(sets)?;
-                sweep
+                Sweep::new(config)?
             }
             None => Sweep::default(),
         };
@@ -65,6 +63,16 @@ impl Study {
         let study = Self { base, scenario, sweep };
         study.check()?;
         Ok(study)
+    }
+
+    /// The study, if each of these settings, with which it was read, reaches a cell: if no axis sets the same
+    /// in all of them.
+    ///
+    /// # Errors
+    /// The first setting that reaches none.
+    pub fn reached_by(self, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
+        self.sweep.check_reached(sets)?;
+        Ok(self)
     }
 
     /// A cell of the sweep as a scenario of its own.
