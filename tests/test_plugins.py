@@ -14,8 +14,9 @@ import pytest
 
 from anabranch import _engine
 from anabranch._engine import RunError, Scenario, ScenarioError
-from anabranch.plugins import control, examples, policy, queue, reload, scheduler
-from conftest import ROOT
+from anabranch.plugins import control, examples, policy, queue, reload, scheduler, watchdog
+from anabranch.studies import workers
+from conftest import HANGS_S, ROOT
 
 NETWORK = """
 seed = 7
@@ -783,3 +784,33 @@ def test_ctrl_c_ends_a_sweep_whose_hook_does_not_return(tmp_path: Path) -> None:
             process.kill()
     assert process.returncode == 130, said
     assert "stopped: 0 of 2 runs are finished" in said
+
+
+@pytest.mark.parametrize("ending", ["wait", "close"])
+def test_a_hook_that_begins_while_a_sweep_ends_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    hangs = f"{ON_ACK}import os\n        os.mkdir('hangs')\n        while True:\n            pass\n"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(CONTROL + hangs)
+    limit = ', max_call_time = "1 h"'
+    text = NETWORK + flow(f'{{ kind = "tcp", cc = {python("mine.py:Mine", limit)} }}')
+    (tmp_path / "net.toml").write_text(text)
+    threads = workers.Threads(Scenario.load(str(tmp_path / "net.toml")), 1)
+    threads.begin([(0, 0)])
+    begun = time.monotonic()
+    while not Path("hangs").exists():
+        assert time.monotonic() < begun + HANGS_S
+        time.sleep(0.01)
+    with monkeypatch.context() as patch:  # as if the hook began only after this
+        patch.setattr(watchdog, "interrupt", lambda _: None)
+        threads.cancel()
+    try:
+        if ending == "wait":
+            batch = threads.wait(0.1)
+            while batch is None and time.monotonic() < begun + HANGS_S:
+                batch = threads.wait(0.1)
+            assert batch is not None
+            assert len(batch) == 0
+    finally:
+        threads.close()

@@ -4,7 +4,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent import futures
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
@@ -16,6 +16,9 @@ from anabranch import _engine
 from anabranch._engine import RunError, Scenario, ScenarioError
 from anabranch.plugins import watchdog
 from anabranch.studies.plan import Run
+
+_CANCEL_AGAIN_SECONDS = 0.2
+"""Seconds that `close` waits for batches before it gives up what has begun since."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,8 @@ class Pool(ABC):
     """Workers that are threads of this process; subclasses compute and give up batches."""
 
     def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="anabranch")
+        self._pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="anabranch")
+        self._begun: set[futures.Future[None]] = set()
         self._results: SimpleQueue[Batch | BaseException] = SimpleQueue()
         self._under_way = 0
 
@@ -135,12 +139,14 @@ class Pool(ABC):
 
     @abstractmethod
     def cancel(self) -> None:
-        """See `Workers`."""
+        """See `Workers`; may be called again, for what has begun since."""
 
     def begin(self, runs: Sequence[Run]) -> None:
         """See `Workers`."""
         self._under_way += 1
-        self._pool.submit(self._compute, runs)
+        future = self._pool.submit(self._compute, runs)
+        self._begun.add(future)
+        future.add_done_callback(self._begun.discard)
 
     def _compute(self, runs: Sequence[Run]) -> None:
         try:
@@ -166,8 +172,10 @@ class Pool(ABC):
 
     def close(self) -> None:
         """See `Workers`."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self.cancel()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        while futures.wait(self._begun.copy(), _CANCEL_AGAIN_SECONDS).not_done:
+            self.cancel()
 
 
 class Threads(Pool):
@@ -183,6 +191,7 @@ class Threads(Pool):
         self._jobs = jobs
         self._traces = traces
         self._cancel = _engine.Cancel()
+        self._is_cancelled = False
         self._numbers: set[int] = set()  # Python's, of the threads
 
     def places(self) -> int:
@@ -194,8 +203,16 @@ class Threads(Pool):
         self._numbers.add(threading.get_ident())
         return run_batch(self._scenario, runs, self._traces, self._cancel)
 
+    def wait(self, seconds: float) -> Batch | None:
+        """See `Workers`."""
+        if self._is_cancelled:
+            self.cancel()
+        return super().wait(seconds)
+
     def cancel(self) -> None:
         """See `Workers`."""
+        self._is_cancelled = True
         self._cancel.set()
-        # The engine asks between events; a hook that does not return would let it wait.
+        # The engine asks between many events; a hook that does not return would let it wait, also
+        # one that begins only after this.
         watchdog.interrupt(self._numbers)
