@@ -20,7 +20,8 @@ pub(super) struct TsnMap<T> {
     /// The pages from the number `first_page` on; the first and the last one have a value.
     pages: VecDeque<Option<Box<Page<T>>>>,
     first_page: u64,
-    /// Values that are too far from those in pages: a peer may leave a fragment alone for as long as it likes.
+    /// Values that are too far from those in pages: a peer may leave a fragment alone for as long as it
+    /// likes.
     far: BTreeMap<u64, T>,
     /// Empty pages, to be used again.
     spare: Vec<Box<Page<T>>>,
