@@ -449,12 +449,12 @@ impl Scoreboard {
     /// before the first that counts.
     pub(super) fn next_in_order(&mut self, place: &mut Place) -> Option<u64> {
         loop {
+            if place.is_first {
+                self.first_sent = place.once;
+            }
             let once = self.segments.get((place.once - self.first_id) as usize);
             if once.is_some_and(|segment| segment.ever_retransmitted) {
                 place.once += 1;
-                if place.is_first {
-                    self.first_sent = place.once;
-                }
                 continue;
             }
             let again = self.sent_again.get(place.again).copied();
@@ -470,12 +470,7 @@ impl Scoreboard {
             };
             place.is_first &= !counts;
             match (again, place.is_first) {
-                (None, is_first) => {
-                    place.once += 1;
-                    if is_first {
-                        self.first_sent = place.once;
-                    }
-                }
+                (None, _) => place.once += 1,
                 (Some(_), false) => place.again += 1,
                 (Some(_), true) => drop(self.sent_again.pop_front()),
             }

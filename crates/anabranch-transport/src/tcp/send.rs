@@ -88,8 +88,7 @@ impl Sender {
     /// Bytes that wait to be sent for the first time.
     pub(super) const fn unsent(&self) -> u64 {
         // The last byte written has the number `written`.
-        let next = if self.next == 0 { 1 } else { self.next };
-        (self.written + 1).saturating_sub(next)
+        (self.written + 1).saturating_sub(if self.next == 0 { 1 } else { self.next })
     }
 
     const fn fin_waits(&self) -> bool {
