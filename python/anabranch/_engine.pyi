@@ -117,6 +117,8 @@ class Scenario:
     @staticmethod
     def parse(text: str, sets: Sequence[tuple[str, str]] = ..., folder: str = ...) -> Scenario:
         """The same for TOML text; `folder` is where relative file names in it start."""
+    def check_reached(self, sets: Sequence[tuple[str, str]]) -> None:
+        """Raises ScenarioError if an axis sets one of these paths in every cell, so that the pair changes nothing."""
     @property
     def name(self) -> str: ...
     @property

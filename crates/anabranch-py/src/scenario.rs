@@ -47,15 +47,17 @@ impl PyScenario {
     #[pyo3(signature = (path, sets = Vec::new()))]
     fn load(py: Python<'_>, path: PathBuf, sets: Sets) -> PyResult<Self> {
         // Other threads, which build its cells, may need Python for plug-ins.
-        py.detach(|| Study::load(&path, &sets)?.reached_by(&sets)).map(Self).map_err(scenario_error)
+        py.detach(|| Study::load(&path, &sets)).map(Self).map_err(scenario_error)
     }
 
     #[staticmethod]
     #[pyo3(signature = (text, sets = Vec::new(), folder = PathBuf::from(".")))]
     fn parse(py: Python<'_>, text: &str, sets: Sets, folder: PathBuf) -> PyResult<Self> {
-        py.detach(|| Study::parse(text, &sets, Path::new(&folder))?.reached_by(&sets))
-            .map(Self)
-            .map_err(scenario_error)
+        py.detach(|| Study::parse(text, &sets, Path::new(&folder))).map(Self).map_err(scenario_error)
+    }
+
+    fn check_reached(&self, sets: Sets) -> PyResult<()> {
+        self.0.sweep.check_reached(&sets).map_err(scenario_error)
     }
 
     #[getter]

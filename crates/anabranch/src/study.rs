@@ -65,16 +65,6 @@ impl Study {
         Ok(study)
     }
 
-    /// The study, if each of these settings, with which it was read, reaches a cell: if no axis sets the same
-    /// in all of them.
-    ///
-    /// # Errors
-    /// The first setting that reaches none.
-    pub fn reached_by(self, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
-        self.sweep.check_reached(sets)?;
-        Ok(self)
-    }
-
     /// A cell of the sweep as a scenario of its own.
     ///
     /// # Errors

@@ -134,7 +134,10 @@ def _scenario(scenario: object, sets: object) -> Scenario:
         return scenario
     if not isinstance(scenario, str | Path):
         raise TypeError(f"scenario = {scenario!r}: allowed is a Scenario, or the name of its file")
-    return Scenario.load(str(scenario), list((sets or {}).items()))
+    pairs = list((sets or {}).items())
+    loaded = Scenario.load(str(scenario), pairs)
+    loaded.check_reached(pairs)
+    return loaded
 
 
 def number(name: str, value: object) -> float:

@@ -143,9 +143,11 @@ def _read(
     sets: Sequence[tuple[str, str]],
 ) -> Scenario:
     try:
-        return reader(source, sets)
+        scenario = reader(source, sets)
+        scenario.check_reached(sets)
     except ScenarioError as error:
         raise ScenarioError(hinted(str(error))) from None
+    return scenario
 
 
 def _expanded(scenario: Scenario) -> Scenario:

@@ -155,17 +155,9 @@ def scenario(name: str, settings: Settings, axes: Axes, traces: Sequence[str] = 
     sweep = f"traces = {inline(list(traces))}\n" if traces else ""
     sweep += "".join(f"axes.{axis}.cases = {inline(cases)}\n" for axis, cases in axes.items())
     text = f"{_text('scenario.toml')}\n[sweep]\nmetrics = {inline(COLUMNS)}\n{sweep}"
-    kept = {path: value for path, value in settings.items() if not _is_replaced(path, axes)}
-    return Scenario.parse(text, (("name", f"mptcp-aqm-{name.replace('/', '-')}"), *as_sets(kept)))
-
-
-def _is_replaced(path: str, axes: Axes) -> bool:
-    """Whether all cases of an axis set the path, or a table that it is in."""
-
-    def sets(case: Settings) -> bool:
-        return any(path == one or path.startswith(f"{one}.") for one in case)
-
-    return any(all(map(sets, cases.values())) for cases in axes.values())
+    return Scenario.parse(
+        text, (("name", f"mptcp-aqm-{name.replace('/', '-')}"), *as_sets(settings))
+    )
 
 
 def single(settings: Settings) -> Scenario:

@@ -140,8 +140,12 @@ impl Sweep {
         part.apply(cell - start, tree)
     }
 
-    /// Checks that these settings of the base scenario reach a cell: none that an axis sets in every one.
-    pub(crate) fn check_reached(&self, sets: &[(String, String)]) -> Result<(), ScenarioError> {
+    /// Checks that each of these settings of the base scenario reaches a cell: that no axis sets the same in
+    /// all of them.
+    ///
+    /// # Errors
+    /// The first setting that reaches none.
+    pub fn check_reached(&self, sets: &[(String, String)]) -> Result<(), ScenarioError> {
         for (path, _) in sets {
             let setters: Option<Vec<String>> = self.parts.iter().map(|part| part.setter_of(path)).collect();
             if let Some([first, ..]) = setters.as_deref() {
