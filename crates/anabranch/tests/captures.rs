@@ -310,6 +310,30 @@ fn tshark(file: &[u8]) -> Option<Vec<String>> {
     Some(said.filter(|line| !expected.iter().any(|known| line.contains(known))).map(str::to_owned).collect())
 }
 
+/// Fragments of two flows in opposite directions, of which tshark would mix those between the same addresses.
+const OPPOSITE_FLOWS: &str = r#"
+    run.duration = "2500 ms"
+    [links.only]
+    ends = ["a", "b"]
+    rate = { timetable = [["0 s", "1 Mbit/s"], ["700 ms", "30 kbit/s"], ["1200 ms", "2 Mbit/s"]] }
+    loss = { kind = "bernoulli", probability = "10 %" }
+    mtu = "600 B"
+    [paths.only]
+    via = ["only"]
+    [flows.datagrams]
+    from = "a"
+    to = "b"
+    paths = ["only"]
+    transport.kind = "udp"
+    app = { kind = "datagrams", size = "1000 B", rate = "500 kbit/s", duration = "1 s" }
+    [flows.load]
+    from = "b"
+    to = "a"
+    paths = ["only"]
+    transport.kind = "mptcp"
+    app = { kind = "bulk", bytes = "40 kB", write_size = "3 kB", direction = "both", start = "50 ms" }
+"#;
+
 /// tshark is an independent implementation. `TSHARK_CASES` asks for more scenarios.
 #[test]
 fn tshark_reads_captures_of_random_scenarios() {
@@ -323,6 +347,8 @@ fn tshark_reads_captures_of_random_scenarios() {
     let place = file.len() - 60;
     file[place] ^= 1;
     assert_ne!(tshark(&file).expect("it is installed"), [""; 0]);
+    let (_, file) = captured(&scenario(OPPOSITE_FLOWS), false);
+    assert_eq!(tshark(&file).expect("it is installed"), [""; 0]);
     let cases = std::env::var("TSHARK_CASES").map_or(6, |cases| cases.parse().expect("a number"));
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(text in random_scenario::text())| {

@@ -30,8 +30,9 @@ pub(super) fn of_flows(scenario: &Scenario) -> Vec<OfFlow> {
         let mut alias = 0;
         let paths = flow.paths.iter().map(|path| {
             let [a, b] = ends(scenario, flow, &scenario.paths[path]);
-            // The first pair between these two ends that is free, and none before that of the path before.
-            let free = aliases.entry((a, b, flow.ip)).or_insert(0);
+            // The first pair between these two ends, in either direction, that is free, and none before that
+            // of the path before.
+            let free = aliases.entry((a.min(b), a.max(b), flow.ip)).or_insert(0);
             alias = alias.max(*free);
             *free = alias + 1;
             [a, b].map(|end| book.address(end, alias, flow.ip))
@@ -156,6 +157,28 @@ mod tests {
         assert_eq!(flows[0], [["10.0.0.1", "10.2.0.2"]]);
         assert_eq!(flows[1], [["2001:db8::1", "2001:db8:2::2"]]);
         assert_eq!(flows[2], [["10.0.1.1", "10.2.1.2"], ["10.1.1.1", "10.2.1.2"]]);
+    }
+
+    /// Between the same addresses, fragments of one flow would be taken for those of the other, since each
+    /// flow counts its own packets.
+    #[test]
+    fn flows_in_opposite_directions_differ() {
+        let flows = of(r#"
+            back.via = ["wan", "wifi"]
+            [flows.down]
+            from = "server"
+            to = "phone"
+            paths = ["back"]
+            transport.kind = "tcp"
+            app.kind = "bulk"
+            [flows.up]
+            from = "phone"
+            to = "server"
+            paths = ["wifi"]
+            transport.kind = "udp"
+            app.kind = "voip"
+        "#);
+        assert_eq!(flows, [[["10.2.0.2", "10.0.0.1"]], [["10.0.1.1", "10.2.1.2"]]]);
     }
 
     #[test]
