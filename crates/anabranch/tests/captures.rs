@@ -285,6 +285,10 @@ fn tshark(file: &[u8]) -> Option<Vec<String>> {
     ] {
         command.args(["-o", check]);
     }
+    // The first bytes of every stream, 0, 1, 2, 3, are a request of STUN to tshark if their number is right.
+    for protocol in ["classicstun", "stun"] {
+        command.args(["--disable-protocol", protocol]);
+    }
     let wrong = "_ws.malformed || _ws.expert.severity >= 0x600000 || sctp.checksum.status == 0";
     let command = command.arg("-r").arg(&path).args(["-Y", wrong, "-V"]);
     let output = command.output().ok()?;
