@@ -87,6 +87,7 @@ pub mod report;
 pub mod rng;
 pub mod sctp;
 pub mod secret;
+mod spare;
 pub mod tcp;
 pub mod time;
 mod timer;

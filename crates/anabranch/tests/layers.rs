@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of `anabranch-transport`.
-const TRANSPORT: [(&str, &str); 20] = [
+const TRANSPORT: [(&str, &str); 21] = [
     ("time", ""),
     ("plugin", "time"),
     ("units", "time"),
@@ -20,6 +20,7 @@ const TRANSPORT: [(&str, &str); 20] = [
     ("ground", ""),
     ("secret", "rng"),
     ("wire", "ground secret time"),
+    ("spare", "wire"),
     ("timer", "rng time"),
     ("quality", "time"),
     ("cc", "ground plugin rng time units"),
@@ -29,8 +30,14 @@ const TRANSPORT: [(&str, &str); 20] = [
     ("recovery", "cc time units"),
     ("endpoint", "cc ground path report rng secret time units wire"),
     ("listener", "endpoint ground rng secret time wire"),
-    ("sctp", "cc endpoint ground listener path procedures recovery report rng secret time timer units wire"),
-    ("tcp", "cc endpoint ground listener path procedures recovery report rng secret time timer units wire"),
+    (
+        "sctp",
+        "cc endpoint ground listener path procedures recovery report rng secret spare time timer units wire",
+    ),
+    (
+        "tcp",
+        "cc endpoint ground listener path procedures recovery report rng secret spare time timer units wire",
+    ),
     ("mptcp", "cc endpoint ground listener path report rng secret tcp time units wire"),
     ("udp", "endpoint ground listener report time wire"),
 ];

@@ -118,6 +118,6 @@ pub enum HostEvent {
         /// The stream.
         stream: u16,
     },
-    /// There is room in the send buffer again.
+    /// There is room in the send buffer for the shortest message that was refused.
     Writable,
 }

@@ -73,14 +73,19 @@ impl Association {
             self.reschedule(now);
         }
         self.advance_peer_ack_point();
-        if self.has_refused && self.buffered() < self.parameters.send_buffer {
-            self.has_refused = false;
+        if let Some(room) = self.awaited_room
+            && self.buffered() + room <= self.parameters.send_buffer
+        {
+            self.awaited_room = None;
             self.outputs.push_back(Output::Event(Event::Writable));
         }
         if self.advanced_peer_ack_point != cumulative {
             self.send_forward_tsn(now);
         }
         self.send(now);
+        if self.awaited_room.is_some() {
+            self.note_blocking(now);
+        }
     }
 
     /// A SACK says nothing: it is older than what is known, or acknowledges what was not sent.

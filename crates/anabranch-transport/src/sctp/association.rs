@@ -1,5 +1,6 @@
 //! One end of an association: its state, and the dispatch of inputs to the procedures.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::answers::Answers;
@@ -30,6 +31,7 @@ use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector}
 use crate::report::Report;
 use crate::rng::{Draw as _, Streams};
 use crate::secret::{NumberSource, SecretNumbers};
+use crate::spare::{Boxes, Spare};
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{
     Abort, Chunk, Cookie, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie,
@@ -39,12 +41,14 @@ use crate::wire::{Body, Packet};
 
 /// Ports of simulated associations. Any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
-/// At most this many boxes of packets that have arrived or were lost are kept, to be used for packets to
-/// send.
-const SPARE_PACKETS: usize = 16;
 /// Stands in for the first chunk of a packet that is to be filled in. Like DATA, which may stand there too,
 /// it owns no memory.
 const BLANK: Chunk = Chunk::CookieAck;
+
+thread_local! {
+    /// Boxes of packets whose first chunk owns no memory, and is the only one.
+    static SPARE_PACKETS: RefCell<Boxes> = const { RefCell::new(Vec::new()) };
+}
 
 /// A packet to be filled in.
 #[cold]
@@ -144,8 +148,9 @@ pub struct Association {
     pub(super) peer_takes_forward_tsn: bool,
     /// Whether Nagle's algorithm is not applied, since it is not a write that lets data leave.
     pub(super) is_past_nagle: bool,
-    /// Whether a message was refused, so that the application waits for room in the send buffer.
-    pub(super) has_refused: bool,
+    /// The room in the send buffer that the application waits for since messages were refused, in bytes: what
+    /// the shortest of them needs.
+    pub(super) awaited_room: Option<u64>,
 
     /// Bytes that the application has been given and has not read yet, if it reports what it reads.
     pub(super) unread: u64,
@@ -161,8 +166,7 @@ pub struct Association {
 
     pub(super) answers: Answers,
     pub(super) outputs: VecDeque<Output>,
-    #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
-    pub(super) spare: Vec<Box<Packet>>,
+    pub(super) spare: Spare,
     pub(super) stats: Stats,
     pub(super) last_now: Time,
 }
@@ -248,7 +252,7 @@ impl Association {
             sack_entries: 0,
             peer_takes_forward_tsn: false,
             is_past_nagle: false,
-            has_refused: false,
+            awaited_room: None,
             unread: 0,
             advertised: 0,
             received: ReceivedTsns::new(0),
@@ -258,7 +262,7 @@ impl Association {
             delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
             answers: Answers::default(),
             outputs: VecDeque::new(),
-            spare: Vec::new(),
+            spare: Spare::new(&SPARE_PACKETS),
             stats: Stats::default(),
             last_now: Time::ZERO,
             parameters,
@@ -421,8 +425,7 @@ impl Association {
         if let Some(reset) = &self.stream_reconfiguration
             && reset.is_paused(message.stream)
         {
-            self.has_refused = true;
-            self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
+            self.refuse(message, 1);
             return;
         }
         if !self.accepts_messages() || !self.can_take(message.stream, u64::from(length)) {
@@ -430,14 +433,16 @@ impl Association {
             return;
         }
         if self.buffered() + u64::from(length) > self.parameters.send_buffer {
-            if let Reliability::Priority(priority) = message.reliability {
+            let makes_room = if let Reliability::Priority(priority) = message.reliability {
                 self.make_room(u64::from(length), priority);
-            }
+                true
+            } else {
+                false
+            };
             // Linux takes the message that fills the buffer (`sctp_wspace` in `sctp_sendmsg_to_asoc`).
             let needed = if self.outstanding.memory.is_charged() { 1 } else { u64::from(length) };
             if self.buffered() + needed > self.parameters.send_buffer {
-                self.has_refused = true;
-                self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
+                self.refuse(message, if makes_room { 1 } else { needed });
                 self.note_blocking(now);
                 return;
             }
@@ -446,6 +451,12 @@ impl Association {
         self.outstanding.memory.charge_message(length, self.fragment_limit);
         self.is_past_nagle = false;
         self.send(now);
+    }
+
+    /// Refuses a message until the send buffer has this much room, in bytes.
+    fn refuse(&mut self, message: Message, room: u64) {
+        self.awaited_room = Some(self.awaited_room.map_or(room, |awaited| awaited.min(room)));
+        self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
     }
 
     /// Bytes in the send buffer.
@@ -487,14 +498,12 @@ impl Association {
             self.out_of_the_blue(path, sctp);
         }
         // The box is used again for a packet of our own.
-        if self.spare.len() < SPARE_PACKETS {
-            // DATA owns no memory either, and half of all packets begin with it.
-            if !matches!(sctp.first, Chunk::Data(_)) {
-                sctp.first = BLANK;
-            }
-            sctp.rest.clear();
-            self.spare.push(packet);
+        // DATA owns no memory either, and half of all packets begin with it.
+        if !matches!(sctp.first, Chunk::Data(_)) {
+            sctp.first = BLANK;
         }
+        sctp.rest.clear();
+        self.spare.keep(packet);
         if self.has_rare_parts && self.is_past_nagle {
             self.send(now);
         }
@@ -695,7 +704,7 @@ impl Association {
     /// A packet with one chunk, in memory that was used before if possible.
     #[inline(always)]
     pub(super) fn packet_with(&mut self, tag: u32, first: Chunk) -> Box<Packet> {
-        let mut packet = self.spare.pop().unwrap_or_else(blank_packet);
+        let mut packet = self.spare.take().unwrap_or_else(blank_packet);
         if let Body::Sctp(sctp) = &mut packet.body {
             [sctp.source_port, sctp.destination_port] = self.ports;
             sctp.verification_tag = tag;
@@ -882,12 +891,10 @@ impl Endpoint for Association {
     }
 
     fn take_back(&mut self, mut packet: Box<Packet>) {
-        if let Body::Sctp(sctp) = &mut packet.body
-            && self.spare.len() < SPARE_PACKETS
-        {
+        if let Body::Sctp(sctp) = &mut packet.body {
             sctp.first = BLANK;
             sctp.rest.clear();
-            self.spare.push(packet);
+            self.spare.keep(packet);
         }
     }
 

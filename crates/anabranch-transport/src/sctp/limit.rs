@@ -51,7 +51,7 @@ impl Association {
     fn limit_of_new_data(&self, path: PathId) -> LimitedBy {
         let own = &self.paths[path.index()];
         let has_queued = !self.queue.is_empty();
-        if !has_queued && self.outstanding.lost() == 0 && !self.has_refused {
+        if !has_queued && self.outstanding.lost() == 0 && self.awaited_room.is_none() {
             return LimitedBy::Application;
         }
         if self.outstanding.on(path) + self.copied(path) >= own.cc.limits().cwnd {
@@ -67,7 +67,7 @@ impl Association {
             && self.outstanding.bytes() > 0
             && self.queue.bytes < u64::from(self.fragment_limit);
         if has_queued && is_little {
-            return if self.has_refused { LimitedBy::SendBuffer } else { LimitedBy::Application };
+            return if self.awaited_room.is_some() { LimitedBy::SendBuffer } else { LimitedBy::Application };
         }
         if self.selection.held {
             return LimitedBy::Scheduler;

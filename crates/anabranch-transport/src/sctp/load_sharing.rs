@@ -564,7 +564,7 @@ impl Association {
                 let split = self.split(&sharing.config, limits, length);
                 roomy.find_map(|index| split(&self.outstanding.buffered[index]))
             }
-            None => self.has_refused.then_some(Blocking::SendBuffer),
+            None => self.awaited_room.is_some().then_some(Blocking::SendBuffer),
         };
         sharing.note_blocked(now, blocking);
         if blocking == Some(Blocking::ReceiveBuffer) {

@@ -12,11 +12,60 @@ use crate::wire::sctp::chunk::{Data, SkippedStream};
 /// Fragments and messages that wait.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    /// Fragments by TSN.
+    /// The message that is arriving in order.
+    run: Run,
+    /// Other fragments by TSN. None of them continues the run.
     fragments: TsnMap<Data>,
     streams: Vec<Stream>,
     /// Bytes that wait.
     pub(super) bytes: u64,
+}
+
+/// The first fragments of a message, with TSNs that follow each other.
+#[derive(Debug, Default)]
+struct Run {
+    first_tsn: u64,
+    fragments: Vec<Data>,
+    bytes: u32,
+}
+
+impl Run {
+    /// The fragment with this TSN.
+    fn get(&self, tsn: u64) -> Option<&Data> {
+        self.fragments.get(tsn.wrapping_sub(self.first_tsn) as usize)
+    }
+
+    /// The TSN of the fragment that would be next.
+    const fn end(&self) -> u64 {
+        self.first_tsn + self.fragments.len() as u64
+    }
+
+    /// Whether a fragment is the next one, or begins a message where there is no run.
+    #[inline]
+    fn is_next(&self, tsn: u64, data: &Data) -> bool {
+        match self.fragments.last() {
+            Some(last) => tsn == self.end() && is_next(last, data),
+            None => data.beginning,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, tsn: u64, data: Data) {
+        if self.fragments.is_empty() {
+            self.first_tsn = tsn;
+        }
+        self.fragments.push(data);
+        self.bytes += data.payload.length;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, &Data)> {
+        (self.first_tsn..).zip(&self.fragments)
+    }
+
+    fn clear(&mut self) {
+        self.fragments.clear();
+        self.bytes = 0;
+    }
 }
 
 /// One inbound stream.
@@ -48,7 +97,10 @@ impl Reassembly {
     /// Whether a chunk is the first one of its message, or one that fits behind the one with the TSN before,
     /// where that waits (section 6.9).
     pub(super) fn continues(&self, tsn: u64, data: &Data) -> bool {
-        data.beginning || self.fragments.get(tsn - 1).is_none_or(|before| is_next(before, data))
+        data.beginning || {
+            let before = self.run.get(tsn - 1).or_else(|| self.fragments.get(tsn - 1));
+            before.is_none_or(|before| is_next(before, data))
+        }
     }
 
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
@@ -67,6 +119,9 @@ impl Reassembly {
     /// Keeps a fragment and returns the message that it completes, if it does, with its first and last TSN.
     fn insert_fragment(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
         self.bytes += u64::from(data.payload.length);
+        if self.run.is_next(tsn, &data) {
+            return self.continue_run(tsn, data);
+        }
         self.fragments.insert(tsn, data);
         let (first, last) = self.whole_message(tsn)?;
         let mut part = |tsn| self.fragments.remove(tsn).expect("the run is complete");
@@ -79,6 +134,32 @@ impl Reassembly {
         Some((message, [first, last]))
     }
 
+    /// Adds its next fragment to the run, and those that have waited for it. Returns the message as
+    /// [`Reassembly::insert_fragment`] does.
+    #[inline]
+    fn continue_run(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
+        let Self { run, fragments, .. } = self;
+        run.push(tsn, data);
+        let mut is_whole = data.ending;
+        while !is_whole
+            && let next = run.end()
+            && let Some(&waiting) = fragments.get(next)
+            && run.is_next(next, &waiting)
+        {
+            fragments.remove(next);
+            run.push(next, waiting);
+            is_whole = waiting.ending;
+        }
+        if !is_whole {
+            return None;
+        }
+        let tsns = [run.first_tsn, run.end() - 1];
+        let message = message_of(&run.fragments[0], run.bytes);
+        run.clear();
+        self.bytes -= u64::from(message.payload.length);
+        Some((message, tsns))
+    }
+
     /// Drops what a FORWARD TSN gives up; calls `deliver` with the messages that this releases.
     pub(super) fn forward<'a>(
         &mut self,
@@ -87,6 +168,10 @@ impl Reassembly {
         mut deliver: impl FnMut(Received),
     ) {
         // A message whose first fragment is passed can never be complete.
+        if !self.run.fragments.is_empty() && self.run.first_tsn <= new_cumulative {
+            self.run.iter().for_each(|(tsn, data)| self.fragments.insert(tsn, *data));
+            self.run.clear();
+        }
         while let Some((tsn, &Data { payload, .. })) = self.fragments.first()
             && tsn <= new_cumulative
         {
@@ -126,14 +211,16 @@ impl Reassembly {
     /// What waits: fragments, and messages that came too early.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
         let early = self.streams.iter().flat_map(|stream| stream.early.values());
-        self.fragments.iter().map(|(_, data)| data.payload).chain(early.map(|(message, _)| message.payload))
+        let fragments = self.run.iter().chain(self.fragments.iter()).map(|(_, data)| data.payload);
+        fragments.chain(early.map(|(message, _)| message.payload))
     }
 
     /// The TSNs of what waits, in order.
     pub(super) fn waiting_tsns(&self) -> Vec<u64> {
         let early = self.streams.iter().flat_map(|stream| stream.early.values());
         let early = early.flat_map(|&(_, [first, last])| first..=last);
-        let mut tsns: Vec<u64> = self.fragments.iter().map(|(tsn, _)| tsn).chain(early).collect();
+        let fragments = self.run.iter().chain(self.fragments.iter()).map(|(tsn, _)| tsn);
+        let mut tsns: Vec<u64> = fragments.chain(early).collect();
         tsns.sort_unstable();
         tsns
     }

@@ -454,7 +454,7 @@ impl Association {
             self.outputs.push_back(Output::Event(event));
         }
         // The streams take messages again.
-        if std::mem::take(&mut self.has_refused) {
+        if self.awaited_room.take().is_some() {
             self.outputs.push_back(Output::Event(Event::Writable));
         }
     }

@@ -1,5 +1,6 @@
 //! One end of a connection: its state, and the dispatch of inputs to the procedures.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::config::Config;
@@ -14,7 +15,6 @@ use super::recovery::Recovery;
 use super::scoreboard::Scoreboard;
 use super::send::Sender;
 use super::sequence::Numbering;
-use super::spare::Spare;
 use super::stats::Stats;
 use super::subflow::{FlowControl, OptionSpace};
 use super::timers::RetransmissionTimer;
@@ -33,9 +33,15 @@ use crate::recovery::rtt::Rtt;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::secret::SecretNumbers;
+use crate::spare::{Boxes, Spare};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 use crate::wire::{self, Body, Packet};
+
+thread_local! {
+    /// Boxes of packets with any segment.
+    static SPARE_PACKETS: RefCell<Boxes> = const { RefCell::new(Vec::new()) };
+}
 
 /// The states of a connection (RFC 9293 section 3.3.2). LISTEN is a [`Listener`](super::Listener). A closed
 /// end accepts a connection too, so that the two ends of a simulated flow need no listener.
@@ -223,7 +229,7 @@ impl Connection {
             receiver: Receiver::default(),
             delayed_ack: DelayedAck::default(),
             outputs: VecDeque::new(),
-            spare: Spare::default(),
+            spare: Spare::new(&SPARE_PACKETS),
             stats: Stats::default(),
             measures: parameters.measure.then(Box::default),
             last_now: Time::ZERO,

@@ -52,7 +52,6 @@ mod scoreboard;
 mod send;
 mod sequence;
 mod socket;
-mod spare;
 mod stats;
 pub(crate) mod subflow;
 #[cfg(test)]

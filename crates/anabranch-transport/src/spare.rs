@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::thread::LocalKey;
 
 use crate::wire::Packet;
 
@@ -11,15 +12,16 @@ const MOST: usize = 16;
 /// The most boxes that wait for the ends of a thread.
 const MOST_SHARED: usize = 64;
 
-type Boxes = Vec<Box<Packet>>;
+pub(crate) type Boxes = Vec<Box<Packet>>;
 
-thread_local! {
-    static SHARED: RefCell<Boxes> = const { RefCell::new(Vec::new()) };
-}
+/// The boxes that the ends of one transport in a thread share.
+pub(crate) type Shared = LocalKey<RefCell<Boxes>>;
 
 /// The boxes of an end.
-#[derive(Default)]
-pub(super) struct Spare(Boxes);
+pub(crate) struct Spare {
+    own: Boxes,
+    shared: &'static Shared,
+}
 
 impl fmt::Debug for Spare {
     /// What is in the boxes means nothing.
@@ -29,28 +31,33 @@ impl fmt::Debug for Spare {
 }
 
 impl Spare {
+    /// No boxes, of an end that shares with these.
+    pub(crate) const fn new(shared: &'static Shared) -> Self {
+        Self { own: Vec::new(), shared }
+    }
+
     /// Keeps the box of a packet that is no longer needed.
     #[inline]
-    pub(super) fn keep(&mut self, packet: Box<Packet>) {
-        if self.0.len() == MOST {
+    pub(crate) fn keep(&mut self, packet: Box<Packet>) {
+        if self.own.len() == MOST {
             self.share();
         }
-        self.0.push(packet);
+        self.own.push(packet);
     }
 
     /// Takes a box with any packet, if there is one.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<Box<Packet>> {
-        if self.0.is_empty() {
+    pub(crate) fn take(&mut self) -> Option<Box<Packet>> {
+        if self.own.is_empty() {
             self.fetch();
         }
-        self.0.pop()
+        self.own.pop()
     }
 
     #[inline(never)]
     fn share(&mut self) {
-        SHARED.with_borrow_mut(|shared| {
-            let boxes = self.0.drain(MOST / 2..);
+        self.shared.with_borrow_mut(|shared| {
+            let boxes = self.own.drain(MOST / 2..);
             if shared.len() < MOST_SHARED {
                 shared.extend(boxes);
             }
@@ -59,7 +66,9 @@ impl Spare {
 
     #[inline(never)]
     fn fetch(&mut self) {
-        SHARED.with_borrow_mut(|shared| self.0.extend(shared.drain(shared.len().saturating_sub(MOST / 2)..)));
+        self.shared.with_borrow_mut(|shared| {
+            self.own.extend(shared.drain(shared.len().saturating_sub(MOST / 2)..));
+        });
     }
 }
 
@@ -70,16 +79,20 @@ mod tests {
     use crate::wire::Body;
     use crate::wire::tcp::Segment;
 
+    thread_local! {
+        static SHARED: RefCell<Boxes> = const { RefCell::new(Vec::new()) };
+    }
+
     #[test]
     fn what_one_end_is_left_with_is_used_by_another() {
         let packet = || {
             let body = Body::Tcp(Segment::blank());
             Box::new(Packet { path: PathId::default(), ecn: Ecn::NotEct, size: 0, body })
         };
-        let (mut receiver, mut sender) = (Spare::default(), Spare::default());
+        let (mut receiver, mut sender) = (Spare::new(&SHARED), Spare::new(&SHARED));
         assert!(sender.take().is_none());
         (0..10 * MOST_SHARED).for_each(|_| receiver.keep(packet()));
-        assert!(receiver.0.len() <= MOST && SHARED.with_borrow(Vec::len) <= MOST_SHARED);
+        assert!(receiver.own.len() <= MOST && SHARED.with_borrow(Vec::len) <= MOST_SHARED);
         let taken = std::iter::from_fn(|| sender.take()).count();
         assert_eq!(taken, MOST_SHARED);
     }
