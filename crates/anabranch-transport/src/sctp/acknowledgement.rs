@@ -73,18 +73,24 @@ impl Association {
             self.reschedule(now);
         }
         self.advance_peer_ack_point();
-        if let Some(room) = self.awaited_room
-            && self.buffered() + room <= self.parameters.send_buffer
-        {
-            self.awaited_room = None;
-            self.outputs.push_back(Output::Event(Event::Writable));
-        }
+        self.tell_writable();
         if self.advanced_peer_ack_point != cumulative {
             self.send_forward_tsn(now);
         }
         self.send(now);
         if self.awaited_room.is_some() {
             self.note_blocking(now);
+        }
+    }
+
+    /// Says that there is room in the send buffer, where the application waits for it.
+    #[inline(always)]
+    pub(super) fn tell_writable(&mut self) {
+        if let Some(room) = self.awaited_room
+            && self.buffered() + room <= self.parameters.send_buffer
+        {
+            self.awaited_room = None;
+            self.outputs.push_back(Output::Event(Event::Writable));
         }
     }
 

@@ -471,7 +471,8 @@ impl Association {
         self.queue.iter().map(|waiting| memory.of_message(waiting.remaining(), limit)).sum()
     }
 
-    #[inline(never)]
+    /// Most inputs come this way, so that it has the stack frame of [`Endpoint::handle_input`].
+    #[inline]
     fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
         let path = packet.path;
         let Body::Sctp(sctp) = &mut packet.body else { return };
@@ -479,11 +480,30 @@ impl Association {
             return;
         }
         self.stats.packets_received += 1;
+        if self.take_predicted(now, path, packet.size, sctp) {
+            self.spare.keep(packet);
+            return;
+        }
+        self.on_chunks(now, path, packet.size, sctp);
+        // The box is used again for a packet of our own. DATA owns no memory either, and half of all packets
+        // begin with it.
+        if !matches!(sctp.first, Chunk::Data(_)) {
+            sctp.first = BLANK;
+        }
+        sctp.rest.clear();
+        self.spare.keep(packet);
+        if self.has_rare_parts && self.is_past_nagle {
+            self.send(now);
+        }
+        self.finish_input(now);
+    }
+
+    #[inline(never)]
+    fn on_chunks(&mut self, now: Time, path: PathId, size: u32, sctp: &SctpPacket) {
         let is_known =
             self.reconfiguration.as_ref().is_none_or(|addresses| addresses.is_known_to_us(path, sctp));
         if is_known && self.is_for_us(sctp) {
-            self.answers.begin(packet.size);
-            self.status[path.index()].last_heard = now;
+            self.hear(now, path, size);
             self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
             for chunk in &sctp.rest {
                 self.on_chunk(now, path, sctp.verification_tag, chunk);
@@ -497,17 +517,13 @@ impl Association {
         } else {
             self.out_of_the_blue(path, sctp);
         }
-        // The box is used again for a packet of our own.
-        // DATA owns no memory either, and half of all packets begin with it.
-        if !matches!(sctp.first, Chunk::Data(_)) {
-            sctp.first = BLANK;
-        }
-        sctp.rest.clear();
-        self.spare.keep(packet);
-        if self.has_rare_parts && self.is_past_nagle {
-            self.send(now);
-        }
-        self.finish_input(now);
+    }
+
+    /// Notes that a packet of this size has arrived for this association.
+    #[inline]
+    pub(super) fn hear(&mut self, now: Time, path: PathId, size: u32) {
+        self.answers.begin(size);
+        self.status[path.index()].last_heard = now;
     }
 
     /// Whether the verification tag is right (RFC 9260 section 8.5).

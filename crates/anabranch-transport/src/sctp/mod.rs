@@ -44,6 +44,7 @@ mod outstanding;
 pub mod parameters;
 mod path;
 mod pr_sctp;
+mod prediction;
 mod probing;
 pub mod procedures;
 #[cfg(test)]

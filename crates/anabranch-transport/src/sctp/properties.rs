@@ -8,13 +8,16 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::config::{Buffer, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
-use super::testing::{Pair, Wire, ms};
-use super::{Config, Profile, load_sharing, stream_scheduler};
+use super::testing::{Pair, Wire, ms, predicting};
+use super::{Association, Config, Profile, load_sharing, stream_scheduler};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Message, Reliability};
-use crate::ground::{PathId, Payload, Side};
+use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::path::{self, failover, scheduler, throughput_checkpoint};
 use crate::time::Duration;
 use crate::units::{Bytes, Limit};
+use crate::wire::sctp::SctpPacket;
+use crate::wire::sctp::chunk::{Chunk, Data, GapBlock, Sack};
+use crate::wire::{Body, Packet};
 
 #[derive(Clone, Debug)]
 struct Network {
@@ -354,6 +357,89 @@ fn check(pair: &Pair, talks: &[Talk]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// A packet that is predicted, or nearly so.
+#[derive(Clone, Debug)]
+struct Strange {
+    /// Whether it holds a SACK; otherwise it holds DATA.
+    is_sack: bool,
+    /// Its TSN less the one that is expected.
+    ahead: i32,
+    window: u32,
+    /// Ends of gap blocks that each begin two TSNs after the one before.
+    gaps: Vec<u16>,
+    duplicates: Vec<u32>,
+    stream: u16,
+    is_whole: bool,
+    is_immediate: bool,
+    is_for_another: bool,
+    has_more: bool,
+}
+
+fn strange() -> impl Strategy<Value = Strange> {
+    let seldom = || prop::bool::weighted(0.1);
+    (
+        any::<bool>(),
+        prop_oneof![4 => Just(0), 4 => 0..6_i32, 1 => -3..200_i32],
+        prop_oneof![8 => Just(100_000_u32), 1 => Just(0), 1 => 1..3_000_u32],
+        prop_oneof![8 => Just(Vec::new()), 1 => proptest::collection::vec(0..3_u16, 1..6)],
+        prop_oneof![8 => Just(Vec::new()), 1 => proptest::collection::vec(any::<u32>(), 1..4)],
+        prop_oneof![9 => 0..2_u16, 1 => any::<u16>()],
+        prop::bool::weighted(0.7),
+        (seldom(), seldom(), seldom()),
+    )
+        .prop_map(|(is_sack, ahead, window, gaps, duplicates, stream, is_whole, flags)| {
+            let (is_immediate, is_for_another, has_more) = flags;
+            Strange {
+                is_sack,
+                ahead,
+                window,
+                gaps,
+                duplicates,
+                stream,
+                is_whole,
+                is_immediate,
+                is_for_another,
+                has_more,
+            }
+        })
+}
+
+impl Strange {
+    fn for_end(&self, end: &Association) -> Packet {
+        let mut start = 0;
+        let gap_blocks = self.gaps.iter().map(|length| {
+            start += 2;
+            let block = GapBlock { start, end: start + length };
+            start = block.end;
+            block
+        });
+        let sack = Sack {
+            cumulative_tsn: end.outstanding.cumulative_tsn().wrapping_add_signed(self.ahead),
+            a_rwnd: self.window,
+            gap_blocks: gap_blocks.collect(),
+            duplicates: self.duplicates.clone().into(),
+        };
+        let data = Data {
+            tsn: (end.received.cumulative as u32).wrapping_add(1).wrapping_add_signed(self.ahead),
+            stream: self.stream,
+            ssn: 0,
+            ppid: 0,
+            unordered: self.is_whole,
+            beginning: self.is_whole || self.ahead > 2,
+            ending: self.is_whole,
+            immediate: self.is_immediate,
+            payload: Payload { offset: 0, length: self.window.clamp(1, 1_000) },
+        };
+        let first = if self.is_sack { Chunk::Sack(1, sack) } else { Chunk::Data(data) };
+        let rest = if self.has_more { vec![first.clone()] } else { Vec::new() };
+        let [destination_port, source_port] = end.ports;
+        let verification_tag = end.local_tag ^ u32::from(self.is_for_another);
+        let sctp = SctpPacket { source_port, destination_port, verification_tag, first, rest };
+        let size = IpVersion::Ipv4.header_bytes() + sctp.wire_size();
+        Packet { path: PathId(0), ecn: Ecn::NotEct, size, body: Body::Sctp(sctp) }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -406,6 +492,52 @@ proptest! {
         let talks = with_farewell(talks);
         let log = |pair: &Pair| format!("{:?}", pair.log);
         prop_assert_eq!(log(&run(&config, &network, &talks)), log(&run(&config, &network, &talks)));
+    }
+
+    #[test]
+    fn a_prediction_does_what_the_long_way_does(
+        config in any_config(),
+        nr_sack in any::<[bool; 2]>(),
+        network in network(),
+        talks in proptest::collection::vec(talk(reliability()), 1..60),
+    ) {
+        let config = with_nr_sacks(config, nr_sack);
+        let talks = with_farewell(talks);
+        let log = || {
+            let pair = run(&config, &network, &talks);
+            (format!("{:?}", pair.ends), format!("{:?} {:?}", pair.log, pair.events))
+        };
+        prop_assert_eq!(predicting(true, log), predicting(false, log));
+    }
+
+    #[test]
+    fn a_predicted_packet_changes_the_state_as_the_long_way_does(
+        config in any_config(),
+        delays in proptest::collection::vec(1..100_u64, 1..3),
+        lengths in proptest::collection::vec(1..6_000_u32, 1..40),
+        loss in prop_oneof![Just(0.0), 0.0..0.1],
+        steps in proptest::collection::vec((0..60_u64, strange()), 1..30),
+    ) {
+        let run = |predicts| {
+            let mut pair = Pair::open(&config, delays.len());
+            for (wires, delay) in pair.wires.iter_mut().zip(&delays) {
+                *wires = [Wire { delay: ms(*delay), loss, ..Wire::default() }; 2];
+            }
+            for length in &lengths {
+                pair.send_reliable(1, *length);
+            }
+            let mut states = Vec::new();
+            for (millis, strange) in &steps {
+                pair.run_for(ms(*millis));
+                for side in [Side::A, Side::B] {
+                    let packet = Box::new(strange.for_end(&pair.ends[side.index()]));
+                    predicting(predicts, || pair.input(side, crate::endpoint::Input::Packet(packet)));
+                    states.push(format!("{:?}", pair.ends[side.index()]));
+                }
+            }
+            (states, format!("{:?} {:?}", pair.log, pair.events))
+        };
+        prop_assert_eq!(run(true), run(false));
     }
 
     #[test]

@@ -202,8 +202,8 @@ impl Association {
         let duplicates = std::mem::take(&mut self.delayed_sack.packet_has_duplicates);
         let new_data = std::mem::take(&mut self.delayed_sack.packet_has_new_data);
         self.delayed_sack.immediate |= duplicates && !new_data;
-        self.delayed_sack.packets += 1;
         if self.state == State::ShutdownSent {
+            self.delayed_sack.packets += 1;
             // Section 9.2: every packet with data is answered with SHUTDOWN at once, and with a SACK where
             // that cannot acknowledge all that has arrived.
             self.answer_data_with_shutdown(now);
@@ -212,7 +212,16 @@ impl Association {
             } else {
                 self.delayed_sack.sent();
             }
-        } else if self.delayed_sack.immediate
+        } else {
+            self.acknowledge_packet(now);
+        }
+    }
+
+    /// Acknowledges a packet with data at once, or sees to it that it is later.
+    #[inline(always)]
+    pub(super) fn acknowledge_packet(&mut self, now: Time) {
+        self.delayed_sack.packets += 1;
+        if self.delayed_sack.immediate
             || self.delayed_sack.packets >= self.parameters.sack_frequency
             || self.parameters.sack_delay == Duration::ZERO
         {
@@ -303,7 +312,7 @@ impl Association {
 
     /// Bytes of the receive buffer that are free.
     #[inline(always)]
-    fn free_space(&self) -> u32 {
+    pub(super) fn free_space(&self) -> u32 {
         u64::from(self.parameters.receive_buffer).saturating_sub(self.reassembly.bytes + self.unread) as u32
     }
 

@@ -1,5 +1,6 @@
 //! A deterministic network between two associations, for tests.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::path::Acked;
@@ -72,6 +73,23 @@ pub(super) struct Pair {
     sequence: u64,
     rng: Rng,
     offset: u64,
+}
+
+thread_local! {
+    static PREDICTS: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Whether the associations of this thread predict packets.
+pub(super) fn predicts() -> bool {
+    PREDICTS.get()
+}
+
+/// Does something with or without prediction.
+pub(super) fn predicting<T>(predicts: bool, action: impl FnOnce() -> T) -> T {
+    PREDICTS.set(predicts);
+    let result = action();
+    PREDICTS.set(true);
+    result
 }
 
 pub(super) const fn ms(millis: u64) -> Duration {
