@@ -58,6 +58,22 @@ impl Run {
         self.bytes += data.payload.length;
     }
 
+    /// Adds the next fragments from among those that wait. Returns whether the message is complete.
+    #[inline]
+    fn take_from(&mut self, fragments: &mut TsnMap<Data>) -> bool {
+        while let next = self.end()
+            && let Some(&waiting) = fragments.get(next)
+            && self.is_next(next, &waiting)
+        {
+            fragments.remove(next);
+            self.push(next, waiting);
+            if waiting.ending {
+                return true;
+            }
+        }
+        false
+    }
+
     fn iter(&self) -> impl Iterator<Item = (u64, &Data)> {
         (self.first_tsn..).zip(&self.fragments)
     }
@@ -96,11 +112,15 @@ impl Stream {
 impl Reassembly {
     /// Whether a chunk is the first one of its message, or one that fits behind the one with the TSN before,
     /// where that waits (section 6.9).
+    #[inline(always)]
     pub(super) fn continues(&self, tsn: u64, data: &Data) -> bool {
-        data.beginning || {
-            let before = self.run.get(tsn - 1).or_else(|| self.fragments.get(tsn - 1));
-            before.is_none_or(|before| is_next(before, data))
-        }
+        data.beginning || self.run.is_next(tsn, data) || self.continues_another(tsn, data)
+    }
+
+    /// Whether a fragment that does not continue the run fits behind the one before.
+    fn continues_another(&self, tsn: u64, data: &Data) -> bool {
+        let before = self.run.get(tsn - 1).or_else(|| self.fragments.get(tsn - 1));
+        before.is_none_or(|before| is_next(before, data))
     }
 
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
@@ -117,11 +137,14 @@ impl Reassembly {
     }
 
     /// Keeps a fragment and returns the message that it completes, if it does, with its first and last TSN.
+    #[inline(always)]
     fn insert_fragment(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
         self.bytes += u64::from(data.payload.length);
-        if self.run.is_next(tsn, &data) {
-            return self.continue_run(tsn, data);
-        }
+        if self.run.is_next(tsn, &data) { self.continue_run(tsn, data) } else { self.insert_apart(tsn, data) }
+    }
+
+    /// Keeps a fragment that does not continue the run.
+    fn insert_apart(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
         self.fragments.insert(tsn, data);
         let (first, last) = self.whole_message(tsn)?;
         let mut part = |tsn| self.fragments.remove(tsn).expect("the run is complete");
@@ -140,17 +163,7 @@ impl Reassembly {
     fn continue_run(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
         let Self { run, fragments, .. } = self;
         run.push(tsn, data);
-        let mut is_whole = data.ending;
-        while !is_whole
-            && let next = run.end()
-            && let Some(&waiting) = fragments.get(next)
-            && run.is_next(next, &waiting)
-        {
-            fragments.remove(next);
-            run.push(next, waiting);
-            is_whole = waiting.ending;
-        }
-        if !is_whole {
+        if !data.ending && !run.take_from(fragments) {
             return None;
         }
         let tsns = [run.first_tsn, run.end() - 1];

@@ -238,7 +238,7 @@ impl Association {
         if self.uses_nr_sacks {
             self.make_nr_sack(&mut sack);
         }
-        if self.answers_with(path, sack.wire_size()) {
+        if self.answers.is_any() && self.answers_with(path, sack.wire_size()) {
             self.answer(path, sack);
         } else {
             self.transmit_one(path, sack);
@@ -277,14 +277,13 @@ impl Association {
             self.sack_entries
         };
         let gap_blocks = self.received.gap_blocks(most);
-        let mut duplicates = std::mem::take(&mut self.received.duplicates);
-        duplicates.truncate(self.sack_entries - gap_blocks.len());
+        let duplicates = self.received.take_duplicates(self.sack_entries - gap_blocks.len());
         self.advertised = self.free_space();
         Sack {
             cumulative_tsn: self.received.cumulative as u32,
             a_rwnd: self.advertised,
             gap_blocks,
-            duplicates: duplicates.into(),
+            duplicates,
         }
     }
 

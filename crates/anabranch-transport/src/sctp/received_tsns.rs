@@ -158,6 +158,19 @@ impl ReceivedTsns {
         }
     }
 
+    /// The TSNs received again since the last SACK, at most `most` of them.
+    #[inline(always)]
+    pub(super) fn take_duplicates(&mut self, most: usize) -> Box<[u32]> {
+        if self.duplicates.is_empty() { Box::default() } else { self.list_duplicates(most) }
+    }
+
+    #[cold]
+    fn list_duplicates(&mut self, most: usize) -> Box<[u32]> {
+        let mut duplicates = std::mem::take(&mut self.duplicates);
+        duplicates.truncate(most);
+        duplicates.into()
+    }
+
     fn duplicate(&mut self, tsn: u64) {
         if self.duplicates.len() < MAX_DUPLICATES {
             self.duplicates.push(tsn as u32);

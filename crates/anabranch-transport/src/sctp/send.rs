@@ -11,6 +11,16 @@ use crate::time::Time;
 use crate::wire::Packet;
 use crate::wire::sctp::chunk::{Chunk, Data, IData};
 
+/// A packet that is being filled with new data.
+struct Filling {
+    packet: Option<Box<Packet>>,
+    /// Bytes, all headers included.
+    size: u32,
+    /// Bytes of user data.
+    bytes: u32,
+    chunks: u32,
+}
+
 impl Association {
     /// Sends what may be sent: marked chunks first, then new ones (section 6.1 C).
     #[inline(always)]
@@ -136,70 +146,113 @@ impl Association {
                 self.add_chunk(&mut packet, sack);
             }
         }
-        let mut bytes = 0;
-        let mut messages = 0;
-        while let Some(front) = self.queue.messages.front_mut() {
-            if front.sent == 0 && front.expires <= now {
-                self.discard_queued(0);
-                continue;
-            }
-            let length = front.remaining().min(self.fragment_limit);
-            let wire = self.data_header + ((length + 3) & !3);
-            let full = size + wire > mtu || messages == self.parameters.bundle_max;
-            let asks_window = self.parameters.procedures.asks_window_for_chunks;
-            let ends =
-                || asks_window && self.outstanding.on(path) >= self.paths[path.index()].cc.limits().cwnd;
-            if messages > 0 && (full || length > self.peer_rwnd || ends()) {
-                break;
-            }
-            let beginning = front.sent == 0;
-            if beginning && (!front.message.unordered || self.interleaves) {
-                let numbers =
-                    if front.message.unordered { &mut self.next_unordered_mid } else { &mut self.next_mid };
-                let next = &mut numbers[usize::from(front.message.stream)];
-                front.mid = *next;
-                *next = next.wrapping_add(1);
-            }
-            let ending = front.remaining() == length;
-            let tsn = self.outstanding.next_tsn();
-            let window_bytes = self.parameters.accounting.chunk_bytes(length, wire);
-            let sent = Sent {
-                message: front.message,
-                message_id: front.id,
-                expires: front.expires,
-                departure: now,
-                start: front.sent,
-                length,
-                window_bytes,
-                mid: front.mid,
-                beginning,
-                ending,
-                state: SentState::InFlight,
-                path,
-                missing_reports: 0,
-                fast_retransmitted: false,
-                timed_out: false,
-                immediate: false,
-                transmissions: 1,
-                on_several_paths: false,
-            };
-            self.add_data(&mut packet, &sent, tsn);
-            self.outstanding.push(sent);
-            self.queue.advance(length);
-            let own = &mut self.paths[path.index()];
-            // RFC 9260 section 6.3.1 C4: one measurement per round trip.
-            own.rtt_probe.get_or_insert(tsn);
-            self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
-            self.stats.data_chunks_sent += 1;
-            size += wire;
-            bytes += length;
-            messages += 1;
+        let mut filling = Filling { packet, size, bytes: 0, chunks: 0 };
+        if let Some(next) = self.next_sizes(now) {
+            filling = self.fill(now, path, filling, next);
         }
+        if let Some(next) = self.next_sizes(now)
+            && self.has_room(path, mtu, &filling, next)
+        {
+            filling = self.fill_up(now, path, mtu, filling, next);
+        }
+        let Filling { packet, size, bytes, .. } = filling;
         self.queue.finish_packet();
         self.note_data_sent(now, path, bytes);
         if let Some(packet) = packet {
             self.transmit(path, packet, size);
         }
+    }
+
+    /// The bytes of the next fragment, and of its chunk. Messages that have expired before it are given up.
+    #[inline(always)]
+    fn next_sizes(&mut self, now: Time) -> Option<[u32; 2]> {
+        loop {
+            let front = self.queue.messages.front()?;
+            if front.sent > 0 || front.expires > now {
+                let length = front.remaining().min(self.fragment_limit);
+                return Some([length, self.data_header + ((length + 3) & !3)]);
+            }
+            self.discard_queued(0);
+        }
+    }
+
+    /// Whether a packet with data has room for one more chunk of these sizes, and the windows have.
+    #[inline(always)]
+    fn has_room(&self, path: PathId, mtu: u32, filling: &Filling, [length, wire]: [u32; 2]) -> bool {
+        let is_window_full = || {
+            self.parameters.procedures.asks_window_for_chunks
+                && self.outstanding.on(path) >= self.paths[path.index()].cc.limits().cwnd
+        };
+        filling.size + wire <= mtu
+            && filling.chunks != self.parameters.bundle_max
+            && length <= self.peer_rwnd
+            && !is_window_full()
+    }
+
+    /// Bundles as many chunks as there is room for.
+    #[inline(never)]
+    fn fill_up(
+        &mut self,
+        now: Time,
+        path: PathId,
+        mtu: u32,
+        mut filling: Filling,
+        mut next: [u32; 2],
+    ) -> Filling {
+        loop {
+            filling = self.fill(now, path, filling, next);
+            match self.next_sizes(now) {
+                Some(sizes) if self.has_room(path, mtu, &filling, sizes) => next = sizes,
+                _ => return filling,
+            }
+        }
+    }
+
+    /// Adds the next fragment, of these sizes, to a packet.
+    #[inline(always)]
+    fn fill(&mut self, now: Time, path: PathId, filling: Filling, [length, wire]: [u32; 2]) -> Filling {
+        let Filling { mut packet, size, bytes, chunks } = filling;
+        let front = self.queue.messages.front_mut().expect("its fragment is the next one");
+        let beginning = front.sent == 0;
+        if beginning && (!front.message.unordered || self.interleaves) {
+            let numbers =
+                if front.message.unordered { &mut self.next_unordered_mid } else { &mut self.next_mid };
+            let next = &mut numbers[usize::from(front.message.stream)];
+            front.mid = *next;
+            *next = next.wrapping_add(1);
+        }
+        let ending = front.remaining() == length;
+        let tsn = self.outstanding.next_tsn();
+        let window_bytes = self.parameters.accounting.chunk_bytes(length, wire);
+        let sent = Sent {
+            message: front.message,
+            message_id: front.id,
+            expires: front.expires,
+            departure: now,
+            start: front.sent,
+            length,
+            window_bytes,
+            mid: front.mid,
+            beginning,
+            ending,
+            state: SentState::InFlight,
+            path,
+            missing_reports: 0,
+            fast_retransmitted: false,
+            timed_out: false,
+            immediate: false,
+            transmissions: 1,
+            on_several_paths: false,
+        };
+        self.add_data(&mut packet, &sent, tsn);
+        self.outstanding.push(sent);
+        self.queue.advance(length);
+        let own = &mut self.paths[path.index()];
+        // RFC 9260 section 6.3.1 C4: one measurement per round trip.
+        own.rtt_probe.get_or_insert(tsn);
+        self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
+        self.stats.data_chunks_sent += 1;
+        Filling { packet, size: size + wire, bytes: bytes + length, chunks: chunks + 1 }
     }
 
     /// Adds a chunk of user data to a packet that is being filled.
