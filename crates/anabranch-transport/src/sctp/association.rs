@@ -732,7 +732,7 @@ impl Association {
     }
 
     /// Adds a chunk to a packet that is being filled.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add_chunk(&mut self, packet: &mut Option<Box<Packet>>, chunk: Chunk) {
         match packet.as_deref_mut() {
             None => *packet = Some(self.packet_with(self.peer_tag, chunk)),

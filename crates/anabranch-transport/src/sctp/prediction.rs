@@ -25,7 +25,6 @@ const fn is_on() -> bool {
 impl Association {
     /// Takes a packet of `size` bytes that is predicted, and whose chunk owns no memory. Returns whether it
     /// was; if not, nothing has been done but what is done for each packet.
-    #[expect(clippy::inline_always, reason = "most packets come this way (docs/performance.md)")]
     #[inline(always)]
     pub(super) fn take_predicted(&mut self, now: Time, path: PathId, size: u32, packet: &SctpPacket) -> bool {
         let is_plain = is_on()

@@ -127,7 +127,7 @@ impl Association {
     }
 
     /// Fills and sends one packet with new data.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn send_packet(&mut self, now: Time, path: PathId) {
         let mut packet = None;
         let mtu = self.paths[path.index()].mtu;
