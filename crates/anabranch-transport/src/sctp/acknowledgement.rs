@@ -78,9 +78,6 @@ impl Association {
             self.send_forward_tsn(now);
         }
         self.send(now);
-        if self.awaited_room.is_some() {
-            self.note_blocking(now);
-        }
     }
 
     /// Says that there is room in the send buffer, where the application waits for it.

@@ -148,9 +148,10 @@ pub struct Association {
     pub(super) peer_takes_forward_tsn: bool,
     /// Whether Nagle's algorithm is not applied, since it is not a write that lets data leave.
     pub(super) is_past_nagle: bool,
-    /// The room in the send buffer that the application waits for since messages were refused, in bytes: what
-    /// the shortest of them needs.
+    /// The room in the send buffer that the application waits for since a message was refused, in bytes.
     pub(super) awaited_room: Option<u64>,
+    /// The message that was refused last.
+    pub(super) last_refused: Option<Payload>,
 
     /// Bytes that the application has been given and has not read yet, if it reports what it reads.
     pub(super) unread: u64,
@@ -253,6 +254,7 @@ impl Association {
             peer_takes_forward_tsn: false,
             is_past_nagle: false,
             awaited_room: None,
+            last_refused: None,
             unread: 0,
             advertised: 0,
             received: ReceivedTsns::new(0),
@@ -433,16 +435,14 @@ impl Association {
             return;
         }
         if self.buffered() + u64::from(length) > self.parameters.send_buffer {
-            let makes_room = if let Reliability::Priority(priority) = message.reliability {
+            let may_make_room = matches!(message.reliability, Reliability::Priority(_));
+            if let Reliability::Priority(priority) = message.reliability {
                 self.make_room(u64::from(length), priority);
-                true
-            } else {
-                false
-            };
+            }
             // Linux takes the message that fills the buffer (`sctp_wspace` in `sctp_sendmsg_to_asoc`).
             let needed = if self.outstanding.memory.is_charged() { 1 } else { u64::from(length) };
             if self.buffered() + needed > self.parameters.send_buffer {
-                self.refuse(message, if makes_room { 1 } else { needed });
+                self.refuse(message, if may_make_room { 1 } else { needed });
                 self.note_blocking(now);
                 return;
             }
@@ -453,8 +453,12 @@ impl Association {
         self.send(now);
     }
 
-    /// Refuses a message until the send buffer has this much room, in bytes.
+    /// Refuses a message that needs this much room in the send buffer, in bytes. An application that tries
+    /// the same message again waits for that room. Of another one it is not known whether it waits, so that
+    /// any room ends what counts as waiting; with load sharing, times are accounted for by that.
     fn refuse(&mut self, message: Message, room: u64) {
+        let is_tried_again = self.last_refused.replace(message.payload) == Some(message.payload);
+        let room = if is_tried_again && self.load_sharing.is_none() { room } else { 1 };
         self.awaited_room = Some(self.awaited_room.map_or(room, |awaited| awaited.min(room)));
         self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
     }

@@ -79,7 +79,7 @@ impl Association {
         self.unread = old.unread;
         (self.outputs, self.spare) = (old.outputs, old.spare);
         (self.stats, self.last_now) = (old.stats, old.last_now);
-        self.awaited_room = old.awaited_room;
+        (self.awaited_room, self.last_refused) = (old.awaited_room, old.last_refused);
         self.handshake.is_restart = true;
         // An application that has asked to close still wants to.
         self.shutdown.is_wanted = matches!(old.state, State::ShutdownPending | State::ShutdownSent);
