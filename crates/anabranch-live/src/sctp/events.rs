@@ -118,7 +118,7 @@ pub enum HostEvent {
         /// The stream.
         stream: u16,
     },
-    /// There is room in the send buffer again, after a message was refused; for all of that message, if it was
-    /// refused when it was sent again.
+    /// There is room in the send buffer again, after a message was refused; for all of that message, if it
+    /// was refused twice.
     Writable,
 }

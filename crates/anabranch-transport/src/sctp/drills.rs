@@ -280,6 +280,30 @@ mod data {
     }
 
     #[test]
+    fn a_message_that_is_tried_again_waits_for_all_of_its_room() {
+        let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::At(Bytes(4_000))), ..rfc9260() }, 1);
+        let payload = Payload { offset: 90_000, length: 3_500 };
+        let message =
+            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        pair.send_reliable(4, 1_000);
+        let room = |pair: &Pair| 4_000 - pair.ends[0].buffered();
+        // The first time it is told of any room.
+        for least in [1, 3_500] {
+            pair.events = [Vec::new(), Vec::new()];
+            pair.command(Side::A, Command::Send(message));
+            assert!(pair.heard(Side::A, &Event::Refused(payload)));
+            while !pair.heard(Side::A, &Event::Writable) {
+                assert!(room(&pair) < least);
+                pair.run_for(ms(1));
+            }
+            assert!(room(&pair) >= least);
+        }
+        pair.events = [Vec::new(), Vec::new()];
+        pair.command(Side::A, Command::Send(message));
+        assert!(!pair.heard(Side::A, &Event::Refused(payload)));
+    }
+
+    #[test]
     fn a_closed_window_is_probed_and_opens_again() {
         // Section 6.1 A: the gap fills the receiver's buffer until the first message arrives.
         let settings = Config { receive_buffer: Some(Bytes(3_000)), ..rfc9260() };

@@ -348,8 +348,8 @@ impl Outstanding {
         Some(chunk)
     }
 
-    /// Removes the first chunks, which are in flight on one path. They are so many, of so many bytes, and take
-    /// so many of the path's window.
+    /// Removes the first chunks, which are in flight on one path. They are so many, of so many bytes, and
+    /// take so many of the path's window.
     #[inline(always)]
     pub(super) fn pop_in_flight(&mut self, count: usize, path: PathId, bytes: u64, window_bytes: u32) {
         for _ in 0..count {

@@ -391,4 +391,59 @@ mod tests {
         assert_eq!(reassembly.bytes, 10);
         assert_eq!(insert(&mut reassembly, 8, data(2, 30, (true, true))), [(30, 10), (40, 10)]);
     }
+
+    /// The whole message that a fragment completes, looked for among all that wait.
+    fn completed(waiting: &mut BTreeMap<u64, Data>, tsn: u64) -> Option<(u64, u32)> {
+        let follows = |tsn: u64| is_next(&waiting[&(tsn - 1)], &waiting[&tsn]);
+        let mut first = tsn;
+        while waiting.contains_key(&(first - 1)) && follows(first) {
+            first -= 1;
+        }
+        let mut last = tsn;
+        while waiting.contains_key(&(last + 1)) && follows(last + 1) {
+            last += 1;
+        }
+        if !waiting[&first].beginning || !waiting[&last].ending {
+            return None;
+        }
+        let offset = waiting[&first].payload.offset;
+        let fragments = (first..=last).filter_map(|tsn| waiting.remove(&tsn));
+        Some((offset, fragments.map(|fragment| fragment.payload.length).sum()))
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn fragments_wait_as_in_one_tree(
+            steps in proptest::collection::vec((1_u64..24, 0_u8..12, proptest::bool::weighted(0.3)), 0..120),
+        ) {
+            let (mut reassembly, mut waiting) = (Reassembly::default(), BTreeMap::new());
+            let mut arrived = std::collections::BTreeSet::new();
+            let mut in_order = 100;
+            for (ahead, kind, is_next_one) in steps {
+                let tsn = if is_next_one || ahead > 12 { in_order } else { in_order + ahead };
+                if kind == 0 {
+                    reassembly.forward(tsn, &[], |_| unreachable!("nothing waits for its turn"));
+                    waiting.retain(|&waiting, _| waiting > tsn);
+                    in_order = in_order.max(tsn + 1);
+                } else if arrived.insert(tsn) && tsn >= in_order {
+                    // Messages are three TSNs long, unless a peer says something else.
+                    let place = if kind == 1 { ahead % 3 } else { tsn % 3 };
+                    let fragment =
+                        Data { unordered: true, ..data(0, tsn * 10, (place == 0, place == 2)) };
+                    let continues = fragment.beginning
+                        || waiting.get(&(tsn - 1)).is_none_or(|before| is_next(before, &fragment));
+                    proptest::prop_assert_eq!(reassembly.continues(tsn, &fragment), continues);
+                    waiting.insert(tsn, fragment);
+                    let expected: Vec<(u64, u32)> = completed(&mut waiting, tsn).into_iter().collect();
+                    proptest::prop_assert_eq!(insert(&mut reassembly, tsn, fragment), expected);
+                    while arrived.contains(&in_order) {
+                        in_order += 1;
+                    }
+                }
+                let tsns: Vec<u64> = waiting.keys().copied().collect();
+                proptest::prop_assert_eq!(reassembly.waiting_tsns(), tsns);
+                proptest::prop_assert_eq!(reassembly.bytes, 10 * waiting.len() as u64);
+            }
+        }
+    }
 }
