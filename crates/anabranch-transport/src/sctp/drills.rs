@@ -285,7 +285,10 @@ mod data {
         let payload = Payload { offset: 90_000, length: 3_500 };
         let message =
             Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
-        pair.send_reliable(4, 1_000);
+        for _ in 0..2 {
+            pair.send_reliable(2, 1_000);
+            pair.run_for(ms(10));
+        }
         let room = |pair: &Pair| 4_000 - pair.ends[0].buffered();
         // The first time it is told of any room.
         for least in [1, 3_500] {
