@@ -358,6 +358,7 @@ fn check(pair: &Pair, talks: &[Talk]) -> Result<(), TestCaseError> {
 }
 
 /// A packet that is predicted, or nearly so.
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the packet")]
 #[derive(Clone, Debug)]
 struct Strange {
     /// Whether it holds a SACK; otherwise it holds DATA.
