@@ -2,7 +2,8 @@
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
-    Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Site, Transmission, Transport,
+    Answer, Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Site, Transmission,
+    Transport,
 };
 use anabranch_transport::ground::{PathId, Payload};
 use anabranch_transport::path::Selector;
@@ -120,6 +121,11 @@ impl Endpoint for AnyEndpoint {
     #[inline]
     fn handle_input(&mut self, now: Time, input: Input) {
         dispatch!(self, end => end.handle_input(now, input));
+    }
+
+    #[inline]
+    fn respond(&mut self, now: Time, packet: Box<Packet>) -> Result<Answer, Box<Packet>> {
+        dispatch!(self, end => end.respond(now, packet))
     }
 
     #[inline]

@@ -47,6 +47,7 @@ mod pr_sctp;
 mod prediction;
 mod probing;
 pub mod procedures;
+mod prompt;
 #[cfg(test)]
 mod properties;
 mod queued_message;

@@ -3,9 +3,12 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use super::answers::Answers;
 use super::path::Acked;
 use super::{Association, Config, Profile, tsn};
-use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
+use crate::endpoint::{
+    Answer, CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability,
+};
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
 use crate::rng::{Draw, Rng, Streams};
@@ -68,6 +71,8 @@ pub(super) struct Pair {
     pub(super) events: [Vec<(Time, Event)>; 2],
     /// Says of each packet whether to drop it.
     pub(super) drop_if: Filter,
+    /// Whether packets take the short way of [`Endpoint::respond`] where they can.
+    pub(super) takes_short_way: bool,
     timeouts: [Time; 2],
     in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
     sequence: u64,
@@ -119,6 +124,7 @@ impl Pair {
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
             drop_if: Box::new(|_, _, _| false),
+            takes_short_way: false,
             timeouts: [Time::NEVER; 2],
             in_flight: BTreeMap::new(),
             sequence: 0,
@@ -162,6 +168,15 @@ impl Pair {
     /// Gives an end one input and drains it.
     pub(super) fn input(&mut self, side: Side, input: Input) {
         let now = self.now;
+        let input = match input {
+            Input::Packet(packet) if self.takes_short_way => {
+                match self.ends[side.index()].respond(now, packet) {
+                    Ok(answer) => return self.take_answer(side, answer),
+                    Err(packet) => Input::Packet(packet),
+                }
+            }
+            input => input,
+        };
         self.ends[side.index()].handle_input(now, input);
         loop {
             match self.ends[side.index()].poll_output(now) {
@@ -174,6 +189,15 @@ impl Pair {
             }
         }
         self.ends[side.index()].check_accounts();
+    }
+
+    /// Does what an end's answer asks for, after which it wants nothing else.
+    fn take_answer(&mut self, side: Side, Answer { event, packet }: Answer) {
+        self.events[side.index()].extend(event.map(|event| (self.now, event)));
+        self.transmit(side, &packet);
+        let end = &mut self.ends[side.index()];
+        assert_eq!(end.poll_output(self.now), Output::Timeout(self.timeouts[side.index()]));
+        end.check_accounts();
     }
 
     fn transmit(&mut self, from: Side, packet: &Packet) {
@@ -303,6 +327,11 @@ pub(super) fn drop_first(kind: &'static str, count: usize) -> Filter {
 }
 
 impl Association {
+    /// Forgets how much may be sent in answer to the last packet.
+    pub(super) fn forget_last_packet(&mut self) {
+        self.answers = Answers::default();
+    }
+
     /// Checks that the byte counters match a recount.
     pub(super) fn check_accounts(&self) {
         use super::outstanding::{Buffered, SentState};

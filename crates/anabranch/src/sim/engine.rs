@@ -2,7 +2,7 @@
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
-    Command, Endpoint, Event, Input, Output, PathLimit, PathSample, Site, Transport,
+    Answer, Command, Endpoint, Event, Input, Output, PathLimit, PathSample, Site, Transport,
 };
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::path::Selector;
@@ -584,7 +584,16 @@ impl Simulation {
                 let Some(flow) = self.flows.get_mut(index) else {
                     return self.network.leave_by_portal(index - count, side, &packet);
                 };
-                flow.endpoints[side.index()].handle_input(self.network.now, Input::Packet(packet));
+                let end = &mut flow.endpoints[side.index()];
+                let packet = if self.is_observed {
+                    packet
+                } else {
+                    match end.respond(self.network.now, packet) {
+                        Ok(answer) => return self.send_answer(index, side, answer),
+                        Err(packet) => packet,
+                    }
+                };
+                end.handle_input(self.network.now, Input::Packet(packet));
                 self.see_to(index, side);
             }
             AtEnd::Lost(packet, index, side) => {
@@ -593,6 +602,20 @@ impl Simulation {
                 }
             }
             AtEnd::Waits => {}
+        }
+    }
+
+    /// Does what follows from a packet that an endpoint has answered at once.
+    #[inline]
+    fn send_answer(&mut self, flow: usize, side: Side, Answer { event, packet }: Answer) {
+        let mut may_have_changed = false;
+        if let Some(event) = event {
+            self.flows[flow].app.handle_event(self.network.now, side, &event, &mut self.commands);
+            may_have_changed = !self.commands.take_changed_nothing();
+        }
+        self.network.transmit(flow as u32, side, packet);
+        if may_have_changed {
+            self.obey(flow);
         }
     }
 

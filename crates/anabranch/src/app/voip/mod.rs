@@ -251,9 +251,12 @@ impl App for Voip {
         }
     }
 
-    fn handle_event(&mut self, now: Time, side: Side, event: &Event, _commands: &mut Commands) {
+    fn handle_event(&mut self, now: Time, side: Side, event: &Event, commands: &mut Commands) {
         match *event {
-            Event::Received(received) => self.arrival(now, side.peer(), received.payload),
+            Event::Received(received) => {
+                self.arrival(now, side.peer(), received.payload);
+                commands.change_nothing();
+            }
             Event::Abandoned(_) => self.with_sender(side, |sender| sender.abandoned += 1),
             Event::Refused(_) => self.with_sender(side, |sender| sender.refused += 1),
             // The end that opened the association is told last, so both can send now.
