@@ -130,18 +130,6 @@ pub trait Endpoint {
     /// Takes one input.
     fn handle_input(&mut self, now: Time, input: Input);
 
-    /// Takes a packet from which nothing follows but one answer and perhaps an event, and which leaves the
-    /// time of the endpoint's next timeout as it was: the caller has nothing to
-    /// [poll](Endpoint::poll_output). It is a short way for some of the packets that
-    /// [`Endpoint::handle_input`] takes, for a caller that has polled everything before; the endpoint then is
-    /// as it would be after the long one.
-    ///
-    /// # Errors
-    /// Any other packet, untouched.
-    fn respond(&mut self, _now: Time, packet: Box<Packet>) -> Result<Answer, Box<Packet>> {
-        Err(packet)
-    }
-
     /// The next thing that the endpoint wants done; [`Output::Timeout`] when there is nothing else.
     fn poll_output(&mut self, now: Time) -> Output;
 
@@ -192,15 +180,6 @@ pub enum Output {
     Timeout(Time),
     /// Send this packet on its path.
     Transmit(Box<Packet>),
-}
-
-/// What follows from a packet to which an endpoint [responds](Endpoint::respond) at once.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    /// Tell the application first.
-    pub event: Option<Event>,
-    /// Then send this packet on its path.
-    pub packet: Box<Packet>,
 }
 
 /// A command of an application to its endpoint. An endpoint answers commands that it cannot carry out with

@@ -2,8 +2,7 @@
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
-    Answer, Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Site, Transmission,
-    Transport,
+    Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Site, Transmission, Transport,
 };
 use anabranch_transport::ground::{PathId, Payload};
 use anabranch_transport::path::Selector;
@@ -67,6 +66,26 @@ transports! {
     Udp: udp,
 }
 
+impl AnyEndpoint {
+    /// Whether [`AnyEndpoint::respond`] may take a packet.
+    #[inline]
+    pub(crate) fn may_respond(&self, packet: &Packet) -> bool {
+        matches!(self, Self::Sctp(end) if end.may_respond(packet))
+    }
+
+    /// A short way for packets that have one answer, instead of [`Endpoint::handle_input`].
+    ///
+    /// # Errors
+    /// The packet, where it is for [`Endpoint::handle_input`].
+    #[inline]
+    pub(crate) fn respond(&mut self, now: Time, packet: Box<Packet>) -> Result<sctp::Answer, Box<Packet>> {
+        match self {
+            Self::Sctp(end) => end.respond(now, packet),
+            _ => Err(packet),
+        }
+    }
+}
+
 impl Endpoint for AnyEndpoint {
     fn protocol(&self) -> &'static str {
         dispatch!(self, end => end.protocol())
@@ -121,11 +140,6 @@ impl Endpoint for AnyEndpoint {
     #[inline]
     fn handle_input(&mut self, now: Time, input: Input) {
         dispatch!(self, end => end.handle_input(now, input));
-    }
-
-    #[inline]
-    fn respond(&mut self, now: Time, packet: Box<Packet>) -> Result<Answer, Box<Packet>> {
-        dispatch!(self, end => end.respond(now, packet))
     }
 
     #[inline]

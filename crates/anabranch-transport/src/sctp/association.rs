@@ -23,7 +23,7 @@ use super::stats::Stats;
 use super::stream_reconfiguration::StreamReconfiguration;
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
-    Answer, CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
+    CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
     Reliability, Service, Site, Transmission, Transport,
 };
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
@@ -900,11 +900,6 @@ impl Endpoint for Association {
             Input::Packet(packet) => self.on_packet(now, packet),
             Input::Timeout => self.on_timers(now),
         }
-    }
-
-    #[inline]
-    fn respond(&mut self, now: Time, packet: Box<Packet>) -> Result<Answer, Box<Packet>> {
-        self.respond_at_once(now, packet)
     }
 
     #[inline]

@@ -307,6 +307,26 @@ mod data {
     }
 
     #[test]
+    fn an_end_that_shuts_down_waits_for_no_room() {
+        let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::At(Bytes(4_000))), ..rfc9260() }, 1);
+        let payload = Payload { offset: 90_000, length: 3_500 };
+        let message =
+            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        for _ in 0..2 {
+            pair.send_reliable(2, 1_000);
+            pair.run_for(ms(10));
+        }
+        pair.command(Side::A, Command::Send(message));
+        while pair.ends[0].awaited_room.is_some() {
+            pair.run_for(ms(1));
+        }
+        pair.command(Side::A, Command::Send(message));
+        assert_eq!(pair.ends[0].awaited_room, Some(3_500));
+        pair.command(Side::A, Command::Shutdown);
+        assert_eq!(pair.ends[0].awaited_room, Some(1));
+    }
+
+    #[test]
     fn a_closed_window_is_probed_and_opens_again() {
         // Section 6.1 A: the gap fills the receiver's buffer until the first message arrives.
         let settings = Config { receive_buffer: Some(Bytes(3_000)), ..rfc9260() };

@@ -83,4 +83,5 @@ pub use association::Association;
 pub use config::{Config, Profile};
 pub use listener::{Listener, refuse, refuse_restart};
 pub use parameters::Parameters;
+pub use prompt::Answer;
 pub use stats::Stats;

@@ -23,17 +23,32 @@ const fn is_on() -> bool {
 }
 
 impl Association {
-    /// Takes a packet of `size` bytes that is predicted, and whose chunk owns no memory. Returns whether it
-    /// was; if not, nothing has been done but what is done for each packet.
+    /// Whether a packet has one chunk, and is for an association that may predict it.
     #[inline(always)]
-    pub(super) fn take_predicted(&mut self, now: Time, path: PathId, size: u32, packet: &SctpPacket) -> bool {
-        let is_plain = is_on()
+    pub(super) fn is_plain(&self, packet: &SctpPacket) -> bool {
+        is_on()
             && packet.rest.is_empty()
             && packet.verification_tag == self.local_tag
             && self.state == State::Established
             && !self.has_rare_parts
-            && self.load_sharing.is_none();
-        if !is_plain {
+    }
+
+    /// Whether a chunk is the next one where nothing is missing.
+    #[inline(always)]
+    pub(super) fn is_next(&self, data: &Data) -> bool {
+        let tsn = self.received.cumulative + 1;
+        data.tsn == tsn as u32
+            && !self.received.has_gaps()
+            && data.stream < self.inbound_streams
+            && self.free_space() > 0
+            && self.reassembly.continues(tsn, data)
+    }
+
+    /// Takes a packet of `size` bytes that is predicted, and whose chunk owns no memory. Returns whether it
+    /// was; if not, nothing has been done but what is done for each packet.
+    #[inline(always)]
+    pub(super) fn take_predicted(&mut self, now: Time, path: PathId, size: u32, packet: &SctpPacket) -> bool {
+        if !self.is_plain(packet) || self.load_sharing.is_some() {
             return false;
         }
         match &packet.first {
@@ -52,15 +67,10 @@ impl Association {
     /// Takes the chunk that is next where nothing is missing.
     #[inline(never)]
     fn take_predicted_data(&mut self, now: Time, path: PathId, data: &Data) -> bool {
-        let tsn = self.received.cumulative + 1;
-        let is_plain = data.tsn == tsn as u32
-            && !self.received.has_gaps()
-            && data.stream < self.inbound_streams
-            && self.free_space() > 0
-            && self.reassembly.continues(tsn, data);
-        if !is_plain {
+        if !self.is_next(data) {
             return false;
         }
+        let tsn = self.received.cumulative + 1;
         self.received.cumulative = tsn;
         self.stats.data_chunks_received += 1;
         self.delayed_sack.source = path;

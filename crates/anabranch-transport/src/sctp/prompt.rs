@@ -3,27 +3,50 @@
 
 use smallvec::SmallVec;
 
-use super::association::{Association, State};
-use crate::endpoint::{Answer, Event, Received};
+use super::association::Association;
+use crate::endpoint::{Event, Received};
 use crate::ground::Ecn;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, Data, SACK_HEADER_BYTES, Sack};
 use crate::wire::{Body, Packet};
 
+/// What follows from a packet to which an end [responds](Association::respond) at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// Tell the application first.
+    pub event: Option<Event>,
+    /// Then send this packet on its path.
+    pub packet: Box<Packet>,
+}
+
 impl Association {
-    /// Takes a packet with one chunk, and makes its answer in the same box. Whatever is not certain takes the
-    /// long way, which alone says what follows from a packet.
+    /// Whether a packet is one that [`Association::respond`] may take: a heartbeat, or a message that waits
+    /// for no other, where SACKs are not delayed.
     #[inline]
-    pub(super) fn respond_at_once(
-        &mut self,
-        now: Time,
-        mut packet: Box<Packet>,
-    ) -> Result<Answer, Box<Packet>> {
+    pub fn may_respond(&self, packet: &Packet) -> bool {
+        let Body::Sctp(sctp) = &packet.body else { return false };
+        self.parameters.sack_delay == Duration::ZERO
+            && match &sctp.first {
+                Chunk::Data(data) => data.unordered && data.beginning && data.ending,
+                chunk => matches!(chunk, Chunk::Heartbeat(_)),
+            }
+    }
+
+    /// Takes a packet from which nothing follows but one answer and perhaps an event, and which leaves the
+    /// time of the next timeout as it was: there is nothing to poll. It is a short way for packets that would
+    /// be an [`Input`](crate::endpoint::Input), for a caller that has polled everything before. The end then
+    /// is as it would be after the long one, which alone says what follows from a packet.
+    ///
+    /// # Errors
+    /// Any other packet, untouched.
+    #[inline]
+    pub fn respond(&mut self, now: Time, mut packet: Box<Packet>) -> Result<Answer, Box<Packet>> {
+        if !self.may_respond(&packet) {
+            return Err(packet);
+        }
         let path = packet.path;
-        let is_open =
-            self.state == State::Established && !self.has_rare_parts && path.index() < self.status.len();
         let Body::Sctp(sctp) = &mut packet.body else { return Err(packet) };
-        if !is_open || sctp.verification_tag != self.local_tag || !sctp.rest.is_empty() {
+        if !self.is_plain(sctp) || path.index() >= self.status.len() {
             return Err(packet);
         }
         let (event, answer, path_back) = match sctp.first {
@@ -54,21 +77,10 @@ impl Association {
         Ok(Answer { event, packet })
     }
 
-    /// Whether this chunk is a whole message, the next one where nothing is missing, and is acknowledged at
-    /// once.
+    /// Whether a chunk is the next one, and what acknowledges it is a plain SACK.
     #[inline]
     fn is_prompt(&self, data: &Data) -> bool {
-        data.tsn == (self.received.cumulative as u32).wrapping_add(1)
-            && self.parameters.sack_delay == Duration::ZERO
-            && !self.uses_nr_sacks
-            && !self.received.has_gaps()
-            && self.received.duplicates.is_empty()
-            && data.unordered
-            && data.beginning
-            && data.ending
-            && data.stream < self.inbound_streams
-            && self.reassembly.bytes == 0
-            && self.free_space() > 0
+        !self.uses_nr_sacks && self.received.duplicates.is_empty() && self.is_next(data)
     }
 
     /// Takes in a chunk that is the next one.

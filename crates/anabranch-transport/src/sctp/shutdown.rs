@@ -30,6 +30,8 @@ impl Association {
     /// Closes the association once everything has been sent; the application has nothing more to send.
     #[cold]
     pub(super) fn begin_shutdown(&mut self, now: Time) {
+        // No message that was refused is tried again.
+        self.awaited_room = self.awaited_room.map(|_| 1);
         match self.state {
             State::Closed => self.end(now, CloseReason::Shutdown),
             State::CookieWait | State::CookieEchoed => self.shutdown.is_wanted = true,

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use super::answers::Answers;
 use super::path::Acked;
+use super::prompt::Answer;
 use super::{Association, Config, Profile, tsn};
-use crate::endpoint::{
-    Answer, CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability,
-};
+use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
 use crate::rng::{Draw, Rng, Streams};
@@ -71,7 +70,7 @@ pub(super) struct Pair {
     pub(super) events: [Vec<(Time, Event)>; 2],
     /// Says of each packet whether to drop it.
     pub(super) drop_if: Filter,
-    /// Whether packets take the short way of [`Endpoint::respond`] where they can.
+    /// Whether packets take the short way of [`Association::respond`] where they can.
     pub(super) takes_short_way: bool,
     timeouts: [Time; 2],
     in_flight: BTreeMap<(Time, u64), (Side, Packet)>,

@@ -2,14 +2,16 @@
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
-    Answer, Command, Endpoint, Event, Input, Output, PathLimit, PathSample, Site, Transport,
+    Command, Endpoint, Event, Input, Output, PathLimit, PathSample, Site, Transport,
 };
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::path::Selector;
 use anabranch_transport::plugin;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
+use anabranch_transport::sctp;
 use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::wire::Packet;
 
 use super::address_changes;
 use super::alarm::{Alarm, Rung};
@@ -585,14 +587,9 @@ impl Simulation {
                     return self.network.leave_by_portal(index - count, side, &packet);
                 };
                 let end = &mut flow.endpoints[side.index()];
-                let packet = if self.is_observed {
-                    packet
-                } else {
-                    match end.respond(self.network.now, packet) {
-                        Ok(answer) => return self.send_answer(index, side, answer),
-                        Err(packet) => packet,
-                    }
-                };
+                if end.may_respond(&packet) && !self.is_observed {
+                    return self.await_response(packet, index, side);
+                }
                 end.handle_input(self.network.now, Input::Packet(packet));
                 self.see_to(index, side);
             }
@@ -605,17 +602,27 @@ impl Simulation {
         }
     }
 
-    /// Does what follows from a packet that an endpoint has answered at once.
-    #[inline]
-    fn send_answer(&mut self, flow: usize, side: Side, Answer { event, packet }: Answer) {
-        let mut may_have_changed = false;
-        if let Some(event) = event {
-            self.flows[flow].app.handle_event(self.network.now, side, &event, &mut self.commands);
-            may_have_changed = !self.commands.take_changed_nothing();
-        }
-        self.network.transmit(flow as u32, side, packet);
-        if may_have_changed {
-            self.obey(flow);
+    /// Delivers a packet to which the endpoint may have a short answer.
+    #[inline(never)]
+    fn await_response(&mut self, packet: Box<Packet>, index: usize, side: Side) {
+        let (flow, now) = (&mut self.flows[index], self.network.now);
+        let end = &mut flow.endpoints[side.index()];
+        match end.respond(now, packet) {
+            Ok(sctp::Answer { event, packet }) => {
+                let mut may_have_changed = false;
+                if let Some(event) = event {
+                    flow.app.handle_event(now, side, &event, &mut self.commands);
+                    may_have_changed = !self.commands.take_changed_nothing();
+                }
+                self.network.transmit(index as u32, side, packet);
+                if may_have_changed {
+                    self.obey(index);
+                }
+            }
+            Err(packet) => {
+                end.handle_input(now, Input::Packet(packet));
+                self.see_to(index, side);
+            }
         }
     }
 
