@@ -361,7 +361,8 @@ pub enum Event {
     /// The [`Command`] of this name is not one of this protocol, or not as the endpoint is set up, or is
     /// about a path that there is not: nothing has been done.
     Unsupported(&'static str),
-    /// There is room in the send buffer again: over SCTP, for a message that was refused twice.
+    /// There is room in the send buffer again. Over SCTP, where a message was refused a second time, it is
+    /// room for that message.
     Writable,
 }
 

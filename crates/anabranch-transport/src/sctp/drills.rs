@@ -307,6 +307,33 @@ mod data {
     }
 
     #[test]
+    fn messages_that_expire_make_the_room_that_is_waited_for() {
+        let settings = Config {
+            send_buffer: Some(Buffer::At(Bytes(8_000))),
+            sack_frequency: Some(10),
+            sack_delay: Some(ms(50)),
+            ..rfc9260()
+        };
+        let mut pair = Pair::open(&settings, 1);
+        let payload = Payload { offset: 90_000, length: 7_500 };
+        let message =
+            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        for waits_for in [1, 7_500] {
+            pair.events = [Vec::new(), Vec::new()];
+            // What does not leave at once expires before one SACK has acknowledged all that has left.
+            while pair.ends[0].buffered() < 7_000 {
+                pair.send(Side::A, 1_000, Reliability::Timed(ms(20)), false);
+            }
+            assert!(pair.ends[0].queue.bytes > 500);
+            pair.command(Side::A, Command::Send(message));
+            assert_eq!(pair.ends[0].awaited_room, Some(waits_for));
+            pair.run_for(ms(2_000));
+            assert!(pair.heard(Side::A, &Event::Writable));
+            assert_eq!(pair.ends[0].buffered(), 0);
+        }
+    }
+
+    #[test]
     fn an_end_that_shuts_down_waits_for_no_room() {
         let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::At(Bytes(4_000))), ..rfc9260() }, 1);
         let payload = Payload { offset: 90_000, length: 3_500 };

@@ -9,7 +9,7 @@
 use super::association::{Association, State};
 use super::outstanding::SentState;
 #[cfg(test)]
-use super::testing::predicts as is_on;
+use super::testing::{note_predicted, predicts as is_on};
 use crate::cc::{AckEvent, CongestionControl as _};
 use crate::ground::PathId;
 use crate::time::Time;
@@ -21,6 +21,9 @@ use crate::wire::sctp::chunk::{Chunk, Data, Sack};
 const fn is_on() -> bool {
     true
 }
+
+#[cfg(not(test))]
+const fn note_predicted() {}
 
 impl Association {
     /// Whether a packet has one chunk, and is for an association that may predict it.
@@ -77,6 +80,7 @@ impl Association {
         self.delayed_sack.immediate |= data.immediate;
         self.deliver_data(tsn, data);
         self.acknowledge_packet(now);
+        note_predicted();
         true
     }
 
@@ -152,6 +156,7 @@ impl Association {
             self.send_forward_tsn(now);
         }
         self.send(now);
+        note_predicted();
         true
     }
 }

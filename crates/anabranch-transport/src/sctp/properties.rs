@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::config::{Buffer, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
-use super::testing::{Pair, Wire, ms, predicting};
+use super::testing::{Pair, Wire, ms, predicting, take_predicted_count};
 use super::{Association, Config, Profile, load_sharing, stream_scheduler};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Message, Reliability};
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
@@ -360,6 +360,33 @@ fn check(pair: &Pair, talks: &[Talk]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Without a limit, or one that messages meet.
+fn send_buffer() -> impl Strategy<Value = Option<Buffer>> {
+    prop_oneof![Just(Some(Buffer::Off)), (3_000..20_000_u64).prop_map(|size| Some(Buffer::At(Bytes(size))))]
+}
+
+/// The properties below compare something: in a transfer over a good network most packets are predicted, and
+/// answered at once where SACKs are not delayed.
+#[test]
+fn most_packets_of_a_transfer_take_a_short_way() {
+    for (sack_delay, takes_short_way) in [(None, false), (Some(Duration::ZERO), true)] {
+        let config = Config { profile: Profile::Rfc9260, sack_delay, ..Config::default() };
+        let mut pair = Pair::open(&config, 1);
+        pair.takes_short_way = takes_short_way;
+        take_predicted_count();
+        let before = pair.ends.each_ref().map(|end| end.stats.packets_received);
+        for _ in 0..50 {
+            pair.send(Side::A, 1_000, Reliability::Reliable, true);
+            pair.run_for(ms(200));
+        }
+        let after = pair.ends.each_ref().map(|end| end.stats.packets_received);
+        let received = after[0] + after[1] - before[0] - before[1];
+        let predicted = take_predicted_count();
+        assert!(received >= 75 && predicted + pair.answered > received * 9 / 10, "{predicted} of {received}");
+        assert_eq!(pair.answered >= 50, takes_short_way);
+    }
+}
+
 /// A packet that is predicted, or nearly so.
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the packet")]
 #[derive(Clone, Debug)]
@@ -501,11 +528,12 @@ proptest! {
     #[test]
     fn a_prediction_does_what_the_long_way_does(
         config in any_config(),
+        send_buffer in send_buffer(),
         nr_sack in any::<[bool; 2]>(),
         network in network(),
         talks in proptest::collection::vec(talk(reliability()), 1..60),
     ) {
-        let config = with_nr_sacks(config, nr_sack);
+        let config = with_nr_sacks(Config { send_buffer, ..config }, nr_sack);
         let talks = with_farewell(talks);
         let log = || {
             let pair = run(&config, &network, &talks);
@@ -548,11 +576,13 @@ proptest! {
     fn the_short_way_of_an_answer_does_what_the_long_one_does(
         config in any_config(),
         acknowledges_at_once in any::<bool>(),
+        send_buffer in send_buffer(),
+        nr_sack in any::<[bool; 2]>(),
         network in network(),
         talks in proptest::collection::vec(talk(reliability()), 1..60),
     ) {
         let sack_delay = if acknowledges_at_once { Some(Duration::ZERO) } else { config.sack_delay };
-        let config = Config { sack_delay, ..config };
+        let config = with_nr_sacks(Config { sack_delay, send_buffer, ..config }, nr_sack);
         let talks = with_farewell(talks);
         let run = |takes_short_way| {
             let mut pair = Pair::seeded(&config, network.delays_ms.len(), network.seed);

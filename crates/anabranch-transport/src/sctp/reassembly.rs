@@ -9,10 +9,14 @@ use crate::endpoint::Received;
 use crate::ground::Payload;
 use crate::wire::sctp::chunk::{Data, SkippedStream};
 
+/// For at most this many fragments, memory is kept from one message to the next: those of 64 KiB in packets
+/// of 1500 bytes.
+const KEPT_FRAGMENTS: usize = 64;
+
 /// Fragments and messages that wait.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    /// The message that is arriving in order.
+    /// A message whose fragments so far have arrived in order.
     run: Run,
     /// Other fragments by TSN. None of them continues the run.
     fragments: TsnMap<Data>,
@@ -80,6 +84,7 @@ impl Run {
 
     fn clear(&mut self) {
         self.fragments.clear();
+        self.fragments.shrink_to(KEPT_FRAGMENTS);
         self.bytes = 0;
     }
 }

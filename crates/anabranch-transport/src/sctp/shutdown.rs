@@ -30,8 +30,7 @@ impl Association {
     /// Closes the association once everything has been sent; the application has nothing more to send.
     #[cold]
     pub(super) fn begin_shutdown(&mut self, now: Time) {
-        // No message that was refused is tried again.
-        self.awaited_room = self.awaited_room.map(|_| 1);
+        self.await_no_message();
         match self.state {
             State::Closed => self.end(now, CloseReason::Shutdown),
             State::CookieWait | State::CookieEchoed => self.shutdown.is_wanted = true,
@@ -41,6 +40,11 @@ impl Association {
             }
             _ => {}
         }
+    }
+
+    /// Notes that no message which was refused is tried again: any room ends what counts as waiting.
+    fn await_no_message(&mut self) {
+        self.awaited_room = self.awaited_room.map(|_| 1);
     }
 
     /// Takes the next step of closing once everything has been acknowledged.
@@ -110,7 +114,10 @@ impl Association {
     #[cold]
     pub(super) fn on_shutdown(&mut self, now: Time, from: PathId, cumulative_tsn: u32) {
         match self.state {
-            State::Established | State::ShutdownPending => self.state = State::ShutdownReceived,
+            State::Established | State::ShutdownPending => {
+                self.state = State::ShutdownReceived;
+                self.await_no_message();
+            }
             State::ShutdownReceived => {}
             State::ShutdownSent => {
                 // Both ends closed at once.

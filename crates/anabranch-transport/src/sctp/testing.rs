@@ -72,6 +72,8 @@ pub(super) struct Pair {
     pub(super) drop_if: Filter,
     /// Whether packets take the short way of [`Association::respond`] where they can.
     pub(super) takes_short_way: bool,
+    /// How many packets have taken it.
+    pub(super) answered: u64,
     timeouts: [Time; 2],
     in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
     sequence: u64,
@@ -81,6 +83,17 @@ pub(super) struct Pair {
 
 thread_local! {
     static PREDICTS: Cell<bool> = const { Cell::new(true) };
+    static PREDICTED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts a packet that was predicted.
+pub(super) fn note_predicted() {
+    PREDICTED.set(PREDICTED.get() + 1);
+}
+
+/// How many packets this thread's associations have predicted since this was last asked.
+pub(super) fn take_predicted_count() -> u64 {
+    PREDICTED.take()
 }
 
 /// Whether the associations of this thread predict packets.
@@ -124,6 +137,7 @@ impl Pair {
             events: [Vec::new(), Vec::new()],
             drop_if: Box::new(|_, _, _| false),
             takes_short_way: false,
+            answered: 0,
             timeouts: [Time::NEVER; 2],
             in_flight: BTreeMap::new(),
             sequence: 0,
@@ -192,6 +206,7 @@ impl Pair {
 
     /// Does what an end's answer asks for, after which it wants nothing else.
     fn take_answer(&mut self, side: Side, Answer { event, packet }: Answer) {
+        self.answered += 1;
         self.events[side.index()].extend(event.map(|event| (self.now, event)));
         self.transmit(side, &packet);
         let end = &mut self.ends[side.index()];
