@@ -279,12 +279,15 @@ mod data {
         assert_eq!(pair.received(Side::B).len(), 2);
     }
 
+    fn large_message(length: u32) -> Message {
+        let payload = Payload { offset: 90_000, length };
+        Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload }
+    }
+
     #[test]
     fn a_message_that_is_tried_again_waits_for_all_of_its_room() {
         let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::At(Bytes(4_000))), ..rfc9260() }, 1);
-        let payload = Payload { offset: 90_000, length: 3_500 };
-        let message =
-            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message = large_message(3_500);
         for _ in 0..2 {
             pair.send_reliable(2, 1_000);
             pair.run_for(ms(10));
@@ -294,7 +297,7 @@ mod data {
         for least in [1, 3_500] {
             pair.events = [Vec::new(), Vec::new()];
             pair.command(Side::A, Command::Send(message));
-            assert!(pair.heard(Side::A, &Event::Refused(payload)));
+            assert!(pair.heard(Side::A, &Event::Refused(message.payload)));
             while !pair.heard(Side::A, &Event::Writable) {
                 assert!(room(&pair) < least);
                 pair.run_for(ms(1));
@@ -303,7 +306,7 @@ mod data {
         }
         pair.events = [Vec::new(), Vec::new()];
         pair.command(Side::A, Command::Send(message));
-        assert!(!pair.heard(Side::A, &Event::Refused(payload)));
+        assert!(!pair.heard(Side::A, &Event::Refused(message.payload)));
     }
 
     #[test]
@@ -315,9 +318,7 @@ mod data {
             ..rfc9260()
         };
         let mut pair = Pair::open(&settings, 1);
-        let payload = Payload { offset: 90_000, length: 7_500 };
-        let message =
-            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message = large_message(7_500);
         for waits_for in [1, 7_500] {
             pair.events = [Vec::new(), Vec::new()];
             // What does not leave at once expires before one SACK has acknowledged all that has left.
@@ -336,9 +337,7 @@ mod data {
     #[test]
     fn an_end_that_shuts_down_waits_for_no_room() {
         let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::At(Bytes(4_000))), ..rfc9260() }, 1);
-        let payload = Payload { offset: 90_000, length: 3_500 };
-        let message =
-            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message = large_message(3_500);
         for _ in 0..2 {
             pair.send_reliable(2, 1_000);
             pair.run_for(ms(10));

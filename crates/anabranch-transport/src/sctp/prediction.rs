@@ -9,9 +9,11 @@
 use super::association::{Association, State};
 use super::outstanding::SentState;
 #[cfg(test)]
-use super::testing::{note_predicted, predicts as is_on};
+use super::testing::note_predicted;
 use crate::cc::{AckEvent, CongestionControl as _};
 use crate::ground::PathId;
+#[cfg(test)]
+use crate::predicting::predicts as is_on;
 use crate::time::Time;
 use crate::wire::sctp::SctpPacket;
 use crate::wire::sctp::chunk::{Chunk, Data, Sack};

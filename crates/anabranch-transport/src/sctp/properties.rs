@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::config::{Buffer, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
-use super::testing::{Pair, Wire, ms, predicting, take_predicted_count};
+use super::testing::{Pair, Wire, ms, take_predicted_count};
 use super::{Association, Config, Profile, load_sharing, stream_scheduler};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Message, Reliability};
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::path::{self, failover, scheduler, throughput_checkpoint};
+use crate::predicting::predicting;
 use crate::time::Duration;
 use crate::units::{Bytes, Limit};
 use crate::wire::sctp::SctpPacket;

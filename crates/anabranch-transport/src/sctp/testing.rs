@@ -82,7 +82,6 @@ pub(super) struct Pair {
 }
 
 thread_local! {
-    static PREDICTS: Cell<bool> = const { Cell::new(true) };
     static PREDICTED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -94,19 +93,6 @@ pub(super) fn note_predicted() {
 /// How many packets this thread's associations have predicted since this was last asked.
 pub(super) fn take_predicted_count() -> u64 {
     PREDICTED.take()
-}
-
-/// Whether the associations of this thread predict packets.
-pub(super) fn predicts() -> bool {
-    PREDICTS.get()
-}
-
-/// Does something with or without prediction.
-pub(super) fn predicting<T>(predicts: bool, action: impl FnOnce() -> T) -> T {
-    PREDICTS.set(predicts);
-    let result = action();
-    PREDICTS.set(true);
-    result
 }
 
 pub(super) const fn ms(millis: u64) -> Duration {

@@ -10,9 +10,9 @@ use super::acknowledgement::Report;
 use super::connection::{Connection, State};
 use super::recovery::CongestionState;
 use super::send::Push;
-#[cfg(test)]
-use super::testing::predicts as is_on;
 use crate::cc::Cumulative;
+#[cfg(test)]
+use crate::predicting::predicts as is_on;
 use crate::recovery::rate_sample::OpenSample;
 use crate::time::Time;
 use crate::wire::tcp::{Flags, Segment};

@@ -1,7 +1,6 @@
 //! A deterministic network between two endpoints, for tests, and a notation after packetdrill's for one
 //! endpoint against a script.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::{Config, Connection, Profile};
@@ -98,23 +97,6 @@ fn endpoint(config: &Config, side: Side, streams: Streams) -> Connection {
     let parameters = config.resolve().expect("the configuration is possible");
     let name = format!("flow/test/tcp/{}", side.name());
     Connection::new(&parameters, side, &[1500], IpVersion::Ipv4, streams, &name)
-}
-
-thread_local! {
-    static PREDICTS: Cell<bool> = const { Cell::new(true) };
-}
-
-/// Whether the connections of this thread predict headers.
-pub(super) fn predicts() -> bool {
-    PREDICTS.get()
-}
-
-/// Does something with or without header prediction.
-pub(super) fn predicting<T>(predicts: bool, action: impl FnOnce() -> T) -> T {
-    PREDICTS.set(predicts);
-    let result = action();
-    PREDICTS.set(true);
-    result
 }
 
 impl Pair {

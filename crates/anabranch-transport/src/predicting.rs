@@ -1,0 +1,20 @@
+//! A switch for tests: whether transports predict packets, which changes nothing.
+
+use std::cell::Cell;
+
+thread_local! {
+    static PREDICTS: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Whether the ends of this thread predict packets.
+pub(crate) fn predicts() -> bool {
+    PREDICTS.get()
+}
+
+/// Does something with or without prediction.
+pub(crate) fn predicting<T>(predicts: bool, action: impl FnOnce() -> T) -> T {
+    PREDICTS.set(predicts);
+    let result = action();
+    PREDICTS.set(true);
+    result
+}
