@@ -1,6 +1,6 @@
 //! Profile `kheirkhah_v1`: the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis on the connection level.
 //! Its subflows are in `tcp/kheirkhah.rs`, its couplings in `cc/coupled/kheirkhah.rs`, and the drills of its
-//! rules in `kheirkhah_drills.rs`.
+//! rules in `drills/kheirkhah.rs`.
 
 use super::config::{Config, Profile, Rejoin};
 use super::parameters::Parameters;

@@ -18,24 +18,16 @@
 //! when the gap is filled, as in Linux. Subflows close when both `DATA_FIN` are acknowledged. `REMOVE_ADDR`
 //! is said once, and ends the subflow without the keep-alive that section 3.4.2 asks for, as in Linux.
 
-#[cfg(test)]
-mod abort_drills;
 mod addresses;
 mod close;
 pub mod config;
 mod connection;
 mod damage;
 #[cfg(test)]
-mod damage_drills;
-#[cfg(test)]
 mod drills;
-#[cfg(test)]
-mod failure_drills;
 mod handshake;
 mod info;
 mod kheirkhah;
-#[cfg(test)]
-mod kheirkhah_drills;
 mod limit;
 mod listener;
 pub mod parameters;

@@ -18,8 +18,6 @@
 mod acknowledgement;
 mod answers;
 mod asconf;
-#[cfg(test)]
-mod asconf_drills;
 mod association;
 pub mod config;
 mod delayed_sack;
@@ -32,12 +30,8 @@ mod heartbeat;
 mod interleaving;
 mod kernel_memory;
 mod limit;
-#[cfg(test)]
-mod linux_failover_drills;
 mod listener;
 pub mod load_sharing;
-#[cfg(test)]
-mod nr_sack_drills;
 mod opaque;
 mod options;
 mod outstanding;
@@ -56,28 +50,18 @@ mod receive;
 mod received_tsns;
 mod restart;
 mod retransmission;
-#[cfg(test)]
-mod rfc7829_drills;
 mod rto;
 mod send;
 mod send_queue;
 mod short_queue;
 mod shutdown;
-#[cfg(test)]
-mod shutdown_drills;
 mod stats;
-#[cfg(test)]
-mod stream_drills;
 mod stream_reconfiguration;
-#[cfg(test)]
-mod stream_reconfiguration_drills;
 pub mod stream_scheduler;
 #[cfg(test)]
 mod testing;
 mod tsn;
 mod tsn_map;
-#[cfg(test)]
-mod window_drills;
 
 pub use association::Association;
 pub use config::{Config, Profile};

@@ -1,12 +1,12 @@
 //! Drill tests of RFC 7829 (potentially failed paths), and of what load sharing makes of RFC 9260 section
 //! 7.2.4.
 
-use super::config::Profile;
-use super::testing::{Pair, config, holds, ms};
-use super::{Config, load_sharing};
 use crate::cc::CongestionControl as _;
 use crate::ground::{PathId, Side};
 use crate::path::PathState;
+use crate::sctp::config::Profile;
+use crate::sctp::testing::{Pair, config, holds, ms};
+use crate::sctp::{Config, load_sharing};
 use crate::units::Limit;
 
 fn suspicious(profile: Profile) -> Config {

@@ -1,9 +1,9 @@
 //! Drills of section 3.7 of RFC 8684: what is done about a mapping whose checksum is wrong.
 
-use super::testing::{Logged, Pair, Wire, config, ms};
-use super::{Config, Profile, Rejoin};
 use crate::endpoint::{CloseReason, Input};
 use crate::ground::{Ecn, Side};
+use crate::mptcp::testing::{Logged, Pair, Wire, config, ms};
+use crate::mptcp::{Config, Profile, Rejoin};
 use crate::time::Duration;
 use crate::wire::mptcp::{Options, Segment, Signal};
 use crate::wire::tcp::Flags;

@@ -1,10 +1,10 @@
 //! Drill tests: stream schedulers and interleaving, one short exchange per rule of RFC 8260.
 
-use super::stream_scheduler;
-use super::testing::{Logged, Pair, config, drop_first, ms};
-use super::{Config, Profile};
 use crate::endpoint::{Command, Event, Message, Reliability};
 use crate::ground::{Payload, Side};
+use crate::sctp::stream_scheduler;
+use crate::sctp::testing::{Logged, Pair, config, drop_first, ms};
+use crate::sctp::{Config, Profile};
 use crate::time::Time;
 use crate::units::Bytes;
 use crate::wire::sctp::chunk::{Chunk, IData};
@@ -17,7 +17,7 @@ fn with(scheduler: stream_scheduler::Config, interleaving: bool) -> Config {
         stream_scheduler: Some(scheduler),
         interleaving: Some(interleaving),
         receive_buffer: Some(Bytes(1 << 20)),
-        send_buffer: Some(super::config::Buffer::Off),
+        send_buffer: Some(crate::sctp::config::Buffer::Off),
         ..config(Profile::Rfc9260)
     }
 }
@@ -233,7 +233,7 @@ fn interleaving_is_used_where_both_ends_want_it() {
         let streams = crate::rng::Streams { seed: 1, replication: 0 };
         let ip = crate::ground::IpVersion::Ipv4;
         pair.ends[1] =
-            super::Association::new(&parameters, Side::B, &[1500], ip, streams, "flow/test/sctp/b");
+            crate::sctp::Association::new(&parameters, Side::B, &[1500], ip, streams, "flow/test/sctp/b");
         pair.connect();
         let payload = pair.send(Side::A, 3_000, Reliability::Reliable, false);
         pair.run_for(ms(500));

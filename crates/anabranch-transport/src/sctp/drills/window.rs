@@ -1,12 +1,12 @@
 //! Drill tests of RFC 9260 sections 6.1 and 7.2: what congestion windows count, how they begin, and what
 //! idleness does to them.
 
-use super::testing::{Pair, config, ms};
-use super::{Config, Profile};
 use crate::cc;
 use crate::cc::sctp::InitialWindow;
 use crate::endpoint::{Command, Endpoint as _, PathSample};
 use crate::ground::{PathId, Side};
+use crate::sctp::testing::{Pair, config, ms};
+use crate::sctp::{Config, Profile};
 use crate::time::Duration;
 use crate::units::Limit;
 

@@ -5,11 +5,11 @@
 
 use proptest::prelude::*;
 
-use super::testing::{Logged, Pair, Wire, config, ms};
-use super::{Config, Profile, Receiver};
 use crate::cc::coupled;
 use crate::endpoint::{CloseReason, Command, Event};
 use crate::ground::Side;
+use crate::mptcp::testing::{Logged, Pair, Wire, config, ms};
+use crate::mptcp::{Config, Profile, Receiver};
 use crate::tcp;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;

@@ -1,14 +1,14 @@
 //! Drill tests of what Linux does about losses and failed paths, one or more per function of the kernel
 //! (6.12, `net/sctp`).
 
-use super::Config;
-use super::association::State;
-use super::config::Profile;
-use super::procedures;
-use super::testing::{Pair, config, ms};
 use crate::endpoint::Event;
 use crate::ground::{PathId, Side};
 use crate::path::PathState;
+use crate::sctp::Config;
+use crate::sctp::association::State;
+use crate::sctp::config::Profile;
+use crate::sctp::procedures;
+use crate::sctp::testing::{Pair, config, ms};
 use crate::time::Time;
 use crate::units::Limit;
 use crate::wire::sctp::chunk::HeartbeatInfo;

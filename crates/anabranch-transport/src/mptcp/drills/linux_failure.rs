@@ -1,12 +1,12 @@
 //! Drills of what a connection of profile `linux_6` does when a path fails, one for each rule of Linux 6.12;
 //! tests name the kernel's functions (`net/mptcp/protocol.c`, `pm.c`, `pm_kernel.c`).
 
-use super::drills::reset;
-use super::testing::{Pair, Wire, config, ms};
-use super::{Config, Profile, Rejoin};
+use super::reset;
 use crate::cc;
 use crate::endpoint::Event;
 use crate::ground::Side;
+use crate::mptcp::testing::{Pair, Wire, config, ms};
+use crate::mptcp::{Config, Profile, Rejoin};
 use crate::path::PathState;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;

@@ -1,11 +1,11 @@
 //! Drill tests of RFC 9260 section 9.2: what may end an association that is being closed, and what may not.
 
-use super::Profile;
-use super::config::{Buffer, RtoBackoff};
-use super::testing::{Pair, config, holds, ms};
 use crate::endpoint::{CloseReason, Command, Reliability};
 use crate::ground::Side;
 use crate::path::PathState;
+use crate::sctp::Profile;
+use crate::sctp::config::{Buffer, RtoBackoff};
+use crate::sctp::testing::{Pair, config, holds, ms};
 use crate::time::Duration;
 use crate::units::Limit;
 
@@ -20,7 +20,7 @@ fn closed(pair: &Pair, side: Side) -> Option<CloseReason> {
 fn no_guard_runs_while_data_is_queued() {
     // T5-shutdown-guard belongs to the sender of SHUTDOWN, and none is sent before all is acknowledged.
     for profile in [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc9260] {
-        let config = super::Config {
+        let config = crate::sctp::Config {
             send_buffer: Some(Buffer::Off),
             rto_max: Some(Duration::from_secs(1)),
             ..config(profile)
@@ -58,7 +58,7 @@ fn the_guard_runs_from_the_first_shutdown() {
 fn a_peer_that_still_sends_is_not_given_up() {
     // The reception of any packet clears the retransmission count and restarts T2-shutdown. Here one packet
     // in three seconds comes through, and T2-shutdown expires every second.
-    let config = super::Config {
+    let config = crate::sctp::Config {
         association_max_retrans: Some(Limit::At(5)),
         rto_backoff: Some(RtoBackoff::None),
         ..config(Profile::Rfc9260)
@@ -118,7 +118,7 @@ fn shutdown_goes_to_another_path_after_a_timeout() {
 fn heartbeats_are_discontinued_after_shutdown() {
     // Section 8.3.
     for profile in [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc9260] {
-        let config = super::Config {
+        let config = crate::sctp::Config {
             hb_interval: Some(ms(100)),
             association_max_retrans: Some(Limit::Off),
             ..config(profile)

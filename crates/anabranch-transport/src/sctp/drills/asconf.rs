@@ -1,11 +1,11 @@
 //! Drill tests: one short exchange per rule of RFC 5061.
 
-use super::testing::{Logged, Pair, config, drop_first, ms};
-use super::{Config, Profile};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Reliability};
 use crate::ground::{IpVersion, PathId, Side};
 use crate::path::failover::REQUESTED;
 use crate::path::{PathState, Reason};
+use crate::sctp::testing::{Logged, Pair, config, drop_first, ms};
+use crate::sctp::{Config, Profile};
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{AddressChange, AddressError, AddressRequest, Asconf, AsconfAck, Chunk};
 use crate::wire::{Body, Packet};
@@ -71,7 +71,7 @@ fn ask(pair: &mut Pair, over: PathId, later: u32, changes: &[(AddressChange, Pat
 }
 
 fn give(pair: &mut Pair, to: Side, path: PathId, chunk: Chunk) {
-    let mut packet: Box<Packet> = super::association::blank_packet();
+    let mut packet: Box<Packet> = crate::sctp::association::blank_packet();
     packet.path = path;
     if let Body::Sctp(sctp) = &mut packet.body {
         sctp.verification_tag = pair.ends[to.index()].local_tag;

@@ -1,10 +1,10 @@
 //! Drills of sections 3.5 and 3.6 of RFC 8684: connections that the peer gives up, and what a reset says.
 
-use super::damage_drills::give;
-use super::testing::{Logged, Pair, Wire, config, ms};
-use super::{Config, Profile, Rejoin};
+use super::damage::give;
 use crate::endpoint::CloseReason;
 use crate::ground::Side;
+use crate::mptcp::testing::{Logged, Pair, Wire, config, ms};
+use crate::mptcp::{Config, Profile, Rejoin};
 use crate::time::Duration;
 use crate::wire::mptcp::{Options, Reset, Signal};
 use crate::wire::tcp::Flags;

@@ -4,13 +4,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::Config;
-use super::config::Profile;
-use super::outstanding::SentState;
-use super::procedures;
-use super::testing::{Pair, config, drop_first, holds, ms};
 use crate::endpoint::{Input, Reliability};
 use crate::ground::Side;
+use crate::sctp::Config;
+use crate::sctp::config::Profile;
+use crate::sctp::outstanding::SentState;
+use crate::sctp::procedures;
+use crate::sctp::testing::{Pair, config, drop_first, holds, ms};
 use crate::wire::sctp::chunk::{Chunk, GapBlock, NrSack};
 use crate::wire::{Body, Packet};
 

@@ -1,9 +1,9 @@
 //! RFC 6525, rule by rule, between two associations; and that what was sent before a reset arrives before it.
 
-use super::testing::{Pair, drop_first, ms};
-use super::{Config, Profile, testing};
 use crate::endpoint::{Command, Event, Input, Message, Reliability};
 use crate::ground::{Ecn, PathId, Payload, Side};
+use crate::sctp::testing::{Pair, drop_first, ms};
+use crate::sctp::{Config, Profile, testing};
 use crate::wire::sctp::SctpPacket;
 use crate::wire::sctp::chunk::Chunk;
 use crate::wire::sctp::reconfig::{Reconfig, Reconfiguration, outcome};
@@ -11,7 +11,7 @@ use crate::wire::{Body, Packet};
 
 fn open(config: &Config, paths: usize) -> Pair {
     let mut pair = Pair::new(config, paths);
-    pair.ends.iter_mut().for_each(super::Association::offer_extensions);
+    pair.ends.iter_mut().for_each(crate::sctp::Association::offer_extensions);
     pair.connect();
     pair
 }
@@ -335,7 +335,7 @@ proptest::proptest! {
         steps in proptest::collection::vec((proptest::bool::ANY, 0..3_u16, 0..5_u8, 0..400_u64), 1..60),
     ) {
         let mut pair = Pair::seeded(&Config { interleaving: Some(interleaving), ..rfc() }, 2, seed);
-        pair.ends.iter_mut().for_each(super::Association::offer_extensions);
+        pair.ends.iter_mut().for_each(crate::sctp::Association::offer_extensions);
         pair.connect();
         for wire in pair.wires.iter_mut().flatten() {
             (wire.loss, wire.duplication, wire.jitter) = (0.1, 0.1, ms(40));

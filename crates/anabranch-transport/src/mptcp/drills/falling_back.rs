@@ -1,0 +1,130 @@
+//! RFC 8684 section 3.7: peers and middleboxes that let plain TCP through only.
+
+use super::*;
+use crate::endpoint::{
+    CloseReason, Command, Event, Input, Message, Output, Reliability, Site, Transport as _,
+};
+use crate::ground::{Ecn, IpVersion, PathId, Payload};
+use crate::mptcp::Connection;
+use crate::mptcp::testing::plain;
+use crate::rng::Streams;
+use crate::tcp;
+use crate::time::{Duration, Time};
+use crate::wire::mptcp::{Handshake, Options};
+use crate::wire::tcp::Flags;
+use crate::wire::{Body, Packet};
+use std::cell::RefCell;
+
+/// Section 3.7: without the option in the answer, the connection is one of TCP, and so it is for an end that
+/// is asked without the option.
+#[test]
+fn a_peer_that_knows_tcp_only_gets_tcp() {
+    let tcp = tcp::Config { profile: tcp::Profile::Rfc, ..tcp::Config::default() };
+    for (side, other) in [(Side::A, Side::B), (Side::B, Side::A)] {
+        let mut pair = Pair::new(&rfc(), wires(1));
+        pair.ends[side.index()] = plain(&tcp, side);
+        for round in 0..2 {
+            pair.start_over();
+            pair.command(Side::A, Command::Connect);
+            pair.run_for(ms(300));
+            pair.write(Side::B, 30_000);
+            pair.run_for(ms(300));
+            pair.write_and_close(Side::A, 300_000);
+            pair.run_to_the_end(30);
+            assert_eq!(pair.received_bytes(Side::B), 300_000, "{side:?} {round}");
+            assert_eq!(pair.received_bytes(Side::A), 30_000, "{side:?} {round}");
+            assert_eq!(pair.closed(Side::A), Some(CloseReason::Shutdown), "{side:?} {round}");
+            assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown), "{side:?} {round}");
+        }
+        assert_eq!(pair.end(other).stats().fallbacks, 2);
+        let has_mss = pair.log.iter().any(|logged| logged.payload.length == 1_448);
+        assert!(has_mss, "no room is kept for options");
+    }
+}
+
+#[test]
+fn an_end_that_falls_back_goes_on_not_reading() {
+    let tcp = tcp::Config { profile: tcp::Profile::Rfc, ..tcp::Config::default() };
+    let mut pair = Pair::new(&rfc(), wires(1));
+    pair.ends[0] = plain(&tcp, Side::A);
+    pair.command(Side::B, Command::PauseReading);
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 10_000);
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.received_bytes(Side::B), 0);
+    pair.command(Side::B, Command::ResumeReading);
+    assert_eq!(pair.received_bytes(Side::B), 10_000);
+}
+
+#[test]
+fn half_close_falls_back_to_that_of_tcp() {
+    let mut pair = Pair::new(&rfc(), wires(2));
+    pair.ends[0] = plain(&tcp::Config::default(), Side::A);
+    assert!(pair.end_mut(Side::B).set_half_close(true));
+    pair.command(Side::A, Command::Connect);
+    pair.run_for(Duration::from_secs(1));
+    pair.write_and_close(Side::A, 1_000);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.heard(Side::B, &Event::PeerFinished));
+    assert_eq!((pair.closed(Side::A), pair.closed(Side::B)), (None, None));
+    pair.write(Side::B, 20_000);
+    pair.command(Side::B, Command::Shutdown);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(pair.received_bytes(Side::A), 20_000);
+    assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
+}
+
+/// A peer whose third segment has no option is handled as one that has only TCP (section 3.1).
+#[test]
+fn a_third_segment_without_the_option_falls_back() {
+    let streams = Streams { seed: 1, replication: 0 };
+    let site = Site { side: Side::B, mtus: &[1_500], ip: IpVersion::Ipv4, streams, connection: "flow/x" };
+    for has_option in [true, false] {
+        let mut end = rfc().build(&site).expect("the settings are possible");
+        let capable = |sender_key, receiver_key| Options {
+            handshake: Some(Handshake::Capable { sender_key, receiver_key }),
+            ..Options::default()
+        };
+        let (sent, numbers) = (RefCell::new(Vec::new()), RefCell::new(None));
+        let give = |end: &mut Connection, flags: Flags, of: [u32; 2], options: Options| {
+            let tcp = wire::tcp::Segment {
+                source_port: 49_152,
+                destination_port: 5_001,
+                sequence: of[0],
+                acknowledgement: of[1],
+                flags,
+                window: 60_000,
+                mss: Some(1_460),
+                ..wire::tcp::Segment::blank()
+            };
+            let body = Body::Mptcp(wire::mptcp::Segment { tcp, options, option_bytes: 0 });
+            let packet = Packet { path: PathId(0), ecn: Ecn::NotEct, size: 60, body };
+            end.handle_input(Time::ZERO, Input::Packet(Box::new(packet)));
+            loop {
+                match end.poll_output(Time::ZERO) {
+                    Output::Transmit(packet) => {
+                        let own = packet.body.tcp().map(|tcp| tcp.sequence);
+                        numbers.borrow_mut().get_or_insert(own.expect("it is a segment"));
+                        sent.borrow_mut().push(packet.body);
+                    }
+                    Output::Timeout(_) => break,
+                    Output::Event(_) => {}
+                }
+            }
+        };
+        give(&mut end, Flags::SYN, [7, 0], capable(None, None));
+        let first = numbers.borrow().expect("SYN-ACK was sent");
+        let options = if has_option { capable(Some(1), None) } else { Options::default() };
+        give(&mut end, Flags::ACK, [8, first.wrapping_add(1)], options);
+        let payload = Payload { offset: 0, length: 100 };
+        let reliability = Reliability::Reliable;
+        let message = Message { stream: 0, ppid: 0, unordered: false, reliability, payload };
+        end.handle_input(Time::ZERO, Input::Command(Command::Send(message)));
+        give(&mut end, Flags::ACK, [8, first.wrapping_add(1)], options);
+        let sent = sent.into_inner();
+        assert!(matches!(sent[0], Body::Mptcp(_)));
+        let last = sent.last().expect("data was sent");
+        assert_eq!(matches!(last, Body::Mptcp(_)), has_option);
+        assert_eq!(last.tcp().map(|tcp| tcp.payload.length), Some(100));
+    }
+}
