@@ -1,13 +1,14 @@
 //! Drills of section 3.7 of RFC 8684: what is done about a mapping whose checksum is wrong.
 
-use crate::endpoint::{CloseReason, Input};
-use crate::ground::{Ecn, Side};
+use super::deliver;
+use crate::endpoint::CloseReason;
+use crate::ground::Side;
 use crate::mptcp::testing::{Logged, Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile, Rejoin};
 use crate::time::Duration;
+use crate::wire::Body;
 use crate::wire::mptcp::{Options, Segment, Signal};
 use crate::wire::tcp::Flags;
-use crate::wire::{Body, Packet};
 
 fn checked() -> Config {
     Config { checksums: Some(true), rejoin: Some(Rejoin::Never), ..config(Profile::Rfc8684) }
@@ -18,8 +19,7 @@ pub(super) fn give(pair: &mut Pair, side: Side, like: Logged, options: Options) 
     let Logged { tcp, size, path, .. } = like;
     let option_bytes = size - 20 - tcp.wire_size();
     let body = Body::Mptcp(Segment { tcp, options, option_bytes });
-    let packet = Packet { path: Pair::path(path), ecn: Ecn::NotEct, size, body };
-    pair.input(side, Input::Packet(Box::new(packet)));
+    deliver(pair, side, path, size, body);
 }
 
 /// Loses a segment of A's data on this path and delivers it to B damaged. Returns its place in the stream.

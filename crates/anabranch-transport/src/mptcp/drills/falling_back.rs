@@ -1,5 +1,7 @@
 //! RFC 8684 section 3.7: peers and middleboxes that let plain TCP through only.
 
+use std::cell::RefCell;
+
 use super::*;
 use crate::endpoint::{
     CloseReason, Command, Event, Input, Message, Output, Reliability, Site, Transport as _,
@@ -10,10 +12,8 @@ use crate::mptcp::testing::plain;
 use crate::rng::Streams;
 use crate::tcp;
 use crate::time::{Duration, Time};
+use crate::wire;
 use crate::wire::mptcp::{Handshake, Options};
-use crate::wire::tcp::Flags;
-use crate::wire::{Body, Packet};
-use std::cell::RefCell;
 
 /// Section 3.7: without the option in the answer, the connection is one of TCP, and so it is for an end that
 /// is asked without the option.

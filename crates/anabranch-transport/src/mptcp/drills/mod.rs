@@ -13,11 +13,12 @@ mod linux_failure;
 mod opening;
 mod subflows;
 
-use crate::endpoint::Endpoint as _;
-use crate::ground::Side;
+use crate::endpoint::{Endpoint as _, Input};
+use crate::ground::{Ecn, Side};
 use crate::mptcp::testing::{Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile};
-use crate::wire;
+use crate::wire::tcp::{Flags, Segment};
+use crate::wire::{Body, Packet};
 
 fn rfc() -> Config {
     config(Profile::Rfc8684)
@@ -31,17 +32,21 @@ fn mbps(rate: u64, millis: u64) -> Wire {
     Wire { delay: ms(millis), rate: Some(rate * 1_000_000), ..Wire::default() }
 }
 
+/// Gives an end a packet that came over this path.
+fn deliver(pair: &mut Pair, side: Side, path: u8, size: u32, body: Body) {
+    let packet = Packet { path: Pair::path(path), ecn: Ecn::NotEct, size, body };
+    pair.input(side, Input::Packet(Box::new(packet)));
+}
+
 /// Gives an end a segment without MPTCP options.
-fn inject(pair: &mut Pair, side: Side, path: u8, segment: wire::tcp::Segment) {
-    let (body, ecn) = (crate::wire::Body::Tcp(segment), crate::ground::Ecn::NotEct);
-    let packet = crate::wire::Packet { path: Pair::path(path), ecn, size: 40, body };
-    pair.input(side, crate::endpoint::Input::Packet(Box::new(packet)));
+fn inject(pair: &mut Pair, side: Side, path: u8, segment: Segment) {
+    deliver(pair, side, path, 40, Body::Tcp(segment));
 }
 
 /// Resets the subflow on this path at A.
 fn reset(pair: &mut Pair, path: u8) {
     let last = pair.log.iter().rev().find(|it| it.from == Side::B && it.path == path).expect("one");
     let mut segment = last.tcp.clone();
-    segment.flags = wire::tcp::Flags::RST;
+    segment.flags = Flags::RST;
     inject(pair, Side::A, path, segment);
 }

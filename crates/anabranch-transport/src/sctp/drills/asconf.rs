@@ -1,5 +1,6 @@
 //! Drill tests: one short exchange per rule of RFC 5061.
 
+use super::{ONCE, closed};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Reliability};
 use crate::ground::{IpVersion, PathId, Side};
 use crate::path::failover::REQUESTED;
@@ -12,7 +13,6 @@ use crate::wire::{Body, Packet};
 
 const FIRST: PathId = PathId(0);
 const SECOND: PathId = PathId(1);
-const ONCE: Reliability = Reliability::LimitedRetransmissions(0);
 
 fn settings() -> Config {
     Config { rto_initial: Some(ms(300)), rto_min: Some(ms(100)), ..config(Profile::Rfc9260) }
@@ -263,7 +263,7 @@ fn an_answer_to_what_was_never_asked_ends_the_association() {
     give(&mut pair, Side::A, FIRST, ack(serial.wrapping_sub(1)));
     assert_eq!(pair.closed(Side::A), None, "an old one is nothing");
     give(&mut pair, Side::A, FIRST, ack(serial.wrapping_add(3)));
-    assert_eq!(pair.closed(Side::A).map(|(_, reason)| reason), Some(CloseReason::Aborted));
+    assert_eq!(closed(&pair, Side::A), Some(CloseReason::Aborted));
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn shutdown_after_everything_is_delivered() {
     assert!(pair.received(Side::B) == sent);
     assert_eq!(pair.received(Side::A), [back]);
     for side in [Side::A, Side::B] {
-        assert_eq!(pair.closed(side).map(|(_, reason)| reason), Some(CloseReason::Shutdown));
+        assert_eq!(closed(&pair, side), Some(CloseReason::Shutdown));
     }
 }
 
@@ -31,8 +31,11 @@ fn shutdown_survives_loss_and_may_start_at_both_ends() {
             }
             pair.run_for(ms(10_000));
             for side in [Side::A, Side::B] {
-                let closed = pair.closed(side).map(|(_, reason)| reason);
-                assert_eq!(closed, Some(CloseReason::Shutdown), "{kind} lost, both {both}, {side:?}");
+                assert_eq!(
+                    closed(&pair, side),
+                    Some(CloseReason::Shutdown),
+                    "{kind} lost, both {both}, {side:?}"
+                );
             }
         }
     }
@@ -44,7 +47,7 @@ fn shutdown_gives_up_when_the_peer_is_gone() {
     pair.set_up(0, false);
     pair.command(Side::A, Command::Shutdown);
     pair.run_for(Duration::from_secs(1_000));
-    assert_eq!(pair.closed(Side::A).map(|(_, reason)| reason), Some(CloseReason::Lost));
+    assert_eq!(closed(&pair, Side::A), Some(CloseReason::Lost));
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn a_lost_abort_is_repeated_for_data_that_comes_after() {
     pair.command(Side::B, Command::Abort);
     pair.send_reliable(1, 100);
     pair.run_for(ms(1_000));
-    assert_eq!(pair.closed(Side::A).map(|(_, reason)| reason), Some(CloseReason::Aborted));
+    assert_eq!(closed(&pair, Side::A), Some(CloseReason::Aborted));
 }
 
 #[test]

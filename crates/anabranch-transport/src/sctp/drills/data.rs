@@ -5,6 +5,9 @@ use crate::endpoint::{Command, Message};
 use crate::sctp::config::Buffer;
 use crate::units::{Bytes, Limit};
 
+const ALL: [Profile; 6] =
+    [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc2960, Profile::Rfc4960, Profile::Rfc9260];
+
 #[test]
 fn flows_on_every_profile_without_retransmissions() {
     for profile in ALL {

@@ -17,16 +17,15 @@ mod stream_reconfiguration;
 mod streams;
 mod window;
 
-use crate::endpoint::{Endpoint as _, Reliability};
+use crate::endpoint::{CloseReason, Endpoint as _, PathSample, Reliability};
 use crate::ground::{Payload, Side};
 use crate::path;
 use crate::sctp::testing::{Filter, Logged, Pair, config, ms};
 use crate::sctp::{Config, Profile};
 use crate::time::Duration;
-use crate::wire::sctp::chunk::Chunk;
+use crate::wire::Body;
+use crate::wire::sctp::chunk::{Chunk, Sack};
 
-const ALL: [Profile; 6] =
-    [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc2960, Profile::Rfc4960, Profile::Rfc9260];
 const ONCE: Reliability = Reliability::LimitedRetransmissions(0);
 
 fn rfc9260() -> Config {
@@ -44,7 +43,7 @@ fn voip(path_max_retrans: u32, rto_max: Duration) -> Config {
     }
 }
 
-/// Sends a message every 20 ms, and does what is to happen at some times in between.
+/// Sends a message every 20 ms for this long. Returns what was sent.
 fn talk(pair: &mut Pair, length: Duration, how: Reliability) -> Vec<Payload> {
     let end = pair.now + length;
     let mut sent = Vec::new();
@@ -55,17 +54,17 @@ fn talk(pair: &mut Pair, length: Duration, how: Reliability) -> Vec<Payload> {
     sent
 }
 
-fn sample(pair: &Pair, side: Side, path: usize) -> crate::endpoint::PathSample {
+fn sample(pair: &Pair, side: Side, path: usize) -> PathSample {
     let mut samples = Vec::new();
     pair.ends[side.index()].sample_paths(&mut samples);
     samples[path]
 }
 
-fn times(packets: &[&Logged]) -> Vec<u64> {
-    packets.iter().map(|packet| packet.at.as_nanos() / 1_000_000).collect()
+fn closed(pair: &Pair, side: Side) -> Option<CloseReason> {
+    pair.closed(side).map(|(_, reason)| reason)
 }
 
-fn sack(packet: &Logged) -> &crate::wire::sctp::chunk::Sack {
+fn sack(packet: &Logged) -> &Sack {
     packet.chunks.iter().find_map(|c| if let Chunk::Sack(_, s) = c { Some(s) } else { None }).expect("a SACK")
 }
 
@@ -74,7 +73,7 @@ fn drop_data(numbers: &[u32]) -> Filter {
     let mut wanted = numbers.to_vec();
     let mut first = None;
     Box::new(move |_, from, packet| {
-        let crate::wire::Body::Sctp(body) = &packet.body else { return false };
+        let Body::Sctp(body) = &packet.body else { return false };
         body.chunks().any(|chunk| {
             let Chunk::Data(data) = chunk else { return false };
             if from != Side::A {

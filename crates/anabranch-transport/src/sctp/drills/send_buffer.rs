@@ -17,6 +17,16 @@ fn a_full_send_buffer_refuses_and_says_when_there_is_room() {
     assert_eq!(pair.received(Side::B).len(), 2);
 }
 
+/// A pair whose A has filled its buffer of 4000 B with messages of 1000 B.
+fn with_a_full_send_buffer() -> Pair {
+    let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::At(Bytes(4_000))), ..rfc9260() }, 1);
+    for _ in 0..2 {
+        pair.send_reliable(2, 1_000);
+        pair.run_for(ms(10));
+    }
+    pair
+}
+
 fn large_message(length: u32) -> Message {
     let payload = Payload { offset: 90_000, length };
     Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload }
@@ -24,12 +34,8 @@ fn large_message(length: u32) -> Message {
 
 #[test]
 fn a_message_that_is_tried_again_waits_for_all_of_its_room() {
-    let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::At(Bytes(4_000))), ..rfc9260() }, 1);
+    let mut pair = with_a_full_send_buffer();
     let message = large_message(3_500);
-    for _ in 0..2 {
-        pair.send_reliable(2, 1_000);
-        pair.run_for(ms(10));
-    }
     let room = |pair: &Pair| 4_000 - pair.ends[0].buffered();
     // The first time it is told of any room.
     for least in [1, 3_500] {
@@ -74,12 +80,8 @@ fn messages_that_expire_make_the_room_that_is_waited_for() {
 
 #[test]
 fn an_end_that_shuts_down_waits_for_no_room() {
-    let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::At(Bytes(4_000))), ..rfc9260() }, 1);
+    let mut pair = with_a_full_send_buffer();
     let message = large_message(3_500);
-    for _ in 0..2 {
-        pair.send_reliable(2, 1_000);
-        pair.run_for(ms(10));
-    }
     pair.command(Side::A, Command::Send(message));
     while pair.ends[0].awaited_room.is_some() {
         pair.run_for(ms(1));

@@ -1,5 +1,6 @@
 //! Drill tests of RFC 9260 section 9.2: what may end an association that is being closed, and what may not.
 
+use super::closed;
 use crate::endpoint::{CloseReason, Command, Reliability};
 use crate::ground::Side;
 use crate::path::PathState;
@@ -11,10 +12,6 @@ use crate::units::Limit;
 
 const SHUTDOWN: Option<CloseReason> = Some(CloseReason::Shutdown);
 const LOST: Option<CloseReason> = Some(CloseReason::Lost);
-
-fn closed(pair: &Pair, side: Side) -> Option<CloseReason> {
-    pair.closed(side).map(|(_, reason)| reason)
-}
 
 #[test]
 fn no_guard_runs_while_data_is_queued() {

@@ -1,9 +1,10 @@
 //! Drill tests of RFC 9260 sections 6.1 and 7.2: what congestion windows count, how they begin, and what
 //! idleness does to them.
 
+use super::sample;
 use crate::cc;
 use crate::cc::sctp::InitialWindow;
-use crate::endpoint::{Command, Endpoint as _, PathSample};
+use crate::endpoint::Command;
 use crate::ground::{PathId, Side};
 use crate::sctp::testing::{Pair, config, ms};
 use crate::sctp::{Config, Profile};
@@ -17,12 +18,6 @@ fn wide(profile: Profile, max_burst: Limit) -> Config {
     let control =
         cc::sctp::Config { initial_window: Some(InitialWindow::Segments(20)), ..Default::default() };
     Config { cc: Some(cc::Config::Sctp(control)), max_burst: Some(max_burst), ..config(profile) }
-}
-
-fn sample(pair: &Pair, path: usize) -> PathSample {
-    let mut samples = Vec::new();
-    pair.ends[0].sample_paths(&mut samples);
-    samples[path]
 }
 
 /// Packets with data that leave at once.
@@ -48,7 +43,7 @@ fn the_first_flight_by_profile() {
         (Profile::Rfc9260, 4_404, 3),
     ] {
         let mut pair = Pair::open(&config(profile), 1);
-        assert_eq!(sample(&pair, 0).cwnd, window, "{profile:?}");
+        assert_eq!(sample(&pair, Side::A, 0).cwnd, window, "{profile:?}");
         assert_eq!(first_flight(&mut pair), packets, "{profile:?}");
     }
 }
@@ -78,7 +73,7 @@ fn small_messages_fill_the_window_with_their_headers() {
     pair.send_reliable(100, 98);
     let chunks: usize = pair.sent(Side::A, "data").iter().map(|packet| packet.tsns().len()).sum();
     assert_eq!(chunks, 4_404_usize.div_ceil(116));
-    assert_eq!(sample(&pair, 0).outstanding as usize, chunks * 116);
+    assert_eq!(sample(&pair, Side::A, 0).outstanding as usize, chunks * 116);
 }
 
 #[test]
@@ -106,11 +101,11 @@ fn a_path_that_was_used_decays_to_four_segments() {
     let mut pair = Pair::open(&wide(Profile::Rfc9260, Limit::Off), 1);
     first_flight(&mut pair);
     pair.run_for(ms(900));
-    let window = sample(&pair, 0).cwnd;
+    let window = sample(&pair, Side::A, 0).cwnd;
     assert!(window > 20 * 1_468);
     pair.run_for(Duration::from_secs(60));
     assert_eq!(first_flight(&mut pair), 4);
-    assert_eq!((sample(&pair, 0).cwnd, sample(&pair, 0).ssthresh), (4 * 1_468, window));
+    assert_eq!((sample(&pair, Side::A, 0).cwnd, sample(&pair, Side::A, 0).ssthresh), (4 * 1_468, window));
 }
 
 #[test]
@@ -119,10 +114,10 @@ fn in_ns2_an_idle_window_decays_to_two_segments() {
     let mut pair = Pair::open(&wide(Profile::Ns2, Limit::Off), 1);
     first_flight(&mut pair);
     pair.run_for(ms(900));
-    assert!(sample(&pair, 0).cwnd > 20 * 1_468);
+    assert!(sample(&pair, Side::A, 0).cwnd > 20 * 1_468);
     pair.run_for(Duration::from_secs(60));
     assert_eq!(first_flight(&mut pair), 2);
-    assert_eq!((sample(&pair, 0).cwnd, sample(&pair, 0).ssthresh), (2 * 1_468, 65_536));
+    assert_eq!((sample(&pair, Side::A, 0).cwnd, sample(&pair, Side::A, 0).ssthresh), (2 * 1_468, 65_536));
 }
 
 #[test]
@@ -131,6 +126,9 @@ fn a_heartbeat_of_linux_sets_window_and_threshold_of_an_idle_path() {
     let mut pair = Pair::open(&config(Profile::Linux), 2);
     pair.run_for(Duration::from_secs(40));
     for path in [0, 1] {
-        assert_eq!((sample(&pair, path).cwnd, sample(&pair, path).ssthresh), (6_000, 6_000));
+        assert_eq!(
+            (sample(&pair, Side::A, path).cwnd, sample(&pair, Side::A, path).ssthresh),
+            (6_000, 6_000)
+        );
     }
 }
