@@ -179,7 +179,8 @@ def test_partial_reliability(other: Peer, sender: str, limit: str, cell: Cell) -
         # association.go: `since` is set anew before the age is looked at.
         pytest.xfail("pion 1.12.1 never gives up by time")
     peers.available(ANABRANCH, other)
-    options = (*limit.split("="), *LINGER)
+    # Two timeouts of a second in two seconds of sending would leave next to no message in time.
+    options = (*limit.split("="), *TIMERS, *LINGER)
     # Losses are known after 20 ms and more: no message is worth sending again then.
     load = Load(messages=2000, back=0, rate=1000, options=options, is_counted=False)
     pair = (other, ANABRANCH) if sender == "ours" else (ANABRANCH, other)
