@@ -456,7 +456,8 @@ fn make(options: &MessageOptions, address: IpAddr) -> Result<Socket, String> {
         let info = [0, 0, frequency].map(u32::to_ne_bytes).concat();
         set(DELAYED_SACK, &info).map_err(failed("sack_frequency"))?;
     }
-    set_buffers(&socket, key, options.send_buffer, options.receive_buffer)?;
+    // A kernel advertises half of the memory for what it receives (`sctp_association_init`).
+    set_buffers(&socket, key, options.send_buffer, options.receive_buffer.map(|window| 2 * window))?;
     Ok(socket)
 }
 

@@ -23,6 +23,10 @@ use super::unsupported::{first_unknown, shown};
 use super::usrsctp::ProgramOptions;
 use super::usrsctp_settings;
 
+/// The header of TCP, and the option with timestamps in each segment.
+const TCP_HEADER_BYTES: u32 = 20;
+const TIMESTAMPS_BYTES: u32 = 12;
+
 /// The options of a TCP or Multipath TCP socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamOptions {
@@ -32,8 +36,9 @@ pub(crate) struct StreamOptions {
     pub(crate) congestion: (String, bool),
     pub(crate) mss: Option<u32>,
     pub(crate) is_nodelay: bool,
+    /// Bytes of data that may be written ahead of what is acknowledged.
     pub(crate) send_buffer: Option<u64>,
-    /// The size of a receive buffer without autotuning.
+    /// The memory of a receive buffer without autotuning.
     pub(crate) receive_buffer: Option<u64>,
     pub(crate) syn_retries: Option<u32>,
     pub(crate) is_paced: bool,
@@ -54,7 +59,9 @@ pub(crate) struct MessageOptions {
     /// The number of outbound streams, and the most inbound ones.
     pub(crate) streams: Option<[u16; 2]>,
     pub(crate) sack_frequency: Option<u32>,
+    /// The memory of the send buffer, as the profile `linux` counts it.
     pub(crate) send_buffer: Option<u64>,
+    /// The window that is advertised first, which is half of the memory.
     pub(crate) receive_buffer: Option<u64>,
 }
 
@@ -86,6 +93,8 @@ pub(crate) struct Wish {
 /// Reads the settings of one end.
 struct Reader {
     key: String,
+    /// The largest IP packet on the flow's paths, in bytes, and the size of IP's header.
+    packet: [u32; 2],
     wishes: Vec<Wish>,
 }
 
@@ -197,7 +206,7 @@ impl Reader {
         self.wish("net.ipv4.tcp_rto_min_us", "rto_min", config.rto_min.as_ref(), micros);
         let millis = |time: &Duration| (time.as_nanos() / 1_000_000).to_string();
         self.wish("net.ipv4.tcp_rto_max_ms", "rto_max", config.rto_max.as_ref(), millis);
-        let receive_buffer = self.receive_buffer(config.receive_autotuning, config.receive_buffer);
+        let receive_buffer = self.receive_buffer(config, config.receive_buffer);
         Ok(StreamOptions {
             key: self.key.clone(),
             congestion,
@@ -237,7 +246,8 @@ impl Reader {
         let on_or_off = |on: &bool| u8::from(*on).to_string();
         self.wish("net.mptcp.checksum_enabled", "checksums", config.checksums.as_ref(), on_or_off);
         // Every subflow has these settings; the others belong to the connection.
-        let mut of_subflows = Reader { key: format!("{}.tcp", self.key), wishes: Vec::new() };
+        let mut of_subflows =
+            Reader { key: format!("{}.tcp", self.key), packet: self.packet, wishes: Vec::new() };
         let tcp = config.tcp.clone().unwrap_or_default();
         let options = of_subflows.tcp(&tcp)?;
         let of_connection = |wish: &Wish| wish.sysctl != "net.ipv4.tcp_rmem";
@@ -246,7 +256,7 @@ impl Reader {
             key: self.key.clone(),
             congestion: self.control(config.cc.as_ref())?,
             send_buffer: config.send_buffer.map(|size| size.0),
-            receive_buffer: self.receive_buffer(tcp.receive_autotuning, config.receive_buffer),
+            receive_buffer: self.receive_buffer(&tcp, config.receive_buffer),
             path: 0,
             backup: config.backup.clone(),
             ..options
@@ -318,19 +328,26 @@ impl Reader {
         })
     }
 
-    /// The size of a receive buffer without autotuning. With autotuning, the limit is a setting of the whole
-    /// node.
-    fn receive_buffer(&mut self, autotuning: Option<bool>, size: Option<Bytes>) -> Option<u64> {
-        let is_fixed = autotuning == Some(false);
-        let largest = size.as_ref().filter(|_| !is_fixed);
-        self.wish("net.ipv4.tcp_rmem", "receive_buffer", largest, |size| size.0.to_string());
+    /// The memory of a receive buffer without autotuning. With autotuning, the limit is a setting of the whole
+    /// node. A scenario says the largest window, a kernel the memory that segments of that much data take.
+    fn receive_buffer(&mut self, tcp: &tcp::Config, window: Option<Bytes>) -> Option<u64> {
+        let is_fixed = tcp.receive_autotuning == Some(false);
+        let [packet, ip_header] = self.packet;
+        let options = if tcp.timestamps == Some(false) { 0 } else { TIMESTAMPS_BYTES };
+        let most = packet - ip_header - TCP_HEADER_BYTES;
+        let segment = tcp.mss.map_or(most, |mss| most.min(mss.0 as u32));
+        let header = ip_header + TCP_HEADER_BYTES;
+        let memory =
+            |window: u64| tcp::memory_for_window(window, header + segment, segment.saturating_sub(options));
+        let largest = window.as_ref().filter(|_| !is_fixed);
+        self.wish("net.ipv4.tcp_rmem", "receive_buffer", largest, |window| memory(window.0).to_string());
         // Without a given size, it is that of the simulated TCP.
-        is_fixed.then(|| size.map_or(6 << 20, |size| size.0))
+        is_fixed.then(|| memory(window.map_or(6 << 20, |window| window.0)))
     }
 }
 
-/// What one end of a flow runs on, and which sysctls its node is to have; `on_usrsctp` says whether flows of
-/// SCTP run on usrsctp.
+/// What one end of a flow runs on, and which sysctls its node is to have; `mtu` is the least of its paths, and
+/// `on_usrsctp` says whether flows of SCTP run on usrsctp.
 ///
 /// # Errors
 /// A sentence about what no kernel has, or usrsctp does not have.
@@ -338,6 +355,7 @@ pub(crate) fn read(
     name: &str,
     flow: &FlowConfig,
     side: Side,
+    mtu: u32,
     on_usrsctp: bool,
 ) -> Result<(EndOptions, Vec<Wish>), String> {
     if !flow.addresses.is_empty() {
@@ -350,7 +368,8 @@ pub(crate) fn read(
         (Some(transport), Side::B) => ("transport_to", transport),
         _ => ("transport", &flow.transport),
     };
-    let mut reader = Reader { key: format!("flows.{name}.{key}"), wishes: Vec::new() };
+    let packet = [mtu, flow.ip.header_bytes()];
+    let mut reader = Reader { key: format!("flows.{name}.{key}"), packet, wishes: Vec::new() };
     let options = match transport {
         TransportConfig::Udp(config) => EndOptions::Datagrams(**config),
         TransportConfig::Tcp(config) => {
@@ -409,7 +428,7 @@ mod tests {
     }
 
     fn refusal(transport: &str) -> String {
-        read("x", &flow(transport), Side::A, false).unwrap_err()
+        read("x", &flow(transport), Side::A, 1500, false).unwrap_err()
     }
 
     #[test]
@@ -429,8 +448,21 @@ mod tests {
     }
 
     #[test]
+    fn a_window_becomes_the_memory_that_it_needs() {
+        let of = |transport: &str| read("x", &flow(transport), Side::A, 1500, false).unwrap();
+        // 1448 B of data in 2304 B are 160 of 256, 488 B in 1280 B 97.
+        let (_, wishes) = of("kind = 'tcp', receive_buffer = '160 kB'");
+        let wish = wishes.iter().find(|wish| wish.sysctl == "net.ipv4.tcp_rmem").unwrap();
+        assert_eq!(wish.value, Some(["\"160 kB\"".into(), "256000".into()]));
+        let fixed = "receive_autotuning = false, receive_buffer = '97 kB', mss = '500 B'";
+        let (options, _) = of(&format!("kind = 'tcp', {fixed}"));
+        let EndOptions::Stream { options, .. } = options else { panic!("{options:?}") };
+        assert_eq!(options.receive_buffer, Some(256_000));
+    }
+
+    #[test]
     fn flows_of_a_node_agree_or_are_refused() {
-        let of = |transport: &str| read("x", &flow(transport), Side::A, false).unwrap().1;
+        let of = |transport: &str| read("x", &flow(transport), Side::A, 1500, false).unwrap().1;
         let [with, without, open] =
             ["kind = 'tcp', sack = true", "kind = 'tcp', sack = false", "kind = 'tcp'"].map(of);
         let agreed = agree("a", &[with.clone(), with.clone()].concat()).unwrap();

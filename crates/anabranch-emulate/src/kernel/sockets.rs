@@ -68,8 +68,10 @@ impl Flows {
         let on_usrsctp = found.usrsctp.is_some();
         let mut wishes: BTreeMap<String, Vec<Wish>> = BTreeMap::new();
         for (name, flow) in emulation.flows().map_err(|error| error.to_string())? {
-            let [(one, of_one), (other, of_other)] =
-                [read(&name, &flow, Side::A, on_usrsctp)?, read(&name, &flow, Side::B, on_usrsctp)?];
+            let of_flow = emulation.paths().iter().filter(|path| flow.paths.contains(&path.name));
+            let mtu = of_flow.map(|path| path.mtu).min().expect("a flow has paths");
+            let of_side = |side: Side| read(&name, &flow, side, mtu, on_usrsctp);
+            let [(one, of_one), (other, of_other)] = [of_side(Side::A)?, of_side(Side::B)?];
             wishes.entry(flow.from.clone()).or_default().extend(of_one);
             wishes.entry(flow.to.clone()).or_default().extend(of_other);
             if let EndOptions::Stream { options, is_multipath: true } = &other {
@@ -404,7 +406,10 @@ impl Sockets {
             match flow {
                 Flow::Datagrams(_) => {}
                 Flow::Messages(flow) => flow.close_finished(&mut tell),
-                Flow::Stream(flow) => flow.close_finished(&mut tell),
+                Flow::Stream(flow) => {
+                    flow.tell_writable(&mut tell);
+                    flow.close_finished(&mut tell);
+                }
                 Flow::Usrsctp(flow) => flow.hear(pattern, &mut tell),
             }
         }

@@ -26,6 +26,10 @@ const BATCH: usize = 16;
 /// The port of the flow's end `to` if the scenario names none: that of iperf.
 const PORT: u16 = 5001;
 
+/// The memory for a byte that is written. A packet of one or two segments takes 832 B more than its data
+/// (`tcp_stream_alloc_skb`), so that this is enough for segments of 300 B and more.
+const SEND_MEMORY: u64 = 4;
+
 /// The most connections that wait to be accepted; one at a time is opened.
 const BACKLOG: i32 = 16;
 
@@ -52,8 +56,10 @@ pub(crate) struct Stream {
 struct End {
     socket: Option<Socket>,
     is_connecting: bool,
-    /// Whether the application waits for room.
+    /// Whether the application waits for the kernel to take more...
     is_blocked: bool,
+    /// ...or until more of what it has written is acknowledged.
+    is_ahead: bool,
     is_paused: bool,
     /// Whether the application has nothing more to send.
     is_finished: bool,
@@ -170,20 +176,45 @@ impl Stream {
 
     /// Writes as much as there is room for.
     fn write(&mut self, side: Side, payload: Payload, pattern: &Pattern, tell: &mut Tell<'_>) {
+        let limit = self.limit_of_data(side);
         let end = &mut self.ends[side.index()];
         let Payload { mut offset, mut length } = payload;
         let accepts = !end.is_finished && end.socket.is_some();
         if let Some(socket) = end.socket.as_ref().filter(|_| accepts && !end.is_connecting) {
-            while length > 0 {
+            let mut room = limit.map_or(u64::MAX, |limit| room_of(socket, limit));
+            while length > 0 && room > 0 {
+                let piece = u64::from(length).min(room) as usize;
                 // Errors are noticed where the socket is read.
-                let Ok(taken) = socket.send(pattern.at(offset, length as usize)) else { break };
+                let Ok(taken) = socket.send(pattern.at(offset, piece)) else { break };
                 offset += taken as u64;
                 length -= taken as u32;
+                room -= taken as u64;
             }
+            end.is_ahead = length > 0 && room == 0;
         }
         if length > 0 {
-            end.is_blocked = accepts;
+            end.is_blocked = accepts && !end.is_ahead;
             tell(side, Event::Refused(Payload { offset, length }));
+        }
+    }
+
+    /// How many bytes the application of TCP may write ahead of what is acknowledged, if the scenario says so.
+    fn limit_of_data(&self, side: Side) -> Option<u64> {
+        self.options[side.index()].send_buffer.filter(|_| !self.is_multipath)
+    }
+
+    /// Tells applications that were too far ahead that a third of their send buffer is free, as a simulated
+    /// connection does.
+    pub(crate) fn tell_writable(&mut self, tell: &mut Tell<'_>) {
+        for side in [Side::A, Side::B] {
+            let Some(limit) = self.limit_of_data(side) else { continue };
+            let end = &mut self.ends[side.index()];
+            if let Some(socket) = end.socket.as_ref().filter(|_| end.is_ahead)
+                && room_of(socket, limit) >= limit.div_ceil(3)
+            {
+                end.is_ahead = false;
+                tell(side, Event::Writable);
+            }
         }
     }
 
@@ -340,6 +371,7 @@ impl End {
         self.socket = Some(socket);
         self.is_connecting = false;
         self.is_blocked = false;
+        self.is_ahead = false;
         self.is_finished = false;
         self.has_read_all = false;
         self.read = 0;
@@ -408,8 +440,20 @@ fn make(options: &StreamOptions, address: IpAddr, protocol: Protocol) -> Result<
         system::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &most)
             .map_err(failed("pacing", "true".into()))?;
     }
-    set_buffers(&socket, key, options.send_buffer, options.receive_buffer)?;
+    // TCP's limit of what is written ahead is kept here (`Stream::write`): the kernel's is one of memory, which
+    // fills by how data is cut, and which it exceeds by 64 kB. So it has more than enough. Multipath TCP's memory
+    // is its data, and how much of that its subflows hold follows from it.
+    let of_byte = if protocol == Protocol::MPTCP { 1 } else { SEND_MEMORY };
+    let memory = options.send_buffer.map(|limit| of_byte * limit);
+    set_buffers(&socket, key, memory, options.receive_buffer)?;
     Ok(socket)
+}
+
+/// How many bytes more may be written by whoever may write `limit` bytes ahead of what is acknowledged.
+fn room_of(socket: &Socket, limit: u64) -> u64 {
+    // That a connection has failed is noticed where it is read.
+    let held = system::unacknowledged(socket.as_fd()).unwrap_or_default();
+    limit.saturating_sub(u64::from(held))
 }
 
 /// Why a connection ended.

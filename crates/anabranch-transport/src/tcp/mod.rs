@@ -65,5 +65,6 @@ pub use connection::Connection;
 pub use info::Info;
 pub use listener::{Listener, refuse};
 pub use parameters::Parameters;
+pub use receive_buffer::memory_for_window;
 pub(crate) use receive::MOST_RUNS;
 pub use stats::Stats;

@@ -28,6 +28,23 @@ fn memory_of(packet: u32) -> u64 {
     u64::from((packet + 64 + 320).next_power_of_two() + 256)
 }
 
+/// The memory in bytes that a receive buffer of Linux needs to open its window up to `window` bytes, where IP
+/// packets of `packet` bytes have `data` bytes of data each.
+pub fn memory_for_window(window: u64, packet: u32, data: u32) -> u64 {
+    memory_at(window, ratio_of(data, memory_of(packet)))
+}
+
+/// How many 256ths of the memory are data (Linux: `tcp_measure_rcv_mss`).
+const fn ratio_of(data: u32, memory: u64) -> u64 {
+    let ratio = ((data as u64) << RATIO_SHIFT) / memory;
+    if ratio == 0 { 1 } else { ratio }
+}
+
+/// Linux: `tcp_space_from_win`.
+const fn memory_at(window: u64, ratio: u64) -> u64 {
+    (window << RATIO_SHIFT).div_ceil(ratio)
+}
+
 /// The buffer. Windows are in bytes of data.
 #[derive(Debug)]
 pub(super) struct ReceiveBuffer {
@@ -150,7 +167,7 @@ impl ReceiveBuffer {
 
     /// A segment larger than those before shows what data costs (Linux: `tcp_measure_rcv_mss`).
     fn weigh(&mut self, length: u32, memory: u64) {
-        let ratio = ((u64::from(length) << RATIO_SHIFT) / memory).max(1);
+        let ratio = ratio_of(length, memory);
         if ratio != std::mem::replace(&mut self.ratio, ratio) {
             self.clamp = self.full_space();
             self.read_per_round = self.read_per_round.min(self.clamp);
@@ -208,7 +225,7 @@ impl ReceiveBuffer {
             // Twice that for losses, and more as the sender's rate grows.
             let steady = 2 * copied + 16 * self.mss;
             let window = steady + 2 * (steady * (copied - before) / before);
-            let memory = (window.min(self.limit) << RATIO_SHIFT).div_ceil(self.ratio);
+            let memory = memory_at(window.min(self.limit), self.ratio);
             if memory > self.memory {
                 self.memory = memory;
                 self.clamp = self.full_space();
@@ -335,6 +352,13 @@ mod tests {
         assert_eq!(memory_of(1_500), 2_048 + 256);
         assert_eq!(memory_of(1_664), 2_048 + 256);
         assert_eq!(memory_of(1_665), 4_096 + 256);
+    }
+
+    #[test]
+    fn a_window_needs_the_memory_of_its_packets() {
+        // 1448 B of data in 2304 B: 160 of 256.
+        assert_eq!(memory_for_window(160_000, 1_500, 1_448), 256_000);
+        assert_eq!(memory_for_window(1_000, 41, 1), 256_000, "a byte in 768 B is less than a 256th");
     }
 
     #[test]
