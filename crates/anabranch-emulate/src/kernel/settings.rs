@@ -255,7 +255,7 @@ impl Reader {
         Ok(StreamOptions {
             key: self.key.clone(),
             congestion: self.control(config.cc.as_ref())?,
-            send_buffer: config.send_buffer.map(|size| size.0),
+            send_buffer: self.send_buffer_of_mptcp(config),
             receive_buffer: self.receive_buffer(&tcp, config.receive_buffer),
             path: 0,
             backup: config.backup.clone(),
@@ -326,6 +326,15 @@ impl Reader {
             send_buffer,
             receive_buffer: config.receive_buffer.map(|size| size.0),
         })
+    }
+
+    /// The size of a send buffer without autotuning. With autotuning, the limit is a setting of the whole node.
+    fn send_buffer_of_mptcp(&mut self, config: &mptcp::Config) -> Option<u64> {
+        let is_tuned = config.send_autotuning != Some(false);
+        let largest = config.send_buffer.as_ref().filter(|_| is_tuned);
+        self.wish("net.ipv4.tcp_wmem", "send_buffer", largest, |size| size.0.to_string());
+        // Without a given size, it is that of the simulated Multipath TCP.
+        (!is_tuned).then(|| config.send_buffer.map_or(4 << 20, |size| size.0))
     }
 
     /// The memory of a receive buffer without autotuning. With autotuning, the limit is a setting of the whole

@@ -280,7 +280,7 @@ fn set_sysctl(sysctl: &str, text: &str) -> Result<(), String> {
             return Ok(());
         }
     }
-    let whole = if sysctl == "net.ipv4.tcp_rmem" {
+    let whole = if matches!(sysctl, "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem") {
         // The smallest, the first and the largest size.
         let now = fs::read_to_string(&file).map_err(|error| failed(&error))?;
         let sizes: Vec<u64> = now.split_whitespace().filter_map(|size| size.parse().ok()).collect();

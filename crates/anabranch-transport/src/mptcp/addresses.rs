@@ -95,7 +95,8 @@ impl Connection {
 
     fn fresh_subflow(&mut self, path: usize) -> Subflow {
         let mut subflow = self.site.subflow(&self.parameters, path);
-        subflow.tcp.become_subflow(self.group.clone(), self.parameters.space);
+        let (space, queue) = (self.parameters.space, self.parameters.send_queue);
+        subflow.tcp.become_subflow(self.group.clone(), space, queue);
         if let Some(numbers) = &mut self.secret_numbers {
             subflow.tcp.draw_from(numbers.split_off());
         }

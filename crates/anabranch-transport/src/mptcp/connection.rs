@@ -550,7 +550,15 @@ impl Endpoint for Connection {
         debug_assert!(now >= self.last_now, "time runs backwards");
         self.last_now = now;
         match (input, self.state) {
-            (Input::Packet(packet), _) => self.on_packet(now, packet),
+            (Input::Packet(packet), _) => {
+                let path = packet.path.index();
+                self.on_packet(now, packet);
+                self.follow_up(now);
+                if path < self.subflows.len() {
+                    self.grow_send_buffer(path);
+                }
+                return;
+            }
             (Input::Command(command), State::Fallback(path)) if !self.has_closed => {
                 // A pause in reading also holds for the next connection.
                 match command {

@@ -82,7 +82,8 @@ impl Connection {
         }
         self.group = Group::new(self.parameters.coupling.build());
         for subflow in &mut self.subflows {
-            subflow.tcp.become_subflow(self.group.clone(), self.parameters.space);
+            let queue = self.parameters.send_queue;
+            subflow.tcp.become_subflow(self.group.clone(), self.parameters.space, queue);
         }
     }
 

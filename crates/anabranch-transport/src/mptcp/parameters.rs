@@ -5,6 +5,7 @@ use crate::cc::coupled;
 use crate::ground::{IpVersion, PathId};
 use crate::path::scheduler;
 use crate::tcp;
+use crate::tcp::send_queue::SendQueue;
 use crate::tcp::subflow::OptionSpace;
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -23,6 +24,9 @@ pub struct Parameters {
     pub(super) reinjection: bool,
     pub(super) opportunistic_retransmission: bool,
     pub(super) penalisation: bool,
+    /// Where data waits for the windows of its subflow: in a queue of the subflow, with this memory, or if there
+    /// is none, above.
+    pub(super) send_queue: Option<SendQueue>,
     pub(super) stale_after: u32,
     pub(super) stale_counts: StaleCounts,
     pub(super) rejoin: Option<Duration>,
@@ -85,8 +89,20 @@ impl Config {
         });
         let rejoin =
             self.rejoin.unwrap_or(if linux { Rejoin::Never } else { Rejoin::After(Duration::from_secs(1)) });
+        // Only the scheduler of Linux chooses among subflows whose windows are full.
+        let queues = linux && scheduler == scheduler::Config::Linux;
+        let send_queue = queues.then(|| match self.send_autotuning {
+            None | Some(true) => SendQueue::growing(tcp.send_buffer()),
+            Some(false) => SendQueue::fixed(tcp.send_buffer()),
+        });
+        if let (Some(value), false) = (self.send_autotuning, queues) {
+            return Err(format!(
+                "send_autotuning = {value} is for profile \"linux_6\" with scheduler \"linux\" only; leave it out"
+            ));
+        }
         Ok(Parameters {
             tcp,
+            send_queue,
             scheduler,
             coupling,
             receiver: Receiver::Textbook,

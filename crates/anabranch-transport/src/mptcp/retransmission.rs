@@ -20,7 +20,7 @@ const BACKUP_AFTER: u32 = 2;
 /// What is sent again together: the data that Linux keeps in one fragment of 32 KiB, which begins with a
 /// `struct mptcp_data_frag` (`mptcp_sendmsg`). Each fragment is full, as it is where the application writes
 /// much at a time.
-const FRAGMENT_BYTES: u64 = 32_768 - 40;
+pub(super) const FRAGMENT_BYTES: u64 = 32_768 - 40;
 
 impl Connection {
     pub(super) fn counts_intervals(&self) -> bool {

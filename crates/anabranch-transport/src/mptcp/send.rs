@@ -7,11 +7,13 @@ use smallvec::SmallVec;
 
 use super::connection::{Connection, State};
 use super::parameters::StaleCounts;
+use super::retransmission::FRAGMENT_BYTES;
 use super::subflow::Subflow;
 use crate::endpoint::{Event, LimitedBy, Message, Output};
 use crate::ground::{PathId, Payload};
 use crate::path::scheduler::{Decision, PathView, Pending, Scheduler as _};
 use crate::tcp::config::Nagle;
+use crate::tcp::subflow::Phase;
 use crate::time::{Duration, Time};
 
 /// How much longer the third segment's option is in the first segment with data (RFC 8684 section 3.1: 22
@@ -19,6 +21,9 @@ use crate::time::{Duration, Time};
 const CAPABLE_WITH_DATA_BYTES: u32 = 24;
 /// Windows up to this size in bytes are not halved (Linux: `TCP_MSS_DEFAULT`).
 const DEFAULT_MSS: u64 = 536;
+
+/// What the send buffer has besides the queues of the subflows (Linux: the least of `tcp_wmem`).
+const LEAST_SEND_BUFFER: u64 = 4096;
 
 /// The interval of the connection's timer as long as no timer of a subflow says otherwise (Linux:
 /// `TCP_RTO_MIN`).
@@ -225,17 +230,51 @@ fn longest(views: &[PathView]) -> u32 {
 }
 
 impl Connection {
+    /// The size of the send buffer in bytes (Linux: `__mptcp_sync_sndbuf`).
+    fn send_buffer(&self) -> u64 {
+        if self.parameters.send_queue.is_some_and(|queue| queue.grows()) {
+            let of_subflows = self.subflows.iter().filter(|subflow| subflow.phase != Phase::Closed);
+            LEAST_SEND_BUFFER + of_subflows.filter_map(|subflow| subflow.tcp.send_memory()).sum::<u64>()
+        } else {
+            self.parameters.tcp.send_buffer()
+        }
+    }
+
     /// Room in the send buffer in bytes.
     fn send_room(&self) -> u64 {
         let held = self.sender.written - self.sender.unacknowledged.min(self.sender.written);
-        self.parameters.tcp.send_buffer().saturating_sub(held)
+        self.send_buffer().saturating_sub(held)
+    }
+
+    /// Tells an application that is waiting that a third of the send buffer is free.
+    fn tell_writable(&mut self) {
+        if self.sender.has_refused && self.send_room() >= self.send_buffer().div_ceil(3) {
+            self.sender.has_refused = false;
+            self.outputs.push_back(Output::Event(Event::Writable));
+        }
+    }
+
+    /// An acknowledgement that came by this subflow has been handled: while the application waits for room, the
+    /// subflow's queue grows (Linux: `tcp_check_space`).
+    pub(super) fn grow_send_buffer(&mut self, path: usize) {
+        if self.sender.has_refused
+            && self.parameters.send_queue.is_some()
+            && self.subflows[path].tcp.grow_send_queue()
+        {
+            self.tell_writable();
+        }
     }
 
     /// Appends to the stream what fits into the send buffer.
     pub(super) fn write(&mut self, Message { payload, .. }: Message) {
         let Payload { offset, length } = payload;
         let accepts = !self.sender.is_finished && !self.has_closed;
-        let room = if accepts { self.send_room() } else { 0 };
+        let mut room = if accepts { self.send_room() } else { 0 };
+        if room > 0 && self.parameters.send_queue.is_some() {
+            // Linux fills the last fragment (`mptcp_sendmsg`: "we do not bound vs wspace").
+            let end = (self.sender.written + room).next_multiple_of(FRAGMENT_BYTES);
+            room = end - self.sender.written;
+        }
         let taken = u64::from(length).min(room) as u32;
         if self.sender.unsent() == 0 {
             for path in 0..self.subflows.len() {
@@ -271,10 +310,7 @@ impl Connection {
             let first = sender.chunks.front().map_or(u64::MAX, |chunk| chunk.start);
             sender.again = sender.again.split_off(&first);
         }
-        if sender.has_refused && self.send_room() >= self.parameters.tcp.send_buffer().div_ceil(3) {
-            self.sender.has_refused = false;
-            self.outputs.push_back(Output::Event(Event::Writable));
-        }
+        self.tell_writable();
         self.restart_timer(now);
     }
 
@@ -284,6 +320,9 @@ impl Connection {
             return;
         }
         self.renew_interval(now);
+        if self.parameters.send_queue.is_some() {
+            self.scheduler.begin();
+        }
         while self.send_again(now) || self.send_new(now) {}
         let sender = &mut self.sender;
         if sender.is_finished && !sender.has_sent_fin && sender.unsent() == 0 {

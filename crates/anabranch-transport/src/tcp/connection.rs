@@ -14,6 +14,7 @@ use super::receive::Receiver;
 use super::recovery::Recovery;
 use super::scoreboard::Scoreboard;
 use super::send::Sender;
+use super::send_queue::SendQueue;
 use super::sequence::Numbering;
 use super::stats::Stats;
 use super::subflow::{FlowControl, OptionSpace};
@@ -138,6 +139,8 @@ pub struct Connection {
     pub(super) has_own_cc: bool,
     /// Only for a subflow: the group that its control joins.
     pub(super) group: Option<Group>,
+    /// Only for a subflow whose data waits in a queue of its own: the memory of that.
+    pub(super) send_queue: Option<SendQueue>,
     /// The space that options of the MPTCP connection above take in segments.
     pub(super) option_space: OptionSpace,
     /// Whether its own receive window limits what is sent, or that of the connection above.
@@ -223,6 +226,7 @@ impl Connection {
             }),
             has_own_cc: false,
             group: None,
+            send_queue: None,
             option_space: OptionSpace::default(),
             flow_control: FlowControl::default(),
             half_close: false,

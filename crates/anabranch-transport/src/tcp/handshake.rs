@@ -475,6 +475,7 @@ impl Connection {
             let seed = self.rng.bits();
             let setup = Setup { mss: self.mss, initial_cwnd, rules: self.parameters.rules, seed };
             self.build_control(setup);
+            self.begin_send_queue();
         }
         if !measures || self.parameters.rto_estimator == RtoEstimator::MeanDeviation {
             // ProcessSynSent of the model: only data is measured.

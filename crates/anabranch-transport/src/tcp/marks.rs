@@ -10,6 +10,8 @@ pub(super) struct Marks {
     ends: VecDeque<(u64, bool)>,
     /// The ends of the kernel's buffers that are full, in order, as long as they are not acknowledged.
     buffers: VecDeque<u64>,
+    /// The ends of pieces that are each to leave as one segment, in order, as long as they have not left.
+    pieces: VecDeque<u64>,
     /// Whether less than a full segment waits, whatever else Nagle's algorithm says (`TCP_CORK`).
     pub(super) is_corked: bool,
     /// Whether the last write said that more is to come (`MSG_MORE`), so that its end is not pushed.
@@ -24,10 +26,26 @@ impl Marks {
     #[inline]
     pub(super) fn limit(&self, start: u64, length: u64) -> u64 {
         if self.ends.is_empty() {
-            return length;
+            return match self.pieces.front() {
+                Some(end) => length.min(end - start),
+                None => length,
+            };
         }
         let record = self.ends.iter().find(|(end, is_record)| *is_record && *end > start);
         record.map_or(length, |(end, _)| length.min(end - start))
+    }
+
+    /// What is written up to this number is to leave as one segment.
+    pub(super) fn end_piece(&mut self, end: u64) {
+        self.pieces.push_back(end);
+    }
+
+    /// Everything before this number has left.
+    #[inline]
+    pub(super) fn on_sent(&mut self, next: u64) {
+        if self.pieces.front().is_some_and(|end| *end <= next) {
+            self.pieces.pop_front();
+        }
     }
 
     /// Whether a record ends there.

@@ -294,6 +294,7 @@ impl Connection {
         let start = self.sender.next;
         let was_idle = self.board.is_empty();
         self.sender.next += u64::from(length) + u64::from(fin);
+        self.sender.marks.on_sent(self.sender.next);
         if fin {
             self.note_fin_sent();
         }

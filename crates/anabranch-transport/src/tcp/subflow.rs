@@ -5,6 +5,7 @@
 use super::config::Nagle;
 use super::connection::{Connection, State};
 use super::parameters::Parameters;
+use super::send_queue::SendQueue;
 use crate::cc::coupled::{Group, PathSetup};
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, Controller, Setup};
 use crate::endpoint::CloseReason;
@@ -74,9 +75,11 @@ impl Parameters {
 
 impl Connection {
     /// Makes this connection a subflow: in each connection its congestion control becomes a member of the
-    /// group, its segments leave room for options, and its window is that of the connection above.
-    pub(crate) fn become_subflow(&mut self, group: Group, space: OptionSpace) {
+    /// group, its segments leave room for options, its window is that of the connection above, and its data
+    /// waits in this queue, or if there is none, above.
+    pub(crate) fn become_subflow(&mut self, group: Group, space: OptionSpace, queue: Option<SendQueue>) {
         self.group = Some(group);
+        self.send_queue = queue;
         self.option_space = space;
         self.flow_control = FlowControl::Above;
         // DATA_FIN ends a direction of the connection above, but a subflow closes as a whole.
@@ -87,6 +90,7 @@ impl Connection {
     pub(crate) fn fall_back(&mut self, half_close: bool) {
         self.option_space = OptionSpace::default();
         self.flow_control = FlowControl::Own;
+        self.send_queue = None;
         self.half_close = half_close;
     }
 
@@ -160,7 +164,13 @@ impl Connection {
     /// The most bytes that may be appended now; 0 as long as no segment may leave.
     pub(crate) fn room(&mut self, now: Time) -> u32 {
         let sender = &self.sender;
-        if self.state != State::Established || sender.is_finished || sender.has_unsent() {
+        if self.state != State::Established || sender.is_finished {
+            return 0;
+        }
+        if let Some(memory) = self.send_memory() {
+            return if self.queued_memory() < memory { self.segment_limit() } else { 0 };
+        }
+        if sender.has_unsent() {
             return 0;
         }
         // The window is the connection's, or that of a model that sends only whole segments.
@@ -174,11 +184,15 @@ impl Connection {
         self.waits_for_pace(now)
     }
 
-    /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment.
+    /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment, at once
+    /// or when what waits before them has left.
     /// Returns the position of the first byte.
     pub(crate) fn append(&mut self, now: Time, length: u32) -> u64 {
         let position = self.sender.written;
         self.sender.written += u64::from(length);
+        if self.send_queue.is_some() {
+            self.sender.marks.end_piece(self.sender.written + 1);
+        }
         self.restart_after_idle(now);
         self.send(now);
         position

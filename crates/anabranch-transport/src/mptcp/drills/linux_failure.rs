@@ -164,7 +164,8 @@ fn mptcp_close_ssk_sends_the_whole_queue_again() {
     };
     let before = on_other(&pair);
     reset(&mut pair, 0);
-    pair.run_for(ms(200));
+    // What waits in the queue of path 1 leaves first.
+    pair.run_for(ms(600));
     let again = on_other(&pair)[before.len()..].iter().filter(|place| before.contains(place)).count();
     assert!(again > 0, "of {} pieces", before.len());
     pair.run_for(Duration::from_secs(10));

@@ -10,6 +10,7 @@ mod falling_back;
 mod joining;
 mod kheirkhah;
 mod linux_failure;
+mod linux_send_queue;
 mod opening;
 mod subflows;
 

@@ -104,6 +104,15 @@ pub enum AnyScheduler {
     Weighted(weighted::Weighted),
 }
 
+impl AnyScheduler {
+    /// What is sent next does not follow what was sent before.
+    pub fn begin(&mut self) {
+        if let Self::Linux(scheduler) = self {
+            scheduler.begin();
+        }
+    }
+}
+
 impl Scheduler for AnyScheduler {
     fn schedule(&mut self, data: &Pending, paths: &[PathView]) -> Decision {
         match self {

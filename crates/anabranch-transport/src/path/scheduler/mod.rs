@@ -45,6 +45,9 @@ pub struct PathView {
     pub ssthresh: u32,
     /// Bytes outstanding.
     pub outstanding: u32,
+    /// Bytes of memory of the data that waits in a queue of the path or is on its way, where data may be sent
+    /// although the congestion window is full.
+    pub queued: Option<u64>,
     /// Whether losses are being recovered from.
     pub in_recovery: bool,
 }
@@ -63,6 +66,7 @@ impl PathView {
             cwnd: 0,
             ssthresh: u32::MAX,
             outstanding: 0,
+            queued: None,
             in_recovery: false,
         }
     }
