@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::round::Round;
 use super::slow_start::SlowStart;
 use super::window::{Algorithm, Window, Windowed};
-use super::{AckEvent, CongestionEvent, CongestionKind, Setup, check_range};
+use super::{AckEvent, CongestionEvent, CongestionKind, Rules, Setup, check_range};
 
 /// Settings of DCTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,11 +80,14 @@ impl Algorithm for Dctcp {
         window.grow_as_reno(event);
     }
 
-    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
         if event.kind == CongestionKind::Ecn {
             // RFC 8257 section 3.3, step 9.
             let cut = f64::from(window.cwnd) * self.alpha / 2.0;
-            return (window.cwnd - cut as u32).max(2);
+            // Linux rounds the cut down, so that few marks leave a small window as it is. The RFC counts
+            // bytes: rounded to the nearest segment, marks that go on take it to one.
+            let cut = if window.rules == Rules::Rfc { cut.round() } else { cut };
+            return window.cwnd - cut as u32;
         }
         window.half()
     }
@@ -99,7 +102,7 @@ mod tests {
 
     #[test]
     fn alpha_is_a_moving_average_over_rounds() {
-        let setup = Setup { mss: MSS, initial_cwnd: 10 * MSS, rules: Rules::Rfc, seed: 0 };
+        let setup = Setup { mss: MSS, initial_cwnd: 10 * MSS, rules: Rules::Rfc, seed: 0, is_paced: false };
         let mut control = Config::default().build(&setup);
         // Ten rounds of ten segments, of which three are marked.
         for segment in 1..=100_u64 {

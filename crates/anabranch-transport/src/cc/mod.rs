@@ -28,6 +28,7 @@ pub mod sctp;
 pub mod slow_start;
 #[cfg(test)]
 mod testing;
+mod used_time;
 pub mod vegas;
 pub mod veno;
 pub mod westwood;
@@ -117,6 +118,8 @@ pub struct Setup {
     pub rules: Rules,
     /// The seed of a control's random choices (BBR: when it probes).
     pub seed: u64,
+    /// Whether the transport paces what the window lets out.
+    pub is_paced: bool,
 }
 
 /// Whose form of an algorithm is meant where the settings leave it open.

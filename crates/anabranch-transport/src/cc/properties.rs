@@ -134,7 +134,7 @@ proptest! {
             config.check().unwrap();
             for rules in RULES {
                 let initial_cwnd = segments * mss;
-                let mut control = config.build(&Setup { mss, initial_cwnd, rules, seed });
+                let mut control = config.build(&Setup { mss, initial_cwnd, rules, seed, is_paced: false });
                 prop_assert!(control.limits().cwnd >= mss);
                 let draws = BlockRng::new(seed, 1);
                 let mut transport = Transport { draws, now: Time::ZERO, delivered: 0, acked: 0, sent: 0 };
@@ -171,7 +171,7 @@ proptest! {
             let group = coupled::Group::new(config.build());
             let setup = coupled::PathSetup {
                 own: Config::Reno(reno::Config::default()),
-                setup: Setup { mss, initial_cwnd: segments * mss, rules: Rules::Rfc, seed },
+                setup: Setup { mss, initial_cwnd: segments * mss, rules: Rules::Rfc, seed, is_paced: false },
                 initial_ssthresh: segments.saturating_mul(3 * mss),
                 ssthresh_floor: 2,
                 holds_ssthresh: true,

@@ -4,10 +4,13 @@
 //! - limited: slower above 100 segments (RFC 3742);
 //! - HyStart as in Linux 6's `tcp_cubic.c` (S. Ha and I. Rhee, "Taming the elephants", 2011): ends when
 //!   the train of acknowledgements is as long as the path, or when the delay rises;
-//! - HyStart++ (RFC 9406): a rising delay first slows the growth and ends it five rounds later.
+//! - HyStart++ (RFC 9406): a rising delay first slows the growth and ends it five rounds later. Only the
+//!   first slow start is one, whose threshold has its initial value; the later ones are standard and end at
+//!   the threshold that it found (section 4.3).
 //!
 //! Known deviations: HyStart's allowance for bursts uses the last round-trip time where Linux uses the
-//! smoothed one, in its estimate of the pacing rate, and always takes the sender to be unpaced.
+//! smoothed one, in its estimate of the pacing rate. HyStart++ grows by what an acknowledgement acknowledges
+//! only where the transport counts that; elsewhere by one segment, which is L = 1 (RFC 5681).
 
 use std::fmt;
 
@@ -50,41 +53,38 @@ pub(super) enum Exit {
 }
 
 impl Exit {
-    pub(super) fn new(kind: SlowStart) -> Self {
+    pub(super) fn new(kind: SlowStart, is_paced: bool) -> Self {
         match kind {
-            SlowStart::Hystart => Self::Hystart(Hystart::default()),
-            SlowStart::HystartPlusPlus => Self::HystartPlusPlus(HystartPlusPlus::default()),
+            SlowStart::Hystart => Self::Hystart(Hystart { is_paced, ..Hystart::default() }),
+            SlowStart::HystartPlusPlus => Self::HystartPlusPlus(HystartPlusPlus::new(is_paced)),
             SlowStart::Limited => Self::Limited(Limited::default()),
             SlowStart::Standard => Self::Standard,
         }
     }
 
-    /// Segments to grow by when `acked` segments are acknowledged.
-    pub(super) fn growth(&mut self, acked: u32, cwnd: u32) -> u32 {
+    /// Segments to grow by when `acked` segments are acknowledged; in the first slow start the threshold has
+    /// no limit yet.
+    pub(super) fn growth(&mut self, acked: u32, cwnd: u32, is_first: bool) -> u32 {
         match self {
-            Self::Hystart(_) | Self::Standard => acked,
-            Self::HystartPlusPlus(slow_start) => slow_start.growth(acked),
+            Self::HystartPlusPlus(slow_start) if is_first => slow_start.growth(acked),
+            Self::Hystart(_) | Self::HystartPlusPlus(_) | Self::Standard => acked,
             Self::Limited(slow_start) => slow_start.growth(acked, cwnd),
         }
     }
 
     /// Whether slow start ends with this acknowledgement.
-    pub(super) fn ends(&mut self, event: &AckEvent, cwnd: u32, mss: u32) -> bool {
+    pub(super) fn ends(&mut self, event: &AckEvent, cwnd: u32, mss: u32, is_first: bool) -> bool {
         match self {
             Self::Hystart(slow_start) => slow_start.ends(event, cwnd, mss),
-            Self::HystartPlusPlus(slow_start) => slow_start.ends(event),
+            Self::HystartPlusPlus(slow_start) => is_first && slow_start.ends(event),
             Self::Limited(_) | Self::Standard => false,
         }
     }
 
-    /// Ends slow start after a loss or a mark; `timeout` says whether a timeout has shown it.
-    pub(super) fn on_congestion(&mut self, timeout: bool) {
-        match self {
-            // Linux, cubictcp_state: after a timeout it looks for the end of slow start again.
-            Self::Hystart(slow_start) if timeout => *slow_start = Hystart::default(),
-            // RFC 9406 section 4.3: this is only for the first slow start.
-            Self::HystartPlusPlus(_) => *self = Self::Standard,
-            Self::Hystart(_) | Self::Limited(_) | Self::Standard => {}
+    /// Looks for the end of slow start again after a timeout (Linux: `cubictcp_state`).
+    pub(super) fn on_timeout(&mut self) {
+        if let Self::Hystart(slow_start) = self {
+            *slow_start = Hystart { is_paced: slow_start.is_paced, ..Hystart::default() };
         }
     }
 }
@@ -138,6 +138,7 @@ pub(super) struct Hystart {
     round_rtt: u32,
     samples: u32,
     found: bool,
+    is_paced: bool,
 }
 
 impl Hystart {
@@ -166,7 +167,10 @@ impl Hystart {
             // Linux, tcp_update_pacing_rate: in slow start, twice the window per round trip.
             let rate = 2 * u64::from(cwnd) * u64::from(mss) * 1_000_000 / u64::from(rtt);
             let burst = (BURST_BYTES * 1_000_000).checked_div(rate).map_or(0, |time| time.min(BURST_MAX_US));
-            if now - self.round_start_us > u64::midpoint(u64::from(self.delay_min), burst) {
+            let longest = u64::from(self.delay_min) + burst;
+            // Linux: acknowledgements of a sender that is not paced come within half a round trip.
+            let longest = if self.is_paced { longest } else { longest / 2 };
+            if now - self.round_start_us > longest {
                 self.found = true;
             }
         }
@@ -184,7 +188,7 @@ impl Hystart {
 /// RFC 9406 section 4.2: the divisor of the growth, and the rounds, of conservative slow start.
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// RFC 9406 section 4.2: L, the most segments to grow by at once without pacing.
+/// RFC 9406 section 4.2: L, the most segments to grow by at once; a paced sender has no limit.
 const MAX_GROWTH: u32 = 8;
 
 /// HyStart++.
@@ -198,10 +202,11 @@ pub(super) struct HystartPlusPlus {
     baseline: Option<u32>,
     rounds: u32,
     count: u32,
+    most: u32,
 }
 
-impl Default for HystartPlusPlus {
-    fn default() -> Self {
+impl HystartPlusPlus {
+    fn new(is_paced: bool) -> Self {
         Self {
             round: Round::default(),
             last_rtt: u32::MAX,
@@ -210,13 +215,12 @@ impl Default for HystartPlusPlus {
             baseline: None,
             rounds: 0,
             count: 0,
+            most: if is_paced { u32::MAX } else { MAX_GROWTH },
         }
     }
-}
 
-impl HystartPlusPlus {
     fn growth(&mut self, acked: u32) -> u32 {
-        let acked = acked.min(MAX_GROWTH);
+        let acked = acked.min(self.most);
         if self.baseline.is_none() {
             return acked;
         }

@@ -19,7 +19,7 @@ pub(super) const MSS: u32 = 1_000;
 pub(super) fn build(config: impl Into<Config>, rules: Rules, initial: u32) -> Controller {
     let config = config.into();
     config.check().unwrap();
-    config.build(&Setup { mss: MSS, initial_cwnd: initial * MSS, rules, seed: 1 })
+    config.build(&Setup { mss: MSS, initial_cwnd: initial * MSS, rules, seed: 1, is_paced: false })
 }
 
 /// The window in segments.

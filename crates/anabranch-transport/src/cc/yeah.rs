@@ -98,7 +98,7 @@ impl Yeah {
                 window.ssthresh = window.cwnd;
             }
             if self.reno_window <= 2 {
-                self.reno_window = window.half();
+                self.reno_window = window.half().max(2);
             } else {
                 self.reno_window += 1;
             }
@@ -136,8 +136,8 @@ impl Algorithm for Yeah {
         }
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
-        let half = window.half();
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+        let half = window.half().max(2);
         let cut = if self.slow_rounds < self.config.rho {
             self.queued.min(half).max(window.cwnd >> self.config.delta)
         } else {
@@ -145,7 +145,7 @@ impl Algorithm for Yeah {
         };
         self.fast_rounds = 0;
         self.reno_window = (self.reno_window / 2).max(2);
-        window.cwnd.saturating_sub(cut).max(2)
+        window.cwnd.saturating_sub(cut)
     }
 
     fn on_start(&mut self, _window: &Window, _now: Time, _idle: Duration) {
