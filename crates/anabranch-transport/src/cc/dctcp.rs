@@ -96,7 +96,7 @@ impl Algorithm for Dctcp {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{MSS, Path, Sender, build, cwnd};
-    use super::super::{CongestionControl as _, Rules};
+    use super::super::{CongestionControl as _, RecoveryEndEvent};
     use super::*;
     use crate::time::{Duration, Time};
 
@@ -131,6 +131,29 @@ mod tests {
         let mut control = build(config, Rules::Rfc, 100);
         control.on_congestion(&event(CongestionKind::FastRetransmit));
         assert_eq!(cwnd(&control), 50);
+    }
+
+    /// RFC 3168 section 6.1.2: marks that go on take the window to one segment, whatever alpha was before.
+    #[test]
+    fn marks_that_go_on_leave_one_segment() {
+        for initial_alpha in [0.0, 0.3, 1.0] {
+            let mut control = build(Config { initial_alpha, ..Config::default() }, Rules::Rfc, 20);
+            let mut acked = 0;
+            for second in 1..=200 {
+                acked += u64::from(control.limits().cwnd);
+                let (now, window) = (Time::from_secs(second), control.limits().cwnd);
+                control.on_congestion(&CongestionEvent::new(now, CongestionKind::Ecn, window));
+                control.on_ack(&AckEvent {
+                    marked: window,
+                    in_recovery: true,
+                    acknowledged_to: acked,
+                    sent_to: acked,
+                    ..AckEvent::new(now, window, window)
+                });
+                control.on_recovery_end(&RecoveryEndEvent::new(now, 0));
+            }
+            assert_eq!(cwnd(&control), 1, "{initial_alpha}");
+        }
     }
 
     /// RFC 8257 section 4: the queue stays near the threshold of marking, and nothing is lost.

@@ -314,6 +314,27 @@ mod tests {
         assert!(growth[0].abs_diff(growth[1]) * 4 < growth[1], "{growth:?}");
     }
 
+    /// Linux: `pkts_acked`.
+    #[test]
+    fn delayed_acknowledgements_do_not_slow_the_growth_down() {
+        let run = |is_delayed: bool| {
+            let mut control = build(Config::default(), Rules::Rfc, 100);
+            let mut rounds = Rounds::new(Duration::from_millis(100));
+            lose(&mut control, rounds.now);
+            for _ in 0..40 {
+                if is_delayed {
+                    rounds.delayed(&mut control);
+                } else {
+                    rounds.round(&mut control);
+                }
+            }
+            cwnd(&control)
+        };
+        let (plain, delayed) = (run(false), run(true));
+        // From 50 segments; an acknowledgement adds one segment at most.
+        assert!(plain > 200 && delayed - 50 > (plain - 50) * 8 / 10, "{plain} {delayed}");
+    }
+
     #[test]
     fn shrinks_by_the_ratio_of_the_delays() {
         let config = Config { bandwidth_switch: false, ..Config::default() };

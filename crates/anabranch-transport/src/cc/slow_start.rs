@@ -81,6 +81,22 @@ impl Exit {
         }
     }
 
+    /// Begins anew with the restart window of a sender that was idle in its first slow start. Returns whether
+    /// that slow start had found that the path is full, so that it has ended with the window that it came to.
+    pub(super) fn on_restart(&mut self) -> bool {
+        match self {
+            // RFC 9406 section 4.3: HyStart++ may grow the restart window where there is no threshold yet. The
+            // rounds of conservative slow start do not go on in it.
+            Self::HystartPlusPlus(slow_start) => {
+                let has_found = slow_start.baseline.is_some();
+                let is_paced = slow_start.most == u32::MAX;
+                *slow_start = HystartPlusPlus::new(is_paced);
+                has_found
+            }
+            Self::Hystart(_) | Self::Limited(_) | Self::Standard => false,
+        }
+    }
+
     /// Looks for the end of slow start again after a timeout (Linux: `cubictcp_state`).
     pub(super) fn on_timeout(&mut self) {
         if let Self::Hystart(slow_start) = self {
@@ -267,8 +283,8 @@ impl HystartPlusPlus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Path, Rounds, Sender, build, cwnd};
-    use super::super::{CongestionControl as _, Rules, reno};
+    use super::super::testing::{Path, Rounds, Sender, build, cwnd, lose, ssthresh};
+    use super::super::{Config, CongestionControl as _, IdleEvent, Rules, Setup, UndoEvent, reno};
     use super::*;
     use crate::time::Duration;
 
@@ -325,6 +341,81 @@ mod tests {
         }
         assert!((4..=5).contains(&growth.len()), "{growth:?}");
         assert!(growth[..4].iter().all(|factor| (factor - 1.25).abs() < 0.05), "{growth:?}");
+    }
+
+    /// RFC 9406 section 4.3: a later slow start, here after an idle time, is standard and ends at the threshold
+    /// that the first one found, however long the delay is.
+    #[test]
+    fn hystart_plus_plus_is_for_the_first_slow_start() {
+        let mut control = build(reno::Config { slow_start: SlowStart::HystartPlusPlus }, Rules::Rfc, 16);
+        let mut rounds = Rounds::new(Duration::from_millis(100));
+        rounds.round(&mut control);
+        let slow = Duration::from_millis(115);
+        while control.state().phase == "slow_start" {
+            rounds.round_with(&mut control, slow);
+        }
+        let threshold = ssthresh(&control);
+        assert!((32..200).contains(&threshold), "{threshold}");
+        for _ in 0..2 {
+            control.on_idle(&IdleEvent::new(Duration::from_secs(5), Duration::from_secs(1)));
+            assert_eq!((cwnd(&control), ssthresh(&control)), (16, threshold));
+            rounds.round_with(&mut control, slow);
+            assert_eq!(cwnd(&control), 32);
+            while cwnd(&control) < threshold {
+                let doubled = 2 * cwnd(&control);
+                rounds.round_with(&mut control, slow);
+                assert!(cwnd(&control) >= doubled.min(threshold), "{}", cwnd(&control));
+            }
+        }
+    }
+
+    /// The same, where the idle time comes while the first slow start is conservative: it ends with the window
+    /// that it has come to, not with the restart window. Before it is conservative, HyStart++ goes on.
+    #[test]
+    fn an_idle_time_ends_a_conservative_slow_start() {
+        let pause = IdleEvent::new(Duration::from_secs(5), Duration::from_secs(1));
+        let slow = Duration::from_millis(115);
+        for is_conservative in [true, false] {
+            let mut control = build(reno::Config { slow_start: SlowStart::HystartPlusPlus }, Rules::Rfc, 16);
+            let mut rounds = Rounds::new(Duration::from_millis(100));
+            rounds.round(&mut control);
+            if is_conservative {
+                rounds.round_with(&mut control, slow);
+                rounds.round_with(&mut control, slow);
+            }
+            let window = cwnd(&control);
+            assert_eq!(control.state().phase, "slow_start");
+            control.on_idle(&pause);
+            assert_eq!(cwnd(&control), 16);
+            if is_conservative {
+                assert_eq!(ssthresh(&control), window);
+                continue;
+            }
+            assert_eq!(control.state().ssthresh, u32::MAX);
+            rounds.round(&mut control);
+            while control.state().phase == "slow_start" {
+                rounds.round_with(&mut control, slow);
+            }
+            assert!(ssthresh(&control) < 2_000, "{}", ssthresh(&control));
+        }
+    }
+
+    /// RFC 9406 section 4.2: a paced sender grows by all that is acknowledged, another one by 8 segments at
+    /// most; this goes on after an undo, which gives the threshold its first value again.
+    #[test]
+    fn hystart_plus_plus_limits_growth_without_a_pace() {
+        for (is_paced, growth) in [(false, 8), (true, 32)] {
+            let config = Config::Reno(reno::Config { slow_start: SlowStart::HystartPlusPlus });
+            let setup = Setup { mss: 1_000, initial_cwnd: 64_000, rules: Rules::Rfc, seed: 1, is_paced };
+            let mut control = config.build(&setup);
+            let mut rounds = Rounds::new(Duration::from_millis(100));
+            rounds.ack(&mut control, 32, rounds.rtt);
+            assert_eq!(cwnd(&control), 64 + growth);
+            lose(&mut control, rounds.now);
+            control.on_undo(&UndoEvent::new(rounds.now));
+            rounds.ack(&mut control, 32, rounds.rtt);
+            assert_eq!(cwnd(&control), 64 + 2 * growth);
+        }
     }
 
     /// RFC 3742 section 2: at most `max_ssthresh` / 2 segments per round above `max_ssthresh`.

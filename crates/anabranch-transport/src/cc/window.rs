@@ -226,6 +226,9 @@ impl Window {
     /// Reduces the window after idleness: it is halved once per timeout, but not below the initial window
     /// (RFC 2861, Linux: `tcp_cwnd_restart`), or set to the initial window (RFC 5681 section 4.1).
     fn restart(&mut self, event: &IdleEvent) {
+        if self.ssthresh == INFINITE && self.slow_start.on_restart() {
+            self.ssthresh = self.cwnd;
+        }
         self.ssthresh = self.current_ssthresh();
         let floor = self.initial.min(self.cwnd);
         if self.rules == Rules::Rfc || event.rto.is_zero() {
@@ -403,9 +406,11 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
     }
 
     fn on_undo(&mut self, event: &UndoEvent) {
-        // Linux, tcp_undo_cwnd_reduction.
+        // Linux, tcp_undo_cwnd_reduction. RFC 9438 section 4.9.2: not if the window has come beyond the one
+        // before the reduction since.
         let window = &mut self.window;
-        if window.prior_cwnd > 0 {
+        let is_late = window.rules == Rules::Rfc && window.cwnd > window.prior_cwnd;
+        if window.prior_cwnd > 0 && !is_late {
             window.set(window.cwnd.max(window.prior_cwnd));
             window.ssthresh = window.ssthresh.max(window.prior_ssthresh);
             window.prior_cwnd = 0;

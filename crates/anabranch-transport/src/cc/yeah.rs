@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::round::RoundTrips;
 use super::slow_start::SlowStart;
 use super::window::{Algorithm, State, Window, Windowed};
-use super::{AckEvent, CongestionEvent, Setup, check_count};
+use super::{AckEvent, CongestionEvent, Rules, Setup, check_count};
 use crate::time::{Duration, Time};
 
 /// Settings of YeAH.
@@ -139,7 +139,9 @@ impl Algorithm for Yeah {
     fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
         let half = window.half().max(2);
         let cut = if self.slow_rounds < self.config.rho {
-            self.queued.min(half).max(window.cwnd >> self.config.delta)
+            // Linux rounds the least share down, so that it leaves a window of a few segments as it is.
+            let up = if window.rules == Rules::Rfc { (1 << self.config.delta) - 1 } else { 0 };
+            self.queued.min(half).max(window.cwnd.saturating_add(up) >> self.config.delta)
         } else {
             half
         };

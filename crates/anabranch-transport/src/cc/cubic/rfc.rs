@@ -57,7 +57,6 @@ struct Stage {
 /// What an undo restores.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
-    cwnd: u32,
     ssthresh: u32,
     curve: Curve,
 }
@@ -135,7 +134,7 @@ impl Algorithm for Rfc {
     }
 
     fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
-        self.undo = Some(Undo { cwnd: window.cwnd, ssthresh: window.ssthresh, curve: self.curve });
+        self.undo = Some(Undo { ssthresh: window.ssthresh, curve: self.curve });
         let cwnd = f64::from(window.cwnd) + self.curve.fraction;
         // Section 4.7.
         let shrinks = self.fast_convergence && self.curve.w_max.is_some_and(|w_max| cwnd < w_max);
@@ -152,8 +151,8 @@ impl Algorithm for Rfc {
     }
 
     fn on_undo(&mut self, window: &mut Window) {
-        // Section 4.9.2; not if the window has grown beyond that of the reduction since.
-        if let Some(undo) = self.undo.take().filter(|undo| window.cwnd <= undo.cwnd) {
+        // Section 4.9.2; the frame restores the window itself.
+        if let Some(undo) = self.undo.take() {
             window.ssthresh = undo.ssthresh;
             self.curve = undo.curve;
         }

@@ -1,7 +1,7 @@
 //! Both forms of CUBIC against the functions that they come from.
 
 use super::super::testing::{Path, Rounds, Sender, build, cwnd, lose, ssthresh};
-use super::super::{CongestionControl as _, CongestionKind, Controller};
+use super::super::{CongestionControl as _, CongestionKind, Controller, IdleEvent, UndoEvent};
 use super::*;
 
 const RTT: Duration = Duration::from_millis(100);
@@ -152,4 +152,139 @@ fn the_curve_stands_still_while_nothing_is_sent() {
 fn impossible_settings_are_one_sentence() {
     let message = Config { beta: Some(1.5), ..Config::default() }.check().unwrap_err();
     assert_eq!(message, "beta = 1.5 is out of range; it must be from 0.1 to 0.95");
+}
+
+/// Settings with which the window is that of Reno's estimate, and the rounds that it needs for each of the next
+/// windows.
+const RENO_FRIENDLY: Config =
+    Config { c: 0.01, beta: None, fast_convergence: true, tcp_friendliness: true, slow_start: None };
+
+fn rounds_to(control: &mut Controller, rounds: &mut Rounds, window: u32) -> u32 {
+    let mut count = 0;
+    while cwnd(control) < window {
+        rounds.round(control);
+        count += 1;
+    }
+    count
+}
+
+/// RFC 9438 section 4.3: alpha is 3 (1 - 0.7) / (1 + 0.7) = 0.529 until Reno's window has come to that before
+/// the last reduction, also where fast convergence has lowered `W_max`, and 1 from then on.
+#[test]
+fn rfc9438_4_3_alpha_is_one_from_the_window_before_the_reduction_on() {
+    let (mut control, mut rounds) = after_loss(RENO_FRIENDLY, Rules::Rfc, 300);
+    // The second loss finds 210 segments, less than 300: W_max = 0.85 x 210 = 178.
+    lose(&mut control, rounds.now);
+    assert_eq!(cwnd(&control), 147);
+    let slow = rounds_to(&mut control, &mut rounds, 210);
+    assert!(slow.abs_diff(119) <= 1, "{slow} rounds for 63 segments of 0.529 each");
+    let fast = rounds_to(&mut control, &mut rounds, 240);
+    assert!(fast.abs_diff(30) <= 1, "{fast} rounds for 30 segments");
+}
+
+/// RFC 9438 sections 4.3 and 4.8: a timeout makes `W_max` the window at the end of the slow start, and leaves
+/// `cwnd_prior`.
+#[test]
+fn rfc9438_4_8_a_timeout_leaves_the_window_before_it() {
+    let mut control = build(RENO_FRIENDLY, Rules::Rfc, 100);
+    let mut rounds = Rounds::new(RTT);
+    rounds.ack(&mut control, 0, RTT);
+    control.on_congestion(&CongestionEvent::new(rounds.now, CongestionKind::Timeout, 0));
+    assert_eq!((cwnd(&control), ssthresh(&control)), (1, 70));
+    rounds_to(&mut control, &mut rounds, 71);
+    let slow = rounds_to(&mut control, &mut rounds, 100);
+    assert!(slow.abs_diff(55) <= 2, "{slow} rounds for 29 segments of 0.529 each");
+    let fast = rounds_to(&mut control, &mut rounds, 110);
+    assert!(fast.abs_diff(10) <= 1, "{fast} rounds for 10 segments");
+}
+
+/// RFC 9438 section 4.3, Figure 4: `W_est` counts the segments that are acknowledged, however many
+/// acknowledgements there are.
+#[test]
+fn rfc9438_4_3_delayed_acknowledgements_do_not_slow_reno_down() {
+    let (mut control, mut rounds) = after_loss(RENO_FRIENDLY, Rules::Rfc, 200);
+    lose(&mut control, rounds.now);
+    assert_eq!(cwnd(&control), 98);
+    for _ in 0..75 {
+        rounds.delayed(&mut control);
+    }
+    // An odd window has half an acknowledgement more.
+    let grown = cwnd(&control) - 98;
+    assert!((39..=40).contains(&grown), "{grown} for 0.529 x 75 = 39.7");
+}
+
+/// RFC 9438 section 4.9.2: after an undo the window goes on as if nothing had been detected. In Linux the
+/// curve begins anew.
+#[test]
+fn rfc9438_4_9_2_an_undo_restores_the_curve() {
+    for kind in [CongestionKind::FastRetransmit, CongestionKind::Timeout] {
+        let run = |rules, is_mistaken: bool| {
+            let (mut control, mut rounds) = after_loss(Config::default(), rules, 1_000);
+            for _ in 0..30 {
+                rounds.round(&mut control);
+            }
+            if is_mistaken {
+                control.on_congestion(&CongestionEvent::new(rounds.now, kind, 0));
+                control.on_undo(&UndoEvent::new(rounds.now));
+            }
+            let mut windows = vec![(cwnd(&control), ssthresh(&control))];
+            for _ in 0..100 {
+                rounds.round(&mut control);
+                windows.push((cwnd(&control), ssthresh(&control)));
+            }
+            windows
+        };
+        let expected = run(Rules::Rfc, false);
+        assert_eq!(run(Rules::Rfc, true), expected, "{kind:?}");
+        assert!(expected[100].0 > 1_010, "beyond the last maximum");
+        let (linux, undone) = (run(Rules::Linux6, false), run(Rules::Linux6, true));
+        assert_eq!(undone[0].0, linux[0].0, "{kind:?}");
+        assert_ne!(undone[50].0, linux[50].0, "{kind:?}");
+    }
+}
+
+/// RFC 9438 section 4.9.2: a window that has come beyond the one before the reduction stays on its curve.
+#[test]
+fn rfc9438_4_9_2_a_late_undo_changes_nothing() {
+    let run = |is_undone: bool| {
+        let (mut control, mut rounds) = after_loss(Config::default(), Rules::Rfc, 100);
+        while cwnd(&control) <= 100 {
+            rounds.round(&mut control);
+        }
+        if is_undone {
+            control.on_undo(&UndoEvent::new(rounds.now));
+        }
+        rounds.round(&mut control);
+        cwnd(&control)
+    };
+    assert_eq!(run(true), run(false));
+}
+
+/// RFC 9438 section 4.2: a slow start, here that of a sender that was idle (RFC 5681 section 4.1), ends the
+/// stage of congestion avoidance. The next one begins on the curve at the window that the slow start came to.
+#[test]
+fn rfc9438_4_2_a_stage_begins_after_each_slow_start() {
+    let config = Config { slow_start: Some(SlowStart::Standard), ..Config::default() };
+    let mut control = build(config, Rules::Rfc, 10);
+    let mut rounds = Rounds::new(RTT);
+    rounds_to(&mut control, &mut rounds, 1_280);
+    lose(&mut control, rounds.now);
+    for _ in 0..20 {
+        rounds.round(&mut control);
+    }
+    control.on_idle(&IdleEvent::new(Duration::from_secs(60), Duration::from_secs(1)));
+    assert_eq!(cwnd(&control), 10);
+    rounds.idle(&mut control, Duration::from_secs(60));
+    let threshold = ssthresh(&control);
+    rounds_to(&mut control, &mut rounds, threshold);
+    let (start, begin) = (rounds.now, f64::from(cwnd(&control)));
+    assert!((896.0..1_000.0).contains(&begin), "{begin}");
+    let k = libm::cbrt((1_280.0 - begin) / 0.4);
+    for _ in 0..150 {
+        rounds.round(&mut control);
+        let t = rounds.now.saturating_since(start).as_secs_f64() - k;
+        let expected = 0.4 * t * t * t + 1_280.0;
+        let window = f64::from(cwnd(&control));
+        assert!((window / expected - 1.0).abs() < 0.02, "{window} for {expected}");
+    }
 }
