@@ -2,8 +2,8 @@
 //! unrealistically few losses.
 //!
 //! RFC 3649. Linux's form (`tcp_highspeed.c`) takes growth and decrease from the table of the RFC's
-//! appendix B, once per acknowledgement; the RFC's form computes them from section 5's equations for every
-//! acknowledged segment.
+//! appendix B, once per acknowledgement; the RFC's form computes them from section 5's equations, for what the
+//! transport counts, which is acknowledgements there too.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -282,9 +282,8 @@ fn growth(mut control: Controller, pause: Pause) -> (u32, u32) {
 /// faster afterwards than without the pause (RFC 9438 sections 4.2 and 5.8 for CUBIC, RFC 7661 for all).
 ///
 /// In Linux time counts for CUBIC (`tcp_cubic.c` leaves out only idle times, and 2.6.20 not even those) and
-/// for H-TCP, and Vegas does not ask whether the window is used. The windows of BBR, both versions, follow
-/// from rates, of which those of an application-limited sender do not count; their own tests are in their
-/// files.
+/// for H-TCP, and Vegas does not ask whether the window is used. The windows of BBR follow from rates, and have
+/// a test of their own.
 #[test]
 fn no_window_leaps_after_time_in_which_it_was_not_used() {
     let leaps_by_its_source = |kind: &str, rules: Rules, pause: Pause| match kind {
@@ -308,6 +307,39 @@ fn no_window_leaps_after_time_in_which_it_was_not_used() {
                 assert_eq!(leaps, leaps_by_its_source(config.kind(), rules, pause), "{message}");
             }
         }
+    }
+}
+
+/// The same for BBR, both versions: rates of a sender that the application limits do not count unless they are
+/// larger (Linux: `bbr_update_bw`).
+#[test]
+fn no_window_of_bbr_leaps_after_time_in_which_it_was_not_used() {
+    let rtt = Duration::from_millis(100);
+    for config in Config::tcp().into_iter().filter(|config| matches!(config, Config::Bbr(_) | Config::Bbr3(_))) {
+        let mut control = build(config.clone(), Rules::Rfc, 10);
+        let (mut now, mut delivered) = (Time::from_secs(1), 0);
+        // Acknowledges one segment at the end of a round in which so many were on their way; the window.
+        let mut acknowledge = |per_round: u32, is_app_limited: bool| {
+            now += Duration::from_nanos(rtt.as_nanos() / u64::from(per_round));
+            delivered += u64::from(MSS);
+            let of_round = (per_round * MSS).min(delivered as u32);
+            let rate = RateSample::new(of_round, rtt, delivered);
+            control.on_ack(&AckEvent {
+                rtt: Some(rtt),
+                min_rtt: Some(rtt),
+                rate: Some(RateSample { is_app_limited, ..rate }),
+                acknowledged_to: delivered,
+                sent_to: delivered + u64::from(of_round),
+                is_window_limited: !is_app_limited,
+                ..AckEvent::new(now, MSS, per_round * MSS)
+            });
+            cwnd(&control)
+        };
+        // A minute at 1000 segments per second, one in which one leaves in each round, and five rounds.
+        let before = (0..60_000).map(|_| acknowledge(100, false)).skip(30_000).max().unwrap();
+        let after = (0..600).map(|_| acknowledge(1, true)).max().unwrap();
+        let after = after.max((0..500).map(|_| acknowledge(100, false)).max().unwrap());
+        assert!(before >= 200 && after <= before, "{config:?}: {before} {after}");
     }
 }
 
