@@ -1,6 +1,6 @@
-//! Congestion windows of whole simulations with profile `rfc`, at times for which the sources give them: CUBIC
-//! (RFC 9438), HyStart++ (RFC 9406), and marks that go on (RFC 3168). Beside them, where Linux does something
-//! else, what it does.
+//! Congestion windows of whole simulations with profile `rfc`, at times for which the sources give them:
+//! CUBIC (RFC 9438), HyStart++ (RFC 9406), and marks that go on (RFC 3168). Beside them, where Linux does
+//! something else, what it does.
 
 use anabranch::sim::{Outcome, Simulation};
 use anabranch::study::Study;
@@ -79,8 +79,8 @@ transport = { kind = "tcp", profile = "rfc", byte_counting = true, cc = { kind =
 app = { kind = "bulk", duration = "12 s" }
 "#;
 
-/// RFC 9438 section 4.3: alpha is 0.529 up to 199 segments, the window before the second loss, and 1 from then
-/// on; fast convergence lowers `W_max` to 170, which changes nothing. A round trip takes 50 ms.
+/// RFC 9438 section 4.3: alpha is 0.529 up to 199 segments, the window before the second loss, and 1 from
+/// then on; fast convergence lowers `W_max` to 170, which changes nothing. A round trip takes 50 ms.
 #[test]
 fn cubic_grows_as_reno_from_the_window_before_the_loss_on() {
     let outcome = outcome(TWO_LOSSES, &[]);
@@ -103,7 +103,10 @@ fn cubic_grows_as_reno_from_the_window_before_the_loss_on() {
 fn cubic_grows_as_fast_with_delayed_acknowledgements() {
     let outcome = outcome(TWO_LOSSES, &[("flows.f.transport.byte_counting", "false")]);
     let [begin, then, later] = windows_at(&outcome, &[3.0, 4.0, 5.0])[..] else { panic!("three windows") };
-    assert!((then - begin - 10.6).abs() <= 1.0 && (later - then - 10.6).abs() <= 1.0, "{begin} {then} {later}");
+    assert!(
+        (then - begin - 10.6).abs() <= 1.0 && (later - then - 10.6).abs() <= 1.0,
+        "{begin} {then} {later}"
+    );
 }
 
 /// 8 Mbit/s over 20 ms need 14 segments; a loss at 3 s leaves 30 of 44. At 40 s the round trip becomes 200 ms
@@ -139,7 +142,8 @@ fn time_limited_by_the_application_makes_no_window_leap() {
     assert!((29.0..=31.0).contains(&windows[0]), "{windows:?}");
     assert!(windows[2] > 31.0 && windows[4] <= 44.0, "{windows:?}");
     // H-TCP halves to 22, and grows by a segment or two per round afterwards.
-    let htcp = windows_at(&outcome(LIMITED_BY_ITS_APPLICATION, &[("flows.f.transport.cc.kind", "htcp")]), &times);
+    let htcp =
+        windows_at(&outcome(LIMITED_BY_ITS_APPLICATION, &[("flows.f.transport.cc.kind", "htcp")]), &times);
     assert_eq!(htcp[0], htcp[1]);
     assert!(htcp[4] <= htcp[1] + 30.0, "{htcp:?}");
     // Linux counts the time.
@@ -162,7 +166,8 @@ fn time_limited_by_the_peer_makes_no_window_leap() {
     assert_eq!(windows[1], windows[2], "the peer limits it still");
 }
 
-/// Losses at 0.9 s; at 6 s packets overtake each other for 2 ms, and the reduction that this causes is undone.
+/// Losses at 0.9 s; at 6 s packets overtake each other for 2 ms, and the reduction that this causes is
+/// undone.
 const OVERTAKEN: &str = r#"
 seed = 1
 run.duration = "21 s"
@@ -222,8 +227,8 @@ transport = { kind = "tcp", profile = "rfc", receive_buffer = "8 MB", send_buffe
 app = { kind = "requests", response_size = "5 MB", think_time = "5 s", count = 4 }
 "#;
 
-/// RFC 9406 section 4.3: after each pause slow start is standard and ends at the threshold that HyStart++ found.
-/// Each response takes as long as the first one, 1974 ms.
+/// RFC 9406 section 4.3: after each pause slow start is standard and ends at the threshold that HyStart++
+/// found. Each response takes as long as the first one, 1974 ms.
 #[test]
 fn hystart_plus_plus_does_not_end_the_slow_starts_after_a_pause() {
     for kind in ["reno", "cubic"] {
@@ -259,8 +264,8 @@ transport = { kind = "tcp", profile = "rfc", pacing = true, byte_counting = true
 app = { kind = "bulk", duration = "1.2 s" }
 "#;
 
-/// RFC 9406 section 4.2: with a pace L has no limit, so that slow start is as fast as standard slow start: 391,
-/// 768 and 1472 segments. Without one, an acknowledgement adds 8 segments at most.
+/// RFC 9406 section 4.2: with a pace L has no limit, so that slow start is as fast as standard slow start:
+/// 391, 768 and 1472 segments. Without one, an acknowledgement adds 8 segments at most.
 #[test]
 fn hystart_plus_plus_lets_a_paced_sender_grow_by_all_that_is_acknowledged() {
     let times = [0.75, 0.85, 0.95];
@@ -296,8 +301,8 @@ app = { kind = "bulk", duration = "38 s" }
 "#;
 
 /// RFC 9438 section 4.6, RFC 3168 section 6.1.2: marks that go on take a window to one segment, and then each
-/// further one has the sender wait for its timer. So the queue stays short (it was 320 ms, with windows of two
-/// segments), and few of the SYNs, which cannot be marked, are dropped: nearly all flows connect, where a
+/// further one has the sender wait for its timer. So the queue stays short (it was 320 ms, with windows of
+/// two segments), and few of the SYNs, which cannot be marked, are dropped: nearly all flows connect, where a
 /// quarter never did.
 #[test]
 fn marks_that_go_on_take_windows_to_one_segment() {

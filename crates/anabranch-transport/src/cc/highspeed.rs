@@ -1,8 +1,8 @@
 //! HighSpeed TCP: with a large window it grows faster and shrinks less, so that high rates need not
 //! unrealistically few losses.
 //!
-//! RFC 3649. Linux's form (`tcp_highspeed.c`) takes growth and decrease from the table of the RFC's
-//! appendix B, once per acknowledgement; the RFC's form computes them from section 5's equations, for what the
+//! RFC 3649. Linux's form (`tcp_highspeed.c`) takes growth and decrease from the table of the RFC's appendix
+//! B, once per acknowledgement; the RFC's form computes them from section 5's equations, for what the
 //! transport counts, which is acknowledgements there too.
 
 use schemars::JsonSchema;

@@ -149,8 +149,8 @@ pub struct AckEvent {
     /// Bytes sent on this path that it acknowledges for the first time, selectively or not.
     pub newly_acked: u32,
     /// The acknowledged segments that count for the window's growth: under RFC 5681's rule of one increase
-    /// per acknowledgement, 1. A control whose source counts segments in any case, delayed acknowledgements or
-    /// not, takes [`AckEvent::newly_acked`].
+    /// per acknowledgement, 1. A control whose source counts segments in any case, delayed acknowledgements
+    /// or not, takes [`AckEvent::newly_acked`].
     pub segments_acked: u32,
     /// Bytes outstanding on this path before it arrived.
     pub outstanding_before: u32,

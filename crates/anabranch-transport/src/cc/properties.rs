@@ -282,8 +282,8 @@ fn growth(mut control: Controller, pause: Pause) -> (u32, u32) {
 /// faster afterwards than without the pause (RFC 9438 sections 4.2 and 5.8 for CUBIC, RFC 7661 for all).
 ///
 /// In Linux time counts for CUBIC (`tcp_cubic.c` leaves out only idle times, and 2.6.20 not even those) and
-/// for H-TCP, and Vegas does not ask whether the window is used. The windows of BBR follow from rates, and have
-/// a test of their own.
+/// for H-TCP, and Vegas does not ask whether the window is used. The windows of BBR follow from rates, and
+/// have a test of their own.
 #[test]
 fn no_window_leaps_after_time_in_which_it_was_not_used() {
     let leaps_by_its_source = |kind: &str, rules: Rules, pause: Pause| match kind {
@@ -303,19 +303,22 @@ fn no_window_leaps_after_time_in_which_it_was_not_used() {
                 let (meanwhile, afterwards) = growth(control(), pause);
                 // The window may be a segment further in its count.
                 let leaps = meanwhile > 0 || afterwards > expected + 1;
-                let message = format!("{config:?} {rules:?} {pause:?}: {meanwhile}, {afterwards} for {expected}");
+                let message =
+                    format!("{config:?} {rules:?} {pause:?}: {meanwhile}, {afterwards} for {expected}");
                 assert_eq!(leaps, leaps_by_its_source(config.kind(), rules, pause), "{message}");
             }
         }
     }
 }
 
-/// The same for BBR, both versions: rates of a sender that the application limits do not count unless they are
-/// larger (Linux: `bbr_update_bw`).
+/// The same for BBR, both versions: rates of a sender that the application limits do not count unless they
+/// are larger (Linux: `bbr_update_bw`).
 #[test]
 fn no_window_of_bbr_leaps_after_time_in_which_it_was_not_used() {
     let rtt = Duration::from_millis(100);
-    for config in Config::tcp().into_iter().filter(|config| matches!(config, Config::Bbr(_) | Config::Bbr3(_))) {
+    for config in
+        Config::tcp().into_iter().filter(|config| matches!(config, Config::Bbr(_) | Config::Bbr3(_)))
+    {
         let mut control = build(config.clone(), Rules::Rfc, 10);
         let (mut now, mut delivered) = (Time::from_secs(1), 0);
         // Acknowledges one segment at the end of a round in which so many were on their way; the window.
@@ -331,7 +334,7 @@ fn no_window_of_bbr_leaps_after_time_in_which_it_was_not_used() {
                 acknowledged_to: delivered,
                 sent_to: delivered + u64::from(of_round),
                 is_window_limited: !is_app_limited,
-                ..AckEvent::new(now, MSS, per_round * MSS)
+                ..AckEvent::new(now, MSS, per_round.min(cwnd(&control)) * MSS)
             });
             cwnd(&control)
         };
@@ -409,7 +412,8 @@ fn every_floor_is_that_of_its_source() {
                 (_, Rules::Rfc) => (2, 1),
                 _ => (2, 2),
             };
-            let found = [CongestionKind::FastRetransmit, CongestionKind::Ecn, CongestionKind::Timeout].map(of);
+            let found =
+                [CongestionKind::FastRetransmit, CongestionKind::Ecn, CongestionKind::Timeout].map(of);
             // LEDBAT begins with two segments.
             assert_eq!(found, [loss, mark, 1], "{config:?} {rules:?}");
         }
@@ -428,7 +432,8 @@ fn every_floor_is_that_of_its_source() {
                 (_, true) => (2, 1),
                 (_, false) => (4, 4),
             };
-            let found = [CongestionKind::FastRetransmit, CongestionKind::Ecn, CongestionKind::Timeout].map(of);
+            let found =
+                [CongestionKind::FastRetransmit, CongestionKind::Ecn, CongestionKind::Timeout].map(of);
             assert_eq!(found, [loss, mark, 1], "{config:?}, in TCP: {is_tcp}");
         }
     }

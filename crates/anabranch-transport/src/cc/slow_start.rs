@@ -85,8 +85,8 @@ impl Exit {
     /// that slow start had found that the path is full, so that it has ended with the window that it came to.
     pub(super) fn on_restart(&mut self) -> bool {
         match self {
-            // RFC 9406 section 4.3: HyStart++ may grow the restart window where there is no threshold yet. The
-            // rounds of conservative slow start do not go on in it.
+            // RFC 9406 section 4.3: HyStart++ may grow the restart window where there is no threshold yet.
+            // The rounds of conservative slow start do not go on in it.
             Self::HystartPlusPlus(slow_start) => {
                 let has_found = slow_start.baseline.is_some();
                 let is_paced = slow_start.most == u32::MAX;
@@ -343,8 +343,8 @@ mod tests {
         assert!(growth[..4].iter().all(|factor| (factor - 1.25).abs() < 0.05), "{growth:?}");
     }
 
-    /// RFC 9406 section 4.3: a later slow start, here after an idle time, is standard and ends at the threshold
-    /// that the first one found, however long the delay is.
+    /// RFC 9406 section 4.3: a later slow start, here after an idle time, is standard and ends at the
+    /// threshold that the first one found, however long the delay is.
     #[test]
     fn hystart_plus_plus_is_for_the_first_slow_start() {
         let mut control = build(reno::Config { slow_start: SlowStart::HystartPlusPlus }, Rules::Rfc, 16);
@@ -369,8 +369,8 @@ mod tests {
         }
     }
 
-    /// The same, where the idle time comes while the first slow start is conservative: it ends with the window
-    /// that it has come to, not with the restart window. Before it is conservative, HyStart++ goes on.
+    /// The same, where the idle time comes while the first slow start is conservative: it ends with the
+    /// window that it has come to, not with the restart window. Before it is conservative, HyStart++ goes on.
     #[test]
     fn an_idle_time_ends_a_conservative_slow_start() {
         let pause = IdleEvent::new(Duration::from_secs(5), Duration::from_secs(1));

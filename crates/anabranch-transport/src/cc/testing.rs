@@ -81,8 +81,8 @@ impl Rounds {
         self.now = end;
     }
 
-    /// For this long, the control gets acknowledgements of single segments, one per round, of a sender that the
-    /// application limits.
+    /// For this long, the control gets acknowledgements of single segments, one per round, of a sender that
+    /// the application limits.
     pub(super) fn unused(&mut self, control: &mut Controller, time: Duration) {
         let end = self.now + time;
         while self.now < end {

@@ -197,7 +197,8 @@ mod tests {
 
     #[test]
     fn duplicates_count_for_one_segment_each_and_what_they_counted_for_is_taken_off() {
-        let setup = Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1, is_paced: false };
+        let setup =
+            Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1, is_paced: false };
         let mut control = Config::default().build(&setup).into_algorithm();
         // The first acknowledgement only says where the stream begins, and so counts as a duplicate.
         assert_eq!(counted(&mut control, 1_000, true), 1_000);

@@ -437,7 +437,13 @@ pub(super) mod testing {
     pub(in crate::cc::coupled) fn setup(segments: u32) -> PathSetup {
         PathSetup {
             own: cc::Config::Reno(cc::reno::Config::default()),
-            setup: Setup { mss: MSS, initial_cwnd: segments * MSS, rules: Rules::Rfc, seed: 0, is_paced: false },
+            setup: Setup {
+                mss: MSS,
+                initial_cwnd: segments * MSS,
+                rules: Rules::Rfc,
+                seed: 0,
+                is_paced: false,
+            },
             initial_ssthresh: 1_000_000,
             ssthresh_floor: 2,
             holds_ssthresh: true,

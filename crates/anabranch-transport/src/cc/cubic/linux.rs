@@ -115,7 +115,8 @@ impl Linux {
             self.origin = cwnd;
         } else {
             // K = cbrt((W_max - cwnd) / C), time in 1/1024 s, C = bic_scale x 10 / 1024 per s^3.
-            let cubed = ((1u64 << 40) / (self.bic_scale * 10)).saturating_mul(u64::from(self.last_max - cwnd));
+            let cubed =
+                ((1u64 << 40) / (self.bic_scale * 10)).saturating_mul(u64::from(self.last_max - cwnd));
             self.k_1024 = libm::cbrt(cubed as f64) as u64;
             self.origin = self.last_max;
         }
@@ -225,4 +226,3 @@ impl Algorithm for Linux {
         }
     }
 }
-

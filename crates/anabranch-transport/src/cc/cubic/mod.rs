@@ -1,8 +1,8 @@
 //! CUBIC: the window is a cubic function of the time since the last loss, flat at the window where the
 //! loss was.
 //!
-//! [`rfc`] is RFC 9438; [`linux`] is Linux 6's `tcp_cubic.c` and the first version that Linux 2.6.20 had. They
-//! have the settings in common.
+//! [`rfc`] is RFC 9438; [`linux`] is Linux 6's `tcp_cubic.c` and the first version that Linux 2.6.20 had.
+//! They have the settings in common.
 
 mod linux;
 mod rfc;

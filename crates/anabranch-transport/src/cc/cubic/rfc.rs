@@ -5,8 +5,8 @@
 //! count (section 5.8).
 //!
 //! Known deviations: the share of the window that a reduction leaves is one of the window, not of what is
-//! outstanding (section 4.6 allows it, as this window does not grow while it is not used); the round-trip time
-//! in the target is the last one, not the smoothed one.
+//! outstanding (section 4.6 allows it, as this window does not grow while it is not used); the round-trip
+//! time in the target is the last one, not the smoothed one.
 
 use super::super::used_time::UsedTime;
 use super::super::window::{Algorithm, State, Window};

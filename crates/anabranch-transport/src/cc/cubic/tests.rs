@@ -154,8 +154,8 @@ fn impossible_settings_are_one_sentence() {
     assert_eq!(message, "beta = 1.5 is out of range; it must be from 0.1 to 0.95");
 }
 
-/// Settings with which the window is that of Reno's estimate, and the rounds that it needs for each of the next
-/// windows.
+/// Settings with which the window is that of Reno's estimate, and the rounds that it needs for each of the
+/// next windows.
 const RENO_FRIENDLY: Config =
     Config { c: 0.01, beta: None, fast_convergence: true, tcp_friendliness: true, slow_start: None };
 
