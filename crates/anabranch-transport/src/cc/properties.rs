@@ -236,8 +236,7 @@ fn every_control_has_a_name_and_reads_its_own_settings() {
     assert_eq!(names, expected);
 }
 
-/// TCP's controls with their default settings and in their variants, SCTP's, and for each the setting that
-/// names it.
+/// TCP's controls with their default settings, LEDBAT in both variants, and SCTP's.
 fn all() -> Vec<Config> {
     let plus_plus = ledbat::Config { variant: ledbat::Variant::LedbatPlusPlus, ..Default::default() };
     let mut all = Config::tcp();

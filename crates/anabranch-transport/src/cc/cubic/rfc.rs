@@ -78,7 +78,7 @@ impl Rfc {
     /// Moves the curve by time that does not count (section 4.2: "MUST NOT include").
     fn skip(&mut self, unused: Duration) {
         if let Some(stage) = &mut self.curve.stage {
-            stage.epoch = stage.epoch + unused;
+            stage.epoch += unused;
         }
     }
 
