@@ -3,6 +3,7 @@
 mod applications;
 mod calls;
 mod captures;
+mod congestion_windows;
 mod coupling;
 mod emulation;
 mod engine_version;

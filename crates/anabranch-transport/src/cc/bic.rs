@@ -160,14 +160,14 @@ impl Algorithm for Bic {
         }
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
         let cwnd = u64::from(window.cwnd);
         let shrinks = self.fast_convergence && window.cwnd < self.last_max;
         self.last_max = if shrinks { (cwnd * (1024 + self.beta) / 2048) as u32 } else { window.cwnd };
         if window.cwnd <= self.low_window {
             return window.half();
         }
-        ((cwnd * self.beta / 1024) as u32).max(2)
+        (cwnd * self.beta / 1024) as u32
     }
 
     fn on_state(&mut self, _window: &mut Window, state: State, _now: Time) {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::round::Round;
 use super::slow_start::SlowStart;
 use super::window::{Algorithm, Window, Windowed};
-use super::{AckEvent, CongestionEvent, CongestionKind, Setup, check_range};
+use super::{AckEvent, CongestionEvent, CongestionKind, Rules, Setup, check_range};
 
 /// Settings of DCTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,11 +80,14 @@ impl Algorithm for Dctcp {
         window.grow_as_reno(event);
     }
 
-    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
         if event.kind == CongestionKind::Ecn {
             // RFC 8257 section 3.3, step 9.
             let cut = f64::from(window.cwnd) * self.alpha / 2.0;
-            return (window.cwnd - cut as u32).max(2);
+            // Linux rounds the cut down, so that few marks leave a small window as it is. The RFC counts
+            // bytes: rounded to the nearest segment, marks that go on take it to one.
+            let cut = if window.rules == Rules::Rfc { cut.round() } else { cut };
+            return window.cwnd - cut as u32;
         }
         window.half()
     }
@@ -93,13 +96,13 @@ impl Algorithm for Dctcp {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{MSS, Path, Sender, build, cwnd};
-    use super::super::{CongestionControl as _, Rules};
+    use super::super::{CongestionControl as _, RecoveryEndEvent};
     use super::*;
     use crate::time::{Duration, Time};
 
     #[test]
     fn alpha_is_a_moving_average_over_rounds() {
-        let setup = Setup { mss: MSS, initial_cwnd: 10 * MSS, rules: Rules::Rfc, seed: 0 };
+        let setup = Setup { mss: MSS, initial_cwnd: 10 * MSS, rules: Rules::Rfc, seed: 0, is_paced: false };
         let mut control = Config::default().build(&setup);
         // Ten rounds of ten segments, of which three are marked.
         for segment in 1..=100_u64 {
@@ -128,6 +131,29 @@ mod tests {
         let mut control = build(config, Rules::Rfc, 100);
         control.on_congestion(&event(CongestionKind::FastRetransmit));
         assert_eq!(cwnd(&control), 50);
+    }
+
+    /// RFC 3168 section 6.1.2: marks that go on take the window to one segment, whatever alpha was before.
+    #[test]
+    fn marks_that_go_on_leave_one_segment() {
+        for initial_alpha in [0.0, 0.3, 1.0] {
+            let mut control = build(Config { initial_alpha, ..Config::default() }, Rules::Rfc, 20);
+            let mut acked = 0;
+            for second in 1..=200 {
+                acked += u64::from(control.limits().cwnd);
+                let (now, window) = (Time::from_secs(second), control.limits().cwnd);
+                control.on_congestion(&CongestionEvent::new(now, CongestionKind::Ecn, window));
+                control.on_ack(&AckEvent {
+                    marked: window,
+                    in_recovery: true,
+                    acknowledged_to: acked,
+                    sent_to: acked,
+                    ..AckEvent::new(now, window, window)
+                });
+                control.on_recovery_end(&RecoveryEndEvent::new(now, 0));
+            }
+            assert_eq!(cwnd(&control), 1, "{initial_alpha}");
+        }
     }
 
     /// RFC 8257 section 4: the queue stays near the threshold of marking, and nothing is lost.

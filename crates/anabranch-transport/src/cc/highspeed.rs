@@ -1,9 +1,9 @@
 //! HighSpeed TCP: with a large window it grows faster and shrinks less, so that high rates need not
 //! unrealistically few losses.
 //!
-//! RFC 3649. Linux's form (`tcp_highspeed.c`) takes growth and decrease from the table of the RFC's
-//! appendix B, once per acknowledgement; the RFC's form computes them from section 5's equations for every
-//! acknowledged segment.
+//! RFC 3649. Linux's form (`tcp_highspeed.c`) takes growth and decrease from the table of the RFC's appendix
+//! B, once per acknowledgement; the RFC's form computes them from section 5's equations, for what the
+//! transport counts, which is acknowledgements there too.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,8 +101,8 @@ impl Algorithm for Highspeed {
         }
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
-        let left = if window.rules == Rules::Rfc {
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+        if window.rules == Rules::Rfc {
             let cwnd = f64::from(window.cwnd) + self.fraction;
             self.fraction = 0.0;
             (cwnd * (1.0 - decrease(cwnd))) as u32
@@ -110,8 +110,7 @@ impl Algorithm for Highspeed {
             // Linux's table has the decrease in 1/256.
             let per_256 = (decrease(f64::from(WINDOWS[self.row])) * 256.0) as u64;
             window.cwnd - ((u64::from(window.cwnd) * per_256) >> 8) as u32
-        };
-        left.max(2)
+        }
     }
 }
 

@@ -3,15 +3,21 @@
 //!
 //! R. Shorten and D. Leith, "H-TCP: TCP for high-speed and long-distance networks", 2004, as in Linux's
 //! `tcp_htcp.c`, under all rules: times in ms (HZ = 1000), alpha and beta in 1/128.
+//!
+//! With [`Rules::Rfc`] the time since the last loss leaves out that in which the window does not limit the
+//! sender, as RFC 9438 (section 4.2) has it for CUBIC: neither the paper nor its draft speaks of such
+//! senders. And the window grows with the segments that are acknowledged, as Linux's does, also where the
+//! transport counts acknowledgements.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::round::micros;
 use super::slow_start::SlowStart;
+use super::used_time::UsedTime;
 use super::window::{Algorithm, State, Window, Windowed};
-use super::{AckEvent, CongestionEvent, Cumulative, Setup};
-use crate::time::Time;
+use super::{AckEvent, CongestionEvent, Cumulative, Rules, Setup};
+use crate::time::{Duration, Time};
 
 /// Settings of H-TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +54,7 @@ impl Config {
             min_rtt: 0,
             max_rtt: 0,
             last_loss: None,
+            used: UsedTime::default(),
             undo: None,
             packets: 0,
             since: None,
@@ -78,10 +85,11 @@ pub struct Htcp {
     /// The smallest round-trip time in ms; 0 if there is none.
     min_rtt: u64,
     max_rtt: u64,
-    /// The end of the last recovery, in ms.
-    last_loss: Option<u64>,
+    /// The end of the last recovery.
+    last_loss: Option<Time>,
+    used: UsedTime,
     /// While a loss is being recovered from: `last_loss`, `max_rtt` and `old_most` as they were before it.
-    undo: Option<(Option<u64>, u64, u64)>,
+    undo: Option<(Option<Time>, u64, u64)>,
     /// Segments acknowledged since.
     packets: u64,
     since: Option<u64>,
@@ -97,8 +105,12 @@ fn millis(now: Time) -> u64 {
 
 impl Htcp {
     fn since_loss(&mut self, now: Time) -> u64 {
-        let now = millis(now);
-        now - *self.last_loss.get_or_insert(now)
+        millis(now) - millis(*self.last_loss.get_or_insert(now))
+    }
+
+    /// Leaves out this much of the time since the last loss.
+    fn skip(&mut self, now: Time, unused: Duration) {
+        self.last_loss = self.last_loss.map(|last| (last + unused).min(now));
     }
 
     /// Linux: `measure_rtt`.
@@ -178,6 +190,10 @@ impl Htcp {
 
 impl Algorithm for Htcp {
     fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
+        if window.rules == Rules::Rfc {
+            let unused = self.used.unused_at_ack(event);
+            self.skip(event.now, unused);
+        }
         let found = window.found_by(event);
         if let Some(rtt) = event.rtt {
             self.measure_delay(u64::from(micros(rtt).div_ceil(1_000)).max(1), found.was_open);
@@ -198,11 +214,15 @@ impl Algorithm for Htcp {
             window.count = 0;
             self.update_alpha(event.now);
         } else {
-            window.count = window.count.saturating_add(event.segments_acked);
+            let acked = match window.rules {
+                Rules::Rfc => event.newly_acked.div_ceil(window.mss),
+                _ => event.segments_acked,
+            };
+            window.count = window.count.saturating_add(acked);
         }
     }
 
-    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
         // Linux: htcp_param_update.
         let before = (self.last_loss, self.max_rtt, self.old_most);
         self.update_beta();
@@ -211,18 +231,18 @@ impl Algorithm for Htcp {
             self.max_rtt = self.min_rtt + (self.max_rtt - self.min_rtt) * 95 / 100;
         }
         self.undo = Some(before);
-        ((u64::from(window.cwnd) * self.beta / SCALE) as u32).max(2)
+        (u64::from(window.cwnd) * self.beta / SCALE) as u32
     }
 
     fn on_state(&mut self, _window: &mut Window, state: State, now: Time) {
         match state {
             State::Loss | State::Reducing => {
                 // Linux: htcp_reset.
-                self.last_loss = Some(millis(now));
+                self.last_loss = Some(now);
             }
             State::Open => {
                 if self.undo.take().is_some() {
-                    self.last_loss = Some(millis(now));
+                    self.last_loss = Some(now);
                 }
             }
         }
@@ -233,6 +253,13 @@ impl Algorithm for Htcp {
             self.last_loss = last_loss;
             self.max_rtt = max_rtt;
             self.old_most = old_most;
+        }
+    }
+
+    fn on_start(&mut self, window: &Window, now: Time, _idle: Duration) {
+        if window.rules == Rules::Rfc {
+            let unused = self.used.unused_at(now);
+            self.skip(now, unused);
         }
     }
 }
@@ -285,6 +312,27 @@ mod tests {
         }
         // There are four times as many rounds, each with a quarter of the growth.
         assert!(growth[0].abs_diff(growth[1]) * 4 < growth[1], "{growth:?}");
+    }
+
+    /// Linux: `pkts_acked`.
+    #[test]
+    fn delayed_acknowledgements_do_not_slow_the_growth_down() {
+        let run = |is_delayed: bool| {
+            let mut control = build(Config::default(), Rules::Rfc, 100);
+            let mut rounds = Rounds::new(Duration::from_millis(100));
+            lose(&mut control, rounds.now);
+            for _ in 0..40 {
+                if is_delayed {
+                    rounds.delayed(&mut control);
+                } else {
+                    rounds.round(&mut control);
+                }
+            }
+            cwnd(&control)
+        };
+        let (plain, delayed) = (run(false), run(true));
+        // From 50 segments; an acknowledgement adds one segment at most.
+        assert!(plain > 200 && delayed - 50 > (plain - 50) * 8 / 10, "{plain} {delayed}");
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl Algorithm for Hybla {
         window.set(cwnd.min(LIMIT));
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
         window.half()
     }
 }

@@ -201,8 +201,8 @@ impl Algorithm for Illinois {
         }
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
-        (window.cwnd - (u64::from(window.cwnd) * self.beta / BETA_SCALE) as u32).max(2)
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+        window.cwnd - (u64::from(window.cwnd) * self.beta / BETA_SCALE) as u32
     }
 
     fn on_state(&mut self, _window: &mut Window, state: State, _now: Time) {
@@ -256,6 +256,7 @@ mod tests {
             initial_cwnd: 10_000,
             rules: Rules::Linux6,
             seed: 0,
+            is_paced: false,
         });
         let mut illinois = control.into_algorithm();
         let most = 100_000;

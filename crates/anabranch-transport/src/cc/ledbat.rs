@@ -257,9 +257,13 @@ impl Algorithm for Ledbat {
     fn grow(&mut self, window: &mut Window, event: &AckEvent) {
         let Some(delay) = self.delays.queueing() else { return };
         if self.plus_plus {
-            // The window of an idle sender does not grow, but it may shrink.
             if event.is_window_limited || delay > self.target || !matches!(self.slowdown, Slowdown::At(_)) {
+                let before = (window.cwnd, self.fraction);
                 self.grow_by_draft(window, event, delay);
+                // A window that is not used does not grow, but it may shrink, and a slowdown goes on.
+                if !event.is_window_limited && window.cwnd >= before.0 {
+                    (window.cwnd, self.fraction) = before;
+                }
             }
         } else if window.is_below_threshold() {
             // After a timeout, the window grows from one segment to the smallest window.
@@ -269,7 +273,7 @@ impl Algorithm for Ledbat {
         }
     }
 
-    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
         self.fraction = 0.0;
         if !self.plus_plus && event.kind == CongestionKind::Timeout {
             // RFC 6817 section 2.4.2: the window is one segment, and grows from there as always.

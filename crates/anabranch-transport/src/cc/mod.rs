@@ -28,6 +28,7 @@ pub mod sctp;
 pub mod slow_start;
 #[cfg(test)]
 mod testing;
+mod used_time;
 pub mod vegas;
 pub mod veno;
 pub mod westwood;
@@ -117,6 +118,8 @@ pub struct Setup {
     pub rules: Rules,
     /// The seed of a control's random choices (BBR: when it probes).
     pub seed: u64,
+    /// Whether the transport paces what the window lets out.
+    pub is_paced: bool,
 }
 
 /// Whose form of an algorithm is meant where the settings leave it open.
@@ -146,7 +149,8 @@ pub struct AckEvent {
     /// Bytes sent on this path that it acknowledges for the first time, selectively or not.
     pub newly_acked: u32,
     /// The acknowledged segments that count for the window's growth: under RFC 5681's rule of one increase
-    /// per acknowledgement, 1.
+    /// per acknowledgement, 1. A control whose source counts segments in any case, delayed acknowledgements
+    /// or not, takes [`AckEvent::newly_acked`].
     pub segments_acked: u32,
     /// Bytes outstanding on this path before it arrived.
     pub outstanding_before: u32,

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
+use super::testing::{MSS, Rounds, build, cwnd, lose};
 use super::{
     AckEvent, ArrivalEvent, Config, CongestionControl as _, CongestionEvent, CongestionKind, Controller,
     IdleEvent, LostEvent, RateSample, RecoveryEndEvent, RttEvent, Rules, SentEvent, Setup, UndoEvent,
-    coupled, reno,
+    coupled, ledbat, reno,
 };
 use crate::ground::PathId;
 use crate::rng::{BlockRng, Draw as _};
@@ -134,7 +135,7 @@ proptest! {
             config.check().unwrap();
             for rules in RULES {
                 let initial_cwnd = segments * mss;
-                let mut control = config.build(&Setup { mss, initial_cwnd, rules, seed });
+                let mut control = config.build(&Setup { mss, initial_cwnd, rules, seed, is_paced: false });
                 prop_assert!(control.limits().cwnd >= mss);
                 let draws = BlockRng::new(seed, 1);
                 let mut transport = Transport { draws, now: Time::ZERO, delivered: 0, acked: 0, sent: 0 };
@@ -171,7 +172,7 @@ proptest! {
             let group = coupled::Group::new(config.build());
             let setup = coupled::PathSetup {
                 own: Config::Reno(reno::Config::default()),
-                setup: Setup { mss, initial_cwnd: segments * mss, rules: Rules::Rfc, seed },
+                setup: Setup { mss, initial_cwnd: segments * mss, rules: Rules::Rfc, seed, is_paced: false },
                 initial_ssthresh: segments.saturating_mul(3 * mss),
                 ssthresh_floor: 2,
                 holds_ssthresh: true,
@@ -233,4 +234,206 @@ fn every_control_has_a_name_and_reads_its_own_settings() {
         "yeah",
     ];
     assert_eq!(names, expected);
+}
+
+/// TCP's controls with their default settings, LEDBAT in both variants, and SCTP's.
+fn all() -> Vec<Config> {
+    let plus_plus = ledbat::Config { variant: ledbat::Variant::LedbatPlusPlus, ..Default::default() };
+    let mut all = Config::tcp();
+    all.extend([Config::Ledbat(plus_plus), Config::default()]);
+    all
+}
+
+/// How the window of an idle or an application-limited sender goes on when it is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    None,
+    /// Nothing is sent for a minute.
+    Idle,
+    /// A segment per round is sent for a minute.
+    Unused,
+}
+
+/// How much the window grows in a pause, and in the five rounds after it, in segments. The pause begins 2.5 s
+/// after a loss.
+fn growth(mut control: Controller, pause: Pause) -> (u32, u32) {
+    let mut rounds = Rounds::new(Duration::from_millis(100));
+    rounds.round(&mut control);
+    lose(&mut control, rounds.now);
+    for _ in 0..25 {
+        rounds.round(&mut control);
+    }
+    let before = cwnd(&control);
+    let minute = Duration::from_secs(60);
+    match pause {
+        Pause::None => {}
+        Pause::Idle => rounds.idle(&mut control, minute),
+        Pause::Unused => rounds.unused(&mut control, minute),
+    }
+    let then = cwnd(&control);
+    for _ in 0..5 {
+        rounds.round(&mut control);
+    }
+    (then.saturating_sub(before), cwnd(&control).saturating_sub(then))
+}
+
+/// Time in which the window does not limit the sender makes no window leap: it does not grow meanwhile, nor
+/// faster afterwards than without the pause (RFC 9438 sections 4.2 and 5.8 for CUBIC, RFC 7661 for all).
+///
+/// In Linux time counts for CUBIC (`tcp_cubic.c` leaves out only idle times, and 2.6.20 not even those) and
+/// for H-TCP, and Vegas does not ask whether the window is used. The windows of BBR follow from rates, and
+/// have a test of their own.
+#[test]
+fn no_window_leaps_after_time_in_which_it_was_not_used() {
+    let leaps_by_its_source = |kind: &str, rules: Rules, pause: Pause| match kind {
+        "cubic" => rules == Rules::Linux2620 || (rules == Rules::Linux6 && pause == Pause::Unused),
+        "htcp" => rules != Rules::Rfc,
+        "vegas" => rules != Rules::Rfc && pause == Pause::Unused,
+        _ => false,
+    };
+    for config in all() {
+        if matches!(config, Config::Bbr(_) | Config::Bbr3(_)) {
+            continue;
+        }
+        for rules in RULES {
+            let control = || build(config.clone(), rules, 60);
+            let (_, expected) = growth(control(), Pause::None);
+            for pause in [Pause::Idle, Pause::Unused] {
+                let (meanwhile, afterwards) = growth(control(), pause);
+                // The window may be a segment further in its count.
+                let leaps = meanwhile > 0 || afterwards > expected + 1;
+                let message =
+                    format!("{config:?} {rules:?} {pause:?}: {meanwhile}, {afterwards} for {expected}");
+                assert_eq!(leaps, leaps_by_its_source(config.kind(), rules, pause), "{message}");
+            }
+        }
+    }
+}
+
+/// The same for BBR, both versions: rates of a sender that the application limits do not count unless they
+/// are larger (Linux: `bbr_update_bw`).
+#[test]
+fn no_window_of_bbr_leaps_after_time_in_which_it_was_not_used() {
+    let rtt = Duration::from_millis(100);
+    for config in
+        Config::tcp().into_iter().filter(|config| matches!(config, Config::Bbr(_) | Config::Bbr3(_)))
+    {
+        let mut control = build(config.clone(), Rules::Rfc, 10);
+        let (mut now, mut delivered) = (Time::from_secs(1), 0);
+        // Acknowledges one segment at the end of a round in which so many were on their way; the window.
+        let mut acknowledge = |per_round: u32, is_app_limited: bool| {
+            now += Duration::from_nanos(rtt.as_nanos() / u64::from(per_round));
+            delivered += u64::from(MSS);
+            let of_round = (per_round * MSS).min(delivered as u32);
+            let rate = RateSample::new(of_round, rtt, delivered);
+            control.on_ack(&AckEvent {
+                rtt: Some(rtt),
+                min_rtt: Some(rtt),
+                rate: Some(RateSample { is_app_limited, ..rate }),
+                acknowledged_to: delivered,
+                sent_to: delivered + u64::from(of_round),
+                is_window_limited: !is_app_limited,
+                ..AckEvent::new(now, MSS, per_round.min(cwnd(&control)) * MSS)
+            });
+            cwnd(&control)
+        };
+        // A minute at 1000 segments per second, one in which one leaves in each round, and five rounds.
+        let before = (0..60_000).map(|_| acknowledge(100, false)).skip(30_000).max().unwrap();
+        let after = (0..600).map(|_| acknowledge(1, true)).max().unwrap();
+        let after = after.max((0..500).map(|_| acknowledge(100, false)).max().unwrap());
+        assert!(before >= 200 && after <= before, "{config:?}: {before} {after}");
+    }
+}
+
+/// The same for coupled windows, of which the other one is not used at all.
+#[test]
+fn no_coupled_window_leaps_after_time_in_which_it_was_not_used() {
+    for config in coupled::Config::all() {
+        let control = || {
+            let group = coupled::Group::new(config.build());
+            let setup = path_setup(true);
+            let other = group.join(PathId(1), &setup);
+            (Controller::Coupled(group.join(PathId(0), &setup)), other)
+        };
+        let (first, other) = control();
+        let (_, expected) = growth(first, Pause::None);
+        drop(other);
+        for pause in [Pause::Idle, Pause::Unused] {
+            let (first, _other) = control();
+            let (meanwhile, afterwards) = growth(first, pause);
+            let message = format!("{config:?} {pause:?}: {meanwhile}, {afterwards} for {expected}");
+            assert!(meanwhile == 0 && afterwards <= expected + 1, "{message}");
+        }
+    }
+}
+
+/// A path of a coupled control, in TCP or in SCTP.
+fn path_setup(is_tcp: bool) -> coupled::PathSetup {
+    let setup = Setup { mss: MSS, initial_cwnd: 60 * MSS, rules: Rules::Rfc, seed: 1, is_paced: false };
+    coupled::PathSetup {
+        own: if is_tcp { Config::Reno(reno::Config::default()) } else { Config::default() },
+        setup,
+        initial_ssthresh: u32::MAX,
+        ssthresh_floor: if is_tcp { 2 } else { 4 },
+        holds_ssthresh: is_tcp,
+    }
+}
+
+/// The window in segments after many signs of congestion of this kind, each of them answered.
+fn least(mut control: Controller, kind: CongestionKind) -> u32 {
+    for second in 1..=80 {
+        let now = Time::from_secs(second);
+        let outstanding = control.limits().cwnd;
+        control.on_congestion(&CongestionEvent::new(now, kind, outstanding));
+        if kind != CongestionKind::Timeout {
+            control.on_recovery_end(&RecoveryEndEvent::new(now, outstanding));
+        }
+    }
+    cwnd(&control)
+}
+
+/// Losses take a window to two segments (RFC 5681 equation 4, RFC 9438 section 4.6; Linux: `ssthresh` of each
+/// control), timeouts to one (RFC 5681 section 3.1). Marks take it to one (RFC 3168 section 6.1.2), in Linux
+/// to two.
+///
+/// Linux rounds the decrease of Scalable TCP and YeAH down, to nothing below eight segments. BBR answers
+/// neither losses nor marks in version 1, and takes no window below four segments. SCTP's least is four
+/// segments (RFC 9260 section 7.2.3), for marks too.
+#[test]
+fn every_floor_is_that_of_its_source() {
+    let is_bbr = |config: &Config| matches!(config, Config::Bbr(_) | Config::Bbr3(_));
+    for config in all().into_iter().filter(|config| !is_bbr(config)) {
+        for rules in RULES {
+            let of = |kind| least(build(config.clone(), rules, 60), kind);
+            let (loss, mark) = match (config.kind(), rules) {
+                ("sctp", _) => (4, 4),
+                ("scalable" | "yeah", Rules::Linux2620 | Rules::Linux6) => (7, 7),
+                (_, Rules::Rfc) => (2, 1),
+                _ => (2, 2),
+            };
+            let found =
+                [CongestionKind::FastRetransmit, CongestionKind::Ecn, CongestionKind::Timeout].map(of);
+            // LEDBAT begins with two segments.
+            assert_eq!(found, [loss, mark, 1], "{config:?} {rules:?}");
+        }
+    }
+    for config in coupled::Config::all() {
+        for is_tcp in [true, false] {
+            let of = |kind| {
+                let group = coupled::Group::new(config.build());
+                let setup = path_setup(is_tcp);
+                let _other = group.join(PathId(1), &setup);
+                least(Controller::Coupled(group.join(PathId(0), &setup)), kind)
+            };
+            let (loss, mark) = match (&config, is_tcp) {
+                // BALIA with several paths and resource pooling have no least (draft-walid, section 3.1).
+                (coupled::Config::Balia(_) | coupled::Config::ResourcePooling(_), _) => (1, 1),
+                (_, true) => (2, 1),
+                (_, false) => (4, 4),
+            };
+            let found =
+                [CongestionKind::FastRetransmit, CongestionKind::Ecn, CongestionKind::Timeout].map(of);
+            assert_eq!(found, [loss, mark, 1], "{config:?}, in TCP: {is_tcp}");
+        }
+    }
 }

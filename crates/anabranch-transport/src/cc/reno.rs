@@ -44,7 +44,7 @@ impl Algorithm for Reno {
         window.grow_as_reno(event);
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
         window.half()
     }
 }

@@ -63,8 +63,11 @@ impl Algorithm for Scalable {
         }
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
-        (window.cwnd - (f64::from(window.cwnd) * self.b) as u32).max(2)
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+        let cut = f64::from(window.cwnd) * self.b;
+        // Linux rounds the cut down, so that it leaves a window of a few segments as it is.
+        let cut = if window.rules == Rules::Rfc { libm::ceil(cut) } else { cut };
+        window.cwnd - cut as u32
     }
 }
 

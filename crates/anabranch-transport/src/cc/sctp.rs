@@ -256,7 +256,10 @@ mod tests {
 
     fn with(config: &Config) -> Sctp {
         let initial_cwnd = config.initial_window.unwrap_or_default().bytes(MSS, IpVersion::Ipv4);
-        Sctp::new(config, &Setup { mss: MSS, initial_cwnd, rules: crate::cc::Rules::Rfc, seed: 0 })
+        Sctp::new(
+            config,
+            &Setup { mss: MSS, initial_cwnd, rules: crate::cc::Rules::Rfc, seed: 0, is_paced: false },
+        )
     }
 
     fn control() -> Sctp {

@@ -4,10 +4,13 @@
 //! - limited: slower above 100 segments (RFC 3742);
 //! - HyStart as in Linux 6's `tcp_cubic.c` (S. Ha and I. Rhee, "Taming the elephants", 2011): ends when
 //!   the train of acknowledgements is as long as the path, or when the delay rises;
-//! - HyStart++ (RFC 9406): a rising delay first slows the growth and ends it five rounds later.
+//! - HyStart++ (RFC 9406): a rising delay first slows the growth and ends it five rounds later. Only the
+//!   first slow start is one, whose threshold has its initial value; the later ones are standard and end at
+//!   the threshold that it found (section 4.3).
 //!
 //! Known deviations: HyStart's allowance for bursts uses the last round-trip time where Linux uses the
-//! smoothed one, in its estimate of the pacing rate, and always takes the sender to be unpaced.
+//! smoothed one, in its estimate of the pacing rate. HyStart++ grows by what an acknowledgement acknowledges
+//! only where the transport counts that; elsewhere by one segment, which is L = 1 (RFC 5681).
 
 use std::fmt;
 
@@ -50,41 +53,54 @@ pub(super) enum Exit {
 }
 
 impl Exit {
-    pub(super) fn new(kind: SlowStart) -> Self {
+    pub(super) fn new(kind: SlowStart, is_paced: bool) -> Self {
         match kind {
-            SlowStart::Hystart => Self::Hystart(Hystart::default()),
-            SlowStart::HystartPlusPlus => Self::HystartPlusPlus(HystartPlusPlus::default()),
+            SlowStart::Hystart => Self::Hystart(Hystart { is_paced, ..Hystart::default() }),
+            SlowStart::HystartPlusPlus => Self::HystartPlusPlus(HystartPlusPlus::new(is_paced)),
             SlowStart::Limited => Self::Limited(Limited::default()),
             SlowStart::Standard => Self::Standard,
         }
     }
 
-    /// Segments to grow by when `acked` segments are acknowledged.
-    pub(super) fn growth(&mut self, acked: u32, cwnd: u32) -> u32 {
+    /// Segments to grow by when `acked` segments are acknowledged; in the first slow start the threshold has
+    /// no limit yet.
+    pub(super) fn growth(&mut self, acked: u32, cwnd: u32, is_first: bool) -> u32 {
         match self {
-            Self::Hystart(_) | Self::Standard => acked,
-            Self::HystartPlusPlus(slow_start) => slow_start.growth(acked),
+            Self::HystartPlusPlus(slow_start) if is_first => slow_start.growth(acked),
+            Self::Hystart(_) | Self::HystartPlusPlus(_) | Self::Standard => acked,
             Self::Limited(slow_start) => slow_start.growth(acked, cwnd),
         }
     }
 
     /// Whether slow start ends with this acknowledgement.
-    pub(super) fn ends(&mut self, event: &AckEvent, cwnd: u32, mss: u32) -> bool {
+    pub(super) fn ends(&mut self, event: &AckEvent, cwnd: u32, mss: u32, is_first: bool) -> bool {
         match self {
             Self::Hystart(slow_start) => slow_start.ends(event, cwnd, mss),
-            Self::HystartPlusPlus(slow_start) => slow_start.ends(event),
+            Self::HystartPlusPlus(slow_start) => is_first && slow_start.ends(event),
             Self::Limited(_) | Self::Standard => false,
         }
     }
 
-    /// Ends slow start after a loss or a mark; `timeout` says whether a timeout has shown it.
-    pub(super) fn on_congestion(&mut self, timeout: bool) {
+    /// Begins anew with the restart window of a sender that was idle in its first slow start. Returns whether
+    /// that slow start had found that the path is full, so that it has ended with the window that it came to.
+    pub(super) fn on_restart(&mut self) -> bool {
         match self {
-            // Linux, cubictcp_state: after a timeout it looks for the end of slow start again.
-            Self::Hystart(slow_start) if timeout => *slow_start = Hystart::default(),
-            // RFC 9406 section 4.3: this is only for the first slow start.
-            Self::HystartPlusPlus(_) => *self = Self::Standard,
-            Self::Hystart(_) | Self::Limited(_) | Self::Standard => {}
+            // RFC 9406 section 4.3: HyStart++ may grow the restart window where there is no threshold yet.
+            // The rounds of conservative slow start do not go on in it.
+            Self::HystartPlusPlus(slow_start) => {
+                let has_found = slow_start.baseline.is_some();
+                let is_paced = slow_start.most == u32::MAX;
+                *slow_start = HystartPlusPlus::new(is_paced);
+                has_found
+            }
+            Self::Hystart(_) | Self::Limited(_) | Self::Standard => false,
+        }
+    }
+
+    /// Looks for the end of slow start again after a timeout (Linux: `cubictcp_state`).
+    pub(super) fn on_timeout(&mut self) {
+        if let Self::Hystart(slow_start) = self {
+            *slow_start = Hystart { is_paced: slow_start.is_paced, ..Hystart::default() };
         }
     }
 }
@@ -138,6 +154,7 @@ pub(super) struct Hystart {
     round_rtt: u32,
     samples: u32,
     found: bool,
+    is_paced: bool,
 }
 
 impl Hystart {
@@ -166,7 +183,10 @@ impl Hystart {
             // Linux, tcp_update_pacing_rate: in slow start, twice the window per round trip.
             let rate = 2 * u64::from(cwnd) * u64::from(mss) * 1_000_000 / u64::from(rtt);
             let burst = (BURST_BYTES * 1_000_000).checked_div(rate).map_or(0, |time| time.min(BURST_MAX_US));
-            if now - self.round_start_us > u64::midpoint(u64::from(self.delay_min), burst) {
+            let longest = u64::from(self.delay_min) + burst;
+            // Linux: acknowledgements of a sender that is not paced come within half a round trip.
+            let longest = if self.is_paced { longest } else { longest / 2 };
+            if now - self.round_start_us > longest {
                 self.found = true;
             }
         }
@@ -184,7 +204,7 @@ impl Hystart {
 /// RFC 9406 section 4.2: the divisor of the growth, and the rounds, of conservative slow start.
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// RFC 9406 section 4.2: L, the most segments to grow by at once without pacing.
+/// RFC 9406 section 4.2: L, the most segments to grow by at once; a paced sender has no limit.
 const MAX_GROWTH: u32 = 8;
 
 /// HyStart++.
@@ -198,10 +218,11 @@ pub(super) struct HystartPlusPlus {
     baseline: Option<u32>,
     rounds: u32,
     count: u32,
+    most: u32,
 }
 
-impl Default for HystartPlusPlus {
-    fn default() -> Self {
+impl HystartPlusPlus {
+    fn new(is_paced: bool) -> Self {
         Self {
             round: Round::default(),
             last_rtt: u32::MAX,
@@ -210,13 +231,12 @@ impl Default for HystartPlusPlus {
             baseline: None,
             rounds: 0,
             count: 0,
+            most: if is_paced { u32::MAX } else { MAX_GROWTH },
         }
     }
-}
 
-impl HystartPlusPlus {
     fn growth(&mut self, acked: u32) -> u32 {
-        let acked = acked.min(MAX_GROWTH);
+        let acked = acked.min(self.most);
         if self.baseline.is_none() {
             return acked;
         }
@@ -263,8 +283,8 @@ impl HystartPlusPlus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Path, Rounds, Sender, build, cwnd};
-    use super::super::{CongestionControl as _, Rules, reno};
+    use super::super::testing::{Path, Rounds, Sender, build, cwnd, lose, ssthresh};
+    use super::super::{Config, CongestionControl as _, IdleEvent, Rules, Setup, UndoEvent, reno};
     use super::*;
     use crate::time::Duration;
 
@@ -321,6 +341,81 @@ mod tests {
         }
         assert!((4..=5).contains(&growth.len()), "{growth:?}");
         assert!(growth[..4].iter().all(|factor| (factor - 1.25).abs() < 0.05), "{growth:?}");
+    }
+
+    /// RFC 9406 section 4.3: a later slow start, here after an idle time, is standard and ends at the
+    /// threshold that the first one found, however long the delay is.
+    #[test]
+    fn hystart_plus_plus_is_for_the_first_slow_start() {
+        let mut control = build(reno::Config { slow_start: SlowStart::HystartPlusPlus }, Rules::Rfc, 16);
+        let mut rounds = Rounds::new(Duration::from_millis(100));
+        rounds.round(&mut control);
+        let slow = Duration::from_millis(115);
+        while control.state().phase == "slow_start" {
+            rounds.round_with(&mut control, slow);
+        }
+        let threshold = ssthresh(&control);
+        assert!((32..200).contains(&threshold), "{threshold}");
+        for _ in 0..2 {
+            control.on_idle(&IdleEvent::new(Duration::from_secs(5), Duration::from_secs(1)));
+            assert_eq!((cwnd(&control), ssthresh(&control)), (16, threshold));
+            rounds.round_with(&mut control, slow);
+            assert_eq!(cwnd(&control), 32);
+            while cwnd(&control) < threshold {
+                let doubled = 2 * cwnd(&control);
+                rounds.round_with(&mut control, slow);
+                assert!(cwnd(&control) >= doubled.min(threshold), "{}", cwnd(&control));
+            }
+        }
+    }
+
+    /// The same, where the idle time comes while the first slow start is conservative: it ends with the
+    /// window that it has come to, not with the restart window. Before it is conservative, HyStart++ goes on.
+    #[test]
+    fn an_idle_time_ends_a_conservative_slow_start() {
+        let pause = IdleEvent::new(Duration::from_secs(5), Duration::from_secs(1));
+        let slow = Duration::from_millis(115);
+        for is_conservative in [true, false] {
+            let mut control = build(reno::Config { slow_start: SlowStart::HystartPlusPlus }, Rules::Rfc, 16);
+            let mut rounds = Rounds::new(Duration::from_millis(100));
+            rounds.round(&mut control);
+            if is_conservative {
+                rounds.round_with(&mut control, slow);
+                rounds.round_with(&mut control, slow);
+            }
+            let window = cwnd(&control);
+            assert_eq!(control.state().phase, "slow_start");
+            control.on_idle(&pause);
+            assert_eq!(cwnd(&control), 16);
+            if is_conservative {
+                assert_eq!(ssthresh(&control), window);
+                continue;
+            }
+            assert_eq!(control.state().ssthresh, u32::MAX);
+            rounds.round(&mut control);
+            while control.state().phase == "slow_start" {
+                rounds.round_with(&mut control, slow);
+            }
+            assert!(ssthresh(&control) < 2_000, "{}", ssthresh(&control));
+        }
+    }
+
+    /// RFC 9406 section 4.2: a paced sender grows by all that is acknowledged, another one by 8 segments at
+    /// most; this goes on after an undo, which gives the threshold its first value again.
+    #[test]
+    fn hystart_plus_plus_limits_growth_without_a_pace() {
+        for (is_paced, growth) in [(false, 8), (true, 32)] {
+            let config = Config::Reno(reno::Config { slow_start: SlowStart::HystartPlusPlus });
+            let setup = Setup { mss: 1_000, initial_cwnd: 64_000, rules: Rules::Rfc, seed: 1, is_paced };
+            let mut control = config.build(&setup);
+            let mut rounds = Rounds::new(Duration::from_millis(100));
+            rounds.ack(&mut control, 32, rounds.rtt);
+            assert_eq!(cwnd(&control), 64 + growth);
+            lose(&mut control, rounds.now);
+            control.on_undo(&UndoEvent::new(rounds.now));
+            rounds.ack(&mut control, 32, rounds.rtt);
+            assert_eq!(cwnd(&control), 64 + 2 * growth);
+        }
     }
 
     /// RFC 3742 section 2: at most `max_ssthresh` / 2 segments per round above `max_ssthresh`.

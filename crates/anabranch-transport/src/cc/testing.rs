@@ -19,7 +19,7 @@ pub(super) const MSS: u32 = 1_000;
 pub(super) fn build(config: impl Into<Config>, rules: Rules, initial: u32) -> Controller {
     let config = config.into();
     config.check().unwrap();
-    config.build(&Setup { mss: MSS, initial_cwnd: initial * MSS, rules, seed: 1 })
+    config.build(&Setup { mss: MSS, initial_cwnd: initial * MSS, rules, seed: 1, is_paced: false })
 }
 
 /// The window in segments.
@@ -57,6 +57,18 @@ impl Rounds {
         self.round_with(control, self.rtt);
     }
 
+    /// One round with delayed acknowledgements, each of two segments, which count as one.
+    pub(super) fn delayed(&mut self, control: &mut Controller) {
+        let acks = cwnd(control).div_ceil(2);
+        let gap = Duration::from_nanos(self.rtt.as_nanos() / u64::from(acks));
+        let end = self.now + self.rtt;
+        for _ in 0..acks {
+            self.now += gap;
+            self.ack_as(control, 2, 1, self.rtt);
+        }
+        self.now = end;
+    }
+
     /// One round in which the measured round-trip times are `measured`.
     pub(super) fn round_with(&mut self, control: &mut Controller, measured: Duration) {
         let window = cwnd(control);
@@ -69,14 +81,43 @@ impl Rounds {
         self.now = end;
     }
 
+    /// For this long, the control gets acknowledgements of single segments, one per round, of a sender that
+    /// the application limits.
+    pub(super) fn unused(&mut self, control: &mut Controller, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += self.rtt;
+            self.acked += u64::from(MSS);
+            control.on_ack(&AckEvent {
+                rtt: Some(self.rtt),
+                min_rtt: Some(self.rtt),
+                acknowledged_to: self.acked,
+                sent_to: self.acked + u64::from(MSS),
+                is_window_limited: false,
+                ..AckEvent::new(self.now, MSS, MSS)
+            });
+        }
+    }
+
+    /// For this long nothing is sent; then the first segment is.
+    pub(super) fn idle(&mut self, control: &mut Controller, time: Duration) {
+        control.on_sent(&SentEvent::new(self.now, MSS, 2 * MSS));
+        self.now += time;
+        control.on_sent(&SentEvent::new(self.now, MSS, MSS));
+    }
+
     /// Gives the control one acknowledgement of `segments` segments.
     pub(super) fn ack(&mut self, control: &mut Controller, segments: u32, measured: Duration) {
+        self.ack_as(control, segments, segments, measured);
+    }
+
+    fn ack_as(&mut self, control: &mut Controller, segments: u32, counted: u32, measured: Duration) {
         self.acked += u64::from(segments * MSS);
         let window = control.limits().cwnd;
         let rtt = Some(measured);
         control.on_arrival(&ArrivalEvent { rtt, ..ArrivalEvent::new(self.now, self.acked) });
         control.on_ack(&AckEvent {
-            segments_acked: segments,
+            segments_acked: counted,
             rtt,
             min_rtt: Some(self.rtt),
             acknowledged_to: self.acked,

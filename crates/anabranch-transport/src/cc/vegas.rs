@@ -112,7 +112,7 @@ impl Algorithm for Vegas {
         }
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
         window.half()
     }
 

@@ -99,9 +99,9 @@ impl Algorithm for Veno {
         self.times.count = count;
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
         if self.queued < self.beta {
-            return ((u64::from(window.cwnd) * 4 / 5) as u32).max(2);
+            return (u64::from(window.cwnd) * 4 / 5) as u32;
         }
         window.half()
     }

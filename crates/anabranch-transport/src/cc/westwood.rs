@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::round::micros;
 use super::slow_start::SlowStart;
-use super::window::{Algorithm, Window, Windowed};
+use super::window::{Algorithm, LEAST, Window, Windowed};
 use super::{AckEvent, ArrivalEvent, CongestionEvent, CongestionKind, RttEvent, Rules, Setup};
 use crate::time::{Duration, Time};
 
@@ -89,7 +89,7 @@ impl Westwood {
     /// Linux: `westwood_bw_rttmin`.
     fn path_in_segments(&self, window: &Window) -> u32 {
         let segments = self.bandwidth.saturating_mul(self.rtt_min) / u64::from(window.mss);
-        u32::try_from(segments).unwrap_or(u32::MAX - 1).max(2)
+        u32::try_from(segments).unwrap_or(u32::MAX - 1)
     }
 
     /// Linux: `westwood_update_window`, `westwood_filter`.
@@ -167,7 +167,7 @@ impl Algorithm for Westwood {
         window.grow_as_reno(event);
     }
 
-    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
+    fn reduced(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
         if event.kind == CongestionKind::Timeout && window.rules != Rules::Linux2620 {
             // Linux since 3.10: CA_EVENT_LOSS.
             self.forget_rtt_min = true;
@@ -177,8 +177,9 @@ impl Algorithm for Westwood {
     }
 
     fn on_recovered(&mut self, window: &mut Window) {
-        window.ssthresh = self.path_in_segments(window);
-        window.set(window.ssthresh);
+        let path = self.path_in_segments(window);
+        window.ssthresh = path.max(LEAST);
+        window.set(path.max(window.least));
     }
 }
 
@@ -196,7 +197,8 @@ mod tests {
 
     #[test]
     fn duplicates_count_for_one_segment_each_and_what_they_counted_for_is_taken_off() {
-        let setup = Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 };
+        let setup =
+            Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1, is_paced: false };
         let mut control = Config::default().build(&setup).into_algorithm();
         // The first acknowledgement only says where the stream begins, and so counts as a duplicate.
         assert_eq!(counted(&mut control, 1_000, true), 1_000);
@@ -213,7 +215,7 @@ mod tests {
     #[test]
     fn the_first_measurement_begins_when_the_connection_is_open() {
         for (rules, bandwidth) in [(Rules::Linux6, 10_000 / 103), (Rules::Linux2620, 10_000 / 103 / 8 / 8)] {
-            let setup = Setup { mss: 1_000, initial_cwnd: 10_000, rules, seed: 1 };
+            let setup = Setup { mss: 1_000, initial_cwnd: 10_000, rules, seed: 1, is_paced: false };
             let mut control = Config::default().build(&setup);
             let rtt = Duration::from_millis(100);
             control.on_rtt_sample(&RttEvent::new(Time::from_millis(100), rtt));

@@ -17,6 +17,10 @@ use crate::time::{Duration, Time};
 /// The threshold before the first loss: slow start has no limit.
 pub(super) const INFINITE: u32 = u32::MAX;
 
+/// The least threshold, and the least window after a loss, in segments (RFC 5681 equation 4, RFC 9438 section
+/// 4.6; Linux: each control's `ssthresh`).
+pub(super) const LEAST: u32 = 2;
+
 /// The largest window in bytes, which is the most that TCP's window field can express (RFC 7323 section 2.3).
 const MAX_BYTES: u32 = 1 << 30;
 
@@ -29,8 +33,9 @@ pub trait Algorithm: fmt::Debug {
     /// `cong_avoid`).
     fn grow(&mut self, window: &mut Window, event: &AckEvent);
 
-    /// The slow-start threshold in segments after this sign of congestion (Linux: `ssthresh`).
-    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32;
+    /// What this sign of congestion leaves of the window, in segments; the frame sees to the least (Linux:
+    /// `ssthresh`).
+    fn reduced(&mut self, window: &Window, event: &CongestionEvent) -> u32;
 
     /// Called when an acknowledgement arrives, before its losses are found (Linux: `in_ack_event`).
     fn on_arrival(&mut self, _event: &ArrivalEvent) {}
@@ -81,6 +86,8 @@ pub struct Window {
     initial: u32,
     limit: u32,
     slow_start: slow_start::Exit,
+    /// The least window that the present reduction leaves, in segments.
+    pub(super) least: u32,
     /// The window and threshold that an undo restores.
     prior_cwnd: u32,
     prior_ssthresh: u32,
@@ -100,7 +107,8 @@ impl Window {
             state: State::Open,
             initial,
             limit,
-            slow_start: slow_start::Exit::new(slow_start),
+            slow_start: slow_start::Exit::new(slow_start, setup.is_paced),
+            least: LEAST,
             prior_cwnd: 0,
             prior_ssthresh: 0,
         }
@@ -126,7 +134,7 @@ impl Window {
     /// avoidance (Linux: `tcp_slow_start`).
     pub(super) fn slow_start(&mut self, event: &AckEvent) -> u32 {
         let acked = event.segments_acked;
-        let growth = self.slow_start.growth(acked, self.cwnd);
+        let growth = self.slow_start.growth(acked, self.cwnd, self.ssthresh == INFINITE);
         // 2.6.20 compared with "at most": its last step may pass the threshold.
         let threshold = if self.rules == Rules::Linux2620 { INFINITE } else { self.ssthresh };
         let cwnd = self.cwnd.saturating_add(growth).min(threshold).max(self.cwnd);
@@ -181,10 +189,9 @@ impl Window {
         (left > 0).then_some(left)
     }
 
-    /// Half the window, at least two segments (RFC 5681 equation 4 with the window for FlightSize, as
-    /// Linux's `tcp_reno_ssthresh`).
-    pub(super) fn half(&self) -> u32 {
-        (self.cwnd / 2).max(2)
+    /// Half the window (RFC 5681 equation 4 with the window for FlightSize, as Linux's `tcp_reno_ssthresh`).
+    pub(super) const fn half(&self) -> u32 {
+        self.cwnd / 2
     }
 
     /// Linux: `tcp_current_ssthresh`.
@@ -219,6 +226,9 @@ impl Window {
     /// Reduces the window after idleness: it is halved once per timeout, but not below the initial window
     /// (RFC 2861, Linux: `tcp_cwnd_restart`), or set to the initial window (RFC 5681 section 4.1).
     fn restart(&mut self, event: &IdleEvent) {
+        if self.ssthresh == INFINITE && self.slow_start.on_restart() {
+            self.ssthresh = self.cwnd;
+        }
         self.ssthresh = self.current_ssthresh();
         let floor = self.initial.min(self.cwnd);
         if self.rules == Rules::Rfc || event.rto.is_zero() {
@@ -264,9 +274,17 @@ impl<A: Algorithm> Windowed<A> {
         self.algorithm.on_state(&mut self.window, state, now);
     }
 
-    fn reduce(&mut self, event: &CongestionEvent) {
+    /// Takes a new threshold, and returns the window that is left.
+    fn reduce(&mut self, event: &CongestionEvent) -> u32 {
         self.window.save();
-        self.window.ssthresh = self.algorithm.threshold(&self.window, event).max(1);
+        let left = self.algorithm.reduced(&self.window, event);
+        let window = &mut self.window;
+        window.ssthresh = left.max(LEAST);
+        // RFC 3168 section 6.1.2, RFC 9438 section 4.6: marks that go on take the window to one segment. In
+        // Linux it has the threshold's least.
+        let is_mark = event.kind == CongestionKind::Ecn;
+        window.least = if is_mark && window.rules == Rules::Rfc { 1 } else { LEAST };
+        left.max(window.least)
     }
 
     fn on_timeout(&mut self, event: &CongestionEvent) {
@@ -275,12 +293,14 @@ impl<A: Algorithm> Windowed<A> {
         match self.window.state {
             State::Reducing => {}
             State::Loss if !self.progressed => {}
-            State::Loss | State::Open => self.reduce(event),
+            State::Loss | State::Open => {
+                self.reduce(event);
+            }
         }
         // Linux, tcp_enter_loss: one segment more than what is still on its way.
         self.window.set(event.remaining / self.window.mss + 1);
         self.window.count = 0;
-        self.window.slow_start.on_congestion(true);
+        self.window.slow_start.on_timeout();
         self.loss_ends_at = None;
         self.progressed = false;
         self.enter(State::Loss, event.now);
@@ -305,11 +325,20 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
         self.leave_if_over(event);
         self.algorithm.on_acked(&mut self.window, event);
         let window = &mut self.window;
-        if window.in_slow_start() && window.slow_start.ends(event, window.cwnd, window.mss) {
-            window.ssthresh = window.cwnd;
+        if window.in_slow_start() {
+            let is_first = window.ssthresh == INFINITE;
+            if window.slow_start.ends(event, window.cwnd, window.mss, is_first) {
+                window.ssthresh = window.cwnd;
+            }
         }
         if event.cumulative_advanced && !event.in_recovery {
+            let before = self.window.cwnd;
             self.algorithm.grow(&mut self.window, event);
+            if !event.is_window_limited && self.window.rules == Rules::Rfc {
+                // RFC 7661, RFC 9438 section 5.8: a window that is not used does not grow, whatever the
+                // control. In Linux each control sees to it, and Vegas does not.
+                self.window.cwnd = self.window.cwnd.min(before);
+            }
         }
     }
 
@@ -320,10 +349,9 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
             CongestionKind::Ecn if self.window.state != State::Open => {}
             CongestionKind::FastRetransmit if self.window.state == State::Reducing => {}
             CongestionKind::Ecn | CongestionKind::FastRetransmit => {
-                self.reduce(event);
-                self.window.set(self.window.ssthresh);
+                let left = self.reduce(event);
+                self.window.set(left);
                 self.window.count = 0;
-                self.window.slow_start.on_congestion(false);
                 self.enter(State::Reducing, event.now);
             }
             CongestionKind::Restart => self.window.set(1),
@@ -366,9 +394,11 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
             State::Loss => {}
             State::Open => return,
             State::Reducing => {
-                // Linux, tcp_end_cwnd_reduction; tcp_complete_cwr.
+                // Linux, tcp_end_cwnd_reduction; tcp_complete_cwr. A mark may have left less than the
+                // threshold.
                 let reached = event.reached.map_or(u32::MAX, |bytes| bytes / self.window.mss);
-                self.window.set(reached.min(self.window.ssthresh));
+                let left = if self.window.least < LEAST { self.window.cwnd } else { self.window.ssthresh };
+                self.window.set(reached.min(left));
                 self.algorithm.on_recovered(&mut self.window);
             }
         }
@@ -376,9 +406,11 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
     }
 
     fn on_undo(&mut self, event: &UndoEvent) {
-        // Linux, tcp_undo_cwnd_reduction.
+        // Linux, tcp_undo_cwnd_reduction. RFC 9438 section 4.9.2: not if the window has come beyond the one
+        // before the reduction since.
         let window = &mut self.window;
-        if window.prior_cwnd > 0 {
+        let is_late = window.rules == Rules::Rfc && window.cwnd > window.prior_cwnd;
+        if window.prior_cwnd > 0 && !is_late {
             window.set(window.cwnd.max(window.prior_cwnd));
             window.ssthresh = window.ssthresh.max(window.prior_ssthresh);
             window.prior_cwnd = 0;

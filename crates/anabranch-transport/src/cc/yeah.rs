@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::round::RoundTrips;
 use super::slow_start::SlowStart;
 use super::window::{Algorithm, State, Window, Windowed};
-use super::{AckEvent, CongestionEvent, Setup, check_count};
+use super::{AckEvent, CongestionEvent, Rules, Setup, check_count};
 use crate::time::{Duration, Time};
 
 /// Settings of YeAH.
@@ -98,7 +98,7 @@ impl Yeah {
                 window.ssthresh = window.cwnd;
             }
             if self.reno_window <= 2 {
-                self.reno_window = window.half();
+                self.reno_window = window.half().max(2);
             } else {
                 self.reno_window += 1;
             }
@@ -136,16 +136,18 @@ impl Algorithm for Yeah {
         }
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
-        let half = window.half();
+    fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+        let half = window.half().max(2);
         let cut = if self.slow_rounds < self.config.rho {
-            self.queued.min(half).max(window.cwnd >> self.config.delta)
+            // Linux rounds the least share down, so that it leaves a window of a few segments as it is.
+            let up = if window.rules == Rules::Rfc { (1 << self.config.delta) - 1 } else { 0 };
+            self.queued.min(half).max(window.cwnd.saturating_add(up) >> self.config.delta)
         } else {
             half
         };
         self.fast_rounds = 0;
         self.reno_window = (self.reno_window / 2).max(2);
-        window.cwnd.saturating_sub(cut).max(2)
+        window.cwnd.saturating_sub(cut)
     }
 
     fn on_start(&mut self, _window: &Window, _now: Time, _idle: Duration) {

@@ -12,7 +12,7 @@ const FIRST_PACED: u64 = 10;
 pub struct Pacing {
     /// When the next segment may leave.
     next: Time,
-    /// Bytes per second; 0 means no pacing.
+    /// Bytes per second; 0 before there is a pace.
     rate: u64,
     sent: u64,
     /// The packet that is being sent, which may have several segments: the earliest time at which it could
@@ -36,12 +36,17 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// Sets the rate in bytes per second, from the next segment on; 0 means no pacing.
+    /// Holds the next segment back until then, with or without a pace.
+    pub fn hold_until(&mut self, time: Time) {
+        self.next = self.next.max(time);
+    }
+
+    /// Sets the rate in bytes per second, from the next segment on.
     pub fn set_rate(&mut self, rate: u64) {
         self.rate = rate;
     }
 
-    /// The rate in bytes per second; 0 means no pacing.
+    /// The rate in bytes per second; 0 before there is a pace.
     pub const fn rate(&self) -> u64 {
         self.rate
     }
@@ -54,7 +59,7 @@ impl Pacing {
     /// Whether the next segment has to wait.
     #[inline]
     pub fn holds(&self, now: Time) -> bool {
-        self.rate != 0 && self.next > now
+        self.next > now
     }
 
     /// Begins a packet that the segments that leave next belong to.

@@ -117,7 +117,7 @@ impl Path {
             _ => InitialWindow::default(),
         };
         let initial_cwnd = initial_window.bytes(mss, ip);
-        Setup { mss, initial_cwnd, rules: parameters.rules, seed: nonce.into() }
+        Setup { mss, initial_cwnd, rules: parameters.rules, seed: nonce.into(), is_paced: false }
     }
 }
 

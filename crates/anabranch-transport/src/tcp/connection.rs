@@ -20,7 +20,7 @@ use super::stats::Stats;
 use super::subflow::{FlowControl, OptionSpace};
 use super::timers::RetransmissionTimer;
 use crate::cc::coupled::Group;
-use crate::cc::{CongestionControl as _, Controller, Setup};
+use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
     Repairs, Service, Site, Transmission, Transport,
@@ -218,12 +218,7 @@ impl Connection {
             heard_at: Time::NEVER,
             pacing: Pacing::default(),
             ecn: Ecn::default(),
-            cc: parameters.cc.build(&Setup {
-                mss,
-                initial_cwnd: parameters.initial_cwnd(mss),
-                rules: parameters.rules,
-                seed: 0,
-            }),
+            cc: parameters.cc.build(&parameters.control_setup(mss, parameters.initial_cwnd(mss), 0)),
             has_own_cc: false,
             group: None,
             send_queue: None,

@@ -28,6 +28,8 @@ pub(super) struct Ecn {
     told: u32,
     /// Marked packets since the last acknowledgement.
     unacknowledged_marks: u32,
+    /// How often in a row a window of one segment was marked.
+    holds: u32,
 }
 
 impl Ecn {
@@ -40,9 +42,9 @@ impl Ecn {
         }
     }
 
-    const fn agreed(mode: EcnMode) -> Self {
+    fn agreed(mode: EcnMode) -> Self {
         let (arrived, told) = (FIRST_COUNT, FIRST_COUNT);
-        Self { mode, is_l4s: false, echoes: false, cwr_waits: false, arrived, told, unacknowledged_marks: 0 }
+        Self { mode, arrived, told, ..Self::default() }
     }
 
     /// The agreement if both ends count marks.
@@ -137,7 +139,7 @@ impl Ecn {
 
     /// How many of the `delivered` segments that an acknowledgement acknowledges were marked.
     pub(super) fn marks(&mut self, flags: Flags, delivered: u32) -> u32 {
-        match self.mode {
+        let marks = match self.mode {
             EcnMode::Accurate | EcnMode::L4s => {
                 // RFC 9768 section 3.2.2.5: the difference of the counters modulo 8.
                 let difference = u32::from(flags.ace()).wrapping_sub(self.told) & 7;
@@ -146,11 +148,26 @@ impl Ecn {
             }
             EcnMode::Rfc3168 | EcnMode::Dctcp if flags.has(Flags::ECE) => delivered.max(1),
             EcnMode::Off | EcnMode::Rfc3168 | EcnMode::Dctcp => 0,
+        };
+        if marks == 0 && delivered > 0 {
+            self.holds = 0;
         }
+        marks
     }
 }
 
 impl Connection {
+    /// Handles a mark on a window of one segment, which cannot shrink: the next segment waits for the length
+    /// of the retransmission timeout (RFC 3168 section 6.1.2), twice as long with each further mark (RFC 9438
+    /// section 4.6).
+    #[cold]
+    pub(super) fn hold_back(&mut self, now: Time) {
+        let length = (self.rtt.rto() * (1 << self.ecn.holds.min(20))).min(self.parameters.rto_max);
+        self.ecn.holds += 1;
+        let end = self.deadline(now, length);
+        self.pacing.hold_until(end);
+    }
+
     /// Notes that data has arrived with this ECN field.
     #[inline]
     pub(super) fn note_mark(&mut self, now: Time, mark: EcnField, segment: &Segment) {

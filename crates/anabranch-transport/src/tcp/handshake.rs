@@ -10,7 +10,6 @@ use super::scoreboard::Scoreboard;
 use super::send::Sender;
 use super::sequence::Numbering;
 use super::timers::RetransmissionTimer;
-use crate::cc::Setup;
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::ground::{Ecn as EcnField, Payload};
 use crate::recovery::pacing::Pacing;
@@ -473,7 +472,7 @@ impl Connection {
             if retransmissions >= cut { self.mss } else { self.parameters.initial_cwnd(self.mss) };
         if !self.has_own_cc {
             let seed = self.rng.bits();
-            let setup = Setup { mss: self.mss, initial_cwnd, rules: self.parameters.rules, seed };
+            let setup = self.parameters.control_setup(self.mss, initial_cwnd, seed);
             self.build_control(setup);
             self.begin_send_queue();
         }

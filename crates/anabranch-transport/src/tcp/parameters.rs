@@ -284,6 +284,11 @@ impl Parameters {
         (mtu - ip.header_bytes() - HEADER_BYTES - u32::from(self.padding)).min(self.mss_clamp)
     }
 
+    /// The set-up of a congestion control with segments of `mss` bytes and this initial window in bytes.
+    pub(super) const fn control_setup(&self, mss: u32, initial_cwnd: u32, seed: u64) -> cc::Setup {
+        cc::Setup { mss, initial_cwnd, rules: self.rules, seed, is_paced: self.pacing }
+    }
+
     /// The initial congestion window in bytes for segments of `mss` bytes of data.
     pub(super) fn initial_cwnd(&self, mss: u32) -> u32 {
         match self.initial_window {

@@ -3,7 +3,7 @@
 
 use super::config::{LossDetection, WindowReduction};
 use super::connection::Connection;
-use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, RecoveryEndEvent};
+use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, RecoveryEndEvent, Rules};
 use crate::recovery::prr::Prr;
 use crate::time::Time;
 
@@ -130,8 +130,10 @@ impl Connection {
         self.recovery.high = self.sender.next;
         self.rack.probe = None;
         self.cc.on_congestion(&CongestionEvent::new(now, kind, self.in_flight_bytes()));
-        let ssthresh = (self.cc.state().ssthresh / self.mss).max(1);
-        self.recovery.prr = Prr::begin(cwnd, ssthresh);
+        let state = self.cc.state();
+        // A mark may leave less of the window than the least threshold (RFC 9438 section 4.6).
+        let left = if kind == CongestionKind::Ecn { state.cwnd.min(state.ssthresh) } else { state.ssthresh };
+        self.recovery.prr = Prr::begin(cwnd, (left / self.mss).max(1));
         self.ecn.note_reduction();
     }
 
@@ -163,6 +165,9 @@ impl Connection {
         if self.recovery.is_calm() {
             self.stats.ecn_reductions += 1;
             self.recovery.undo_from = None;
+            if self.cwnd() == 1 && self.parameters.rules == Rules::Rfc {
+                self.hold_back(now);
+            }
             self.begin_reduction(now, CongestionKind::Ecn);
             self.recovery.state = CongestionState::Cwr;
         }

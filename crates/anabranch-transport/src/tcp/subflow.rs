@@ -130,12 +130,8 @@ impl Connection {
     /// Ends the subflow's membership in its group: its congestion window no longer counts there.
     pub(crate) fn leave_group(&mut self) {
         if self.group.is_some() && !self.has_own_cc {
-            let setup = Setup {
-                mss: self.mss,
-                initial_cwnd: self.parameters.initial_cwnd(self.mss),
-                rules: self.parameters.rules,
-                seed: 0,
-            };
+            let initial_cwnd = self.parameters.initial_cwnd(self.mss);
+            let setup = self.parameters.control_setup(self.mss, initial_cwnd, 0);
             self.cc = self.parameters.cc.build(&setup);
         }
     }

@@ -64,8 +64,13 @@ fn losses_below_the_threshold_do_not_slow_it_down() {
 
 #[test]
 fn the_handshakes_round_trip_time_is_the_first_smallest_one() {
-    let mut bbr =
-        Config::default().build(&Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 });
+    let mut bbr = Config::default().build(&Setup {
+        mss: 1_000,
+        initial_cwnd: 10_000,
+        rules: Rules::Linux6,
+        seed: 1,
+        is_paced: false,
+    });
     let handshake = Duration::from_millis(40);
     bbr.on_rtt_sample(&RttEvent::new(Time::from_secs(1), handshake));
     let data = Duration::from_millis(80);
@@ -76,8 +81,13 @@ fn the_handshakes_round_trip_time_is_the_first_smallest_one() {
 
 #[test]
 fn a_loss_that_no_acknowledgement_shows_marks_the_round() {
-    let mut bbr =
-        Config::default().build(&Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 });
+    let mut bbr = Config::default().build(&Setup {
+        mss: 1_000,
+        initial_cwnd: 10_000,
+        rules: Rules::Linux6,
+        seed: 1,
+        is_paced: false,
+    });
     bbr.on_ack(&AckEvent::new(Time::from_secs(1), 4_000, 10_000));
     // The reordering timer finds the loss.
     bbr.on_lost(&LostEvent::new(Time::from_secs(2), 1_000));
@@ -87,8 +97,13 @@ fn a_loss_that_no_acknowledgement_shows_marks_the_round() {
 
 #[test]
 fn a_loss_while_probing_says_at_which_flight_there_was_too_much() {
-    let mut bbr =
-        Config::default().build(&Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 });
+    let mut bbr = Config::default().build(&Setup {
+        mss: 1_000,
+        initial_cwnd: 10_000,
+        rules: Rules::Linux6,
+        seed: 1,
+        is_paced: false,
+    });
     bbr.samples_are_probes = true;
     let lost =
         |lost| LostEvent { outstanding_at_send: 100_000, lost, ..LostEvent::new(Time::from_secs(1), 1_000) };

@@ -46,13 +46,13 @@ impl Coupling for Balia {
         bytes * rate / srtt / (sum * sum) * f64::midpoint(1.0, alpha) * ((4.0 + alpha) / 5.0)
     }
 
-    fn threshold(&self, windows: &Windows, path: PathId) -> f64 {
+    fn reduced(&self, windows: &Windows, path: PathId, least: u32) -> f64 {
         let window = windows.at(path);
         let cwnd = f64::from(window.cwnd);
         let left = cwnd - cwnd / 2.0 * alpha(windows, path).min(MOST_HALVES);
         // Draft, section 3.1: with more than one path, the window may shrink to one segment; otherwise as a
         // standard sender.
-        if windows.iter().count() > 1 { left } else { left.max(f64::from(window.floor)) }
+        if windows.iter().count() > 1 { left } else { left.max(f64::from(least)) }
     }
 }
 

@@ -44,10 +44,10 @@ pub trait Coupling: fmt::Debug {
     /// Bytes to grow by in congestion avoidance for `acked` bytes; a negative number shrinks the window.
     fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64;
 
-    /// The slow-start threshold in bytes after a loss: half the window unless a coupling says otherwise.
-    fn threshold(&self, windows: &Windows, path: PathId) -> f64 {
-        let window = windows.at(path);
-        (f64::from(window.cwnd) / 2.0).max(f64::from(window.floor))
+    /// What a loss or a mark leaves of the window in bytes: half of it unless a coupling says otherwise, and
+    /// `least` bytes unless its source has another least.
+    fn reduced(&self, windows: &Windows, path: PathId, least: u32) -> f64 {
+        (f64::from(windows.at(path).cwnd) / 2.0).max(f64::from(least))
     }
 
     /// The slow-start threshold in bytes of a window that has just changed by this many bytes. If it has
@@ -89,6 +89,8 @@ pub struct Window {
     has_sample: bool,
     initial: u32,
     holds_ssthresh: bool,
+    /// The least window that marks leave, in bytes.
+    marked_floor: u32,
     /// Whether a timeout has expired and nothing has been acknowledged since.
     has_timed_out: bool,
     /// The part of the growth that is less than a byte.
@@ -104,11 +106,16 @@ impl Window {
         let inflates = setup.setup.rules == Rules::Inflated;
         // The threshold is never zero, as the path's share of the sum is computed from it.
         let ssthresh = if inflates { MODEL_SSTHRESH } else { setup.initial_ssthresh.max(1) };
+        let floor = setup.ssthresh_floor.saturating_mul(mss);
+        // RFC 3168 section 6.1.2: marks that go on take a window of TCP to one segment. In Linux, and in SCTP
+        // (RFC 9260 section 7.2.3), it has the threshold's least.
+        let is_of_rfc3168 = setup.holds_ssthresh && setup.setup.rules == Rules::Rfc;
         Self {
             mss,
             cwnd: initial,
             ssthresh,
-            floor: setup.ssthresh_floor.saturating_mul(mss),
+            floor,
+            marked_floor: if is_of_rfc3168 { mss } else { floor },
             srtt: inflates.then_some(MODEL_FIRST_SRTT),
             inflates,
             is_inflated: false,
@@ -324,7 +331,9 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
             window.cwnd = window.mss.saturating_add(event.remaining);
             return;
         }
-        let threshold = self.coupling.threshold(&self.windows, path);
+        let (floor, marked_floor) = (window.floor, window.marked_floor);
+        let threshold = self.coupling.reduced(&self.windows, path, floor);
+        let marked = self.coupling.reduced(&self.windows, path, marked_floor);
         self.coupling.on_loss(path);
         let window = self.windows.at_mut(path);
         window.prior = Some((window.cwnd, window.ssthresh));
@@ -334,7 +343,8 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
             // RFC 5681 section 3.1, RFC 9260 section 7.2.3; what a timeout leaves on its way (RFC 8985
             // section 6.3) does not need the window.
             CongestionKind::Timeout => window.mss.saturating_add(event.remaining),
-            _ => window.ssthresh,
+            CongestionKind::Ecn => (marked as u32).max(window.mss),
+            CongestionKind::FastRetransmit | CongestionKind::Restart => window.ssthresh,
         };
     }
 
@@ -427,7 +437,13 @@ pub(super) mod testing {
     pub(in crate::cc::coupled) fn setup(segments: u32) -> PathSetup {
         PathSetup {
             own: cc::Config::Reno(cc::reno::Config::default()),
-            setup: Setup { mss: MSS, initial_cwnd: segments * MSS, rules: Rules::Rfc, seed: 0 },
+            setup: Setup {
+                mss: MSS,
+                initial_cwnd: segments * MSS,
+                rules: Rules::Rfc,
+                seed: 0,
+                is_paced: false,
+            },
             initial_ssthresh: 1_000_000,
             ssthresh_floor: 2,
             holds_ssthresh: true,

@@ -69,7 +69,7 @@ impl Coupling for ResourcePooling {
         windows.at(path).standard_growth(acked) * self.share(windows, path)
     }
 
-    fn threshold(&self, windows: &Windows, path: PathId) -> f64 {
+    fn reduced(&self, windows: &Windows, path: PathId, _least: u32) -> f64 {
         let window = windows.at(path);
         let cwnd = f64::from(window.cwnd);
         match self.version {

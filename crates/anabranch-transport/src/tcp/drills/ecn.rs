@@ -68,6 +68,49 @@ fn rfc3168_6_1_2_one_reduction_per_window_and_cwr() {
     assert_eq!(pair.ends[0].stats().data_segments_retransmitted, 0);
 }
 
+/// When new data left, in ms, while all of it is marked and for 4 s in which none is.
+fn sent_while_marked(config: &Config) -> (Vec<u64>, Vec<u64>) {
+    let mut pair = Pair::open(config);
+    pair.wires[0].marks = 1.0;
+    pair.write(Side::A, 2_000 * 1_448);
+    pair.run_for(Duration::from_secs(20));
+    let marked = pair.data(Side::A).len();
+    pair.wires[0].marks = 0.0;
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(pair.ends[0].stats().data_segments_retransmitted, 0);
+    let at: Vec<u64> = pair.data(Side::A).iter().map(|logged| logged.at_ms()).collect();
+    (at[..marked].to_vec(), at[marked..].to_vec())
+}
+
+/// RFC 3168 section 6.1.2, RFC 9438 section 4.6: marks that go on take the window to one segment, and then
+/// each one has the sender wait for its retransmission timer, twice as long each time. Without marks it goes
+/// on at once.
+#[test]
+fn rfc3168_6_1_2_a_window_of_one_segment_waits_for_the_timer() {
+    let cubic = Config { cc: Some(cc::Config::Cubic(cc::cubic::Config::default())), ..rfc() };
+    for config in [rfc(), cubic] {
+        for ecn in [EcnMode::Rfc3168, EcnMode::Accurate] {
+            let (marked, plain) = sent_while_marked(&Config { ecn: Some(ecn), ..config.clone() });
+            let gaps: Vec<u64> = marked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let waits: Vec<u64> = gaps.iter().copied().filter(|gap| *gap > 200).collect();
+            // RTO.Min is 1 s, a round trip takes 40 ms, and the acknowledgement of one segment is delayed by
+            // 200 ms.
+            assert_eq!(waits, [1_240, 2_240, 4_240, 8_240], "{ecn:?}: {gaps:?}");
+            assert_eq!(gaps[gaps.len() - 4..], waits, "nothing leaves in between");
+            // The wait in progress is one of 16 s.
+            assert!(plain[0] - marked.last().unwrap() > 16_000, "{plain:?}");
+            assert!(plain.windows(2).all(|pair| pair[1] - pair[0] < 300), "{plain:?}");
+        }
+    }
+}
+
+/// Linux, `tcp_reno_ssthresh`: its least window is two segments, and nothing waits.
+#[test]
+fn in_linux_marks_leave_two_segments() {
+    let (marked, _) = sent_while_marked(&with(EcnMode::Rfc3168));
+    assert!(marked.windows(2).all(|pair| pair[1] - pair[0] < 60), "{marked:?}");
+}
+
 #[test]
 fn rfc8257_3_2_the_echo_follows_every_change() {
     let mut pair = Pair::open(&with(EcnMode::Dctcp));
