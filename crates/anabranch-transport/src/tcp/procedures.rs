@@ -50,4 +50,8 @@ procedures! {
     /// Whether as many segments leave at once as the device segments, a millisecond's worth at the pace;
     /// default false, in profile `linux_6` true (`tcp_tso_autosize`).
     sends_bursts: [false, false, true];
+    /// Whether F-RTO calls a timeout spurious as soon as data is acknowledged that was sent only once;
+    /// default false: the second acknowledgement after the timeout decides (RFC 5682), in profile `linux_6`
+    /// true (`tcp_process_loss`).
+    f_rto_decides_at_once: [false, false, true];
 }
