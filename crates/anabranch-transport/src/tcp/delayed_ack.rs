@@ -146,6 +146,18 @@ impl DelayedAck {
         self.is_interactive = true;
     }
 
+    /// Notes that the peer has finished: the application may answer with its own FIN (Linux: `tcp_fin`, which
+    /// enters pingpong mode).
+    pub(super) fn await_answer_to_fin(&mut self) {
+        self.is_pending = true;
+        self.is_interactive = true;
+    }
+
+    /// Notes that a FIN without data has arrived.
+    pub(super) fn on_bare_fin(&mut self) {
+        self.is_pending = true;
+    }
+
     pub(super) fn end_quick_mode(&mut self) {
         self.quick = 0;
     }

@@ -50,6 +50,29 @@ procedures! {
     /// Whether as many segments leave at once as the device segments, a millisecond's worth at the pace;
     /// default false, in profile `linux_6` true (`tcp_tso_autosize`).
     sends_bursts: [false, false, true];
+    /// Whether a FIN is acknowledged like data to which the application may answer, so after `ack_delay` if
+    /// nothing is sent before; default false: at once (RFC 9293 section 3.10.7.4), in Linux true (`tcp_fin`).
+    delays_ack_of_fin: [false, true, true];
+    /// Whether a SYN that is answered with a wrong acknowledgement is sent again 2 ms later, if it is the
+    /// first one; default false: after the timeout, in profile `linux_6` true
+    /// (`tcp_rcv_synsent_state_process`).
+    repeats_syn_at_once: [false, false, true];
+    /// Whether a SYN that carries FIN is dropped by an end that waits for connections; default false (RFC
+    /// 9293 section 3.10.7.2), in profile `linux_6` true (`tcp_rcv_state_process`).
+    drops_syn_with_fin: [false, false, true];
+    /// Whether connections that are not open yet, or not any more, are handled as by Linux's small sockets:
+    /// before the end of the handshake, a reset with a wrong acknowledgement is ignored, and a SYN with
+    /// another number is answered with a reset; in TIME-WAIT, a reset beside the expected number is ignored;
+    /// default false (RFC 9293 section 3.10.7.4), in Linux true (`tcp_check_req`,
+    /// `tcp_timewait_state_process`).
+    has_small_sockets: [false, true, true];
+    /// Whether a reset counts also with the number of the peer's FIN after that FIN, and with the end of the
+    /// highest run that is acknowledged selectively; default false: it must have the number that is expected
+    /// next (RFC 5961 section 3.2), in profile `linux_6` true (`tcp_validate_incoming`).
+    takes_more_resets: [false, false, true];
+    /// Whether a reset after both ends have closed is an error for an application that keeps its socket;
+    /// default false (RFC 9293 section 3.10.7.4), in Linux true (`tcp_reset`).
+    reports_late_resets: [false, true, true];
     /// Whether F-RTO calls a timeout spurious as soon as data is acknowledged that was sent only once;
     /// default false: the second acknowledgement after the timeout decides (RFC 5682), in profile `linux_6`
     /// true (`tcp_process_loss`).
