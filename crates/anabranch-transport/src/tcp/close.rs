@@ -68,8 +68,8 @@ impl Connection {
 
     /// A segment arrives in TIME-WAIT (RFC 9293 section 3.10.7.4; Linux: `tcp_timewait_state_process`). What
     /// is not a bare acknowledgement at RCV.NXT is acknowledged again: "The only thing that can arrive in
-    /// this state is a retransmission of the remote FIN." A SYN that may open another connection does not come
-    /// here ([`Connection::gives_way_to`]).
+    /// this state is a retransmission of the remote FIN." A SYN that may open another connection does not
+    /// come here ([`Connection::gives_way_to`]).
     #[cold]
     pub(super) fn on_segment_time_wait(&mut self, now: Time, segment: &Segment) {
         let (flags, next) = (segment.flags, self.receiver.next);

@@ -153,8 +153,8 @@ impl DelayedAck {
         self.is_interactive = true;
     }
 
-    /// Notes that a FIN without data has arrived.
-    pub(super) fn on_bare_fin(&mut self) {
+    /// Notes that something has arrived that is to be acknowledged.
+    pub(super) fn note_pending(&mut self) {
         self.is_pending = true;
     }
 
@@ -221,7 +221,9 @@ impl Connection {
             return self.acknowledge_out_of_order(now);
         }
         if ack.timer.is_never() {
-            self.delayed_ack.timer = self.deadline(now, self.parameters.ack_delay);
+            // Linux: `icsk_ack.ato` is 0 before the first data, so that a FIN waits for the next tick only.
+            let delay = if ack.has_data { self.parameters.ack_delay } else { Duration::from_nanos(1) };
+            self.delayed_ack.timer = self.deadline(now, delay);
         }
     }
 

@@ -33,8 +33,8 @@ procedures! {
     /// are taken; default false (RFC 7323 section 5.3), in Linux true (`tcp_paws_discard`,
     /// `tcp_disordered_ack`).
     tolerates_old_timestamps: [false, true, true];
-    /// Whether old segments without data are answered once in 500 ms at most; default false, in profile
-    /// `linux_6` true (`tcp_oow_rate_limited`).
+    /// Whether old segments without data are answered once in 500 ms at most, as are a SYN that comes again
+    /// and what comes in TIME-WAIT; default false, in profile `linux_6` true (`tcp_oow_rate_limited`).
     limits_answers_to_old_timestamps: [false, false, true];
     /// Whether a segment that acknowledges what was not sent is dropped, in ESTABLISHED, as if it had not
     /// come; default false: it is answered with an acknowledgement (RFC 9293 section 3.10.7.4), in Linux true
@@ -51,7 +51,8 @@ procedures! {
     /// default false, in profile `linux_6` true (`tcp_tso_autosize`).
     sends_bursts: [false, false, true];
     /// Whether a FIN is acknowledged like data to which the application may answer, so after `ack_delay` if
-    /// nothing is sent before; default false: at once (RFC 9293 section 3.10.7.4), in Linux true (`tcp_fin`).
+    /// nothing is sent before and there was data; default false: at once (RFC 9293 section 3.10.7.4), in
+    /// Linux true (`tcp_fin`).
     delays_ack_of_fin: [false, true, true];
     /// Whether a SYN that is answered with a wrong acknowledgement is sent again 2 ms later, if it is the
     /// first one; default false: after the timeout, in profile `linux_6` true

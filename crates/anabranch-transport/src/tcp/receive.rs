@@ -447,12 +447,11 @@ impl Connection {
         if has_fin && self.receiver.may_end_at(end) {
             self.receiver.fin = Some(end);
         }
-        let is_larger = if length > 0 {
-            self.measure_data(now, segment)
-        } else {
-            self.delayed_ack.on_bare_fin();
-            false
-        };
+        // Linux, tcp_fastopen_add_skb: the data of a SYN says nothing of its sender, as a FIN without data
+        // does not (`tcp_data_queue`).
+        let is_telling = length > 0 && !segment.flags.has(Flags::SYN);
+        let is_larger = is_telling && self.measure_data(now, segment);
+        self.delayed_ack.note_pending();
         let next = self.receiver.next;
         if start > next {
             self.stats.out_of_order_received += u64::from(length > 0);
@@ -490,7 +489,9 @@ impl Connection {
             return self.delayed_ack.on_out_of_order();
         }
         if end > next {
-            self.note_in_order(now, segment, end, is_larger);
+            if is_telling {
+                self.note_in_order(now, segment, end, is_larger);
+            }
             self.advance(now, end);
         }
         if had_gaps && !self.receiver.has_gaps() {

@@ -102,10 +102,15 @@ const FIN: Flags = Flags::ACK.with(Flags::FIN);
 fn linux_delays_the_acknowledgement_of_a_fin() {
     for (settings, at) in [(rfc(), 100), (linux(), 140), (config(Profile::Linux2620), 140)] {
         let mut drill = open_socket(&settings);
-        drill.data_marked(0, 0, Ecn::NotEct, FIN).at(139);
+        drill.data(0, SIZE).acks();
+        drill.data_marked(SIZE, 0, Ecn::NotEct, FIN).at(139);
         assert_eq!(drill.acks().len(), usize::from(at == 100), "{:?}", settings.profile);
         drill.at(140);
-        assert_eq!(drill.acks(), if at == 100 { vec![] } else { vec![1] });
+        assert_eq!(drill.acks(), if at == 100 { vec![] } else { vec![SIZE + 1] });
+        // There is nothing to answer before the first data.
+        let mut drill = open_socket(&settings);
+        drill.data_marked(0, 0, Ecn::NotEct, FIN).at(101);
+        assert_eq!(drill.acks(), [1]);
     }
     // It travels with the FIN of an application that closes at once.
     let mut drill = Drill::open(&linux(), false);
