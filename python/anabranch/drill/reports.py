@@ -100,8 +100,8 @@ def junit(results: Sequence["Result"]) -> bytes:
             if result.verdict == "failed":
                 failure = ET.SubElement(test, "failure", message=message)
                 if result.expected is not None:
-                    text = f"expected {result.expected}\nseen     {result.seen}"
-                    failure.text = wording.harmless(text)
+                    said = f"expected {result.expected}\nseen     {result.seen}"
+                    failure.text = wording.harmless(said)
             elif result.verdict == "not_applicable":
                 ET.SubElement(test, "skipped", message=message)
     ET.indent(root)
