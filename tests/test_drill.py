@@ -1,6 +1,10 @@
 """`anabranch drill`, and the verdicts on the suites of others where they are at hand."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -93,6 +97,91 @@ def test_what_is_no_script_is_named_with_its_line(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(AnabranchError, match="is not text in UTF-8"):
         drill.run_script(drill.find([file])[0])
+
+
+def test_a_file_that_is_no_script_does_not_end_the_others(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a-wrong.pkt").write_text("0 close(3) = 0\n+x close(3) = 0\n")
+    (folder / "b-bytes.pkt").write_bytes(b"\xff\xfe")
+    (folder / "c-folder.pkt").mkdir()
+    (folder / "d-gone.pkt").symlink_to("nowhere")
+    file = tmp_path / "verdicts.xml"
+    assert cli.main(["drill", str(folder), "--junit", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED         ours/a-wrong.pkt (line 2)" in out
+    assert '"x close(3) = 0" stands where a time in seconds' in out
+    assert "b-bytes.pkt is not text in UTF-8" in out
+    assert "c-folder" not in out
+    assert "FAILED         ours/d-gone.pkt" in out
+    assert "None" not in out
+    assert "passed         ours/good.pkt" in out
+    assert ET.parse(file).getroot().get("failures") == "4"
+    # A mistake in the command is none of a script.
+    assert cli.main(["drill", str(folder), "--profile", "linux_9"]) == cli.USER_ERROR
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "large.pkt"])
+def test_what_has_no_end_is_not_read(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    if file.parent == tmp_path:
+        with file.open("wb") as made:
+            made.truncate(10**12)
+    assert cli.main(["drill", str(file)]) == 1
+    assert f"cannot read `{file}`: it " in capsys.readouterr().out
+
+
+def test_what_a_script_says_does_not_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, report = tmp_path / "bad.pkt", tmp_path / "verdicts.xml"
+    steering = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e"
+    scripts = (
+        f"0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3 // x\n+0 `{steering}`\n",
+        f"0 socket(..., SOCK_STREAM, {steering}) = 3\n",
+        f"0 %{{ assert 1 == 2, '{steering}' }}%\n",
+    )
+    for script in scripts:
+        file.write_text(script)
+        cli.main(["drill", str(file), "--junit", str(report)])
+        out = capsys.readouterr().out
+        assert "\N{REPLACEMENT CHARACTER}" in out
+        assert all(letter == "\n" or letter.isprintable() for letter in out)
+        ET.parse(report)
+    with pytest.raises(AnabranchError):
+        drill.find([Path(steering)])
+    assert cli.main(["drill", steering]) == cli.USER_ERROR
+    assert "\x1b" not in capsys.readouterr().err
+
+
+LONG = """\
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 0 <mss 1000>
++0 > S. 0:0(0) ack 1 <mss 1460>
++.1 < . 1:1(0) ack 1 win 0
++0 accept(3, ..., ...) = 4
++0 write(4, ..., 100) = 100
+"""
+"""A connection whose window stays closed, so that it is probed for ever."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_a_long_script(number: int, code: int, tmp_path: Path) -> None:
+    file = tmp_path / "long.pkt"
+    file.write_text(
+        LONG + "+0 < . 1:1(0) ack 1 win 0\n" + "+900000 bind(3, ..., ...) = 0\n" * 10_000
+    )
+    command = [sys.executable, "-m", "anabranch", "drill", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        time.sleep(3)
+        assert process.poll() is None, "it is long enough"
+        process.send_signal(number)
+        assert process.wait(timeout=20) == code
 
 
 def test_the_profile_counts() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import anabranch as package
-from anabranch import RunError, Study, stats
+from anabranch import RunError, Study, _engine, stats
 from anabranch.errors import AnabranchError
 from anabranch.studies import execution, stopping
 from anabranch.studies.watch import Watch, usual
@@ -116,6 +116,17 @@ def test_ctrl_c_is_heard_while_a_scalar_is_looked_for() -> None:
         study.run(metrics=["call.moss"])
     assert time.monotonic() < begun + 2.5
     assert study.frame().height >= 1, "what was computed is kept"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_is_heard_in_a_batch(threads: int) -> None:
+    long = CALL.replace('duration = "', 'duration = "10000')
+    timer = threading.Timer(1.0, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    begun = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        _engine.run_batch(package.load(long), [(0, 0), (0, 1), (0, 2)], threads)
+    assert time.monotonic() < begun + 10.0
 
 
 def test_a_stopping_rule_for_a_wrong_scalar_is_refused_in_a_finished_study(tmp_path: Path) -> None:

@@ -15,6 +15,6 @@ fuzz_target!(|input: &[u8]| {
     });
     if parsed {
         let profile = [None, Some("linux_6"), Some("rfc9260"), Some("rfc8684")][usize::from(first & 3)];
-        let _ = drill(text, &Options { profile, read: &read });
+        let _ = drill(text, &Options { profile, read: &read, is_cancelled: &|| false });
     }
 });

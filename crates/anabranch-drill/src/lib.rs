@@ -28,6 +28,8 @@ pub struct Options<'a> {
     pub profile: Option<&'a str>,
     /// Reads a file that a script names, relative to the script; [`None`] if it does not exist.
     pub read: &'a dyn Fn(&str) -> Option<String>,
+    /// Whether the script is to be given up; asked now and then.
+    pub is_cancelled: &'a dyn Fn() -> bool,
 }
 
 /// The profiles of all protocols.
@@ -49,7 +51,7 @@ const PROFILES: [&str; 11] = [
 ///
 /// # Errors
 /// One sentence: when the text is no script, the line, what was found there and what is allowed; when there
-/// is no such profile, which ones there are.
+/// is no such profile, which ones there are; when the script was given up, that it was.
 pub fn drill(text: &str, options: &Options<'_>) -> Result<Report, String> {
     if let Some(profile) = options.profile.filter(|profile| !PROFILES.contains(profile)) {
         return Err(format!("profile = `{profile}` is not one of {}", PROFILES.join(", ")));
@@ -58,5 +60,5 @@ pub fn drill(text: &str, options: &Options<'_>) -> Result<Report, String> {
     let system =
         if options.profile.is_some_and(|profile| profile.starts_with("linux")) { "Linux" } else { "FreeBSD" };
     let script = parser::parse(text, &[system]).map_err(|error| error.to_string())?;
-    Ok(run::run(&script, options))
+    run::run(&script, options)
 }

@@ -28,8 +28,14 @@ const STATEMENT: Duration = Duration::from_micros(1);
 /// How deep scripts of commands that name each other are read.
 const MOST_INCLUDED: u32 = 8;
 
+/// How many steps are made before the caller is asked whether to go on.
+const STEPS: u32 = 256;
+
 /// Runs a script that has been read.
-pub(crate) fn run(script: &Script, options: &Options<'_>) -> Report {
+///
+/// # Errors
+/// One sentence when the script was given up.
+pub(crate) fn run(script: &Script, options: &Options<'_>) -> Result<Report, String> {
     let mut report = Report {
         verdict: Verdict::Passed,
         line: None,
@@ -60,9 +66,10 @@ pub(crate) fn run(script: &Script, options: &Options<'_>) -> Report {
                 report.verdict = Verdict::NotApplicable;
                 report.reason = Some(format!("needs {what}"));
             }
+            Stop::Cancelled => return Err("the script was given up".into()),
         }
     }
-    report
+    Ok(report)
 }
 
 /// A call that is waiting.
@@ -85,6 +92,8 @@ struct Runner<'a> {
     largest_deviation: Duration,
     variables: Variables,
     waiting: Option<Waiting<'a>>,
+    /// Steps since the caller was last asked whether to go on.
+    steps: u32,
 }
 
 type Outcome<'a> = Result<(), (Option<&'a Statement>, Time, Stop)>;
@@ -108,6 +117,7 @@ impl<'a> Runner<'a> {
             largest_deviation: Duration::ZERO,
             variables: Variables::default(),
             waiting: None,
+            steps: 0,
         })
     }
 
@@ -128,7 +138,14 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// Counts a step, and stops if the caller has given the script up.
+    fn check_cancelled(&mut self) -> Step<()> {
+        self.steps = (self.steps + 1) % STEPS;
+        if self.steps == 0 && (self.options.is_cancelled)() { Err(Stop::Cancelled) } else { Ok(()) }
+    }
+
     fn step(&mut self, statement: &'a Statement) -> Result<(), (Option<&'a Statement>, Stop)> {
+        self.check_cancelled().map_err(|stop| (None, stop))?;
         let base = self.now;
         let (from, to) = match statement.when {
             When::Absolute { from, to } => (Time::ZERO + from, to.map(|to| Time::ZERO + to)),
@@ -171,6 +188,7 @@ impl<'a> Runner<'a> {
 
     /// Lets the next thing happen that is not in the script.
     fn fire(&mut self) -> Result<(), (Option<&'a Statement>, Stop)> {
+        self.check_cancelled().map_err(|stop| (None, stop))?;
         self.now = self.now.max(self.executor.next_timeout());
         self.executor.on_timeout(self.now);
         self.ask_waiting()

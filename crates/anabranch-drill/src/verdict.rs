@@ -40,6 +40,8 @@ pub struct Report {
 /// Why a script does not go on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stop {
+    /// The caller has given the script up.
+    Cancelled,
     /// A statement was not fulfilled.
     Failed {
         /// What happened instead.

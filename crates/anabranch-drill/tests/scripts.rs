@@ -21,7 +21,7 @@ fn scripts(folder: &Path) -> Vec<PathBuf> {
 
 fn run(text: &str, folder: &Path) -> Report {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
-    drill(text, &Options { profile: None, read: &read }).expect("it is a script")
+    drill(text, &Options { profile: None, read: &read, is_cancelled: &|| false }).expect("it is a script")
 }
 
 #[test]
@@ -159,11 +159,25 @@ fn what_differs_of_chunks_is_told() {
 #[test]
 fn mistakes_are_one_sentence() {
     let read = |_: &str| None;
-    let options = |profile| Options { profile, read: &read };
+    let options = |profile| Options { profile, read: &read, is_cancelled: &|| false };
     assert_eq!(
         drill("0 close(3) = \n", &options(None)).unwrap_err(),
         "line 2: the script ends where a value is expected"
     );
     let error = drill("", &options(Some("linux_9"))).unwrap_err();
     assert!(error.starts_with("profile = `linux_9` is not one of "), "{error}");
+}
+
+#[test]
+fn a_script_can_be_given_up() {
+    let script = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n".to_owned()
+        + &"+0 bind(3, ..., ...) = 0\n".repeat(1_000);
+    let (read, asked) = (|_: &str| None, std::cell::Cell::new(0));
+    let is_cancelled = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 2
+    };
+    let options = Options { profile: None, read: &read, is_cancelled: &is_cancelled };
+    assert_eq!(drill(&script, &options).unwrap_err(), "the script was given up");
+    assert_eq!(asked.get(), 2);
 }

@@ -2,9 +2,11 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
-use std::fs;
+use std::cell::RefCell;
 use std::path::PathBuf;
 
+use anabranch::scenario::MAX_FILE_MEGABYTES;
+use anabranch::text_file;
 use anabranch_drill::Options;
 use pyo3::prelude::*;
 
@@ -19,8 +21,19 @@ pub(crate) fn drill(
     profile: Option<&str>,
     folder: Option<PathBuf>,
 ) -> PyResult<String> {
-    let read = |name: &str| folder.as_ref().and_then(|folder| fs::read_to_string(folder.join(name)).ok());
-    let report = py.detach(|| anabranch_drill::drill(text, &Options { profile, read: &read }));
-    let report = report.map_err(ScenarioError::new_err)?;
+    let read = |name: &str| {
+        folder.as_ref().and_then(|folder| text_file::read(&folder.join(name), MAX_FILE_MEGABYTES).ok())
+    };
+    let report = py.detach(|| {
+        // A script may be long, so Ctrl-C and the like are checked during it.
+        let signal = RefCell::new(None);
+        let is_cancelled = || {
+            *signal.borrow_mut() = Python::attach(|py| py.check_signals().err());
+            signal.borrow().is_some()
+        };
+        let report =
+            anabranch_drill::drill(text, &Options { profile, read: &read, is_cancelled: &is_cancelled });
+        report.map_err(|error| signal.take().unwrap_or_else(|| ScenarioError::new_err(error)))
+    })?;
     serde_json::to_string(&report).map_err(|error| ScenarioError::new_err(error.to_string()))
 }

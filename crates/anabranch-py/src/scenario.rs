@@ -6,8 +6,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use std::{panic, thread};
 
 use anabranch::batch::{self, BatchError, Job, Options};
 use anabranch::capture::Sink;
@@ -35,6 +37,9 @@ use crate::{RunError, ScenarioError};
 pub(crate) struct PyScenario(pub(crate) Study);
 
 type Sets = Vec<(String, String)>;
+
+/// How often signals are looked for while other threads compute.
+const HEARING: Duration = Duration::from_millis(50);
 
 pub(crate) fn scenario_error(error: impl std::fmt::Display) -> PyErr {
     // Ctrl-C may have been pressed while a class of Python was read or an object of it was made.
@@ -396,6 +401,39 @@ impl Cancel {
     }
 }
 
+/// Python's signals during a batch, which end it. Only Python's main thread hears them.
+struct Signals<'a> {
+    cancel: &'a AtomicBool,
+    raised: OnceLock<PyErr>,
+}
+
+impl Signals<'_> {
+    /// Whether a signal has come that raises an exception.
+    fn come(&self) -> bool {
+        if let Some(signal) = Python::attach(|py| py.check_signals().err()) {
+            self.cancel.store(true, Ordering::Relaxed);
+            let _ = self.raised.set(signal); // the first one counts
+        }
+        self.raised.get().is_some()
+    }
+
+    /// Has another thread compute something, and hears signals meanwhile.
+    fn awaiting<T: Send>(&self, compute: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            let (done, is_done) = mpsc::channel::<()>();
+            let work = scope.spawn(move || {
+                // It is dropped at the end, whichever that is.
+                let _done = done;
+                compute()
+            });
+            while is_done.recv_timeout(HEARING) == Err(RecvTimeoutError::Timeout) {
+                self.come();
+            }
+            work.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
+        })
+    }
+}
+
 /// Many runs on several threads.
 #[pyfunction]
 #[pyo3(signature = (scenario, jobs, threads, seed = None, cancel = None, traces = Vec::new()))]
@@ -412,15 +450,27 @@ pub(crate) fn run_batch<'py>(
         scenario.checked_cell(cell.into())?;
     }
     let jobs: Vec<Job> = jobs.into_iter().map(|(cell, replication)| Job { cell, replication }).collect();
-    let options = Options { seed, threads, traces: &traces, cancel: cancel.map(|cancel| &cancel.0) };
-    let results = py
-        .detach(|| batch::run(&scenario.0, &jobs, &options, |run| watch(run, Duration::ZERO)))
-        .map_err(|error| match error {
-            BatchError::Scenario { .. } => scenario_error(error),
-            BatchError::Run { .. } | BatchError::Threads { .. } => {
-                take_interrupt().unwrap_or_else(|| RunError::new_err(error.to_string()))
-            }
-        })?;
+    let own = AtomicBool::new(false);
+    let cancel = cancel.map_or(&own, |cancel| &cancel.0);
+    let options = Options { seed, threads, traces: &traces, cancel: Some(cancel) };
+    let signals = Signals { cancel, raised: OnceLock::new() };
+    let results = py.detach(|| {
+        let guard = |run: &Simulation| {
+            let (mut watch, signals) = (watch(run, Duration::ZERO), &signals);
+            move || if signals.come() { Some("a signal".to_owned()) } else { watch() }
+        };
+        let compute = || batch::run(&scenario.0, &jobs, &options, guard);
+        if threads == 1 { compute() } else { signals.awaiting(compute) }
+    });
+    if let Some(signal) = signals.raised.into_inner() {
+        return Err(signal);
+    }
+    let results = results.map_err(|error| match error {
+        BatchError::Scenario { .. } => scenario_error(error),
+        BatchError::Run { .. } | BatchError::Threads { .. } => {
+            take_interrupt().unwrap_or_else(|| RunError::new_err(error.to_string()))
+        }
+    })?;
     let dict = PyDict::new(py);
     for (name, values) in results.columns {
         dict.set_item(name, values)?;

@@ -39,7 +39,7 @@ pub mod scenario;
 pub mod schedule;
 pub mod sim;
 pub mod study;
-mod text_file;
+pub mod text_file;
 pub mod trace;
 pub mod transports;
 

@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// One sentence that names the file and says why it cannot be read.
-pub(crate) fn read(path: &Path, most_megabytes: u64) -> Result<String, String> {
+pub fn read(path: &Path, most_megabytes: u64) -> Result<String, String> {
     let error = |what: &dyn std::fmt::Display| format!("cannot read `{}`: {what}", path.display());
     if let Some(text) = given(path) {
         return Ok(text);

@@ -16,6 +16,7 @@ from typing import Any
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
 from anabranch.studies.result import Value, load
+from anabranch.support.files import read_text
 from anabranch.support.quantities import bits_per_second
 
 _EXAMPLES = Path(__file__).parent / "examples"
@@ -168,7 +169,7 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list
     if not path.exists() and str(source) in examples():
         path = examples()[str(source)]
     try:
-        text = path.read_text("utf-8")
+        text = read_text(path)
         content = tomllib.loads(text)
     except FileNotFoundError:
         raise AnabranchError(f"there is no file {source}; {_examples()}") from None

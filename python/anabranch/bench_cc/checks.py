@@ -10,6 +10,7 @@ from typing import Any, Literal
 from anabranch.bench_cc.measures import METRICS, Cell, is_worse
 from anabranch.errors import AnabranchError
 from anabranch.stats import Interval
+from anabranch.support.files import read_text
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Baseline:
         if replications < 2:
             raise AnabranchError("a comparison with a baseline needs at least 2 replications")
         try:
-            content: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            content: dict[str, Any] = json.loads(read_text(path))
             self._cells = {
                 (cell["case"], cell["control"]): {
                     name: Interval(_number(value["mean"]), _number(value["half_width"]), value["n"])

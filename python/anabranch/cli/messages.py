@@ -3,6 +3,8 @@
 import sys
 from contextlib import suppress
 
+from anabranch.support.wording import harmless
+
 USER_ERROR = 2
 
 
@@ -17,4 +19,4 @@ def say(sentence: str) -> None:
     # Where standard error is closed or full, the exit code still tells of the error.
     if sys.stderr is not None:
         with suppress(OSError):
-            print(f"anabranch: {sentence}", file=sys.stderr, flush=True)
+            print(f"anabranch: {harmless(sentence)}", file=sys.stderr, flush=True)

@@ -30,6 +30,7 @@ from anabranch.store import read, read_cells, read_definition, read_identity, tr
 from anabranch.store.tables import read_table
 from anabranch.support import wording
 from anabranch.support.columns import axes_of, is_scalar
+from anabranch.support.files import read_text
 
 Key = tuple[tuple[str, Any], ...]
 """A cell's place on the axes: names and values, sorted by name."""
@@ -55,6 +56,8 @@ SIMULATION = "simulation"
 
 _MOST = 1e60
 """The largest absolute value of a scalar, so that its fourth power is still finite."""
+
+_MOST_MEGABYTES = 500
 
 _NO_FLOWS = ("emulation", "link", "run")
 """First words of scalars that belong to no flow."""
@@ -312,11 +315,8 @@ def _from_files(path: Path, runs: Sequence[_Run]) -> Side:
 
 def _runs(file: Path) -> Iterator[_Run]:
     """The runs in a file."""
-    if file.is_char_device():
-        # Some never end.
-        raise AnabranchError(f"{file} cannot be read: it is a device, not a file")
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(read_text(file, _MOST_MEGABYTES))
     except (ValueError, RecursionError) as error:
         why = error if isinstance(error, json.JSONDecodeError) else "not text, or nested too deeply"
         raise AnabranchError(f"{file} cannot be read as JSON: {why}") from None

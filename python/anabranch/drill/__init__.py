@@ -5,6 +5,7 @@ part of the language is supported, and how to read the verdicts.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.console import Console
 from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.support import progress
-from anabranch.support.files import check_different, check_file, write_atomically
+from anabranch.support.files import check_different, check_file, read_text, write_atomically
 
 from . import reports
 
@@ -62,7 +63,7 @@ def find(paths: Sequence[Path], suites: Sequence[Path] = ()) -> list[Script]:
     found: list[Script] = []
     for path in (*suites, *paths):
         if path.is_dir():
-            files = sorted(path.rglob(f"*{SUFFIX}"))
+            files = sorted(file for file in path.rglob(f"*{SUFFIX}") if not file.is_dir())
             if not files:
                 raise AnabranchError(f"there is no script (*{SUFFIX}) in {path}")
             suite = path.resolve().name
@@ -101,7 +102,7 @@ def run_script(script: Script, profile: str | None = None) -> Result:
     'passed'
     """
     try:
-        text = script.file.read_text(encoding="utf-8")
+        text = read_text(script.file)
     except UnicodeDecodeError as error:
         raise AnabranchError(f"{script.file} is not text in UTF-8: {error.reason}") from None
     try:
@@ -111,10 +112,34 @@ def run_script(script: Script, profile: str | None = None) -> Result:
     return Result(script, **json.loads(found))
 
 
+def _judge(script: Script, profile: str | None) -> Result:
+    """The verdict on a script, also on a file that is none: that has failed."""
+    try:
+        return run_script(script, profile)
+    except AnabranchError as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"{script.file}: {error.strerror or error}"
+    line = re.search(r": line (\d+): ", reason)
+    return Result(
+        script,
+        "failed",
+        line=int(line[1]) if line else None,
+        expected=None,
+        seen=None,
+        when_s=None,
+        reason=reason,
+        largest_deviation_s=0.0,
+        tolerance_s=0.0,
+    )
+
+
 def _run_all(scripts: Sequence[Script], profile: str | None) -> Iterator[Result]:
+    # A mistake in its name is no verdict on the scripts.
+    _engine.drill("", profile)
     with progress.shown("drill", "scripts") as show:
         for done, script in enumerate(scripts, 1):
-            yield run_script(script, profile)
+            yield _judge(script, profile)
             show(progress.Status(done, len(scripts)))
 
 
@@ -128,6 +153,8 @@ def run(
     junit_file: Path | None = None,
 ) -> int:
     """Runs scripts, prints a line for each and the totals, and writes what is asked for.
+
+    A file that is no script has failed; the others are run all the same.
 
     Returns
     -------

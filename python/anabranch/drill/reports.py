@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from anabranch import _engine
+from anabranch.support import wording
 
 if TYPE_CHECKING:
     from . import Result
@@ -34,6 +35,8 @@ def print_line(console: Console, result: "Result") -> None:
             ("seen", result.seen),
             ("why", f"{result.reason}{when}"),
         ):
+            if text is None:
+                continue
             console.print(Text(f"{'':{_MARGIN}} {label:9}{text}"), soft_wrap=True)
 
 
@@ -92,10 +95,13 @@ def junit(results: Sequence["Result"]) -> bytes:
         for result in own:
             test = ET.SubElement(suite, "testcase", classname=name, name=result.script.name)
             line = f"line {result.line}: " if result.line else ""
-            message = f"{line}{result.reason}"
+            # XML has no control characters.
+            message = wording.harmless(f"{line}{result.reason}")
             if result.verdict == "failed":
                 failure = ET.SubElement(test, "failure", message=message)
-                failure.text = f"expected {result.expected}\nseen     {result.seen}"
+                if result.expected is not None:
+                    said = f"expected {result.expected}\nseen     {result.seen}"
+                    failure.text = wording.harmless(said)
             elif result.verdict == "not_applicable":
                 ET.SubElement(test, "skipped", message=message)
     ET.indent(root)

@@ -11,7 +11,7 @@ from pathlib import Path
 import anabranch._engine as engine
 from anabranch import store
 from anabranch.errors import AnabranchError
-from anabranch.support.files import write_atomically
+from anabranch.support.files import read_text, write_atomically
 
 from .results import Results
 from .server import TYPES, serving
@@ -66,7 +66,7 @@ def fragment(scenario: Path, cell: int | None = None) -> str:
                 f"--cell {cell}: the sweep of {scenario} has cells 0 to {checked.cell_count - 1}"
             )
         text = checked.cell_toml(cell)
-    elif is_study or "include" in tomllib.loads(text := scenario.read_text("utf-8")):
+    elif is_study or "include" in tomllib.loads(text := read_text(scenario)):
         text = checked.to_toml()
     deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = deflate.compress(text.encode()) + deflate.flush()

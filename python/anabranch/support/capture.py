@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from anabranch.errors import AnabranchError
+from anabranch.support import wording
 
 ICMP, TCP, UDP, ICMP6, SCTP = 1, 6, 17, 58, 132
 
@@ -373,11 +374,8 @@ def _host_names(order: str, body: bytes) -> dict[bytes, str]:
 
 
 def _plain(text: bytes) -> str:
-    """A file's text as a terminal may have it: without control characters."""
-    said = text.decode("utf-8", errors="replace")
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in said
-    )
+    """A file's text as a terminal may have it, in one line."""
+    return wording.harmless(" ".join(text.decode("utf-8", errors="replace").split("\n")))
 
 
 _ETHERNET = 1

@@ -12,7 +12,29 @@ from typing import BinaryIO
 
 from anabranch.errors import AnabranchError
 
+MOST_MEGABYTES = 16
+"""The most that is read of a text file; the engine has the same limit for scenarios."""
+
 _TEMPORARY = re.compile(r"\..+\.[0-9]+-[0-9a-f]{8}")
+
+
+def read_text(path: Path, most_megabytes: int = MOST_MEGABYTES) -> str:
+    """The text of a file that a user has named.
+
+    Raises an AnabranchError where reading it may never end or would fill the memory: it is a
+    device, or larger than that.
+    """
+    if path.is_char_device() or path.is_block_device():
+        raise AnabranchError(f"cannot read `{path}`: it is a device, not a file")
+    limit = most_megabytes * 1_000_000
+    with path.open("rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise AnabranchError(
+            f"cannot read `{path}`: it has more than {most_megabytes} MB, which is the most that "
+            "is read"
+        )
+    return content.decode("utf-8")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 
-from anabranch.support.wording import groups, number, told_apart
+from anabranch.support.wording import groups, harmless, number, told_apart
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,8 +22,18 @@ def console() -> Console:
 
 class _Console(Console):
     def __init__(self, *, width: int | None = None) -> None:
-        # Names and labels come from files: `[/x]` and `:x:` in them stand for themselves.
+        # Names and labels come from files: `[/x]` and `:x:` in them stand for themselves, and
+        # control characters steer nothing (`render`).
         super().__init__(highlight=False, markup=False, emoji=False, width=width)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(harmless(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         """Leaves a broken pipe to the command line, which knows the exit code."""

@@ -1,6 +1,7 @@
 """Numbers, counts and places on axes as people write them."""
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,21 @@ def number(value: float | str | bool | None, digits: int = 6) -> str:  # noqa: F
 def counted(count: int, thing: str) -> str:
     """A number of things in words: `1 row`, `2,000 rows`."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def harmless(text: str) -> str:
+    """A text of others, such as that of a file, as it may be printed or written.
+
+    Control characters, with which it could steer a terminal, and those that turn the direction of
+    writing are replaced. Ends of lines and tabs stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if _is_plain(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def _is_plain(letter: str) -> bool:
+    return letter in "\n\t" or letter.isprintable() or unicodedata.category(letter) == "Zs"
 
 
 def rate(bit_per_s: float) -> str:

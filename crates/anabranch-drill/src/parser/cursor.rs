@@ -24,11 +24,18 @@ pub(super) type Parsed<T> = Result<T, ScriptError>;
 pub(super) struct Cursor<'a> {
     text: &'a str,
     pub(super) at: usize,
+    /// A place before `at`, and its line.
+    mark: (usize, u32),
 }
 
 impl<'a> Cursor<'a> {
     pub(super) const fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, mark: (0, 1) }
+    }
+
+    /// Remembers the line here, so that those of later places are not counted from the beginning of the text.
+    pub(super) fn mark_line(&mut self) {
+        self.mark = (self.at, self.line());
     }
 
     /// The text that has not been read yet.
@@ -42,7 +49,8 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn line(&self) -> u32 {
-        1 + self.text[..self.at].bytes().filter(|&byte| byte == b'\n').count() as u32
+        let (place, line) = self.mark;
+        line + self.text[place..self.at].bytes().filter(|&byte| byte == b'\n').count() as u32
     }
 
     /// The error that `wanted` should stand here and something else does.

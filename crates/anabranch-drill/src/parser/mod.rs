@@ -30,9 +30,11 @@ pub fn parse(text: &str, defined: &[&str]) -> Result<Script, ScriptError> {
         if !cursor.rest().starts_with("--") {
             break;
         }
+        cursor.mark_line();
         script.options.push(option(&mut cursor)?);
     }
     while !cursor.rest().is_empty() {
+        cursor.mark_line();
         script.statements.push(statement(&mut cursor)?);
         cursor.skip_space();
     }

@@ -177,3 +177,19 @@ fn what_cannot_be_read_is_one_sentence_with_its_line() {
     // Nothing that is nested too deep overflows the stack.
     assert!(error(&format!("0 a({}1) = 0", "[".repeat(100_000))).contains("nested"));
 }
+
+/// A script in which each statement took longer than the one before would take minutes here.
+#[test]
+fn long_scripts_are_read_in_the_time_of_their_length() {
+    const COUNT: u32 = 300_000;
+    let lines = |line: &str| line.repeat(COUNT as usize);
+    for line in
+        ["+0 close(3) = 0\n", "+.1 < . 1:1(0) ack 1 win 9 // a note\n", "+0 `true`\n", "0 %{ x = 1 }%\n"]
+    {
+        let script = parse(&lines(line), &[]).expect("it can be read");
+        assert_eq!(script.statements.len(), COUNT as usize, "{line}");
+        assert!(script.statements.iter().zip(1..).all(|(statement, number)| statement.line == number));
+    }
+    let wrong = lines("+0 close(3) = 0 /*\n*/\n") + "+0 close(";
+    assert!(error(&wrong).starts_with("line 600002: "));
+}

@@ -44,6 +44,8 @@ pub(super) struct Connection {
     /// The listening socket to which it came, until it is accepted.
     pub(super) waits_at: Option<i64>,
     pub(super) is_connected: bool,
+    /// Whether the connection was in SYN-SENT before the last input.
+    was_opening: bool,
     /// Whether the application may write although the connection is not open.
     opens_fast: bool,
     /// How many bytes a waiting call has written with which the connection was opened.
@@ -87,6 +89,7 @@ impl Connection {
             endpoints: settings.endpoints,
             waits_at: None,
             is_connected: false,
+            was_opening: false,
             opens_fast: false,
             waiting_open: None,
             closed: None,
@@ -200,6 +203,7 @@ impl Connection {
                 Output::Event(event) => self.on_event(event),
                 Output::Timeout(at) => {
                     self.timeout = at;
+                    self.was_opening = !self.is_connected && self.end.info().state == "SYN-SENT";
                     return;
                 }
                 Output::Transmit(packet) => {
@@ -223,8 +227,9 @@ impl Connection {
             Event::Closed(reason) => {
                 if self.closed.is_none() {
                     self.error = match reason {
-                        CloseReason::Aborted if !self.is_connected => Some("ECONNREFUSED"),
-                        CloseReason::Aborted if self.end.info().peer_has_finished => Some("EPIPE"),
+                        // Linux, tcp_reset: by the states SYN-SENT and CLOSE-WAIT.
+                        CloseReason::Aborted if self.was_opening => Some("ECONNREFUSED"),
+                        CloseReason::Aborted if self.is_half_closed() => Some("EPIPE"),
                         CloseReason::Aborted => Some("ECONNRESET"),
                         CloseReason::Lost => Some("ETIMEDOUT"),
                         CloseReason::Shutdown => None,
@@ -239,6 +244,11 @@ impl Connection {
             Event::Refused(payload) => self.refused = payload.length,
             _ => {}
         }
+    }
+
+    /// Whether only the peer has finished.
+    fn is_half_closed(&self) -> bool {
+        self.end.info().peer_has_finished && !self.has_shut_down && !self.is_orphan
     }
 
     fn note_connected(&mut self) {

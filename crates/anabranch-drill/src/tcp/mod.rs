@@ -104,7 +104,7 @@ pub(crate) struct TcpExecutor {
     addresses: [IpAddr; 2],
     /// What is known of the peer as a server that is opened fast.
     remembered: Remembered,
-    /// Answers of listening sockets to packets that open nothing.
+    /// Answers to packets that come to a listening socket and open nothing, or to a closed port.
     replies: Vec<(Time, Box<anabranch_transport::wire::Packet>)>,
 }
 
@@ -190,8 +190,11 @@ impl TcpExecutor {
     /// Opens a connection; with a `client`, fast.
     fn connect(&mut self, now: Time, settings: &Settings, client: Option<Client>) -> Step<usize> {
         let port = self.next_port();
-        let config =
-            tcp::Config { source_port: Some(port), destination_port: Some(SERVER_PORT), ..settings.config() };
+        let config = tcp::Config {
+            source_port: Some(port),
+            destination_port: Some(SERVER_PORT),
+            ..settings.opening_config()
+        };
         let mtus = [settings.mtu(self.mtu)];
         let end = End::build(config, settings.is_multipath, &self.site(Side::A, &mtus));
         let mut end = end.map_err(Stop::needs)?;
@@ -200,6 +203,15 @@ impl TcpExecutor {
         }
         self.connections.push(Connection::open(now, end, [port, SERVER_PORT], self.mtu, settings));
         Ok(self.connections.len() - 1)
+    }
+
+    /// Answers a packet that comes to a closed port (RFC 9293 section 3.10.7.1).
+    fn refuse(&mut self, now: Time, packet: &Packet) -> Step<()> {
+        let Body::Tcp(tcp) = &packet.body else { return Err(Stop::needs("ICMP for a port that is closed")) };
+        let [remote, own] = tcp.ports.unwrap_or([FIRST_PORT, SERVER_PORT]);
+        let packet = packets::first(packet, tcp, [own, remote], None)?;
+        self.replies.extend(tcp::refuse(&packet, self.ip).map(|reply| (now, reply)));
+        Ok(())
     }
 
     /// Finds the connection of a packet that comes to a listening socket, which opens one for the first
@@ -263,7 +275,7 @@ impl Executor for TcpExecutor {
                 Ok(())
             }
             UnderTest::Listening(descriptor) => self.take_first(now, descriptor, packet),
-            UnderTest::Nothing => Err(Stop::failed("nothing", "no socket is there for the packet")),
+            UnderTest::Nothing => self.refuse(now, packet),
         }
     }
 

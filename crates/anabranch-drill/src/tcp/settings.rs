@@ -46,6 +46,8 @@ pub(super) struct Settings {
     pub(super) unsent_limit: Option<u64>,
     system_unsent_limit: u64,
     pub(super) has_no_delay: bool,
+    /// Whether a connection that this end opens asks for ECN.
+    asks_for_ecn: bool,
     /// Whether the socket is one of MPTCP.
     pub(super) is_multipath: bool,
     pub(super) endpoints: Endpoints,
@@ -65,6 +67,7 @@ impl Default for Settings {
             unsent_limit: None,
             system_unsent_limit: u64::from(u32::MAX),
             has_no_delay: false,
+            asks_for_ecn: false,
             is_multipath: false,
             endpoints: Endpoints::default(),
             fast_open: FastOpen::default(),
@@ -80,7 +83,9 @@ impl Settings {
             "rfc" => Profile::Rfc,
             other => return Err(Stop::needs(format!("a profile of TCP instead of {other}"))),
         };
-        let config = tcp::Config { profile, ..tcp::Config::default() };
+        // Linux, net.ipv4.tcp_ecn: 2 is the default, which only answers; in the other profiles it is off.
+        let ecn = (profile == Profile::Linux6).then_some(EcnMode::Rfc3168);
+        let config = tcp::Config { profile, ecn, ..tcp::Config::default() };
         Ok(Self { config, ..Self::default() })
     }
 
@@ -111,8 +116,10 @@ impl Settings {
             }
             ("tcp_dsack", _) => config.dsack = Some(is_on()?),
             ("tcp_early_retrans", Some(0 | 3 | 4)) => config.tail_loss_probe = Some(is_on()?),
-            ("tcp_ecn", Some(0)) => config.ecn = Some(EcnMode::Off),
-            ("tcp_ecn", Some(1 | 2)) => config.ecn = Some(EcnMode::Rfc3168),
+            ("tcp_ecn", Some(mode @ 0..=2)) => {
+                config.ecn = Some(if mode == 0 { EcnMode::Off } else { EcnMode::Rfc3168 });
+                self.asks_for_ecn = mode == 1;
+            }
             ("tcp_frto", _) => config.f_rto = Some(is_on()?),
             ("tcp_min_tso_segs", Some(least)) => self.least_burst = least as u32,
             ("tcp_rmem", _) => {
@@ -224,6 +231,15 @@ impl Settings {
     /// The settings of an endpoint.
     pub(super) fn config(&self) -> tcp::Config {
         tcp::Config { nagle: self.has_no_delay.then_some(Nagle::Off), ..self.config.clone() }
+    }
+
+    /// The settings of an endpoint that opens a connection.
+    pub(super) fn opening_config(&self) -> tcp::Config {
+        let config = self.config();
+        tcp::Config {
+            ecn: config.ecn.map(|mode| if self.asks_for_ecn { mode } else { EcnMode::Off }),
+            ..config
+        }
     }
 
     /// Applies a changed setting to a living endpoint.

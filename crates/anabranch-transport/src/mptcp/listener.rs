@@ -7,7 +7,7 @@ use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Site};
 use crate::listener::{Answer, Listen, Place};
 use crate::secret::SecretNumbers;
-use crate::tcp::listener::{opens, refuse};
+use crate::tcp::listener::{Arrival, refuse};
 use crate::time::Time;
 use crate::wire::mptcp::{Handshake, Options, Reset, Segment};
 use crate::wire::{Body, Packet};
@@ -49,8 +49,10 @@ impl crate::listener::Listener for Listener {
         if joins {
             return self.refuse_join(&packet);
         }
-        if !opens(segment, self.parameters.tcp.ports(self.place.side)[0]) {
-            return refuse(&packet, self.place.ip).map_or(Answer::Nothing, Answer::Reply);
+        match self.parameters.tcp.arrival(segment, self.place.side) {
+            Arrival::Drop => return Answer::Nothing,
+            Arrival::Open => {}
+            Arrival::Refuse => return refuse(&packet, self.place.ip).map_or(Answer::Nothing, Answer::Reply),
         }
         let name = self.place.next_name();
         let Place { side, mtus, ip, streams, .. } = &self.place;

@@ -563,6 +563,10 @@ impl Association {
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, *info),
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
             Chunk::IData(data) => self.on_i_data(path, data),
+            // RFC 8260 section 2.3.1: without interleaving it is a chunk that was not agreed on.
+            Chunk::IForwardTsn(forward) if !self.interleaves => {
+                self.answer(path, Chunk::Opaque(Box::new(forward.report())));
+            }
             Chunk::IForwardTsn(forward) => self.on_i_forward_tsn(now, path, forward),
             Chunk::NrSack(packets, nr_sack) => self.on_nr_sack(now, path, *packets, nr_sack),
             Chunk::Illegal(illegal) => self.on_illegal(now, path, tag, illegal),

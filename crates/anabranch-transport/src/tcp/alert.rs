@@ -113,14 +113,22 @@ impl Connection {
         }
         let has_sent_new = self.sender.next > self.recovery.high;
         if self.recovery.f_rto {
-            // RFC 5682 section 3.1 with SACK, step 3b.
-            if ack.original_acked && self.try_undo_timeout(now, ack.echo, true) {
+            // RFC 5682 section 3.1 with SACK, or section 2.1 without, step 3b: what is acknowledged was sent
+            // before the timeout. Linux takes that from the first acknowledgement too.
+            let is_linux = self.parameters.procedures.f_rto_decides_at_once;
+            let reaches_new = self.is_new_data_acknowledged();
+            let may_decide = is_linux || (has_sent_new && !reaches_new);
+            if ack.original_acked && may_decide && self.try_undo_timeout(now, ack.echo, true) {
                 return Resend::Nothing;
             }
             if has_sent_new {
-                if ack.data_sacked || is_duplicate {
+                let is_real = ack.data_sacked || is_duplicate || (ack.advanced && !is_linux);
+                if is_real {
                     // Step 3a: the loss was real.
                     self.recovery.f_rto = false;
+                } else if !is_linux {
+                    // "Other types of ACKs are ignored without any action."
+                    return Resend::Nothing;
                 }
             } else if ack.advanced && !has_recovered {
                 // Step 2b.
@@ -128,6 +136,9 @@ impl Connection {
                 if self.sender.has_unsent() && self.sender.window_end() > self.sender.next {
                     return Resend::New;
                 }
+                self.recovery.f_rto = false;
+            } else if is_duplicate && !self.has_sack && !is_linux {
+                // Step 2a.
                 self.recovery.f_rto = false;
             }
         }
@@ -146,6 +157,14 @@ impl Connection {
             }
         }
         Resend::Lost
+    }
+
+    /// Whether an acknowledgement, cumulative or selective, covers data beyond the recovery point, with SACK
+    /// (RFC 5682 section 3.1 step 3a).
+    fn is_new_data_acknowledged(&self) -> bool {
+        let (board, high) = (&self.board, self.recovery.high);
+        let highest = if board.sacked > 0 { board.highest_sacked } else { self.sender.unacknowledged };
+        self.has_sack && highest.max(self.sender.unacknowledged) > high
     }
 
     /// Handles an acknowledgement outside of recovery. Returns whether recovery begins.

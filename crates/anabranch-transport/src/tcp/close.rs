@@ -3,7 +3,7 @@
 use super::connection::{Connection, State};
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::time::{Duration, Time};
-use crate::wire::tcp::Flags;
+use crate::wire::tcp::{Flags, Segment};
 
 /// The length of TIME-WAIT (Linux: `TCP_TIMEWAIT_LEN`); RFC 9293 says two maximum segment lifetimes, four
 /// minutes.
@@ -31,9 +31,13 @@ impl Connection {
     /// its data, unless half-close is on.
     #[cold]
     pub(super) fn on_fin(&mut self, now: Time) {
-        self.delayed_ack.acknowledge_now();
         if self.receiver.unread == 0 {
             self.tell_finished();
+        }
+        if self.parameters.procedures.delays_ack_of_fin && self.state == State::Established {
+            self.delayed_ack.await_answer_to_fin();
+        } else {
+            self.delayed_ack.acknowledge_now();
         }
         match self.state {
             State::Established => {
@@ -59,6 +63,40 @@ impl Connection {
             State::Closing => self.start_time_wait(now),
             State::LastAck => self.end(CloseReason::Shutdown),
             _ => {}
+        }
+    }
+
+    /// A segment arrives in TIME-WAIT (RFC 9293 section 3.10.7.4; Linux: `tcp_timewait_state_process`). What
+    /// is not a bare acknowledgement at RCV.NXT is acknowledged again: "The only thing that can arrive in
+    /// this state is a retransmission of the remote FIN." A SYN that may open another connection does not
+    /// come here ([`Connection::gives_way_to`]).
+    #[cold]
+    pub(super) fn on_segment_time_wait(&mut self, now: Time, segment: &Segment) {
+        let (flags, next) = (segment.flags, self.receiver.next);
+        let Some(start) = self.peer_numbers.number(segment.sequence, next) else { return };
+        let is_old = self.age(segment) > 0;
+        if flags.has(Flags::RST) {
+            if start == next && !is_old {
+                self.end(CloseReason::Shutdown);
+            } else if !self.parameters.procedures.has_small_sockets {
+                self.challenge_reset(now, start);
+            }
+            return;
+        }
+        if start == next && segment.sequence_length() == 0 && !is_old {
+            self.note_timestamp(segment, start);
+            return self.start_time_wait(now);
+        }
+        // Linux: a SYN without acknowledgement may be a new one with a number below, which is not to make the
+        // state last.
+        if is_old || flags.has(Flags::ACK) {
+            self.start_time_wait(now);
+        }
+        self.stats.duplicates_received += u64::from(segment.payload.length > 0 && start < next);
+        // Linux, tcp_v4_timewait_ack: without SACK.
+        self.receiver.duplicate = None;
+        if self.may_answer_again(now, segment) {
+            self.send_ack(now);
         }
     }
 

@@ -337,6 +337,7 @@ impl Connection {
             }
             State::OpenedFast => self.on_segment_opened_fast(now, segment, mark),
             State::FinWait1 if self.is_unconfirmed() => self.on_segment_opened_fast(now, segment, mark),
+            State::TimeWait => self.on_segment_time_wait(now, segment),
             _ => self.on_segment_synchronised(now, segment, mark),
         }
     }

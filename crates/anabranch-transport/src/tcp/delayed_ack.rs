@@ -146,6 +146,18 @@ impl DelayedAck {
         self.is_interactive = true;
     }
 
+    /// Notes that the peer has finished: the application may answer with its own FIN (Linux: `tcp_fin`, which
+    /// enters pingpong mode).
+    pub(super) fn await_answer_to_fin(&mut self) {
+        self.is_pending = true;
+        self.is_interactive = true;
+    }
+
+    /// Notes that something has arrived that is to be acknowledged.
+    pub(super) fn note_pending(&mut self) {
+        self.is_pending = true;
+    }
+
     pub(super) fn end_quick_mode(&mut self) {
         self.quick = 0;
     }
@@ -209,7 +221,9 @@ impl Connection {
             return self.acknowledge_out_of_order(now);
         }
         if ack.timer.is_never() {
-            self.delayed_ack.timer = self.deadline(now, self.parameters.ack_delay);
+            // Linux: `icsk_ack.ato` is 0 before the first data, so that a FIN waits for the next tick only.
+            let delay = if ack.has_data { self.parameters.ack_delay } else { Duration::from_nanos(1) };
+            self.delayed_ack.timer = self.deadline(now, delay);
         }
     }
 

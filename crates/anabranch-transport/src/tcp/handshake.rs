@@ -29,6 +29,8 @@ const FIRST_DYNAMIC_PORT: u16 = 49_152;
 /// The period of the clock of initial sequence numbers in nanoseconds (RFC 9293 section 3.4.1: 4
 /// microseconds).
 const ISN_TICK_NS: u64 = 4_000;
+/// How long a SYN waits that is sent again at once (Linux: `TCP_TIMEOUT_MIN`).
+const SYN_AT_ONCE: Duration = Duration::from_millis(2);
 /// The least RTO for data after a SYN that timed out, as long as nothing has been measured (RFC 6298 section
 /// 5.7).
 const RTO_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
@@ -342,9 +344,18 @@ impl Connection {
         self.send_syn(now);
     }
 
+    /// Has the SYN sent again soon, as the peer still had an earlier connection, which our reset has ended by
+    /// then (Linux: `tcp_rcv_synsent_state_process`).
+    fn repeat_syn_at_once(&mut self, now: Time) {
+        let has_left = self.sender.next > 0;
+        if self.parameters.procedures.repeats_syn_at_once && self.handshake.is_first() && has_left {
+            self.handshake.timer = self.deadline(now, SYN_AT_ONCE);
+        }
+    }
+
     /// Answers a SYN that comes again: the peer has not received our SYN-ACK.
     pub(super) fn answer_syn_again(&mut self, now: Time, segment: &Segment) {
-        if self.peer_numbers.wire(0) == segment.sequence {
+        if self.peer_numbers.wire(0) == segment.sequence && self.may_answer_again(now, segment) {
             self.repeat_syn(now);
         }
     }
@@ -378,6 +389,9 @@ impl Connection {
     pub(super) fn on_segment_syn_sent(&mut self, now: Time, segment: &Segment, mark: EcnField) {
         let flags = segment.flags;
         let acknowledged = self.acknowledged_number(segment).filter(|_| flags.has(Flags::ACK));
+        if flags.has(Flags::ACK) && acknowledged.is_none() {
+            self.repeat_syn_at_once(now);
+        }
         if flags.has(Flags::ACK) && (acknowledged.is_none() || self.echoes_another(now, segment)) {
             return self.out_of_the_blue(segment);
         }
@@ -409,30 +423,61 @@ impl Connection {
         }
     }
 
-    /// A segment arrives in SYN-RECEIVED. Returns whether it opens the connection and is to be processed
-    /// further.
+    /// A segment arrives in SYN-RECEIVED (RFC 9293 section 3.10.7.4; Linux: `tcp_check_req`). Returns whether
+    /// it opens the connection and is to be processed further.
     #[cold]
     pub(super) fn on_segment_syn_received(&mut self, now: Time, segment: &Segment) -> bool {
         let flags = segment.flags;
-        if flags.has(Flags::RST) {
-            // RFC 9293 section 3.10.7.4.
-            if self.peer_numbers.wire(self.receiver.next) == segment.sequence {
-                self.give_up_opening(CloseReason::Aborted);
-            }
-            return false;
-        }
-        if flags.has(Flags::SYN) && !flags.has(Flags::ACK) {
+        let [has_ack, is_reset, is_syn] = [Flags::ACK, Flags::RST, Flags::SYN].map(|flag| flags.has(flag));
+        let repeats_syn = is_syn && !is_reset && segment.sequence == self.peer_numbers.wire(0);
+        if repeats_syn && !has_ack {
             self.answer_syn_again(now, segment);
             return false;
         }
-        if !flags.has(Flags::ACK) {
+        let acknowledged = self.acknowledged_number(segment);
+        let (is_request, is_linux) =
+            (self.handshake.is_passive, self.parameters.procedures.has_small_sockets);
+        if is_request && is_linux && has_ack && acknowledged.is_none() {
+            self.out_of_the_blue(segment);
             return false;
         }
-        let Some(number) = self.acknowledged_number(segment) else {
+        // Both ends may open at the same time, so that the peer's SYN comes again with its acknowledgement.
+        let answers_ours = repeats_syn && !is_request;
+        if !answers_ours && !self.is_acceptable_request(segment) {
+            if !is_reset && self.may_answer_again(now, segment) {
+                self.send_ack(now);
+            }
+            return false;
+        }
+        if is_reset {
+            if self.peer_numbers.wire(self.receiver.next) == segment.sequence {
+                self.give_up_opening(CloseReason::Aborted);
+            } else {
+                // RFC 5961 section 3.2.
+                self.challenge(now);
+            }
+            return false;
+        }
+        if is_syn && !answers_ours {
+            if !is_request {
+                // RFC 5961 section 4.
+                self.challenge(now);
+                return false;
+            }
+            if is_linux {
+                self.out_of_the_blue(segment);
+            }
+            self.give_up_opening(CloseReason::Aborted);
+            return false;
+        }
+        if !has_ack {
+            return false;
+        }
+        let Some(number) = acknowledged else {
             self.out_of_the_blue(segment);
             return false;
         };
-        if flags.has(Flags::SYN) {
+        if is_syn {
             // Both ends have opened at the same time, and the peer's SYN came already (RFC 2883 section 4).
             self.receiver.duplicate = self.parameters.dsack.then_some((0, 1));
         } else {
@@ -443,6 +488,16 @@ impl Connection {
         self.establish(now, number);
         self.take_fast_open_answer(now, segment, number, EcnField::NotEct);
         true
+    }
+
+    /// Whether a part of a segment lies within the window that our SYN-ACK has opened (RFC 9293 section 3.4,
+    /// table 6; Linux: `tcp_in_window`), and it is not older than the peer's SYN (RFC 7323 section 5.3).
+    fn is_acceptable_request(&self, segment: &Segment) -> bool {
+        let (next, edge) = (self.receiver.next, self.receiver.edge);
+        let Some(start) = self.peer_numbers.number(segment.sequence, next) else { return false };
+        let end = start + u64::from(segment.sequence_length());
+        let is_within = start == next || (end > next && start < edge) || (start == edge && start == end);
+        is_within && (self.age(segment) <= 0 || segment.flags.has(Flags::RST))
     }
 
     /// Opens the connection: the SYN of both ends are acknowledged.

@@ -6,7 +6,7 @@ use super::fast_open::Server;
 use super::handshake::reset_for;
 use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Site};
-use crate::ground::{Ecn, IpVersion};
+use crate::ground::{Ecn, IpVersion, Side};
 use crate::listener::{Answer, Listen, Place};
 use crate::secret::SecretNumbers;
 use crate::time::Time;
@@ -30,11 +30,28 @@ impl Listener {
     }
 }
 
-/// Whether a segment opens a connection at this port.
-pub(crate) const fn opens(segment: &Segment, port: u16) -> bool {
-    let flags = segment.flags;
-    let begins = flags.has(Flags::SYN) && !flags.has(Flags::ACK) && !flags.has(Flags::RST);
-    begins && segment.destination_port == port
+/// What becomes of a segment that comes to an end that waits for connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    Drop,
+    Open,
+    Refuse,
+}
+
+impl Parameters {
+    /// What becomes of a segment that belongs to no connection where this side waits for connections (RFC
+    /// 9293 section 3.10.7.2).
+    pub(crate) fn arrival(&self, segment: &Segment, side: Side) -> Arrival {
+        let flags = segment.flags;
+        if segment.destination_port != self.ports(side)[0] || flags.has(Flags::ACK) {
+            return Arrival::Refuse;
+        }
+        let drops_fin = self.procedures.drops_syn_with_fin;
+        if flags.has(Flags::RST) || !flags.has(Flags::SYN) || (drops_fin && flags.has(Flags::FIN)) {
+            return Arrival::Drop;
+        }
+        Arrival::Open
+    }
 }
 
 /// The answer to a segment that belongs to no connection and no listener, if it calls for one: a reset (RFC
@@ -55,8 +72,10 @@ impl crate::listener::Listener for Listener {
 
     fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> Answer<Connection> {
         let Some(segment) = packet.body.tcp() else { return Answer::Nothing };
-        if !opens(segment, self.parameters.ports(self.place.side)[0]) {
-            return refuse(&packet, self.place.ip).map_or(Answer::Nothing, Answer::Reply);
+        match self.parameters.arrival(segment, self.place.side) {
+            Arrival::Drop => return Answer::Nothing,
+            Arrival::Open => {}
+            Arrival::Refuse => return refuse(&packet, self.place.ip).map_or(Answer::Nothing, Answer::Reply),
         }
         let name = self.place.next_name();
         let Place { side, mtus, ip, streams, .. } = &self.place;

@@ -49,7 +49,7 @@ impl Connection {
             && self.offered_window(segment) == self.sender.window
             && self.age(segment) <= 0
             && self.rack.probe.is_none()
-            && !self.receiver.has_gaps()
+            && !self.receiver.has_runs()
             && !self.ecn.is_on()
     }
 

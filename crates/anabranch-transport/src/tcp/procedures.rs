@@ -33,8 +33,8 @@ procedures! {
     /// are taken; default false (RFC 7323 section 5.3), in Linux true (`tcp_paws_discard`,
     /// `tcp_disordered_ack`).
     tolerates_old_timestamps: [false, true, true];
-    /// Whether old segments without data are answered once in 500 ms at most; default false, in profile
-    /// `linux_6` true (`tcp_oow_rate_limited`).
+    /// Whether old segments without data are answered once in 500 ms at most, as are a SYN that comes again
+    /// and what comes in TIME-WAIT; default false, in profile `linux_6` true (`tcp_oow_rate_limited`).
     limits_answers_to_old_timestamps: [false, false, true];
     /// Whether a segment that acknowledges what was not sent is dropped, in ESTABLISHED, as if it had not
     /// come; default false: it is answered with an acknowledgement (RFC 9293 section 3.10.7.4), in Linux true
@@ -50,4 +50,32 @@ procedures! {
     /// Whether as many segments leave at once as the device segments, a millisecond's worth at the pace;
     /// default false, in profile `linux_6` true (`tcp_tso_autosize`).
     sends_bursts: [false, false, true];
+    /// Whether a FIN is acknowledged like data to which the application may answer, so after `ack_delay` if
+    /// nothing is sent before and there was data; default false: at once (RFC 9293 section 3.10.7.4), in
+    /// Linux true (`tcp_fin`).
+    delays_ack_of_fin: [false, true, true];
+    /// Whether a SYN that is answered with a wrong acknowledgement is sent again 2 ms later, if it is the
+    /// first one; default false: after the timeout, in profile `linux_6` true
+    /// (`tcp_rcv_synsent_state_process`).
+    repeats_syn_at_once: [false, false, true];
+    /// Whether a SYN that carries FIN is dropped by an end that waits for connections; default false (RFC
+    /// 9293 section 3.10.7.2), in profile `linux_6` true (`tcp_rcv_state_process`).
+    drops_syn_with_fin: [false, false, true];
+    /// Whether connections that are not open yet, or not any more, are handled as by Linux's small sockets:
+    /// before the end of the handshake, a reset with a wrong acknowledgement is ignored, and a SYN with
+    /// another number is answered with a reset; in TIME-WAIT, a reset beside the expected number is ignored;
+    /// default false (RFC 9293 section 3.10.7.4), in Linux true (`tcp_check_req`,
+    /// `tcp_timewait_state_process`).
+    has_small_sockets: [false, true, true];
+    /// Whether a reset counts also with the number of the peer's FIN after that FIN, and with the end of the
+    /// highest run that is acknowledged selectively; default false: it must have the number that is expected
+    /// next (RFC 5961 section 3.2), in profile `linux_6` true (`tcp_validate_incoming`).
+    takes_more_resets: [false, false, true];
+    /// Whether a reset after both ends have closed is an error for an application that keeps its socket;
+    /// default false (RFC 9293 section 3.10.7.4), in Linux true (`tcp_reset`).
+    reports_late_resets: [false, true, true];
+    /// Whether F-RTO calls a timeout spurious as soon as data is acknowledged that was sent only once;
+    /// default false: the second acknowledgement after the timeout decides (RFC 5682), in profile `linux_6`
+    /// true (`tcp_process_loss`).
+    f_rto_decides_at_once: [false, false, true];
 }

@@ -72,8 +72,14 @@ impl Receiver {
         self.next <= number && self.out_of_order.last().is_none_or(|run| run.1 <= number)
     }
 
-    pub(super) fn has_gaps(&self) -> bool {
+    /// Whether data waits above a gap.
+    pub(super) fn has_runs(&self) -> bool {
         !self.out_of_order.is_empty()
+    }
+
+    /// Whether data or the peer's FIN waits above a gap.
+    pub(super) fn has_gaps(&self) -> bool {
+        self.has_runs() || self.fin.is_some_and(|fin| fin > self.next)
     }
 
     pub(super) fn has_blocks(&self) -> bool {
@@ -104,8 +110,42 @@ impl Receiver {
             return blocks;
         }
         let duplicate = self.duplicate.take();
-        blocks.extend(duplicate.into_iter().chain(self.recent.iter().copied()).take(most.min(4)));
+        let recent = self.recent.iter().map(|&block| self.with_fin(block));
+        blocks.extend(duplicate.into_iter().chain(recent).take(most.min(4)));
         blocks
+    }
+
+    /// The block with the FIN behind it, if that waits there: it has a number of its own (RFC 9293 section
+    /// 3.4; Linux: `end_seq` counts it).
+    fn with_fin(&self, (start, end): (u64, u64)) -> (u64, u64) {
+        (start, end + u64::from(self.fin == Some(end)))
+    }
+
+    /// The end of the highest run that SACK reports.
+    fn highest_reported(&self) -> Option<u64> {
+        self.recent.iter().map(|&block| self.with_fin(block).1).max()
+    }
+
+    /// Puts the block of the latest segment before the others, with those that it contains taken out (RFC
+    /// 2018 section 4).
+    fn report_first(&mut self, block: (u64, u64)) {
+        self.recent.retain(|other| other.0 < block.0 || other.1 > block.1);
+        if self.recent.is_full() {
+            self.recent.pop();
+        }
+        self.recent.insert(0, block);
+    }
+
+    /// Has a FIN reported that comes above a gap without data: the block is empty, or that of the run before.
+    fn report_fin(&mut self, fin: u64) {
+        let run = self.out_of_order.last().filter(|run| run.1 == fin);
+        self.report_first(run.copied().unwrap_or((fin, fin)));
+    }
+
+    /// The first part of what waits above a gap that a segment in order, which ends at `end`, brings again.
+    fn covered(&self, end: u64) -> Option<(u64, u64)> {
+        let first = self.out_of_order.first().filter(|run| run.0 < end)?;
+        Some((first.0, first.1.min(end)))
     }
 
     /// Adds a run that lies above a gap, unless too many wait. Returns the part that was there already, if
@@ -133,12 +173,7 @@ impl Receiver {
         } else {
             runs.insert(first, merged);
         }
-        // RFC 2018 section 4: the block that holds the latest segment comes first.
-        self.recent.retain(|block| block.0 < merged.0 || block.1 > merged.1);
-        if self.recent.is_full() {
-            self.recent.pop();
-        }
-        self.recent.insert(0, merged);
+        self.report_first(merged);
         overlap
     }
 
@@ -284,13 +319,23 @@ impl Connection {
     /// Acknowledges and drops an old segment (RFC 7323 section 5.3 R1).
     #[cold]
     fn on_old_timestamp(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
-        if self.parameters.procedures.limits_answers_to_old_timestamps && start == end {
-            if self.old_answered_at.is_some_and(|at| now < at + OLD_ANSWER_INTERVAL) {
-                return;
-            }
-            self.old_answered_at = Some(now);
+        if self.may_answer_again(now, segment) {
+            self.answer_unacceptable(now, segment, start, end);
         }
-        self.answer_unacceptable(now, segment, start, end);
+    }
+
+    /// Whether a segment that is not acceptable is answered, although a similar one may have been before
+    /// (Linux: `tcp_oow_rate_limited`).
+    pub(super) fn may_answer_again(&mut self, now: Time, segment: &Segment) -> bool {
+        let has_data = segment.sequence_length() > 0 && !segment.flags.has(Flags::SYN);
+        if has_data || !self.parameters.procedures.limits_answers_to_old_timestamps {
+            return true;
+        }
+        if self.old_answered_at.is_some_and(|at| now < at + OLD_ANSWER_INTERVAL) {
+            return false;
+        }
+        self.old_answered_at = Some(now);
+        true
     }
 
     /// Acknowledges and drops a segment outside the window (RFC 9293 section 3.10.7.4).
@@ -307,11 +352,9 @@ impl Connection {
     fn answer_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
         self.stats.duplicates_received += u64::from(segment.payload.length > 0);
         let known = end.min(self.receiver.next);
-        if start < known && segment.payload.length > 0 && self.parameters.dsack {
+        if start < known && self.parameters.dsack {
+            // Linux, tcp_send_dupack: a FIN counts.
             self.receiver.duplicate = Some((start, known));
-        }
-        if self.state == State::TimeWait {
-            self.start_time_wait(now);
         }
         if self.state != State::Closed {
             self.send(now);
@@ -323,14 +366,28 @@ impl Connection {
     /// The peer resets the connection (RFC 9293 section 3.10.7.4, RFC 5961 section 3).
     #[cold]
     fn on_reset(&mut self, now: Time, start: u64) {
-        if start == self.receiver.next {
-            let reason = match self.state {
-                // The peer has finished with the connection.
-                State::Closing | State::LastAck | State::TimeWait => CloseReason::Shutdown,
-                _ => CloseReason::Aborted,
-            };
-            self.end(reason);
-        } else if start > self.receiver.next && start < self.receiver.edge {
+        let procedures = &self.parameters.procedures;
+        if start != self.receiver.next && !(procedures.takes_more_resets && self.may_reset_at(start)) {
+            return self.challenge_reset(now, start);
+        }
+        // The peer has finished with the connection, and so has an application that has closed its socket.
+        let is_told = procedures.reports_late_resets && self.half_close;
+        let is_through = matches!(self.state, State::Closing | State::LastAck) && !is_told;
+        self.end(if is_through { CloseReason::Shutdown } else { CloseReason::Aborted });
+    }
+
+    /// Whether Linux takes a reset with this number although another one is expected: after a FIN that of the
+    /// FIN, which some systems send again with the reset (`tcp_reset_check`), or the end of the highest run
+    /// that SACK reports.
+    fn may_reset_at(&self, start: u64) -> bool {
+        let has_finished = matches!(self.state, State::CloseWait | State::Closing | State::LastAck);
+        (has_finished && start + 1 == self.receiver.next)
+            || (self.has_sack && self.receiver.highest_reported() == Some(start))
+    }
+
+    /// Challenges a reset that lies within the window, but not where it must (RFC 5961 section 3.2).
+    pub(super) fn challenge_reset(&mut self, now: Time, start: u64) {
+        if start > self.receiver.next && start < self.receiver.edge {
             self.challenge(now);
         }
     }
@@ -338,7 +395,7 @@ impl Connection {
     /// Answers a segment that a stranger may have made up with an acknowledgement: if it was the peer's, the
     /// peer sends it again with the right number (RFC 5961).
     #[cold]
-    fn challenge(&mut self, now: Time) {
+    pub(super) fn challenge(&mut self, now: Time) {
         if self.challenged_at.is_none_or(|at| now >= at + CHALLENGE_INTERVAL) {
             self.challenged_at = Some(now);
             self.send_ack(now);
@@ -385,10 +442,16 @@ impl Connection {
         let last = self.receiver.fin.unwrap_or(u64::MAX).min(self.receiver.edge);
         let end = (start + u64::from(length)).min(last);
         let is_whole = end == start + u64::from(length);
-        if segment.flags.has(Flags::FIN) && is_whole && self.receiver.may_end_at(end) {
+        let has_fin = segment.flags.has(Flags::FIN) && is_whole;
+        let repeats_fin = has_fin && self.receiver.fin == Some(end);
+        if has_fin && self.receiver.may_end_at(end) {
             self.receiver.fin = Some(end);
         }
-        let is_larger = self.measure_data(now, segment);
+        // Linux, tcp_fastopen_add_skb: the data of a SYN says nothing of its sender, as a FIN without data
+        // does not (`tcp_data_queue`).
+        let is_telling = length > 0 && !segment.flags.has(Flags::SYN);
+        let is_larger = is_telling && self.measure_data(now, segment);
+        self.delayed_ack.note_pending();
         let next = self.receiver.next;
         if start > next {
             self.stats.out_of_order_received += u64::from(length > 0);
@@ -397,15 +460,28 @@ impl Connection {
                 // acknowledgements look like duplicates.
                 self.open_window(segment, 0);
             }
-            let overlap = if end > start { self.receiver.insert(start, end) } else { None };
-            if overlap.is_some() && self.parameters.dsack {
-                self.receiver.duplicate = overlap;
-                self.stats.duplicates_received += 1;
+            let overlap = if end > start {
+                self.receiver.insert(start, end)
+            } else if has_fin && self.receiver.fin == Some(end) {
+                self.receiver.report_fin(end);
+                repeats_fin.then_some((start, end))
+            } else {
+                None
+            };
+            if let Some(overlap) = overlap.filter(|_| self.parameters.dsack) {
+                let again = u64::from(repeats_fin && overlap.1 == end);
+                self.receiver.duplicate = Some((overlap.0, overlap.1 + again));
+                self.stats.duplicates_received += u64::from(length > 0);
             }
             return self.delayed_ack.on_out_of_order();
         }
-        if start < next && length > 0 && self.parameters.dsack {
-            self.receiver.duplicate = Some((start, next));
+        if self.parameters.dsack {
+            if start < next && length > 0 {
+                self.receiver.duplicate = Some((start, next));
+            } else if self.receiver.has_runs() {
+                // Linux, tcp_ofo_queue: data that SACK has reported and that comes again in order.
+                self.receiver.duplicate = self.receiver.covered(end).or(self.receiver.duplicate);
+            }
         }
         let had_gaps = self.receiver.has_gaps();
         if had_gaps && self.receiver.has_stepped_short(start) {
@@ -413,7 +489,9 @@ impl Connection {
             return self.delayed_ack.on_out_of_order();
         }
         if end > next {
-            self.note_in_order(now, segment, end, is_larger);
+            if is_telling {
+                self.note_in_order(now, segment, end, is_larger);
+            }
             self.advance(now, end);
         }
         if had_gaps && !self.receiver.has_gaps() {
@@ -482,6 +560,8 @@ impl Connection {
                 self.deliver(now);
             }
             self.receiver.next += 1;
+            // Nothing lies behind it.
+            self.receiver.recent.clear();
             self.on_fin(now);
         }
     }

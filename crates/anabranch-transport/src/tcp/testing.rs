@@ -307,8 +307,8 @@ pub(super) struct Drill {
     pub(super) events: Vec<Event>,
     timeout: Time,
     /// Initial sequence numbers of the two SYNs.
-    own: u32,
-    peer: u32,
+    pub(super) own: u32,
+    pub(super) peer: u32,
     /// Where the peer is in its own stream.
     peer_position: u32,
     window: u16,
@@ -326,16 +326,14 @@ impl Drill {
         Self::open_with(config, timestamps, 0)
     }
 
-    /// The same connection with a constant congestion window of this many segments; 0 means the settings'
-    /// control.
-    pub(super) fn open_with(config: &Config, timestamps: bool, segments: u32) -> Self {
+    /// An end to which nothing has happened.
+    fn new(config: &Config, timestamps: bool) -> Self {
         let streams = Streams { seed: 1, replication: 0 };
         let mut config = config.clone();
         config.clock_granularity = config.clock_granularity.or(Some(Duration::ZERO));
-        let end = endpoint(&config, Side::A, streams);
-        let mut drill = Self {
+        Self {
             now: Time::ZERO,
-            end,
+            end: endpoint(&config, Side::A, streams),
             sent: Vec::new(),
             seen: 0,
             events: Vec::new(),
@@ -347,11 +345,56 @@ impl Drill {
             stamp: 1,
             has_timestamps: timestamps,
             latest_timestamp: 0,
-        };
+        }
+    }
+
+    /// An end in SYN-SENT.
+    pub(super) fn opening(config: &Config, timestamps: bool) -> Self {
+        let mut drill = Self::new(config, timestamps);
         drill.input(Input::Command(Command::Connect));
+        assert!(drill.sent[0].segment.flags.has(Flags::SYN));
+        drill.own = drill.sent[0].segment.sequence;
+        drill.seen = 1;
+        drill
+    }
+
+    /// An end in SYN-RECEIVED, whose peer has opened the connection.
+    pub(super) fn accepting(config: &Config, timestamps: bool) -> Self {
+        let mut drill = Self::new(config, timestamps);
+        let [own_port, peer_port] = drill.end.ports;
+        let syn = Segment {
+            source_port: peer_port,
+            destination_port: own_port,
+            sequence: drill.peer,
+            flags: Flags::SYN,
+            window: 65_535,
+            mss: Some(1_460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: timestamps.then_some(Timestamps { value: 1, echo: 0 }),
+            ..Segment::blank()
+        };
+        drill.deliver(syn, Ecn::NotEct);
+        drill.own = drill.sent[0].segment.sequence;
+        drill.seen = 1;
+        drill
+    }
+
+    /// Lets the peer send a segment without data whose number is this many bytes behind its SYN, and which
+    /// acknowledges as many behind ours, if it has ACK.
+    pub(super) fn segment(&mut self, number: u32, acknowledges: u32, flags: Flags) -> &mut Self {
+        let mut segment = self.peers_segment(number.wrapping_sub(1));
+        segment.flags = flags;
+        segment.acknowledgement = if flags.has(Flags::ACK) { self.own.wrapping_add(acknowledges) } else { 0 };
+        self.deliver(segment, Ecn::NotEct);
+        self
+    }
+
+    /// The same connection with a constant congestion window of this many segments; 0 means the settings'
+    /// control.
+    pub(super) fn open_with(config: &Config, timestamps: bool, segments: u32) -> Self {
+        let mut drill = Self::opening(config, timestamps);
         let syn = drill.sent[0].segment.clone();
-        assert!(syn.flags.has(Flags::SYN));
-        drill.own = syn.sequence;
         drill.now = Time::from_millis(100);
         let syn_ack = Segment {
             source_port: syn.destination_port,

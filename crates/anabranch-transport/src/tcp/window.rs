@@ -72,11 +72,12 @@ impl Connection {
         if self.receiver.has_ended() {
             self.tell_finished();
         }
-        if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+        let may_come = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        if !may_come && self.state != State::CloseWait {
             return;
         }
         let is_due = self.is_ack_due_to_reading();
-        let is_update = !is_due && self.has_much_more_room();
+        let is_update = !is_due && may_come && self.has_much_more_room();
         if is_due || is_update {
             self.stats.window_updates += u64::from(is_update);
             self.send_ack(now);

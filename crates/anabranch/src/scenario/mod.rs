@@ -194,8 +194,8 @@ impl Scenario {
     }
 }
 
-/// A limit far above any scenario that a person or a script writes.
-pub(crate) const MAX_FILE_MEGABYTES: u64 = 16;
+/// A limit far above any scenario, or other text, that a person or a script writes.
+pub const MAX_FILE_MEGABYTES: u64 = 16;
 
 /// The JSON Schema of scenario files.
 pub fn schema() -> Value {

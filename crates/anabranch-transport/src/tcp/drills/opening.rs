@@ -1,12 +1,16 @@
 //! RFC 9293 section 3.5, RFC 7323, RFC 6298 section 5.
 
 use super::*;
-use crate::endpoint::{CloseReason, Command, Event};
-use crate::ground::Side;
-use crate::tcp::testing::{Pair, config, ms};
+use crate::endpoint::{CloseReason, Command, Event, Site};
+use crate::ground::{Ecn, IpVersion, PathId, Side};
+use crate::listener::{Answer, Listen as _, Listener as _};
+use crate::rng::Streams;
+use crate::tcp::connection::State;
+use crate::tcp::testing::{Drill, Logged, Pair, config, ms};
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
-use crate::wire::tcp::Flags;
+use crate::wire::tcp::{Flags, Segment};
+use crate::wire::{Body, Packet};
 
 const ALL: [Profile; 3] = [Profile::Linux6, Profile::Linux2620, Profile::Rfc];
 
@@ -119,6 +123,157 @@ fn rfc9293_3_5_both_ends_may_open_at_the_same_time() {
     pair.write(Side::B, 5_000);
     pair.run_for(ms(500));
     assert_eq!((pair.received_bytes(Side::A), pair.received_bytes(Side::B)), (5_000, 5_000));
+}
+
+const RST: Flags = Flags::RST;
+const ACK: Flags = Flags::ACK;
+
+/// What has been sent since the last call: flags, and how far behind our SYN and the peer's it lies and
+/// acknowledges.
+fn sent(drill: &mut Drill) -> Vec<(Flags, u32, u32)> {
+    let (own, peer) = (drill.own, drill.peer);
+    let numbers = |logged: &Logged| {
+        let Segment { flags, sequence, acknowledgement, .. } = logged.segment;
+        let acknowledges = if flags.has(ACK) { acknowledgement.wrapping_sub(peer) } else { 0 };
+        (flags, sequence.wrapping_sub(own), acknowledges)
+    };
+    drill.sent().iter().map(numbers).collect()
+}
+
+#[test]
+fn linux_sends_a_syn_again_at_once_after_a_wrong_acknowledgement() {
+    for (settings, at) in [(rfc(), 1_000), (config(Profile::Linux2620), 3_000), (linux(), 102)] {
+        let mut drill = Drill::opening(&settings, false);
+        drill.at(100).segment(1_000, 5_000, ACK);
+        assert_eq!(sent(&mut drill), [(RST, 5_000, 0)]);
+        drill.at(at - 1);
+        assert_eq!(sent(&mut drill), []);
+        drill.at(at);
+        assert_eq!(sent(&mut drill), [(Flags::SYN, 0, 0)]);
+    }
+    let mut drill = Drill::opening(&linux(), false);
+    drill.at(100).segment(1_000, 5_000, RST.with(ACK)).at(102);
+    assert_eq!(sent(&mut drill), [(Flags::SYN, 0, 0)], "a reset is not answered, but the same holds");
+    drill.at(200).segment(1_000, 5_000, ACK).at(300);
+    assert_eq!(sent(&mut drill), [(RST, 5_000, 0)], "only the first SYN");
+}
+
+#[test]
+fn rfc5961_3_2_a_reset_in_syn_received_must_have_the_number_that_is_expected() {
+    for settings in [rfc(), linux()] {
+        let mut drill = Drill::accepting(&settings, false);
+        drill.segment(1_000, 0, RST);
+        assert_eq!(sent(&mut drill), [(ACK, 1, 1)], "a challenge");
+        drill.segment(100_000, 0, RST).segment(0, 0, RST);
+        assert_eq!(sent(&mut drill), [], "beside the window");
+        assert_eq!(drill.end.state, State::SynReceived);
+        drill.segment(1, 1, ACK);
+        assert_eq!(drill.events, [Event::Connected]);
+        let mut drill = Drill::accepting(&settings, false);
+        drill.segment(1, 0, RST);
+        assert_eq!((drill.end.state, drill.events.as_slice()), (State::Closed, &[][..]));
+        drill.segment(1, 1, ACK);
+        assert_eq!(sent(&mut drill), [(RST, 1, 0)]);
+    }
+}
+
+#[test]
+fn a_reset_with_a_wrong_acknowledgement_ends_no_request_of_linux() {
+    for (settings, state) in [(rfc(), State::Closed), (linux(), State::SynReceived)] {
+        let mut drill = Drill::accepting(&settings, false);
+        drill.segment(1, 9, RST.with(ACK));
+        assert_eq!((drill.end.state, sent(&mut drill)), (state, vec![]));
+    }
+    for settings in [rfc(), linux()] {
+        let mut drill = Drill::accepting(&settings, false);
+        drill.segment(1, 9, ACK);
+        assert_eq!(sent(&mut drill), [(RST, 9, 0)]);
+        assert_eq!(drill.end.state, State::SynReceived);
+    }
+}
+
+#[test]
+fn rfc9293_3_10_7_4_segments_beside_the_window_open_nothing() {
+    for (settings, answers) in [(rfc(), 3), (linux(), 1)] {
+        let mut drill = Drill::accepting(&settings, false);
+        drill.segment(100_000, 1, ACK).segment(0, 1, ACK).segment(0, 1, Flags::SYN.with(ACK));
+        assert_eq!(sent(&mut drill), vec![(ACK, 1, 1); answers]);
+        assert_eq!(drill.end.state, State::SynReceived);
+        // RFC 7323 section 5.3: what is older than the SYN.
+        let mut drill = Drill::accepting(&settings, true);
+        drill.stamp(0).segment(1, 1, ACK);
+        assert_eq!((sent(&mut drill), drill.end.state), (vec![(ACK, 1, 1)], State::SynReceived));
+        drill.stamp(1).segment(1, 1, ACK);
+        assert_eq!(drill.end.state, State::Established);
+    }
+}
+
+#[test]
+fn another_syn_ends_a_request() {
+    for (settings, answer) in [(rfc(), None), (linux(), Some((RST.with(ACK), 501)))] {
+        let mut drill = Drill::accepting(&settings, false);
+        drill.segment(500, 0, Flags::SYN);
+        assert_eq!(sent(&mut drill).first().map(|(flags, _, to)| (*flags, *to)), answer);
+        assert_eq!(drill.end.state, State::Closed);
+    }
+    // The same SYN is answered again, by Linux once in half a second.
+    for (settings, answers) in [(rfc(), 2), (linux(), 1)] {
+        let mut drill = Drill::accepting(&settings, false);
+        drill.at(100).segment(0, 0, Flags::SYN).segment(0, 0, Flags::SYN);
+        assert_eq!(sent(&mut drill), vec![(Flags::SYN.with(ACK), 0, 1); answers]);
+    }
+}
+
+#[test]
+fn rfc5961_4_after_a_simultaneous_open_another_syn_is_challenged() {
+    for settings in [rfc(), linux()] {
+        let mut drill = Drill::opening(&settings, false);
+        drill.segment(0, 0, Flags::SYN);
+        assert_eq!(sent(&mut drill), [(Flags::SYN.with(ACK), 0, 1)]);
+        drill.segment(500, 0, Flags::SYN);
+        assert_eq!(sent(&mut drill), [(ACK, 1, 1)]);
+        drill.segment(0, 1, Flags::SYN.with(ACK));
+        assert_eq!(drill.events, [Event::Connected]);
+        let mut drill = Drill::opening(&settings, false);
+        drill.segment(0, 0, Flags::SYN).segment(1, 0, RST);
+        assert_eq!(drill.events, [Event::Closed(CloseReason::Aborted)]);
+    }
+}
+
+#[test]
+fn a_listener_answers_only_acknowledgements() {
+    let site = Site {
+        side: Side::B,
+        mtus: &[1_500],
+        ip: IpVersion::Ipv4,
+        streams: Streams { seed: 1, replication: 0 },
+        connection: "test",
+    };
+    for (settings, takes_fin) in [(rfc(), true), (config(Profile::Linux2620), true), (linux(), false)] {
+        let mut listener = settings.listen(&site).expect("it is possible");
+        let mut answer = |port, flags| {
+            let segment =
+                Segment { source_port: 9, destination_port: port, flags, window: 100, ..Segment::blank() };
+            let body = Body::Tcp(segment);
+            let packet = Packet { path: PathId(0), ecn: Ecn::NotEct, size: 40, body };
+            match listener.handle_packet(Time::ZERO, Box::new(packet)) {
+                Answer::Accepted(_) => "opens",
+                Answer::Nothing => "nothing",
+                Answer::Reply(reply) => {
+                    assert!(reply.body.tcp().is_some_and(|segment| segment.flags.has(RST)));
+                    "reset"
+                }
+            }
+        };
+        let fin = Flags::FIN;
+        assert_eq!(answer(5_001, Flags::SYN), "opens");
+        assert_eq!(answer(5_001, Flags::SYN.with(fin)), if takes_fin { "opens" } else { "nothing" });
+        assert_eq!(answer(5_001, ACK), "reset");
+        assert_eq!(answer(5_001, Flags::SYN.with(ACK)), "reset");
+        assert_eq!(answer(5_001, fin), "nothing", "RFC 9293 section 3.10.7.2");
+        assert_eq!(answer(5_001, RST), "nothing");
+        assert_eq!(answer(5_002, fin), "reset", "another port, which is closed");
+    }
 }
 
 #[test]

@@ -94,6 +94,30 @@ fn rfc2883_4_a_duplicate_is_reported_first() {
 }
 
 #[test]
+fn rfc2883_4_data_in_order_that_was_reported_already_is_a_duplicate() {
+    for settings in [slow(), Config { profile: Profile::Rfc, ..slow() }] {
+        let mut drill = Drill::open(&settings, false);
+        drill.data(200, 100).data(0, 400);
+        assert_eq!((drill.acks(), drill.last_sack()), (vec![0, 400], vec![(200, 300)]));
+        // Up to where the segment reaches; the rest of the run waited only once.
+        drill.data(600, 100).acks();
+        drill.data(400, 250);
+        assert_eq!((drill.acks(), drill.last_sack()), (vec![700], vec![(600, 650)]));
+        // Of several runs the first one (Linux: tcp_dsack_extend).
+        drill.data(800, 100).data(1_000, 100).data(1_200, 100).acks();
+        drill.data(700, 500);
+        assert_eq!((drill.acks(), drill.last_sack()), (vec![1_300], vec![(800, 900)]));
+        // The duplicate at the beginning comes before that of what waited.
+        drill.data(1_400, 100).acks();
+        drill.data(1_250, 300);
+        assert_eq!((drill.acks(), drill.last_sack()), (vec![1_550], vec![(1_250, 1_300)]));
+    }
+    let mut drill = Drill::open(&Config { dsack: Some(false), ..slow() }, false);
+    drill.data(200, 100).data(0, 400);
+    assert_eq!(drill.last_sack(), []);
+}
+
+#[test]
 fn compressed_acknowledgements_wait_a_little_after_the_third() {
     let mut drill = Drill::open(&Config { quick_acks: Some(0), ..linux() }, false);
     for index in 1..=10 {

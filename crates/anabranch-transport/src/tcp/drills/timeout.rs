@@ -103,6 +103,82 @@ fn rfc5682_3_1_a_duplicate_shows_that_the_loss_was_real() {
     assert_eq!(drill.end.stats().spurious_timeouts, 0);
 }
 
+/// Ten segments, the first of which times out in profile rfc; with `sack`, the peer has SACK.
+fn timed_out_in_rfc(sack: bool) -> Drill {
+    let settings = Config { tail_loss_probe: Some(false), sack: Some(sack), ..rfc() };
+    let mut drill = Drill::open(&settings, false);
+    drill.write(100 * SIZE).segments(SIZE);
+    drill.at(1_100);
+    assert_eq!(drill.segments(SIZE), [0]);
+    drill
+}
+
+#[test]
+fn rfc5682_the_first_acknowledgement_decides_nothing() {
+    for sack in [false, true] {
+        // The acknowledgements of three segments that had arrived were lost, and the other seven are lost.
+        let mut drill = timed_out_in_rfc(sack);
+        drill.at(1_200).ack(3 * SIZE, &[]);
+        assert_eq!(drill.segments(SIZE), [10, 11], "step 2b");
+        assert_eq!(drill.end.stats().spurious_timeouts, 0);
+        // Step 3a: the new data arrives, and nothing before it.
+        let blocks = [(10 * SIZE, 11 * SIZE)];
+        drill.at(1_300).ack(3 * SIZE, if sack { &blocks } else { &[] });
+        assert_eq!(drill.segments(SIZE)[0], 3, "the first hole");
+        assert_eq!(drill.end.stats().spurious_timeouts, 0);
+        assert!(drill.end.cwnd() <= 3);
+    }
+}
+
+#[test]
+fn rfc5682_the_second_acknowledgement_shows_a_spurious_timeout() {
+    for sack in [false, true] {
+        let mut drill = timed_out_in_rfc(sack);
+        drill.at(1_200).ack(SIZE, &[]);
+        assert_eq!(drill.segments(SIZE), [10, 11]);
+        // Step 3b: data that was sent once, before the timeout.
+        drill.ack(2 * SIZE, &[]);
+        assert_eq!(drill.end.stats().spurious_timeouts, 1);
+        assert!(drill.segments(SIZE).iter().all(|segment| *segment > 11));
+    }
+    // The same, acknowledged selectively.
+    let mut drill = timed_out_in_rfc(true);
+    drill.at(1_200).ack(SIZE, &[]).ack(SIZE, &[(4 * SIZE, 5 * SIZE)]);
+    assert_eq!(drill.end.stats().spurious_timeouts, 1);
+}
+
+#[test]
+fn rfc5682_2_1_a_duplicate_after_the_timeout_ends_f_rto_without_sack() {
+    let mut drill = timed_out_in_rfc(false);
+    drill.at(1_150).ack(0, &[]);
+    drill.at(1_200).ack(SIZE, &[]);
+    assert_eq!(drill.segments(SIZE), [1, 2], "step 2a: slow start from the first hole");
+    let mut drill = timed_out_in_rfc(true);
+    drill.at(1_150).ack(0, &[(SIZE, 2 * SIZE)]);
+    drill.at(1_200).ack(2 * SIZE, &[]);
+    assert_eq!(drill.segments(SIZE), [10, 11], "section 3.1: step 2 goes on");
+}
+
+#[test]
+fn rfc5682_3_1_without_new_data_the_timeout_is_genuine() {
+    let settings = Config { tail_loss_probe: Some(false), ..rfc() };
+    let mut drill = Drill::open(&settings, false);
+    drill.write(10 * SIZE).segments(SIZE);
+    drill.at(1_100).segments(SIZE);
+    drill.at(1_200).ack(3 * SIZE, &[]);
+    assert_eq!(drill.segments(SIZE), [3, 4], "conventional recovery");
+    assert_eq!(drill.end.stats().spurious_timeouts, 0);
+}
+
+#[test]
+fn linux_takes_a_timeout_for_spurious_at_the_first_acknowledgement() {
+    let mut drill = Drill::open(&without_probe(), false);
+    drill.write(100 * SIZE).segments(SIZE);
+    drill.at(400).segments(SIZE);
+    drill.at(500).ack(3 * SIZE, &[]);
+    assert_eq!(drill.end.stats().spurious_timeouts, 1);
+}
+
 #[test]
 fn rfc8985_6_3_what_was_sent_recently_is_not_lost_by_a_timeout() {
     let mut drill = Drill::open_with(&without_probe(), false, 10);

@@ -652,6 +652,22 @@ impl ForwardTsn {
     }
 }
 
+impl IForwardTsn {
+    /// The same for an I-FORWARD-TSN.
+    pub fn report(&self) -> Opaque {
+        let mut chunk = Vec::with_capacity(8 + 8 * self.messages.len());
+        let shown = self.messages.iter().take(codes::MOST_REPORTED / 8 - 1);
+        chunk.u32(self.new_cumulative_tsn);
+        shown.for_each(|skipped| {
+            chunk.u16(skipped.stream);
+            chunk.u16(if skipped.unordered { codes::SKIPPED_UNORDERED } else { 0 });
+            chunk.u32(skipped.mid);
+        });
+        let length = 8 + 8 * self.messages.len() as u16;
+        Opaque::reporting(codes::chunk::I_FORWARD_TSN, 0, length, &chunk)
+    }
+}
+
 impl Data {
     /// Length on the wire in bytes, padding included.
     pub const fn wire_size(&self) -> u32 {
