@@ -8,7 +8,6 @@ use super::config::SackPath;
 use super::reassembly::unwrap_tsn;
 use crate::endpoint::{Event, Output, Received};
 use crate::ground::PathId;
-use crate::path::PathState;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{
     Chunk, Data, ErrorCause, ForwardTsn, GapBlock, IData, IForwardTsn, NrSack, Sack,
@@ -153,13 +152,12 @@ impl Association {
             return;
         }
         let streams = self.inbound_streams;
-        let Self { interleaved, reassembly, outputs, stats, .. } = self;
-        for skip in forward.messages.iter().filter(|skip| skip.stream < streams) {
-            interleaved.forward(*skip, &mut reassembly.bytes, |message| {
-                stats.messages_delivered += 1;
-                outputs.push_back(Output::Event(Event::Received(message)));
-            });
-        }
+        self.deliver_with(|association, tell| {
+            for skip in forward.messages.iter().filter(|skip| skip.stream < streams) {
+                association.interleaved.forward(*skip, &mut association.reassembly.bytes, tell);
+            }
+        });
+        self.deliver_parts_after_skip();
     }
 
     /// Moves the cumulative TSN to that of a FORWARD TSN and returns it; [`None`] if it was there already or
