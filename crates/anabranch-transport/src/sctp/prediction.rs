@@ -117,11 +117,15 @@ impl Association {
             }
             bytes += u64::from(chunk.length);
             window_bytes += chunk.window_bytes;
+        let takes_first_only = !self.parameters.procedures.retransmitted_data_clears_errors;
             is_sure |= !chunk.on_several_paths;
             let is_probe = probe == Some(outstanding.tsn(index));
             has_probe |= is_probe;
             if is_probe || (self.parameters.samples_every_sack && chunk.transmissions == 1) {
                 probe_sent_at = Some(chunk.departure);
+            if takes_first_only && chunk.transmissions > 1 {
+                return false;
+            }
             }
         }
         for (index, path) in self.paths.iter().enumerate() {
