@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Place, Refusal, Route, Settings};
+use anabranch_live::sctp::{
+    AssociationId, Extent, Host, HostEvent, Outbound, Place, Refusal, Route, Settings,
+};
 use anabranch_live::stack::Stack as _;
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::ground::Ecn;
@@ -40,6 +42,8 @@ struct World {
     unplugged: BTreeSet<IpAddr>,
     events: [Vec<(AssociationId, HostEvent)>; 2],
     datagrams: u64,
+    /// Whether applications read what they are given.
+    reads: bool,
 }
 
 fn address(host: usize, network: u8) -> IpAddr {
@@ -77,6 +81,7 @@ impl World {
             unplugged: BTreeSet::new(),
             events: [Vec::new(), Vec::new()],
             datagrams: 0,
+            reads: true,
         }
     }
 
@@ -135,7 +140,9 @@ impl World {
                 self.put(1 - index, route, datagram);
             }
             while let Some(event) = self.hosts[index].poll_event() {
-                if let (id, HostEvent::Received(message)) = &event {
+                if let (id, HostEvent::Received(message)) = &event
+                    && self.reads
+                {
                     self.hosts[index].has_read(self.now, *id, 1, message.bytes.len() as u64);
                 }
                 self.events[index].push(event);
@@ -179,14 +186,25 @@ impl World {
         self.events[1].iter().find_map(accepted).expect("somebody has connected")
     }
 
-    /// The messages that an end has been given, each stream's in order.
+    /// The messages that an end has been given, each stream's in order, with their parts put together.
     fn received(&self, index: usize) -> BTreeMap<(u16, bool), Vec<Vec<u8>>> {
         let mut messages: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut parts: BTreeMap<_, Vec<u8>> = BTreeMap::new();
         for (_, event) in &self.events[index] {
             if let HostEvent::Received(message) = event {
-                messages.entry((message.stream, message.unordered)).or_default().push(message.bytes.clone());
+                let key = (message.stream, message.unordered);
+                let mut bytes = message.bytes.clone();
+                if message.extent != Extent::Whole {
+                    parts.entry(key).or_default().append(&mut bytes);
+                    if message.extent == Extent::Part {
+                        continue;
+                    }
+                    bytes = parts.remove(&key).unwrap_or_default();
+                }
+                messages.entry(key).or_default().push(bytes);
             }
         }
+        assert!(parts.is_empty(), "the end of a message is missing: {:?}, {:?}", parts.keys(), messages.keys());
         messages
     }
 
@@ -247,6 +265,57 @@ fn messages_arrive_with_what_was_said_of_them() {
         assert_eq!(world.hosts[index].associations(), 0);
         assert!(world.hosts[index].next_timeout().is_never(), "nothing is left behind");
     }
+}
+
+#[test]
+fn messages_larger_than_the_receive_buffer_arrive_in_parts() {
+    let settings = [
+        r#""receive_buffer": "20 kB""#,
+        r#""receive_buffer": "1500 B", "sack_delay": "0 s""#,
+        r#""receive_buffer": "20 kB", "interleaving": true, "stream_scheduler": {"kind": "round_robin"}"#,
+    ];
+    for text in settings {
+        for loss in [0.0, 0.1] {
+            let mut world = World::new(1, Weather { loss, ..Weather::default() });
+            let id = world.connect(&config(&format!(r#"{{{text}, "rto_max": "1 s"}}"#)), 1);
+            world.run_for(Duration::from_secs(10));
+            // Between the large ones are small ones, of the same stream and of others.
+            let sizes = [30_000, 100, 70_000, 15_000, 15_000, 15_000, 1];
+            let mut expected: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            for (number, size) in (0..).zip(sizes) {
+                let message = message(number as u16 % 3, number == 2, number, size);
+                let key = (message.stream, message.unordered);
+                expected.entry(key).or_default().push(message.bytes.clone());
+                world.send(0, id, message);
+            }
+            world.run_for(Duration::from_secs(200));
+            assert_eq!(world.received(1), expected, "{text}, {loss}");
+        }
+    }
+}
+
+#[test]
+fn an_application_that_reads_nothing_gets_no_parts_until_it_has() {
+    let mut world = World::new(1, Weather::default());
+    world.reads = false;
+    let id = world.connect(&config(r#"{"receive_buffer": "20 kB"}"#), 1);
+    world.send(0, id, message(0, false, 0, 5_000));
+    world.send(0, id, message(0, false, 1, 30_000));
+    world.run_for(Duration::from_secs(20));
+    let peer = world.accepted();
+    let bytes_told = |world: &World| -> Vec<usize> {
+        let events = world.events[1].iter();
+        events.filter_map(|(_, event)| if let HostEvent::Received(m) = event { Some(m.bytes.len()) } else { None }).collect()
+    };
+    assert_eq!(bytes_told(&world), [5_000]);
+    for _ in 0..20 {
+        // Each time all that has been told is read.
+        let (told, bytes) = (bytes_told(&world).len() as u64, bytes_told(&world).iter().sum::<usize>() as u64);
+        world.hosts[1].has_read(world.now, peer, told, bytes);
+        world.run_for(Duration::from_secs(5));
+    }
+    assert_eq!(world.received(1)[&(0, false)], [5_000, 30_000].map(|size| message(0, false, usize::from(size > 5_000), size).bytes));
+    assert!(bytes_told(&world).len() > 2, "the second one came in parts");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch::scenario;
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal};
+use anabranch_live::sctp::{AssociationId, Extent, Host, HostEvent, Outbound, Refusal};
 use anabranch_live::tun::TunDevice;
 use anabranch_transport::cc::Config as Control;
 use anabranch_transport::endpoint::{CloseReason, Command, Endpoint as _, PathSample, Reliability};
@@ -332,6 +332,7 @@ const fn kind(event: &HostEvent) -> &'static str {
         HostEvent::AddressRefused(_) => "address_refused",
         HostEvent::Closed { .. } => "closed",
         HostEvent::Connected => "connected",
+        HostEvent::PartialDeliveryAborted { .. } => "partial_delivery_aborted",
         HostEvent::PathChanged { .. } => "path_changed",
         HostEvent::PrimaryChanged { .. } => "primary_changed",
         HostEvent::Received(_) => "received",
@@ -361,11 +362,19 @@ fn particulars(py: Python<'_>, event: HostEvent) -> PyResult<Bound<'_, PyAny>> {
             };
             (reason, scalars(py, &counted)?).into_bound_py_any(py)
         }
+        HostEvent::PartialDeliveryAborted { stream, unordered } => {
+            (stream, unordered).into_bound_py_any(py)
+        }
         HostEvent::PathChanged { path, state } => (path.0, state.name()).into_bound_py_any(py),
         HostEvent::PrimaryChanged { from, to } => (from.0, to.0).into_bound_py_any(py),
         HostEvent::Received(message) => {
             let bytes = PyBytes::new(py, &message.bytes);
-            (bytes, message.stream, message.ppid, message.unordered).into_bound_py_any(py)
+            let is_last = match message.extent {
+                Extent::LastPart => Some(true),
+                Extent::Part => Some(false),
+                Extent::Whole => None,
+            };
+            (bytes, message.stream, message.ppid, message.unordered, is_last).into_bound_py_any(py)
         }
         HostEvent::StreamReset { stream } | HostEvent::StreamResetRefused { stream } => {
             stream.into_bound_py_any(py)

@@ -251,8 +251,11 @@ pub enum Service {
     Datagrams,
     /// Messages with flow control (SCTP).
     Messages {
-        /// The longest message that there is room for at both ends, in bytes.
+        /// The longest message that the send buffer takes, in bytes.
         longest: u64,
+        /// The longest message that the receive buffer has room for, in bytes; a longer one is delivered in
+        /// [parts](Event::ReceivedPart).
+        whole: u64,
         /// Whether the send buffer has a limit, so that a sender ever has to wait.
         is_limited: bool,
     },
@@ -266,10 +269,15 @@ impl Service {
     pub fn both(self, other: Self) -> Self {
         match (self, other) {
             (
-                Self::Messages { longest, is_limited },
-                Self::Messages { longest: other_longest, is_limited: other_is_limited },
+                Self::Messages { longest, whole, is_limited },
+                Self::Messages {
+                    longest: other_longest,
+                    whole: other_whole,
+                    is_limited: other_is_limited,
+                },
             ) => Self::Messages {
                 longest: longest.min(other_longest),
+                whole: whole.min(other_whole),
                 is_limited: is_limited && other_is_limited,
             },
             _ => self,
@@ -332,6 +340,14 @@ pub enum Event {
         /// Its new state.
         state: PathState,
     },
+    /// The rest of the message that was being delivered in [parts](Event::ReceivedPart) on this stream, ordered
+    /// or not, will never come: the peer has given it up (SCTP, RFC 3758 section 3.6).
+    PartialDeliveryAborted {
+        /// The stream.
+        stream: u16,
+        /// Whether it is the unordered message.
+        unordered: bool,
+    },
     /// The peer has nothing more to say, and all of it has been read (TCP's FIN, MPTCP's `DATA_FIN`).
     PeerFinished,
     /// Another path became the primary one.
@@ -346,6 +362,11 @@ pub enum Event {
     /// A message arrived; over TCP, the next bytes of the peer's stream, and the payload's offset is the
     /// position of the first of them.
     Received(Received),
+    /// A part of a message arrived for which the receive buffer has too little room (SCTP, partial delivery,
+    /// RFC 9260 section 6.9). The parts of a message come in order. On a stream there is at most one ordered
+    /// and one unordered message in parts at a time, and its parts end with the last one, with
+    /// [`Event::PartialDeliveryAborted`], [`Event::Restarted`] or [`Event::Closed`].
+    ReceivedPart(Part),
     /// A message could not be taken because the send buffer is full; try again after [`Event::Writable`].
     /// Over TCP, this is the part of it that was not taken.
     Refused(Payload),
@@ -379,11 +400,15 @@ impl Event {
             Self::PathChanged { path, state } => {
                 ("path_changed", format!("path {} is {}", path.0, state.name()))
             }
+            Self::PartialDeliveryAborted { stream, .. } => {
+                ("partial_delivery_aborted", format!("stream {stream}"))
+            }
             Self::PeerFinished => ("peer_finished", String::new()),
             Self::PrimaryChanged { from, to, reason } => {
                 ("primary_changed", format!("path{} -> path{}: {reason}", from.0, to.0))
             }
             Self::Received(_) => ("received", String::new()),
+            Self::ReceivedPart(_) => ("received_part", String::new()),
             Self::Refused(payload) => ("refused", format!("offset {}", payload.offset)),
             Self::Restarted => ("restarted", String::new()),
             Self::StreamReset(stream) => ("stream_reset", format!("stream {stream}")),
@@ -406,6 +431,21 @@ pub struct Received {
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
     /// The data that arrived.
+    pub payload: Payload,
+}
+
+/// A part of a message that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The stream.
+    pub stream: u16,
+    /// The payload protocol identifier that the peer gave the message.
+    pub ppid: u32,
+    /// Whether the message is delivered without regard to order.
+    pub unordered: bool,
+    /// Whether the message ends with this part.
+    pub is_last: bool,
+    /// The data of the part.
     pub payload: Payload,
 }
 

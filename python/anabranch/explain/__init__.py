@@ -23,6 +23,7 @@ from anabranch.explain import accounts, calls, causes, tables
 from anabranch.explain.accounts import Account, End, Flow
 from anabranch.explain.calls import Call
 from anabranch.explain.causes import Cause
+from anabranch.studies import nothing
 from anabranch.studies.result import Result, Value, load, run
 from anabranch.support import terminal, wording
 
@@ -255,6 +256,12 @@ def explain(
     named = causes.of_paths(read)
     rates = {one.path: one.value * 1e3 for one in tried if "kbit_per_s" in chosen}
     main = causes.main(read, named, {path: rate for path, rate in rates.items() if rate > 0})
+    ways = ("", ".a_to_b", ".b_to_a")
+    reasons = [reason for way in ways if (reason := nothing.why(result.summary, name, way))]
+    if reasons and main.kind not in {"handshake", "path_down"}:
+        # what held back data that was of no use, such as losses, is not why
+        main = Cause("nothing_arrived", "", f"{name}: {reasons[0]}.", "")
+        named = [main, *named]
     return Explanation(result, read, named, main, chosen, value, tried)
 
 

@@ -57,7 +57,8 @@ class Cause:
     """What holds a path back most."""
 
     kind: str
-    """`capacity` (the path is full), one of the groups, `head_of_line`, `slow_reader`, or `window`.
+    """`capacity` (the path is full), one of the groups, `head_of_line`, `slow_reader`, `window`, or
+    `nothing_arrived`.
     """
     path: str
     text: str

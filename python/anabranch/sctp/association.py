@@ -33,6 +33,22 @@ class Message:
 
 
 @dataclass(frozen=True)
+class Part(Message):
+    """A part of a message that the receive buffer has too little room for (RFC 9260 section 6.9).
+
+    The parts of a message come in order. Between them no other message comes, unless both ends
+    interleave (`interleaving`): then each stream may have one ordered and one unordered message in
+    parts.
+    """
+
+    is_last: bool
+    """Whether the message ends with it."""
+    is_aborted: bool = False
+    """Whether the peer has given up the rest of the message, or has restarted: it ends without
+    this part's `data`, which is empty."""
+
+
+@dataclass(frozen=True)
 class Path:
     """The state of a path at one moment."""
 
@@ -177,6 +193,7 @@ class Association:
         self._host = host
         self._number = number
         self._inbox: deque[Message] = deque()
+        self._parts: dict[tuple[int, bool], int] = {}
         self._events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
         self._messages_read = self._read = 0
         self._reason: str | None = None
@@ -266,7 +283,7 @@ class Association:
             raise AssociationClosedError("closing") from None
 
     async def receive(self) -> Message:
-        """Waits for the next message.
+        """Waits for the next message, or the next `Part` of one that is too large for the buffer.
 
         Raises
         ------
@@ -278,7 +295,7 @@ class Association:
             self._check_open()
         message = self._inbox.popleft()
         self._read += len(message.data)
-        self._messages_read += 1
+        self._messages_read += bool(message.data)
         if self._read >= _READ_AT_ONCE or not self._inbox:
             self._host.has_read(self._number, self._messages_read, self._read)
             self._messages_read = self._read = 0
@@ -479,11 +496,23 @@ class Association:
         elif (answer := self._changes.pop(address, None)) is not None:
             answer.set_result(kind != "address_refused")
 
+    def _abort_part(self, stream: int, unordered: bool) -> None:  # noqa: FBT001 - the engine's
+        """Ends a message of which only parts have come."""
+        ppid = self._parts.pop((stream, unordered))
+        self._inbox.append(Part(b"", stream, ppid, unordered, is_last=True, is_aborted=True))
+
     def _take(self, kind: str, particulars: object) -> None:
         """Handles an event from the engine."""
         match kind, particulars:
-            case "received", (bytes(data), int(stream), int(ppid), bool(unordered)):
+            case "received", (bytes(data), int(stream), int(ppid), bool(unordered), None):
                 self._inbox.append(Message(data, stream, ppid, unordered))
+            case "received", (bytes(data), int(stream), int(ppid), bool(unordered), bool(is_last)):
+                self._inbox.append(Part(data, stream, ppid, unordered, is_last))
+                self._parts[stream, unordered] = ppid
+                if is_last:
+                    del self._parts[stream, unordered]
+            case "partial_delivery_aborted", (int(stream), bool(unordered)):
+                self._abort_part(stream, unordered)
             case "closed", (str(reason), dict(counted)):
                 self._reason, self._counted = reason, counted
             case "connected", _:
@@ -503,6 +532,8 @@ class Association:
             ):
                 self._take_change(kind, address, is_ours=is_ours)
             case "restarted", _:
+                for stream, unordered in list(self._parts):
+                    self._abort_part(stream, unordered)
                 self._events.append(Restarted())
                 for answer in itertools.chain(*self._resets.values(), self._changes.values()):
                     answer.set_result(False)

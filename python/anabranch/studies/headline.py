@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from anabranch._engine import Scenario
+from anabranch.studies import nothing
 from anabranch.support import wording
 from anabranch.support.quantities import bits_per_second, milliseconds
 
@@ -77,7 +78,10 @@ def _flows(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator[st
                 section = f"{member}{way}"
                 ends = (flow["from"], flow["to"])
                 sender, receiver = ends[::-1] if way == ".b_to_a" else ends
-                if parts := list(_facts(summary, section)):
+                parts = list(_facts(summary, section))
+                if reason := nothing.why(summary, member, way):
+                    parts.append(reason)
+                if parts:
                     over = " + ".join(flow["paths"])
                     transport = flow["transport"]["kind"]
                     yield (

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{Command, Endpoint as _, Event, Input, Output};
+use anabranch_transport::endpoint::{Command, Endpoint as _, Event, Input, Output, Part, Received};
 use anabranch_transport::ground::{PathId, Payload};
 use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Association;
@@ -12,7 +12,7 @@ use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 use anabranch_transport::wire::sctp::chunk::{Chunk, Cookie};
 use anabranch_transport::wire::{Body, Packet};
 
-use super::events::{HostEvent, Inbound, Place};
+use super::events::{Extent, HostEvent, Inbound, Place};
 use super::incoming::{Incoming, Staged, offset_of, tsn_of};
 use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
@@ -180,7 +180,7 @@ impl Receiving for Reading<'_> {
         let (Piece::Data { tsn } | Piece::IData { tsn, .. }) = piece else { return 0 };
         // The bytes are in the datagram.
         let start = bytes.as_ptr().addr() - self.datagram.as_ptr().addr();
-        self.staged.push((piece, start..start + bytes.len()));
+        self.staged.push(piece, start..start + bytes.len());
         offset_of(tsn)
     }
 
@@ -345,16 +345,15 @@ impl Live {
             Event::Connected => tell(HostEvent::Connected),
             Event::PathChanged { path, state } => tell(HostEvent::PathChanged { path, state }),
             Event::PrimaryChanged { from, to, .. } => tell(HostEvent::PrimaryChanged { from, to }),
-            Event::Received(received) => match self.incoming.take(received.payload, datagram) {
-                Some(bytes) => {
-                    self.unread.add(bytes.len() as u64);
-                    let (stream, ppid, unordered) = (received.stream, received.ppid, received.unordered);
-                    let tsn = tsn_of(received.payload.offset);
-                    tell(HostEvent::Received(Inbound { stream, ppid, unordered, tsn, bytes }));
-                }
-                // The peer breaks the protocol.
-                None => self.end.handle_input(now, Input::Command(Command::Abort)),
-            },
+            Event::PartialDeliveryAborted { stream, unordered } => {
+                tell(HostEvent::PartialDeliveryAborted { stream, unordered });
+            }
+            Event::Received(received) => self.on_message(now, received, Extent::Whole, datagram, tell),
+            Event::ReceivedPart(Part { stream, ppid, unordered, is_last, payload }) => {
+                let extent = if is_last { Extent::LastPart } else { Extent::Part };
+                let received = Received { stream, ppid, unordered, payload };
+                self.on_message(now, received, extent, datagram, tell);
+            }
             Event::Refused(_) => self.is_refused = true,
             Event::Restarted => {
                 self.incoming.forget();
@@ -368,18 +367,42 @@ impl Live {
             _ => {}
         }
     }
+
+    /// Hands over the bytes of a message, or of a part of one.
+    fn on_message(
+        &mut self,
+        now: Time,
+        received: Received,
+        extent: Extent,
+        datagram: &[u8],
+        tell: &mut impl FnMut(HostEvent),
+    ) {
+        let Received { stream, ppid, unordered, payload } = received;
+        let Some(bytes) = self.incoming.take(payload, datagram) else {
+            // The peer breaks the protocol.
+            self.end.handle_input(now, Input::Command(Command::Abort));
+            return;
+        };
+        self.unread.add(bytes.len() as u64);
+        let tsn = tsn_of(payload.offset);
+        tell(HostEvent::Received(Inbound { stream, ppid, unordered, extent, tsn, bytes }));
+    }
 }
 
 /// Those addresses of the list from a peer that are of use: only those of a single host, each once, including
 /// that of the peer's packet.
+///
+/// However long the list is, each of its addresses is compared with no more than are used.
 pub(super) fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {
+        if addresses.len() == MOST_ADDRESSES {
+            break;
+        }
         let leads_elsewhere = !is_unicast(address) || address.is_loopback() && !from.is_loopback();
         if version(address) == version(from) && !leads_elsewhere && !addresses.contains(&address) {
             addresses.push(address);
         }
     }
-    addresses.truncate(MOST_ADDRESSES);
     addresses
 }

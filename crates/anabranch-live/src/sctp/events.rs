@@ -31,7 +31,19 @@ pub struct Outbound {
     pub bytes: Vec<u8>,
 }
 
-/// A message that has arrived.
+/// How much of a message has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The last part of it, which ends it.
+    LastPart,
+    /// A part: the next one on the stream, ordered or not, continues it. The receive buffer had too little
+    /// room for the message.
+    Part,
+    /// All of it.
+    Whole,
+}
+
+/// A message that has arrived, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inbound {
     /// The stream.
@@ -40,6 +52,8 @@ pub struct Inbound {
     pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
+    /// Whether it is all of the message.
+    pub extent: Extent,
     /// The TSN of its first fragment.
     pub tsn: u32,
     /// The message. It takes up room in the receive buffer, at least 256 bytes if many messages wait, until
@@ -84,6 +98,13 @@ pub enum HostEvent {
     },
     /// The association that was asked for is open.
     Connected,
+    /// The rest of the message that came in parts on this stream will never come: the peer has given it up.
+    PartialDeliveryAborted {
+        /// The stream.
+        stream: u16,
+        /// Whether it is the unordered message.
+        unordered: bool,
+    },
     /// A path is in another state.
     PathChanged {
         /// The path.
@@ -98,10 +119,10 @@ pub enum HostEvent {
         /// The new one.
         to: PathId,
     },
-    /// A message has arrived.
+    /// A message has arrived, or a part of one.
     Received(Inbound),
     /// The peer has restarted, and the association is open again (RFC 9260 section 5.2.4): what had been sent
-    /// and was not acknowledged may not have arrived, and will not.
+    /// and was not acknowledged may not have arrived, and will not; nor will the rest of a message in parts.
     Restarted,
     /// An outgoing stream has been reset (RFC 6525).
     StreamReset {

@@ -363,11 +363,11 @@ impl Host {
         live.routes[path.index()].port = route.port;
         packet.path = path;
         live.incoming.staged = staged;
-        if live.incoming.is_full(&live.end) {
+        if live.incoming.is_full(&live.end) && !self.make_room_for_pieces(now, id) {
             // The packet counts as lost in the network.
-            live.incoming.staged.clear();
             return;
         }
+        let live = self.associations.get_mut(&id).expect("it owns the packet");
         let restarts = live.end.restarts_with(now, &packet);
         let Body::Sctp(sctp) = &mut packet.body else { return };
         live.end.cut_unread(sctp);
@@ -404,6 +404,23 @@ impl Host {
             self.by_tag.insert(new_tag, id);
         }
         self.finish(now, id, datagram);
+    }
+
+    /// The pieces that wait cost too much for one more datagram: has the application take parts of messages,
+    /// where nothing else can make room. Returns whether there is room; if not, the datagram's data is
+    /// dropped.
+    fn make_room_for_pieces(&mut self, now: Time, id: AssociationId) -> bool {
+        let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let staged = std::mem::take(&mut live.incoming.staged);
+        live.end.deliver_parts_now();
+        self.drain(now, id, &[]);
+        let Some(live) = self.associations.get_mut(&id) else { return false };
+        live.incoming.staged = staged;
+        let has_room = !live.incoming.is_full(&live.end);
+        if !has_room {
+            live.incoming.staged.clear();
+        }
+        has_room
     }
 
     /// Refuses the restart of a peer that brings addresses along that its association does not have (RFC 9260
@@ -599,7 +616,7 @@ impl Stack for Host {
         }
         let tag = datagram.get(4..8).and_then(|tag| tag.try_into().ok()).map(u32::from_be_bytes);
         let live = tag.and_then(|tag| self.by_tag.get(&tag)).map(|id| &self.associations[id]);
-        let (secret, staged) = (&self.secret, Vec::new());
+        let (secret, staged) = (&self.secret, Staged::default());
         let mut reading = Reading { datagram, secret, staged, route, live, new: Vec::new() };
         let Ok(parsed) = SctpPacket::parse(datagram, &mut reading) else {
             self.malformed += 1;

@@ -22,8 +22,40 @@ const CHUNK_BITS: u32 = 16;
 /// Number.
 type Fragment = (u16, bool, u32, u32);
 
-/// The pieces of a datagram, as ranges in it.
-pub(super) type Staged = Vec<(Piece, Range<usize>)>;
+/// The pieces of a datagram, as ranges in it. However many there are and in whatever order, finding one takes
+/// logarithmic time.
+#[derive(Debug, Default)]
+pub(super) struct Staged {
+    /// By TSN; of several with the same one, the first.
+    pieces: BTreeMap<u32, (Piece, Range<usize>)>,
+    /// The TSNs of fragments that may alternate with those of other messages.
+    fragments: BTreeMap<Fragment, u32>,
+}
+
+impl Staged {
+    pub(super) fn push(&mut self, piece: Piece, range: Range<usize>) {
+        let tsn = tsn(piece);
+        if let Some(fragment) = fragment(piece) {
+            self.fragments.entry(fragment).or_insert(tsn);
+        }
+        self.pieces.entry(tsn).or_insert((piece, range));
+    }
+
+    fn take(&mut self, tsn: u32) -> Option<(Piece, Range<usize>)> {
+        let taken = self.pieces.remove(&tsn)?;
+        if let Some(fragment) = fragment(taken.0)
+            && self.fragments.get(&fragment) == Some(&tsn)
+        {
+            self.fragments.remove(&fragment);
+        }
+        Some(taken)
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
 
 /// Pieces by TSN; no two that wait have the same one.
 #[derive(Debug, Default)]
@@ -90,8 +122,7 @@ impl Incoming {
     }
 
     fn tsn_of_fragment(&self, wanted: Fragment) -> Option<u32> {
-        let staged = self.staged.iter().find(|(piece, _)| fragment(*piece) == Some(wanted));
-        staged.map(|(piece, _)| tsn(*piece)).or_else(|| self.fragments.get(&wanted).copied())
+        self.staged.fragments.get(&wanted).or_else(|| self.fragments.get(&wanted)).copied()
     }
 
     /// Appends the bytes of a piece, which is then removed.
@@ -100,8 +131,7 @@ impl Incoming {
             message.extend_from_slice(&kept.bytes);
             return Some(kept.piece);
         }
-        let place = self.staged.iter().position(|(piece, _)| tsn(*piece) == wanted)?;
-        let (piece, range) = self.staged.remove(place);
+        let (piece, range) = self.staged.take(wanted)?;
         message.extend_from_slice(&datagram[range]);
         Some(piece)
     }
@@ -121,8 +151,7 @@ impl Incoming {
     /// Keeps the data of the current datagram that has not been delivered, and from time to time forgets
     /// bytes that are no longer needed.
     pub(super) fn keep_staged(&mut self, datagram: &[u8], end: &impl Endpoint) {
-        for (piece, range) in std::mem::take(&mut self.staged) {
-            let tsn = tsn(piece);
+        for (tsn, (piece, range)) in std::mem::take(&mut self.staged).pieces {
             if self.kept.contains_key(&tsn) {
                 continue;
             }
@@ -177,7 +206,7 @@ impl Incoming {
     pub(super) fn is_full(&self, end: &Association) -> bool {
         let most = LEAST_SWEPT + 2 * COST_OF_BUFFER * end.receive_buffer() as usize;
         let closes_gap =
-            |gap: HeadOfLine| self.staged.iter().any(|(piece, _)| u64::from(tsn(*piece)) == gap.missing);
-        !self.staged.is_empty() && self.cost > most && !end.head_of_line().is_some_and(closes_gap)
+            |gap: HeadOfLine| self.staged.pieces.keys().any(|tsn| u64::from(*tsn) == gap.missing);
+        !self.staged.pieces.is_empty() && self.cost > most && !end.head_of_line().is_some_and(closes_gap)
     }
 }

@@ -6,7 +6,7 @@ mod events;
 mod host;
 mod incoming;
 
-pub use events::{HostEvent, Inbound, Outbound, Place, Refusal};
+pub use events::{Extent, HostEvent, Inbound, Outbound, Place, Refusal};
 pub use host::{AssociationId, Host, Settings};
 
 pub use crate::outbox::Transmit;

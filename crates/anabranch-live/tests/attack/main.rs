@@ -8,6 +8,7 @@ mod bytes;
 mod mptcp;
 mod sctp;
 mod sctp_peer;
+mod sctp_work;
 mod tcp;
 mod world;
 

@@ -52,7 +52,7 @@ impl Peer {
         }
     }
 
-    fn packet(&self, chunks: &[Vec<u8>]) -> Vec<u8> {
+    pub(crate) fn packet(&self, chunks: &[Vec<u8>]) -> Vec<u8> {
         sctp([self.port, PORT], self.other_tag, chunks)
     }
 
@@ -61,7 +61,7 @@ impl Peer {
     }
 
     /// Opens an association.
-    fn open(address: IpAddr, world: &mut World<Talker>) -> Self {
+    pub(crate) fn open(address: IpAddr, world: &mut World<Talker>) -> Self {
         let mut peer = Self::new(address);
         let cookie = peer.ask(world);
         peer.finish(world, &cookie);

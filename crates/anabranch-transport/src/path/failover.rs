@@ -319,7 +319,9 @@ impl PathSelector for Failover {
             PathEvent::PrimaryRequested(path) => {
                 selection.primary = path;
                 selection.reason = Reason::new(&REQUESTED);
-                if paths[path.index()].is_usable() || !paths[selection.current.index()].is_usable() {
+                // RFC 9260 section 5.4: no data goes over a path that is not confirmed.
+                let may_carry = paths[path.index()].confirmed && !paths[selection.current.index()].is_usable();
+                if paths[path.index()].is_usable() || may_carry {
                     selection.current = path;
                 }
             }
@@ -353,7 +355,7 @@ impl PathSelector for Failover {
                 None => false,
             },
         };
-        if same && paths[loss.last.index()].state == PathState::Active {
+        if same && paths[loss.last.index()].is_usable() {
             return loss.last;
         }
         // RFC 9260 section 6.4.1: an active path that is not the one that failed to deliver; otherwise the
@@ -395,8 +397,11 @@ fn last_heard(current: PathId, paths: &[PathStatus]) -> PathId {
         .map_or(current, |index| PathId(index as u8))
 }
 
+/// The confirmed path after this one, in a circle; the path itself if there is no other.
 fn next_after(path: PathId, paths: &[PathStatus]) -> PathId {
-    PathId(((path.index() + 1) % paths.len()) as u8)
+    let count = paths.len();
+    let mut others = (1..count).map(|step| (path.index() + step) % count);
+    others.find(|&index| paths[index].confirmed).map_or(path, |index| PathId(index as u8))
 }
 
 #[cfg(test)]

@@ -146,8 +146,12 @@ impl Association {
     fn credit(&mut self, tsn: u32, chunk: &Sent) {
         let path = &mut self.paths[chunk.path.index()];
         path.acked.bytes += chunk.window_bytes;
-        // Section 8.2.
-        path.acked.clears_errors = true;
+        // Section 8.2. What went several times may have arrived by another path.
+        if chunk.transmissions == 1 || self.parameters.procedures.retransmitted_data_clears_errors {
+            path.acked.clears_errors = true;
+        } else {
+            self.errors_in_a_row = 0;
+        }
         path.acked.is_sure |= !chunk.on_several_paths;
         if path.rtt_probe == Some(tsn) {
             path.rtt_probe = None;

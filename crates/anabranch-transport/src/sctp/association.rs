@@ -116,7 +116,7 @@ pub struct Association {
     /// Only for policies that measure.
     pub(super) probing: Option<Box<Probing>>,
     /// Whether it has a part that few associations have: changing addresses, stream resets, a policy that
-    /// measures, bundled FORWARD TSNs. Without them, none of these parts is asked for work.
+    /// measures, bundled FORWARD TSNs, a message that is delivered in parts. Without them, none of these parts is asked for work.
     pub(super) has_rare_parts: bool,
     pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
@@ -827,12 +827,12 @@ impl Endpoint for Association {
         "sctp"
     }
 
-    /// Which messages this end can take: those that fit into the send buffer and, where fragments are
-    /// reassembled, into the receive buffer.
+    /// Which messages this end can take: those that fit into the send buffer.
     fn service(&self) -> Service {
         let Parameters { send_buffer, receive_buffer, .. } = self.parameters;
         Service::Messages {
-            longest: send_buffer.min(u64::from(receive_buffer)),
+            longest: send_buffer,
+            whole: u64::from(receive_buffer),
             is_limited: send_buffer < u64::MAX,
         }
     }

@@ -143,8 +143,8 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_scheduler: Option<stream_scheduler::Config>,
     /// Whether fragments of different messages may alternate, in I-DATA chunks (RFC 8260 section 2), where
-    /// both ends want it; default false. The messages of all streams that are on their way must fit into the
-    /// receive buffer together.
+    /// both ends want it; default false. Where the messages of all streams that are on their way do not fit
+    /// into the receive buffer together, they are delivered in parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interleaving: Option<bool>,
     /// Whether out-of-order data is acknowledged for good, in NR-SACK chunks

@@ -45,7 +45,9 @@ impl Association {
         if errors > max && before.state != PathState::Inactive {
             // Section 8.2.
             self.change_path_state(now, path, PathState::Inactive);
-        } else if before.state == PathState::Active && self.is_potentially_failed(errors) {
+        } else if before.is_usable() && self.is_potentially_failed(errors) {
+            // RFC 7829 section 3.2 suspects a path that data may take; one that was never confirmed is none
+            // (Linux: `sctp_do_8_2_transport_strike` asks for `SCTP_ACTIVE`).
             self.change_path_state(now, path, PathState::PotentiallyFailed);
             self.ask_potentially_failed(now, path);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::tsn;
-use crate::endpoint::Received;
+use crate::endpoint::{Event, Part, Received};
 use crate::ground::Payload;
 use crate::wire::sctp::chunk::{IData, SkippedMessage};
 
@@ -30,6 +30,8 @@ pub(super) struct Interleaved {
 struct Incomplete {
     /// By Fragment Sequence Number.
     fragments: BTreeMap<u32, Payload>,
+    /// The number of fragments that the application has been given, if it gets the message in parts.
+    delivered: u64,
     /// The payload protocol identifier, which the first fragment has.
     ppid: u32,
     /// The number of the last fragment, once that has arrived.
@@ -41,7 +43,7 @@ impl Incomplete {
         self.fragments.values().map(|payload| u64::from(payload.length)).sum()
     }
 
-    /// The whole message, if all of it has arrived.
+    /// The whole message, if all of it has arrived and nothing was delivered.
     fn message(&self, stream: u16, unordered: bool) -> Option<Received> {
         let (_, first) = self.fragments.first_key_value()?;
         let (last, _) = self.fragments.last_key_value()?;
@@ -50,12 +52,36 @@ impl Incomplete {
         let payload = Payload { offset: first.offset, length: self.bytes() as u32 };
         is_complete.then_some(Received { stream, ppid: self.ppid, unordered, payload })
     }
+
+    /// Nothing more of it will be taken: delivers it if it is whole, and otherwise says so to whoever has had
+    /// a part.
+    fn end(&self, stream: u16, unordered: bool, tell: &mut dyn FnMut(Event)) {
+        if self.delivered > 0 {
+            tell(Event::PartialDeliveryAborted { stream, unordered });
+        } else if let Some(whole) = self.message(stream, unordered) {
+            tell(Event::Received(whole));
+        }
+    }
+
+    /// Takes the fragments that are next for the application, if there are any.
+    fn take_part(&mut self, stream: u16, unordered: bool) -> Option<Part> {
+        let mut payload: Option<Payload> = None;
+        while let Some(first) = self.fragments.first_entry()
+            && u64::from(*first.key()) == self.delivered
+        {
+            let Payload { offset, length } = first.remove();
+            payload.get_or_insert(Payload { offset, length: 0 }).length += length;
+            self.delivered += 1;
+        }
+        let is_last = self.last.is_some_and(|last| u64::from(last) + 1 == self.delivered);
+        payload.map(|payload| Part { stream, ppid: self.ppid, unordered, is_last, payload })
+    }
 }
 
 impl Interleaved {
-    /// Takes an I-DATA chunk that has not arrived before; `bytes` counts what waits, and `deliver` is called
-    /// with what the chunk completes.
-    pub(super) fn insert(&mut self, data: &IData, bytes: &mut u64, mut deliver: impl FnMut(Received)) {
+    /// Takes an I-DATA chunk that has not arrived before; `bytes` counts what waits, and `tell` is called with
+    /// what the chunk completes.
+    pub(super) fn insert(&mut self, data: &IData, bytes: &mut u64, tell: &mut dyn FnMut(Event)) {
         let IData { stream, unordered, payload, .. } = *data;
         let next = *self.next.entry((stream, unordered)).or_insert(FIRST);
         let mid = tsn::unwrap_near(next, data.mid);
@@ -65,6 +91,10 @@ impl Interleaved {
         }
         let key = (stream, unordered, mid);
         let message = self.messages.entry(key).or_default();
+        if u64::from(data.fsn) < message.delivered {
+            // There was such a fragment, too.
+            return;
+        }
         let Entry::Vacant(place) = message.fragments.entry(data.fsn) else {
             // The peer breaks the protocol: there is such a fragment already, with another TSN.
             return;
@@ -77,22 +107,59 @@ impl Interleaved {
         if data.ending {
             message.last = Some(data.fsn);
         }
+        if message.delivered > 0 {
+            self.deliver_part(key, bytes, tell);
+            return;
+        }
         let Some(whole) = message.message(stream, unordered) else { return };
         if unordered {
             self.messages.remove(&key);
             *bytes -= u64::from(whole.payload.length);
-            deliver(whole);
+            tell(Event::Received(whole));
         } else {
-            self.release(stream, bytes, &mut deliver);
+            self.release(stream, bytes, tell);
         }
     }
 
-    /// Drops what an I-FORWARD-TSN gives up; calls `deliver` with the messages that this releases.
+    /// Begins to deliver messages in parts: of each stream the ordered one whose turn it is, and the first
+    /// unordered one.
+    pub(super) fn begin_parts(&mut self, bytes: &mut u64, tell: &mut dyn FnMut(Event)) {
+        let mut firsts: Vec<(u16, bool, u64)> = self.messages.keys().copied().collect();
+        firsts.dedup_by_key(|&mut (stream, unordered, _)| (stream, unordered));
+        for key in firsts {
+            let (stream, unordered, mid) = key;
+            if unordered || self.next.get(&(stream, false)) == Some(&mid) {
+                self.deliver_part(key, bytes, tell);
+            }
+        }
+    }
+
+    /// Delivers the fragments of a message that are next.
+    fn deliver_part(
+        &mut self,
+        key @ (stream, unordered, _): (u16, bool, u64),
+        bytes: &mut u64,
+        tell: &mut dyn FnMut(Event),
+    ) {
+        let message = self.messages.get_mut(&key);
+        let Some(part) = message.and_then(|message| message.take_part(stream, unordered)) else { return };
+        *bytes -= u64::from(part.payload.length);
+        tell(Event::ReceivedPart(part));
+        if part.is_last {
+            self.messages.remove(&key);
+            if !unordered {
+                *self.next.entry((stream, false)).or_insert(FIRST) += 1;
+                self.release(stream, bytes, tell);
+            }
+        }
+    }
+
+    /// Drops what an I-FORWARD-TSN gives up; calls `tell` with the messages that this releases.
     pub(super) fn forward(
         &mut self,
         skip: SkippedMessage,
         bytes: &mut u64,
-        mut deliver: impl FnMut(Received),
+        tell: &mut dyn FnMut(Event),
     ) {
         let SkippedMessage { stream, unordered, mid } = skip;
         let next = self.next.entry((stream, unordered)).or_insert(FIRST);
@@ -109,22 +176,20 @@ impl Interleaved {
         for key in skipped {
             let message = self.messages.remove(&key).expect("it was there");
             *bytes -= message.bytes();
-            if let Some(whole) = message.message(stream, unordered) {
-                deliver(whole);
-            }
+            message.end(stream, unordered, tell);
         }
         if !unordered {
-            self.release(stream, bytes, &mut deliver);
+            self.release(stream, bytes, tell);
         }
     }
 
-    /// Restarts streams, with both kinds of Message Identifiers (RFC 8260 section 2.3.2). `deliver` is called
+    /// Restarts streams, with both kinds of Message Identifiers (RFC 8260 section 2.3.2). `tell` is called
     /// with whole messages that still waited for others that never came.
     pub(super) fn reset(
         &mut self,
         is_reset: impl Fn(u16) -> bool,
         bytes: &mut u64,
-        deliver: &mut impl FnMut(Received),
+        tell: &mut dyn FnMut(Event),
     ) {
         self.next.retain(|&(stream, _), _| !is_reset(stream));
         self.messages.retain(|&(stream, unordered, _), message| {
@@ -132,9 +197,7 @@ impl Interleaved {
                 return true;
             }
             *bytes -= message.bytes();
-            if let Some(whole) = message.message(stream, unordered) {
-                deliver(whole);
-            }
+            message.end(stream, unordered, tell);
             false
         });
     }
@@ -145,7 +208,7 @@ impl Interleaved {
     }
 
     /// Delivers whole messages whose turn has come.
-    fn release(&mut self, stream: u16, bytes: &mut u64, deliver: &mut impl FnMut(Received)) {
+    fn release(&mut self, stream: u16, bytes: &mut u64, tell: &mut dyn FnMut(Event)) {
         let next = self.next.entry((stream, false)).or_insert(FIRST);
         while let Some(whole) =
             self.messages.get(&(stream, false, *next)).and_then(|message| message.message(stream, false))
@@ -153,7 +216,7 @@ impl Interleaved {
             self.messages.remove(&(stream, false, *next));
             *next += 1;
             *bytes -= u64::from(whole.payload.length);
-            deliver(whole);
+            tell(Event::Received(whole));
         }
     }
 }
@@ -178,19 +241,25 @@ mod tests {
         }
     }
 
+    /// Offset and length of a message.
+    fn payload(event: &Event) -> (u64, u32) {
+        let Event::Received(Received { payload, .. }) = event else { panic!("{event:?} is no message") };
+        (payload.offset, payload.length)
+    }
+
     struct Receiver(Interleaved, u64);
 
     impl Receiver {
         fn take(&mut self, data: IData) -> Vec<(u64, u32)> {
             let mut out = Vec::new();
-            self.0.insert(&data, &mut self.1, |m| out.push((m.payload.offset, m.payload.length)));
+            self.0.insert(&data, &mut self.1, &mut |event| out.push(payload(&event)));
             out
         }
 
         fn forward(&mut self, stream: u16, unordered: bool, mid: u32) -> Vec<u64> {
             let mut out = Vec::new();
             let skip = SkippedMessage { stream, unordered, mid };
-            self.0.forward(skip, &mut self.1, |m| out.push(m.payload.offset));
+            self.0.forward(skip, &mut self.1, &mut |event| out.push(payload(&event).0));
             out
         }
     }
@@ -246,5 +315,62 @@ mod tests {
         receiver.take(data(1, false, 2, 0, true));
         assert_eq!(receiver.forward(1, false, 1), [2_000]);
         assert_eq!(receiver.1, 0);
+    }
+
+    #[test]
+    fn a_message_of_each_stream_is_delivered_in_parts() {
+        let mut receiver = Interleaved::default();
+        let mut bytes = 0;
+        let mut told = Vec::new();
+        let mut tell = |event: Event| {
+            told.push(match event {
+                Event::Received(message) => format!("whole {}", message.payload.offset),
+                Event::ReceivedPart(Part { is_last, payload: Payload { offset, length }, .. }) => {
+                    format!("{} {offset}+{length}", if is_last { "last" } else { "part" })
+                }
+                event => event.describe().1,
+            });
+        };
+        // Two messages of stream 1, one of which waits for the other, an unordered one there, and one that
+        // lacks its beginning.
+        for data in [
+            data(1, false, 0, 0, false),
+            data(1, false, 1, 0, true),
+            data(1, true, 3, 0, false),
+            data(1, true, 3, 1, false),
+            data(2, false, 0, 1, false),
+        ] {
+            receiver.insert(&data, &mut bytes, &mut tell);
+        }
+        receiver.begin_parts(&mut bytes, &mut tell);
+        assert_eq!(bytes, 20);
+        // Again, which finds nothing; then what is next, and what is not.
+        receiver.begin_parts(&mut bytes, &mut tell);
+        for data in [data(1, true, 3, 3, true), data(1, false, 0, 0, true), data(1, true, 3, 2, false)] {
+            receiver.insert(&data, &mut bytes, &mut tell);
+        }
+        receiver.insert(&data(1, false, 0, 1, true), &mut bytes, &mut tell);
+        assert_eq!(bytes, 10, "that without a beginning");
+        for (unordered, mid) in [(false, 2), (true, 4)] {
+            receiver.insert(&data(1, unordered, mid, 0, false), &mut bytes, &mut tell);
+            receiver.begin_parts(&mut bytes, &mut tell);
+            receiver.insert(&data(1, unordered, mid, 2, false), &mut bytes, &mut tell);
+            receiver.forward(SkippedMessage { stream: 1, unordered, mid }, &mut bytes, &mut tell);
+        }
+        assert_eq!(bytes, 10);
+        assert_eq!(
+            told,
+            [
+                "part 0+10",
+                "part 3000+20",
+                "last 3020+20",
+                "last 10+10",
+                "whole 1000",
+                "part 2000+10",
+                "stream 1",
+                "part 4000+10",
+                "stream 1"
+            ]
+        );
     }
 }

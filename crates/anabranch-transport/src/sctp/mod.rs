@@ -5,9 +5,7 @@
 //! (potentially failed paths), RFC 8260 (interleaving and stream schedulers). The two ends of a flow are two
 //! [`Association`]s; they are alike, except that one of them opens.
 //!
-//! Known deviations: DATA is not bundled with COOKIE ECHO (RFC 9260 section 5.1 allows it); no partial
-//! delivery (section 6.9), so a message must fit into the peer's receive buffer;
-//! no ECN.
+//! Known deviations: DATA is not bundled with COOKIE ECHO (RFC 9260 section 5.1 allows it); no ECN.
 //!
 //! A call is hundreds of thousands of short steps, so it matters what the compiler puts together: an
 //! input, and a chunk that comes with every packet, has a stack frame of its own (`inline(never)`), the
@@ -36,6 +34,7 @@ mod opaque;
 mod options;
 mod outstanding;
 pub mod parameters;
+mod partial_delivery;
 mod path;
 mod pr_sctp;
 mod prediction;

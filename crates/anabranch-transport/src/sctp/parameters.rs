@@ -242,7 +242,11 @@ impl Config {
             // `sctp_cwnd_update_exit_pf_common`, and the paths of CMT-PF in ns-2. The drafts of RFC 7829 had
             // this rule; the RFC and Linux have dropped it.
             restarts_after_suspicion: freebsd || ns2,
-            procedures: self.procedures.unwrap_or_default().resolve(usize::from(linux)),
+            procedures: self.procedures.unwrap_or_default().resolve(match profile {
+                Profile::Linux => 1,
+                Profile::FreeBsd10 => 2,
+                _ => 0,
+            }),
             rules: if linux { cc::Rules::Linux6 } else { cc::Rules::Rfc },
             accounting: Accounting::of(profile),
             cc,

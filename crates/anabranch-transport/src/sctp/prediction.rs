@@ -81,6 +81,13 @@ impl Association {
         self.delayed_sack.source = path;
         self.delayed_sack.immediate |= data.immediate;
         self.deliver_data(tsn, data);
+        // A message that is whole leaves the buffer as it was.
+        if !(data.beginning && data.ending) && self.free_space() == 0 {
+            self.deliver_parts();
+            if self.is_over() {
+                return true;
+            }
+        }
         self.acknowledge_packet(now);
         note_predicted();
         true
@@ -110,9 +117,13 @@ impl Association {
         let (mut bytes, mut window_bytes) = (0, 0);
         let (mut is_sure, mut probe_sent_at) = (false, None);
         let (probe, mut has_probe) = (self.paths[id.index()].rtt_probe, false);
+        let takes_first_only = !self.parameters.procedures.retransmitted_data_clears_errors;
         for index in 0..count {
             let chunk = &outstanding.chunks[index];
             if chunk.state != SentState::InFlight || chunk.path != id {
+                return false;
+            }
+            if takes_first_only && chunk.transmissions > 1 {
                 return false;
             }
             bytes += u64::from(chunk.length);

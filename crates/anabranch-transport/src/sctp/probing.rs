@@ -65,7 +65,13 @@ impl Association {
     /// Prepares what the policy may ask for, if it asks for measurements.
     pub(super) fn prepare_probing(&mut self) {
         self.probing = self.selector.measures().then(|| Box::new(Probing::new(self.paths.len())));
+        self.note_rare_parts();
+    }
+
+    /// Notes whether the association has a rare part.
+    pub(super) fn note_rare_parts(&mut self) {
         self.has_rare_parts = self.probing.is_some()
+            || self.reassembly.delivers_parts()
             || self.reconfiguration.is_some()
             || self.stream_reconfiguration.is_some()
             || self.parameters.procedures.bundles_forward_tsn

@@ -223,6 +223,12 @@ fn talk(how: impl Strategy<Value = Reliability>) -> impl Strategy<Value = Talk> 
         })
 }
 
+/// A message that may be larger than a receive buffer.
+fn large_talk() -> impl Strategy<Value = Talk> {
+    let how = prop_oneof![Just(Reliability::Reliable), reliability()];
+    (talk(how), prop_oneof![1..2_900_u32, 1..30_000_u32]).prop_map(|(talk, length)| Talk { length, ..talk })
+}
+
 /// Adds messages at the end, over a good network. Profile ns2 sends only on a message or a SACK, so data that
 /// is stuck needs another message to leave.
 fn with_farewell(mut talks: Vec<Talk>) -> Vec<Talk> {
@@ -507,11 +513,38 @@ proptest! {
         talks in proptest::collection::vec(talk(reliability()), 1..120),
     ) {
         let (stream_scheduler, interleaving) = (Some(scheduler), Some(interleaving));
-        // Without partial delivery, a message of each of the three streams has to fit.
-        let receive_buffer = config.receive_buffer.max(Some(Bytes(12_000)));
-        let config = with_nr_sacks(Config { receive_buffer, stream_scheduler, interleaving, ..config }, nr_sack);
+        let config = with_nr_sacks(Config { stream_scheduler, interleaving, ..config }, nr_sack);
         let talks = with_farewell(talks);
         let pair = run(&config, &network, &talks);
+        check(&pair, &talks)?;
+    }
+
+    #[test]
+    fn messages_of_any_size_pass_buffers_of_any_size(
+        config in any_config(),
+        sharing in prop_oneof![3 => Just(None), 1 => load_sharing().prop_map(Some)],
+        receive_buffer in 1_500..20_000_u64,
+        scheduler in stream_scheduler(),
+        interleaving in any::<bool>(),
+        nr_sack in any::<[bool; 2]>(),
+        network in network(),
+        talks in proptest::collection::vec(large_talk(), 1..24),
+    ) {
+        let config = Config {
+            stream_scheduler: Some(scheduler),
+            interleaving: Some(interleaving),
+            receive_buffer: Some(Bytes(receive_buffer)),
+            ..with_nr_sacks(config, nr_sack)
+        };
+        let config = sharing.map_or(config.clone(), |sharing| with_load_sharing(config, sharing));
+        let talks = with_farewell(talks);
+        let mut pair = run(&config, &network, &talks);
+        // A window of one packet carries one in a round trip, or in the time of a delayed SACK.
+        for _ in 0..100 {
+            if pair.ends.iter().any(|end| end.buffered() > 0) {
+                pair.run_for(ms(10_000));
+            }
+        }
         check(&pair, &talks)?;
     }
 
@@ -705,10 +738,9 @@ proptest! {
         closer in prop_oneof![Just(vec![Side::A]), Just(vec![Side::B]), Just(vec![Side::A, Side::B])],
     ) {
         let (stream_scheduler, interleaving) = (Some(scheduler), Some(interleaving));
-        let receive_buffer = config.receive_buffer.max(Some(Bytes(12_000)));
         // T5-shutdown-guard is five times RTO.Max: the round trips of the procedure have to fit.
         let rto_max = Some(ms(1_000));
-        let config = Config { rto_max, receive_buffer, stream_scheduler, interleaving, ..config };
+        let config = Config { rto_max, stream_scheduler, interleaving, ..config };
         let config = with_nr_sacks(config, nr_sack);
         let config = sharing.map_or(config.clone(), |sharing| with_load_sharing(config, sharing));
         let talks = with_farewell(talks);

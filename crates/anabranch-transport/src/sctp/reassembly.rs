@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::tsn;
 use super::tsn_map::TsnMap;
-use crate::endpoint::Received;
+use crate::endpoint::{Event, Part, Received};
 use crate::ground::Payload;
 use crate::wire::sctp::chunk::{Data, SkippedStream};
 
@@ -21,8 +21,23 @@ pub(super) struct Reassembly {
     /// Other fragments by TSN. None of them continues the run.
     fragments: TsnMap<Data>,
     streams: Vec<Stream>,
+    /// The message that is delivered in parts.
+    partial: Option<Box<Partial>>,
+    /// The TSN up to which a FORWARD TSN has passed everything, and the fragments behind it whose beginning
+    /// it has passed.
+    dropped_to: u64,
     /// Bytes that wait.
     pub(super) bytes: u64,
+}
+
+/// A message of which the application has been given the first part.
+#[derive(Debug)]
+struct Partial {
+    /// The last fragment that was delivered, and its TSN.
+    last: Data,
+    tsn: u64,
+    /// The messages that wait for its end.
+    held: Vec<Received>,
 }
 
 /// The first fragments of a message, with TSNs that follow each other.
@@ -124,8 +139,9 @@ impl Reassembly {
 
     /// Whether a fragment that does not continue the run fits behind the one before.
     fn continues_another(&self, tsn: u64, data: &Data) -> bool {
+        let partial = self.partial.as_ref().filter(|partial| partial.tsn == tsn - 1);
         let before = self.run.get(tsn - 1).or_else(|| self.fragments.get(tsn - 1));
-        before.is_none_or(|before| is_next(before, data))
+        before.or(partial.map(|partial| &partial.last)).is_none_or(|before| is_next(before, data))
     }
 
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
@@ -151,6 +167,9 @@ impl Reassembly {
     /// Keeps a fragment that does not continue the run.
     fn insert_apart(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
         self.fragments.insert(tsn, data);
+        if tsn == self.dropped_to + 1 {
+            self.drop_headless();
+        }
         let (first, last) = self.whole_message(tsn)?;
         let mut part = |tsn| self.fragments.remove(tsn).expect("the run is complete");
         let beginning = part(first);
@@ -178,17 +197,132 @@ impl Reassembly {
         Some((message, tsns))
     }
 
-    /// Drops what a FORWARD TSN gives up; calls `deliver` with the messages that this releases.
+    /// Whether a message is delivered in parts.
+    #[inline(always)]
+    pub(super) const fn delivers_parts(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// Begins to deliver the first message that waits in parts, where no TSN is missing. Returns whether that
+    /// is possible: otherwise its peer has not kept to the order of fragments and messages.
+    pub(super) fn begin_parts(&mut self, tell: &mut dyn FnMut(Event)) -> bool {
+        if self.partial.is_some() {
+            return true;
+        }
+        self.spread_run();
+        let Some((tsn, &first)) = self.fragments.first() else { return true };
+        let stream = self.stream(first.stream);
+        if !first.beginning || !(first.unordered || stream.unwrap(first.ssn) == stream.next_ssn) {
+            return false;
+        }
+        // As if the fragment before it had been delivered.
+        let last = Data { beginning: false, ending: false, ..first };
+        self.partial = Some(Box::new(Partial { last, tsn: tsn - 1, held: Vec::new() }));
+        if let Some(first) = self.fragments.get_mut(tsn) {
+            first.beginning = false;
+        }
+        self.continue_parts(tell);
+        true
+    }
+
+    /// Takes a DATA chunk that has not arrived before while a message is delivered in parts.
+    pub(super) fn insert_beside_parts(&mut self, tsn: u64, data: Data, tell: &mut dyn FnMut(Event)) {
+        if self.partial.as_ref().is_some_and(|partial| tsn == partial.tsn + 1 && is_next(&partial.last, &data))
+        {
+            self.fragments.insert(tsn, data);
+            self.bytes += u64::from(data.payload.length);
+            self.continue_parts(tell);
+            return;
+        }
+        let mut whole = Vec::new();
+        self.insert(tsn, data, |message| whole.push(message));
+        self.hold(whole);
+    }
+
+    /// Keeps messages until the one that is delivered in parts has ended.
+    fn hold(&mut self, messages: Vec<Received>) {
+        if let Some(partial) = &mut self.partial {
+            self.bytes += messages.iter().map(|message| u64::from(message.payload.length)).sum::<u64>();
+            partial.held.extend(messages);
+        }
+    }
+
+    /// Delivers the fragments that are next in the message that is delivered in parts.
+    fn continue_parts(&mut self, tell: &mut dyn FnMut(Event)) {
+        let Self { partial, fragments, bytes, .. } = self;
+        let Some(partial) = partial else { return };
+        let mut whole: Option<Payload> = None;
+        while let Some(&next) = fragments.get(partial.tsn + 1)
+            && is_next(&partial.last, &next)
+        {
+            partial.tsn += 1;
+            fragments.remove(partial.tsn);
+            partial.last = next;
+            let Payload { offset, length } = next.payload;
+            whole.get_or_insert(Payload { offset, length: 0 }).length += length;
+            *bytes -= u64::from(length);
+        }
+        let Data { stream, ppid, unordered, ending: is_last, .. } = partial.last;
+        if let Some(payload) = whole {
+            tell(Event::ReceivedPart(Part { stream, ppid, unordered, is_last, payload }));
+        }
+        if is_last {
+            let last = partial.last;
+            self.end_parts(tell);
+            if !last.unordered {
+                self.stream(last.stream).next_ssn += 1;
+                self.release(last.stream, &mut |message| tell(Event::Received(message)));
+            }
+        }
+    }
+
+    /// Nothing is delivered in parts any more: delivers what has waited for that.
+    fn end_parts(&mut self, tell: &mut dyn FnMut(Event)) {
+        for message in self.partial.take().map(|partial| partial.held).unwrap_or_default() {
+            self.bytes -= u64::from(message.payload.length);
+            tell(Event::Received(message));
+        }
+    }
+
+    /// The message that is delivered in parts has been given up.
+    fn abort_parts(&mut self, tell: &mut dyn FnMut(Event)) {
+        if let Some(partial) = &self.partial {
+            let Data { stream, unordered, .. } = partial.last;
+            tell(Event::PartialDeliveryAborted { stream, unordered });
+            self.end_parts(tell);
+        }
+    }
+
+    /// Lets the fragments of the run wait as the others do.
+    fn spread_run(&mut self) {
+        self.run.iter().for_each(|(tsn, data)| self.fragments.insert(tsn, *data));
+        self.run.clear();
+    }
+
+    /// Drops the fragments whose beginning a FORWARD TSN has passed: their message can never be complete.
+    fn drop_headless(&mut self) {
+        while let Some(&data) = self.fragments.get(self.dropped_to + 1)
+            && !data.beginning
+        {
+            self.dropped_to += 1;
+            self.fragments.remove(self.dropped_to);
+            self.bytes -= u64::from(data.payload.length);
+        }
+    }
+
+    /// Drops what a FORWARD TSN gives up; calls `tell` with the messages that this releases.
     pub(super) fn forward<'a>(
         &mut self,
         new_cumulative: u64,
         skipped: impl IntoIterator<Item = &'a SkippedStream>,
-        mut deliver: impl FnMut(Received),
+        tell: &mut dyn FnMut(Event),
     ) {
+        if self.partial.as_ref().is_some_and(|partial| partial.tsn < new_cumulative) {
+            self.abort_parts(tell);
+        }
         // A message whose first fragment is passed can never be complete.
         if !self.run.fragments.is_empty() && self.run.first_tsn <= new_cumulative {
-            self.run.iter().for_each(|(tsn, data)| self.fragments.insert(tsn, *data));
-            self.run.clear();
+            self.spread_run();
         }
         while let Some((tsn, &Data { payload, .. })) = self.fragments.first()
             && tsn <= new_cumulative
@@ -196,6 +330,10 @@ impl Reassembly {
             self.fragments.remove(tsn);
             self.bytes -= u64::from(payload.length);
         }
+        self.dropped_to = new_cumulative;
+        self.drop_headless();
+        let mut released = Vec::new();
+        let mut deliver = |message| released.push(message);
         for skip in skipped {
             let stream = self.stream(skip.stream);
             let past = stream.unwrap(skip.ssn) + 1;
@@ -211,16 +349,24 @@ impl Reassembly {
             }
             self.release(skip.stream, &mut deliver);
         }
+        if self.partial.is_some() {
+            self.hold(released);
+        } else {
+            released.into_iter().for_each(|message| tell(Event::Received(message)));
+        }
     }
 
-    /// Restarts streams. `deliver` is called with the messages that still waited in them for others that
-    /// never came.
-    pub(super) fn reset(&mut self, is_reset: impl Fn(u16) -> bool, deliver: &mut impl FnMut(Received)) {
+    /// Restarts streams. `tell` is called with the messages that still waited in them for others that never
+    /// came.
+    pub(super) fn reset(&mut self, is_reset: impl Fn(u16) -> bool, tell: &mut dyn FnMut(Event)) {
+        if self.partial.as_ref().is_some_and(|partial| is_reset(partial.last.stream)) {
+            self.abort_parts(tell);
+        }
         for (number, stream) in self.streams.iter_mut().enumerate() {
             if is_reset(number as u16) {
                 for (message, _) in std::mem::take(stream).early.into_values() {
                     self.bytes -= u64::from(message.payload.length);
-                    deliver(message);
+                    tell(Event::Received(message));
                 }
             }
         }
@@ -230,7 +376,8 @@ impl Reassembly {
     pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
         let early = self.streams.iter().flat_map(|stream| stream.early.values());
         let fragments = self.run.iter().chain(self.fragments.iter()).map(|(_, data)| data.payload);
-        fragments.chain(early.map(|(message, _)| message.payload))
+        let held = self.partial.iter().flat_map(|partial| &partial.held);
+        fragments.chain(early.map(|(message, _)| message.payload)).chain(held.map(|message| message.payload))
     }
 
     /// The TSNs of what waits, in order.
@@ -346,6 +493,11 @@ mod tests {
         }
     }
 
+    fn offset(event: &Event) -> u64 {
+        let Event::Received(message) = event else { panic!("{event:?} is no message") };
+        message.payload.offset
+    }
+
     fn insert(reassembly: &mut Reassembly, tsn: u64, data: Data) -> Vec<(u64, u32)> {
         let mut out = Vec::new();
         reassembly.insert(tsn, data, |m| out.push((m.payload.offset, m.payload.length)));
@@ -377,7 +529,9 @@ mod tests {
     fn a_stream_sequence_number_before_the_first_one_is_an_old_one() {
         let mut reassembly = Reassembly::default();
         let mut out = Vec::new();
-        reassembly.forward(4, &[SkippedStream { stream: 1, ssn: u16::MAX }], |m| out.push(m.payload.offset));
+        reassembly.forward(4, &[SkippedStream { stream: 1, ssn: u16::MAX }], &mut |event| {
+            out.push(offset(&event));
+        });
         assert_eq!(out, [0_u64; 0]);
         assert_eq!(insert(&mut reassembly, 5, data(u16::MAX, 0, (true, true))), []);
         assert_eq!(reassembly.bytes, 0, "nothing waits for it");
@@ -391,10 +545,110 @@ mod tests {
         insert(&mut reassembly, 7, data(1, 20, (true, true)));
         insert(&mut reassembly, 9, data(3, 40, (true, true)));
         let mut out = Vec::new();
-        reassembly.forward(6, &[SkippedStream { stream: 1, ssn: 0 }], |m| out.push(m.payload.offset));
+        reassembly
+            .forward(6, &[SkippedStream { stream: 1, ssn: 0 }], &mut |event| out.push(offset(&event)));
         assert_eq!(out, [20]);
         assert_eq!(reassembly.bytes, 10);
         assert_eq!(insert(&mut reassembly, 8, data(2, 30, (true, true))), [(30, 10), (40, 10)]);
+    }
+
+    #[test]
+    fn fragments_whose_beginning_was_passed_are_dropped() {
+        // Those that are there, those that come later, and what had waited behind these.
+        for order in [[6, 7, 8], [8, 7, 6], [7, 6, 8], [7, 8, 6], [6, 8, 7], [8, 6, 7]] {
+            for forward_after in 0..=3 {
+                let mut reassembly = Reassembly::default();
+                insert(&mut reassembly, 5, data(0, 0, (true, false)));
+                for (count, tsn) in (0..).zip(order) {
+                    if count == forward_after {
+                        reassembly.forward(5, &[], &mut |event| panic!("{event:?}"));
+                    }
+                    assert_eq!(insert(&mut reassembly, tsn, data(0, tsn, (false, tsn == 9))), []);
+                }
+                if forward_after == 3 {
+                    reassembly.forward(5, &[], &mut |event| panic!("{event:?}"));
+                }
+                assert_eq!(reassembly.bytes, 0, "{order:?}, passed after {forward_after}");
+                assert_eq!(reassembly.waiting_tsns(), [0_u64; 0]);
+                // A message behind them is whole.
+                let unordered = |place| Data { unordered: true, ..data(0, 90, place) };
+                assert_eq!(insert(&mut reassembly, 9, unordered((true, false))), []);
+                assert_eq!(insert(&mut reassembly, 10, unordered((false, true))), [(90, 20)]);
+            }
+        }
+    }
+
+    /// The events of a step as text: a message, a part, the last part or an end.
+    fn told(act: impl FnOnce(&mut dyn FnMut(Event))) -> Vec<String> {
+        let mut told = Vec::new();
+        act(&mut |event| {
+            told.push(match event {
+                Event::Received(message) => format!("whole {}", message.payload.offset),
+                Event::ReceivedPart(Part { is_last, payload: Payload { offset, length }, .. }) => {
+                    format!("{} {offset}+{length}", if is_last { "last" } else { "part" })
+                }
+                event => event.describe().0.to_owned(),
+            });
+        });
+        told
+    }
+
+    #[test]
+    fn parts_are_delivered_and_others_wait() {
+        let mut reassembly = Reassembly::default();
+        insert(&mut reassembly, 5, data(0, 0, (true, false)));
+        insert(&mut reassembly, 6, data(0, 10, (false, false)));
+        assert_eq!(told(|tell| assert!(reassembly.begin_parts(tell))), ["part 0+20"]);
+        assert_eq!(reassembly.bytes, 0);
+        let other = Data { unordered: true, ..data(0, 90, (true, true)) };
+        assert_eq!(told(|tell| reassembly.insert_beside_parts(9, other, tell)), [""; 0]);
+        assert_eq!(told(|tell| reassembly.insert_beside_parts(10, data(1, 95, (true, true)), tell)), [""; 0]);
+        assert_eq!(told(|tell| reassembly.insert_beside_parts(8, data(0, 30, (false, true)), tell)), [""; 0]);
+        assert_eq!(reassembly.bytes, 30);
+        assert!(reassembly.waiting().any(|payload| payload.offset == 90), "its bytes are kept");
+        assert_eq!(
+            told(|tell| reassembly.insert_beside_parts(7, data(0, 20, (false, false)), tell)),
+            ["last 20+20", "whole 90", "whole 95"]
+        );
+        assert_eq!(reassembly.bytes, 0);
+        assert!(!reassembly.delivers_parts());
+    }
+
+    #[test]
+    fn a_forward_tsn_ends_the_message_in_parts_that_it_passes() {
+        for passed in [5, 6, 7] {
+            let mut reassembly = Reassembly::default();
+            insert(&mut reassembly, 5, data(0, 0, (true, false)));
+            told(|tell| assert!(reassembly.begin_parts(tell)));
+            let other = Data { unordered: true, ..data(0, 90, (true, true)) };
+            told(|tell| reassembly.insert_beside_parts(9, other, tell));
+            told(|tell| reassembly.insert_beside_parts(7, data(0, 20, (false, false)), tell));
+            let skip = [SkippedStream { stream: 1, ssn: 0 }];
+            let expected = ["partial_delivery_aborted", "whole 90"];
+            let skipped = if passed == 5 { &skip[..0] } else { &skip };
+            assert_eq!(
+                told(|tell| reassembly.forward(passed, skipped, tell)),
+                expected[..if passed == 5 { 0 } else { 2 }]
+            );
+            if passed > 5 {
+                assert_eq!(told(|tell| tell_all(&mut reassembly, 8, data(0, 30, (false, true)), tell)), [""; 0]);
+                assert_eq!(reassembly.bytes, 0, "the rest of it is dropped");
+                assert_eq!(insert(&mut reassembly, 10, data(1, 95, (true, true))), [(95, 10)]);
+            }
+        }
+    }
+
+    fn tell_all(reassembly: &mut Reassembly, tsn: u64, data: Data, tell: &mut dyn FnMut(Event)) {
+        reassembly.insert(tsn, data, |message| tell(Event::Received(message)));
+    }
+
+    #[test]
+    fn a_peer_that_does_not_keep_to_the_order_gets_no_part() {
+        for first in [data(0, 0, (false, false)), data(1, 0, (true, false))] {
+            let mut reassembly = Reassembly::default();
+            insert(&mut reassembly, 5, first);
+            assert_eq!(told(|tell| assert!(!reassembly.begin_parts(tell))), [""; 0]);
+        }
     }
 
     /// The whole message that a fragment completes, looked for among all that wait.
@@ -423,12 +677,13 @@ mod tests {
         ) {
             let (mut reassembly, mut waiting) = (Reassembly::default(), BTreeMap::new());
             let mut arrived = std::collections::BTreeSet::new();
-            let mut in_order = 100;
+            let (mut in_order, mut dropped_to) = (100, 0);
             for (ahead, kind, is_next_one) in steps {
                 let tsn = if is_next_one || ahead > 12 { in_order } else { in_order + ahead };
                 if kind == 0 {
-                    reassembly.forward(tsn, &[], |_| unreachable!("nothing waits for its turn"));
+                    reassembly.forward(tsn, &[], &mut |_| unreachable!("nothing waits for its turn"));
                     waiting.retain(|&waiting, _| waiting > tsn);
+                    dropped_to = tsn;
                     in_order = in_order.max(tsn + 1);
                 } else if arrived.insert(tsn) && tsn >= in_order {
                     // Messages are three TSNs long, unless a peer says something else.
@@ -444,6 +699,10 @@ mod tests {
                     while arrived.contains(&in_order) {
                         in_order += 1;
                     }
+                }
+                while waiting.get(&(dropped_to + 1)).is_some_and(|fragment| !fragment.beginning) {
+                    dropped_to += 1;
+                    waiting.remove(&dropped_to);
                 }
                 let tsns: Vec<u64> = waiting.keys().copied().collect();
                 proptest::prop_assert_eq!(reassembly.waiting_tsns(), tsns);

@@ -8,7 +8,6 @@ use super::config::SackPath;
 use super::reassembly::unwrap_tsn;
 use crate::endpoint::{Event, Output, Received};
 use crate::ground::PathId;
-use crate::path::PathState;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{
     Chunk, Data, ErrorCause, ForwardTsn, GapBlock, IData, IForwardTsn, NrSack, Sack,
@@ -46,7 +45,20 @@ impl Association {
             // a FORWARD TSN may still pass the one before.
             self.abort(self.last_now, ErrorCause::violation("a fragment does not continue a message"));
         } else {
+            self.take_data(tsn, data);
+        }
+    }
+
+    /// Takes a DATA chunk for a stream that exists and is not being reset.
+    #[inline(always)]
+    pub(super) fn take_data(&mut self, tsn: u64, data: &Data) {
+        if self.reassembly.delivers_parts() {
+            self.deliver_beside_parts(tsn, data);
+        } else {
             self.deliver_data(tsn, data);
+        }
+        if self.free_space() == 0 {
+            self.deliver_parts();
         }
     }
 
@@ -74,11 +86,12 @@ impl Association {
     }
 
     pub(super) fn deliver_i_data(&mut self, data: &IData) {
-        let Self { interleaved, reassembly, outputs, stats, .. } = self;
-        interleaved.insert(data, &mut reassembly.bytes, |message| {
-            stats.messages_delivered += 1;
-            outputs.push_back(Output::Event(Event::Received(message)));
+        self.deliver_with(|association, tell| {
+            association.interleaved.insert(data, &mut association.reassembly.bytes, tell);
         });
+        if self.free_space() == 0 {
+            self.deliver_parts();
+        }
     }
 
     /// Reports data for a stream that does not exist; it is acknowledged and dropped (section 6.5).
@@ -138,12 +151,19 @@ impl Association {
             return;
         };
         let streams = self.inbound_streams;
-        let Self { reassembly, outputs, stats, .. } = self;
         let skipped = forward.streams.iter().filter(|skip| skip.stream < streams);
-        reassembly.forward(new_cumulative, skipped, |message| {
-            stats.messages_delivered += 1;
-            outputs.push_back(Output::Event(Event::Received(message)));
-        });
+        self.deliver_with(|association, tell| association.reassembly.forward(new_cumulative, skipped, tell));
+        if self.has_rare_parts {
+            self.note_rare_parts();
+        }
+        self.deliver_parts_after_skip();
+    }
+
+    /// With what a FORWARD TSN has passed, the last chunk that was missing may be gone.
+    fn deliver_parts_after_skip(&mut self) {
+        if self.free_space() == 0 && self.deliver_parts() {
+            self.delayed_sack.packet_has_data = true;
+        }
     }
 
     /// An I-FORWARD-TSN has arrived (RFC 8260 section 2.3.1).
@@ -153,13 +173,12 @@ impl Association {
             return;
         }
         let streams = self.inbound_streams;
-        let Self { interleaved, reassembly, outputs, stats, .. } = self;
-        for skip in forward.messages.iter().filter(|skip| skip.stream < streams) {
-            interleaved.forward(*skip, &mut reassembly.bytes, |message| {
-                stats.messages_delivered += 1;
-                outputs.push_back(Output::Event(Event::Received(message)));
-            });
-        }
+        self.deliver_with(|association, tell| {
+            for skip in forward.messages.iter().filter(|skip| skip.stream < streams) {
+                association.interleaved.forward(*skip, &mut association.reassembly.bytes, tell);
+            }
+        });
+        self.deliver_parts_after_skip();
     }
 
     /// Moves the cumulative TSN to that of a FORWARD TSN and returns it; [`None`] if it was there already or
@@ -256,7 +275,8 @@ impl Association {
             SackPath::Current => self.selection.current,
             SackPath::Source => source,
             SackPath::SourceUnlessFailed => {
-                if self.status[source.index()].state == PathState::Active {
+                // `sctp_outq_select_transport`: not over a path that is unconfirmed either.
+                if self.status[source.index()].is_usable() {
                     source
                 } else {
                     self.selection.current
@@ -319,6 +339,12 @@ impl Association {
     /// receive buffer. An application that never says so reads at once.
     pub fn set_unread(&mut self, bytes: u64) {
         self.unread = bytes;
+        if self.free_space() == 0 && self.accepts_data() {
+            self.deliver_parts();
+            if self.is_over() {
+                return;
+            }
+        }
         // RFC 1122 section 4.2.3.3, to which RFC 9260 section 6.2 refers: the peer is told about room once
         // there is enough of it (Linux: `sctp_peer_needs_update`).
         let enough = (self.parameters.receive_buffer / 16).max(self.fragment_limit);

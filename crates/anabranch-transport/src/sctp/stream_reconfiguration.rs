@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::association::{Association, State};
 use super::failure::Strike;
 use super::reassembly::unwrap_tsn;
-use crate::endpoint::{Event, Output, Received};
+use crate::endpoint::{Event, Output};
 use crate::ground::{PathId, Payload};
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Chunk, Data, IData};
@@ -360,19 +360,16 @@ impl Association {
 
     /// Restarts incoming streams (section 5.2.2 E3).
     fn perform(&mut self, streams: Option<&BTreeSet<u16>>) {
-        let Self { reassembly, interleaved, outputs, stats, .. } = self;
-        let mut deliver = |message: Received| {
-            stats.messages_delivered += 1;
-            outputs.push_back(Output::Event(Event::Received(message)));
-        };
         let is_reset = |stream: u16| streams.is_none_or(|streams| streams.contains(&stream));
-        reassembly.reset(is_reset, &mut deliver);
-        interleaved.reset(is_reset, &mut reassembly.bytes, &mut deliver);
+        self.deliver_with(|association, tell| {
+            association.reassembly.reset(is_reset, tell);
+            association.interleaved.reset(is_reset, &mut association.reassembly.bytes, tell);
+        });
         match streams {
-            None => outputs.push_back(Output::Event(Event::StreamResetByPeer(None))),
+            None => self.outputs.push_back(Output::Event(Event::StreamResetByPeer(None))),
             Some(streams) => {
                 let events = streams.iter().map(|stream| Event::StreamResetByPeer(Some(*stream)));
-                outputs.extend(events.map(Output::Event));
+                self.outputs.extend(events.map(Output::Event));
             }
         }
     }
@@ -387,7 +384,7 @@ impl Association {
         for chunk in held {
             self.reassembly.bytes -= u64::from(chunk.payload().length);
             match chunk {
-                Held::Data(tsn, data) => self.deliver_data(tsn, &data),
+                Held::Data(tsn, data) => self.take_data(tsn, &data),
                 Held::IData(data) => self.deliver_i_data(&data),
             }
         }

@@ -7,7 +7,9 @@ use super::answers::Answers;
 use super::path::Acked;
 use super::prompt::Answer;
 use super::{Association, Config, Profile, tsn};
-use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
+use crate::endpoint::{
+    CloseReason, Command, Endpoint, Event, Input, Message, Output, Part, Received, Reliability,
+};
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
 use crate::rng::{Draw, Rng, Streams};
@@ -268,14 +270,46 @@ impl Pair {
         self.deliveries(side).into_iter().map(|(_, payload)| payload).collect()
     }
 
+    /// The messages that have been delivered, those in parts at their end.
+    ///
+    /// # Panics
+    /// When the parts of a message do not follow each other, or another one comes between them that should
+    /// not.
     pub(super) fn deliveries(&self, side: Side) -> Vec<(Time, Payload)> {
-        self.events[side.index()]
-            .iter()
-            .filter_map(|(at, event)| match event {
-                Event::Received(Received { payload, .. }) => Some((*at, *payload)),
-                _ => None,
-            })
-            .collect()
+        let interleaves = self.ends[side.index()].interleaves;
+        let mut partial: BTreeMap<(u16, bool), Payload> = BTreeMap::new();
+        let mut delivered = Vec::new();
+        for &(at, event) in &self.events[side.index()] {
+            match event {
+                Event::Received(Received { stream, unordered, payload, .. }) => {
+                    let may_come = if interleaves {
+                        unordered || !partial.contains_key(&(stream, false))
+                    } else {
+                        partial.is_empty()
+                    };
+                    assert!(may_come, "{payload:?} comes between the parts of another message");
+                    delivered.push((at, payload));
+                }
+                Event::ReceivedPart(Part { stream, unordered, is_last, payload, .. }) => {
+                    let Payload { offset, length } = payload;
+                    let key = (stream, unordered);
+                    let whole = partial.entry(key).or_insert(Payload { offset, length: 0 });
+                    assert_eq!(whole.offset + u64::from(whole.length), offset, "parts follow each other");
+                    whole.length += length;
+                    let whole = *whole;
+                    assert!(interleaves || partial.len() == 1, "{partial:?}");
+                    if is_last {
+                        partial.remove(&key);
+                        delivered.push((at, whole));
+                    }
+                }
+                Event::PartialDeliveryAborted { stream, unordered } => {
+                    assert!(partial.remove(&(stream, unordered)).is_some(), "no part of it was delivered");
+                }
+                _ => {}
+            }
+        }
+        delivered
     }
 
     pub(super) fn abandoned(&self, side: Side) -> Vec<Payload> {

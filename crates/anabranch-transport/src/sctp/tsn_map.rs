@@ -55,6 +55,13 @@ impl<T> TsnMap<T> {
         }
     }
 
+    /// The value of a TSN, to be changed.
+    pub(super) fn get_mut(&mut self, tsn: u64) -> Option<&mut T> {
+        let page = self.pages.get_mut((tsn / PAGE).wrapping_sub(self.first_page) as usize);
+        let near = page.and_then(|page| page.as_mut()?.values[(tsn % PAGE) as usize].as_mut());
+        if near.is_some() { near } else { self.far.get_mut(&tsn) }
+    }
+
     #[inline]
     fn get_far(&self, tsn: u64) -> Option<&T> {
         if self.far.is_empty() { None } else { self.far.get(&tsn) }

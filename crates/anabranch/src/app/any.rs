@@ -47,7 +47,7 @@ impl AppConfig {
         }
         Ok(match self {
             Self::Bulk(config) => AnyApp::Bulk(Box::new(config.build(streams, flow, service)?)),
-            Self::Datagrams(config) => AnyApp::Datagrams(Box::new(config.build(streams, flow)?)),
+            Self::Datagrams(config) => AnyApp::Datagrams(Box::new(config.build(streams, flow, service)?)),
             Self::Requests(config) => exchanges(config.build(streams, flow, service)?),
             Self::Responsiveness(config) => exchanges(config.build(streams, flow, service)?),
             Self::Voip(config) => AnyApp::Voip(Box::new(config.build(streams, flow)?)),

@@ -3,7 +3,7 @@
 //!
 //! Load that only has to fill one link's queue is cheaper as that link's lazy cross traffic.
 
-use anabranch_transport::endpoint::{Command, Event, Message};
+use anabranch_transport::endpoint::{Command, Event, Message, Service};
 use anabranch_transport::ground::{Payload, Side};
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
@@ -118,13 +118,18 @@ const fn default_shape() -> f64 {
 }
 
 impl DatagramsConfig {
-    /// Builds the load of the flow `flow`.
+    /// Builds the load of the flow `flow` over a transport that offers `service`.
     ///
     /// # Errors
     /// One sentence with key, value and what is allowed.
-    pub fn build(&self, streams: Streams, flow: &str) -> Result<Datagrams, String> {
+    pub fn build(&self, streams: Streams, flow: &str, service: Service) -> Result<Datagrams, String> {
         if !(1..=MAX_SIZE).contains(&self.size.0) {
             return Err(format!("size = \"{}\" is not from 1 B to {MAX_SIZE} B", self.size));
+        }
+        if let Service::Messages { longest, .. } = service
+            && self.size.0 > longest
+        {
+            return Err(format!("size = \"{}\" is larger than a send buffer of {longest} B", self.size));
         }
         if self.streams == 0 {
             return Err("streams = 0 is not from 1 to 65535".to_owned());
@@ -245,6 +250,10 @@ impl App for Datagrams {
     fn handle_event(&mut self, now: Time, side: Side, event: &Event, _commands: &mut Commands) {
         match *event {
             Event::Received(received) if side != self.sender => self.arrival(now, received.payload),
+            // A message has arrived with its last part, which lies within it.
+            Event::ReceivedPart(part) if side != self.sender && part.is_last => {
+                self.arrival(now, part.payload);
+            }
             Event::Abandoned(_) if side == self.sender => self.abandoned += 1,
             Event::Refused(_) if side == self.sender => self.refused += 1,
             // The end that opened the connection is told last, so both can send now.
@@ -494,7 +503,14 @@ mod tests {
 
     #[test]
     fn impossible_values_are_named() {
-        let check = |config: DatagramsConfig| config.build(STREAMS, "load").unwrap_err();
+        let service = Service::Messages { longest: 20_000, whole: 10_000, is_limited: true };
+        let check = |config: DatagramsConfig| config.build(STREAMS, "load", service).unwrap_err();
+        let whole = DatagramsConfig { size: Bytes(20_000), ..DatagramsConfig::default() };
+        assert!(whole.build(STREAMS, "load", service).is_ok(), "it is delivered in parts");
+        assert_eq!(
+            check(DatagramsConfig { size: Bytes(20_001), ..DatagramsConfig::default() }),
+            "size = \"20001 B\" is larger than a send buffer of 20000 B"
+        );
         let default = DatagramsConfig::default;
         assert_eq!(
             check(DatagramsConfig { size: Bytes(0), ..default() }),

@@ -59,7 +59,10 @@ impl EventTrace {
     /// Records that an application is told something.
     #[cold]
     pub(crate) fn record(&mut self, now: Time, flow: u32, side: Side, event: &Event) {
-        if !matches!(event, Event::PeerFinished | Event::Received(_) | Event::Writable) {
+        if !matches!(
+            event,
+            Event::PeerFinished | Event::Received(_) | Event::ReceivedPart(_) | Event::Writable
+        ) {
             self.rows.push((now, flow, side, What::Told(*event)));
         }
     }

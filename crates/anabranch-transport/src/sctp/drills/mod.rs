@@ -8,6 +8,7 @@ mod handshake;
 mod linux_failover;
 mod loss;
 mod nr_sack;
+mod partial_delivery;
 mod partial_reliability;
 mod paths;
 mod rfc7829;

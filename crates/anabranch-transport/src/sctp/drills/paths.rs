@@ -4,6 +4,7 @@ use super::*;
 use crate::endpoint::CloseReason;
 use crate::path::{PathState, failover};
 use crate::sctp::config::{Buffer, HeartbeatPeriod};
+use crate::sctp::testing::holds;
 use crate::time::Time;
 use crate::units::Limit;
 
@@ -236,4 +237,28 @@ fn delay_centric_moves_to_the_faster_path_and_back() {
     talk(&mut pair, ms(5_000), ONCE);
     assert!(sample(&pair, Side::A, 0).is_primary);
     assert!(pair.ends[0].stats().primary_changes >= 2);
+}
+
+#[test]
+fn what_was_sent_again_clears_errors_by_profile() {
+    // FreeBSD, `sctp_handle_sack`: only chunks that were sent once (`net_ack2`) clear the errors of a path.
+    for (profile, kept) in [(Profile::Rfc9260, 0), (Profile::Rfc4960, 0), (Profile::FreeBsd10, 1)] {
+        let mut pair = Pair::open(&Config { hb_enabled: Some(false), ..config(profile) }, 2);
+        let mut left = 2;
+        pair.drop_if = Box::new(move |_, _, packet| {
+            let is_lost = left > 0 && holds(packet, "data");
+            left -= i32::from(is_lost);
+            is_lost
+        });
+        // Lost on the first path, lost on the second, then sent again on the first.
+        pair.send_reliable(1, 500);
+        pair.run_for(ms(12_000));
+        assert_eq!(pair.received(Side::B).len(), 1);
+        let errors = |pair: &Pair| pair.ends[0].status.iter().map(|s| s.error_count).collect::<Vec<_>>();
+        assert_eq!(errors(&pair), [kept, 1], "{profile:?}");
+        assert_eq!(pair.ends[0].errors_in_a_row, 0);
+        pair.send_reliable(1, 500);
+        pair.run_for(ms(1_000));
+        assert_eq!(errors(&pair), [0, 1], "{profile:?}: this one was sent once");
+    }
 }

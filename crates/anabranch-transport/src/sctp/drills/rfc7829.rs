@@ -2,6 +2,7 @@
 //! 7.2.4.
 
 use crate::cc::CongestionControl as _;
+use crate::endpoint::Command;
 use crate::ground::{PathId, Side};
 use crate::path::PathState;
 use crate::sctp::config::Profile;
@@ -36,6 +37,55 @@ fn section_3_2_what_went_on_several_paths_ends_no_suspicion() {
     pair.send_reliable(1, 500);
     pair.run_for(ms(300));
     assert_eq!((pair.ends[0].status[0].state, pair.ends[0].status[0].error_count), (PathState::Active, 0));
+}
+
+#[test]
+fn section_3_2_a_path_that_was_never_confirmed_is_not_suspected() {
+    let profiles =
+        [Profile::FreeBsd10, Profile::Linux, Profile::Rfc2960, Profile::Rfc4960, Profile::Rfc9260];
+    for (profile, hb_interval) in profiles.into_iter().flat_map(|profile| [(profile, 200), (profile, 30_000)])
+    {
+        let inactive = |pf_max_retrans| {
+            let config = Config {
+                pf_max_retrans: Some(pf_max_retrans),
+                path_max_retrans: Some(4),
+                path_verification: Some(true),
+                hb_interval: Some(ms(hb_interval)),
+                ..config(profile)
+            };
+            let mut pair = Pair::new(&config, 2);
+            pair.set_up(1, false);
+            pair.connect();
+            pair.run_for(ms(200_000));
+            for side in [Side::A, Side::B] {
+                let suspected = pair.path_change(side, 1, PathState::PotentiallyFailed);
+                assert_eq!(suspected, None, "{profile:?}, {pf_max_retrans:?}");
+            }
+            pair.path_change(Side::A, 1, PathState::Inactive).expect("nothing is heard there")
+        };
+        let off = inactive(Limit::Off);
+        for most in 0..4 {
+            assert_eq!(inactive(Limit::At(most)), off, "{profile:?}, {most}");
+        }
+    }
+}
+
+#[test]
+fn no_sack_goes_to_a_path_that_is_not_confirmed() {
+    // `sctp_outq_select_transport`: of heartbeats B hears none, and its own are not answered.
+    let mut pair = Pair::new(&config(Profile::Linux), 2);
+    pair.drop_if = Box::new(|_, from, packet| {
+        packet.path == PathId(1) && from == Side::B && holds(packet, "heartbeat")
+    });
+    pair.connect();
+    pair.run_for(ms(10_000));
+    pair.command(Side::A, Command::SetPrimary(PathId(1)));
+    pair.log.clear();
+    pair.send_reliable(4, 500);
+    pair.run_for(ms(100));
+    assert!(pair.sent(Side::A, "data").iter().all(|packet| packet.path == 1));
+    let sacks = pair.sent(Side::B, "sack");
+    assert!(!sacks.is_empty() && sacks.iter().all(|packet| packet.path == 0));
 }
 
 #[test]

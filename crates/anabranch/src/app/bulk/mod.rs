@@ -3,7 +3,7 @@
 
 mod meter;
 
-use anabranch_transport::endpoint::{Command, Event, Service};
+use anabranch_transport::endpoint::{Command, Event, Part, Received, Service};
 use anabranch_transport::ground::Side;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
@@ -87,7 +87,7 @@ impl BulkConfig {
     pub fn build(&self, streams: Streams, flow: &str, service: Service) -> Result<Bulk, String> {
         let (default, longest) = match service {
             Service::Datagrams => return Err(super::needs_flow_control("bulk")),
-            Service::Messages { longest, is_limited } => {
+            Service::Messages { longest, whole, is_limited } => {
                 if self.bytes.is_none() && !is_limited {
                     return Err(
                         "kind = \"bulk\" without bytes fills a send buffer without limit at once; set \
@@ -95,7 +95,7 @@ impl BulkConfig {
                             .to_owned(),
                     );
                 }
-                (MESSAGE.min(longest), longest.min(MAX_WRITE))
+                (MESSAGE.min(longest).min(whole), longest.min(MAX_WRITE))
             }
             Service::Stream => (STREAM_WRITE, MAX_WRITE),
         };
@@ -215,6 +215,11 @@ impl App for Bulk {
                 } else {
                     commands.change_nothing();
                 }
+            }
+            // Its bytes count, not the message that they are part of.
+            Event::ReceivedPart(Part { stream, ppid, unordered, payload, .. }) => {
+                let received = Received { stream, ppid, unordered, payload };
+                self.handle_event(now, side, &Event::Received(received), commands);
             }
             Event::Writable => {
                 if let Some(transfer) = self.transfer(side) {

@@ -7,7 +7,7 @@ use crate::app::testing::Loopback;
 use proptest::prelude::*;
 
 const STREAMS: Streams = Streams { seed: 1, replication: 0 };
-const MESSAGES: Service = Service::Messages { longest: 100_000, is_limited: true };
+const MESSAGES: Service = Service::Messages { longest: 100_000, whole: 100_000, is_limited: true };
 
 fn config(json: &str) -> BulkConfig {
     serde_json::from_str(json).unwrap()
@@ -127,7 +127,7 @@ fn impossible_values_are_named() {
         check(r#"{"interval": "0 s"}"#, MESSAGES),
         "interval = \"0 s\" is not a length of time from 1 ms on"
     );
-    let unlimited = Service::Messages { longest: 100_000, is_limited: false };
+    let unlimited = Service::Messages { longest: 100_000, whole: 100_000, is_limited: false };
     assert!(check("{}", unlimited).contains("without bytes fills a send buffer without limit"));
 }
 

@@ -130,7 +130,7 @@ impl Setup {
                         .to_owned(),
                 );
             }
-            Service::Messages { longest, .. } => MESSAGE.min(longest),
+            Service::Messages { longest, whole, .. } => MESSAGE.min(longest).min(whole),
             Service::Stream => MESSAGE,
         };
         if self.count == Some(0) {
@@ -287,6 +287,10 @@ impl App for Exchanges {
                 self.dialogue.answer(now, received.payload.length, commands);
             }
             Event::Received(received) => self.on_response(now, received.payload.length, commands),
+            Event::ReceivedPart(part) if side == Side::B => {
+                self.dialogue.answer(now, part.payload.length, commands);
+            }
+            Event::ReceivedPart(part) => self.on_response(now, part.payload.length, commands),
             Event::Writable => {
                 self.dialogue.writer(side).on_writable(now, commands);
                 self.close_at_server(commands);

@@ -6,7 +6,7 @@ use crate::app::testing::Loopback;
 use proptest::prelude::*;
 
 const STREAMS: Streams = Streams { seed: 1, replication: 0 };
-const MESSAGES: Service = Service::Messages { longest: 100_000, is_limited: true };
+const MESSAGES: Service = Service::Messages { longest: 100_000, whole: 100_000, is_limited: true };
 
 fn requests(json: &str, service: Service) -> Result<Exchanges, String> {
     serde_json::from_str::<requests::RequestsConfig>(json).unwrap().build(STREAMS, "x", service)
@@ -165,7 +165,7 @@ proptest! {
         let (app, service, connections) = match kind {
             0 => {
                 let json = format!(r#"{{{sizes}, "count": {count}, "response_size": {drawn}}}"#);
-                let service = Service::Messages { longest: buffer, is_limited: true };
+                let service = Service::Messages { longest: buffer, whole: buffer, is_limited: true };
                 (requests(&json, service).unwrap(), service, 1)
             }
             1 => {

@@ -257,6 +257,12 @@ impl App for Voip {
                 self.arrival(now, side.peer(), received.payload);
                 commands.change_nothing();
             }
+            // A frame has arrived with its last part, which lies within it.
+            Event::ReceivedPart(part) if part.is_last => {
+                let length = self.message.payload.length;
+                let offset = part.payload.offset - part.payload.offset % u64::from(length);
+                self.arrival(now, side.peer(), Payload { offset, length });
+            }
             Event::Abandoned(_) => self.with_sender(side, |sender| sender.abandoned += 1),
             Event::Refused(_) => self.with_sender(side, |sender| sender.refused += 1),
             // The end that opened the association is told last, so both can send now.
