@@ -1,5 +1,6 @@
-//! Things with threads and sockets, which belong to the process that made them: a process that is forked from it
-//! has a copy of their memory, but none of their threads, and a lock that one of these held is never given back.
+//! Things with threads and sockets, which belong to the process that made them: a process that is forked from
+//! it has a copy of their memory, but none of their threads, and a lock that one of these held is never given
+//! back.
 
 use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};

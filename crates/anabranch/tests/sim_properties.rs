@@ -30,8 +30,8 @@ fn capture(scenario: &Scenario, trace: bool) -> Outcome {
     simulation.run(&mut || None).unwrap()
 }
 
-/// Names and values as bits. A link that is asked ahead of time counts its cross traffic up to there, so these
-/// counters are left out unless the run had its whole time.
+/// Names and values as bits. A link that is asked ahead of time counts its cross traffic up to there, so
+/// these counters are left out unless the run had its whole time.
 fn results(row: &Row) -> BTreeMap<String, u64> {
     let has_whole_time = row.value("run.simulated_s") == Some(2.5);
     row.scalars()

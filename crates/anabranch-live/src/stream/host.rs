@@ -227,8 +227,9 @@ impl<E: StreamEnd> Host<E> {
         Ok(bytes.len() - live.refused as usize)
     }
 
-    /// Carries out a command other than [`Command::Send`]. A connection that has ended while reading was paused
-    /// stays until [`Command::ResumeReading`] has given its last bytes, or [`Command::Abort`] gives them up.
+    /// Carries out a command other than [`Command::Send`]. A connection that has ended while reading was
+    /// paused stays until [`Command::ResumeReading`] has given its last bytes, or [`Command::Abort`] gives
+    /// them up.
     pub fn command(&mut self, now: Time, id: ConnectionId, command: Command) {
         if let Some(live) = self.connections.get_mut(&id)
             && !matches!(command, Command::Send(_) | Command::Connect)
@@ -418,8 +419,8 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// Gives up the addresses and ports of a connection that is over. It stays for what the application has not
-    /// read.
+    /// Gives up the addresses and ports of a connection that is over. It stays for what the application has
+    /// not read.
     fn give_way(&mut self, id: ConnectionId) {
         let Some(live) = self.connections.get_mut(&id) else { return };
         if live.end.unread() == 0 {

@@ -105,8 +105,8 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Counts as an object for the watchdog, which `anabranch.plugins.loading` starts before it runs code of the
-    /// class.
+    /// Counts as an object for the watchdog, which `anabranch.plugins.loading` starts before it runs code of
+    /// the class.
     pub(super) fn new(config: &Config) -> Self {
         OBJECTS.fetch_add(1, Ordering::Relaxed);
         Self { class: short_name(&config.class), limit: config.max_call_time }

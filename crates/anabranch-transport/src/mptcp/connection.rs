@@ -568,8 +568,8 @@ impl Endpoint for Connection {
         self.last_now = now;
         match (input, self.state) {
             (Input::Packet(packet), _) => self.on_packet(now, packet),
-            // A connection that is over still has what the application has not read (RFC 9293 section 3.10.4);
-            // the next connection and its paths are no matter of it.
+            // A connection that is over still has what the application has not read (RFC 9293 section
+            // 3.10.4); the next connection and its paths are no matter of it.
             (Input::Command(command), State::Fallback(path))
                 if !self.has_closed || !(command == Command::Connect || command.path().is_some()) =>
             {

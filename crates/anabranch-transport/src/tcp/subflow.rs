@@ -83,8 +83,8 @@ impl Connection {
         self.half_close = false;
     }
 
-    /// Makes this a TCP connection of its own from now on, because the peer does not know MPTCP. The application
-    /// has not read the last `unread` bytes.
+    /// Makes this a TCP connection of its own from now on, because the peer does not know MPTCP. The
+    /// application has not read the last `unread` bytes.
     pub(crate) fn fall_back(&mut self, half_close: bool, unread: u64) {
         self.option_space = OptionSpace::default();
         self.flow_control = FlowControl::Own;

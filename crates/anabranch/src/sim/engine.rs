@@ -100,8 +100,8 @@ pub struct Outcome {
     pub tables: Vec<Table>,
     /// The packets themselves, when they were asked for: see [`Simulation::keep_packets`].
     pub packets: SentPackets,
-    /// The steps that the event loop took, which is how much work the run was. It takes more of them where more
-    /// is observed, unlike the scalar `run.events`, which counts what happens at hosts.
+    /// The steps that the event loop took, which is how much work the run was. It takes more of them where
+    /// more is observed, unlike the scalar `run.events`, which counts what happens at hosts.
     pub steps: u64,
 }
 
@@ -421,8 +421,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Counts an event at a host, now. Returns false if it is one more than the run may have: then it must not
-    /// be handled, and the next step ends the run.
+    /// Counts an event at a host, now. Returns false if it is one more than the run may have: then it must
+    /// not be handled, and the next step ends the run.
     #[inline]
     fn count_event(&mut self) -> bool {
         self.events += 1;
@@ -540,8 +540,8 @@ impl Simulation {
         self.check_limits(guard)
     }
 
-    /// Ends the run if a plug-in has failed in an event that has been handled, or if there were as many events
-    /// as the run may have.
+    /// Ends the run if a plug-in has failed in an event that has been handled, or if there were as many
+    /// events as the run may have.
     pub(super) fn check_handled(&self) -> Result<(), RunError> {
         let events = self.events;
         let failure = self.last_event.and_then(|at| plugin::take_failure().map(|reason| (at, reason)));

@@ -129,8 +129,8 @@ fn a_third_segment_without_the_option_falls_back() {
     }
 }
 
-/// What TCP has acknowledged can be read after the end of the connection, and what is read then does not open it
-/// again (RFC 9293 section 3.10.4).
+/// What TCP has acknowledged can be read after the end of the connection, and what is read then does not open
+/// it again (RFC 9293 section 3.10.4).
 #[test]
 fn a_late_reader_gets_what_tcp_has_acknowledged() {
     for ends in [Command::Shutdown, Command::Abort] {
@@ -187,8 +187,8 @@ fn strip_from(pair: &mut Pair, from: Side) {
     });
 }
 
-/// Section 3.7: where options pass on SYNs only, both ends fall back, whichever direction loses them, and go on
-/// with what was written before.
+/// Section 3.7: where options pass on SYNs only, both ends fall back, whichever direction loses them, and go
+/// on with what was written before.
 #[test]
 fn ends_whose_options_are_taken_away_fall_back() {
     for from in [Side::A, Side::B] {
