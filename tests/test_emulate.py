@@ -748,3 +748,48 @@ def test_what_is_not_its_own_folder_is_not_used(
     (tmp_path / f"anabranch-emulate-{os.geteuid()}").symlink_to("/tmp")
     with pytest.raises(LiveError, match="set XDG_RUNTIME_DIR"):
         running.folder()
+
+
+FORKS = """
+import gc, os, sys
+from anabranch.emulate import Emulator
+from anabranch.errors import LiveError
+
+with Emulator(sys.argv[1]) as network:
+    name = next(iter(network.nodes))
+    program = network.start(name, ["sleep", "1000"])
+    child = os.fork()
+    if child == 0:
+        asked = [
+            network.counters, lambda: network.nodes, lambda: network.devices,
+            lambda: network.set("wan", delay="1 ms"), lambda: network.run(name, ["true"]),
+        ]
+        for ask in asked:
+            try:
+                ask()
+            except LiveError as error:
+                print(error, flush=True)
+        network.close()
+        del network._engine
+        gc.collect()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert program.poll() is None, "it goes on"
+    assert network.counters() and network.run(name, ["true"]).returncode == 0
+"""
+
+
+def test_a_forked_process_leaves_the_emulation_alone(tmp_path: Path) -> None:
+    file = tmp_path / "net.toml"
+    file.write_text('links.wan = { ends = ["x", "y"], delay = "1 ms" }\npaths.p.via = ["wan"]\n')
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done
+    told = done.stdout.splitlines()
+    assert len(told) == 5, done
+    assert all("make another emulation here" in line for line in told), done

@@ -4,6 +4,8 @@ import math
 import re
 import signal
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -336,3 +338,44 @@ def test_batches_get_smaller_so_that_all_workers_are_busy_until_the_end(usual: i
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] == usual
     assert sizes[-1] == max(1, usual // 20)
+
+
+FORKS = """
+import os, time
+from anabranch._engine import Scenario
+from anabranch.errors import AnabranchError
+from anabranch.studies.workers import Threads
+
+workers = Threads(Scenario.load("call.toml"), 1)
+workers.begin([(0, 0)])
+child = os.fork()
+if child == 0:
+    for _ in range(2):
+        try:
+            while workers.wait(0.1) is None:
+                pass
+        except AnabranchError as error:
+            print(error, flush=True)
+    workers.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+while (batch := workers.wait(0.1)) is None:
+    pass
+print(len(batch), flush=True)
+workers.close()
+"""
+
+
+def test_a_forked_process_does_not_wait_for_threads_of_another_one(tmp_path: Path) -> None:
+    (tmp_path / "call.toml").write_text(CALL)
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    *told, last = done.stdout.splitlines()
+    assert (done.returncode, len(told), last) == (0, 2, "1"), done
+    assert all("which this one was forked from" in line for line in told), done

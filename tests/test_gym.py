@@ -57,7 +57,7 @@ def test_equal_seeds_and_actions_give_equal_episodes() -> None:
     first = episode(1)
     assert first == episode(1)
     assert first != episode(2)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # a watchdog of another test may have ended
 
 
 def test_a_run_in_pieces_has_the_scalars_of_a_whole_one() -> None:

@@ -94,16 +94,13 @@ def own_queue(folder: Path, body: str, more: str = "") -> Scenario:
 
 
 def assert_same(built_in: Scenario, plugin: Scenario) -> dict[str, list[float]]:
-    """Equal rows of three runs, on one thread and on two, and equal traces; gives the rows.
-
-    But for events: what a plug-in decides has some of its own, which a built-in queue does without.
-    """
+    """Equal rows of three runs, on one thread and on two, and equal traces; gives the rows."""
     jobs = [(0, replication) for replication in range(3)]
     rows = _engine.run_batch(built_in, jobs, 1)
     for threads in (1, 2):
         others = _engine.run_batch(plugin, jobs, threads)
         assert list(rows) == list(others)
-        for name in rows.keys() - {"run.events"}:
+        for name in rows:
             np.testing.assert_array_equal(rows[name], others[name], err_msg=name)
     traces = [_engine.run(each, trace=True)["traces"] for each in (built_in, plugin)]
     assert traces[0].keys() == traces[1].keys()
@@ -559,6 +556,74 @@ def test_a_hook_that_does_not_return_is_interrupted(
         _engine.run_batch(endless, [(0, 0), (0, 1)], threads)
     # Nothing is raised later in this thread.
     assert sum(range(1_000_000)) > 0
+
+
+LOOP = "while True:\n    pass\n"
+ENDLESS = {
+    "module": (LOOP, 'class = "mine.py:Mine" cannot be used: reading it did not end within 300 ms'),
+    "metaclass": (
+        "class Meta(type):\n    def __getattribute__(cls, name):\n"
+        "        while True:\n            pass\n"
+        + CONTROL.replace("(CongestionControl)", "(CongestionControl, metaclass=Meta)")
+        + WINDOW,
+        'class = "mine.py:Mine" cannot be used: reading it did not end within 300 ms',
+    ),
+    "__init__": (
+        CONTROL
+        + WINDOW
+        + "    def __init__(self, setup):\n        while True:\n            pass\n",
+        "the hook __init__ of mine.py:Mine did not return within 300 ms",
+    ),
+    "__new__": (
+        CONTROL + WINDOW + "    def __new__(cls, *_):\n        while True:\n            pass\n",
+        "the hook __init__ of mine.py:Mine did not return within 300 ms",
+    ),
+    "attribute": (
+        CONTROL
+        + WINDOW
+        + "    def __getattribute__(self, name):\n        while True:\n            pass\n",
+        "the hook __init__ of mine.py:Mine did not return within 300 ms",
+    ),
+}
+"""Code that does not return before the first hook is called, and what is said of it."""
+
+
+@pytest.mark.parametrize("where", ENDLESS)
+@pytest.mark.parametrize("command", ["validate", "run", "sweep", "gym"])
+def test_code_before_the_first_hook_is_under_the_limit(
+    tmp_path: Path, where: str, command: str
+) -> None:
+    # In a process of its own: in this one, the watchdog may be at work already.
+    source, sentence = ENDLESS[where]
+    (tmp_path / "mine.py").write_text(source)
+    limit = ', max_call_time = "300 ms"'
+    text = NETWORK + flow(f'{{ kind = "tcp", cc = {python("mine:Mine", limit)} }}')
+    (tmp_path / "net.toml").write_text("sweep.replications = 2\n" + text)
+    words = {
+        "validate": ["-m", "anabranch", "validate", "net.toml"],
+        "run": ["-m", "anabranch", "run", "net.toml"],
+        "sweep": ["-m", "anabranch", "sweep", "net.toml", "--out", "rows"],
+        "gym": [
+            "-c",
+            "import sys\nfrom anabranch._engine import Scenario, SteppedRun\n"
+            "from anabranch.errors import AnabranchError\n"
+            "try:\n    SteppedRun(Scenario.load('net.toml'))\n"
+            "except AnabranchError as error:\n    print(error, file=sys.stderr)\n    sys.exit(2)\n",
+        ],
+    }[command]
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANGS_S,
+    )
+    assert sentence in done.stderr, done
+    assert done.returncode == 2, done
+    assert "Traceback" not in done.stderr
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -262,10 +264,151 @@ def test_arguments_that_are_none() -> None:
                 await ours.send(b"x", retransmissions=1, lifetime_ms=5)
             with pytest.raises(AnabranchError, match="path is 1; it must be from 0 to 0"):
                 ours.set_primary(1)
-            with pytest.raises(TypeError, match="bytes-like"):
-                await ours.send(5)  # type: ignore[arg-type]
 
     run(work)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"addresses": 5}, "addresses is 5; it must be a text or a sequence of texts"),
+        ({"addresses": b"::1"}, "addresses is b'::1'; it must be a text or a sequence of texts"),
+        ({"addresses": ["::1", None]}, r"addresses\[1\] is None; it must be a text"),
+        ({"udp_port": "any"}, "udp_port is 'any'; it must be a whole number"),
+        ({"tun": 1}, "tun is 1; it must be a text or a sequence of texts"),
+        ({"mtu": 1500.0}, "mtu is 1500.0; it must be a whole number"),
+        ({"most_accepted": None}, "most_accepted is None; it must be a whole number"),
+        (
+            {"shared_key": 10**10},
+            "shared_key is 10000000000; it must be bytes of at most 65535 bytes",
+        ),
+        (
+            {"shared_key": "secret"},
+            "shared_key is 'secret'; it must be bytes of at most 65535 bytes",
+        ),
+        ({"shared_key": bytes(65_536)}, "it must be bytes of at most 65535 bytes"),
+        ({"shared_key": bytearray(65_536)}, "it must be bytes of at most 65535 bytes"),
+    ],
+)
+def test_arguments_of_an_endpoint_of_another_type(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(AnabranchError, match=sentence):
+        sctp.Endpoint(**arguments)
+    sctp.Endpoint(LOOPBACK, shared_key=memoryview(b"secret"))
+
+
+def test_arguments_of_another_type() -> None:
+    wrong: Any = 5
+
+    async def work() -> None:
+        async with pair() as (ours, _):
+            endpoint = sctp.Endpoint()
+            for call, sentence in [
+                (ours.send(wrong), "data is 5; it must be bytes"),
+                (ours.send("text"), "data is 'text'; it must be bytes"),  # type: ignore[arg-type]
+                (ours.send(b"x", stream="1"), "stream is '1'; it must be a whole number"),  # type: ignore[arg-type]
+                (ours.send(b"x", ppid=1.5), "ppid is 1.5; it must be a whole number"),  # type: ignore[arg-type]
+                (ours.send(b"x", unordered="no"), "unordered is 'no'; it must be True or False"),  # type: ignore[arg-type]
+                (ours.send(b"x", lifetime_ms="1 s"), "lifetime_ms is '1 s'; it must be a whole"),  # type: ignore[arg-type]
+                (ours.add_address(wrong), "address is 5; it must be the text of an address"),
+                (ours.remove_address("here"), "address = `here` is not an address"),
+                (ours.reset_streams(wrong), "streams is 5; it must be a sequence of the numbers"),
+                (ours.reset_streams("1"), "stream is '1'; it must be a whole number"),  # type: ignore[arg-type]
+                (endpoint.connect(wrong, 1), "host is 5; it must be a name or an address"),
+                (endpoint.connect([LOOPBACK, wrong], 1), r"host\[1\] is 5; it must be a text"),
+                (endpoint.connect(LOOPBACK, "1"), "port is '1'; it must be a whole number"),  # type: ignore[arg-type]
+                (
+                    endpoint.connect(LOOPBACK, 1, settings=[1]),
+                    r"settings is \[1\]; it must be a map",
+                ),  # type: ignore[arg-type]
+                (endpoint.connect(LOOPBACK, 1, settings={1: 2}), r"settings is \{1: 2\}; it must"),  # type: ignore[dict-item]
+            ]:
+                with pytest.raises(AnabranchError, match=sentence):
+                    await call
+            with pytest.raises(AnabranchError, match="path is None; it must be a whole number"):
+                ours.set_primary(None)  # type: ignore[arg-type]
+            with pytest.raises(AnabranchError, match="address is 5; it must be the text of an"):
+                ours.set_peer_primary(wrong)
+            with pytest.raises(AnabranchError, match="settings is 5; it must be a mapping"):
+                sctp.Talk(ours, wrong, calls=True)
+        with pytest.raises(AnabranchError, match="settings is 5; it must be a mapping"):
+            sctp.check_call(wrong)
+
+    run(work)
+
+
+FORKS = """
+import asyncio, gc, os, sys
+from anabranch import sctp
+from anabranch.errors import AnabranchError
+
+async def again():
+    # An endpoint of its own.
+    async with sctp.Endpoint(["127.0.0.1"]) as endpoint, endpoint.listen(5001) as listener:
+        await endpoint.connect("127.0.0.1", 5001, udp_port=endpoint.udp_port)
+        await (await listener.accept()).abort()
+    print("again", flush=True)
+
+def child(endpoint, ours, listener):
+    async def exits():
+        await endpoint.__aexit__(None, None, None)
+    async def iterates():
+        return [event async for event in ours.events()]
+    async def leaves():
+        async with ours:
+            pass
+    calls = [
+        lambda: ours.send_now(b"x"), ours.paths, ours.scalars, lambda: ours.set_primary(0),
+        lambda: endpoint.udp_port, lambda: ours.send(b"x"), ours.receive, ours.shutdown, ours.abort,
+        ours.ended, iterates, leaves, lambda: ours.reset_streams([1]),
+        lambda: ours.add_address("127.0.0.2"), listener.accept,
+        lambda: endpoint.connect("127.0.0.1", 5001), exits,
+    ]
+    for call in calls:
+        try:
+            answer = call()
+            if asyncio.iscoroutine(answer):
+                async def bounded(answer=answer):
+                    async with asyncio.timeout(20):
+                        await answer
+                asyncio.run(bounded())
+        except AnabranchError as error:
+            assert "which this one was forked from" in str(error), error
+            print("refused", flush=True)
+    endpoint._host = None
+    gc.collect()
+    asyncio.run(again())
+    os._exit(0)
+
+async def main():
+    async with (
+        sctp.Endpoint(["127.0.0.1"]) as endpoint,
+        endpoint.listen(5001) as listener,
+    ):
+        ours = await endpoint.connect("127.0.0.1", 5001, udp_port=endpoint.udp_port)
+        theirs = await listener.accept()
+        process = os.fork()
+        if process == 0:
+            try:
+                asyncio._set_running_loop(None)
+                child(endpoint, ours, listener)
+            finally:
+                os._exit(1)
+        while os.waitpid(process, os.WNOHANG) == (0, 0):
+            await asyncio.sleep(0.05)
+        # The parent's goes on.
+        await ours.send(b"still there")
+        print((await theirs.receive()).data.decode(), flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_a_forked_process_is_told_that_an_endpoint_is_not_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.stdout.split("\n") == [*["refused"] * 16, "again", "still there", ""], done
+    assert done.returncode == 0, done
 
 
 def test_a_call_has_the_scalars_of_a_simulated_one() -> None:
@@ -550,6 +693,44 @@ def test_what_was_not_received_whole_is_no_file(tmp_path: Path) -> None:
     with waiting("receive", "5001", str(tmp_path / "copy")) as (receiving, udp):
         run(lambda: aborts(udp))
         assert receiving.wait(timeout=30) == 2
+    assert not list(tmp_path.iterdir())
+
+
+VANISHES = """
+import asyncio, sys, time
+from anabranch import sctp
+
+async def main():
+    async with sctp.connect("127.0.0.1", 5001, udp_port=int(sys.argv[1])) as association:
+        await association.send(b"half")
+        print("said", flush=True)
+        await asyncio.sleep(8)  # an idle peer is not given up
+        print("idle", flush=True)
+        await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+def test_a_sender_that_was_killed_is_given_up(tmp_path: Path) -> None:
+    words = ["receive", "5001", str(tmp_path / "copy"), "--patience", "7"]
+    with waiting(*words) as (receiving, udp):
+        sends = [sys.executable, "-c", VANISHES, udp]
+        with subprocess.Popen(sends, stdout=subprocess.PIPE, text=True) as sending:
+            assert sending.stdout
+            assert sending.stdout.readline() == "said\n"
+            assert sending.stdout.readline() == "idle\n"
+            sending.kill()
+        began = time.monotonic()
+        assert receiving.stderr
+        said = receiving.stderr.readline()
+        assert said.startswith(
+            f"anabranch: nothing has come from {LOOPBACK} for 5 s; it is given"
+        ), said
+        said = receiving.stderr.readline()
+        assert "the peer is gone: nothing has come from it for 7 s (--patience)" in said, said
+        assert receiving.wait(timeout=30) == 2
+        assert 2 < time.monotonic() - began < 15
     assert not list(tmp_path.iterdir())
 
 

@@ -456,6 +456,11 @@ class LiveHost:
     def scalars(self, number: int) -> dict[str, float]: ...
     def counts(self) -> tuple[int, int]:
         """Associations, and datagrams that were no packets."""
+    def check_process(self) -> None:
+        """Raises a LiveError in a process that was forked from the one that has opened it.
+
+        So does everything else.
+        """
     def close(self) -> None: ...
 
 @final

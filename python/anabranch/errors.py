@@ -87,7 +87,7 @@ class RunError(AnabranchError, RuntimeError):
     --------
     >>> anabranch.run("scenarios/two-path-call.toml", set={"run.max_events": 100})
     Traceback (most recent call last):
-    anabranch.errors.RunError: the run was stopped at 1.172567225 s after 100 events:
+    anabranch.errors.RunError: the run was stopped at 1.249891087 s after 100 events:
     run.max_events = 100 is reached
     """
 

@@ -37,6 +37,8 @@ struct User {
     is_exact: bool,
     closed: Option<CloseReason>,
     has_shut_down: bool,
+    /// Reads nothing once a peer has connected.
+    is_late: bool,
 }
 
 struct World<E: StreamEnd> {
@@ -52,6 +54,8 @@ struct World<E: StreamEnd> {
     cut: Option<u8>,
     /// The network on which data is changed on its way, with a TCP checksum made valid again.
     meddled: Option<u8>,
+    /// Whether options of MPTCP pass on SYNs only.
+    strips: bool,
     /// Octets that came on each network.
     carried: [u64; 2],
 }
@@ -71,6 +75,33 @@ fn meddle(segment: &mut [u8]) {
     let sum = (sum & 0xffff) + (sum >> 16);
     segment[last..last + 2].copy_from_slice(&new.to_be_bytes());
     segment[16..18].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+/// Replaces the options of MPTCP by padding, but for SYNs, and makes the checksum valid again (RFC 1624).
+fn strip(segment: &mut [u8]) {
+    let header = usize::from(segment[12] >> 4) * 4;
+    if segment[13] & 2 != 0 {
+        return;
+    }
+    let sum = |segment: &[u8]| {
+        let words = segment[20..header].chunks_exact(2);
+        words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>()
+    };
+    let before = sum(segment);
+    let mut place = 20;
+    while place < header && segment[place] != 0 {
+        let length = if segment[place] == 1 { 1 } else { usize::from(segment[place + 1]) };
+        if segment[place] == 30 {
+            segment[place..place + length].fill(1);
+        }
+        place += length;
+    }
+    let checksum = u16::from_be_bytes([segment[16], segment[17]]);
+    let mut new = u32::from(!checksum) + sum(segment) + (u32::MAX - before) % 0xffff;
+    while new > 0xffff {
+        new = (new & 0xffff) + (new >> 16);
+    }
+    segment[16..18].copy_from_slice(&(!(new as u16)).to_be_bytes());
 }
 
 fn address(host: usize, network: u8) -> IpAddr {
@@ -100,6 +131,7 @@ impl<E: StreamEnd> World<E> {
             sent: 0,
             cut: None,
             meddled: None,
+            strips: false,
             carried: [0; 2],
         }
     }
@@ -144,6 +176,9 @@ impl<E: StreamEnd> World<E> {
                 if self.meddled == Some(network) {
                     meddle(&mut bytes);
                 }
+                if self.strips {
+                    strip(&mut bytes);
+                }
                 if self.rng.bernoulli(self.weather.damage) {
                     let bit = self.rng.below(bytes.len() as u64 * 8) as usize;
                     bytes[bit / 8] ^= 1 << (bit % 8);
@@ -160,7 +195,12 @@ impl<E: StreamEnd> World<E> {
     fn on_event(&mut self, index: usize, id: ConnectionId, event: HostEvent) {
         let user = &mut self.users[index];
         match event {
-            HostEvent::Accepted | HostEvent::Connected => user.id = Some(id),
+            HostEvent::Accepted | HostEvent::Connected => {
+                user.id = Some(id);
+                if user.is_late && event == HostEvent::Accepted {
+                    self.hosts[index].command(self.now, id, Command::PauseReading);
+                }
+            }
             HostEvent::Received(bytes) => {
                 let expected = (user.read..).map(octet);
                 user.is_exact &= bytes.iter().copied().zip(expected).all(|(one, other)| one == other);
@@ -300,6 +340,54 @@ fn a_connection_follows_another_one_at_once() {
         totals.push(world.hosts.each_ref().map(Host::connections));
     }
     assert_eq!(totals, [[0, 1]; 3], "one in TIME-WAIT, and the next one takes its place");
+}
+
+/// What has been acknowledged can be read although the connection is over, and although another one has its
+/// addresses and ports.
+fn a_late_reader_gets_everything<E: StreamEnd>(config: &E::Config, strips: bool) {
+    for (is_followed, is_given_up) in [(false, false), (false, true), (true, false)] {
+        let mut world = World::<E>::new(1, Weather::default());
+        world.strips = strips;
+        world.connect(config, 40_000, [20_000, 30_000]);
+        world.users[1].is_late = true;
+        world.run_for(Duration::from_secs(300));
+        assert_eq!(world.users[1].closed, Some(CloseReason::Shutdown));
+        assert_eq!([world.users[0].read, world.users[1].read], [30_000, 0]);
+        assert_eq!(world.hosts.each_ref().map(Host::connections), [0, 1], "it stays for the reader");
+        let id = world.users[1].id.expect("it was open");
+        let before = std::mem::take(&mut world.users[1]);
+        if is_followed {
+            world.connect(config, 40_000, [1_000, 1_000]);
+            world.run_for(Duration::from_secs(300));
+            world.assert_exact();
+        }
+        world.users[1] = before;
+        let command = if is_given_up { Command::Abort } else { Command::ResumeReading };
+        world.hosts[1].command(world.now, id, command);
+        world.run_for(Duration::from_secs(1));
+        assert_eq!(world.users[1].read, if is_given_up { 0 } else { 20_000 });
+        assert!(world.users[1].is_exact);
+        assert_eq!(world.hosts.each_ref().map(Host::connections), [0, 0]);
+    }
+}
+
+#[test]
+fn a_late_reader_gets_everything_over_tcp_and_mptcp() {
+    a_late_reader_gets_everything::<tcp::Connection>(&tcp::Config::default(), false);
+    a_late_reader_gets_everything::<mptcp::Connection>(&mptcp::Config::default(), false);
+    a_late_reader_gets_everything::<mptcp::Connection>(&mptcp::Config::default(), true);
+}
+
+/// RFC 8684 section 3.7: where options pass on SYNs only, both hosts go on with TCP.
+#[test]
+fn hosts_whose_options_are_taken_away_fall_back() {
+    for sizes in [[1_000_000, 700_000], [0, 10], [10, 0]] {
+        let mut world = World::<mptcp::Connection>::new(1, Weather { loss: 0.01, ..Weather::default() });
+        world.strips = true;
+        world.connect(&mptcp::Config::default(), 0, sizes);
+        world.run_for(Duration::from_secs(600));
+        world.assert_exact();
+    }
 }
 
 /// RFC 9293 section 3.10.7.1.

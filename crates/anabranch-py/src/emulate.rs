@@ -4,7 +4,6 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use anabranch::scenario::Scenario;
 use anabranch_emulate as emulate;
@@ -12,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::live::scalars;
+use crate::owned::Owned;
 use crate::{LiveError, ScenarioError};
 
 type Sets = Vec<(String, String)>;
@@ -31,8 +31,7 @@ pub(crate) struct Emulation {
     /// The scenario as TOML, with every default filled in.
     settings: String,
     links: Vec<String>,
-    /// `None` once it is closed.
-    running: Mutex<Option<emulate::Emulator>>,
+    running: Owned<emulate::Emulator>,
 }
 
 impl Emulation {
@@ -56,15 +55,12 @@ impl Emulation {
         })?;
         let links = scenario.links.keys().cloned().collect();
         let (name, seed, settings) = (scenario.name.clone(), scenario.seed, scenario.to_toml());
-        Ok(Self { name, seed, settings, links, running: Mutex::new(Some(emulator)) })
+        Ok(Self { name, seed, settings, links, running: Owned::new("emulation", emulator) })
     }
 
     /// Asks the emulation, while other Python threads go on.
     fn ask<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&emulate::Emulator) -> T + Send) -> PyResult<T> {
-        let answer = py.detach(|| {
-            let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            running.as_ref().map(ask)
-        });
+        let answer = py.detach(|| self.running.ask(ask))?;
         answer.ok_or_else(|| LiveError::new_err("the emulation has ended"))
     }
 }
@@ -176,7 +172,7 @@ impl Emulation {
 
     /// Ends the emulation, with all programs that run in it.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let emulator = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let emulator = self.running.take()?;
         py.detach(|| emulator.map_or(Ok(()), |emulator| emulator.stop())).map_err(LiveError::new_err)
     }
 }

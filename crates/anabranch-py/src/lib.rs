@@ -6,6 +6,7 @@ mod drill;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod live;
+mod owned;
 mod plugins;
 mod quality;
 mod scenario;

@@ -21,6 +21,7 @@ use pyo3::exceptions::PyBrokenPipeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use crate::owned::Owned;
 use crate::{LiveError, ScenarioError};
 
 /// How many associations from peers may wait until Python takes note of them; beyond that, others are
@@ -40,8 +41,7 @@ struct News {
 /// can wait for.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub(crate) struct LiveHost {
-    /// `None` once it is closed.
-    driver: Mutex<Option<Driver>>,
+    driver: Owned<Driver>,
     news: Arc<Mutex<News>>,
 }
 
@@ -75,15 +75,19 @@ impl LiveHost {
         py: Python<'_>,
         job: impl FnOnce(&mut Host, Time) -> T + Send + 'static,
     ) -> PyResult<T> {
-        let answer = py.detach(|| lock(&self.driver).as_ref().and_then(|driver| driver.ask(job)));
-        answer.ok_or_else(|| {
-            LiveError::new_err(self.failure().unwrap_or_else(|| "the endpoint is closed".into()))
-        })
+        self.driver.check()?;
+        match py.detach(|| self.driver.ask(|driver| driver.ask(job)))?.flatten() {
+            Some(answer) => Ok(answer),
+            None => {
+                let sentence = self.failure()?.unwrap_or_else(|| "the endpoint is closed".into());
+                Err(LiveError::new_err(sentence))
+            }
+        }
     }
 
     /// Why the thread has ended without being stopped.
-    fn failure(&self) -> Option<String> {
-        lock(&self.driver).as_ref().and_then(Driver::failure).map(Into::into)
+    fn failure(&self) -> PyResult<Option<String>> {
+        Ok(self.driver.ask(|driver| driver.failure().map(Into::into))?.flatten())
     }
 }
 
@@ -131,13 +135,13 @@ impl LiveHost {
         });
         let settings = DriverSettings { addresses, carrier, mtu, most_accepted, shared_key };
         let driver = Driver::start(settings, listener).map_err(LiveError::new_err)?;
-        Ok(Self { driver: Mutex::new(Some(driver)), news })
+        Ok(Self { driver: Owned::new("endpoint", driver), news })
     }
 
     /// The UDP port; `None` if packets are carried in IP.
     #[getter]
-    fn udp_port(&self) -> Option<u16> {
-        lock(&self.driver).as_ref().and_then(Driver::udp_port)
+    fn udp_port(&self) -> PyResult<Option<u16>> {
+        Ok(self.driver.ask(Driver::udp_port)?.flatten())
     }
 
     fn listen(&self, py: Python<'_>, port: u16, json: &str) -> PyResult<()> {
@@ -217,7 +221,7 @@ impl LiveHost {
     fn change_address(&self, py: Python<'_>, number: u64, change: &str, text: &str) -> PyResult<()> {
         let (address, id) = (address(text)?, AssociationId(number));
         if change == "add" {
-            let bound = py.detach(|| lock(&self.driver).as_ref().map(|driver| driver.bind(address)));
+            let bound = py.detach(|| self.driver.ask(|driver| driver.bind(address)))?;
             bound.unwrap_or_else(|| Err("the endpoint is closed".into())).map_err(LiveError::new_err)?;
         }
         let change = match change {
@@ -236,25 +240,21 @@ impl LiveHost {
     }
 
     /// Notes that Python has read this many messages of an association, with `count` bytes. Does not wait.
-    fn has_read(&self, py: Python<'_>, number: u64, messages: u64, count: u64) {
-        py.detach(|| {
-            if let Some(driver) = lock(&self.driver).as_ref() {
-                driver.order(move |host, now| host.has_read(now, AssociationId(number), messages, count));
-            }
-        });
+    fn has_read(&self, py: Python<'_>, number: u64, messages: u64, count: u64) -> PyResult<()> {
+        let read = move |host: &mut Host, now| host.has_read(now, AssociationId(number), messages, count);
+        py.detach(|| self.driver.ask(|driver| driver.order(read))).map(|_| ())
     }
 
     /// The events since the last call: association, what happened, and particulars. If the thread has ended,
     /// an error with the reason follows the last of them.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.driver.check()?;
         let News { events, accepted, .. } = std::mem::take(&mut *lock(&self.news));
-        if accepted >= MOST_UNNOTICED
-            && let Some(driver) = lock(&self.driver).as_ref()
-        {
-            driver.order(|host, _| host.pause_accepting(false));
+        if accepted >= MOST_UNNOTICED {
+            self.driver.ask(|driver| driver.order(|host, _| host.pause_accepting(false)))?;
         }
         if events.is_empty()
-            && let Some(failure) = self.failure()
+            && let Some(failure) = self.failure()?
         {
             return Err(LiveError::new_err(failure));
         }
@@ -308,9 +308,14 @@ impl LiveHost {
         self.ask(py, |host, _| (host.associations(), host.malformed()))
     }
 
+    /// Refuses a process that was forked from the one that has opened it.
+    fn check_process(&self) -> PyResult<()> {
+        self.driver.check()
+    }
+
     /// Stops the thread and closes the sockets.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(lock(&self.driver).take()));
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.driver.take().map(drop))
     }
 }
 

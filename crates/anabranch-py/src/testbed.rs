@@ -2,24 +2,23 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use anabranch_emulate as emulate;
 use anabranch_transport::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::owned::Owned;
 use crate::scenario::{PyScenario, columns_of};
 use crate::{LiveError, ScenarioError};
 
 /// A run of a scenario on the kernel, from the time when it is made.
 #[pyclass(frozen, module = "anabranch._engine")]
-pub(crate) struct Testbed(Mutex<Option<emulate::Testbed>>);
+pub(crate) struct Testbed(Owned<emulate::Testbed>);
 
 impl Testbed {
     fn ask<T>(&self, ask: impl FnOnce(&emulate::Testbed) -> T) -> PyResult<T> {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        running.as_ref().map(ask).ok_or_else(|| LiveError::new_err("the testbed has ended"))
+        self.0.ask(ask)?.ok_or_else(|| LiveError::new_err("the testbed has ended"))
     }
 }
 
@@ -57,7 +56,7 @@ impl Testbed {
             let capture = capture.map(create).transpose()?;
             prepared.start(capture).map_err(LiveError::new_err)
         })?;
-        Ok(Self(Mutex::new(Some(bed))))
+        Ok(Self(Owned::new("testbed", bed)))
     }
 
     /// The release of the kernel.
@@ -85,8 +84,7 @@ impl Testbed {
 
     /// Ends the run, and returns its scalars and traces.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let bed = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let bed = bed.ok_or_else(|| LiveError::new_err("the testbed has ended"))?;
+        let bed = self.0.take()?.ok_or_else(|| LiveError::new_err("the testbed has ended"))?;
         let outcome = py.detach(|| bed.finish()).map_err(LiveError::new_err)?;
         let result = PyDict::new(py);
         result.set_item("summary", crate::live::scalars(py, &outcome.row)?)?;

@@ -50,7 +50,7 @@ fn guards_stop_a_run_with_one_sentence() {
     let many = [LOAD, ("flows.call.app.rate", "80 Mbit/s"), ("run.max_memory", "100 kB")];
     let memory = message(&many, true);
     assert!(memory.ends_with("run.max_memory = 100000 B is reached"), "{memory}");
-    // The outside guard is asked every 8,192 events.
+    // The outside guard is asked every 8,192 steps.
     let study =
         Study::parse(BASE, &[(LOAD.0.to_owned(), LOAD.1.replace("80 kbit/s", "80 Mbit/s"))], Path::new("."))
             .unwrap();
@@ -63,10 +63,11 @@ fn guards_stop_a_run_with_one_sentence() {
         })
         .unwrap_err()
         .to_string();
-    assert!(error.contains("after 24576 events: it took too long"), "{error}");
+    // Each step is an event: a packet arrives, or the application wakes up to send one.
+    assert!(error.contains("after 24575 events: it took too long"), "{error}");
 }
 
-/// A packet that continues as 1,250 fragments is more work than its events show.
+/// A packet that continues as 1,250 fragments is more work than its steps show.
 #[test]
 fn fragments_count_towards_the_guard() {
     let load = [
@@ -83,11 +84,11 @@ fn fragments_count_towards_the_guard() {
         asked += 1.0;
         None
     };
-    let row = simulation.run(&mut guard).unwrap().row;
-    let (events, fragments) = (value(&row, "run.events"), value(&row, "link.wan.forward.arrived_packets"));
-    assert!(events < 1_000.0 && fragments > 200_000.0, "{events} {fragments}");
-    // The guard is asked only between events, and a packet's fragments come to it together.
-    let expected = (events + fragments) / 8192.0;
+    let outcome = simulation.run(&mut guard).unwrap();
+    let (steps, fragments) = (outcome.steps as f64, value(&outcome.row, "link.wan.forward.arrived_packets"));
+    assert!(steps < 1_000.0 && fragments > 200_000.0, "{steps} {fragments}");
+    // The guard is asked only between steps, and a packet's fragments come to it together.
+    let expected = (steps + fragments) / 8192.0;
     assert!((asked / expected - 1.0).abs() < 0.1, "{asked} {expected}");
 }
 

@@ -139,7 +139,14 @@ Examples:
   anabranch sctp receive 5001 video.ts
   anabranch sctp receive 5001 | tar x"""
 )
-def receive(port: Natural, file: File = STANDARD, /, *, sockets: Sockets | None = None) -> None:
+def receive(
+    port: Natural,
+    file: File = STANDARD,
+    /,
+    *,
+    sockets: Sockets | None = None,
+    patience: float = 30.0,
+) -> None:
     """Wait for a peer and write what it sends to a file or to standard output.
 
     Parameters
@@ -148,14 +155,19 @@ def receive(port: Natural, file: File = STANDARD, /, *, sockets: Sockets | None 
         The SCTP port.
     file
         Where to write; `-` is standard output.
+    patience
+        Seconds without a packet of the peer, not even the answer to a heartbeat, after which it
+        is given up; inf for no limit but that of the transport.
     """
     sockets = sockets or Sockets()
+    if not patience > 0:
+        raise AnabranchError(f"--patience is {patience}; it must be more than 0 seconds")
     if file != STANDARD:
         check_file(file)
 
     from . import sctp_work  # noqa: PLC0415 - slow to import
 
-    sctp_work.run(sctp_work.receive(sockets, port, file))
+    sctp_work.run(sctp_work.receive(sockets, port, file, patience))
 
 
 @sctp.command(

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, LiveError
 from anabranch.sctp import (
     AddressAdded,
     AddressRemoved,
@@ -40,6 +40,9 @@ from .sctp_options import STANDARD, Messages, Sockets
 
 _READ_AHEAD = 16
 _PLAIN_SECONDS = 10
+_SILENT_SECONDS = 5
+"""Seconds without a packet after which a line says so."""
+_LOOK_EVERY = 0.5
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -118,15 +121,18 @@ async def send(  # noqa: PLR0917
     _count(association, sockets)
 
 
-async def receive(sockets: Sockets, port: int, file: Path) -> None:
+async def receive(sockets: Sockets, port: int, file: Path, patience: float) -> None:
     """Writes what one peer sends to a file."""
     standard = _standard_output() if file == STANDARD else None
-    async with _waiting(sockets, port) as accepted, await anext(accepted) as association:
+    # An idle peer answers heartbeats; one that is gone does not.
+    often = {"hb_interval": f"{min(_SILENT_SECONDS, patience) / 2:g} s"}
+    async with _waiting(sockets, port, often) as accepted, await anext(accepted) as association:
         began, total = time.monotonic(), 0
         with opened_atomically(file) if standard is None else nullcontext(standard) as out:
-            async for message in association:
-                out.write(message.data)
-                total += len(message.data)
+            async with _attended(association, patience):
+                async for message in association:
+                    out.write(message.data)
+                    total += len(message.data)
             out.flush()
     _say_rate("received", total, time.monotonic() - began)
     _count(association, sockets)
@@ -206,11 +212,52 @@ def _table(sight: Sight, association: Association) -> Table:
 
 
 @asynccontextmanager
-async def _waiting(sockets: Sockets, port: int) -> AsyncIterator[AsyncIterator[Association]]:
+async def _attended(association: Association, patience: float) -> AsyncIterator[None]:
+    """Says when nothing comes from the peer any more, and gives it up after this many seconds."""
+    is_given_up = False
+
+    async def attend() -> None:
+        nonlocal is_given_up
+        received, since, has_said = -1.0, 0.0, False
+        while association.reason is None:
+            now = time.monotonic()
+            packets = association.scalars().get("sctp.packets_received", 0.0)
+            if packets != received:
+                if has_said:
+                    say(f"{_peer(association)} is there again")
+                received, since, has_said = packets, now, False
+            elif now - since >= patience:
+                is_given_up = True
+                await association.abort()
+            elif now - since >= _SILENT_SECONDS and not has_said:
+                has_said = True
+                say(
+                    f"nothing has come from {_peer(association)} for {_SILENT_SECONDS} s; it is"
+                    f" given up after {patience:g} s (--patience)"
+                )
+            await asyncio.sleep(_LOOK_EVERY)
+
+    attending = asyncio.create_task(attend())
+    try:
+        yield
+    except AssociationClosedError:
+        if is_given_up:
+            raise LiveError(
+                f"the peer is gone: nothing has come from it for {patience:g} s (--patience)"
+            ) from None
+        raise
+    finally:
+        attending.cancel()
+
+
+@asynccontextmanager
+async def _waiting(
+    sockets: Sockets, port: int, defaults: Mapping[str, object] | None = None
+) -> AsyncIterator[AsyncIterator[Association]]:
     """Listens at a port; gives the associations that peers open."""
     async with (
         sockets.endpoint(waits=True) as endpoint,
-        endpoint.listen(port, settings=sockets.settings()) as listener,
+        endpoint.listen(port, settings={**(defaults or {}), **sockets.settings()}) as listener,
     ):
         carrier = "IP" if endpoint.udp_port is None else f"UDP port {endpoint.udp_port}"
         say(f"waits at port {port}, {carrier}")

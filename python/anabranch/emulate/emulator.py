@@ -106,6 +106,7 @@ class Emulator:
             self._capture = stack.pop_all()
         self.is_real_time = serve_first(self._engine.thread_id)
         """Whether the system runs the thread that carries packets before all others."""
+        self._process = os.getpid()
         self._row: dict[str, float] = {}
         self._started: list[subprocess.Popen[Any]] = []
 
@@ -235,7 +236,12 @@ class Emulator:
         return self._row
 
     def close(self) -> None:
-        """End it, with all programs that run in it."""
+        """End it, with all programs that run in it.
+
+        In a process that was forked from the one that has started it, it goes on there.
+        """
+        if self._process != os.getpid():
+            return
         _ = self.summary
         # A process namespace ends only once each of its processes has been waited for.
         for process in self._started:

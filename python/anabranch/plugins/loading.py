@@ -61,6 +61,7 @@ _modules: dict[str, tuple[ModuleType, str]] = {}
 
 def check(name: str, role: str) -> str | None:
     """What is the matter with a class that a scenario names; None if it can be used."""
+    watchdog.start()
     try:
         _class_of(name, role)
     except _MisuseError as error:
@@ -82,12 +83,12 @@ def create(
     name: str, role: str, given: dict[str, Any], settings: dict[str, Any]
 ) -> dict[str, object]:
     """Makes an object of a class; the methods that are hooks and not its base class's own."""
+    watchdog.start()
     made, known = _class_of(name, role), _ROLES[role]
     generator = random.Random(given.pop("seed"))
     thing = made(known.setup(**given, random=generator), **settings)
     if not isinstance(thing, known.base):
         raise TypeError(f"it made an object of {type(thing).__name__}")
-    watchdog.start()
     return {
         hook: getattr(thing, hook)
         for hook in known.hooks

@@ -12,7 +12,8 @@ from typing import Literal, Self
 from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
 
-from .waiting import until
+from .arguments import flag, octets, refuse, text
+from .waiting import Changed, until
 
 _EVENTS_KEPT = 10_000
 """Events are kept until someone asks for them; beyond this number the earliest are dropped."""
@@ -160,7 +161,7 @@ def check_message(
     *,
     stream: int = 0,
     ppid: int = 0,
-    unordered: bool = False,  # noqa: ARG001 - one of the options of a message
+    unordered: bool = False,
     retransmissions: int | None = None,
     lifetime_ms: int | None = None,
     priority: int | None = None,
@@ -177,9 +178,10 @@ def check_message(
         )
     for name, value, most in (("stream", stream, 2**16 - 1), ("ppid", ppid, 2**32 - 1)):
         whole(name, value, 0, most)
+    flag("unordered", unordered)
     for name, value in given:
-        whole(name, value, 0, 2**32 - 1)
-    return given[0] if given else None
+        return name, whole("lifetime_ms" if name == "lifetime" else name, value, 0, 2**32 - 1)
+    return None
 
 
 class Association:
@@ -199,7 +201,7 @@ class Association:
         self._reason: str | None = None
         self._why = ""
         self._counted: dict[str, float] = {}
-        self._changed = asyncio.Event()
+        self._changed = Changed()
         self._is_open = False
         self._resets: dict[int, list[asyncio.Future[bool]]] = {}
         self._changes: dict[str, asyncio.Future[bool]] = {}
@@ -276,7 +278,7 @@ class Association:
             lifetime_ms=lifetime_ms,
             priority=priority,
         )
-        content = data if isinstance(data, bytes) else bytes(memoryview(data))
+        content = octets("data", data)
         try:
             return self._host.send(self._number, content, stream, ppid, unordered, rule)
         except BrokenPipeError:
@@ -384,15 +386,16 @@ class Association:
     def set_peer_primary(self, address: str) -> None:
         """Asks the peer to make this address of ours its primary one (RFC 5061 section 4.2.4)."""
         self._check_open()
-        self._host.change_address(self._number, "set_peer_primary", address)
+        self._host.change_address(self._number, "set_peer_primary", _address(address))
 
     async def _change(self, change: str, address: str) -> None:
         self._check_open()
+        address = _address(address)
         if address in self._changes:
             raise LiveError(f"address = {address}: a change of it is on its way already")
         self._host.change_address(self._number, change, address)
         answer = asyncio.get_running_loop().create_future()
-        self._changes[str(ipaddress.ip_address(address))] = answer
+        self._changes[address] = answer
         await until(self._changed, lambda: answer.done() or self._reason is not None)
         if not answer.done():
             self._check_open()
@@ -418,6 +421,8 @@ class Association:
             The association has ended.
         """
         self._check_open()
+        if not isinstance(streams, Iterable):
+            refuse("streams", streams, "a sequence of the numbers of streams")
         wanted = sorted({whole("stream", stream, 0, 2**16 - 1) for stream in streams})
         self._host.reset_streams(self._number, wanted)
         loop = asyncio.get_running_loop()
@@ -545,3 +550,12 @@ class Association:
                 for answer in self._resets.pop(stream, []):
                     answer.set_result(kind == "stream_reset")
         self._changed.set()
+
+
+def _address(given: object) -> str:
+    """An address as the engine writes it."""
+    address = text("address", given, "the text of an address")
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        raise LiveError(f"address = `{address}` is not an address of IPv4 or IPv6") from None

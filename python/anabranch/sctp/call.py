@@ -19,9 +19,10 @@ from typing import Any
 from anabranch._engine import LiveCall
 from anabranch.errors import AnabranchError, LiveError
 
+from .arguments import keys
 from .association import Abandoned, Association, AssociationClosedError, Message
 from .settings import settings_text
-from .waiting import until
+from .waiting import Changed, until
 
 SPEECH, TALK_ABOUT = 0, 1
 """Streams: one for frames, one for what the ends tell each other about them."""
@@ -72,7 +73,7 @@ class _Clocks:
 
 def check_call(settings: Mapping[str, object]) -> None:
     """Raises an AnabranchError if no call is possible with these settings."""
-    LiveCall(settings_text(settings), 0)
+    LiveCall(settings_text(keys("settings", settings)), 0)
 
 
 class Talk:
@@ -87,13 +88,13 @@ class Talk:
     ) -> None:
         self._association = association
         self._calls = calls
-        self._settings = dict(settings or {})
+        self._settings = dict(keys("settings", settings))
         self._clocks = _Clocks()
         self._call: LiveCall | None = None
         self._peer_start: float | None = None
         self._peer_heard: dict[str, float] | None = None
         self._began = 0.0
-        self._answered = asyncio.Event()
+        self._answered = Changed()
         self._numbers: set[int] = set()
 
     async def run(

@@ -1,6 +1,7 @@
 """An endpoint: sockets, and the associations over them."""
 
 import asyncio
+import os
 import socket
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -11,9 +12,10 @@ from typing import Any, Self
 from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
 
+from .arguments import keys, octets, texts
 from .association import Association
 from .settings import settings_text
-from .waiting import until
+from .waiting import Changed, until
 
 ENCAPSULATION_PORT = 9899
 """The UDP port at which hosts receive SCTP (RFC 6951 section 5.1)."""
@@ -25,6 +27,9 @@ _BACKLOG = 1024
 """The most associations of each port that peers have opened and `accept` has not returned yet;
 further ones are aborted.
 """
+
+_MOST_KEY = 65_535
+"""Bytes of a shared key: what a length of 16 bits can say, as in Linux (`SCTP_AUTH_KEY`)."""
 
 _LOOK_EVERY = 0.5
 """Seconds after which the engine is asked for events even if none were announced."""
@@ -55,12 +60,13 @@ class Endpoint:
         Associations that peers may have open at the same time; further ones are refused.
     shared_key
         A secret that this end shares with its peers. Changes of addresses are signed with it and
-        with what both ends sent when the association was opened (RFC 4895).
+        with what both ends sent when the association was opened (RFC 4895). At most 65535 bytes.
 
     Raises
     ------
     LiveError
-        A socket cannot be bound.
+        A socket cannot be bound; or a process uses an endpoint that the process from which it was
+        forked has opened.
     """
 
     def __init__(
@@ -73,15 +79,16 @@ class Endpoint:
         most_accepted: int = 10_000,
         shared_key: bytes = b"",
     ) -> None:
-        self._addresses = list(addresses)
+        self._addresses = texts("addresses", addresses)
         self._carrier = None if udp_port is None else whole("udp_port", udp_port, 0, 65_535)
-        self._devices = [tun] if isinstance(tun, str) else list(tun)
+        self._devices = texts("tun", tun)
         if self._devices:
             self._carrier = None
         self._mtu = whole("mtu", mtu, 576, 65_535)
-        self._shared_key = bytes(shared_key)
+        self._shared_key = octets("shared_key", shared_key, _MOST_KEY)
         self._most = whole("most_accepted", most_accepted, 0, 2**32)
         self._host: LiveHost | None = None
+        self._process = os.getpid()
         self._bell: asyncio.DatagramTransport | None = None
         self._look: asyncio.TimerHandle | None = None
         self._associations: dict[int, Association] = {}
@@ -90,6 +97,11 @@ class Endpoint:
     async def __aenter__(self) -> Self:
         """Binds the sockets."""
         loop = asyncio.get_running_loop()
+        if self._process != os.getpid():
+            # What a process has opened that this one was forked from stays that process's.
+            self._associations.clear()
+            self._listeners.clear()
+            self._process = os.getpid()
         self._bell, _ = await loop.create_datagram_endpoint(
             lambda: _Bell(self), local_addr=("127.0.0.1", 0)
         )
@@ -117,6 +129,8 @@ class Endpoint:
         where: TracebackType | None,
     ) -> None:
         """Closes the sockets."""
+        if self._process != os.getpid():
+            return
         if self._look is not None:
             self._look.cancel()
         if self._bell is not None:
@@ -173,8 +187,9 @@ class Endpoint:
         whole("local_port", local_port, 0, 65_535)
         whole("udp_port", udp_port, 1, 65_535)
         carrier = None if self._carrier is None else udp_port
+        given = _json(settings)
         remote = [(address, carrier) for address in await _resolved(host)]
-        number = self._live().connect(remote, port, local_port, _json(settings))
+        number = self._live().connect(remote, port, local_port, given)
         association = self._association(number)
         try:
             await association._opened()
@@ -206,6 +221,7 @@ class Endpoint:
     def _live(self) -> LiveHost:
         if self._host is None:
             raise LiveError("the endpoint is not open; use it in `async with`")
+        self._host.check_process()
         return self._host
 
     def _fail(self, sentence: str) -> None:
@@ -251,7 +267,7 @@ class Listener:
 
     def __init__(self) -> None:
         self._accepted: deque[Association] = deque()
-        self._changed = asyncio.Event()
+        self._changed = Changed()
         self._closed: str | None = None
 
     async def accept(self) -> Association:
@@ -326,7 +342,7 @@ async def connect(
 
 async def _resolved(host: str | Sequence[str]) -> list[str]:
     """Resolves these names, one address for each."""
-    names = [host] if isinstance(host, str) else list(host)
+    names = texts("host", host, "a name or an address, or a sequence of them")
     loop = asyncio.get_running_loop()
     addresses = []
     for name in names:
@@ -340,4 +356,4 @@ async def _resolved(host: str | Sequence[str]) -> list[str]:
 
 
 def _json(settings: Mapping[str, object] | None) -> str:
-    return settings_text({**DEFAULTS, **(settings or {})})
+    return settings_text({**DEFAULTS, **keys("settings", settings)})

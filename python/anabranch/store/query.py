@@ -12,6 +12,7 @@ A query has no time limit unless it is given one; Ctrl-C ends it at any moment.
 """
 
 import math
+import os
 import re
 import tempfile
 import threading
@@ -73,6 +74,7 @@ class Tables:
     ) -> None:
         if timeout_s is not None and not timeout_s > 0:
             raise AnabranchError(f"timeout_s is {timeout_s:g}; it must be more than 0 seconds")
+        self._process = os.getpid()
         self._timeout_s = math.inf if timeout_s is None else timeout_s
         self._deadline = math.inf
         self._folder = Path(folder)
@@ -113,6 +115,8 @@ class Tables:
 
     def close(self) -> None:
         """Frees memory and disk."""
+        if self._process != os.getpid():
+            return
         if self._idle.is_set():
             self._database.close()
         self._scratch.cleanup()
@@ -231,6 +235,11 @@ class Tables:
             self._execute(f"SET {setting}")
 
     def _select(self, sql: str | None) -> duckdb.DuckDBPyRelation:
+        if self._process != os.getpid():
+            raise AnabranchError(
+                f"the rows were opened by the process {self._process}, which this one was forked"
+                " from; open them here"
+            )
         self._deadline = time.monotonic() + self._timeout_s
         sql = ALL_ROWS if sql is None else sql
         self._make_traces(sql)

@@ -1,5 +1,6 @@
 """Workers compute batches of runs: the interface that a study's loop uses, and threads."""
 
+import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from anabranch import _engine
 from anabranch._engine import RunError, Scenario, ScenarioError
+from anabranch.errors import AnabranchError
 from anabranch.plugins import watchdog
 from anabranch.studies.plan import Run
 
@@ -129,6 +131,7 @@ class Pool(ABC):
 
     def __init__(self, threads: int) -> None:
         self._pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="anabranch")
+        self._process = os.getpid()
         self._begun: set[futures.Future[None]] = set()
         self._results: SimpleQueue[Batch | BaseException] = SimpleQueue()
         self._under_way = 0
@@ -156,6 +159,7 @@ class Pool(ABC):
 
     def wait(self, seconds: float) -> Batch | None:
         """See `Workers`."""
+        self._check_process()
         try:
             result = self._results.get(timeout=seconds)
         except Empty:
@@ -165,6 +169,13 @@ class Pool(ABC):
             raise result
         return result
 
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise AnabranchError(
+                f"the study belongs to the process {self._process}, which this one was forked from;"
+                " its threads are not in this one"
+            )
+
     @property
     def under_way(self) -> int:
         """See `Workers`."""
@@ -172,6 +183,8 @@ class Pool(ABC):
 
     def close(self) -> None:
         """See `Workers`."""
+        if self._process != os.getpid():
+            return
         self._pool.shutdown(wait=False, cancel_futures=True)
         self.cancel()
         while futures.wait(self._begun.copy(), _CANCEL_AGAIN_SECONDS).not_done:

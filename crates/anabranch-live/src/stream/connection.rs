@@ -235,7 +235,9 @@ impl<E: StreamEnd> Live<E> {
             wanted.push((start, end));
         });
         self.end.handle_input(now, Input::Packet(packet));
-        let Some(place) = place else { return };
+        // With this segment, the connection may have fallen back to TCP, so that the path is the stream.
+        let falls_back = self.end.as_multipath().is_some_and(mptcp::Connection::has_fallen_back);
+        let Some(place) = place.or_else(|| falls_back.then_some(position)) else { return };
         let most = self.end.receive_buffer() + WINDOW_SLACK;
         for (start, end) in wanted {
             // Bytes beyond the window, or after a FIN, are cut off at the end.

@@ -227,13 +227,19 @@ impl<E: StreamEnd> Host<E> {
         Ok(bytes.len() - live.refused as usize)
     }
 
-    /// Carries out a command other than [`Command::Send`].
+    /// Carries out a command other than [`Command::Send`]. A connection that has ended while reading was
+    /// paused stays until [`Command::ResumeReading`] has given its last bytes, or [`Command::Abort`] gives
+    /// them up.
     pub fn command(&mut self, now: Time, id: ConnectionId, command: Command) {
         if let Some(live) = self.connections.get_mut(&id)
             && !matches!(command, Command::Send(_) | Command::Connect)
         {
             live.end.handle_input(now, Input::Command(command));
             self.drain(now, id);
+        }
+        if command == Command::Abort && self.connections.get(&id).is_some_and(|live| live.end.is_closed()) {
+            // Nobody reads what is left.
+            self.remove(id);
         }
     }
 
@@ -409,7 +415,19 @@ impl<E: StreamEnd> Host<E> {
         }
         let live = &self.connections[&id];
         if live.timeout.is_never() && live.end.is_closed() {
-            self.remove(id);
+            self.give_way(id);
+        }
+    }
+
+    /// Gives up the addresses and ports of a connection that is over. It stays for what the application has
+    /// not read.
+    fn give_way(&mut self, id: ConnectionId) {
+        let Some(live) = self.connections.get_mut(&id) else { return };
+        if live.end.unread() == 0 {
+            return self.remove(id);
+        }
+        for tuple in live.tuples.iter_mut().filter_map(Option::take) {
+            self.by_tuple.remove(&tuple);
         }
     }
 
@@ -504,7 +522,7 @@ impl<E: StreamEnd> Stack for Host<E> {
                 self.drain(now, id);
             }
             Some((id, _)) => {
-                self.remove(id);
+                self.give_way(id);
                 self.give_to_listener(now, arrival);
             }
             None => match self.joined(&arrival) {

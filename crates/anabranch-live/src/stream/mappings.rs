@@ -86,7 +86,8 @@ impl Mappings {
             return true;
         }
         let Some((position, (place, length))) = known.range(..=payload.offset).next_back() else {
-            return false;
+            // Without any option of MPTCP, it may be data of TCP.
+            return matches!(packet.body, Body::Tcp(_));
         };
         let inside = payload.offset - position;
         let covered = u64::from(*length).saturating_sub(inside).min(payload.length.into()) as u32;

@@ -48,6 +48,9 @@ pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
     /// The largest window that the connection offers, in bytes.
     fn receive_buffer(&self) -> u64;
 
+    /// Bytes that have arrived and that the application has not read.
+    fn unread(&self) -> u64;
+
     /// The position of the byte with this number in what the peer sends on this path.
     fn position_of(&self, path: PathId, sequence: u32) -> Option<u64>;
 

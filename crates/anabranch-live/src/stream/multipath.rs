@@ -46,6 +46,10 @@ impl StreamEnd for Connection {
         self.receive_buffer()
     }
 
+    fn unread(&self) -> u64 {
+        self.info().unread
+    }
+
     fn position_of(&self, path: PathId, sequence: u32) -> Option<u64> {
         self.subflow(path)?.position_of(sequence)
     }

@@ -34,6 +34,10 @@ impl StreamEnd for Connection {
         self.receive_buffer()
     }
 
+    fn unread(&self) -> u64 {
+        self.info().unread
+    }
+
     fn position_of(&self, _path: PathId, sequence: u32) -> Option<u64> {
         self.position_of(sequence)
     }

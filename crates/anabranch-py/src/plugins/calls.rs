@@ -98,13 +98,15 @@ pub(crate) fn plugin_interrupt(call: u64, raise_: &Bound<'_, PyAny>) -> PyResult
     Ok(())
 }
 
-/// An object of a class of Python.
+/// An object of a class of Python, or a class whose module is being read.
 pub(crate) struct Object {
     class: Arc<str>,
     limit: Duration,
 }
 
 impl Object {
+    /// Counts as an object for the watchdog, which `anabranch.plugins.loading` starts before it runs code of
+    /// the class.
     pub(super) fn new(config: &Config) -> Self {
         OBJECTS.fetch_add(1, Ordering::Relaxed);
         Self { class: short_name(&config.class), limit: config.max_call_time }
@@ -116,28 +118,42 @@ impl Object {
         if plugin::has_failed() {
             return None;
         }
-        Python::attach(|py| {
-            let slot = slot(py).map_err(|error| self.note(py, hook, error)).ok()?;
-            let outer = slot.call.load(Ordering::Relaxed);
-            let outer_limit = slot.limit.load(Ordering::Relaxed);
-            slot.limit.store(self.limit.as_nanos(), Ordering::Relaxed);
-            slot.call.store(LAST_CALL.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-            let result = body(py);
-            slot.limit.store(outer_limit, Ordering::Relaxed);
-            slot.call.store(outer, Ordering::Relaxed);
-            if slot.interrupted.swap(false, Ordering::Relaxed) {
-                // The exception may still be on its way.
-                let _ = py
-                    .import("anabranch.plugins.watchdog")
-                    .and_then(|watchdog| watchdog.call_method1("take_back", (slot.thread,)));
-                plugin::fail(format!(
-                    "the hook {hook} of {} did not return within {}",
-                    self.class, self.limit
-                ));
-                return None;
+        Python::attach(|py| match self.within_limit(py, body) {
+            Some(result) => result.map_err(|error| self.note(py, hook, error)).ok(),
+            None => {
+                let sentence =
+                    format!("the hook {hook} of {} did not return within {}", self.class, self.limit);
+                plugin::fail(sentence);
+                None
             }
-            result.map_err(|error| self.note(py, hook, error)).ok()
         })
+    }
+
+    /// Runs code of the class as a call that the watchdog knows of. None if it had to be interrupted.
+    pub(super) fn within_limit<T>(
+        &self,
+        py: Python<'_>,
+        body: impl FnOnce(Python<'_>) -> PyResult<T>,
+    ) -> Option<PyResult<T>> {
+        let slot = match slot(py) {
+            Ok(slot) => slot,
+            Err(error) => return Some(Err(error)),
+        };
+        let outer = slot.call.load(Ordering::Relaxed);
+        let outer_limit = slot.limit.load(Ordering::Relaxed);
+        slot.limit.store(self.limit.as_nanos(), Ordering::Relaxed);
+        slot.call.store(LAST_CALL.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let result = body(py);
+        slot.limit.store(outer_limit, Ordering::Relaxed);
+        slot.call.store(outer, Ordering::Relaxed);
+        if slot.interrupted.swap(false, Ordering::Relaxed) {
+            // The exception may still be on its way.
+            let _ = py
+                .import("anabranch.plugins.watchdog")
+                .and_then(|watchdog| watchdog.call_method1("take_back", (slot.thread,)));
+            return None;
+        }
+        Some(result)
     }
 
     /// The object has answered what it may not answer.

@@ -63,10 +63,19 @@ pub(crate) fn register() {
 
 impl Host for Classes {
     fn check(&self, config: &Config, role: Role) -> Result<(), String> {
+        let object = Object::new(config);
         Python::attach(|py| {
-            let answer = loading(py)
-                .and_then(|it| it.call_method1(intern!(py, "check"), (&config.class, word(role))))
-                .and_then(|answer| answer.extract::<Option<String>>());
+            // The module's own code runs when it is imported.
+            let answer = object.within_limit(py, |py| {
+                let answer = loading(py)?.call_method1(intern!(py, "check"), (&config.class, word(role)))?;
+                answer.extract::<Option<String>>()
+            });
+            let Some(answer) = answer else {
+                let (class, limit) = (short_name(&config.class), config.max_call_time);
+                return Some(format!(
+                    "class = \"{class}\" cannot be used: reading it did not end within {limit}"
+                ));
+            };
             answer.unwrap_or_else(|error| {
                 keep_interrupt(py, &error);
                 Some(error.to_string())

@@ -47,7 +47,7 @@ impl Connection {
         self.receiver.has_ended() && self.sender.has_all_data_acknowledged()
     }
 
-    fn stop_timers(&mut self) {
+    pub(super) fn stop_timers(&mut self) {
         self.sender.timer = Time::NEVER;
         self.close_at = Time::NEVER;
         for subflow in &mut self.subflows {

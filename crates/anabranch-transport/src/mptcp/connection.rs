@@ -285,6 +285,18 @@ impl Connection {
             }
             return;
         }
+        if options.data_ack.is_none()
+            && options == Options::default()
+            && self.state == State::Established
+            && !flags.has(Flags::RST)
+        {
+            if !self.on_plain(now, path, segment) {
+                return;
+            }
+            if self.has_fallen_back() {
+                return self.hand_down(now, path, packet);
+            }
+        }
         if options.is_damaged {
             return self.on_damaged(now, path, options.data_position);
         }
@@ -371,7 +383,12 @@ impl Connection {
         loop {
             match self.subflows.unseen(path).tcp.poll_output(now) {
                 Output::Event(event) if self.state == State::Fallback(path) => {
-                    self.has_closed = matches!(event, Event::Closed(_));
+                    match event {
+                        Event::Closed(_) => self.has_closed = true,
+                        Event::Connected => self.has_closed = false,
+                        // What the application reads late comes after the end, which stays the end.
+                        _ => {}
+                    }
                     self.outputs.push_back(Output::Event(event));
                 }
                 Output::Event(Event::Closed(reason)) => self.subflows[path].ended = reason,
@@ -559,7 +576,11 @@ impl Endpoint for Connection {
                 }
                 return;
             }
-            (Input::Command(command), State::Fallback(path)) if !self.has_closed => {
+            // A connection that is over still has what the application has not read (RFC 9293 section
+            // 3.10.4); the next connection and its paths are no matter of it.
+            (Input::Command(command), State::Fallback(path))
+                if !self.has_closed || !(command == Command::Connect || command.path().is_some()) =>
+            {
                 // A pause in reading also holds for the next connection.
                 match command {
                     Command::PauseReading => self.receiver.is_paused = true,

@@ -1,9 +1,8 @@
-//! Opening a connection, joining further subflows to it, and falling back to TCP (RFC 8684 sections 3.1, 3.2
-//! and 3.7).
+//! Opening a connection and joining further subflows to it (RFC 8684 sections 3.1 and 3.2).
 
 use super::connection::{Connection, State};
 use crate::cc::coupled::Group;
-use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Message, Output, Reliability};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output};
 use crate::ground::{PathId, Payload};
 use crate::path::PathState;
 use crate::tcp::subflow::Phase;
@@ -59,6 +58,7 @@ impl Connection {
     /// Resets everything to the beginning of a connection.
     #[cold]
     fn reset(&mut self) {
+        self.hand_over_unread();
         self.keys = [Some(self.draw()), None];
         self.announcements.clear();
         self.has_checksums = self.parameters.checksums;
@@ -162,35 +162,6 @@ impl Connection {
             (_, true) => return false,
         }
         true
-    }
-
-    /// Falls back to TCP, because the peer does not know MPTCP.
-    pub(super) fn fall_back(&mut self, path: usize) {
-        self.state = State::Fallback(path);
-        self.stats.fallbacks += 1;
-        let tcp = &mut self.subflows[path].tcp;
-        tcp.fall_back(self.half_close);
-        if self.receiver.is_paused {
-            tcp.handle_input(self.last_now, Input::Command(Command::PauseReading));
-        }
-    }
-
-    /// Hands over to TCP what was written and asked of the connection so far.
-    pub(super) fn hand_over(&mut self, now: Time, path: usize) {
-        let tcp = &mut self.subflows[path].tcp;
-        let mut command = |command| tcp.handle_input(now, Input::Command(command));
-        if self.sender.written > 0 {
-            let payload = Payload { offset: 0, length: self.sender.written as u32 };
-            let reliability = Reliability::Reliable;
-            command(Command::Send(Message { stream: 0, ppid: 0, unordered: false, reliability, payload }));
-        }
-        if self.sender.is_finished {
-            command(Command::Shutdown);
-        }
-        if std::mem::take(&mut self.sender.has_refused) {
-            // The application tries again, and from now on TCP answers it.
-            self.outputs.push_back(Output::Event(Event::Writable));
-        }
     }
 
     /// Notes what a segment after the SYN shows of the handshake's progress.

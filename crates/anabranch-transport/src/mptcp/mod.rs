@@ -11,9 +11,10 @@
 //! become data sequence numbers where a packet becomes bytes ([`crate::wire::mptcp`]).
 //!
 //! Known deviations: the checksum of a mapping that takes several segments is not looked at; no infinite
-//! mappings, and fall-back to TCP only when the peer's SYN, SYN-ACK or third segment has no `MP_CAPABLE`.
-//! An address that comes at side A is announced and joined by side A, so that nobody joins an address because
-//! of `ADD_ADDR` alone. A mapping is one segment. The receive buffer does not tune itself: the window is the
+//! mappings, so that a checksum that is wrong on the only subflow ends the connection, and a peer whose path
+//! takes options away in one direction only learns of the fall-back from data without a mapping. An address
+//! that comes at side A is announced and joined by side A, so that nobody joins an address because of
+//! `ADD_ADDR` alone. A mapping is one segment. The receive buffer does not tune itself: the window is the
 //! whole buffer from the beginning. Data that a subflow holds above a gap of its own reaches the connection
 //! when the gap is filled, as in Linux. Subflows close when both `DATA_FIN` are acknowledged. `REMOVE_ADDR`
 //! is said once, and ends the subflow without the keep-alive that section 3.4.2 asks for, as in Linux.
@@ -25,6 +26,7 @@ mod connection;
 mod damage;
 #[cfg(test)]
 mod drills;
+mod fall_back;
 mod handshake;
 mod info;
 mod kheirkhah;

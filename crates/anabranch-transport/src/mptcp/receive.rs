@@ -2,10 +2,10 @@
 //! share, and `DATA_FIN` (RFC 8684 sections 3.3.1, 3.3.3 and 3.3.4).
 
 use super::config;
-use super::connection::Connection;
+use super::connection::{Connection, State};
 #[cfg(test)]
 use super::subflow::Subflow;
-use crate::endpoint::{Event, Output, Received};
+use crate::endpoint::{Command, Endpoint as _, Event, Input, Output, Received};
 use crate::ground::Payload;
 use crate::tcp::MOST_RUNS;
 use crate::time::Time;
@@ -43,6 +43,11 @@ impl Receiver {
     /// Bytes in order that the application has not read.
     pub(super) const fn unread(&self) -> u64 {
         self.unread
+    }
+
+    /// Hands the bytes that the application has not read over to another keeper.
+    pub(super) const fn take_unread(&mut self) -> u64 {
+        std::mem::replace(&mut self.unread, 0)
     }
 
     /// Whether everything that the peer has to say has arrived.
@@ -219,6 +224,32 @@ impl Connection {
         }
     }
 
+    /// Gives the application what the last connection has left unread, even if it reads nothing for the time
+    /// being: the next connection takes the place of the last one.
+    pub(super) fn hand_over_unread(&mut self) {
+        if let State::Fallback(path) = self.state {
+            let tcp = &mut self.subflows[path].tcp;
+            tcp.vanish();
+            tcp.handle_input(self.last_now, Input::Command(Command::ResumeReading));
+            while let Output::Event(event) = tcp.poll_output(self.last_now) {
+                if matches!(event, Event::Received(_) | Event::PeerFinished) {
+                    self.outputs.push_back(Output::Event(event));
+                }
+            }
+        }
+        self.read();
+    }
+
+    /// Gives the application everything that waits, and then the end of the stream if that has come.
+    fn read(&mut self) {
+        if self.receiver.unread > 0 {
+            self.deliver();
+            if self.receiver.has_ended() {
+                self.outputs.push_back(Output::Event(Event::PeerFinished));
+            }
+        }
+    }
+
     /// Resumes reading: the peer is told of the room if that has at least doubled (Linux:
     /// `mptcp_cleanup_rbuf`), on every subflow, since any of them may lose the message.
     pub(super) fn resume_reading(&mut self, now: Time) {
@@ -226,10 +257,7 @@ impl Connection {
         if self.receiver.unread == 0 {
             return;
         }
-        self.deliver();
-        if self.receiver.has_ended() {
-            self.outputs.push_back(Output::Event(Event::PeerFinished));
-        }
+        self.read();
         let before = self.receiver.edge.saturating_sub(self.receiver.next);
         // Without window scaling, a window field cannot exceed 65,535.
         let scales = self.subflows.iter().filter(|subflow| subflow.is_open()).map(|it| it.tcp.own_scale());

@@ -267,6 +267,18 @@ impl Subflow {
         }
     }
 
+    /// Whether the place on the connection level of all these bytes is known, or they were delivered before.
+    pub(super) fn is_mapped(&self, Payload { offset, length }: Payload) -> bool {
+        let end = offset + u64::from(length);
+        end <= self.delivered.max(offset)
+            || self.received.iter().any(|mapping| mapping.position <= offset && end <= mapping.end())
+    }
+
+    /// Whether what waits above a gap has the same place on the connection level as in its stream.
+    pub(super) fn maps_to_itself(&self) -> bool {
+        self.received.iter().all(|mapping| mapping.position == mapping.data)
+    }
+
     /// The place on the connection level of the next of `length` bytes that the subflow delivers, and how
     /// many of them go there.
     pub(super) fn deliver(&mut self, length: u32) -> Option<(u64, u32)> {

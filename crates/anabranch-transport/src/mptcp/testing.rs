@@ -69,6 +69,9 @@ impl End {
 /// A filter that decides which packets to drop.
 pub(super) type Filter = Box<dyn FnMut(&Logged) -> bool>;
 
+/// What something between the ends does with the packets of each side.
+pub(super) type Meddle = Box<dyn FnMut(Side, &mut Packet)>;
+
 /// Two endpoints and the wires between them.
 pub(super) struct Pair {
     pub(super) now: Time,
@@ -78,6 +81,7 @@ pub(super) struct Pair {
     pub(super) log: Vec<Logged>,
     pub(super) events: [Vec<(Time, Event)>; 2],
     pub(super) drop_if: Filter,
+    pub(super) meddle: Meddle,
     timeouts: [Time; 2],
     in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
     /// When the wire is free again, by path and direction.
@@ -128,6 +132,7 @@ impl Pair {
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
             drop_if: Box::new(|_| false),
+            meddle: Box::new(|_, _| {}),
             timeouts: [Time::NEVER; 2],
             in_flight: BTreeMap::new(),
             free_at: vec![[Time::ZERO; 2]; paths],
@@ -271,7 +276,9 @@ impl Pair {
                 *free = (*free).max(self.now) + Duration::from_nanos(u64::from(size) * 8_000_000_000 / rate);
             }
             let at = self.now.max(if wire.rate.is_some() { *free } else { self.now }) + wire.delay + jitter;
-            self.in_flight.insert((at, self.sequence), (from.peer(), packet.clone()));
+            let mut packet = packet.clone();
+            (self.meddle)(from, &mut packet);
+            self.in_flight.insert((at, self.sequence), (from.peer(), packet));
         }
         self.log.push(logged);
     }

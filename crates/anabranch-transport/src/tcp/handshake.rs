@@ -110,6 +110,7 @@ impl Connection {
     /// Resets everything to the beginning of a connection.
     #[cold]
     fn reset(&mut self, now: Time) {
+        self.hand_over_unread(now);
         self.connections += 1;
         self.stats.connections += 1;
         self.has_closed = false;

@@ -10,7 +10,7 @@ use crate::cc::coupled::{Group, PathSetup};
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, Controller, Setup};
 use crate::endpoint::CloseReason;
 use crate::time::{Duration, Time};
-use crate::wire::tcp::{Segment, TIMESTAMPS_BYTES};
+use crate::wire::tcp::{Flags, Segment, TIMESTAMPS_BYTES};
 
 /// The least slow-start threshold in segments (RFC 5681 equation 4).
 const SSTHRESH_FLOOR: u32 = 2;
@@ -86,12 +86,26 @@ impl Connection {
         self.half_close = false;
     }
 
-    /// Makes this a TCP connection of its own from now on, because the peer does not know MPTCP.
-    pub(crate) fn fall_back(&mut self, half_close: bool) {
+    /// Makes this a TCP connection of its own from now on, because the peer does not know MPTCP. The
+    /// application has not read the last `unread` bytes.
+    pub(crate) fn fall_back(&mut self, half_close: bool, unread: u64) {
         self.option_space = OptionSpace::default();
         self.flow_control = FlowControl::Own;
         self.send_queue = None;
         self.half_close = half_close;
+        self.receiver.unread += unread;
+    }
+
+    /// Bytes of this end's stream that were written, and of the peer's stream that have arrived in order.
+    pub(crate) fn positions(&self) -> [u64; 2] {
+        let fin = u64::from(self.receiver.has_ended());
+        [self.sender.written, self.receiver.next.saturating_sub(1 + fin)]
+    }
+
+    /// Whether a segment acknowledges data, and not only our SYN.
+    pub(crate) fn acknowledges_data(&self, segment: &Segment) -> bool {
+        let number = self.own_numbers.number(segment.acknowledgement, self.sender.unacknowledged);
+        segment.flags.has(Flags::ACK) && number.is_some_and(|number| number > 1)
     }
 
     /// Sets the peer's port, if it is another one than the settings have.

@@ -63,6 +63,17 @@ impl Connection {
         }
     }
 
+    /// Gives the application what the last connection has left unread, even if it reads nothing for the time
+    /// being: the next connection takes the place of the last one.
+    pub(super) fn hand_over_unread(&mut self, now: Time) {
+        if self.receiver.unread > 0 {
+            self.deliver(now);
+            if self.receiver.has_ended() {
+                self.tell_finished();
+            }
+        }
+    }
+
     /// The application reads what waits, and the peer is told of the room if that has at least doubled
     /// (Linux: `tcp_cleanup_rbuf`).
     #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]

@@ -73,7 +73,9 @@ pub struct RunConfig {
     /// and how long data waited at the receiver for earlier data (`anabranch explain`). Default: false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub time_accounts: bool,
-    /// Guard: the number of events after which a run is given up. Default: 10 000 000 000.
+    /// Guard: the number of events at hosts after which a run is given up: packets that come to the end of
+    /// their way, timers that expire, wake-ups of applications and changes of addresses. It does not depend
+    /// on what is traced or captured. Default: 10 000 000 000.
     pub max_events: u64,
     /// Guard: the wall-clock time after which a run is given up. Default: 1 h.
     pub max_wall_time: Duration,

@@ -45,7 +45,13 @@ pub struct Simulation {
     flow_names: Vec<String>,
     groups: Vec<Group>,
     commands: Commands,
+    /// What has happened at hosts: packets that came there, timers that expired, wake-ups of applications and
+    /// changes of addresses. How many steps the network takes depends on what is observed; this does not.
     events: u64,
+    /// The steps of the event loop so far.
+    steps: u64,
+    /// When `run.max_events` was reached, if it was.
+    exhausted_at: Option<Time>,
     samples: Vec<PathSample>,
     /// The accounts of the flows' time, if they were asked for.
     accounts: Option<Box<TimeAccounts>>,
@@ -94,10 +100,13 @@ pub struct Outcome {
     pub tables: Vec<Table>,
     /// The packets themselves, when they were asked for: see [`Simulation::keep_packets`].
     pub packets: SentPackets,
+    /// The steps that the event loop took, which is how much work the run was. It takes more of them where
+    /// more is observed, unlike the scalar `run.events`, which counts what happens at hosts.
+    pub steps: u64,
 }
 
-/// Watches over a run from outside. It is called every 8,192 events, which is every few milliseconds; a
-/// fragment of a packet counts as an event. If it returns a message, the run ends with that.
+/// Watches over a run from outside. It is called every 8,192 steps of the event loop, which is every few
+/// milliseconds; a fragment of a packet counts as a step. If it returns a message, the run ends with that.
 pub type Guard<'a> = dyn FnMut() -> Option<String> + 'a;
 
 /// A run that was given up. Displays as one sentence.
@@ -109,8 +118,8 @@ pub struct RunError {
     reason: String,
 }
 
-/// An event takes from 0.1 to 3 us, so a run that is cancelled ends within 0.1 s.
-const EVENTS_BETWEEN_CHECKS: u64 = 1 << 13;
+/// A step takes from 0.1 to 3 us, so a run that is cancelled ends within 0.1 s.
+const STEPS_BETWEEN_CHECKS: u64 = 1 << 13;
 
 /// An event's key has 24 bits for the number of a route, and a flow has at most 2 x 255 routes.
 const MAX_FLOWS: usize = 1 << 15;
@@ -232,6 +241,8 @@ impl Simulation {
             groups,
             commands: Commands::default(),
             events: 0,
+            steps: 0,
+            exhausted_at: None,
             samples: Vec::new(),
             accounts: is_observed.then(|| {
                 Box::new(TimeAccounts::new(scenario.flows.values().map(|config| config.paths.len())))
@@ -343,7 +354,7 @@ impl Simulation {
             }
             debug_assert!(time >= self.network.now, "events come in order");
             self.network.now = time;
-            self.count_event(guard)?;
+            self.count_step(guard)?;
             self.handle(event);
         }
         self.check_handled()?;
@@ -394,27 +405,45 @@ impl Simulation {
 
     /// Begins a run whose plug-ins and limits are looked at.
     pub(super) fn begin(&mut self) {
-        self.network.until_check = self.events_to_check();
+        self.network.until_check = self.steps_to_check();
         self.start();
     }
 
-    /// Counts an event that is about to be handled, and looks at plug-ins and limits where it is time to.
+    /// Counts a step that is about to be taken, and looks at plug-ins and limits where it is time to.
     #[inline]
-    fn count_event(&mut self, guard: &mut Guard<'_>) -> Result<(), RunError> {
-        self.events += 1;
+    fn count_step(&mut self, guard: &mut Guard<'_>) -> Result<(), RunError> {
+        self.steps += 1;
         self.network.until_check -= 1;
         if self.network.until_check == 0 {
             self.check(guard)?;
-            self.network.until_check = self.events_to_check();
+            self.network.until_check = self.steps_to_check();
         }
         Ok(())
+    }
+
+    /// Counts an event at a host, now. Returns false if it is one more than the run may have: then it must
+    /// not be handled, and the next step ends the run.
+    #[inline]
+    fn count_event(&mut self) -> bool {
+        self.events += 1;
+        if self.events >= self.limits.max_events {
+            self.exhaust();
+            return false;
+        }
+        true
+    }
+
+    #[cold]
+    fn exhaust(&mut self) {
+        self.exhausted_at.get_or_insert(self.network.now);
+        self.network.until_check = 1;
     }
 
     /// Handles the next event, after [`Simulation::begin`]. The caller knows that there is one.
     pub(super) fn step(&mut self, guard: &mut Guard<'_>) -> Result<(), RunError> {
         let Some(event) = self.network.queue.pop() else { return Ok(()) };
         self.network.now = event.time;
-        self.count_event(guard)?;
+        self.count_step(guard)?;
         self.handle(event);
         Ok(())
     }
@@ -422,6 +451,7 @@ impl Simulation {
     /// Begins a run that is driven from outside, by [`Simulation::handle_next`].
     pub(super) fn begin_outside(&mut self) {
         self.network.until_check = u64::MAX;
+        self.limits.max_events = u64::MAX;
         self.start();
     }
 
@@ -429,7 +459,7 @@ impl Simulation {
     pub(super) fn handle_next(&mut self) {
         let Some(event) = self.network.queue.pop() else { return };
         self.network.now = event.time;
-        self.events += 1;
+        self.steps += 1;
         self.handle(event);
     }
 
@@ -492,43 +522,41 @@ impl Simulation {
         self.limits.max_wall_time
     }
 
-    /// After how many events the run is checked next.
-    fn events_to_check(&self) -> u64 {
-        if self.last_event.is_some() {
-            return 1;
-        }
-        EVENTS_BETWEEN_CHECKS.min(self.limits.max_events.saturating_sub(self.events)).max(1)
+    /// After how many steps the run is checked next.
+    fn steps_to_check(&self) -> u64 {
+        if self.last_event.is_some() || self.exhausted_at.is_some() { 1 } else { STEPS_BETWEEN_CHECKS }
     }
 
-    /// Checks plug-ins and limits before an event is handled, which is counted already.
+    /// Checks plug-ins and limits before a step is taken, which is counted already.
     #[cold]
     fn check(&mut self, guard: &mut Guard<'_>) -> Result<(), RunError> {
+        self.check_handled()?;
         if self.last_event.is_some() {
-            self.check_plugins(self.events - 1)?;
             self.last_event = Some(self.network.now);
-            if self.events < self.limits.max_events && !self.events.is_multiple_of(EVENTS_BETWEEN_CHECKS) {
+            if !self.steps.is_multiple_of(STEPS_BETWEEN_CHECKS) {
                 return Ok(());
             }
         }
         self.check_limits(guard)
     }
 
-    /// Ends the run if a plug-in has failed in an event that has been handled.
+    /// Ends the run if a plug-in has failed in an event that has been handled, or if there were as many
+    /// events as the run may have.
     pub(super) fn check_handled(&self) -> Result<(), RunError> {
-        self.check_plugins(self.events)
-    }
-
-    /// Ends the run if a plug-in has failed in one of the `events` that have been handled.
-    fn check_plugins(&self, events: u64) -> Result<(), RunError> {
-        let Some(at) = self.last_event else { return Ok(()) };
-        plugin::take_failure().map_or(Ok(()), |reason| Err(RunError { at, events, reason }))
+        let events = self.events;
+        let failure = self.last_event.and_then(|at| plugin::take_failure().map(|reason| (at, reason)));
+        if let Some((at, reason)) = failure {
+            return Err(RunError { at, events, reason });
+        }
+        if let Some(at) = self.exhausted_at {
+            let reason = format!("run.max_events = {} is reached", self.limits.max_events);
+            return Err(RunError { at, events, reason });
+        }
+        Ok(())
     }
 
     fn check_limits(&self, guard: &mut Guard<'_>) -> Result<(), RunError> {
         let stop = |reason: String| Err(RunError { at: self.network.now, events: self.events, reason });
-        if self.events >= self.limits.max_events {
-            return stop(format!("run.max_events = {} is reached", self.limits.max_events));
-        }
         let applications: usize = self.flows.iter().map(|flow| flow.app.memory()).sum();
         let accounts = self.accounts.as_ref().map_or(0, |accounts| accounts.memory());
         if (self.network.memory() + applications + accounts) as u64 > self.limits.max_memory.0 {
@@ -544,12 +572,12 @@ impl Simulation {
         let (index, side) =
             ((component / 2) as usize, if component.is_multiple_of(2) { Side::A } else { Side::B });
         let now = self.network.now;
-        let flow = &mut self.flows[index];
-        match flow.timers[side.index()].ring(now) {
-            Rung::Due => {
-                flow.endpoints[side.index()].handle_input(now, Input::Timeout);
+        match self.flows[index].timers[side.index()].ring(now) {
+            Rung::Due if self.count_event() => {
+                self.flows[index].endpoints[side.index()].handle_input(now, Input::Timeout);
                 self.see_to(index, side);
             }
+            Rung::Due => {}
             Rung::Later(time) => self.network.queue.push(time, Class::Timer, component),
             Rung::Stale => {}
         }
@@ -558,12 +586,12 @@ impl Simulation {
     fn ring_app(&mut self, component: u32) {
         let index = component as usize;
         let now = self.network.now;
-        let flow = &mut self.flows[index];
-        match flow.app_alarm.ring(now) {
-            Rung::Due => {
-                flow.app.handle_wakeup(now, &mut self.commands);
+        match self.flows[index].app_alarm.ring(now) {
+            Rung::Due if self.count_event() => {
+                self.flows[index].app.handle_wakeup(now, &mut self.commands);
                 self.obey(index);
             }
+            Rung::Due => {}
             Rung::Later(time) => self.network.queue.push(time, Class::App, component),
             Rung::Stale => {}
         }
@@ -573,6 +601,9 @@ impl Simulation {
     fn change_addresses(&mut self, component: u32) {
         let (index, now) = (component as usize, self.network.now);
         let Some(change) = self.flows[index].address_changes.pop_front() else { return };
+        if !self.count_event() {
+            return;
+        }
         for command in change.commands {
             self.flows[index].endpoints[Side::A.index()].handle_input(now, Input::Command(command));
             self.see_to(index, Side::A);
@@ -582,7 +613,7 @@ impl Simulation {
     fn deliver(&mut self, slot: u32) {
         let count = self.flows.len();
         match self.network.take_delivered(slot) {
-            AtEnd::Arrives(packet, index, side) => {
+            AtEnd::Arrives(packet, index, side) if self.count_event() => {
                 let Some(flow) = self.flows.get_mut(index) else {
                     return self.network.leave_by_portal(index - count, side, &packet);
                 };
@@ -598,7 +629,7 @@ impl Simulation {
                     flow.endpoints[side.index()].take_back(packet);
                 }
             }
-            AtEnd::Waits => {}
+            AtEnd::Arrives(..) | AtEnd::Waits => {}
         }
     }
 
@@ -751,7 +782,7 @@ impl Simulation {
             tables.push(limits.into_table(&self.flow_names, now));
             tables.push(head_of_line.into_table(&self.flow_names, now));
         }
-        Outcome { row, tables, packets: sent }
+        Outcome { row, tables, packets: sent, steps: self.steps }
     }
 
     /// The scalars up to now; the run continues.

@@ -128,3 +128,117 @@ fn a_third_segment_without_the_option_falls_back() {
         assert_eq!(last.tcp().map(|tcp| tcp.payload.length), Some(100));
     }
 }
+
+/// What TCP has acknowledged can be read after the end of the connection, and what is read then does not open
+/// it again (RFC 9293 section 3.10.4).
+#[test]
+fn a_late_reader_gets_what_tcp_has_acknowledged() {
+    for ends in [Command::Shutdown, Command::Abort] {
+        let mut pair = Pair::new(&rfc(), wires(1));
+        pair.ends[0] = plain(&tcp::Config::default(), Side::A);
+        pair.command(Side::B, Command::PauseReading);
+        pair.command(Side::A, Command::Connect);
+        pair.write(Side::A, 700);
+        pair.run_for(Duration::from_secs(1));
+        pair.command(Side::A, ends);
+        pair.run_for(Duration::from_secs(1));
+        assert!(pair.closed(Side::B).is_some() && pair.received_bytes(Side::B) == 0, "{ends:?}");
+        pair.command(Side::B, Command::ResumeReading);
+        assert_eq!(pair.received_bytes(Side::B), 700, "{ends:?}");
+        assert_eq!(pair.heard(Side::B, &Event::PeerFinished), ends == Command::Shutdown);
+        assert!(pair.end(Side::B).is_over(), "{ends:?}");
+    }
+}
+
+/// The next connection takes the place of the last one, whose data is handed over before.
+#[test]
+fn what_was_not_read_comes_before_the_next_connection() {
+    for has_tcp in [[true, false], [false, false], [true, true]] {
+        let mut pair = Pair::new(&rfc(), wires(1));
+        for side in [Side::A, Side::B].into_iter().filter(|side| has_tcp[side.index()]) {
+            pair.ends[side.index()] = plain(&tcp::Config::default(), side);
+        }
+        pair.command(Side::B, Command::PauseReading);
+        pair.command(Side::A, Command::Connect);
+        pair.write_and_close(Side::A, 700);
+        pair.run_for(Duration::from_secs(5));
+        assert!(pair.closed(Side::B).is_some() && pair.received_bytes(Side::B) == 0, "{has_tcp:?}");
+        pair.command(Side::A, Command::Connect);
+        pair.run_for(Duration::from_secs(1));
+        assert_eq!(pair.received_bytes(Side::B), 700, "{has_tcp:?}");
+        let is_late =
+            |event: &&Event| matches!(event, Event::Closed(_) | Event::Connected | Event::Received(_));
+        let order: Vec<_> = pair.events[1].iter().map(|(_, event)| event).filter(is_late).collect();
+        assert!(matches!(order[2], Event::Received(_)), "{has_tcp:?}: {order:?}");
+        assert_eq!((order[0], order[3], order.len()), (&Event::Connected, &Event::Connected, 4));
+    }
+}
+
+/// Takes the options of MPTCP from what this end sends, but for SYNs.
+fn strip_from(pair: &mut Pair, from: Side) {
+    pair.meddle = Box::new(move |side, packet| {
+        if let Body::Mptcp(segment) = &mut packet.body
+            && side == from
+            && !segment.tcp.flags.has(Flags::SYN)
+        {
+            packet.size -= segment.option_bytes;
+            packet.body = Body::Tcp(segment.tcp.clone());
+        }
+    });
+}
+
+/// Section 3.7: where options pass on SYNs only, both ends fall back, whichever direction loses them, and go
+/// on with what was written before.
+#[test]
+fn ends_whose_options_are_taken_away_fall_back() {
+    for from in [Side::A, Side::B] {
+        for first in [Side::A, Side::B] {
+            let mut pair = Pair::new(&rfc(), wires(2));
+            strip_from(&mut pair, from);
+            pair.command(Side::A, Command::Connect);
+            pair.run_for(Duration::from_secs(1));
+            for side in [first, first.peer()] {
+                pair.write(side, 50_000);
+                pair.run_for(Duration::from_secs(2));
+            }
+            assert_eq!(
+                [Side::A, Side::B].map(|side| pair.received_bytes(side)),
+                [50_000; 2],
+                "{from:?} {first:?}"
+            );
+            assert!([Side::A, Side::B].into_iter().all(|side| pair.end(side).has_fallen_back()));
+            pair.command(first, Command::Shutdown);
+            pair.run_to_the_end(30);
+            assert_eq!(pair.closed(Side::A), Some(CloseReason::Shutdown), "{from:?} {first:?}");
+            assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown), "{from:?} {first:?}");
+        }
+    }
+}
+
+/// Section 3.7: once there are several subflows, one that loses its options is reset, and its data goes over
+/// another one.
+#[test]
+fn a_further_subflow_whose_options_are_taken_away_is_reset() {
+    let mut pair = Pair::open(&rfc(), wires(2));
+    pair.meddle = Box::new(|side, packet| {
+        if let Body::Mptcp(segment) = &mut packet.body
+            && side == Side::A
+            && packet.path == PathId(1)
+            && !segment.tcp.flags.has(Flags::SYN)
+        {
+            packet.size -= segment.option_bytes;
+            packet.body = Body::Tcp(segment.tcp.clone());
+        }
+    });
+    pair.write(Side::A, 200_000);
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(pair.received_bytes(Side::B), 200_001);
+    let reset = pair.log.iter().find(|it| it.from == Side::B && it.tcp.flags.has(Flags::RST));
+    let reset = reset.expect("the subflow is reset");
+    assert_eq!(
+        (reset.path, reset.options.reset.map(|reset| reset.reason)),
+        (1, Some(6)),
+        "a middlebox interferes"
+    );
+    assert!(!pair.end(Side::A).has_fallen_back() && !pair.end(Side::B).has_fallen_back());
+}
