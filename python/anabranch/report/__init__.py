@@ -115,8 +115,7 @@ def _saltelli(scenario: Scenario) -> dict[str, Saltelli]:
 
 def _scalars(folder: Path) -> list[str]:
     """The names of all scalars."""
-    names = {name for path in store.shards(folder) for name in pl.read_parquet_schema(path)}
-    return sorted(filter(is_scalar, names))
+    return sorted(store.scalars(folder))
 
 
 def _chosen(study: Study, names: Sequence[str]) -> list[str]:
