@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import anabranch as package
-from anabranch import AnabranchError, Scenario, StoreError, Study, store
+from anabranch import AnabranchError, Scenario, StoreError, Study, report, store
 from anabranch.store import members, migration, query, shard_files, tables
 from anabranch.store.query import Tables
 from conftest import Command, written
@@ -156,6 +156,26 @@ def test_a_sweep_of_one_takes_a_few_times_as_long_as_its_run(tmp_path: Path) -> 
     study.query("SELECT count(*), avg(sent) FROM members")
     # With a column for each of 45,000 scalars, the first two took 500 times as long as the run.
     assert time.perf_counter() - begun - run < 15 * run + 1.0
+
+
+def test_a_report_reads_thousands_without_a_value_in_a_few_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = FLOWS.replace("count = 3", "count = 2000").replace('start = "0 s"', 'start = "9 s"')
+    study = Study(text.replace('"2 s"', '"1 ms"'), tmp_path / "out", jobs=1)
+    study.run()
+    read: list[int] = []
+
+    def frame(study: Study, *, columns: list[str]) -> pl.DataFrame:
+        read.append(len(columns))
+        return whole(study, columns=columns)
+
+    whole = Study.frame
+    monkeypatch.setattr(Study, "frame", frame)
+    names = [f"call_{member}.mos" for member in range(1, 2001)]
+    assert report._chosen(study, [*names, "last_7.goodput_kbit_per_s"])
+    assert sum(read) > 2000
+    assert len(read) < 30
 
 
 def test_members_are_a_table_of_queries(scenario: Scenario, tmp_path: Path) -> None:

@@ -123,9 +123,7 @@ def frame(
     parts, twice = _found(cells, shards)
     known = scalars_in(shards)
     forms = ["*"] if columns is None else list(dict.fromkeys(columns))
-    names = list(
-        dict.fromkeys(name for form in forms for name in sorted(fnmatch.filter(known, form)))
-    )
+    names = list(dict.fromkeys(name for form in forms for name in _matching(known, form)))
     named, read = set(forms), dict[str, pl.Series]()
     for group in _groups(names):
         block = pl.concat([_padded(shard, group) for shard in shards])
@@ -148,6 +146,13 @@ def frame(
         pl.lit(SCHEMA_VERSION, pl.UInt32).alias("schema_version"),
         about["scenario_hash"],
     )
+
+
+def _matching(known: set[str], form: str) -> list[str]:
+    """The names of a form, sorted."""
+    if form in known:  # thousands may be named one by one
+        return [form]
+    return sorted(fnmatch.filter(known, form)) if set(form) & set("*?[") else []
 
 
 def without_empty(rows: pl.DataFrame, named: Sequence[str] = ()) -> pl.DataFrame:
