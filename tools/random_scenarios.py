@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -84,6 +85,12 @@ Tree = dict[str, Any]
 Key = tuple[str | int, ...]
 
 
+@cache
+def read_schema() -> Any:
+    """The schema of scenario files."""
+    return json.loads(SCHEMA.read_text(encoding="utf-8"))
+
+
 @dataclass
 class RandomScenario:
     """A scenario as a tree, and how it is cut into files."""
@@ -92,6 +99,8 @@ class RandomScenario:
     is_included: bool = False
     """Whether its links and paths are in a second file."""
     is_repaired: bool = True
+    writes_traces: bool = True
+    """Whether its traces are written to files; otherwise they are only recorded."""
     repairs: int = 0
 
     def files(self) -> dict[str, str]:
@@ -150,9 +159,7 @@ class Generator:
 
     random: Random
     wanted: str = ""
-    schema: Mapping[str, Any] = field(
-        default_factory=lambda: json.loads(SCHEMA.read_text(encoding="utf-8"))
-    )
+    schema: Mapping[str, Any] = field(default_factory=read_schema)
     _known: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def scenario(self) -> RandomScenario:
@@ -191,6 +198,7 @@ class Generator:
             tree,
             is_included=draw.random() < 0.15,
             is_repaired=draw.random() < _REPAIRED,
+            writes_traces=draw.random() < 0.3,
         )
 
     def _run(self) -> Tree:

@@ -50,6 +50,7 @@ from random_scenarios import (
     all_kinds,
     keys_of,
     kinds_of,
+    read_schema,
     remove,
     repair,
 )
@@ -178,12 +179,11 @@ def search(seeds: range, out: Path, command: Command = in_process) -> Report:
     report = Report()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="anabranch-search-") as folder:
-        schema = Generator(Random()).schema
-        kinds = sorted(all_kinds(schema))
+        kinds = sorted(all_kinds(read_schema()))
         for seed in seeds:
             # Each kind in turn is in every scenario in which it can be.
             wanted = kinds[seed % len(kinds)]
-            scenario = Generator(Random(str(seed)), wanted, schema).scenario()
+            scenario = Generator(Random(str(seed)), wanted).scenario()
             failure = repaired_and_checked(scenario, Path(folder), command, report)
             if failure is not None and failure.what not in report.failures:
                 smallest, failure = smaller(scenario, failure, Path(folder), command)
@@ -222,7 +222,7 @@ def repaired_and_checked(
     report.valid += 1
     report.included += scenario.is_included
     report.plugged += "own.py" in scenario.files()
-    report.kinds.update(kinds_of(Generator(Random()).schema, scenario.tree))
+    report.kinds.update(kinds_of(read_schema(), scenario.tree))
     return check(scenario, folder, command, report)
 
 
@@ -263,16 +263,31 @@ def _checks(
     # In this process without the command line's own time.
     if different := _different(summary, anabranch.run("scenario.toml").summary):
         yield Failure("a run differs twice", different)
-    words = ("--json", "traced.json", "--trace", "traces", "--pcap", "packets.pcapng")
-    traced = command("run", "scenario.toml", *words)
-    if failure := wrong_end("a traced run", traced):
-        yield failure
-    if traced.code:
-        if "run.max_memory" not in traced.stderr:  # of which traces take some
-            yield Failure("a run fails with traces", traced.stderr.strip())
-    elif different := _different(summary, _summary(inside / "traced.json"), TRACED_DIFFERENCES):
-        yield Failure("a run differs with traces", different)
+    yield from _broken_traces(scenario, inside, command, summary)
     yield from _broken_sweep(inside, command, report)
+
+
+def _broken_traces(
+    scenario: RandomScenario, inside: Path, command: Command, summary: Summary
+) -> Iterator[Failure]:
+    if scenario.writes_traces:
+        words = ("--json", "traced.json", "--trace", "traces", "--pcap", "packets.pcapng")
+        ended = command("run", "scenario.toml", *words)
+        if failure := wrong_end("a traced run", ended):
+            yield failure
+        said = ended.stderr.strip()
+        traced = _summary(inside / "traced.json") if ended.code == 0 else None
+    else:
+        try:
+            pcap = inside / "packets.pcapng"
+            traced = anabranch.run("scenario.toml", trace=True, pcap=pcap).summary
+        except AnabranchError as error:
+            traced, said = None, str(error)
+    if traced is None:
+        if "run.max_memory" not in said:  # of which traces take some
+            yield Failure("a run fails with traces", said)
+    elif different := _different(summary, traced, TRACED_DIFFERENCES):
+        yield Failure("a run differs with traces", different)
 
 
 def _broken_sweep(inside: Path, command: Command, report: Report) -> Iterator[Failure]:
