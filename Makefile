@@ -128,6 +128,7 @@ validate: setup lab site wheel-check kernel ## the long validations: slow tests,
 	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
 	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire --test wire_ip
 	cargo check --locked --manifest-path fuzz/Cargo.toml
+	$(BIN)/python tools/scenario_search.py 10000 "$$(date +%s)" --jobs 2
 	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
 		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
 	done

@@ -31,6 +31,7 @@ LONGEST_FIRST = (
     "test_virtual_kernel.py",
     "test_mptcp_aqm.py",
     "test_report.py",
+    "test_scenario_search.py",
     "test_emulate.py",
     "test_advise.py",
     "test_smoke.py",

@@ -9,7 +9,7 @@ import polars as pl
 import anabranch as package
 from anabranch import Scenario
 from anabranch._engine import ENGINE_VERSION
-from anabranch.store import FolderStore, cells_of
+from anabranch.store import SCHEMA_VERSION, FolderStore, cells_of
 from anabranch.support.columns import axes_of
 from conftest import CALL
 
@@ -94,7 +94,7 @@ def _rows(
         ]
     ).with_columns(
         pl.lit(ENGINE_VERSION).alias("engine_version"),
-        pl.lit(2, pl.UInt32).alias("schema_version"),
+        pl.lit(SCHEMA_VERSION, pl.UInt32).alias("schema_version"),
     )
 
 

@@ -87,7 +87,7 @@ DELAY = 'delay = { set = "links.second.delay", values = ["30 ms", "35 ms"] }\n'
 def test_a_folder_says_what_it_is(scenario: Scenario, tmp_path: Path) -> None:
     out = fill(tmp_path / "out", scenario, ALL)
     identity = json.loads((out / "study.json").read_text())
-    assert identity["schema_version"] == store.SCHEMA_VERSION == 2
+    assert identity["schema_version"] == store.SCHEMA_VERSION == 3
     assert identity["engine_version"] == _engine.ENGINE_VERSION
     assert identity["scenario_hash"] == scenario.hash
     assert identity["metrics"] == []
@@ -99,7 +99,7 @@ def test_a_folder_says_what_it_is(scenario: Scenario, tmp_path: Path) -> None:
     assert row.columns[:5] == ["scenario_hash", "replication", "seed", "rto_max", "pmr"]
     assert "cell" not in row.columns
     assert set(row["scenario_hash"]) == set(scenario.cell_hashes())
-    assert row["schema_version"].unique().to_list() == [2]
+    assert row["schema_version"].unique().to_list() == [3]
 
 
 @pytest.mark.parametrize(
@@ -625,12 +625,12 @@ def test_a_newer_schema_version_needs_a_newer_anabranch(
     anabranch: Command, scenario: Scenario, sweep_file: Path, tmp_path: Path
 ) -> None:
     out = fill(tmp_path / "out", scenario, ALL)
-    edit_identity(out, schema_version=3)
+    edit_identity(out, schema_version=4)
     before = sorted(path.name for path in out.rglob("*"))
     for arguments in (("sweep", sweep_file, "--out", out), ("migrate", out), ("merge", out, out)):
-        assert "of schema version 3; this anabranch" in one_error(anabranch(*arguments))
+        assert "of schema version 4; this anabranch" in one_error(anabranch(*arguments))
     for reading in (read, Study):
-        with pytest.raises(StoreError, match=r"schema version 3; .* knows up to 2: update it"):
+        with pytest.raises(StoreError, match=r"schema version 4; .* knows up to 3: update it"):
             reading(out)
     assert sorted(path.name for path in out.rglob("*")) == before
 
@@ -904,7 +904,7 @@ def test_an_older_folder_is_migrated_without_computing(
             reading(out)
     assert len(shards_in(out)) == 2
     result = anabranch("migrate", "out")
-    assert (result.returncode, result.stdout) == (0, "out has schema version 2 now\n")
+    assert (result.returncode, result.stdout) == (0, "out has schema version 3 now\n")
     assert anabranch("migrate", "out").stdout == "out is up to date\n"
     heard: list[int] = []
     study = Study(scenario, out)

@@ -46,6 +46,21 @@ def test_the_python_example_of_the_page_runs(
     assert "shape: (3, " in capsys.readouterr().out
 
 
+def test_a_run_of_a_cell_has_the_seed_that_an_axis_sets() -> None:
+    scenario = load({"axes": {"draws": {"set": "seed", "values": [5, 6]}}})
+    study = anabranch.Study(scenario)
+    study.run()
+    rows = study.frame(columns=["call.*"])
+    assert rows["seed"].to_list() == [5, 6]
+    for row in rows.iter_rows(named=True):
+        run = anabranch.run(scenario, cell=row["cell"])
+        assert run.seed == row["seed"]
+        assert run.summary["call.mean_delay_ms"] == row["call.mean_delay_ms"]
+    assert anabranch.run(scenario, cell=1, seed=5).summary["call.mos"] == rows["call.mos"][0]
+    with pytest.raises(anabranch.ScenarioError, match="cell 2 is not in the sweep"):
+        anabranch.run(scenario, cell=2)
+
+
 def test_a_dict_is_the_same_as_the_file() -> None:
     in_file = anabranch.load(BASE)
     values = {"rto_max": ("10 s", "1 s", "0.1 s"), "path_max_retrans": np.array([0, 1, 5])}

@@ -22,7 +22,7 @@ enum Scalar {
 
 impl Scalar {
     fn value(self) -> f64 {
-        match self {
+        let value = match self {
             Self::Count(count) => count as f64,
             Self::Mean { count: 0, .. } | Self::Variation { count: 0 | 1, .. } => f64::NAN,
             Self::Mean { sum, count } => sum / count as f64,
@@ -32,7 +32,9 @@ impl Scalar {
                 let variance = (squares - sum * mean) / (count - 1) as f64;
                 libm::sqrt(variance.max(0.0)) / mean
             }
-        }
+        };
+        // A rate over no time, such as the goodput of a message that arrives when it is sent, is none.
+        if value.is_infinite() { f64::NAN } else { value }
     }
 
     fn without(self, warm_up: Self) -> Self {
@@ -159,6 +161,7 @@ mod tests {
         assert_eq!(row.value("a.b.wait_ms"), Some(6.0));
         assert_eq!(row.value("a.mos"), Some(4.0));
         assert!(write(0, 0.0, 0, 0.0).value("a.b.wait_ms").unwrap().is_nan());
+        assert!(write(0, 0.0, 0, 1.0 / 0.0).value("a.mos").unwrap().is_nan(), "no rate over no time");
         let mut phases = Row::default();
         phases.add_phase("run.phase_1", write(4, 6.0, 1, 1.0));
         let found: Vec<_> = phases.scalars().collect();

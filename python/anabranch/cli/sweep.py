@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _MOST_CELLS = 100
 """The most cells that are printed; of more, nobody reads a table."""
 
+_MOST_SCALARS = 10
+"""The most scalars that are printed if none is named, each with a table of the cells."""
+
 Texts = Annotated[
     tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=False)
 ]
@@ -97,7 +100,8 @@ def sweep(
     from anabranch.stats import comparison  # noqa: PLC0415 - slow to import
 
     rows = study.frame(columns=metric or ["*.mos"])
-    for name in metric or [name for name in rows.columns if name.endswith(".mos")]:
+    found = [name for name in rows.columns if name.endswith(".mos")]
+    for name in metric or found[:_MOST_SCALARS]:
         table, doubts = comparison.judged(rows, name)
         printed, which = _readable(table, name)
         output.print(terminal.cells(printed, comparison.keys_of(rows), name))
@@ -108,6 +112,12 @@ def sweep(
             )
         for sentence in doubts:
             output.print(sentence)
+    if not metric and len(found) > _MOST_SCALARS:
+        output.print(
+            f"these are {_MOST_SCALARS} of {len(found):,} scalars; --metric NAME prints another,"
+            f" and `anabranch query {shlex.quote(str(out))} 'SELECT ... FROM members'` reads those"
+            " of flows with a `count`"
+        )
     output.print(f"{wording.counted(rows.height, 'run')} in {out / 'rows'}")
 
 

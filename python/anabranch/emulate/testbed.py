@@ -28,7 +28,7 @@ from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, LiveError, whole
 from anabranch.studies.plan import Run
-from anabranch.studies.result import Result, Value, checked, result_of
+from anabranch.studies.result import Result, Value, checked, result_of, seed_of
 from anabranch.studies.workers import Batch, Pool
 from anabranch.support.files import path_atomically
 from anabranch.support.quantities import milliseconds
@@ -213,7 +213,8 @@ class Kernel(_Testbeds):
     def _run(self, runs: Sequence[Run]) -> Iterator[Found | str]:
         tables = self._scenario.traces
         for cell, replication in runs:
-            setup = (cell, self._scenario.seed, replication, bool(tables), self._interval_ms, None)
+            seed = seed_of(self._scenario, cell)
+            setup = (cell, seed, replication, bool(tables), self._interval_ms, None)
             try:
                 bed = _engine.Testbed(self._scenario, *setup, self._program)
                 found = _waited(bed, self._cancelled)
@@ -270,7 +271,7 @@ class VirtualKernel(_Testbeds):
                 (folder / f"{cell}-{replication}.toml").write_text(text, encoding="utf-8")
             names = [f"{cell}-{replication}" for cell, replication in runs]
             kept = ",".join(self._scenario.traces)
-            words = [seed, self._interval_ms, self._program or "", kept, *names]
+            words = [self._interval_ms, self._program or "", kept, *names]
             # The script is started by its path: `-m` would import its package, too.
             script = Path(__file__).with_name("guest.py")
             try:

@@ -115,8 +115,7 @@ def _saltelli(scenario: Scenario) -> dict[str, Saltelli]:
 
 def _scalars(folder: Path) -> list[str]:
     """The names of all scalars."""
-    names = {name for path in store.shards(folder) for name in pl.read_parquet_schema(path)}
-    return sorted(filter(is_scalar, names))
+    return sorted(store.scalars(folder))
 
 
 def _chosen(study: Study, names: Sequence[str]) -> list[str]:
@@ -134,11 +133,12 @@ def _chosen(study: Study, names: Sequence[str]) -> list[str]:
     ]
     for good in rules:
         wanted, chosen = [name for name in names if good(name)], list[str]()
-        for start in range(0, len(wanted), MOST_METRICS):
-            rows = study.frame(columns=wanted[start : start + MOST_METRICS])
+        start, size = 0, MOST_METRICS
+        while start < len(wanted) and len(chosen) < MOST_METRICS:
+            rows = study.frame(columns=wanted[start : start + size])
             chosen += filter(is_scalar, store.without_empty(rows).columns)
-            if len(chosen) >= MOST_METRICS:
-                break
+            # Thousands without a value must not be read a few at a time.
+            start, size = start + size, 8 * size
         if chosen:
             return chosen[:MOST_METRICS]
     return list(names[:MOST_METRICS])

@@ -6,7 +6,8 @@ A study folder has
   and the runs of each cell that were asked for where they are not the definition's,
 - `scenario.toml`: the current definition, with every default filled in,
 - `definitions/HASH.toml` and `.parquet`: every definition the folder has had, and its cells,
-- `rows/DIGEST.parquet`: one row a run, in shards that are named by a digest of their bytes,
+- `rows/DIGEST.parquet`: one row a run, in shards that are named by a digest of their bytes; the
+  scalars of a flow with a `count` are lists with an entry for each member (`members`),
 - `traces/TABLE/HASH-REPLICATION.parquet`: the traces that the sweep keeps.
 
 A run is identified by the hash of its cell's own scenario and by its replication. So a definition
@@ -17,7 +18,7 @@ nothing shows how the work was split.
 """
 
 from .definitions import asked_of, read_definition, read_identity
-from .folder import FolderStore, free_of_other_engines, read, read_cells, shards, traces
+from .folder import FolderStore, free_of_other_engines, read, read_cells, scalars, shards, traces
 from .memory import MemoryStore, Run, Store
 from .merging import merge
 from .migration import migrate
@@ -45,6 +46,7 @@ __all__ = [
     "read_definition",
     "read_identity",
     "rows_of",
+    "scalars",
     "shards",
     "traces",
     "without_empty",

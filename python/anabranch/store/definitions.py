@@ -13,7 +13,7 @@ from anabranch._engine import ENGINE_VERSION, Scenario, ScenarioError, __version
 from anabranch.errors import StoreError
 from anabranch.support.files import write_atomically
 
-from .rows import SCHEMA_VERSION, cells_of
+from .rows import READABLE, SCHEMA_VERSION, cells_of
 from .tables import parquet, read_table
 
 Identity = dict[str, Any]
@@ -81,6 +81,11 @@ def write_definition(folder: Path, scenario: Scenario, identity: Identity) -> No
     _write_changed(of_hash.with_suffix(".toml"), toml)
     _write_changed(of_hash.with_suffix(".parquet"), parquet(cells_of(scenario)))
     _write_changed(folder / "scenario.toml", toml)
+    write_identity(folder, identity)
+
+
+def write_identity(folder: Path, identity: Identity) -> None:
+    """Writes `study.json`."""
     _write_changed(folder / "study.json", (json.dumps(identity, indent=2) + "\n").encode())
 
 
@@ -149,6 +154,12 @@ def check_same(folder: Path, identity: Identity, other: Path, theirs: Identity) 
     """Raises StoreError if the rows of two folders cannot be combined."""
     if difference := _difference(theirs, identity):
         raise StoreError(f"{other} cannot be merged with {folder}: it holds rows {difference}")
+    for place, version in ((folder, identity["schema_version"]), (other, theirs["schema_version"])):
+        if version != SCHEMA_VERSION:
+            raise StoreError(
+                f"{place} is a study folder of schema version {version}, which cannot be merged;"
+                f" `anabranch migrate {place}` brings it up to date"
+            )
 
 
 def _difference(other: Identity, mine: Identity) -> str | None:
@@ -166,11 +177,11 @@ def read_identity(folder: Path) -> Identity:
     Raises
     ------
     StoreError
-        If it does not exist, is damaged or has another schema version.
+        If it does not exist, is damaged or has a schema version that cannot be read.
     """
     identity = read_any_identity(folder)
     version = identity["schema_version"]
-    if version == SCHEMA_VERSION:
+    if version in READABLE:
         for key, is_sound in _KEYS.items():
             if key not in identity or not is_sound(identity[key]):
                 what = f"its `{key}` is {identity[key]!r:.40}" if key in identity else f"no `{key}`"

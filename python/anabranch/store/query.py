@@ -3,6 +3,8 @@
 The tables of a query:
 
 - `rows`: a row for each finished run of the folder's definition, as `Study.frame` has them;
+- `members`: if flows have a `count`, a row for each member of such a flow in each of these runs,
+  with the members' scalars by the name that they have within the member;
 - `traces_packets`, `traces_frames`, ...: traces that the study has kept, each row with its `cell`
   and `replication`.
 
@@ -11,6 +13,7 @@ NULL means "no value" (NaN in the shards), so aggregates leave it out as all sta
 A query has no time limit unless it is given one; Ctrl-C ends it at any moment.
 """
 
+import logging
 import math
 import os
 import re
@@ -32,7 +35,13 @@ from anabranch.support.columns import axes_of, is_scalar
 from anabranch.support.cores import threads
 from anabranch.support.files import opened_atomically
 
+from . import members
+
 _CAST = "cast columns of such types, say `::VARCHAR`"
+
+_ALL_COLUMNS = re.compile(r"\*|\b(?:columns|describe|summarize)\b", re.IGNORECASE)
+_COUNTS = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -43,6 +52,11 @@ sort a million rows of 60 scalars.
 
 ALL_ROWS = "SELECT * FROM rows ORDER BY cell, replication"
 """The query that is run if no SQL is given."""
+
+MOST_COLUMNS = 2_000
+"""The most scalars of `rows`; where there would be more, it has those of members of flows only if
+the query names them.
+"""
 
 FORMATS = ("arrow", "csv", "json", "parquet")
 """Types of files that a result can be written to; Arrow is its IPC file format."""
@@ -78,6 +92,7 @@ class Tables:
         self._timeout_s = math.inf if timeout_s is None else timeout_s
         self._deadline = math.inf
         self._folder = Path(folder)
+        self._identity = store.read_identity(self._folder)
         cells = store.read_cells(self._folder)
         shards = store.shards(self._folder)
         self._scratch = tempfile.TemporaryDirectory(prefix="anabranch-query-")
@@ -96,6 +111,8 @@ class Tables:
                     "threads": threads(jobs),
                 }
             )
+            self._lists: dict[str, list[str]] = {}  # flow -> its stored columns
+            self._most: dict[str, int] = {}  # flow -> the most members in a run
             self._make(cells, shards)
             self._allow_reading_only()
         except BaseException:
@@ -152,31 +169,105 @@ class Tables:
         cells.write_parquet(given)
         self._execute(f"CREATE TABLE cells AS FROM read_parquet({_text(given)})")
         self.columns["cells"] = cells.columns
-        identity = store.read_identity(self._folder)
-        source = "(SELECT scenario_hash, 0::UINTEGER AS replication FROM cells WHERE false)"
-        scalars: list[str] = []
+        self._source = "(SELECT scenario_hash, 0::UINTEGER AS replication FROM cells WHERE false)"
+        self._scalars: list[str] = []
         if shards:
+            self._warn_of_columns(shards)
             self._check_names(shards)
             stored = f"read_parquet({_list(shards)}, union_by_name = true)"
+            self._source = self._once(stored)
             described = self._execute(f"DESCRIBE SELECT * FROM {stored}")
-            scalars = sorted(name for name, *_ in described if is_scalar(name))
-            source = self._once(stored)
-        axes = axes_of(cells)
-        about = [name for name in ("study", "seed", *axes) if name in cells.columns]
+            for name in sorted(name for name, *_ in described if is_scalar(name)):
+                if members.is_list(name):
+                    self._lists.setdefault(members.flow_of(name), []).append(name)
+                else:
+                    self._scalars.append(name)
+        if self._lists:
+            numbers = [f"max({_name(members.number_column(flow))})" for flow in self._lists]
+            [most] = self._execute(f"SELECT {', '.join(numbers)} FROM {self._source}")
+            self._most = {flow: most or 0 for flow, most in zip(self._lists, most, strict=True)}
+        of_members = sum(len(lists) * self._most[flow] for flow, lists in self._lists.items())
+        self._is_large = len(self._scalars) + of_members > MOST_COLUMNS
+        self._about = [name for name in ("study", "seed", *axes_of(cells)) if name in cells.columns]
+        self._make_rows("")
+        self._make_members()
+
+    def _make_rows(self, sql: str) -> None:
+        """Makes the table `rows`, with all scalars or at least those that the query names."""
+        scalars = {name: f"r.{_name(name)}" for name in self._scalars}
+        for name in self._named(sql) if self._is_large else self._of_members():
+            column, place = members.list_of(name)
+            value = f"r.{_name(column)}[{place + 1}]"
+            # A folder can have both: shards of an older schema version have a column for each.
+            scalars[name] = f"coalesce({scalars[name]}, {value})" if name in scalars else value
         chosen = [
             "c.cell",
             "r.replication",
-            *(f"c.{_name(name)}" for name in about),
-            *(f"nullif(r.{_name(s)}, 'NaN'::DOUBLE) AS {_name(s)}" for s in scalars),
-            f"{_text(identity['engine_version'])} AS engine_version",
+            *(f"c.{_name(name)}" for name in self._about),
+            *(f"nullif({scalars[s]}, 'NaN'::DOUBLE) AS {_name(s)}" for s in sorted(scalars)),
+            f"{_text(self._identity['engine_version'])} AS engine_version",
             f"{store.SCHEMA_VERSION}::UINTEGER AS schema_version",
             "c.scenario_hash",
         ]
         self._execute(
-            f"CREATE VIEW rows AS SELECT {', '.join(chosen)} FROM {source} r"
+            f"CREATE OR REPLACE VIEW rows AS SELECT {', '.join(chosen)} FROM {self._source} r"
             " JOIN cells c USING (scenario_hash)"
         )
         self._note_columns("rows")
+
+    def _of_members(self) -> Iterator[str]:
+        """The scalars of all members of flows."""
+        for flow, lists in self._lists.items():
+            for column in lists:
+                yield from members.names_in(column, self._most[flow])
+
+    def _named(self, sql: str) -> Iterator[str]:
+        """The scalars of members of flows that a query names, in double quotes."""
+        columns = {
+            column.lower(): (column, self._most[flow])
+            for flow, lists in self._lists.items()
+            for column in lists
+        }
+        for name in dict.fromkeys(re.findall(r'"([^"]+)"', sql.lower())):
+            lowered, place = members.list_of(name)
+            column, most = columns.get(lowered, ("", 0))
+            if place < most:
+                yield members.names_in(column, place + 1)[-1]
+
+    def _make_members(self) -> None:
+        """Makes the table `members`: of each flow with a `count`, a row for each of its members."""
+        parts = []
+        about = [f"c.{_name(name)}" for name in self._about]
+        taken = {name.lower() for name in ("cell", "replication", *self._about, "flow", "member")}
+        for flow, lists in self._lists.items():
+            named = {column: members.scalar_of(column) for column in lists}
+            scalars = [
+                f"nullif(r.{_name(column)}[m.member], 'NaN'::DOUBLE)"
+                f" AS {_name(f'member.{name}' if name.lower() in taken else name)}"
+                for column, name in named.items()
+            ]
+            chosen = ["c.cell", "r.replication", *about, f"{_text(flow)} AS flow", "m.member"]
+            number = f"r.{_name(members.number_column(flow))}"
+            parts.append(
+                f"SELECT {', '.join([*chosen, *scalars])} FROM {self._source} r"
+                " JOIN cells c USING (scenario_hash),"
+                f" LATERAL (SELECT unnest(range(1, {number} + 1)) AS member) m"
+            )
+        if parts:
+            self._execute(f"CREATE VIEW members AS {' UNION ALL BY NAME '.join(parts)}")
+            self._note_columns("members")
+
+    def _warn_of_columns(self, shards: Sequence[Path]) -> None:
+        """Warns that shards of an older schema version take long, and says how they do not."""
+        if self._identity["schema_version"] == store.SCHEMA_VERSION:
+            return
+        columns = max(len(pl.read_parquet_schema(path)) for path in shards)
+        if columns > MOST_COLUMNS:
+            message = (
+                "%s has a column for each of %d scalars, as older versions stored them, so"
+                " that a query takes minutes; `anabranch migrate %s` makes it fast"
+            )
+            _log.warning(message, self._folder, columns, self._folder)
 
     def _check_names(self, shards: Sequence[Path]) -> None:
         """Raises if scalars differ only in case, as DuckDB would confuse them."""
@@ -242,6 +333,14 @@ class Tables:
             )
         self._deadline = time.monotonic() + self._timeout_s
         sql = ALL_ROWS if sql is None else sql
+        if self._is_large:
+            self._make_rows(sql)
+            if _ALL_COLUMNS.search(_COUNTS.sub("", sql)):
+                message = (
+                    "`rows` lacks the scalars of flows with a `count`, being too many, except for"
+                    " those that a query names, as %s; the table `members` has all of them"
+                )
+                _log.warning(message, _name(next(self._of_members())))
         self._make_traces(sql)
         with self._reading(sql):
             statements = duckdb.extract_statements(sql)
@@ -309,9 +408,7 @@ class Tables:
 
     def _explained(self, message: str, sql: str) -> AnabranchError:
         if match := re.search(r'Referenced column "(.+?)" not found', message):
-            names = [name for columns in self.columns.values() for name in columns]
-            written = [name if name.isidentifier() else _name(name) for name in names]
-            return AnabranchError(f"there is no column `{match[1]}`{suggestion(match[1], written)}")
+            return self._without(match[1])
         if (match := re.search(r'Referenced table "(.+?)" not found', message)) and (
             scalar := self._unquoted(match[1], sql)
         ):
@@ -326,6 +423,16 @@ class Tables:
         if "Parquet" in message or "parquet" in message:
             return StoreError(f"{self._folder} has a damaged file: {_first_line(message)}")
         return AnabranchError(f"the query cannot be run: {_first_line(message)}")
+
+    def _without(self, column: str) -> AnabranchError:
+        """The error of a query that names a column which its tables lack."""
+        said = f"there is no column `{column}`"
+        for table, columns in self.columns.items():
+            if column in columns:
+                return AnabranchError(f"{said} in these tables; the table `{table}` has it")
+        names = [name for columns in self.columns.values() for name in columns]
+        written = [name if name.isidentifier() else _name(name) for name in names]
+        return AnabranchError(f"{said}{suggestion(column, written)}")
 
     def _unquoted(self, first: str, sql: str) -> str | None:
         """The scalar that is meant by a name with dots and without quotes."""

@@ -1,8 +1,9 @@
 """Rows: the stored results of runs, and the frame of rows for a definition's cells."""
 
 import fnmatch
+import itertools
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -13,14 +14,19 @@ from anabranch._engine import ENGINE_VERSION, Scenario
 from anabranch.errors import StoreError
 from anabranch.support.columns import INDEX, OWN_COLUMNS, axes_of, is_scalar
 
-SCHEMA_VERSION = 2
-"""The version of the folder's layout and of the columns that are not scalars."""
+from . import members
+
+SCHEMA_VERSION = 3
+"""The version of the folder's layout and of its shards' columns."""
+
+READABLE = (2, SCHEMA_VERSION)
+"""The versions that can be read as they are; version 2 has a column for each member's scalar."""
 
 ADDRESS = ("scenario_hash", "replication")
 """The columns that identify a stored row, independent of the definition."""
 
 _GROUP = 16
-"""Scalars that are read at a time, so that the rows need not fit into memory twice."""
+"""Stored columns that are read at a time, so that the rows need not fit into memory twice."""
 
 
 class Shard(Protocol):
@@ -69,18 +75,19 @@ def rows_of(scenario: Scenario, batch: Mapping[str, Any]) -> pl.DataFrame:
     """
     cells = cells_of(scenario)
     numbers = {name: pl.Series(name, batch[name], dtype=pl.Float64) for name in INDEX}
-    about = cells[numbers["cell"].cast(pl.UInt32)]
+    numbers["cell"] = numbers["cell"].cast(pl.UInt32)
+    about = cells[numbers["cell"]]
+    counts = [members.counts_of(scenario, cell) for cell in numbers["cell"]]
+    scalars = {
+        name: np.asarray(values, dtype=float) for name, values in batch.items() if is_scalar(name)
+    }
     return pl.DataFrame(
         [
             about["scenario_hash"],
             numbers["replication"].cast(pl.UInt32),
             about["seed"],
             *(about[name] for name in axes_of(cells)),
-            *(
-                pl.Series(name, values, dtype=pl.Float64)
-                for name, values in batch.items()
-                if is_scalar(name)
-            ),
+            *members.together(scalars, counts),
         ]
     ).with_columns(
         pl.lit(ENGINE_VERSION).alias("engine_version"),
@@ -114,21 +121,20 @@ def frame(
         If two shards have different values for one run.
     """
     parts, twice = _found(cells, shards)
-    known = {name for shard in shards for name in shard.names() if is_scalar(name)}
+    known = scalars_in(shards)
     forms = ["*"] if columns is None else list(dict.fromkeys(columns))
-    names = list(
-        dict.fromkeys(name for form in forms for name in sorted(fnmatch.filter(known, form)))
-    )
-    scalars = []
-    for start in range(0, len(names), _GROUP):
-        group = names[start : start + _GROUP]
+    names = list(dict.fromkeys(name for form in forms for name in _matching(known, form)))
+    named, read = set(forms), dict[str, pl.Series]()
+    for group in _groups(names):
         block = pl.concat([_padded(shard, group) for shard in shards])
         _check_equal(block, twice, shards)
         block = block[parts["row"]]
         # A scalar that only some cells have is NaN elsewhere, which is how the engine writes "no
         # value".
-        filled = [column.fill_null(float("nan")) for column in block]
-        scalars += [column for column in filled if column.name in forms or _has_value(column)]
+        block = block.with_columns(pl.all().fill_null(float("nan")))
+        valued = named.union(_valued(block))
+        read |= {column.name: column for column in block if column.name in valued}
+    scalars = [read[name] for name in names if name in read]
     about = cells[parts["cell"]]
     first = [parts["cell"], parts["replication"]]
     if "study" in cells.columns:
@@ -142,13 +148,18 @@ def frame(
     )
 
 
+def _matching(known: set[str], form: str) -> list[str]:
+    """The names of a form, sorted."""
+    if form in known:  # thousands may be named one by one
+        return [form]
+    return sorted(fnmatch.filter(known, form)) if set(form) & set("*?[") else []
+
+
 def without_empty(rows: pl.DataFrame, named: Sequence[str] = ()) -> pl.DataFrame:
     """The rows without scalars that have no value in any of them, except those named."""
-    return rows.select(
-        column
-        for column in rows
-        if not is_scalar(column.name) or column.name in named or _has_value(column)
-    )
+    scalars = [name for name in rows.columns if is_scalar(name)]
+    empty = set(scalars).difference(named, _valued(rows.select(scalars)))
+    return rows.select(name for name in rows.columns if name not in empty)
 
 
 def each_once(shards: Sequence[Shard]) -> pl.DataFrame:
@@ -164,9 +175,7 @@ def each_once(shards: Sequence[Shard]) -> pl.DataFrame:
     rows = pl.concat([shard.read(shard.names()) for shard in shards], how="diagonal_relaxed")
     first = firsts(index)
     if first.height < index.height:
-        _check_equal(
-            rows.select([name for name in names if is_scalar(name)]), _twice(index, first), shards
-        )
+        check_twins(shards)
         rows = rows[first["row"]]
     return rows.select(names).sort(ADDRESS)
 
@@ -177,10 +186,27 @@ def check_twins(shards: Sequence[Shard]) -> None:
     twice = _twice(index, firsts(index))
     if twice.is_empty():
         return
-    names = sorted({name for shard in shards for name in shard.names() if is_scalar(name)})
-    for start in range(0, len(names), _GROUP):
-        group = names[start : start + _GROUP]
+    for group in _groups(sorted(scalars_in(shards))):
         _check_equal(pl.concat([_padded(shard, group) for shard in shards]), twice, shards)
+
+
+def scalars_in(shards: Sequence[Shard]) -> set[str]:
+    """The names of all scalars that some shards have."""
+    scalars: set[str] = set()
+    most: dict[str, int] = {}
+    for shard in shards:
+        columns = [name for name in shard.names() if is_scalar(name)]
+        lists = [name for name in columns if members.is_list(name)]
+        scalars.update(columns)
+        if lists:
+            columns = sorted({members.number_column(members.flow_of(name)) for name in lists})
+            counts = shard.read(columns).fill_null(0)
+            numbers = {column.name: column.to_numpy().max(initial=0) for column in counts}
+            for name in lists:
+                number = int(numbers[members.number_column(members.flow_of(name))])
+                most[name] = max(number, most.get(name, 0))
+    scalars.difference_update(most)
+    return scalars.union(*(members.names_in(name, number) for name, number in most.items()))
 
 
 def index_of(shards: Sequence[Shard]) -> pl.DataFrame:
@@ -200,8 +226,12 @@ def firsts(index: pl.DataFrame) -> pl.DataFrame:
     return index.unique(ADDRESS, keep="first", maintain_order=True)
 
 
-def _has_value(scalar: pl.Series) -> bool:
-    return bool(scalar.is_not_nan().any())
+def _valued(scalars: pl.DataFrame) -> list[str]:
+    """The scalars that have a value in some row."""
+    if scalars.is_empty():
+        return []
+    has = scalars.select(pl.all().is_not_nan().any()).row(0)
+    return list(itertools.compress(scalars.columns, has))
 
 
 def _found(cells: pl.DataFrame, shards: Sequence[Shard]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -228,13 +258,44 @@ def _twice(index: pl.DataFrame, first: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _groups(names: Sequence[str]) -> Iterator[list[str]]:
+    """Scalars that are read together: those of one list, and at least `_GROUP`."""
+    of_columns: dict[str, list[str]] = {}
+    for name in names:
+        of_columns.setdefault(members.list_of(name)[0] or name, []).append(name)
+    group: list[str] = []
+    for column in of_columns.values():
+        group += column
+        if len(group) >= _GROUP:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
 def _padded(shard: Shard, names: Sequence[str]) -> pl.DataFrame:
     """These scalars; those that the shard lacks are null."""
     there = set(shard.names())
+    lists: dict[str, list[str]] = {}
+    for name in names:
+        if (column := members.list_of(name)[0]) in there:
+            lists.setdefault(column, []).append(name)
     own = [name for name in names if name in there]
-    rows = shard.read(own or ADDRESS[1:])
-    missing = [pl.lit(None, pl.Float64).alias(name) for name in names if name not in there]
-    return rows.with_columns(missing).select(names)
+    rows = shard.read([*own, *lists] or ADDRESS[1:])
+    found = {name: rows[name] for name in own}
+    for column, wanted in lists.items():
+        for scalar in members.apart(rows[column], wanted):
+            # Shards of schema version 2 have a column for each; merged with others, both.
+            if (other := found.get(scalar.name)) is not None:
+                scalar = other.zip_with(other.is_not_null(), scalar)  # noqa: PLW2901
+            found[scalar.name] = scalar
+    missing = pl.Series([None], dtype=pl.Float64)
+    return pl.DataFrame(
+        [
+            found[name] if name in found else missing.new_from_index(0, rows.height).alias(name)
+            for name in names
+        ]
+    )
 
 
 def _check_equal(rows: pl.DataFrame, twice: pl.DataFrame, shards: Sequence[Shard]) -> None:
@@ -268,18 +329,7 @@ def _seeds(scenario: Scenario) -> list[int]:
     """The seed of each cell, which is the scenario's unless an axis sets it."""
     sweep = tomllib.loads(scenario.to_toml()).get("sweep", {})
     parts = [sweep, *sweep.get("studies", {}).values()]
-    axes = [axis for part in parts for axis in part.get("axes", {}).values()]
-    if not any("seed" in _settings(axis) for axis in axes):
+    if not any("seed" in members.settings(part) for part in parts):
         return [scenario.seed] * scenario.cell_count
     cells = range(scenario.cell_count)
     return [tomllib.loads(scenario.cell_toml(cell))["seed"] for cell in cells]
-
-
-def _settings(axis: Mapping[str, Any]) -> set[str]:
-    """The settings, by path, that an axis of a scenario file changes."""
-    paths = axis.get("set", [])
-    cases = axis.get("cases", {}).values()
-    return {
-        *([paths] if isinstance(paths, str) else paths),
-        *(path for case in cases for path in case),
-    }

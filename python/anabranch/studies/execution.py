@@ -36,6 +36,12 @@ _WAIT_SECONDS = 0.2
 _MOST_IN_BATCH = 5_000
 """The most runs of a batch, whatever they cost, as all their results are in memory at once."""
 
+_MOST_VALUES = 25_000_000
+"""The most scalars of all runs of a batch together, 200 MB, except that it has one run or more."""
+
+_MUCH = 1_000_000_000
+"""From this many scalars of all runs together, 8 GB, a study warns that it is large."""
+
 _LEAST_SHARE = 1 / 20
 """Of a batch's usual size: the last ones are not smaller, as each batch has costs of its own."""
 
@@ -223,7 +229,7 @@ class _Work:
         while batch is not None:
             self._failures.add(batch.failures)
             if finished := len(batch):
-                self._pace.learn(finished, batch.seconds)
+                self._pace.learn(finished, batch.seconds, len(batch.columns))
                 self._keep(batch)
             if len(self._failures) > _MOST_FAILURES:
                 self.conclude()
@@ -247,7 +253,18 @@ class _Work:
         if not self._is_begun:
             self._is_begun = True
             names = [name for name in batch.columns if is_scalar(name)]
+            self._warn_of_size(len(names))
             scalars.check(self._scenario, self._metrics, names, lambda: self._is_cancelled)
+
+    def _warn_of_size(self, scalars: int) -> None:
+        if scalars * self._plan.total > _MUCH:
+            _log.warning(
+                "each of %s has %s scalars, %s GB in all before they are compressed;"
+                " `sweep.metrics` keeps only those that you need",
+                wording.counted(self._plan.total, "run"),
+                f"{scalars:,}",
+                f"{8e-9 * scalars * self._plan.total:,.0f}",
+            )
 
     def save(self) -> None:
         """Stores the rows that have come since the last time."""
@@ -286,13 +303,13 @@ class _Pace:
         share = max(math.ceil(left / places), math.ceil(self._size * _LEAST_SHARE))
         return min(self._size, share)
 
-    def learn(self, finished: int, seconds: float) -> None:
-        """Takes into account that this many runs took this many seconds."""
+    def learn(self, finished: int, seconds: float, columns: int) -> None:
+        """Takes into account that so many runs took so many seconds and gave so many columns."""
         if self._batch_seconds is None:
             return
         rate = finished / max(seconds, 1e-3)
         # At most fourfold, as the first runs say little about the others.
-        most = min(4 * finished, _MOST_IN_BATCH)
+        most = min(4 * finished, _MOST_IN_BATCH, _MOST_VALUES // columns)
         self._size = max(1, min(round(rate * self._batch_seconds), most))
 
 

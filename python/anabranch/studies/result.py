@@ -1,5 +1,6 @@
 """Reading a scenario, running it once, and the result."""
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -188,7 +189,7 @@ def run(
     scenario
         A loaded scenario, a path or TOML text.
     seed
-        Replaces the scenario's seed.
+        Replaces the scenario's seed, or that of the cell if an axis sets it.
     replication
         Which of the independent repetitions.
     set
@@ -240,8 +241,17 @@ def checked(
         When there is no such run.
     """
     scenario = loaded(scenario, sets)
-    seed = scenario.seed if seed is None else whole("seed", seed, 0, MOST_NUMBER)
-    return scenario, whole("cell", cell, 0), seed, whole("replication", replication, 0, MOST_NUMBER)
+    cell = whole("cell", cell, 0)
+    seed = seed_of(scenario, cell) if seed is None else whole("seed", seed, 0, MOST_NUMBER)
+    return scenario, cell, seed, whole("replication", replication, 0, MOST_NUMBER)
+
+
+def seed_of(scenario: Scenario, cell: int) -> int:
+    """The seed of a cell, which an axis may set."""
+    if not scenario.axes:
+        return scenario.seed
+    seed: int = tomllib.loads(scenario.cell_toml(cell))["seed"]
+    return seed
 
 
 def result_of(
