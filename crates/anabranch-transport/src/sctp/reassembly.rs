@@ -355,7 +355,9 @@ impl Reassembly {
         if self.partial.is_some() {
             self.hold(released);
         } else {
-            released.into_iter().for_each(|message| tell(Event::Received(message)));
+            for message in released {
+                tell(Event::Received(message));
+            }
         }
     }
 
