@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from anabranch import explain
 from anabranch.explain import accounts, causes
+from anabranch.studies import headline, nothing
+from anabranch.studies.result import load, run
 from anabranch.support.quantities import octets
 from conftest import CALL, ROOT, Command, one_error
 
@@ -263,3 +266,71 @@ def test_the_page_lists_all_limits_and_causes() -> None:
     page = (ROOT / "docs" / "explain.md").read_text("utf-8")
     for name in [*accounts.LIMITS, *causes.GROUPS, "capacity", "slow_reader", "spurious_losses"]:
         assert f"`{name}`" in page
+
+
+NOTHING = """\
+name = "nothing"
+seed = 1
+
+[run]
+duration = "20 s"
+
+[links.l]
+ends = ["a", "b"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+
+[paths.p]
+via = ["l"]
+
+[flows.f]
+from = "a"
+to = "b"
+paths = ["p"]
+transport = { kind = "sctp", send_buffer = "30 kB" }
+app = { kind = "datagrams", rate = "10 kbit/s", size = "500 B", duration = "10 s", measure = true }
+"""
+
+
+@pytest.mark.parametrize(
+    ("sets", "reason"),
+    [
+        ({}, "retransmission timeouts"),
+        ({"flows.f.app.reliability": "{ timed = '100 ms' }"}, "given up"),
+        ({"flows.f.transport.association_max_retrans": "1"}, "not open"),
+    ],
+)
+def test_a_flow_that_delivers_nothing_says_why(sets: dict[str, str], reason: str) -> None:
+    # the link goes down for good before the first message
+    down = {"links.l.up": "{ timetable = [['0 s', true], ['0.5 s', false]] }"}
+    sets = {**sets, **down, "flows.f.app.start": "'1 s'"}
+    result = run(load(NOTHING, sets))
+    why = nothing.why(result.summary, "f")
+    assert reason in why
+    assert any(why in line for line in headline.lines(result))
+    told = explain.explain(NOTHING, set=sets)
+    assert told.main.kind in {"nothing_arrived", "path_down"}
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"sent": 5, "received": 1}, ""),
+        ({}, ""),
+        ({"sent": 0, "received": 0}, "made nothing"),
+        ({"sent": 5, "received": 0, "unsent": 5}, "not open"),
+        ({"sent": 5, "received": 0, "refused": 4}, "4 refused, .* and 1 still on their way"),
+        ({"sent": 5, "received": 0, "abandoned": 5}, "5 given up"),
+        ({"started": 3, "completed": 0, "failed": 3}, "3 exchanges failed"),
+        (
+            {"sent": 5, "received": 0, "sctp.b.data_chunks_received": 7},
+            "7 chunks did, but no",
+        ),
+        ({"sent_bytes": 5, "received_bytes": 0, "tcp.a.timeouts": 2}, "2 retransmission timeouts"),
+        ({"sent_bytes": 5, "received_bytes": 0}, "all that was sent was lost"),
+    ],
+)
+def test_why_nothing_arrived(counts: dict[str, float], words: str) -> None:
+    why = nothing.why({f"f.{name}": value for name, value in counts.items()}, "f")
+    assert bool(why) == bool(words)
+    assert re.search(words, why)

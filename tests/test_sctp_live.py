@@ -93,6 +93,27 @@ def test_bulk_both_ways_waits_for_who_reads_slowly() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("interleaving", [False, True])
+def test_messages_larger_than_the_receive_buffer_come_in_parts(*, interleaving: bool) -> None:
+    settings = {"receive_buffer": "20 kB", "interleaving": interleaving}
+    sent = [bytes([number]) * size for number, size in enumerate((50_000, 10, 120_000))]
+
+    async def work() -> None:
+        async with pair(settings) as (ours, theirs):
+            for message in sent:
+                await ours.send(message)
+            received, begun = [], b""
+            while len(received) < len(sent):
+                message = await theirs.receive()
+                begun += message.data
+                if not isinstance(message, sctp.Part) or message.is_last:
+                    received.append(begun)
+                    begun = b""
+            assert received == sent
+
+    run(work)
+
+
 def test_an_end_that_aborts_is_an_exception_to_the_other() -> None:
     async def work() -> None:
         async with pair() as (ours, theirs):

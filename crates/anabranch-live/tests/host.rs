@@ -204,7 +204,12 @@ impl World {
                 messages.entry(key).or_default().push(bytes);
             }
         }
-        assert!(parts.is_empty(), "the end of a message is missing: {:?}, {:?}", parts.keys(), messages.keys());
+        assert!(
+            parts.is_empty(),
+            "the end of a message is missing: {:?}, {:?}",
+            parts.keys(),
+            messages.keys()
+        );
         messages
     }
 
@@ -305,16 +310,24 @@ fn an_application_that_reads_nothing_gets_no_parts_until_it_has() {
     let peer = world.accepted();
     let bytes_told = |world: &World| -> Vec<usize> {
         let events = world.events[1].iter();
-        events.filter_map(|(_, event)| if let HostEvent::Received(m) = event { Some(m.bytes.len()) } else { None }).collect()
+        events
+            .filter_map(
+                |(_, event)| if let HostEvent::Received(m) = event { Some(m.bytes.len()) } else { None },
+            )
+            .collect()
     };
     assert_eq!(bytes_told(&world), [5_000]);
     for _ in 0..20 {
         // Each time all that has been told is read.
-        let (told, bytes) = (bytes_told(&world).len() as u64, bytes_told(&world).iter().sum::<usize>() as u64);
+        let (told, bytes) =
+            (bytes_told(&world).len() as u64, bytes_told(&world).iter().sum::<usize>() as u64);
         world.hosts[1].has_read(world.now, peer, told, bytes);
         world.run_for(Duration::from_secs(5));
     }
-    assert_eq!(world.received(1)[&(0, false)], [5_000, 30_000].map(|size| message(0, false, usize::from(size > 5_000), size).bytes));
+    assert_eq!(
+        world.received(1)[&(0, false)],
+        [5_000, 30_000].map(|size| message(0, false, usize::from(size > 5_000), size).bytes)
+    );
     assert!(bytes_told(&world).len() > 2, "the second one came in parts");
 }
 

@@ -367,9 +367,7 @@ fn particulars(py: Python<'_>, event: HostEvent) -> PyResult<Bound<'_, PyAny>> {
             };
             (reason, scalars(py, &counted)?).into_bound_py_any(py)
         }
-        HostEvent::PartialDeliveryAborted { stream, unordered } => {
-            (stream, unordered).into_bound_py_any(py)
-        }
+        HostEvent::PartialDeliveryAborted { stream, unordered } => (stream, unordered).into_bound_py_any(py),
         HostEvent::PathChanged { path, state } => (path.0, state.name()).into_bound_py_any(py),
         HostEvent::PrimaryChanged { from, to } => (from.0, to.0).into_bound_py_any(py),
         HostEvent::Received(message) => {

@@ -270,11 +270,7 @@ impl Service {
         match (self, other) {
             (
                 Self::Messages { longest, whole, is_limited },
-                Self::Messages {
-                    longest: other_longest,
-                    whole: other_whole,
-                    is_limited: other_is_limited,
-                },
+                Self::Messages { longest: other_longest, whole: other_whole, is_limited: other_is_limited },
             ) => Self::Messages {
                 longest: longest.min(other_longest),
                 whole: whole.min(other_whole),
@@ -340,8 +336,8 @@ pub enum Event {
         /// Its new state.
         state: PathState,
     },
-    /// The rest of the message that was being delivered in [parts](Event::ReceivedPart) on this stream, ordered
-    /// or not, will never come: the peer has given it up (SCTP, RFC 3758 section 3.6).
+    /// The rest of the message that was being delivered in [parts](Event::ReceivedPart) on this stream,
+    /// ordered or not, will never come: the peer has given it up (SCTP, RFC 3758 section 3.6).
     PartialDeliveryAborted {
         /// The stream.
         stream: u16,

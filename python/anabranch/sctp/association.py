@@ -5,7 +5,7 @@ import ipaddress
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from types import TracebackType
 from typing import Literal, Self
 
@@ -501,6 +501,28 @@ class Association:
         elif (answer := self._changes.pop(address, None)) is not None:
             answer.set_result(kind != "address_refused")
 
+    def _take_message(self, message: Message, is_last: bool | None) -> None:  # noqa: FBT001 - so
+        """Takes a message, or a part of one; None means that it is whole."""
+        if is_last is None:
+            self._inbox.append(message)
+            return
+        data, stream, ppid, unordered = astuple(message)
+        self._inbox.append(Part(data, stream, ppid, unordered, is_last))
+        if is_last:
+            self._parts.pop((stream, unordered), None)
+        else:
+            self._parts[stream, unordered] = ppid
+
+    def _begin_anew(self) -> None:
+        """Ends what the peer, which has restarted, does not know about."""
+        for stream, unordered in list(self._parts):
+            self._abort_part(stream, unordered)
+        self._events.append(Restarted())
+        for answer in itertools.chain(*self._resets.values(), self._changes.values()):
+            answer.set_result(False)
+        self._resets.clear()
+        self._changes.clear()
+
     def _abort_part(self, stream: int, unordered: bool) -> None:  # noqa: FBT001 - the engine's
         """Ends a message of which only parts have come."""
         ppid = self._parts.pop((stream, unordered))
@@ -509,13 +531,14 @@ class Association:
     def _take(self, kind: str, particulars: object) -> None:
         """Handles an event from the engine."""
         match kind, particulars:
-            case "received", (bytes(data), int(stream), int(ppid), bool(unordered), None):
-                self._inbox.append(Message(data, stream, ppid, unordered))
-            case "received", (bytes(data), int(stream), int(ppid), bool(unordered), bool(is_last)):
-                self._inbox.append(Part(data, stream, ppid, unordered, is_last))
-                self._parts[stream, unordered] = ppid
-                if is_last:
-                    del self._parts[stream, unordered]
+            case "received", (
+                bytes(data),
+                int(stream),
+                int(ppid),
+                bool(unordered),
+                (bool() | None) as is_last,
+            ):
+                self._take_message(Message(data, stream, ppid, unordered), is_last)
             case "partial_delivery_aborted", (int(stream), bool(unordered)):
                 self._abort_part(stream, unordered)
             case "closed", (str(reason), dict(counted)):
@@ -537,13 +560,7 @@ class Association:
             ):
                 self._take_change(kind, address, is_ours=is_ours)
             case "restarted", _:
-                for stream, unordered in list(self._parts):
-                    self._abort_part(stream, unordered)
-                self._events.append(Restarted())
-                for answer in itertools.chain(*self._resets.values(), self._changes.values()):
-                    answer.set_result(False)
-                self._resets.clear()
-                self._changes.clear()
+                self._begin_anew()
             case "stream_reset_by_peer", (int() | None) as stream:
                 self._events.append(StreamReset(stream))
             case (("stream_reset" | "stream_reset_refused"), int(stream)):

@@ -53,12 +53,11 @@ def why(summary: Mapping[str, float], flow: str, way: str = "") -> str:
         return f"nothing arrived: of {made:,.0f} messages {' and '.join(fates)}"
     chunks = summary.get(f"{flow}.sctp.a.data_chunks_received", 0.0)
     chunks += summary.get(f"{flow}.sctp.b.data_chunks_received", 0.0)
-    if chunks > 0:
-        return (
-            f"nothing arrived: {wording.counted(int(chunks), 'chunk')} did, but no whole message"
-        )
     expired = sum(summary.get(f"{flow}.{timer}", 0.0) for timer in _TIMERS)
-    if expired:
+    reason = "all that was sent was lost, or was still on its way at the end"
+    if chunks > 0:
+        reason = f"{wording.counted(int(chunks), 'chunk')} did, but no whole message"
+    elif expired:
         times = wording.counted(int(expired), "retransmission timeout")
-        return f"nothing arrived: what was sent was lost, again and again ({times})"
-    return "nothing arrived: all that was sent was lost, or was still on its way at the end"
+        reason = f"what was sent was lost, again and again ({times})"
+    return f"nothing arrived: {reason}"

@@ -1,6 +1,6 @@
-//! What a packet of SCTP costs grows with its bytes, whatever it lists: addresses, parameters, chunks, causes,
-//! blocks, streams. A list that is compared with itself costs eight times as much for each byte in a packet
-//! eight times as long.
+//! What a packet of SCTP costs grows with its bytes, whatever it lists: addresses, parameters, chunks,
+//! causes, blocks, streams. A list that is compared with itself costs eight times as much for each byte in a
+//! packet eight times as long.
 
 use crate::bytes::{chunk, pair, sctp, words};
 use crate::sctp::{PORT, Talker, kind, world, world_with};

@@ -320,7 +320,8 @@ impl PathSelector for Failover {
                 selection.primary = path;
                 selection.reason = Reason::new(&REQUESTED);
                 // RFC 9260 section 5.4: no data goes over a path that is not confirmed.
-                let may_carry = paths[path.index()].confirmed && !paths[selection.current.index()].is_usable();
+                let may_carry =
+                    paths[path.index()].confirmed && !paths[selection.current.index()].is_usable();
                 if paths[path.index()].is_usable() || may_carry {
                     selection.current = path;
                 }

@@ -116,7 +116,8 @@ pub struct Association {
     /// Only for policies that measure.
     pub(super) probing: Option<Box<Probing>>,
     /// Whether it has a part that few associations have: changing addresses, stream resets, a policy that
-    /// measures, bundled FORWARD TSNs, a message that is delivered in parts. Without them, none of these parts is asked for work.
+    /// measures, bundled FORWARD TSNs, a message that is delivered in parts. Without them, none of these
+    /// parts is asked for work.
     pub(super) has_rare_parts: bool,
     pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,

@@ -79,8 +79,8 @@ impl Incomplete {
 }
 
 impl Interleaved {
-    /// Takes an I-DATA chunk that has not arrived before; `bytes` counts what waits, and `tell` is called with
-    /// what the chunk completes.
+    /// Takes an I-DATA chunk that has not arrived before; `bytes` counts what waits, and `tell` is called
+    /// with what the chunk completes.
     pub(super) fn insert(&mut self, data: &IData, bytes: &mut u64, tell: &mut dyn FnMut(Event)) {
         let IData { stream, unordered, payload, .. } = *data;
         let next = *self.next.entry((stream, unordered)).or_insert(FIRST);
@@ -155,12 +155,7 @@ impl Interleaved {
     }
 
     /// Drops what an I-FORWARD-TSN gives up; calls `tell` with the messages that this releases.
-    pub(super) fn forward(
-        &mut self,
-        skip: SkippedMessage,
-        bytes: &mut u64,
-        tell: &mut dyn FnMut(Event),
-    ) {
+    pub(super) fn forward(&mut self, skip: SkippedMessage, bytes: &mut u64, tell: &mut dyn FnMut(Event)) {
         let SkippedMessage { stream, unordered, mid } = skip;
         let next = self.next.entry((stream, unordered)).or_insert(FIRST);
         let past = tsn::unwrap_near(*next, mid) + 1;

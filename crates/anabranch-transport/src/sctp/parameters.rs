@@ -242,11 +242,7 @@ impl Config {
             // `sctp_cwnd_update_exit_pf_common`, and the paths of CMT-PF in ns-2. The drafts of RFC 7829 had
             // this rule; the RFC and Linux have dropped it.
             restarts_after_suspicion: freebsd || ns2,
-            procedures: self.procedures.unwrap_or_default().resolve(match profile {
-                Profile::Linux => 1,
-                Profile::FreeBsd10 => 2,
-                _ => 0,
-            }),
+            procedures: self.procedures.unwrap_or_default().resolve(column(profile)),
             rules: if linux { cc::Rules::Linux6 } else { cc::Rules::Rfc },
             accounting: Accounting::of(profile),
             cc,
@@ -382,6 +378,15 @@ fn congestion_control(config: cc::Config, defaults: cc::sctp::Config) -> Result<
             let kind = other.kind();
             Err(format!("cc.kind = \"{kind}\" is a control of TCP; with SCTP it must be \"sctp\""))
         }
+    }
+}
+
+/// The column of a profile in the table of procedures.
+const fn column(profile: Profile) -> usize {
+    match profile {
+        Profile::Linux => 1,
+        Profile::FreeBsd10 => 2,
+        _ => 0,
     }
 }
 

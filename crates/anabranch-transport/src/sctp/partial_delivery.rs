@@ -2,9 +2,9 @@
 //! 6.9).
 //!
 //! It begins when the receive buffer is full and nothing of what has arrived is waiting for a chunk that is
-//! missing: no further chunk would be taken, so that the rest of the messages that fill the buffer could never
-//! come. A message that has room is delivered whole. RFC 6458 section 8.1.21 leaves the point to the receiver;
-//! FreeBSD begins at a share of the buffer, Linux with the chunk that fills it (`sctp_eat_data`).
+//! missing: no further chunk would be taken, so that the rest of the messages that fill the buffer could
+//! never come. A message that has room is delivered whole. RFC 6458 section 8.1.21 leaves the point to the
+//! receiver; FreeBSD begins at a share of the buffer, Linux with the chunk that fills it (`sctp_eat_data`).
 //!
 //! Once begun, each further fragment is delivered as it comes. Without interleaving, other messages of the
 //! association wait until the message has ended or was given up (RFC 6458 section 8.1.20); with it, a message
@@ -60,10 +60,7 @@ impl Association {
     }
 
     /// Does something that delivers messages or parts of them.
-    pub(super) fn deliver_with<T>(
-        &mut self,
-        act: impl FnOnce(&mut Self, &mut dyn FnMut(Event)) -> T,
-    ) -> T {
+    pub(super) fn deliver_with<T>(&mut self, act: impl FnOnce(&mut Self, &mut dyn FnMut(Event)) -> T) -> T {
         let mut events = Vec::new();
         let result = act(self, &mut |event| events.push(event));
         for event in events {

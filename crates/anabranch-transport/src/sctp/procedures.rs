@@ -4,9 +4,9 @@ use crate::procedures::procedures;
 
 procedures! {
     "SctpProcedures",
-    /// Rules in which Linux or FreeBSD differs from RFC 9260. A rule that is left out has its profile's value;
-    /// defaults in the descriptions are those of profile rfc9260 and all others that are not named. The columns
-    /// are those, linux and `freebsd_10`.
+    /// Rules in which Linux or FreeBSD differs from RFC 9260. A rule that is left out has its profile's
+    /// value; defaults in the descriptions are those of profile rfc9260 and all others that are not named.
+    /// The columns are those, linux and `freebsd_10`.
     3 columns:
 
     /// Whether a peer that no longer answers is sent an ABORT when the association is given up, as Linux
@@ -57,8 +57,8 @@ procedures! {
     /// path that it was sent on; default true, in profile linux false (`sctp_check_transmitted`).
     marked_data_clears_errors: [true, false, true];
     /// Whether the acknowledgement of data that was sent more than once clears the errors of the path that it
-    /// was last sent on; default true, in profile `freebsd_10` false (`sctp_handle_sack`: `net_ack2`). Without
-    /// it, what went over another path before ends no failure.
+    /// was last sent on; default true, in profile `freebsd_10` false (`sctp_handle_sack`: `net_ack2`).
+    /// Without it, what went over another path before ends no failure.
     retransmitted_data_clears_errors: [true, true, false];
     /// Whether answered heartbeats clear the errors of an association that is being closed; default true, in
     /// profile linux false (`sctp_cmd_transport_on`).

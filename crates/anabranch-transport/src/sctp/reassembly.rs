@@ -227,7 +227,10 @@ impl Reassembly {
 
     /// Takes a DATA chunk that has not arrived before while a message is delivered in parts.
     pub(super) fn insert_beside_parts(&mut self, tsn: u64, data: Data, tell: &mut dyn FnMut(Event)) {
-        if self.partial.as_ref().is_some_and(|partial| tsn == partial.tsn + 1 && is_next(&partial.last, &data))
+        if self
+            .partial
+            .as_ref()
+            .is_some_and(|partial| tsn == partial.tsn + 1 && is_next(&partial.last, &data))
         {
             self.fragments.insert(tsn, data);
             self.bytes += u64::from(data.payload.length);
@@ -352,7 +355,9 @@ impl Reassembly {
         if self.partial.is_some() {
             self.hold(released);
         } else {
-            released.into_iter().for_each(|message| tell(Event::Received(message)));
+            for message in released {
+                tell(Event::Received(message));
+            }
         }
     }
 
@@ -545,8 +550,7 @@ mod tests {
         insert(&mut reassembly, 7, data(1, 20, (true, true)));
         insert(&mut reassembly, 9, data(3, 40, (true, true)));
         let mut out = Vec::new();
-        reassembly
-            .forward(6, &[SkippedStream { stream: 1, ssn: 0 }], &mut |event| out.push(offset(&event)));
+        reassembly.forward(6, &[SkippedStream { stream: 1, ssn: 0 }], &mut |event| out.push(offset(&event)));
         assert_eq!(out, [20]);
         assert_eq!(reassembly.bytes, 10);
         assert_eq!(insert(&mut reassembly, 8, data(2, 30, (true, true))), [(30, 10), (40, 10)]);
@@ -631,7 +635,10 @@ mod tests {
                 expected[..if passed == 5 { 0 } else { 2 }]
             );
             if passed > 5 {
-                assert_eq!(told(|tell| tell_all(&mut reassembly, 8, data(0, 30, (false, true)), tell)), [""; 0]);
+                assert_eq!(
+                    told(|tell| tell_all(&mut reassembly, 8, data(0, 30, (false, true)), tell)),
+                    [""; 0]
+                );
                 assert_eq!(reassembly.bytes, 0, "the rest of it is dropped");
                 assert_eq!(insert(&mut reassembly, 10, data(1, 95, (true, true))), [(95, 10)]);
             }

@@ -214,12 +214,12 @@ impl Association {
     #[inline(never)]
     pub(super) fn finish_packet(&mut self, now: Time) {
         self.delayed_sack.packet_has_data = false;
+        let duplicates = std::mem::take(&mut self.delayed_sack.packet_has_duplicates);
+        let new_data = std::mem::take(&mut self.delayed_sack.packet_has_new_data);
         if self.state == State::Ended {
             return;
         }
         // Section 6.2: a packet with duplicates and no new data is answered at once.
-        let duplicates = std::mem::take(&mut self.delayed_sack.packet_has_duplicates);
-        let new_data = std::mem::take(&mut self.delayed_sack.packet_has_new_data);
         self.delayed_sack.immediate |= duplicates && !new_data;
         if self.state == State::ShutdownSent {
             self.delayed_sack.packets += 1;
@@ -276,11 +276,7 @@ impl Association {
             SackPath::Source => source,
             SackPath::SourceUnlessFailed => {
                 // `sctp_outq_select_transport`: not over a path that is unconfirmed either.
-                if self.status[source.index()].is_usable() {
-                    source
-                } else {
-                    self.selection.current
-                }
+                if self.status[source.index()].is_usable() { source } else { self.selection.current }
             }
         }
     }

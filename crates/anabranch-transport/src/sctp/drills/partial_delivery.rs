@@ -8,14 +8,8 @@ use crate::sctp::testing::{Pair, config, holds, ms};
 use crate::sctp::{Config, Profile};
 use crate::units::Bytes;
 
-const ALL: [Profile; 6] = [
-    Profile::FreeBsd10,
-    Profile::Linux,
-    Profile::Ns2,
-    Profile::Rfc2960,
-    Profile::Rfc4960,
-    Profile::Rfc9260,
-];
+const ALL: [Profile; 6] =
+    [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc2960, Profile::Rfc4960, Profile::Rfc9260];
 
 fn small(profile: Profile, receive_buffer: u64) -> Config {
     Config { receive_buffer: Some(Bytes(receive_buffer)), ..config(profile) }
@@ -23,7 +17,9 @@ fn small(profile: Profile, receive_buffer: u64) -> Config {
 
 fn parts(pair: &Pair, side: Side) -> Vec<Part> {
     let events = pair.events[side.index()].iter();
-    events.filter_map(|(_, event)| if let Event::ReceivedPart(part) = event { Some(*part) } else { None }).collect()
+    events
+        .filter_map(|(_, event)| if let Event::ReceivedPart(part) = event { Some(*part) } else { None })
+        .collect()
 }
 
 #[test]
@@ -33,9 +29,8 @@ fn section_6_9_a_message_larger_than_the_buffer_arrives_in_parts() {
             for unordered in [false, true] {
                 let config = Config { send_buffer: Some(Buffer::Off), ..small(profile, buffer) };
                 let mut pair = Pair::open(&config, 1);
-                let sent = [length, 100, length].map(|length| {
-                    pair.send(Side::A, length, Reliability::Reliable, unordered)
-                });
+                let sent = [length, 100, length]
+                    .map(|length| pair.send(Side::A, length, Reliability::Reliable, unordered));
                 pair.run_for(ms(30_000));
                 assert_eq!(pair.received(Side::B), sent, "{profile:?}: {length} B into {buffer} B");
                 assert_eq!(pair.ends[1].stats.messages_delivered, 3);
@@ -74,8 +69,8 @@ fn section_6_9_a_message_that_fits_is_whole() {
 
 #[test]
 fn section_6_9_the_peer_hears_of_the_room_at_once() {
-    // 13 chunks leave room for no further one; the next one fills the buffer and is answered at once, with the
-    // whole window.
+    // 13 chunks leave room for no further one; the next one fills the buffer and is answered at once, with
+    // the whole window.
     let mut pair = Pair::open(&small(Profile::Rfc9260, 20_000), 1);
     pair.send_reliable(1, 30_000);
     pair.run_for(ms(10_000));
@@ -90,7 +85,9 @@ fn section_6_9_the_peer_hears_of_the_room_at_once() {
 
 #[test]
 fn rfc3758_section_3_6_a_message_in_parts_may_be_given_up() {
-    for (interleaving, profile) in [(false, Profile::Rfc9260), (true, Profile::Rfc9260), (false, Profile::Linux)] {
+    for (interleaving, profile) in
+        [(false, Profile::Rfc9260), (true, Profile::Rfc9260), (false, Profile::Linux)]
+    {
         for unordered in [false, true] {
             let config = Config { interleaving: Some(interleaving), ..small(profile, 20_000) };
             let mut pair = Pair::open(&config, 1);

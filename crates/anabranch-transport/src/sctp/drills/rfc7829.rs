@@ -41,8 +41,7 @@ fn section_3_2_what_went_on_several_paths_ends_no_suspicion() {
 
 #[test]
 fn section_3_2_a_path_that_was_never_confirmed_is_not_suspected() {
-    let profiles =
-        [Profile::FreeBsd10, Profile::Linux, Profile::Rfc2960, Profile::Rfc4960, Profile::Rfc9260];
+    let profiles = [Profile::FreeBsd10, Profile::Linux, Profile::Rfc2960, Profile::Rfc4960, Profile::Rfc9260];
     for (profile, hb_interval) in profiles.into_iter().flat_map(|profile| [(profile, 200), (profile, 30_000)])
     {
         let inactive = |pf_max_retrans| {
@@ -74,9 +73,8 @@ fn section_3_2_a_path_that_was_never_confirmed_is_not_suspected() {
 fn no_sack_goes_to_a_path_that_is_not_confirmed() {
     // `sctp_outq_select_transport`: of heartbeats B hears none, and its own are not answered.
     let mut pair = Pair::new(&config(Profile::Linux), 2);
-    pair.drop_if = Box::new(|_, from, packet| {
-        packet.path == PathId(1) && from == Side::B && holds(packet, "heartbeat")
-    });
+    pair.drop_if =
+        Box::new(|_, from, packet| packet.path == PathId(1) && from == Side::B && holds(packet, "heartbeat"));
     pair.connect();
     pair.run_for(ms(10_000));
     pair.command(Side::A, Command::SetPrimary(PathId(1)));
