@@ -337,10 +337,7 @@ def test_arguments_of_another_type() -> None:
                 (endpoint.connect(wrong, 1), "host is 5; it must be a name or an address"),
                 (endpoint.connect([LOOPBACK, wrong], 1), r"host\[1\] is 5; it must be a text"),
                 (endpoint.connect(LOOPBACK, "1"), "port is '1'; it must be a whole number"),  # type: ignore[arg-type]
-                (
-                    endpoint.connect(LOOPBACK, 1, settings=[1]),
-                    r"settings is \[1\]; it must be a map",
-                ),  # type: ignore[arg-type]
+                (endpoint.connect(LOOPBACK, 1, settings=wrong), "settings is 5; it must be a map"),
                 (endpoint.connect(LOOPBACK, 1, settings={1: 2}), r"settings is \{1: 2\}; it must"),  # type: ignore[dict-item]
             ]:
                 with pytest.raises(AnabranchError, match=sentence):

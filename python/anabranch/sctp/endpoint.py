@@ -77,7 +77,7 @@ class Endpoint:
         tun: Sequence[str] = (),
         mtu: int = 1500,
         most_accepted: int = 10_000,
-        shared_key: bytes = b"",
+        shared_key: bytes | bytearray | memoryview = b"",
     ) -> None:
         self._addresses = texts("addresses", addresses)
         self._carrier = None if udp_port is None else whole("udp_port", udp_port, 0, 65_535)

@@ -577,9 +577,8 @@ impl Simulation {
                 self.flows[index].endpoints[side.index()].handle_input(now, Input::Timeout);
                 self.see_to(index, side);
             }
-            Rung::Due => {}
             Rung::Later(time) => self.network.queue.push(time, Class::Timer, component),
-            Rung::Stale => {}
+            Rung::Due | Rung::Stale => {}
         }
     }
 
@@ -591,9 +590,8 @@ impl Simulation {
                 self.flows[index].app.handle_wakeup(now, &mut self.commands);
                 self.obey(index);
             }
-            Rung::Due => {}
             Rung::Later(time) => self.network.queue.push(time, Class::App, component),
-            Rung::Stale => {}
+            Rung::Due | Rung::Stale => {}
         }
     }
 
