@@ -123,7 +123,11 @@ async def receive(sockets: Sockets, port: int, file: Path) -> None:
     standard = _standard_output() if file == STANDARD else None
     async with _waiting(sockets, port) as accepted, await anext(accepted) as association:
         began, total = time.monotonic(), 0
-        with opened_atomically(file) if standard is None else nullcontext(standard) as out:
+        with (
+            opened_atomically(file, is_long=True)
+            if standard is None
+            else nullcontext(standard) as out
+        ):
             async for message in association:
                 out.write(message.data)
                 total += len(message.data)
