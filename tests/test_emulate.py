@@ -23,6 +23,7 @@ from anabranch import cli
 from anabranch.compare import compare
 from anabranch.emulate import Emulator, running, scenario_text
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
+from anabranch.support.files import path_atomically
 from conftest import CALL, ROOT, SCENARIOS, no_emulation
 
 LACKS = no_emulation()
@@ -576,6 +577,124 @@ def test_nothing_is_left_after_kill_9(runtime: Path) -> None:
         process.communicate(timeout=60)
     assert process.returncode == 0
     assert not [*runtime.rglob("*.json")]
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("moment", ["begun", "running"])
+def test_a_capture_of_a_killed_emulation_goes_with_the_next_one(
+    moment: str, tmp_path: Path
+) -> None:
+    """Also if it was killed before it had told anybody of the file."""
+    capture = tmp_path / "packets.pcapng"
+    words = ["emulate", "--delay", "1ms", "--pcap", str(capture)]
+    with anabranch(*words, cwd=ROOT) as process:
+        deadline = time.monotonic() + 60
+        while not (
+            [*tmp_path.glob(".packets*")] if moment == "begun" else [*tmp_path.rglob("*.json")]
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        process.kill()
+    (left,) = tmp_path.glob(".packets*")
+    other = tmp_path / ".packets.pcapng.note"
+    other.touch()
+    # One that writes the same file at this moment loses nothing.
+    with path_atomically(capture) as part:
+        with anabranch(*words, "--", "true", cwd=ROOT) as process:
+            process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert not left.exists()
+        assert set(tmp_path.glob(".packets*")) == {other, part}
+        assert capture.stat().st_size > 0
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_writes_the_result(number: signal.Signals, tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    words = ["emulate", "--delay", "1ms", "--json", str(result)]
+    with anabranch(*words, cwd=ROOT) as process:
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("join with"):
+            pass
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    assert process.returncode == (0 if number == signal.SIGINT else 128 + number)
+    assert json.loads(result.read_text())["kind"] == "emulation"
+
+
+def of_paths(count: int) -> str:
+    """Two nodes with this many paths between them."""
+    one = "links.l{0} = {{ ends = ['a', 'b'], delay = '1 ms' }}\npaths.p{0}.via = ['l{0}']\n"
+    return "".join(one.format(number) for number in range(count))
+
+
+def test_many_paths_begin_in_proportion_and_keep_their_ways() -> None:
+    took = {}
+    for count in (40, 160):
+        begun = time.monotonic()
+        with Emulator(of_paths(count)) as emulator:
+            took[count] = time.monotonic() - begun
+            for version, network in (("-4", "10.177.0.0/{}"), ("-6", "fd61:6e61::/{}")):
+                done = emulator.run("a", ["ip", version, "route", "show", "table", "1003"],
+                                    capture_output=True, text=True)  # fmt: skip
+                assert " dev p3" in done.stdout
+                assert len(done.stdout.splitlines()) <= 2, (done.stdout, network)
+    # Four times as many; sixteen times as long if each were told of each.
+    assert took[160] < 8 * max(took[40], 0.1), took
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_while_it_begins(number: signal.Signals, tmp_path: Path) -> None:
+    scenario = tmp_path / "many.toml"
+    scenario.write_text(of_paths(200))
+    devices = interfaces()
+    words = ["emulate", str(scenario), "--pcap", str(tmp_path / "c.pcapng")]
+    with anabranch(*words, cwd=ROOT) as process:
+        deadline = time.monotonic() + 60
+        while not [*tmp_path.glob(".c.pcapng*")]:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(0.1)
+        begun = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, (out, err)
+    # Most of it is the end of the devices made so far; to make all took 50 s once.
+    assert time.monotonic() - begun < 20
+    assert "Traceback" not in err
+    assert {file.name for file in tmp_path.iterdir() if "pcapng" in file.name} == set()
+    assert interfaces() == devices
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ("localhost", "programs find it by this name"),
+        ("10.0.0.1", "neither an address"),
+        ("a b", "must be one of a host"),
+        ("b", "the same name of a host"),
+        ("a\\n127.0.0.1 evil", "links.l.ends: `a\\n127.0.0.1 evil` is not the name of a node"),
+        ("a\\u2028b", "is not the name of a node"),
+        ("", "is not the name of a node"),
+        ("x" * 101, "is not the name of a node; use 1 to 100 characters"),
+    ],
+)
+def test_a_node_has_a_name_of_a_host(node: str, words: str) -> None:
+    text = f'links.l = {{ ends = ["{node}", "B"] }}\npaths.p.via = ["l"]\n'
+    with pytest.raises(AnabranchError, match=re.escape(words)):
+        Emulator(text)
+
+
+def test_units_of_tc_are_taken() -> None:
+    with Emulator(scenario_text(rate="10Mbit", delay="20msec")) as emulator:
+        (forward, _) = emulator.counters()
+        assert forward.rate == 10_000_000
+        emulator.set("link", rate="500kbit", delay="100usecs")
+        assert emulator.counters()[0].rate == 500_000
+        with pytest.raises(AnabranchError, match="also tc's bit, kbit, mbit, gbit, tbit"):
+            emulator.set("link", rate="1mbps")
 
 
 def commands() -> list[str]:

@@ -169,6 +169,32 @@ def test_progress_tells_the_interval_of_the_metric_asked_for(
     assert heard[-1].note == f"call.mos {mean:.4g} ± {width:.2g}"
 
 
+@pytest.mark.parametrize("metrics", [[], ["call.mean_delay_ms"]])
+def test_the_last_note_is_that_of_the_finished_table(metrics: list[str]) -> None:
+    """However short the study is; also of equal cells, whose runs are computed once."""
+    sweep = """
+[sweep]
+replications = 7
+[sweep.axes]
+a = { set = "flows.call.app.duration", values = ["4 s", "3 s", "4000 ms"] }
+"""
+    study = Study(CALL + sweep, jobs=2)
+    metric = metrics[0] if metrics else "call.mos"
+    for _ in range(2):  # the second time nothing is left to do
+        heard: list[progress.Status] = []
+        study.run(heard.append, metrics=metrics)
+        rows = study.frame().partition_by("cell", maintain_order=True)
+        assert [each.height for each in rows] == [7, 7, 7]
+        means, widths, _ = zip(
+            *(stats.mean_interval(each[metric].to_list()) for each in rows), strict=True
+        )
+        assert heard[-1].note == (
+            f"{metric} {min(means):.4g} to {max(means):.4g} in 3 cells,"
+            f" ± {statistics.median(widths):.2g} (widest ± {max(widths):.2g})"
+        )
+        assert [each.note for each in heard[:-1] if each.done == each.total] == []
+
+
 def test_what_is_watched_where_nothing_is_asked_for() -> None:
     assert usual(["cell", "a.goodput_kbit_per_s", "b.mos"]) == "b.mos"
     assert usual(["cell", "a.loss", "a.goodput_kbit_per_s"]) == "a.goodput_kbit_per_s"

@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -233,6 +234,129 @@ def test_nonsense_is_a_sentence(served: Lab) -> None:
     raw.sendall("\r\n".join([*lines, f"Content-Length: {len(deep)}", "", ""]).encode() + deep)
     assert b" 400 " in raw.recv(1000).split(b"\r\n")[0]
     raw.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join("a" * 300_000) + " = 1",
+        "[" + ".".join("a" * 300_000) + "]",
+        "a = " + "[" * 600_000,
+        "[[a]]\n" * 100_000,
+        "".join(f"a.b{number} = 1\n" for number in range(40_000)),
+        "".join(f"[links.a{number}]\n" for number in range(30_000)),
+        SWEEP.replace('"flows.call.transport.path_max_retrans"', f'"{".".join("a" * 300_000)}"'),
+        SWEEP.replace('"flows.call.transport.path_max_retrans"', f"""'{'"a".' * 200_000}a'"""),
+    ],
+    ids=["dotted", "table", "lists", "array", "table of many", "links", "set", "quoted set"],
+)
+def test_no_text_keeps_the_lab_busy(served: Lab, text: str) -> None:
+    begun = time.process_time()
+    status, said, _ = served.ask("POST", "/api/studies", {"scenario": text})
+    assert status == 422
+    assert len(said["error"]) < 1000
+    # A text of this length that is a scenario takes as long.
+    assert time.process_time() - begun < 8
+
+
+def raw(served: Lab, text: str) -> bytes:
+    """The whole answer to this request."""
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as line:
+        line.sendall(text.encode("latin-1"))
+        line.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: line.recv(65536), b""))
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        ("GET http://[ HTTP/1.1", 400),
+        ("GET //[ HTTP/1.1", 404),
+        ("GET http://[x]y/ HTTP/1.1", 400),
+        ("GET /\x00\xff HTTP/1.1", 404),
+        ("POST http://[ HTTP/1.1", 400),
+        ("HEAD http://[ HTTP/1.1", 400),
+        ("GET / HTTP/9.9", 505),
+        ("GET / HTTP/x", 400),
+        ("GET / / / HTTP/1.1", 400),
+        ("BREW / HTTP/1.1", 501),
+        ("PUT / HTTP/1.1", 501),
+        ("POST /", 400),
+        ("nonsense", 400),
+        ("GET /" + "a" * 70_000 + " HTTP/1.1", 414),
+        ("GET / HTTP/1.1\r\nX: " + "a" * 70_000, 431),
+        ("GET / HTTP/1.1" + "\r\nX: y" * 200, 431),
+        ("GET / HTTP/1.1\r\nHost: evil.example", 421),
+    ],
+)
+def test_every_error_has_an_answer_that_protects(
+    served: Lab, capfd: pytest.CaptureFixture[str], request_line: str, status: int
+) -> None:
+    host = "" if "Host:" in request_line else f"Host: 127.0.0.1:{served.port}\r\n"
+    head, _, content = raw(served, f"{request_line}\r\n{host}\r\n").partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    assert lines[0].startswith(f"HTTP/1.1 {status} ")
+    found = dict(line.split(": ", 1) for line in lines[1:])
+    assert found["Content-Security-Policy"] == "default-src 'none'"
+    assert found["X-Content-Type-Options"] == "nosniff"
+    assert found["Referrer-Policy"] == "no-referrer"
+    assert found["Connection"] == "close"
+    assert found["Content-Type"] == "application/json"
+    assert request_line.startswith("HEAD") or json.loads(content)["error"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+class _Fault(BaseException):
+    """As a panic of the engine is, no `Exception`."""
+
+
+@pytest.mark.parametrize("fault", [_Fault, ValueError, OSError])
+def test_a_fault_is_an_answer(
+    served: Lab, monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
+) -> None:
+    def fails(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(server._Handler, "_state", fails)
+    monkeypatch.setattr(server._Server, "handle_error", lambda *_: None)
+    monkeypatch.setattr("threading.excepthook", lambda _: None)
+    status, said, headers = served.ask("GET", "/api/studies")
+    assert (status, said["error"]) == (500, "Internal Server Error")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert served.ask("GET", "/")[0] == 200
+
+
+def test_many_connections_at_once_have_an_answer(served: Lab) -> None:
+    """More than wait while the server accepts none, as with a computation that holds the lock."""
+    held = threading.Event()
+    accept = server._Server.get_request
+
+    def later(self: Any) -> Any:
+        held.wait(60)
+        return accept(self)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(server._Server, "get_request", later)
+        lines = []
+        for _ in range(60):
+            line = socket.socket()
+            line.settimeout(0)
+            line.connect_ex(("127.0.0.1", served.port))
+            lines.append(line)
+        time.sleep(0.3)
+        made = [line for line in lines if _is_connected(line)]
+        held.set()
+    for line in lines:
+        line.close()
+    assert len(made) == 60
+
+
+def _is_connected(line: socket.socket) -> bool:
+    try:
+        line.getpeername()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(

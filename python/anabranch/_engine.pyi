@@ -51,9 +51,11 @@ __all__ = [
     "models",
     "plugin_calls",
     "plugin_interrupt",
+    "quantity",
     "run",
     "run_batch",
     "schema",
+    "toml_tree",
 ]
 
 __version__: str
@@ -288,6 +290,15 @@ def run_batch(
     `traces`: names of trace tables; with one or more, the entry `traces` is a list of (cell, replication, {table: {column:
     values}}), one for each job that has any of them.
     """
+
+def toml_tree(text: str) -> str:
+    """The tree that a TOML text is, as JSON text; no file that it names is read. Raises ScenarioError.
+
+    The time that this takes is in proportion to the text, whatever that is.
+    """
+
+def quantity(kind: Literal["duration", "rate", "size"], text: str) -> float:
+    """The number of nanoseconds, bits in a second or bytes that a text is. Raises ScenarioError."""
 
 def schema() -> str:
     """The JSON Schema of scenario files."""

@@ -4,6 +4,10 @@ use std::fs::File;
 
 use anabranch::scenario::Scenario;
 
+/// What ends the making of an emulation.
+#[derive(Debug, Default)]
+pub struct Stop;
+
 /// An emulator cannot exist on this system.
 pub enum Emulator {}
 
@@ -12,7 +16,12 @@ impl Emulator {
     ///
     /// # Errors
     /// Always.
-    pub fn start(_scenario: &Scenario, _replication: u64, _capture: Option<File>) -> Result<Self, String> {
+    pub fn start(
+        _scenario: &Scenario,
+        _replication: u64,
+        _capture: Option<File>,
+        _stop: &Stop,
+    ) -> Result<Self, String> {
         Err("an emulation needs network namespaces and TUN devices, which only Linux has".into())
     }
 }

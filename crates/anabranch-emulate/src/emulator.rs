@@ -19,7 +19,7 @@ use crate::device::{Device, DeviceKind};
 use crate::duty_cycle::DutyCycle;
 use crate::kernel::Flows;
 use crate::plan::Plan;
-use crate::space::{self, Outside, Processes, Space};
+use crate::space::{self, Outside, Processes, Space, Stop};
 
 /// A scenario in real time. When it is dropped, it ends, with all programs that run in it.
 pub struct Emulator {
@@ -36,13 +36,20 @@ pub struct Emulator {
 
 impl Emulator {
     /// Makes namespaces and devices and begins to carry packets, with the random streams of this replication.
-    /// What nodes send and receive is written to `capture` if one is given.
+    /// What nodes send and receive is written to `capture` if one is given. Another thread may give it up with
+    /// `stop`.
     ///
     /// # Errors
     /// One sentence: of the scenario, or of what the system does not permit.
-    pub fn start(scenario: &Scenario, replication: u64, capture: Option<File>) -> Result<Self, String> {
+    pub fn start(
+        scenario: &Scenario,
+        replication: u64,
+        capture: Option<File>,
+        stop: &Stop,
+    ) -> Result<Self, String> {
         let emulation = Emulation::build(scenario, replication).map_err(|error| error.to_string())?;
-        Self::start_with(emulation, None, capture)
+        Plan::new(emulation.paths())?.check_hosts()?;
+        Self::start_with(emulation, None, capture, stop)
     }
 
     /// Starts a network that has been built; if `flows` are given, the kernel runs them.
@@ -50,6 +57,7 @@ impl Emulator {
         emulation: Emulation,
         flows: Option<&Flows>,
         capture: Option<File>,
+        stop: &Stop,
     ) -> Result<Self, String> {
         let plan = Plan::new(emulation.paths())?;
         let outside = Outside::make(DeviceKind::chosen()?)?;
@@ -57,7 +65,7 @@ impl Emulator {
         let mut devices: Vec<[Option<Device>; 2]> = plan.paths().map(|_| [None, None]).collect();
         for node in &plan.nodes {
             let prepare = || flows.map_or(Ok(()), |flows| flows.prepare(node));
-            let (space, opened) = space::make(node, &outside, prepare)?;
+            let (space, opened) = space::make(node, &outside, stop, prepare)?;
             spaces.push(space);
             for (interface, device) in node.interfaces.iter().zip(opened) {
                 devices[interface.path][interface.side.index()] = Some(device);

@@ -48,12 +48,12 @@ mod veth;
 #[cfg(target_os = "linux")]
 pub use device::DeviceKind;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::Emulator;
+pub use elsewhere::{Emulator, Stop};
 #[cfg(target_os = "linux")]
 pub use emulator::Emulator;
 #[cfg(target_os = "linux")]
 pub use plan::{Interface, Node, Plan};
 #[cfg(target_os = "linux")]
-pub use space::enter;
+pub use space::{Stop, enter};
 #[cfg(target_os = "linux")]
 pub use testbed::{Prepared, Testbed};

@@ -4,7 +4,8 @@
 //! and `fd61:6e61:P::` with 126 bits of IPv6, where the paths' MTU carries IPv6 at all. Its side `a` has the
 //! first address there, side `b` the second.
 
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch::sim::EmulatedPath;
@@ -102,6 +103,27 @@ impl Plan {
         0..self.nodes.iter().map(|node| node.interfaces.len()).sum::<usize>() / 2
     }
 
+    /// Checks that programs can find each node by its name.
+    ///
+    /// # Errors
+    /// A sentence about the first name that is none of a host.
+    pub(crate) fn check_hosts(&self) -> Result<(), String> {
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for Node { name, .. } in &self.nodes {
+            if !is_host(name) {
+                return Err(format!(
+                    "node `{name}`: programs find it by this name, so it must be one of a host: at most \
+                     {LONGEST_HOST} letters, digits, `-`, `_` and `.`, the first and the last a letter or a digit, \
+                     and neither an address nor `localhost`"
+                ));
+            }
+            if let Some(other) = seen.insert(name.to_ascii_lowercase(), name) {
+                return Err(format!("nodes `{other}` and `{name}`: they are the same name of a host"));
+            }
+        }
+        Ok(())
+    }
+
     fn node_mut(&mut self, name: &str) -> &mut Node {
         let index = self.nodes.iter().position(|node| node.name == name).unwrap_or_else(|| {
             self.nodes.push(Node { name: name.to_owned(), interfaces: Vec::new() });
@@ -111,12 +133,44 @@ impl Plan {
     }
 }
 
+/// The most bytes of a host's name; `NODE.PATH` is one, too (RFC 1123 section 2.1).
+const LONGEST_HOST: usize = 63;
+
+/// Whether programs would look this up as the name of a host (RFC 952, RFC 1123 section 2.1), with `_`, which the
+/// C library takes in `/etc/hosts`.
+fn is_host(name: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let has_ends = [name.chars().next(), name.chars().next_back()]
+        .iter()
+        .all(|end| end.is_some_and(|end| end.is_ascii_alphanumeric()));
+    // inet_aton takes from one to four numbers, also hexadecimal ones, as an address.
+    let is_number = |part: &str| {
+        let hexadecimal = part.strip_prefix("0x").or(part.strip_prefix("0X"));
+        part.chars().all(|c| c.is_ascii_digit())
+            || hexadecimal.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_hexdigit()))
+    };
+    let is_local = |part: &str| part.eq_ignore_ascii_case("localhost");
+    name.len() <= LONGEST_HOST
+        && name.chars().all(is_fine)
+        && has_ends
+        && !name.contains("..")
+        && !name.split('.').all(is_number)
+        && !name.rsplit('.').next().is_some_and(is_local)
+        && !name.split('.').next().is_some_and(is_local)
+}
+
 fn addresses(path: usize, side: Side, mtu: u32) -> Vec<IpAddr> {
-    let host = side.index() as u32 + 1;
-    let v4 = Ipv4Addr::from_bits(Ipv4Addr::new(10, 177, 0, 0).to_bits() + 4 * path as u32 + host);
-    let v6 = Ipv6Addr::new(0xfd61, 0x6e61, path as u16, 0, 0, 0, 0, host as u16);
+    let host = side.index() as u16 + 1;
     let has_v6 = mtu >= LEAST_MTU_OF_IPV6;
-    [Some(v4.into()), has_v6.then(|| v6.into())].into_iter().flatten().collect()
+    [Some(v4(path, host).into()), has_v6.then(|| v6(path, host).into())].into_iter().flatten().collect()
+}
+
+fn v4(path: usize, host: u16) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 177, 0, 0).to_bits() + 4 * path as u32 + u32::from(host))
+}
+
+fn v6(path: usize, host: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd61, 0x6e61, path as u16, 0, 0, 0, 0, host)
 }
 
 /// The name of a path's devices, which is that of the path if the kernel takes it.
@@ -125,6 +179,55 @@ fn device(path: &str, number: usize) -> String {
     let is_numbered = path.strip_prefix("path").is_some_and(|rest| rest.parse::<usize>().is_ok());
     let is_taken = ["lo", "all", "default", "dev"].contains(&path) || path.starts_with('-') || is_numbered;
     if path.len() <= LONGEST_NAME && !is_taken { path.to_owned() } else { format!("path{number}") }
+}
+
+/// The networks of paths whose numbers differ in their last bits alone.
+struct Network {
+    block: Block,
+    is_v4: bool,
+}
+
+impl Network {
+    const fn is_ipv4(&self) -> bool {
+        self.is_v4
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Block { first, bits } = self.block;
+        if self.is_v4 {
+            write!(f, "{}/{}", v4(first, 0), 30 - bits)
+        } else {
+            write!(f, "{}/{}", v6(first, 0), 48 - bits)
+        }
+    }
+}
+
+/// The numbers from `first` on that differ from it in their last `bits` bits alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    first: usize,
+    bits: u32,
+}
+
+/// The fewest blocks that have exactly these numbers, which ascend.
+fn blocks(numbers: &[usize]) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    for &first in numbers {
+        let mut last = Block { first, bits: 0 };
+        // Two blocks of one size that begin a larger one are that.
+        while let Some(before) = found.last()
+            && before.bits == last.bits
+            && before.first % (2 << last.bits) == 0
+            && before.first + (1 << last.bits) == last.first
+        {
+            last = Block { first: before.first, bits: last.bits + 1 };
+            found.pop();
+        }
+        found.push(last);
+    }
+    found
 }
 
 impl Interface {
@@ -148,10 +251,10 @@ impl Node {
     /// from an address leave by its path, whichever address of the other node they go to.
     pub(crate) fn batches(&self) -> [String; 2] {
         let mut batches = [self.devices_batch(), String::new()];
+        let networks = self.networks();
         for (number, Interface { device, own, peer, .. }) in self.interfaces.iter().enumerate() {
             let table = FIRST_TABLE + number;
-            let to_peer = self.interfaces.iter().filter(|other| other.peer == *peer);
-            let remotes: Vec<IpAddr> = to_peer.flat_map(|interface| interface.remote.clone()).collect();
+            let networks = &networks[peer.as_str()];
             for address in own {
                 let batch = &mut batches[usize::from(address.is_ipv6())];
                 let mut line = |words: std::fmt::Arguments<'_>| {
@@ -160,12 +263,31 @@ impl Node {
                 let (bits, no_detection) = if address.is_ipv4() { (30, "") } else { (126, " nodad") };
                 line(format_args!("address add {address}/{bits} dev {device}{no_detection}"));
                 line(format_args!("rule add from {address} table {table}"));
-                for remote in remotes.iter().filter(|remote| remote.is_ipv4() == address.is_ipv4()) {
-                    line(format_args!("route add {remote} dev {device} table {table}"));
+                for network in networks.iter().filter(|network| network.is_ipv4() == address.is_ipv4()) {
+                    line(format_args!("route add {network} dev {device} table {table}"));
                 }
             }
         }
         batches
+    }
+
+    /// The networks of the paths to each other node, as few as hold all of them and no other: neighbours are
+    /// one, so that a node with many paths has few routes for each.
+    fn networks(&self) -> BTreeMap<&str, Vec<Network>> {
+        let mut paths: BTreeMap<&str, Vec<&Interface>> = BTreeMap::new();
+        for interface in &self.interfaces {
+            paths.entry(&interface.peer).or_default().push(interface);
+        }
+        let of_peer = |interfaces: Vec<&Interface>| {
+            let numbers = |is_v4: bool| {
+                let has = |interface: &&&Interface| interface.own.iter().any(|own| own.is_ipv4() == is_v4);
+                interfaces.iter().filter(has).map(|interface| interface.path).collect::<Vec<_>>()
+            };
+            let of_version =
+                |is_v4| blocks(&numbers(is_v4)).into_iter().map(move |block| Network { block, is_v4 });
+            [true, false].into_iter().flat_map(of_version).collect()
+        };
+        paths.into_iter().map(|(peer, interfaces)| (peer, of_peer(interfaces))).collect()
     }
 
     fn devices_batch(&self) -> String {
@@ -206,16 +328,17 @@ impl Node {
     /// `NODE.PATH` for each path; this node by its first addresses.
     pub(crate) fn hosts(&self) -> String {
         let mut lines = String::new();
-        let mut named: Vec<&str> = Vec::new();
+        let mut named: BTreeSet<&str> = BTreeSet::new();
         for Interface { path_name, peer, own, remote, .. } in &self.interfaces {
             for (name, addresses) in [(&self.name, own), (peer, remote)] {
-                let is_first = !named.contains(&name.as_str());
+                // A testbed's flows need no names.
+                if !is_host(name) {
+                    continue;
+                }
+                let is_first = named.insert(name);
                 for address in addresses {
                     let plain = if is_first { format!("{name} ") } else { String::new() };
                     let _ = writeln!(lines, "{address} {plain}{name}.{path_name}");
-                }
-                if is_first {
-                    named.push(name);
                 }
             }
         }
@@ -256,14 +379,18 @@ mod tests {
             "address add 10.177.0.1/30 dev wifi",
             "address add fd61:6e61::1/126 dev wifi nodad",
             "rule add from 10.177.0.6 table 1001",
-            "route add 10.177.0.2 dev lte table 1001",
-            "route add 10.177.0.5 dev wifi table 1000",
+            "route add 10.177.0.0/29 dev lte table 1001",
+            "route add 10.177.0.0/29 dev wifi table 1000",
+            "route add fd61:6e61::/48 dev wifi table 1000",
+            "route add 10.177.0.8/30 dev path2 table 1002",
+            "route add fd61:6e61:2::/48 dev path2 table 1002",
             "link set dev path2 up",
             "rule add from fd61:6e61:2::1 table 1002",
         ] {
             assert!(batch.lines().any(|other| other == line), "{line} is not in\n{batch}");
         }
-        assert!(!batch.contains("10.177.0.10 dev wifi"), "no path of it leads there");
+        assert!(!batch.contains("10.177.0.8/30 dev wifi"), "no path of it leads there");
+        assert!(!batch.contains("::/48 dev lte"), "it carries no IPv6");
         assert_eq!(
             nodes[1].veth_batch("/n"),
             "link add name wifi address 02:61:6e:61:00:01 mtu 1500 type veth \
@@ -283,6 +410,76 @@ mod tests {
         let paths = vec![path("p", "a", "b", 1500); MAX_PATHS + 1];
         assert!(Plan::new(&paths).unwrap_err().contains("16385 paths are too many"));
         assert!(Plan::new(&paths[1..]).is_ok());
+    }
+
+    #[test]
+    fn blocks_have_the_numbers_and_no_others() {
+        for subset in 0_u32..1 << 12 {
+            let numbers: Vec<usize> = (0..12).filter(|number| subset >> number & 1 == 1).collect();
+            let found = blocks(&numbers);
+            let all: Vec<usize> =
+                found.iter().flat_map(|&Block { first, bits }| first..first + (1 << bits)).collect();
+            assert_eq!(all, numbers);
+            for &Block { first, bits } in &found {
+                assert_eq!(first % (1 << bits), 0, "{numbers:?}");
+                // None could be larger.
+                assert!(!found.contains(&Block { first: first ^ (1 << bits), bits }), "{numbers:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_with_many_paths_has_routes_in_proportion() {
+        let count = |paths: usize| {
+            let paths: Vec<_> = (0..paths).map(|path_| path(&format!("p{path_}"), "a", "b", 1500)).collect();
+            Plan::new(&paths).unwrap().nodes[0].batches().concat().lines().count()
+        };
+        assert!(count(160) <= 160 * 10, "{}", count(160));
+        assert!(count(4096) <= 4096 * 9, "{}", count(4096));
+    }
+
+    #[test]
+    fn programs_find_nodes_by_their_names() {
+        let check = |names: [&str; 2]| {
+            Plan::new(&[path("p", names[0], names[1], 1500)]).and_then(|plan| plan.check_hosts())
+        };
+        for name in
+            ["phone", "Phone-2", "a_b", "host.example", "5g", "0x", "b".repeat(63).as_str(), "1.phone"]
+        {
+            assert_eq!(check([name, "b"]), Ok(()), "{name}");
+        }
+        for name in [
+            "",
+            "a b",
+            "a\n127.0.0.1 evil",
+            "a\tb",
+            "#a",
+            "-a",
+            ".a",
+            "a.",
+            "a..b",
+            "ä",
+            "$a",
+            "localhost",
+            "LocalHost",
+            "localhost.localdomain",
+            "a.localhost",
+            "1",
+            "10.177.0.1",
+            "0x7f.1",
+            "1.2.3",
+            "b".repeat(64).as_str(),
+        ] {
+            let message = check(["a", name]).unwrap_err();
+            assert!(
+                message.starts_with(&format!("node `{name}`: programs find it by this name")),
+                "{message}"
+            );
+            // A testbed has such nodes, and writes nothing of them to the file of hosts.
+            let plan = Plan::new(&[path("p", "a", name, 1500)]).unwrap();
+            assert_eq!(plan.nodes[0].hosts(), "10.177.0.1 a a.p\nfd61:6e61::1 a.p\n");
+        }
+        assert!(check(["phone", "Phone"]).unwrap_err().contains("are the same name of a host"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! programs started in the new one. Nothing here has a name in the file system: a namespace ends with the
 //! last descriptor, device or process in it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,6 +12,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -100,39 +102,43 @@ impl Outside {
     }
 
     /// Makes the devices of a node, in the network of this thread.
-    fn devices(&self, node: &Node) -> Result<Vec<Device>, String> {
+    fn devices(&self, node: &Node, stop: &Stop) -> Result<Vec<Device>, String> {
         match self {
             Self::Tun => {
-                let open =
-                    |name: &str| Device::tun(name).map_err(failed("opening a TUN device (/dev/net/tun)"));
+                let open = |name: &str| {
+                    stop.check()?;
+                    Device::tun(name).map_err(failed("opening a TUN device (/dev/net/tun)"))
+                };
                 node.interfaces.iter().map(|interface| open(&interface.device)).collect()
             }
-            Self::Veth(network) => veth_devices(node, network),
+            Self::Veth(network) => veth_devices(node, network, stop),
         }
     }
 }
 
 /// Makes pairs of veth devices between the network of this thread and another one, and opens their ends
 /// there.
-fn veth_devices(node: &Node, network: &OwnedFd) -> Result<Vec<Device>, String> {
+fn veth_devices(node: &Node, network: &OwnedFd, stop: &Stop) -> Result<Vec<Device>, String> {
     let place = format!("/proc/{}/fd/{}", std::process::id(), network.as_raw_fd());
-    configure("-4", &node.veth_batch(&place))?;
+    configure_in_steps("-4", &node.veth_batch(&place), stop)?;
     // If the other end of a device is up, the device has its queue as soon as it comes up, so that no packet
     // is lost.
     let sockets = apart(|| {
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(|error| failed("entering a namespace")(error.into()))?;
-        configure("-4", &node.outer_batch())?;
-        let open = |end: &Interface| PacketSocket::open(&end.outer(), end.mtu);
-        let sockets: io::Result<Vec<_>> = node.interfaces.iter().map(open).collect();
-        sockets.map_err(failed("opening a packet socket"))
+        configure_in_steps("-4", &node.outer_batch(), stop)?;
+        let open = |end: &Interface| {
+            stop.check()?;
+            PacketSocket::open(&end.outer(), end.mtu).map_err(failed("opening a packet socket"))
+        };
+        node.interfaces.iter().map(open).collect::<Result<Vec<_>, String>>()
     })?;
     let open = |(end, socket): (&Interface, PacketSocket)| {
-        system::turn_off_offloads(&end.device)?;
-        Device::veth(&end.device, socket)
+        stop.check()?;
+        let device = system::turn_off_offloads(&end.device).and_then(|()| Device::veth(&end.device, socket));
+        device.map_err(failed("setting up a veth device"))
     };
-    let devices: io::Result<Vec<_>> = node.interfaces.iter().zip(sockets).map(open).collect();
-    devices.map_err(failed("setting up a veth device"))
+    node.interfaces.iter().zip(sockets).map(open).collect()
 }
 
 /// A namespace that this thread is in.
@@ -147,26 +153,53 @@ fn own_namespace(kind: &str) -> Result<OwnedFd, String> {
 pub(crate) fn make(
     node: &Node,
     outside: &Outside,
+    stop: &Stop,
     prepare: impl FnOnce() -> Result<(), String> + Send,
 ) -> Result<(Space, Vec<Device>), String> {
     apart(|| {
         unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS).map_err(failed("making a network namespace"))?;
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).map_err(|error| failed("making mounts private")(error.into()))?;
-        let devices = outside.devices(node)?;
+        let devices = outside.devices(node, stop)?;
         // With this filter, packets that arrive by another path than answers take would be dropped. Where it
         // cannot be changed, the system's setting remains.
         for name in ["all", "default"] {
             let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"), "0");
         }
         for (version, batch) in ["-4", "-6"].into_iter().zip(node.batches()) {
-            configure(version, &batch)?;
+            configure_in_steps(version, &batch, stop)?;
         }
-        wait_for_addresses(node)?;
+        wait_for_addresses(node, stop)?;
         prepare()?;
         name_hosts(&node.hosts()).map_err(failed("writing an /etc/hosts for a node"))?;
         Ok((Space { network: own_namespace("net")?, mounts: own_namespace("mnt")? }, devices))
     })
+}
+
+/// What ends the making of an emulation before it is complete.
+#[derive(Debug, Default)]
+pub struct Stop(AtomicBool);
+
+impl Stop {
+    /// Ends it, as soon as what is being done is done: a fraction of a second.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.0.load(Ordering::Relaxed) { Err("it was stopped while it was made".into()) } else { Ok(()) }
+    }
+}
+
+/// As [`configure`], so many lines at a time that each takes a fraction of a second.
+fn configure_in_steps(version: &str, batch: &str, stop: &Stop) -> Result<(), String> {
+    const LINES: usize = 500;
+    let lines: Vec<&str> = batch.split_inclusive('\n').collect();
+    for step in lines.chunks(LINES) {
+        stop.check()?;
+        configure(version, &step.concat())?;
+    }
+    Ok(())
 }
 
 /// Lets `ip` of iproute2 do this in the network of this thread.
@@ -198,16 +231,18 @@ pub(crate) fn configure(version: &str, batch: &str) -> Result<(), String> {
 
 /// Waits until the kernel takes what comes for this node's addresses of IPv6: their routes are made by a
 /// worker of the kernel, somewhat later than `ip` has set them, and until then it would drop such packets.
-fn wait_for_addresses(node: &Node) -> Result<(), String> {
+fn wait_for_addresses(node: &Node, stop: &Stop) -> Result<(), String> {
     const TRIES: u32 = 30_000;
     let own = node.interfaces.iter().flat_map(|interface| &interface.own);
     let mut missing: Vec<_> = own
         .filter_map(|address| if let IpAddr::V6(address) = address { Some(*address) } else { None })
         .collect();
     for _ in 0..TRIES {
+        stop.check()?;
         let routes =
             fs::read_to_string("/proc/thread-self/net/ipv6_route").map_err(failed("reading routes"))?;
-        missing.retain(|address| !routes.lines().any(|route| leads_here(route, *address)));
+        let here: BTreeSet<Ipv6Addr> = routes.lines().filter_map(leads_here).collect();
+        missing.retain(|address| !here.contains(address));
         if missing.is_empty() {
             return Ok(());
         }
@@ -216,16 +251,16 @@ fn wait_for_addresses(node: &Node) -> Result<(), String> {
     Err(format!("the kernel does not take up the address {} of a node", missing[0]))
 }
 
-/// Whether a line of `/proc/net/ipv6_route` shows that packets for this address are delivered locally.
-fn leads_here(route: &str, address: Ipv6Addr) -> bool {
+/// The address, if a line of `/proc/net/ipv6_route` shows that packets for one are delivered locally.
+fn leads_here(route: &str) -> Option<Ipv6Addr> {
     /// `RTF_LOCAL` of `linux/ipv6_route.h`.
     const LOCAL: u32 = 0x8000_0000;
     let words: Vec<&str> = route.split_whitespace().collect();
     // In hexadecimal: destination and its bits, source and its bits, next hop, metric, two counters, flags,
     // device.
-    let [destination, "80", _, _, _, _, _, _, flags, _] = words[..] else { return false };
-    destination == format!("{:032x}", address.to_bits())
-        && u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & LOCAL != 0)
+    let [destination, "80", _, _, _, _, _, _, flags, _] = words[..] else { return None };
+    let is_local = u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & LOCAL != 0);
+    is_local.then(|| u128::from_str_radix(destination, 16).ok().map(Ipv6Addr::from_bits)).flatten()
 }
 
 /// Puts these lines into the `/etc/hosts` that programs in the mounts of this thread see. The file is in
@@ -235,7 +270,8 @@ fn name_hosts(lines: &str) -> io::Result<()> {
     if !Path::new(HOSTS).exists() {
         return Ok(());
     }
-    let text = format!("{}\n{lines}", fs::read_to_string(HOSTS)?.trim_end());
+    // The first line that has a name counts: a node may be called as this machine is.
+    let text = format!("{lines}{}", fs::read_to_string(HOSTS)?);
     let folder = std::env::temp_dir();
     mount("tmpfs", &folder, "tmpfs", MountFlags::empty(), None)?;
     let file = folder.join("hosts");
@@ -305,11 +341,10 @@ mod tests {
         let line = |bits: &str, flags: &str| {
             format!("fd616e61{:024x} {bits} {zero} 00 {zero} 00000000 00000002 00000000 {flags}     link", 1)
         };
-        assert!(leads_here(&line("80", "80200001"), address));
+        assert_eq!(leads_here(&line("80", "80200001")), Some(address));
         // The network of the path, and the address of another node in it.
-        assert!(!leads_here(&line("7e", "00000001"), address));
-        assert!(!leads_here(&line("80", "00000001"), address));
-        assert!(!leads_here(&line("80", "80200001"), Ipv6Addr::new(0xfd61, 0x6e61, 0, 0, 0, 0, 0, 2)));
-        assert!(!leads_here("", address));
+        assert_eq!(leads_here(&line("7e", "00000001")), None);
+        assert_eq!(leads_here(&line("80", "00000001")), None);
+        assert_eq!(leads_here(""), None);
     }
 }

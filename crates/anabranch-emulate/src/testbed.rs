@@ -10,6 +10,7 @@ use anabranch_transport::time::Duration;
 use crate::clock;
 use crate::emulator::Emulator;
 use crate::kernel::{self, Flows};
+use crate::space::Stop;
 
 /// A run of a scenario on the kernel, in real time.
 pub struct Testbed {
@@ -42,12 +43,13 @@ impl Prepared {
         Ok(Self { emulation, flows })
     }
 
-    /// Makes everything and begins; packets that nodes send and receive are written to `capture`.
+    /// Makes everything and begins; packets that nodes send and receive are written to `capture`. Another
+    /// thread may give it up with `stop`.
     ///
     /// # Errors
     /// A sentence about what this system does not permit or its kernel does not have.
-    pub fn start(self, capture: Option<File>) -> Result<Testbed, String> {
-        Ok(Testbed { emulator: Emulator::start_with(self.emulation, Some(&self.flows), capture)? })
+    pub fn start(self, capture: Option<File>, stop: &Stop) -> Result<Testbed, String> {
+        Ok(Testbed { emulator: Emulator::start_with(self.emulation, Some(&self.flows), capture, stop)? })
     }
 }
 

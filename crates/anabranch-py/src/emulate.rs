@@ -4,6 +4,9 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use anabranch::scenario::Scenario;
 use anabranch_emulate as emulate;
@@ -51,7 +54,7 @@ impl Emulation {
                 })
             };
             let file = capture.map(create).transpose()?;
-            emulate::Emulator::start(scenario, replication, file).map_err(LiveError::new_err)
+            interruptible(|stop| emulate::Emulator::start(scenario, replication, file, stop))
         })?;
         let links = scenario.links.keys().cloned().collect();
         let (name, seed, settings) = (scenario.name.clone(), scenario.seed, scenario.to_toml());
@@ -175,6 +178,31 @@ impl Emulation {
         let emulator = self.running.take()?;
         py.detach(|| emulator.map_or(Ok(()), |emulator| emulator.stop())).map_err(LiveError::new_err)
     }
+}
+
+/// Makes namespaces and devices, in a thread of its own: this one hears of signals meanwhile, and a handler
+/// that raises gives it up.
+pub(crate) fn interruptible<T: Send>(
+    make: impl FnOnce(&emulate::Stop) -> Result<T, String> + Send,
+) -> PyResult<T> {
+    const LOOK: Duration = Duration::from_millis(50);
+    let stop = emulate::Stop::default();
+    let (done, made) = mpsc::channel();
+    thread::scope(|scope| {
+        let stop = &stop;
+        scope.spawn(move || done.send(make(stop)));
+        loop {
+            match made.recv_timeout(LOOK) {
+                Ok(made) => return made.map_err(LiveError::new_err),
+                Err(RecvTimeoutError::Timeout) => {
+                    Python::attach(|py| py.check_signals()).inspect_err(|_| stop.stop())?;
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the thread that makes namespaces has panicked")
+                }
+            }
+        }
+    })
 }
 
 /// Moves the calling thread into the namespaces of these files; programs that it starts are in them.

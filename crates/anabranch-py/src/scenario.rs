@@ -18,6 +18,7 @@ use anabranch::scenario::sweep::{Design, DesignKind, Until};
 use anabranch::sim::{Guard, Simulation};
 use anabranch::study::Study;
 use anabranch::trace::{Column, Table};
+use anabranch_transport::units::{Bytes, Rate};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyType};
 
@@ -493,6 +494,24 @@ pub(crate) fn watch(simulation: &Simulation, used: Duration) -> impl FnMut() -> 
         ((used + started.elapsed()).as_secs_f64() > limit.as_secs_f64())
             .then(|| format!("run.max_wall_time = {limit} is over"))
     }
+}
+
+/// The tree that a TOML text is, as JSON text, before anything in it has a meaning.
+#[pyfunction]
+pub(crate) fn toml_tree(py: Python<'_>, text: &str) -> PyResult<String> {
+    py.detach(|| anabranch::study::toml_tree(text)).map(|tree| tree.to_string()).map_err(scenario_error)
+}
+
+/// The number of nanoseconds, bits in a second or bytes that a text is, by the kind of the quantity.
+#[pyfunction]
+pub(crate) fn quantity(kind: &str, text: &str) -> PyResult<f64> {
+    let number = match kind {
+        "duration" => text.parse().map(|time: anabranch_transport::time::Duration| time.as_nanos() as f64),
+        "rate" => text.parse().map(|rate: Rate| rate.bits_per_sec() as f64),
+        "size" => text.parse().map(|Bytes(bytes)| bytes as f64),
+        other => panic!("no kind of quantity: {other}"),
+    };
+    number.map_err(scenario_error)
 }
 
 /// The JSON Schema of scenario files.

@@ -8,6 +8,7 @@ use anabranch_transport::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::emulate::interruptible;
 use crate::owned::Owned;
 use crate::scenario::{PyScenario, columns_of};
 use crate::{LiveError, ScenarioError};
@@ -54,7 +55,7 @@ impl Testbed {
                 })
             };
             let capture = capture.map(create).transpose()?;
-            prepared.start(capture).map_err(LiveError::new_err)
+            interruptible(|stop| prepared.start(capture, stop))
         })?;
         Ok(Self(Owned::new("testbed", bed)))
     }

@@ -1,5 +1,8 @@
 //! Quantities as people write them: `"20 ms"`, `"1 Mbit/s"`, `"500 B"`, `"2 %"`.
 //!
+//! Units are also taken as `tc` of iproute2 spells them (tc(8), "PARAMETERS"), where they mean one thing: `10Mbit`,
+//! `500kbit`, `20usec`. Its `mbps` are bytes, and its `kb` and `k` are 1024 bytes, so they are no units here.
+//!
 //! A quantity without its unit is an error, except a probability, which may also be a number from 0
 //! to 1. Parsing is the only way from text to a quantity, so a value that exists is a valid one.
 
@@ -167,19 +170,33 @@ pub fn unit_at(text: &str) -> Option<&'static str> {
 impl Quantity for Duration {
     const WANTED: &'static str =
         "a length of time such as \"20 ms\", from 0 to 1e9 s (units: ns, us, ms, s, min, h)";
-    const PATTERN: &'static str = r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*(ns|us|µs|ms|s|min|h)\s*$";
+    const PATTERN: &'static str = r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*(ns|us|µs|ms|s|min|h|[um]?secs?)\s*$";
     const NAME: &'static str = "Duration";
     const EXAMPLE: &'static str = "20 ms";
-    const UNITS: &'static [(&'static str, f64)] =
-        &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+    const UNITS: &'static [(&'static str, f64)] = &[
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("min", 60e9),
+        ("h", 3600e9),
+        ("usec", 1e3),
+        ("usecs", 1e3),
+        ("msec", 1e6),
+        ("msecs", 1e6),
+        ("sec", 1e9),
+        ("secs", 1e9),
+    ];
     fn from_base(nanos: f64) -> Option<Self> {
         (0.0..=1e18).contains(&nanos).then(|| Self::from_nanos(nanos.round() as u64))
     }
 }
 
 impl Quantity for Rate {
-    const WANTED: &'static str = "a rate such as \"1 Mbit/s\", from 1 bit/s to 10 Tbit/s (units: bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s)";
-    const PATTERN: &'static str = r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*([kMGT]?bit/s|[kMG]?bps)\s*$";
+    const WANTED: &'static str = "a rate such as \"1 Mbit/s\", from 1 bit/s to 10 Tbit/s (units: bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s; also tc's bit, kbit, mbit, gbit, tbit)";
+    const PATTERN: &'static str =
+        r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*([kMGT]?bit/s|[kMG]?bps|[kKmMgGtT]?bit)\s*$";
     const NAME: &'static str = "Rate";
     const EXAMPLE: &'static str = "1 Mbit/s";
     const UNITS: &'static [(&'static str, f64)] = &[
@@ -192,6 +209,15 @@ impl Quantity for Rate {
         ("kbps", 1e3),
         ("Mbps", 1e6),
         ("Gbps", 1e9),
+        ("bit", 1.0),
+        ("kbit", 1e3),
+        ("Kbit", 1e3),
+        ("mbit", 1e6),
+        ("Mbit", 1e6),
+        ("gbit", 1e9),
+        ("Gbit", 1e9),
+        ("tbit", 1e12),
+        ("Tbit", 1e12),
     ];
     fn from_base(bits: f64) -> Option<Self> {
         (1.0..=Self::MAX_BITS_PER_SEC).contains(&bits).then(|| Self(bits.round() as u64))
@@ -421,6 +447,44 @@ mod tests {
         assert_eq!("2 %".parse(), Probability::new(0.02));
         assert_eq!("0.02".parse(), Probability::new(0.02));
         assert_eq!("1500 B".parse(), Ok(Bytes(1500)));
+    }
+
+    #[test]
+    fn what_tc_prints_is_read_where_it_means_one_thing() {
+        let rate = |text: &str| text.parse::<Rate>().map(Rate::bits_per_sec).ok();
+        for (prefixes, bits) in [("kK", 1_000), ("mM", 1_000_000), ("gG", 1_000_000_000), ("tT", 1e12 as u64)]
+        {
+            for prefix in prefixes.chars() {
+                assert_eq!(rate(&format!("3{prefix}bit")), Some(3 * bits), "{prefix}");
+                assert_eq!(rate(&format!("0.5 {prefix}bit")), Some(bits / 2), "{prefix}");
+            }
+        }
+        assert_eq!(rate("64bit"), Some(64));
+        for (text, nanos) in [
+            ("100ms", 100_000_000),
+            ("100msec", 100_000_000),
+            ("100msecs", 100_000_000),
+            ("20us", 20_000),
+            ("20usec", 20_000),
+            ("20usecs", 20_000),
+            ("2s", 2_000_000_000),
+            ("2sec", 2_000_000_000),
+            ("2secs", 2_000_000_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Duration::from_nanos(nanos)), "{text}");
+        }
+        // Bytes a second to tc, bits to most people; and a multiple of 1024 bytes to tc, of 1000 to others.
+        for text in ["1mbps", "1gbps", "1kBps", "1mibit", "1", "1 Mb", "1 MBit", "1 mbit/s"] {
+            let message = text.parse::<Rate>().unwrap_err().to_string();
+            assert!(message.contains("Mbit/s") && message.contains("tc's bit, kbit, mbit"), "{message}");
+        }
+        for text in ["64kb", "64Kb", "64k", "64m", "1500b", "64kbit", "1mb", "64"] {
+            let message = text.parse::<Bytes>().unwrap_err().to_string();
+            assert!(message.contains("units: B, kB, MB, GB, KiB"), "{message}");
+        }
+        for text in ["20", "20u", "20 Sec", "20 m"] {
+            assert!(text.parse::<Duration>().is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -77,6 +77,7 @@ impl Study {
         self.sweep.apply(cell, &mut tree)?;
         let mut scenario: Scenario = error::from_value(&tree, "")?;
         scenario.name.clone_from(&self.scenario.name);
+        scenario.check_names()?;
         Ok(scenario)
     }
 
@@ -169,6 +170,15 @@ fn read(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Value, S
     Ok(base)
 }
 
+/// The tree that a TOML text is, as JSON, before anything in it has a meaning: no file that it names is read.
+/// The time that this takes is in proportion to the text, whatever that is.
+///
+/// # Errors
+/// When the text is not TOML.
+pub fn toml_tree(text: &str) -> Result<Value, ScenarioError> {
+    tree::parse(text)
+}
+
 /// Parses a file's text with the file's folder; an error names the file.
 fn in_file<T>(
     file: &Path,
@@ -242,6 +252,14 @@ impl Scenario {
                 )));
             }
         }
+        for (link, config) in &self.links {
+            if let Some(node) = config.ends.iter().find(|node| !is_node(node)) {
+                return Err(ScenarioError::new(format!(
+                    "links.{link}.ends: `{node}` is not the name of a node; use 1 to {MAX_NAME} characters on \
+                     one line, none of them a control character"
+                )));
+            }
+        }
         Ok(())
     }
 }
@@ -274,6 +292,13 @@ fn check_name(name: &str) -> Result<(), ScenarioError> {
     )))
 }
 
+/// Whether a node may have this name, which stands in tables, figures and lines of files.
+fn is_node(name: &str) -> bool {
+    let is_fine = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}');
+    (1..=MAX_NAME).contains(&name.chars().count()) && name.chars().all(is_fine)
+}
+
+/// The most characters of a scenario's name, and of a node's.
 const MAX_NAME: usize = 100;
 
 #[cfg(test)]

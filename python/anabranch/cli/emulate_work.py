@@ -66,20 +66,24 @@ def start(wanted: Wanted) -> int:
     ) as emulator:
         node = wanted.node or next(iter(emulator.nodes))
         emulator.places(node)
+        ended: Terminated | None = None
+        code = 0
         with running.announced(emulator):
             if wanted.command:
                 code = _run(emulator, node, wanted)
             else:
-                _watch(emulator, wanted)
-                code = 0
+                ended = _watch(emulator, wanted)
         counters, scalars = emulator.counters(), emulator.summary
         devices = emulator.devices
     if wanted.json is not None:
         write_json(wanted.json, _record(emulator, wanted.replication, devices, scalars))
-    if not wanted.is_quiet:
+    if not wanted.is_quiet and ended is None:
         # With a command, the summary goes to standard error, as standard output is the command's.
         _sum_up(counters, scalars, to_error=bool(wanted.command))
     _warn(emulator, scalars)
+    if ended is not None:
+        # Everything is written; the exit status says which signal it was.
+        raise ended
     return code
 
 
@@ -189,14 +193,14 @@ def _ended(process: "subprocess.Popen[Any]") -> int:
         return process.wait()
 
 
-def _watch(emulator: Emulator, wanted: Wanted) -> None:
-    """Waits for Ctrl-C or the end of the duration."""
+def _watch(emulator: Emulator, wanted: Wanted) -> Terminated | None:
+    """Waits for Ctrl-C or the end of the duration; gives another signal, if that came."""
     end = None if wanted.duration is None else time.monotonic() + wanted.duration
     out = terminal.console()
-    _welcome(emulator, out.print)
-    before, then = emulator.counters(), time.monotonic()
-    live = Live(console=out, auto_refresh=False, transient=True) if out.is_terminal else None
     try:
+        _welcome(emulator, out.print)
+        before, then = emulator.counters(), time.monotonic()
+        live = Live(console=out, auto_refresh=False, transient=True) if out.is_terminal else None
         with live or nullcontext():
             while end is None or time.monotonic() < end:
                 left = _LOOK_EVERY if end is None else min(_LOOK_EVERY, end - time.monotonic())
@@ -205,10 +209,11 @@ def _watch(emulator: Emulator, wanted: Wanted) -> None:
                     after, now = emulator.counters(), time.monotonic()
                     live.update(_table(before, after, now - then), refresh=True)
                     before, then = after, now
-    except Terminated:
-        raise
+    except Terminated as signal:
+        return signal
     except KeyboardInterrupt:
         pass
+    return None
 
 
 def _welcome(emulator: Emulator, tell: Any) -> None:

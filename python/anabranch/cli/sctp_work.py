@@ -128,7 +128,11 @@ async def receive(sockets: Sockets, port: int, file: Path, patience: float) -> N
     often = {"hb_interval": f"{min(_SILENT_SECONDS, patience) / 2:g} s"}
     async with _waiting(sockets, port, often) as accepted, await anext(accepted) as association:
         began, total = time.monotonic(), 0
-        with opened_atomically(file) if standard is None else nullcontext(standard) as out:
+        with (
+            opened_atomically(file, is_long=True)
+            if standard is None
+            else nullcontext(standard) as out
+        ):
             async with _attended(association, patience):
                 async for message in association:
                     out.write(message.data)

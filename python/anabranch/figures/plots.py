@@ -22,6 +22,7 @@ import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
@@ -82,6 +83,8 @@ _STYLE: Any = {
     "pdf.fonttype": 42,  # text remains text
     "svg.fonttype": "none",
     "svg.hashsalt": "anabranch",
+    "text.parse_math": False,  # `$` in a name is a character
+    "text.usetex": False,
     "xtick.color": QUIET,
     "xtick.labelcolor": "black",
     "xtick.labelsize": SIZE,
@@ -246,8 +249,7 @@ def metric_against_axis(
             if by is not None:
                 ends.append((rows["mean"][-1], f"{by} = {names[i]}", colour))
         if log_x:
-            axes.set_xscale("log")
-            plain_log(axes.xaxis)
+            logarithmic(axes.xaxis)
         axes.set_xlabel(x_label or x)
         axes.set_ylabel(y_label)
         label_ends(figure, axes, ends)
@@ -374,7 +376,16 @@ def frame_cells(axes: Axes, cells: Iterable[tuple[int, int]]) -> None:
 
 
 class Drawing(Figure):
-    """A figure that notebooks show by itself, in the colours of their theme."""
+    """A figure that notebooks show by itself, in the colours of their theme.
+
+    Its text is drawn as it stands: names, titles and values are free text of users, in which `$`
+    begins no mathematics. That also holds for ticks, which come into being when a caller draws it.
+    """
+
+    def draw(self, renderer: RendererBase) -> None:
+        """Draws the figure, as matplotlib does, in the style of all figures."""
+        with style():
+            super().draw(renderer)
 
     def _repr_html_(self) -> str:
         return views().of_figure(self)
@@ -521,8 +532,13 @@ def thinned(rows: pl.DataFrame, value: str, until_s: float) -> pl.DataFrame:
     return rows.filter(is_kept)
 
 
-def plain_log(axis: Axis) -> None:
-    """Writes numbers on a logarithmic axis in plain form: 0.1, not 10 to the power of -1."""
+def logarithmic(axis: Axis) -> None:
+    """Makes an axis logarithmic, with numbers in plain form: 0.1, not 10 to the power of -1."""
+    axes: Any = axis.axes
+    if axis is axes.xaxis:
+        axes.set_xscale("log")
+    else:
+        axes.set_yscale("log")
     axis.set_major_formatter(lambda value, _: _plain(value))
     # Labels between the powers of ten appear only where there would be few numbers otherwise.
     axis.set_minor_formatter(_FewMinor(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))

@@ -24,8 +24,8 @@ from .plots import (
     blank,
     label_ends,
     legend,
+    logarithmic,
     panel,
-    plain_log,
     shortened,
     strip,
     style,
@@ -349,26 +349,26 @@ def paths(
     title
         The title above the figure.
     """
-    panels = (("cwnd_bytes", 1e-3, "cwnd (kB)", "linear"), ("rto_ms", 1.0, "RTO (ms)", "log"))
+    panels = (("cwnd_bytes", 1e-3, "cwnd (kB)", False), ("rto_ms", 1.0, "RTO (ms)", True))
     colours = path_colours(trace["path"].unique().to_list())
     with style():
         figure = blank(8, 5)
         stacked = figure.subplots(len(panels), 1, sharex=True)
-        for axes, (column, scale, label, axis_scale) in zip(stacked, panels, strict=True):
+        for axes, (column, scale, label, is_log) in zip(stacked, panels, strict=True):
             ends = []
             for (path,), rows in trace.group_by("path", maintain_order=True):
                 colour = colours[str(path)]
                 values = rows[column] * scale
                 axes.step(rows["time_s"], values, where="post", color=colour, linewidth=1.2)
                 ends.append((values[-1], str(path), colour))
-            axes.set_yscale(axis_scale)
+            if is_log:
+                logarithmic(axes.yaxis)
             axes.set_ylabel(label)
             axes.margins(x=0.01)
-            if axis_scale == "linear":
-                axes.set_ylim(bottom=0)
-            else:
+            if is_log:
                 _rto_limits(axes, rto_limits_ms)
-                plain_log(axes.yaxis)
+            else:
+                axes.set_ylim(bottom=0)
             label_ends(figure, axes, ends)
         stacked[-1].set_xlabel("time (s)")
         titled(stacked[0], title, pad=16)

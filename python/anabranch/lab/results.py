@@ -9,6 +9,7 @@ import secrets
 import threading
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -131,8 +132,6 @@ class Results:
             check_without_files(text)
         except UnicodeEncodeError:
             raise AnabranchError("the scenario is not text") from None
-        except RecursionError:
-            raise AnabranchError("the scenario has too many tables within tables") from None
         study = Study(expanded(engine.Scenario.parse(text)), jobs=self._jobs)
         with self._lock:
             if self.is_busy:
@@ -202,10 +201,8 @@ def check_without_files(text: str) -> None:
 
     The class of a plug-in would even be run.
     """
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise AnabranchError(f"the scenario is not TOML: {error}") from None
+    # The engine's reader takes time in proportion to the text, whatever that is, and limits depth.
+    content = json.loads(engine.toml_tree(text))
     for path in _paths(content, ()):
         if found := [key for key in path if key in _file_keys()]:
             raise AnabranchError(
@@ -231,17 +228,22 @@ def _paths(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield path
 
 
+_LONGEST_QUOTED = 200
+"""Characters; the engine takes no quotes in the path of a setting, however long it is."""
+
+
 def _parts(key: str) -> list[str]:
     """The keys of a dotted one, some of which may be in quotes, as TOML has them."""
-    try:
-        inner: Any = tomllib.loads(f"{key} = 0")
-    except tomllib.TOMLDecodeError:
-        return [key]
-    parts = []
-    while isinstance(inner, dict):
-        ((part, inner),) = inner.items()
-        parts.append(part)
-    return parts
+    # Reading a dotted key takes tomllib the square of its length.
+    if len(key) <= _LONGEST_QUOTED and re.search(r"['\"]", key):
+        with suppress(tomllib.TOMLDecodeError):
+            inner: Any = tomllib.loads(f"{key} = 0")
+            parts = []
+            while isinstance(inner, dict):
+                ((part, inner),) = inner.items()
+                parts.append(part)
+            return parts
+    return [part.strip() for part in key.split(".")]
 
 
 @cache

@@ -116,6 +116,8 @@ def serving(
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
+    """Connections that wait for their thread; a browser opens several at once."""
     served: Served
     page: Mapping[str, bytes]
     names: frozenset[str]
@@ -155,7 +157,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: _Server
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"
+    """Of a request that is none: an answer without headers would lack those that protect."""
     timeout = 60
+    is_answered = False
+
+    def handle_one_request(self) -> None:
+        """A request, which has an answer whatever becomes of it."""
+        self.is_answered = False
+        try:
+            super().handle_one_request()
+        except BaseException as error:
+            # The page is told of a fault of ours, and the trace is for the terminal.
+            if not self.is_answered and not isinstance(error, ConnectionError):
+                self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR)
+            raise
 
     def do_GET(self) -> None:
         """A file of the page, which is itself at `/`, a report, or what the studies are doing."""
@@ -174,11 +190,22 @@ class _Handler(BaseHTTPRequestHandler):
             # A name that somebody else has pointed at this machine is not how this is reached.
             if self.headers.get("Host") not in self.server.names:
                 raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST)
-            answer(urlsplit(self.path).path)
+            answer(self._path())
         except _RefusedError as refused:
-            # What is left of its content would be taken for the next request.
-            self.close_connection = True
-            self._send_json({"error": str(refused)}, refused.status)
+            self.send_error(refused.status, str(refused))
+
+    def _path(self) -> str:
+        try:
+            return urlsplit(self.path).path
+        except ValueError:  # such as `http://[`
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "the address is none") from None
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Any error, also of what is no request: a sentence, with the headers of every answer."""
+        # What is left of its content would be taken for the next request.
+        self.close_connection = True
+        status = HTTPStatus(code)
+        self._send_json({"error": message or explain or status.phrase}, status)
 
     def _get(self, path: str) -> None:
         if path == "/api/studies" or path.startswith("/api/studies/"):
@@ -259,6 +286,8 @@ class _Handler(BaseHTTPRequestHandler):
             )
         try:
             content = json.loads(self.rfile.read(int(length)).decode())
+        except TimeoutError:
+            raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT) from None
         except (ValueError, RecursionError):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "the content is not JSON") from None
         if not isinstance(content, dict):
@@ -278,6 +307,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(
         self, content: bytes, kind: str, policy: str, status: HTTPStatus = HTTPStatus.OK
     ) -> None:
+        self.is_answered = True
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))

@@ -245,7 +245,7 @@ def figures() -> dict[str, Figure]:
             _draw(down, colour, expected, [row.inactive_s for row in ours])
             longest = [row.expected_gap_s for row in ours]
             _draw(gap, colour, longest, [row.longest_gap_s for row in ours])
-        down.set_yscale("log")
+        plots.logarithmic(down.yaxis)
         down.set_ylabel("time (s)")
         down.set_title("Until the path is declared down")
         gap.set_title("Longest gap in deliveries")

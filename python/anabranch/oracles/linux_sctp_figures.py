@@ -50,8 +50,7 @@ def failover(jobs: int = 1) -> Figure:
             retrans = [int(row["pmr"]) for row in rows]
             for axes, values in measured:
                 axes.plot(retrans, values, color=colour, marker="x", markersize=9, linestyle="none")
-        down.set_yscale("log")
-        down.yaxis.set_major_formatter(_plain)
+        plots.logarithmic(down.yaxis)
         down.set_ylabel("time (s)")
         down.set_title("Until the path is declared down")
         gap.set_title("Longest gap in deliveries")
@@ -127,20 +126,13 @@ def _draw_times(axes: Axes, rows: Sequence[Row]) -> None:
             colour, marker = looks[name]
             axes.plot([kernel, kernel], [low, high], color=colour, linewidth=1, alpha=0.6)
             axes.plot([kernel], [mean], color=colour, marker=marker, markersize=3.5)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    plots.logarithmic(axes.xaxis)
+    plots.logarithmic(axes.yaxis)
     axes.set_xlim(_SHORTEST_S, 300)
     axes.set_ylim(_SHORTEST_S, 300)
-    axes.xaxis.set_major_formatter(_plain)
-    axes.yaxis.set_major_formatter(_plain)
     ends = (_SHORTEST_S, 300)
     for factor, line in ((1, "-"), (1 - TOLERANCE, ":"), (1 + TOLERANCE, ":")):
         axes.plot(ends, [end * factor for end in ends], color=plots.QUIET, linewidth=0.8, ls=line)
-
-
-def _plain(value: float, _position: float) -> str:
-    """A number on a logarithmic axis in plain form."""
-    return f"{value:g}"
 
 
 def _marks() -> list[Line2D]:

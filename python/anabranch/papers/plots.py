@@ -141,8 +141,7 @@ def _lines(axes: Axes, points: Sequence[Point], across: int) -> dict[str, str]:
                 axes.plot(at, point.published, linestyle="none", **(MARK | {"color": colour}))
     ticks = dict(sorted((_number(point.key[across]), point.key[across]) for point in points))
     if min(ticks) > 0 and max(ticks) / min(ticks) >= _DECADE:
-        axes.set_xscale("log")
-        plots.plain_log(axes.xaxis)
+        plots.logarithmic(axes.xaxis)
     if len(ticks) <= _TICKS:
         axes.set_xticks(list(ticks), list(ticks.values()))
         axes.minorticks_off()
@@ -304,8 +303,7 @@ def bar_groups(
     are marks on the bar.
     """
     if is_logarithmic:
-        axes.set_yscale("log")
-        plots.plain_log(axes.yaxis)
+        plots.logarithmic(axes.yaxis)
     width = 0.8 / len(colours)
     for index, colour in enumerate(colours):
         for group in range(len(groups)):

@@ -59,9 +59,9 @@ def _bursts(profile: Profile, losses: Losses) -> Figure:
                 linewidth=2.2 if chosen else 1.3,
                 label=fit.model.replace("_", " ") + (" (chosen)" if chosen else ""),
             )
-        axes.set_yscale("log")
+        plots.logarithmic(axes.yaxis)
         if not lost:
-            axes.set_xscale("log")
+            plots.logarithmic(axes.xaxis)
         axes.set_ylim(0.5 / counts.sum(), 1.3)
         axes.set_title(title)
         axes.set_xlabel("packets in a row")
@@ -94,7 +94,7 @@ def _after_losses(profile: Profile, losses: TimedLosses) -> Figure:
         at, after.lost[seen] / after.packets[seen], "o", color="black", markersize=4,
         label="measured",
     )  # fmt: skip
-    axes.set_xscale("log")
+    plots.logarithmic(axes.xaxis)
     axes.set_ylim(0, None)
     axes.set_title("Packets lost by the time since a loss, and what the models expect")
     axes.set_xlabel("time since the last lost packet in ms")

@@ -208,11 +208,16 @@ class _Work:
         self._workers.cancel()
 
     def tell(self, progress: Progress | None) -> None:
-        """Reports the state to `progress`."""
-        note = self._note.text()
-        if progress is not None:
-            plan = self._plan
-            progress(Status(plan.done, plan.total, plan.is_estimate, note))
+        """Reports the state to `progress`; at the end with the values of all rows."""
+        if progress is None:
+            return
+        plan = self._plan
+        if plan.done >= plan.total and not plan.is_estimate:
+            self.save()
+            note = self._note.of_rows()
+        else:
+            note = self._note.text()
+        progress(Status(plan.done, plan.total, plan.is_estimate, note))
 
     def hand_out(self) -> bool:
         """Gives work to all workers; gives whether any batch is in progress."""
@@ -343,10 +348,19 @@ class _Note:
             return None
         begun = watch.Watch(metric, self._scenario.cell_count, self._plan.level)
         if self._plan.is_resumed:
-            rows = self._store.read([metric])
-            if metric in rows.columns:
-                begun.add(rows["cell"].to_numpy(), rows[metric].to_numpy())
+            _add(begun, self._store.read([metric]))
         return begun
+
+    def of_rows(self) -> str:
+        """The interval of all rows in the store, among which equal cells have one run each."""
+        metric = self._metric if self._watch is None else self._watch.metric
+        rows = self._store.read(watch.USUAL if metric is None else [metric])
+        metric = metric or watch.usual(rows.columns)
+        if metric is None:
+            return ""
+        watched = watch.Watch(metric, self._scenario.cell_count, self._plan.level)
+        _add(watched, rows)
+        return watched.text()
 
     def text(self) -> str:
         """The interval, at most a moment old."""
@@ -354,6 +368,12 @@ class _Note:
             self._written = time.monotonic()
             self._text = self._watch.text()
         return self._text
+
+
+def _add(watched: watch.Watch, rows: pl.DataFrame) -> None:
+    """Adds the values of a study's rows, if they have any."""
+    if watched.metric in rows.columns:
+        watched.add(rows["cell"].to_numpy(), rows[watched.metric].to_numpy())
 
 
 class _Failures:

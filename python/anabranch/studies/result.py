@@ -221,7 +221,7 @@ def run(
     if pcap is None:
         found = _engine.run(scenario, cell, seed, replication, trace)
     else:
-        with opened_atomically(Path(pcap)) as file:
+        with opened_atomically(Path(pcap), is_long=True) as file:
             found = _engine.run(scenario, cell, seed, replication, trace, file)
     return result_of(found, scenario, cell, seed, replication)
 

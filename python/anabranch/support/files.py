@@ -1,6 +1,7 @@
 """Files that commands write: whole or not at all, and checked before the work starts."""
 
 import errno
+import glob
 import os
 import re
 import stat
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anabranch.errors import AnabranchError
+
+if sys.platform != "win32":
+    import fcntl
 
 MOST_MEGABYTES = 16
 """The most that is read of a text file; the engine has the same limit for scenarios."""
@@ -47,13 +51,21 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def opened_atomically(path: Path) -> Iterator[BinaryIO]:
+def opened_atomically(path: Path, *, is_long: bool = False) -> Iterator[BinaryIO]:
     """A file to write to, which gets the name `path` once everything is written and on disk.
 
     A link stays, and the file behind it is replaced. The new file has the old one's rights, and its
     owner and group where the system allows that; a hard link keeps the old content. A read-only
     file is not replaced. What cannot be replaced, such as a device, a pipe or the target of
     standard output, is written directly.
+
+    Parameters
+    ----------
+    path
+        The file.
+    is_long
+        Whether it takes so long to write that the process may well be killed meanwhile: what such a
+        process has left of this file is removed first.
     """
     target = _target(path)
     stream = _stream(path)
@@ -64,18 +76,10 @@ def opened_atomically(path: Path) -> Iterator[BinaryIO]:
         except OSError as error:
             raise _named(error, path) from error
         return
-    temporary = _temporary(target)
-    try:
-        with _created(temporary, target) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _named(error, path) from error
-        raise
+    if is_long:
+        _remove_left(target)
+    with _part(path, target) as (_, file):
+        yield file
     if sys.platform != "win32":
         descriptor = os.open(target.parent, os.O_RDONLY)
         try:
@@ -86,23 +90,65 @@ def opened_atomically(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def path_atomically(path: Path) -> Iterator[Path]:
-    """The same for code that opens files itself: gives the name to write to meanwhile."""
+    """The same for code that opens files itself, and takes long: gives the name to write to."""
     target = _target(path)
     if _stream(path) is not None or (path.exists() and not path.is_file()):
         yield path
         return
-    temporary = _temporary(target)
-    try:
-        _created(temporary, target).close()
+    _remove_left(target)
+    with _part(path, target) as (temporary, _):
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _named(error, path) from error
-        raise
+
+
+@contextmanager
+def _part(path: Path, target: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """A temporary file, open for writing, which becomes `target` in the end or is removed.
+
+    It is locked, so that `_remove_left` of another process can tell it from what is left of one.
+    """
+    is_there = False
+    while not is_there:
+        temporary = _temporary(target)
+        try:
+            with _created(temporary, target) as file:
+                # It may have been taken for such a one before it was locked.
+                is_there = _is_locked(file)
+                if is_there:
+                    yield temporary, file
+                    file.flush()
+                    os.fsync(file.fileno())
+                    if sys.platform != "win32":
+                        temporary.replace(target)
+            if sys.platform == "win32":  # files that are open have to keep their names there
+                temporary.replace(target)
+        except BaseException as error:
+            temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise _named(error, path) from error
+            raise
+
+
+def _is_locked(file: BinaryIO) -> bool:
+    """Locks a file until it is closed; gives whether it still has a name after that."""
+    if sys.platform != "win32":
+        with suppress(OSError):  # some file systems have no locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        return os.fstat(file.fileno()).st_nlink > 0
+    return True
+
+
+def _remove_left(target: Path) -> None:
+    """Removes what processes that were killed have left of a file, half written.
+
+    A lock ends with its process, also on another machine. What another process writes at this
+    moment stays.
+    """
+    if sys.platform != "win32":
+        for left in target.parent.glob(f".{glob.escape(target.name)}.*"):
+            if _TEMPORARY.fullmatch(left.name):
+                with suppress(OSError), left.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    left.unlink(missing_ok=True)
 
 
 def check_different(**files: Path | None) -> None:
@@ -251,7 +297,10 @@ def _try_to_write(temporary: Path, named: Path) -> None:
     # Only the system knows what it allows, as there are rights, access lists, and read-only or full
     # disks.
     try:
-        temporary.open("xb").close()
-        temporary.unlink()
+        try:
+            temporary.open("xb").close()
+        finally:  # a signal may raise here
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
     except OSError as error:
         raise _named(error, named) from error

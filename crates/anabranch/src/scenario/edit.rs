@@ -4,9 +4,15 @@ use serde_json::{Map, Value};
 
 use super::{ScenarioError, tree};
 
+/// The most names in a path: tables may be as deep in TOML, and reading deeper ones could exhaust the stack.
+const MOST_KEYS: usize = 80;
+
 /// Sets one value, and makes the tables on the way to it where they are missing.
 pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), ScenarioError> {
     let error = |what: String| ScenarioError::new(format!("cannot set `{path}`: {what}"));
+    if path.split('.').nth(MOST_KEYS).is_some() {
+        return Err(error(format!("a path has at most {MOST_KEYS} names")));
+    }
     let mut node = tree;
     let mut walked = String::new();
     for key in path.split('.') {
@@ -88,6 +94,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_path_of_any_length_is_a_mistake_and_no_more() {
+        let mut tree = json!({});
+        let message = set(&mut tree, &"a.".repeat(300_000), json!(1)).unwrap_err().to_string();
+        assert!(message.ends_with("a path has at most 80 names"), "{message}");
+        let path = |names: usize| vec!["a"; names].join(".");
+        assert!(set(&mut tree, &path(MOST_KEYS + 1), json!(1)).is_err());
+        assert_eq!(tree, json!({}));
+        assert!(set(&mut tree, &path(MOST_KEYS), json!(1)).is_ok());
+    }
 
     #[test]
     fn sets_values_deep_in_the_tree() {

@@ -136,6 +136,7 @@ fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &s
             && serde_path_to_error::deserialize::<_, T>(&trial)
                 .map_or_else(|error| error.inner().to_string() != message, |_: T| true)
     };
+    let most_keys = MOST_WORK / size(tree);
     loop {
         let keys: Vec<String> = match find(tree, path) {
             Some(Value::Object(table)) => table.keys().cloned().collect(),
@@ -145,6 +146,9 @@ fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &s
             }
             _ => break,
         };
+        if keys.len() > most_keys {
+            break;
+        }
         let culprit = keys.into_iter().find(|key| {
             path.push(key.clone());
             let blamed = key != "kind" && blames(path);
@@ -161,6 +165,19 @@ fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &s
     };
     if find(tree, path).and_then(|table| table.get("kind")).is_some_and(is_unknown) {
         path.push("kind".into());
+    }
+}
+
+/// Values that are read once more, with one of them left out each time, to find which one is to blame: a
+/// fraction of a second. A scenario of a size that a person writes needs a hundredth of it.
+const MOST_WORK: usize = 5_000_000;
+
+/// How many values a tree has, itself included.
+fn size(tree: &Value) -> usize {
+    1 + match tree {
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(table) => table.values().map(size).sum(),
+        _ => 0,
     }
 }
 

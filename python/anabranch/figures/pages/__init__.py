@@ -349,7 +349,7 @@ def inline(figure: Figure, name: str, found: Sequence[Placed] = ()) -> str:
     buffer = io.StringIO()
     with plots.style():
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
+    text, words = _without_words(buffer.getvalue())
     text = text[text.index("<svg") :]
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
@@ -374,4 +374,17 @@ def inline(figure: Figure, name: str, found: Sequence[Placed] = ()) -> str:
     width = INCH * figure.get_size_inches()[0]
     size = f"max-width: {width:.0f}px; min-width: min({0.7 * width:.0f}px, 34rem)"
     at = interactive.places(found, figure)
-    return text.replace("<svg ", f'<svg role="img" class="plot" style="{size}"{at} ', 1)
+    text = text.replace("<svg ", f'<svg role="img" class="plot" style="{size}"{at} ', 1)
+    return re.sub("\ue000(\\d+)\ue000", lambda match: words[int(match[1])], text)
+
+
+def _without_words(svg: str) -> tuple[str, list[str]]:
+    """A figure with numbers for what is written in it, and that: names may look like attributes."""
+    words: list[str] = []
+
+    def numbered(match: re.Match[str]) -> str:
+        words.append(match[2])
+        return f"{match[1]}\ue000{len(words) - 1}\ue000<"
+
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    return re.sub(r"(<text\b[^>]*>)([^<]*)<", numbered, svg), words

@@ -27,7 +27,6 @@ def slim(text: str, name: str) -> str:
     name
         The figure's name.
     """
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = text.replace("xlink:href=", "href=")
     used = list(dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', text)))
     text = _MADE_ID.sub(lambda match: match[0] if match[1] in used else "", text)

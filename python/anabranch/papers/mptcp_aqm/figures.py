@@ -229,8 +229,7 @@ def couplings(runs: Runs) -> Figure:
             if "share" in value:
                 line[0].set_ylim(0, 1)
             else:
-                line[0].set_yscale("log")
-                plots.plain_log(line[0].yaxis)
+                plots.logarithmic(line[0].yaxis)
         for axes, queue in zip(panels[0], PAPERS_QUEUES, strict=True):
             axes.set_title(QUEUE_NAMES[queue])
         for axes in panels[-1]:
@@ -313,7 +312,7 @@ def fit(outcome: MptcpAqmOutcome) -> Figure:
                 label = f"{QUEUE_NAMES[queue]}, {delay} ms,\n{path.upper()}: {paper:g} ms"
                 right_ends.append((ours[-1] / paper, label, PATH_COLOURS[path]))
         right.axhline(1, color=plots.QUIET, linestyle=DASHED, linewidth=1)
-        right.set_yscale("log")
+        plots.logarithmic(right.yaxis)
         right.set_yticks([0.5, 0.7, 1, 1.5, 2, 3], ["0.5", "0.7", "1", "1.5", "2", "3"])
         right.minorticks_off()
         right.set_xlabel("rate of C (Mbit/s)")
@@ -372,10 +371,10 @@ def delays(traced: dict[str, Traced]) -> Figure:
                 values = run.delays_ms[number]
                 shares = [1 - index / len(values) for index in range(len(values))]
                 axes.step(values, shares, where="post", color=QUEUE_COLOURS[queue], linewidth=1.3)
-            axes.set_xscale("log")
+            plots.logarithmic(axes.xaxis)
             axes.set_xticks([10, 30, 100, 300, 1000, 3000, 10000])
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axes.set_yscale("log")
+            plots.logarithmic(axes.yaxis)
             axes.set_yticks([0.001, 0.01, 0.1, 1], ["0.1 %", "1 %", "10 %", "100 %"])
             axes.minorticks_off()
             axes.set_xlim(8, 12000)
@@ -418,8 +417,7 @@ def starvation(runs: Runs) -> Figure:
                         capsize=2,
                         elinewidth=1,
                     )
-        axes.set_yscale("log")
-        plots.plain_log(axes.yaxis)
+        plots.logarithmic(axes.yaxis)
         axes.set_xticks(range(len(DELAYS)), [f"{delay} ms" for delay in DELAYS])
         axes.set_ylabel("sojourn in C's queue (ms)")
         axes.set_xlabel("delay of A")
@@ -458,8 +456,7 @@ def ablations(runs: Runs) -> Figure:
                         elinewidth=1,
                     )
             if is_log:
-                axes.set_xscale("log")
-                plots.plain_log(axes.xaxis)
+                plots.logarithmic(axes.xaxis)
                 axes.xaxis.set_minor_formatter(NullFormatter())
             else:
                 axes.set_xlim(left=0)
@@ -495,8 +492,7 @@ def theta(runs: Runs) -> Figure:
             axes.set_xlabel("delay of A (ms)")
             axes.set_title(label)
             if value == "max_ms":
-                axes.set_yscale("log")
-                plots.plain_log(axes.yaxis)
+                plots.logarithmic(axes.yaxis)
             else:
                 axes.set_ylim(bottom=0)
         bound = panels[-1]
@@ -508,8 +504,7 @@ def theta(runs: Runs) -> Figure:
             color="black",
             linewidth=1.4,
         )
-        bound.set_yscale("log")
-        plots.plain_log(bound.yaxis)
+        plots.logarithmic(bound.yaxis)
         bound.set_xticks(list(steps))
         bound.set_xlabel("k: growths in a row")
         bound.set_title("never dropped: delay from k k!\ntimes the first delay on")

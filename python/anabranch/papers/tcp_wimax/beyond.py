@@ -42,7 +42,7 @@ def distance(rows: pl.DataFrame) -> Figure:
                 own = means(rows.filter(profile=profile), ["distance_km"], value)
                 colour = PROFILE_COLOURS[profile]
                 ranges(axes, own["distance_km"], intervals(own), colour, marker="o", markersize=4)
-            axes.set_xscale("log")
+            plots.logarithmic(axes.xaxis)
             ticks = (1, 2, 5, 10, 20)
             axes.set_xticks(ticks, [str(tick) for tick in ticks])
             axes.minorticks_off()

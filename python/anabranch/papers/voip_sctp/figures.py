@@ -338,6 +338,6 @@ def _band(axes: Axes, rows: pl.DataFrame, colour: str) -> None:
 def _rto_axis(
     axes: Axes, ticks: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 ) -> None:
-    axes.set_xscale("log")
+    plots.logarithmic(axes.xaxis)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
