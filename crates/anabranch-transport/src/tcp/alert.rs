@@ -108,7 +108,11 @@ impl Connection {
     /// Handles an acknowledgement after a timeout (Linux: `tcp_process_loss`).
     fn stay_in_loss(&mut self, now: Time, ack: &Ack, is_duplicate: bool) -> Resend {
         let has_recovered = self.sender.unacknowledged >= self.recovery.high;
-        if ack.advanced && self.try_undo_timeout(now, ack.echo, false) {
+        // RFC 3522 section 3.2 step 6: a duplicate that is reported shows that the original had arrived and
+        // its acknowledgement was lost. Its echo is old all the same.
+        let is_counted = self.parameters.procedures.eifel_ignores_duplicates || !ack.reports_duplicate;
+        let echo = ack.echo.filter(|_| is_counted);
+        if ack.advanced && self.try_undo_timeout(now, echo, false) {
             return Resend::Nothing;
         }
         let has_sent_new = self.sender.next > self.recovery.high;

@@ -78,4 +78,7 @@ procedures! {
     /// default false: the second acknowledgement after the timeout decides (RFC 5682), in profile `linux_6`
     /// true (`tcp_process_loss`).
     f_rto_decides_at_once: [false, false, true];
+    /// Whether an old timestamp echo takes a timeout back although the acknowledgement reports a duplicate;
+    /// default false (RFC 3522 section 3.2), in Linux true (`tcp_try_undo_loss`).
+    eifel_ignores_duplicates: [false, true, true];
 }

@@ -171,6 +171,21 @@ fn rfc5682_3_1_without_new_data_the_timeout_is_genuine() {
 }
 
 #[test]
+fn rfc3522_3_2_an_old_echo_beside_a_duplicate_takes_no_timeout_back() {
+    const FULL: u32 = SIZE - 12;
+    for (blocks, spurious) in [(&[(0, FULL)][..], 0), (&[], 1)] {
+        let settings = Config { tail_loss_probe: Some(false), ..rfc() };
+        let mut drill = Drill::open(&settings, true);
+        drill.write(10 * FULL);
+        let echo = drill.sent()[0].segment.timestamps.expect("it has one").value;
+        // Two timeouts; of one retransmission the peer reports that it had the original.
+        drill.at(3_100).sent();
+        drill.at(3_200).ack_echoing(3 * FULL, blocks, echo, crate::wire::tcp::Flags::ACK);
+        assert_eq!(drill.end.stats().spurious_timeouts, spurious);
+    }
+}
+
+#[test]
 fn linux_takes_a_timeout_for_spurious_at_the_first_acknowledgement() {
     let mut drill = Drill::open(&without_probe(), false);
     drill.write(100 * SIZE).segments(SIZE);
