@@ -36,8 +36,8 @@ pub struct Emulator {
 
 impl Emulator {
     /// Makes namespaces and devices and begins to carry packets, with the random streams of this replication.
-    /// What nodes send and receive is written to `capture` if one is given. Another thread may give it up with
-    /// `stop`.
+    /// What nodes send and receive is written to `capture` if one is given. Another thread may give it up
+    /// with `stop`.
     ///
     /// # Errors
     /// One sentence: of the scenario, or of what the system does not permit.

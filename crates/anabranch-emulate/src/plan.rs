@@ -136,8 +136,8 @@ impl Plan {
 /// The most bytes of a host's name; `NODE.PATH` is one, too (RFC 1123 section 2.1).
 const LONGEST_HOST: usize = 63;
 
-/// Whether programs would look this up as the name of a host (RFC 952, RFC 1123 section 2.1), with `_`, which the
-/// C library takes in `/etc/hosts`.
+/// Whether programs would look this up as the name of a host (RFC 952, RFC 1123 section 2.1), with `_`, which
+/// the C library takes in `/etc/hosts`.
 fn is_host(name: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let has_ends = [name.chars().next(), name.chars().next_back()]

@@ -1,7 +1,8 @@
 //! Quantities as people write them: `"20 ms"`, `"1 Mbit/s"`, `"500 B"`, `"2 %"`.
 //!
-//! Units are also taken as `tc` of iproute2 spells them (tc(8), "PARAMETERS"), where they mean one thing: `10Mbit`,
-//! `500kbit`, `20usec`. Its `mbps` are bytes, and its `kb` and `k` are 1024 bytes, so they are no units here.
+//! Units are also taken as `tc` of iproute2 spells them (tc(8), "PARAMETERS"), where they mean one thing:
+//! `10Mbit`, `500kbit`, `20usec`. Its `mbps` are bytes, and its `kb` and `k` are 1024 bytes, so they are no
+//! units here.
 //!
 //! A quantity without its unit is an error, except a probability, which may also be a number from 0
 //! to 1. Parsing is the only way from text to a quantity, so a value that exists is a valid one.

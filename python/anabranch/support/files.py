@@ -130,11 +130,11 @@ def _part(path: Path, target: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 def _is_locked(file: BinaryIO) -> bool:
     """Locks a file until it is closed; gives whether it still has a name after that."""
-    if sys.platform != "win32":
-        with suppress(OSError):  # some file systems have no locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        return os.fstat(file.fileno()).st_nlink > 0
-    return True
+    if sys.platform == "win32":
+        return True
+    with suppress(OSError):  # some file systems have no locks
+        fcntl.flock(file, fcntl.LOCK_EX)
+    return os.fstat(file.fileno()).st_nlink > 0
 
 
 def _remove_left(target: Path) -> None:
