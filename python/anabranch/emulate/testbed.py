@@ -271,7 +271,7 @@ class VirtualKernel(_Testbeds):
                 (folder / f"{cell}-{replication}.toml").write_text(text, encoding="utf-8")
             names = [f"{cell}-{replication}" for cell, replication in runs]
             kept = ",".join(self._scenario.traces)
-            words = [self._interval_ms, self._program or "", kept, *names]
+            words = [seed, self._interval_ms, self._program or "", kept, *names]
             # The script is started by its path: `-m` would import its package, too.
             script = Path(__file__).with_name("guest.py")
             try:
