@@ -661,7 +661,7 @@ def test_a_signal_ends_it_while_it_begins(number: signal.Signals, tmp_path: Path
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number, (out, err)
-    # Most of it is the end of the devices made so far; to make all took 50 s once.
+    # Most of it is the end of the devices made so far.
     assert time.monotonic() - begun < 20
     assert "Traceback" not in err
     assert {file.name for file in tmp_path.iterdir() if "pcapng" in file.name} == set()
