@@ -102,11 +102,12 @@ def test_messages_larger_than_the_receive_buffer_come_in_parts(*, interleaving: 
         async with pair(settings) as (ours, theirs):
             for message in sent:
                 await ours.send(message)
-            received, begun = [], b""
+            received: list[bytes] = []
+            begun = b""
             while len(received) < len(sent):
-                message = await theirs.receive()
-                begun += message.data
-                if not isinstance(message, sctp.Part) or message.is_last:
+                piece = await theirs.receive()
+                begun += piece.data
+                if not isinstance(piece, sctp.Part) or piece.is_last:
                     received.append(begun)
                     begun = b""
             assert received == sent

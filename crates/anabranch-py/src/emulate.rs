@@ -195,7 +195,7 @@ pub(crate) fn interruptible<T: Send>(
             match made.recv_timeout(LOOK) {
                 Ok(made) => return made.map_err(LiveError::new_err),
                 Err(RecvTimeoutError::Timeout) => {
-                    Python::attach(|py| py.check_signals()).inspect_err(|_| stop.stop())?;
+                    Python::attach(|py: Python<'_>| py.check_signals()).inspect_err(|_| stop.stop())?;
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     panic!("the thread that makes namespaces has panicked")

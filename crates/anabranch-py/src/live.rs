@@ -76,13 +76,11 @@ impl LiveHost {
         job: impl FnOnce(&mut Host, Time) -> T + Send + 'static,
     ) -> PyResult<T> {
         self.driver.check()?;
-        match py.detach(|| self.driver.ask(|driver| driver.ask(job)))?.flatten() {
-            Some(answer) => Ok(answer),
-            None => {
-                let sentence = self.failure()?.unwrap_or_else(|| "the endpoint is closed".into());
-                Err(LiveError::new_err(sentence))
-            }
+        if let Some(answer) = py.detach(|| self.driver.ask(|driver| driver.ask(job)))?.flatten() {
+            return Ok(answer);
         }
+        let sentence = self.failure()?.unwrap_or_else(|| "the endpoint is closed".into());
+        Err(LiveError::new_err(sentence))
     }
 
     /// Why the thread has ended without being stopped.

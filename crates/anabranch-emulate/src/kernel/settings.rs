@@ -328,7 +328,8 @@ impl Reader {
         })
     }
 
-    /// The size of a send buffer without autotuning. With autotuning, the limit is a setting of the whole node.
+    /// The size of a send buffer without autotuning. With autotuning, the limit is a setting of the whole
+    /// node.
     fn send_buffer_of_mptcp(&mut self, config: &mptcp::Config) -> Option<u64> {
         let is_tuned = config.send_autotuning != Some(false);
         let largest = config.send_buffer.as_ref().filter(|_| is_tuned);
@@ -337,8 +338,9 @@ impl Reader {
         (!is_tuned).then(|| config.send_buffer.map_or(4 << 20, |size| size.0))
     }
 
-    /// The memory of a receive buffer without autotuning. With autotuning, the limit is a setting of the whole
-    /// node. A scenario says the largest window, a kernel the memory that segments of that much data take.
+    /// The memory of a receive buffer without autotuning. With autotuning, the limit is a setting of the
+    /// whole node. A scenario says the largest window, a kernel the memory that segments of that much data
+    /// take.
     fn receive_buffer(&mut self, tcp: &tcp::Config, window: Option<Bytes>) -> Option<u64> {
         let is_fixed = tcp.receive_autotuning == Some(false);
         let [packet, ip_header] = self.packet;
@@ -355,8 +357,8 @@ impl Reader {
     }
 }
 
-/// What one end of a flow runs on, and which sysctls its node is to have; `mtu` is the least of its paths, and
-/// `on_usrsctp` says whether flows of SCTP run on usrsctp.
+/// What one end of a flow runs on, and which sysctls its node is to have; `mtu` is the least of its paths,
+/// and `on_usrsctp` says whether flows of SCTP run on usrsctp.
 ///
 /// # Errors
 /// A sentence about what no kernel has, or usrsctp does not have.

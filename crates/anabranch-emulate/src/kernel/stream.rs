@@ -198,7 +198,8 @@ impl Stream {
         }
     }
 
-    /// How many bytes the application of TCP may write ahead of what is acknowledged, if the scenario says so.
+    /// How many bytes the application of TCP may write ahead of what is acknowledged, if the scenario says
+    /// so.
     fn limit_of_data(&self, side: Side) -> Option<u64> {
         self.options[side.index()].send_buffer.filter(|_| !self.is_multipath)
     }
@@ -440,9 +441,9 @@ fn make(options: &StreamOptions, address: IpAddr, protocol: Protocol) -> Result<
         system::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &most)
             .map_err(failed("pacing", "true".into()))?;
     }
-    // TCP's limit of what is written ahead is kept here (`Stream::write`): the kernel's is one of memory, which
-    // fills by how data is cut, and which it exceeds by 64 kB. So it has more than enough. Multipath TCP's memory
-    // is its data, and how much of that its subflows hold follows from it.
+    // TCP's limit of what is written ahead is kept here (`Stream::write`): the kernel's is one of memory,
+    // which fills by how data is cut, and which it exceeds by 64 kB. So it has more than enough. Multipath
+    // TCP's memory is its data, and how much of that its subflows hold follows from it.
     let of_byte = if protocol == Protocol::MPTCP { 1 } else { SEND_MEMORY };
     let memory = options.send_buffer.map(|limit| of_byte * limit);
     set_buffers(&socket, key, memory, options.receive_buffer)?;

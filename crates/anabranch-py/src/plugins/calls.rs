@@ -118,14 +118,12 @@ impl Object {
         if plugin::has_failed() {
             return None;
         }
-        Python::attach(|py| match self.within_limit(py, body) {
-            Some(result) => result.map_err(|error| self.note(py, hook, error)).ok(),
-            None => {
-                let sentence =
-                    format!("the hook {hook} of {} did not return within {}", self.class, self.limit);
-                plugin::fail(sentence);
-                None
+        Python::attach(|py| {
+            if let Some(result) = self.within_limit(py, body) {
+                return result.map_err(|error| self.note(py, hook, error)).ok();
             }
+            plugin::fail(format!("the hook {hook} of {} did not return within {}", self.class, self.limit));
+            None
         })
     }
 

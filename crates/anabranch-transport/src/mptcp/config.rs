@@ -36,14 +36,14 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<tcp::Config>,
     /// Bytes that the application may write ahead of what is acknowledged on the connection level, from one
-    /// MSS to 1 GiB; default 1 MiB, in profile `kheirkhah_v1` 1 GiB. In profile `linux_6` what the queue of each
-    /// subflow grows to; default 4 MiB (Linux: the largest of `tcp_wmem`).
+    /// MSS to 1 GiB; default 1 MiB, in profile `kheirkhah_v1` 1 GiB. In profile `linux_6` what the queue of
+    /// each subflow grows to; default 4 MiB (Linux: the largest of `tcp_wmem`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
     /// Whether data waits in queues of the subflows that grow with their congestion windows (Linux:
-    /// `tcp_sndbuf_expand`), and the send buffer is as large as these together; default true in profile `linux_6`
-    /// with scheduler "linux". With false there, queues and send buffer have their size from the beginning
-    /// (`SO_SNDBUF`). Elsewhere data waits above the subflows until their windows have room.
+    /// `tcp_sndbuf_expand`), and the send buffer is as large as these together; default true in profile
+    /// `linux_6` with scheduler "linux". With false there, queues and send buffer have their size from the
+    /// beginning (`SO_SNDBUF`). Elsewhere data waits above the subflows until their windows have room.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_autotuning: Option<bool>,
     /// The receive buffer that all subflows share, which is the largest window that is advertised (RFC 8684

@@ -24,8 +24,8 @@ pub struct Parameters {
     pub(super) reinjection: bool,
     pub(super) opportunistic_retransmission: bool,
     pub(super) penalisation: bool,
-    /// Where data waits for the windows of its subflow: in a queue of the subflow, with this memory, or if there
-    /// is none, above.
+    /// Where data waits for the windows of its subflow: in a queue of the subflow, with this memory, or if
+    /// there is none, above.
     pub(super) send_queue: Option<SendQueue>,
     pub(super) stale_after: u32,
     pub(super) stale_counts: StaleCounts,

@@ -254,8 +254,8 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement that came by this subflow has been handled: while the application waits for room, the
-    /// subflow's queue grows (Linux: `tcp_check_space`).
+    /// An acknowledgement that came by this subflow has been handled: while the application waits for room,
+    /// the subflow's queue grows (Linux: `tcp_check_space`).
     pub(super) fn grow_send_buffer(&mut self, path: usize) {
         if self.sender.has_refused
             && self.parameters.send_queue.is_some()

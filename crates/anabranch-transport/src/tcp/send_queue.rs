@@ -1,8 +1,9 @@
-//! The memory of a subflow's send queue, where data waits for the congestion window as in Linux: data is handed
-//! to a subflow while its queue has memory, and the memory follows the congestion window (`tcp_sndbuf_expand`).
+//! The memory of a subflow's send queue, where data waits for the congestion window as in Linux: data is
+//! handed to a subflow while its queue has memory, and the memory follows the congestion window
+//! (`tcp_sndbuf_expand`).
 //!
-//! Known deviations: a packet in flight is taken for as large as packets are now; a piece that waits shares its
-//! packet's memory with those before it.
+//! Known deviations: a packet in flight is taken for as large as packets are now; a piece that waits shares
+//! its packet's memory with those before it.
 
 use super::connection::Connection;
 use crate::cc;

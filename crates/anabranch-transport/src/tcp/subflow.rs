@@ -194,9 +194,8 @@ impl Connection {
         self.waits_for_pace(now)
     }
 
-    /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment, at once
-    /// or when what waits before them has left.
-    /// Returns the position of the first byte.
+    /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment, at
+    /// once or when what waits before them has left. Returns the position of the first byte.
     pub(crate) fn append(&mut self, now: Time, length: u32) -> u64 {
         let position = self.sender.written;
         self.sender.written += u64::from(length);

@@ -2,8 +2,8 @@
 //! of those with room the one with the least outstanding over its pacing rate, whose mean is kept over
 //! bursts; it then gets a burst of data.
 //!
-//! Where paths have queues, it chooses among all of them, and waits if the queue of the one that it has chosen
-//! is full; elsewhere it chooses among those with room.
+//! Where paths have queues, it chooses among all of them, and waits if the queue of the one that it has
+//! chosen is full; elsewhere it chooses among those with room.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates, eligible};
 use crate::ground::PathId;
