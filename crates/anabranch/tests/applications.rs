@@ -349,7 +349,7 @@ fn counts_that_cannot_be_are_named() {
     );
     assert_eq!(
         error(&[("flows.load.app.write_size", "1 MB")]),
-        "flows.load.app.write_size = \"1000000 B\" is not from 1 B to 106496 B"
+        "flows.load.app.write_size = \"1000000 B\" is not from 1 B to 212992 B"
     );
 }
 

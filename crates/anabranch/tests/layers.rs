@@ -114,7 +114,7 @@ const EMULATE: [(&str, &str); 15] = [
     ("kernel", "plan space system"),
     ("carrier", "capture clock device duty_cycle flows kernel lateness system veth"),
     ("emulator", "capture carrier clock device duty_cycle kernel plan space"),
-    ("testbed", "clock emulator kernel"),
+    ("testbed", "clock emulator kernel space"),
 ];
 
 /// The modules of `anabranch-drill`.

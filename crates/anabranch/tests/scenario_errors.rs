@@ -149,7 +149,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("links.first.cross_traffic.0.rate", "fast", "links.first.cross_traffic.0.rate"),
     ("links.first.cross_traffic.1.kind", "posison", "links.first.cross_traffic.1.kind"),
     ("links.first.rate", "-1 Mbit/s", "links.first.rate"),
-    ("links.first.rate", "1 Mbit", "links.first.rate"),
+    ("links.first.rate", "1 mbps", "links.first.rate"),
     ("links.first.rate", "5", "links.first.rate"),
     ("links.first.delay", "-1 ms", "links.first.delay"),
     ("links.first.mtu", "67 B", "links.first.mtu"),

@@ -464,7 +464,7 @@ mod tests {
         // 1448 B of data in 2304 B are 160 of 256, 488 B in 1280 B 97.
         let (_, wishes) = of("kind = 'tcp', receive_buffer = '160 kB'");
         let wish = wishes.iter().find(|wish| wish.sysctl == "net.ipv4.tcp_rmem").unwrap();
-        assert_eq!(wish.value, Some(["\"160 kB\"".into(), "256000".into()]));
+        assert_eq!(wish.value, Some(["\"160000 B\"".into(), "256000".into()]));
         let fixed = "receive_autotuning = false, receive_buffer = '97 kB', mss = '500 B'";
         let (options, _) = of(&format!("kind = 'tcp', {fixed}"));
         let EndOptions::Stream { options, .. } = options else { panic!("{options:?}") };

@@ -4,7 +4,7 @@
 
 use super::connection::{Connection, State};
 use super::parameters::StaleCounts;
-use super::send::{Chunk, DEFAULT_INTERVAL};
+use super::send::{Chunk, DEFAULT_INTERVAL, FRAGMENT_BYTES};
 use super::subflow::Subflow;
 use crate::path::PathState;
 use crate::time::{Duration, Time};
@@ -17,10 +17,6 @@ const MOST_DOUBLINGS: u32 = 9;
 /// After this many intervals in which no other subflow received anything, a backup is used (Linux:
 /// `mptcp_subflow_get_retrans`).
 const BACKUP_AFTER: u32 = 2;
-/// What is sent again together: the data that Linux keeps in one fragment of 32 KiB, which begins with a
-/// `struct mptcp_data_frag` (`mptcp_sendmsg`). Each fragment is full, as it is where the application writes
-/// much at a time.
-pub(super) const FRAGMENT_BYTES: u64 = 32_768 - 40;
 
 impl Connection {
     pub(super) fn counts_intervals(&self) -> bool {

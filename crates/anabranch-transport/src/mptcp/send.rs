@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 
 use super::connection::{Connection, State};
 use super::parameters::StaleCounts;
-use super::retransmission::FRAGMENT_BYTES;
 use super::subflow::Subflow;
 use crate::endpoint::{Event, LimitedBy, Message, Output};
 use crate::ground::{PathId, Payload};
@@ -28,6 +27,11 @@ const LEAST_SEND_BUFFER: u64 = 4096;
 /// The interval of the connection's timer as long as no timer of a subflow says otherwise (Linux:
 /// `TCP_RTO_MIN`).
 pub(super) const DEFAULT_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What is taken and sent again together: the data that Linux keeps in one fragment of 32 KiB, which begins
+/// with a `struct mptcp_data_frag` (`mptcp_sendmsg`). Each fragment is full, as it is where the application
+/// writes much at a time.
+pub(super) const FRAGMENT_BYTES: u64 = 32_768 - 40;
 
 /// A piece of the stream that is not acknowledged on the connection level.
 #[derive(Clone, Debug)]
