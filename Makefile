@@ -145,6 +145,7 @@ validate: setup lab site wheel-check kernel ## the long validations: slow tests,
 	ANABRANCH_LAB_WHOLE=1 $(BIN)/python -m pytest tests/test_lab_engine.py tests/test_lab_page.py
 	$(BIN)/python tools/virtual_kernel.py docs/virtual-kernel.md
 	$(BIN)/python tools/virtual_tcp.py docs/linux-tcp.md
+	$(BIN)/python tools/beside_linux.py docs/beside-linux.md
 	$(BIN)/python tools/paper_record.py tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python tools/paper_record.py sctp-handover docs/validation/sctp-handover.md
 	$(BIN)/python tools/paper_record.py mptcp-aqm docs/validation/mptcp-aqm.md

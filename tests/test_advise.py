@@ -267,7 +267,7 @@ def test_what_is_in_the_folder_is_not_computed_again(tmp_path: Path) -> None:
 
 def test_optuna_finds_a_small_rto_max() -> None:
     pytest.importorskip("optuna")
-    effort = search.Effort(24, 3, 12)
+    effort = search.Effort(40, 3, 12)
     found = advise.advise("lossy-two-paths", "mos", effort=effort, method="optuna")
     assert found.recommended["rto_max"] in ("0.1 s", "0.2 s")
     means = {row.candidate.name: row.mean for row in found.ranked}

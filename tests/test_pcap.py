@@ -125,6 +125,6 @@ def test_a_signal_that_comes_while_a_packet_is_written(
         def write(self, _: object) -> int:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(result, "opened_atomically", lambda _: Interrupted())
+    monkeypatch.setattr(result, "opened_atomically", lambda _, **__: Interrupted())
     with pytest.raises(KeyboardInterrupt):
         anabranch.run(folder / "load.toml", pcap=folder / "never.pcapng")

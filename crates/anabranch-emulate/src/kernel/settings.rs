@@ -352,6 +352,9 @@ impl Reader {
             |window: u64| tcp::memory_for_window(window, header + segment, segment.saturating_sub(options));
         let largest = window.as_ref().filter(|_| !is_fixed);
         self.wish("net.ipv4.tcp_rmem", "receive_buffer", largest, |window| memory(window.0).to_string());
+        // A window begins with half of the memory, and is not taken back where segments leave less of it for
+        // data.
+        let memory = |window: u64| memory(window).min(2 * window);
         // Without a given size, it is that of the simulated TCP.
         is_fixed.then(|| memory(window.map_or(6 << 20, |window| window.0)))
     }
@@ -468,7 +471,7 @@ mod tests {
         let fixed = "receive_autotuning = false, receive_buffer = '97 kB', mss = '500 B'";
         let (options, _) = of(&format!("kind = 'tcp', {fixed}"));
         let EndOptions::Stream { options, .. } = options else { panic!("{options:?}") };
-        assert_eq!(options.receive_buffer, Some(256_000));
+        assert_eq!(options.receive_buffer, Some(194_000), "at most twice the window");
     }
 
     #[test]
