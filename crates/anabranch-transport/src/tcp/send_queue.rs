@@ -11,8 +11,8 @@ use crate::cc;
 /// Memory of a packet besides its data (Linux: `tcp_stream_alloc_skb`, an `sk_buff` of 256 B, a
 /// `skb_shared_info` of 320 B and the smallest head that holds `MAX_TCP_HEADER`, 384 B).
 const PACKET_BYTES: u64 = 960;
-/// Bytes of data in a packet that waits (Linux: `MPTCP_MAX_GSO_SIZE`).
-const WAITING_PACKET_BYTES: u64 = 64_468;
+/// Bytes of data in a packet that waits (Linux: `MPTCP_MAX_GSO_SIZE`, 64 KiB less `MAX_TCP_HEADER` and one).
+const WAITING_PACKET_BYTES: u64 = 65_536 - 257;
 /// The fewest segments that the memory is for (Linux: `TCP_INIT_CWND`).
 const LEAST_SEGMENTS: u32 = 10;
 /// Congestion windows that the memory is for (Linux: `tcp_sndbuf_expand`, for BBR `bbr_sndbuf_expand`).
