@@ -16,16 +16,13 @@ use anabranch_transport::tcp::config::{
 };
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::{Bytes, Limit};
+use anabranch_transport::wire::tcp::{HEADER_BYTES, TIMESTAMPS_BYTES};
 use anabranch_transport::{cc, sctp, tcp, udp};
 use serde::Serialize;
 
 use super::unsupported::{first_unknown, shown};
 use super::usrsctp::ProgramOptions;
 use super::usrsctp_settings;
-
-/// The header of TCP, and the option with timestamps in each segment.
-const TCP_HEADER_BYTES: u32 = 20;
-const TIMESTAMPS_BYTES: u32 = 12;
 
 /// The options of a TCP or Multipath TCP socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -345,9 +342,9 @@ impl Reader {
         let is_fixed = tcp.receive_autotuning == Some(false);
         let [packet, ip_header] = self.packet;
         let options = if tcp.timestamps == Some(false) { 0 } else { TIMESTAMPS_BYTES };
-        let most = packet - ip_header - TCP_HEADER_BYTES;
+        let most = packet - ip_header - HEADER_BYTES;
         let segment = tcp.mss.map_or(most, |mss| most.min(mss.0 as u32));
-        let header = ip_header + TCP_HEADER_BYTES;
+        let header = ip_header + HEADER_BYTES;
         let memory =
             |window: u64| tcp::memory_for_window(window, header + segment, segment.saturating_sub(options));
         let largest = window.as_ref().filter(|_| !is_fixed);

@@ -125,7 +125,7 @@ impl Subflows {
                 cwnd: subflow.tcp.window_bytes(),
                 ssthresh: subflow.tcp.ssthresh_bytes(),
                 outstanding: subflow.tcp.outstanding_bytes(),
-                queued: subflow.tcp.send_memory().map(|_| subflow.tcp.queued_memory()),
+                queued: subflow.tcp.queued(),
                 in_recovery: subflow.tcp.is_recovering(),
                 ..PathView::new(path)
             };
@@ -165,7 +165,7 @@ impl Subflows {
                 assert_eq!((view.srtt, view.rttvar), (tcp.srtt(), tcp.rttvar()));
                 assert_eq!((view.cwnd, view.ssthresh), (tcp.window_bytes(), tcp.ssthresh_bytes()));
                 assert_eq!(view.outstanding, tcp.outstanding_bytes());
-                assert_eq!(view.queued, tcp.send_memory().map(|_| tcp.queued_memory()));
+                assert_eq!(view.queued, tcp.queued());
                 assert_eq!(view.in_recovery, tcp.is_recovering());
             }
         }

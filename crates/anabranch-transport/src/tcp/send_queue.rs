@@ -83,6 +83,11 @@ impl Connection {
         self.send_queue.map(|queue| queue.limit)
     }
 
+    /// The memory of the data that waits in the send queue or is on its way, if there is such a queue.
+    pub(crate) fn queued(&self) -> Option<u64> {
+        self.send_queue.map(|_| self.queued_memory())
+    }
+
     /// The memory that data takes until it is acknowledged.
     pub(crate) fn queued_memory(&self) -> u64 {
         let data = self.sender.written + 1 - self.sender.unacknowledged.clamp(1, self.sender.written + 1);
