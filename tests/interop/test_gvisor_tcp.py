@@ -55,7 +55,7 @@ def exchange(
         mine.wait_for("listening")
         theirs = other("connect")
     with both(mine, theirs):
-        return mine.ended(LIMIT + 10), theirs.ended(LIMIT + 10), mine
+        return mine.ended(LIMIT + 10), theirs.wait_for("closed", LIMIT + 10), mine
 
 
 OPENS = pytest.mark.parametrize("opens", ["ours", "gvisor"])
@@ -69,7 +69,13 @@ def test_losses_reordering_duplicates(router: Tunnels, loss: float, opens: str, 
     feature = f"bulk both ways, {loss:.0%} loss, profile `linux_6`"
     cell(feature, GVISOR)
     weather = ("--loss", loss, "--reorder", 0.01, "--duplicate", 0.01, "--delay", 1)
-    mine, theirs, running = exchange(router, opens, ours=weather, settings={"profile": "linux_6"})
+    # With RACK, gVisor stops both its timers when it counts nothing in flight after a tail-loss
+    # probe (sender.postXmit). What is lost then never comes: in 4 of 60 transfers with 15 % loss,
+    # in none without RACK.
+    gvisor = ("--recovery", "none") if loss > 0.01 else ()
+    mine, theirs, running = exchange(
+        router, opens, ours=weather, gvisor=gvisor, settings={"profile": "linux_6"}
+    )
     cell(feature, GVISOR, mb_per_s(mine, theirs))
     assert_exact(mine, theirs, SIZE, SIZE)
     if loss > 0:

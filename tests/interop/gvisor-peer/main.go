@@ -277,11 +277,9 @@ func main() {
 	lock.Unlock()
 	say(map[string]any{"event": "established"})
 	if inOctets {
-		said := exchangeOctets(connection)
-		// The last packets leave, and are sent again if they are lost.
-		time.Sleep(500 * time.Millisecond)
-		say(said)
-		os.Exit(0)
+		say(exchangeOctets(connection))
+		// The end of the stream is sent again for as long as it is lost, until somebody stops this.
+		select {}
 	}
 	done := make(chan struct{})
 	go func() {
