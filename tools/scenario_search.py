@@ -60,7 +60,7 @@ AHEAD = ".cross_"
 counts its cross traffic up to there. All others are equal to the bit.
 """
 
-GUARDS = ("run.max_events", "run.max_wall_time", "run.max_memory", "own:", "plugins.examples:")
+GUARDS = ("run.max_events", "run.max_wall_time", "run.max_memory", "own.py:", "examples.py:")
 """What a refusal by `run` of a valid scenario may be about: a guard, or an error of a plug-in."""
 
 MOST_RUNS = 12

@@ -229,6 +229,34 @@ fn a_capture_shows_what_the_packet_trace_says() {
     assert_eq!(seen(1, false).count(), seen(2, true).count());
 }
 
+/// A run that ends early ends with all links at the same moment, though packets that cross links without a
+/// delay are sent on at the very end.
+#[test]
+fn a_capture_changes_no_counter_behind_links_without_delay() {
+    for (transport, app) in [
+        ("tcp", "{ kind = \"bulk\", bytes = \"300 B\" }"),
+        ("mptcp", "{ kind = \"responsiveness\", count = 1 }"),
+        ("sctp", "{ kind = \"requests\", count = 10 }"),
+    ] {
+        let links = ["a\", \"b", "b\", \"c", "c\", \"d"].map(|ends| format!("{{ ends = [\"{ends}\"] }}"));
+        let text = format!(
+            "run.duration = \"3 s\"\nlinks = {{ l0 = {}, l1 = {}, l2 = {} }}\n\
+            paths.p.via = [\"l0\", \"l1\", \"l2\"]\n\
+            [flows.f]\nfrom = \"a\"\nto = \"d\"\npaths = [\"p\"]\n\
+            transport.kind = \"{transport}\"\napp = {app}",
+            links[0], links[1], links[2]
+        );
+        let scenario = scenario(&text);
+        let plain = Simulation::build(&scenario, 0, false).unwrap().run(&mut || None).unwrap();
+        let (with_capture, _) = captured(&scenario, false);
+        let values = |outcome: &Outcome| -> Vec<(String, u64)> {
+            let scalars = outcome.row.scalars();
+            scalars.map(|(name, value)| (name.to_owned(), value.to_bits())).collect()
+        };
+        assert_eq!(values(&plain), values(&with_capture), "{text}");
+    }
+}
+
 /// A link with a small MTU: the fragments are seen, whole packets no more; put together they are the packet.
 #[test]
 fn fragments_are_those_of_their_packet() {

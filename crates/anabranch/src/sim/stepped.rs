@@ -75,7 +75,9 @@ impl Stepped {
             run.step(guard)?;
         }
         run.check_handled()?;
-        if !run.is_done() {
+        if run.is_done() {
+            run.let_packets_come_to_links();
+        } else {
             run.network.now = run.network.now.max(until);
         }
         self.is_over = run.is_done() || until == run.end();
