@@ -51,7 +51,8 @@ impl Clock {
 
     /// Of two timers that expire in the same tick, whether the one that was started later, for `later`, is
     /// served before the one for `earlier`: the wheel serves coarse levels before fine ones, and of a level
-    /// the youngest timer first (`expire_timers`, `enqueue_timer`). An exact clock serves the older one first.
+    /// the youngest timer first (`expire_timers`, `enqueue_timer`). An exact clock serves the older one
+    /// first.
     #[cold]
     pub(crate) fn serves_younger_first(self, earlier: Duration, later: Duration) -> bool {
         let level = |length: Duration| level_of(length.as_nanos().div_ceil(self.granularity.as_nanos()));

@@ -91,9 +91,9 @@ fn sctp_outq_flush_rtx_puts_heartbeats_off_even_where_the_window_is_full() {
 
 #[test]
 fn expire_timers_serves_the_heartbeat_before_t3_rtx_where_both_were_set_by_the_same_data() {
-    // After the first timeout RTO is 2 s, and so is HB.interval + RTO / 2: T3-rtx and the heartbeat timer, which
-    // waits for the rest of its period, expire in one tick. The heartbeat leaves, so that the next one can be an
-    // error before T3-rtx, now 4 s, expires.
+    // After the first timeout RTO is 2 s, and so is HB.interval + RTO / 2: T3-rtx and the heartbeat timer,
+    // which waits for the rest of its period, expire in one tick. The heartbeat leaves, so that the next one
+    // can be an error before T3-rtx, now 4 s, expires.
     let config = Config {
         hb_interval: Some(ms(1_000)),
         path_max_retrans: Some(2),
