@@ -97,7 +97,7 @@ def _black(at: float, seconds: float) -> dict[str, object]:
 
 
 def _returns(at: float, moment: int) -> dict[str, object]:
-    """Black for 25 s and up to a heartbeat interval and RTO.Min more; other heartbeats each time."""
+    """Black for 25 s and up to a heartbeat interval and RTO.Min more, with other heartbeats."""
     seconds = round(25 + 2 * (7 * moment % 20) / 20, 3)
     return {**_black(at, seconds), "seed": moment}
 
