@@ -4,11 +4,12 @@
 same moments, and writes a table into the page between its marks. Finished runs are kept in OUT.
 """
 
+import itertools
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -22,8 +23,13 @@ from anabranch.support.toml_text import inline
 
 BEGIN = "<!-- generated: tools/beside_linux.py -->"
 END = "<!-- end of beside_linux -->"
-HEADS = ("row", "control", "scalar", "Linux", "simulated", "deviation, %", "p", "verdict")
-CONTROLS = ("reno", "cubic", "bbr")
+HEADS = ("row", "variant", "scalar", "Linux", "simulated", "deviation, %", "p", "verdict")
+CONTROLS = {
+    control: {"flows.bulk.transport.cc.kind": control} for control in ("reno", "cubic", "bbr")
+}
+BULK = "{ kind = 'bulk' }"
+CALL = """{ kind = 'datagrams', size = '500 B', rate = '200 kbit/s', intervals = { kind = 'cbr' },
+duration = '68 s', unordered = false, measure = true, gaps_after = '4 s' }"""
 NEAR = 0.1
 """Means this near to each other are within."""
 
@@ -57,13 +63,14 @@ class Row:
     network: str
     seconds: float
     transport: str
-    scalar: str
+    scalars: tuple[str, ...]
     settings: Callable[[float, int], dict[str, object]]
     """The settings of a moment: its time in seconds, and its number."""
     moments: int
-    controls: tuple[str, ...] = CONTROLS
+    variants: Mapping[str, Mapping[str, object]] = field(default_factory=lambda: CONTROLS)
     paths: str = '["p1", "p2"]'
     replications: int = 1
+    app: str = BULK
 
     def work(self) -> Work:
         """The study of these runs."""
@@ -75,19 +82,24 @@ class Row:
         text = (
             f'name = "{self.name}"\nseed = 1\nrun.duration = "{self.seconds:g} s"\n{self.network}\n'
             f'[flows.bulk]\nfrom = "sender"\nto = "receiver"\npaths = {self.paths}\n'
-            f"transport = {self.transport}\napp = {{ kind = 'bulk' }}\n"
-            f"[sweep]\naxes.control.set = 'flows.bulk.transport.cc.kind'\n"
-            f"axes.control.values = {inline(list(self.controls))}\n"
+            f"transport = {self.transport}\napp = {self.app}\n"
+            f"[sweep]\naxes.variant.cases = {inline(self.variants)}\n"
             f"axes.moment.cases = {inline(cases)}\n"
         )
         return Work(
-            self.name, self.title, Scenario.parse(text), lambda _: self.replications, (self.scalar,)
+            self.name, self.title, Scenario.parse(text), lambda _: self.replications, self.scalars
         )
 
 
 def _black(at: float, seconds: float) -> dict[str, object]:
     steps = [["0 s", True], [f"{at:g} s", False], [f"{at + seconds:g} s", True]]
     return {"links.first.up": {"timetable": steps}, "links.first.down": "blackhole"}
+
+
+def _returns(at: float, moment: int) -> dict[str, object]:
+    """Black for 25 s and up to a heartbeat interval and RTO.Min more, with other heartbeats."""
+    seconds = round(25 + 2 * (7 * moment % 20) / 20, 3)
+    return {**_black(at, seconds), "seed": moment}
 
 
 def _lossy() -> dict[str, object]:
@@ -97,7 +109,18 @@ def _lossy() -> dict[str, object]:
     }
 
 
-_STALL = "bulk.stalled_s"
+_STALL = ("bulk.stalled_s",)
+_SCTP = "flows.bulk.transport"
+FAILURES: dict[str, dict[str, object]] = {
+    "PMR 2": {f"{_SCTP}.path_max_retrans": 2, f"{_SCTP}.pf_max_retrans": "off"},
+    "PMR 2, PFMR 0": {f"{_SCTP}.path_max_retrans": 2, f"{_SCTP}.pf_max_retrans": 0},
+    "PMR 5, RTO.Max 1 s": {
+        f"{_SCTP}.path_max_retrans": 5,
+        f"{_SCTP}.pf_max_retrans": "off",
+        f"{_SCTP}.rto_max": "1 s",
+    },
+}
+"""When SCTP gives a path up."""
 
 ROWS = (
     Row(
@@ -137,10 +160,22 @@ ROWS = (
         TWO_PATHS,
         12,
         "{ kind = 'mptcp', profile = 'linux_6' }",
-        "link.first.forward.delivered_packets",
+        ("link.first.forward.delivered_packets",),
         lambda _, __: _lossy(),
         1,
         replications=20,
+    ),
+    Row(
+        "return",
+        "SCTP, heartbeats every 1 s, the first path is black for 25 to 27 s",
+        TWO_PATHS,
+        70,
+        "{ kind = 'sctp', profile = 'linux', hb_interval = '1 s', nagle = false }",
+        ("bulk.stalled_s", "link.second.forward.delivered_packets"),
+        _returns,
+        20,
+        variants=FAILURES,
+        app=CALL,
     ),
 )
 
@@ -165,10 +200,10 @@ def main() -> None:
 
 
 def compared(row: Row, real: pl.DataFrame, simulated: pl.DataFrame) -> Iterator[str]:
-    """A line of the table for each control."""
-    for control in row.controls:
+    """A line of the table for each variant and scalar."""
+    for variant, scalar in itertools.product(row.variants, row.scalars):
         theirs, ours = (
-            found.filter(pl.col("control") == control)[row.scalar].to_list()
+            found.filter(pl.col("variant") == variant)[scalar].to_list()
             for found in (real, simulated)
         )
         one, other = mean_interval(theirs), mean_interval(ours)
@@ -176,8 +211,8 @@ def compared(row: Row, real: pl.DataFrame, simulated: pl.DataFrame) -> Iterator[
         chance = float(stats.ttest_ind(theirs, ours, equal_var=False).pvalue)
         cells = [
             row.title,
-            control,
-            row.scalar.partition(".")[2],
+            variant,
+            scalar.partition(".")[2],
             _text(one),
             _text(other),
             f"{100 * deviation:+.1f}",

@@ -43,15 +43,20 @@ impl Clock {
         }
         let tick = self.granularity.as_nanos();
         let ticks = length.as_nanos().div_ceil(tick);
-        let mut level = 0;
-        // The start of level n + 1 is 63 x 8^n ticks away.
-        while level < 8 && ticks >= 63 << (3 * level) {
-            level += 1;
-        }
         let expires = self.tick_at(now).saturating_add(ticks);
-        let shift = 3 * level;
+        let shift = 3 * level_of(ticks);
         let fires = (((expires >> shift) + 1) << shift).saturating_mul(tick);
         Time::from_nanos(fires - self.uptime.as_nanos())
+    }
+
+    /// Of two timers that expire in the same tick, whether the one that was started later, for `later`, is
+    /// served before the one for `earlier`: the wheel serves coarse levels before fine ones, and of a level
+    /// the youngest timer first (`expire_timers`, `enqueue_timer`). An exact clock serves the older one
+    /// first.
+    #[cold]
+    pub(crate) fn serves_younger_first(self, earlier: Duration, later: Duration) -> bool {
+        let level = |length: Duration| level_of(length.as_nanos().div_ceil(self.granularity.as_nanos()));
+        self.granularity != Duration::ZERO && level(later) >= level(earlier)
     }
 
     /// Ticks from `start` to `end`.
@@ -70,6 +75,17 @@ impl Clock {
             tick => length.as_nanos() / tick,
         }
     }
+}
+
+/// The level of the wheel for a timer of so many ticks. The start of level n + 1 is 63 x 8^n ticks away.
+#[expect(clippy::inline_always, reason = "it is asked for every packet")]
+#[inline(always)]
+const fn level_of(ticks: u64) -> u32 {
+    let mut level = 0;
+    while level < 8 && ticks >= 63 << (3 * level) {
+        level += 1;
+    }
+    level
 }
 
 #[cfg(test)]
@@ -97,6 +113,19 @@ mod tests {
         assert_eq!(fires(clock, 0, 1_000), 1_024, "a multiple of 64");
         assert_eq!(fires(clock, 0, 10_000), 10_240, "a multiple of 512");
         assert_eq!(fires(clock, 0, 32_000), 32_256);
+    }
+
+    #[test]
+    fn the_youngest_of_the_coarsest_level_is_served_first() {
+        let clock = Clock::new(MILLISECOND);
+        let younger_first = |earlier: u64, later: u64| {
+            clock.serves_younger_first(Duration::from_millis(earlier), Duration::from_millis(later))
+        };
+        assert!(younger_first(2_000, 1_400), "both are rounded to 64 ms");
+        assert!(!younger_first(2_000, 503), "one is rounded to 8 ms");
+        assert!(!younger_first(4_032, 2_000), "one is rounded to 512 ms");
+        let exact = Clock::new(Duration::ZERO);
+        assert!(!exact.serves_younger_first(MILLISECOND, MILLISECOND));
     }
 
     #[test]

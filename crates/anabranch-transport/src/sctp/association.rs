@@ -627,8 +627,15 @@ impl Association {
             self.on_t1(now);
         }
         for index in 0..self.paths.len() {
+            let (path, own) = (PathId(index as u8), &self.paths[index]);
+            if own.t3 > now {
+                continue;
+            }
+            if own.heartbeat.timer <= now && self.heartbeat_precedes_t3(path) {
+                self.on_heartbeat_timer(now, path);
+            }
             if self.paths[index].t3 <= now {
-                self.on_t3(now, PathId(index as u8));
+                self.on_t3(now, path);
             }
         }
         for index in 0..self.paths.len() {

@@ -66,7 +66,33 @@ impl Association {
         }
         own.period_start = now;
         let period = self.heartbeat_period(path);
-        self.paths[path.index()].heartbeat.timer = self.deadline(now, period);
+        self.set_heartbeat_timer(now, path, period);
+    }
+
+    fn set_heartbeat_timer(&mut self, now: Time, path: PathId, length: Duration) {
+        let timer = self.deadline(now, length);
+        let own = &mut self.paths[path.index()];
+        own.heartbeat.t3_before = own.t3;
+        own.heartbeat.timer = timer;
+        own.heartbeat.length = length;
+    }
+
+    /// Whether the heartbeat timer of a path is served before its T3-rtx, where both expire in one tick of
+    /// Linux's wheel. With HB.interval = RTO / 2 both often run for the same time from the same data on, and
+    /// an unanswered heartbeat then counts an error one timeout earlier.
+    #[cold]
+    pub(super) fn heartbeat_precedes_t3(&self, path: PathId) -> bool {
+        let own = &self.paths[path.index()];
+        let [heartbeat, t3] = [own.heartbeat.length, own.rto.rto];
+        if self.parameters.heartbeat.rule != HeartbeatRule::Linux {
+            return false;
+        }
+        // A timer that is put off within its bucket keeps its place there (`__mod_timer`).
+        if own.heartbeat.t3_before == own.t3 {
+            self.parameters.rto.clock.serves_younger_first(t3, heartbeat)
+        } else {
+            !self.parameters.rto.clock.serves_younger_first(heartbeat, t3)
+        }
     }
 
     /// Section 8.3: heartbeats are discontinued after SHUTDOWN or SHUTDOWN ACK.
@@ -150,8 +176,7 @@ impl Association {
             let elapsed = now.saturating_since(own.last_data);
             if !own.last_data.is_never() && elapsed < period {
                 // Data was sent meanwhile: wait for the rest of the period (`sctp_generate_heartbeat_event`).
-                let left = self.deadline(now, period - elapsed);
-                self.paths[path.index()].heartbeat.timer = left;
+                self.set_heartbeat_timer(now, path, period - elapsed);
                 return;
             }
             // Linux gives the association up before it sends another heartbeat (`sctp_sf_sendbeat_8_3`).

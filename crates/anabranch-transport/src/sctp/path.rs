@@ -9,7 +9,7 @@ use crate::endpoint::Repairs;
 use crate::ground::{IpVersion, PathId};
 use crate::path::PathStatus;
 use crate::rng::Draw as _;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 use crate::wire::sctp::COMMON_HEADER_BYTES;
 
 /// One path.
@@ -48,6 +48,10 @@ pub(super) struct Path {
 pub(super) struct PathHeartbeat {
     /// When the next heartbeat is due; [`Time::NEVER`] with the one-timer rule.
     pub(super) timer: Time,
+    /// How long the timer that is due then runs.
+    pub(super) length: Duration,
+    /// When T3-rtx was to expire as that timer was started.
+    pub(super) t3_before: Time,
     /// When the current period began.
     pub(super) period_start: Time,
     /// When the heartbeat in flight counts as unanswered.
@@ -92,6 +96,8 @@ impl Path {
             last_data: Time::NEVER,
             heartbeat: PathHeartbeat {
                 timer: Time::NEVER,
+                length: Duration::ZERO,
+                t3_before: Time::NEVER,
                 period_start: Time::ZERO,
                 timeout: Time::NEVER,
                 unanswered: false,

@@ -90,6 +90,32 @@ fn sctp_outq_flush_rtx_puts_heartbeats_off_even_where_the_window_is_full() {
 }
 
 #[test]
+fn expire_timers_serves_the_heartbeat_before_t3_rtx_where_both_were_set_by_the_same_data() {
+    // After the first timeout RTO is 2 s, and so is HB.interval + RTO / 2: T3-rtx and the heartbeat timer,
+    // which waits for the rest of its period, expire in one tick. The heartbeat leaves, so that the next one
+    // can be an error before T3-rtx, now 4 s, expires.
+    let config = Config {
+        hb_interval: Some(ms(1_000)),
+        path_max_retrans: Some(2),
+        pf_max_retrans: Some(Limit::Off),
+        ..linux()
+    };
+    let mut pair = Pair::open(&config, 2);
+    talk(&mut pair, 100);
+    let black = pair.now;
+    pair.set_up(0, false);
+    talk(&mut pair, 160);
+    assert_eq!(pair.ends[0].status[0].error_count, 2);
+    let sent = |kind: &str| -> Vec<f64> {
+        let on_first =
+            pair.sent(Side::A, kind).into_iter().filter(|p| p.path == 0 && p.at > black + ms(2_000));
+        on_first.map(|packet| packet.at.saturating_since(black).as_secs_f64()).collect()
+    };
+    let [beats, data] = ["heartbeat", "data"].map(sent);
+    assert!(beats.len() == 1 && (3.0..3.2).contains(&beats[0]) && data[0] == beats[0], "{beats:?} {data:?}");
+}
+
+#[test]
 fn a_suspicious_timeout_on_the_second_path_costs_the_first_one_two_more() {
     // RTO.Min is below the SACK delay, so T3-rtx expires on the second path before its SACK, and data goes
     // back to the first, whose errors that SACK clears (`sctp_check_transmitted`): of five timeouts three
