@@ -343,9 +343,7 @@ impl Connection {
         if !is_for_us {
             self.hand_down(now, path, packet);
         }
-        if options.data_ack.is_some() {
-            self.renew_interval_after_ack(now, path);
-        }
+        self.renew_interval_after(now, path, &options);
         if fills_gap {
             self.skip_stored(now);
         }

@@ -8,6 +8,7 @@ use super::send::{Chunk, DEFAULT_INTERVAL, FRAGMENT_BYTES};
 use super::subflow::Subflow;
 use crate::path::PathState;
 use crate::time::{Duration, Time};
+use crate::wire::mptcp::Options;
 
 /// The unit in which the kernel counts time, at 1000 Hz.
 const JIFFY: Duration = Duration::from_millis(1);
@@ -82,8 +83,9 @@ impl Connection {
     /// is asked, which renews the interval, whether or not a subflow has room (Linux: `ack_update_msk`,
     /// `__mptcp_check_push`). By then the acknowledgement has restarted the subflow's timer, and what it lets
     /// the subflow send has not yet.
-    pub(super) fn renew_interval_after_ack(&mut self, now: Time, path: usize) {
-        if self.counts_intervals() && self.sender.has_pending() && self.sender.has_window() {
+    pub(super) fn renew_interval_after(&mut self, now: Time, path: usize, options: &Options) {
+        let counts = self.counts_intervals() && options.data_ack.is_some();
+        if counts && self.sender.has_pending() && self.sender.has_window() {
             self.sender.interval = self.interval(now, Some(path));
         }
     }
