@@ -149,11 +149,14 @@ impl Connection {
     fn send_and_restart_timer(&mut self, now: Time) {
         if self.board.is_empty() {
             self.timer.stop();
-        } else if self.is_subflow() {
-            // The connection above asks for this.
-            self.restart_timer(now);
         }
-        self.timer.note_acknowledgement();
+        if self.is_subflow() {
+            // The connection above asks for this.
+            if !self.board.is_empty() {
+                self.restart_timer(now);
+            }
+            self.timer.note_acknowledgement();
+        }
         let is_sender = self.sender.has_unsent() || !self.board.is_empty();
         let has_probe_timer = is_sender && self.push(now, Push::Normal) && self.timer.is_loss_probe();
         if !has_probe_timer && !self.board.is_empty() {

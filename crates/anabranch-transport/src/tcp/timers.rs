@@ -30,8 +30,8 @@ pub(super) struct RetransmissionTimer {
     at: Time,
     /// The tick that it was started for (Linux: `icsk_timeout`).
     tick: u64,
-    /// That tick as it was when the last acknowledgement had been processed, and nothing had been sent in
-    /// answer to it yet; [`None`] if the timer did not run.
+    /// Of a subflow: that tick as it was when the last acknowledgement had been processed, and nothing had
+    /// been sent in answer to it yet; [`None`] if the timer did not run.
     tick_of_ack: Option<u64>,
     /// Timeouts in a row (Linux: `icsk_retransmits`).
     pub(super) timeouts: u32,
