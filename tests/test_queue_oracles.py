@@ -67,8 +67,8 @@ def test_two_subflows_carry_what_two_paths_do() -> None:
 
 @pytest.mark.parametrize("case", ["path 1 black", "path 1 black, path 2 a backup"])
 def test_a_black_path_stalls_a_transfer_as_long_as_in_the_kernel(case: str) -> None:
-    # Of Reno's runs with a backup it is not known why they are shorter than the kernel's.
-    found = _near(linux_mptcp, 1, case=case, control="cubic")
+    # CUBIC's and BBR's are compared at more moments (docs/beside-linux.md).
+    found = _near(linux_mptcp, 1, case=case, control="reno")
     assert found["stall"].verdict in ("within", "in_range")
 
 

@@ -16,6 +16,16 @@ pub(crate) struct Clock {
     pub(crate) uptime: Duration,
 }
 
+/// When a timer expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deadline {
+    /// The tick that was asked for (Linux: `expires` of `struct timer_list`); nanoseconds if the clock is
+    /// exact.
+    pub(crate) tick: u64,
+    /// The time at which the wheel gets there.
+    pub(crate) at: Time,
+}
+
 /// [`Clock::uptime`] is below this many ticks: a turn of the coarsest level that timers of an hour use.
 const UPTIME_TICKS: u64 = 1 << 18;
 
@@ -38,15 +48,32 @@ impl Clock {
     #[expect(clippy::inline_always, reason = "it is asked for every packet")]
     #[inline(always)]
     pub(crate) fn deadline(self, now: Time, length: Duration) -> Time {
+        self.schedule(now, length).at
+    }
+
+    /// [`Self::deadline`], with the tick that is asked for.
+    #[expect(clippy::inline_always, reason = "it is asked for every packet")]
+    #[inline(always)]
+    pub(crate) fn schedule(self, now: Time, length: Duration) -> Deadline {
         if self.granularity == Duration::ZERO {
-            return now + length;
+            let at = now + length;
+            return Deadline { tick: at.as_nanos(), at };
         }
         let tick = self.granularity.as_nanos();
         let ticks = length.as_nanos().div_ceil(tick);
         let expires = self.tick_at(now).saturating_add(ticks);
         let shift = 3 * level_of(ticks);
         let fires = (((expires >> shift) + 1) << shift).saturating_mul(tick);
-        Time::from_nanos(fires - self.uptime.as_nanos())
+        Deadline { tick: expires, at: Time::from_nanos(fires - self.uptime.as_nanos()) }
+    }
+
+    /// Time from `now` to this tick; zero if that has passed.
+    pub(crate) const fn time_to(self, tick: u64, now: Time) -> Duration {
+        let left = tick.saturating_sub(self.tick_at(now));
+        match self.granularity.as_nanos() {
+            0 => Duration::from_nanos(left),
+            length => Duration::from_nanos(left.saturating_mul(length)),
+        }
     }
 
     /// Of two timers that expire in the same tick, whether the one that was started later, for `later`, is
@@ -101,8 +128,10 @@ mod tests {
 
     #[test]
     fn exact_without_granularity() {
-        let at = Clock::new(Duration::ZERO).deadline(Time::from_nanos(3), Duration::from_nanos(4));
-        assert_eq!(at, Time::from_nanos(7));
+        let clock = Clock::new(Duration::ZERO);
+        let deadline = clock.schedule(Time::from_nanos(3), Duration::from_nanos(4));
+        assert_eq!(deadline.at, Time::from_nanos(7));
+        assert_eq!(clock.time_to(deadline.tick, Time::from_nanos(5)), Duration::from_nanos(2));
     }
 
     #[test]
@@ -126,6 +155,16 @@ mod tests {
         assert!(!younger_first(4_032, 2_000), "one is rounded to 512 ms");
         let exact = Clock::new(Duration::ZERO);
         assert!(!exact.serves_younger_first(MILLISECOND, MILLISECOND));
+    }
+
+    #[test]
+    fn the_time_that_is_left_ends_at_the_tick_that_was_asked_for() {
+        let clock = Clock { uptime: Duration::from_nanos(500_000), ..Clock::new(MILLISECOND) };
+        let asked = clock.schedule(Time::from_millis(10), Duration::from_micros(100_300));
+        assert_eq!(asked.at, Time::from_nanos(111_500_000), "tick 112 begins there");
+        assert_eq!(clock.time_to(asked.tick, Time::from_millis(10)), Duration::from_millis(101));
+        assert_eq!(clock.time_to(asked.tick, Time::from_nanos(11_500_000)), Duration::from_millis(99));
+        assert_eq!(clock.time_to(asked.tick, Time::from_millis(111)), Duration::ZERO, "late, not negative");
     }
 
     #[test]

@@ -38,7 +38,7 @@ const TRANSPORT: [(&str, &str); 21] = [
         "tcp",
         "cc endpoint ground listener path procedures recovery report rng secret spare time timer units wire",
     ),
-    ("mptcp", "cc endpoint ground listener path report rng secret tcp time units wire"),
+    ("mptcp", "cc endpoint ground listener path report rng secret tcp time timer units wire"),
     ("udp", "endpoint ground listener report time wire"),
 ];
 

@@ -24,6 +24,7 @@ use crate::secret::SecretNumbers;
 use crate::tcp;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
+use crate::timer::Clock;
 use crate::wire::mptcp::{Handshake, Join, Options, Reset};
 use crate::wire::tcp::Flags;
 use crate::wire::{Body, Packet};
@@ -84,6 +85,8 @@ pub struct Connection {
     /// Whether data acknowledgements have 8 bytes, as those of the peer's last mapping had (Linux:
     /// `use_64bit_ack`).
     pub(super) answers_at_length: bool,
+    /// The clock of the connection's own timer.
+    pub(super) clock: Clock,
     pub(super) outputs: VecDeque<Output>,
     pub(super) stats: Stats,
     pub(super) last_now: Time,
@@ -156,6 +159,7 @@ impl Connection {
             removed: Vec::new(),
             close_at: Time::NEVER,
             answers_at_length: false,
+            clock: parameters.tcp.clock().started(streams, name),
             outputs: VecDeque::new(),
             stats: Stats::default(),
             last_now: Time::ZERO,
@@ -339,6 +343,7 @@ impl Connection {
         if !is_for_us {
             self.hand_down(now, path, packet);
         }
+        self.renew_interval_after(now, path, &options);
         if fills_gap {
             self.skip_stored(now);
         }

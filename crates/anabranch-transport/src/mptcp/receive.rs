@@ -123,7 +123,11 @@ impl Connection {
     pub(super) fn window_field(&mut self, path: usize) -> u16 {
         let tcp = &self.subflows[path].tcp;
         let (mss, scale) = (tcp.full_segment(), tcp.own_scale());
-        let window = self.receiver.window(self.parameters.tcp.receive_buffer(), mss, scale);
+        // Linux, __mptcp_space: data that waits for that of another subflow takes up the buffer, although it
+        // lies in the window.
+        let held = if self.counts_intervals() { self.receiver.waiting } else { 0 };
+        let room = self.parameters.tcp.receive_buffer().saturating_sub(held);
+        let window = self.receiver.window(room, mss, scale);
         (window >> scale).min(65_535) as u16
     }
 
@@ -284,6 +288,26 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::Side;
+    use crate::mptcp::Profile;
+    use crate::mptcp::testing::{Pair, Wire, config};
+
+    /// By RFC 8684 section 3.3.5 it lies in the window.
+    #[test]
+    fn mptcp_space_is_less_by_what_waits_for_another_subflow() {
+        let taken_up = |profile| {
+            let mut pair = Pair::open(&config(profile), vec![Wire::default(); 2]);
+            let end = pair.end_mut(Side::B);
+            let next = end.receiver.next;
+            end.receiver.insert(next + 250_000, next + 350_000);
+            end.receiver.insert(next, next + 200_000);
+            let window = u64::from(end.window_field(0)) << end.subflows[0].tcp.own_scale();
+            end.parameters.tcp.receive_buffer() - window
+        };
+        let steps = 1 << 8;
+        assert!((100_000..100_000 + steps).contains(&taken_up(Profile::Linux6)));
+        assert!((0..steps).contains(&taken_up(Profile::Rfc8684)));
+    }
 
     #[test]
     fn runs_from_all_subflows_make_one_stream() {

@@ -8,6 +8,7 @@ use super::send::{Chunk, DEFAULT_INTERVAL, FRAGMENT_BYTES};
 use super::subflow::Subflow;
 use crate::path::PathState;
 use crate::time::{Duration, Time};
+use crate::wire::mptcp::Options;
 
 /// The unit in which the kernel counts time, at 1000 Hz.
 const JIFFY: Duration = Duration::from_millis(1);
@@ -45,7 +46,7 @@ impl Connection {
         if !waits || self.state != State::Established {
             self.sender.timer = Time::NEVER;
         } else if self.sender.timer.is_never() {
-            self.sender.timer = now + self.timer_period();
+            self.sender.timer = self.clock.deadline(now, self.timer_period());
         }
     }
 
@@ -61,16 +62,16 @@ impl Connection {
         self.start_timer(now);
     }
 
-    /// Renews the interval before data is handed to subflows. Linux takes it from them at that time
-    /// (`mptcp_subflow_get_send`), which is as soon as the application has written the data, or it is to be
-    /// sent again, and not when their windows let it leave. Then it restarts a timer whose data has been
-    /// acknowledged (`__mptcp_clean_una`).
+    /// Renews the interval before data is handed to subflows (Linux: `mptcp_subflow_get_send`), if the
+    /// application has written (`mptcp_sendmsg`), data is to be sent again, or the timer has expired
+    /// (`mptcp_check_and_set_pending`). Then restarts a timer whose data has been acknowledged
+    /// (`__mptcp_clean_una`).
     pub(super) fn renew_interval(&mut self, now: Time) {
         if !self.counts_intervals() {
             return;
         }
-        if std::mem::take(&mut self.sender.has_new) || self.sender.has_failed_data() {
-            self.sender.interval = self.interval(now);
+        if std::mem::take(&mut self.sender.renews_interval) && self.sender.has_pending() {
+            self.sender.interval = self.interval(now, None);
         }
         if std::mem::take(&mut self.sender.has_progress) {
             self.sender.timer = Time::NEVER;
@@ -78,13 +79,35 @@ impl Connection {
         }
     }
 
+    /// A segment with a data acknowledgement came on this path: where data waits for a subflow, the scheduler
+    /// is asked, which renews the interval, whether or not a subflow has room (Linux: `ack_update_msk`,
+    /// `__mptcp_check_push`). By then the acknowledgement has restarted the subflow's timer, and what it lets
+    /// the subflow send has not yet.
+    pub(super) fn renew_interval_after(&mut self, now: Time, path: usize, options: &Options) {
+        let counts = self.counts_intervals() && options.data_ack.is_some();
+        if counts && self.sender.has_pending() && self.sender.has_window() {
+            self.sender.interval = self.interval(now, Some(path));
+        }
+    }
+
     /// The interval of the connection's timer: up to the last of the timers of subflows that have not been
     /// silent for an interval (Linux: `mptcp_timeout_from_subflow`, `__mptcp_set_timeout`). Less than a jiffy
-    /// counts as none.
-    fn interval(&self, now: Time) -> Duration {
-        let heard = self.subflows.iter().filter(|it| it.is_established() && it.silent_intervals == 0);
-        let left = heard.filter_map(|subflow| subflow.tcp.time_to_timer(now)).max();
-        left.filter(|left| *left >= JIFFY).unwrap_or(DEFAULT_INTERVAL)
+    /// counts as none. An acknowledgement may have come on one of the paths, and nothing counts that it let
+    /// the subflow send.
+    fn interval(&self, now: Time, acknowledged: Option<usize>) -> Duration {
+        let left = |(path, subflow): (usize, &Subflow)| {
+            if acknowledged == Some(path) && subflow.tcp.heard_at() == now {
+                subflow.tcp.time_to_timer_of_ack(now)
+            } else {
+                subflow.tcp.time_to_timer(now)
+            }
+        };
+        let heard = self
+            .subflows
+            .iter()
+            .enumerate()
+            .filter(|(_, subflow)| subflow.is_established() && subflow.silent_intervals == 0);
+        heard.filter_map(left).max().filter(|left| *left >= JIFFY).unwrap_or(DEFAULT_INTERVAL)
     }
 
     /// The connection's timer expires (RFC 8684 section 3.3.6): the first piece is sent again on a subflow
@@ -95,8 +118,9 @@ impl Connection {
         self.sender.expiries += 1;
         if self.counts_intervals() {
             // Linux, __mptcp_retrans: the timer is started again before anything else, with the same
-            // interval.
+            // interval, which is renewed when pending data is handed out after that.
             self.start_timer(now);
+            self.sender.renews_interval = true;
         }
         if self.sender.has_chunks() {
             let is_sent_again =

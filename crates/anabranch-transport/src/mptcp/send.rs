@@ -87,8 +87,8 @@ pub(super) struct Sender {
     pub(super) interval: Duration,
     /// The timer is to start again, since more has been acknowledged.
     pub(super) has_progress: bool,
-    /// Whether the application has written since data was last handed out.
-    pub(super) has_new: bool,
+    /// The interval is renewed before data is handed out.
+    pub(super) renews_interval: bool,
     /// Since when the peer's window has held data back, and for how long it did before, including earlier
     /// connections.
     blocked_since: Option<Time>,
@@ -115,7 +115,7 @@ impl Sender {
             expiries: 0,
             interval: DEFAULT_INTERVAL,
             has_progress: false,
-            has_new: false,
+            renews_interval: false,
             blocked_since: None,
             blocked: Duration::ZERO,
         }
@@ -151,6 +151,11 @@ impl Sender {
         self.unacknowledged < self.next || (self.has_sent_fin && !self.is_done())
     }
 
+    /// Whether the peer has room for more than was sent.
+    pub(super) const fn has_window(&self) -> bool {
+        self.edge > self.next
+    }
+
     /// Notes that the peer offers this window from this position on.
     pub(super) fn open(&mut self, from: u64, window: u64) {
         self.edge = self.edge.max(from + window);
@@ -165,6 +170,11 @@ impl Sender {
     /// Whether there is data to be sent again wherever the scheduler says.
     pub(super) fn has_failed_data(&self) -> bool {
         self.aim.is_none() && !self.again.is_empty()
+    }
+
+    /// Whether data waits for the scheduler to say where it is sent (Linux: `mptcp_send_head`).
+    pub(super) fn has_pending(&self) -> bool {
+        self.unsent() > 0 || self.has_failed_data()
     }
 
     /// Marks the first piece to be sent again. It may also go to subflows on which it was delivered before.
@@ -198,6 +208,7 @@ impl Sender {
     /// `__mptcp_retransmit_pending_data`).
     pub(super) fn send_all_again(&mut self) {
         self.aim = None;
+        self.renews_interval = true;
         self.send_again_where(|_| true);
     }
 
@@ -280,13 +291,15 @@ impl Connection {
             room = end - self.sender.written;
         }
         let taken = u64::from(length).min(room) as u32;
-        if self.sender.unsent() == 0 {
+        // Linux asks whether a sender is limited by its application in tcp_sendmsg, which MPTCP does not
+        // call.
+        if self.sender.unsent() == 0 && !self.counts_intervals() {
             for path in 0..self.subflows.len() {
                 self.subflows.unseen(path).tcp.note_app_limited();
             }
         }
         self.sender.written += u64::from(taken);
-        self.sender.has_new |= taken > 0;
+        self.sender.renews_interval |= taken > 0;
         if taken < length {
             self.sender.has_refused = accepts;
             let rest = Payload { offset: offset + u64::from(taken), length: length - taken };

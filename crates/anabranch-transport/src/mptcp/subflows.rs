@@ -126,6 +126,7 @@ impl Subflows {
                 ssthresh: subflow.tcp.ssthresh_bytes(),
                 outstanding: subflow.tcp.outstanding_bytes(),
                 queued: subflow.tcp.queued(),
+                pace: subflow.tcp.pace_of_control(),
                 in_recovery: subflow.tcp.is_recovering(),
                 ..PathView::new(path)
             };
@@ -165,7 +166,7 @@ impl Subflows {
                 assert_eq!((view.srtt, view.rttvar), (tcp.srtt(), tcp.rttvar()));
                 assert_eq!((view.cwnd, view.ssthresh), (tcp.window_bytes(), tcp.ssthresh_bytes()));
                 assert_eq!(view.outstanding, tcp.outstanding_bytes());
-                assert_eq!(view.queued, tcp.queued());
+                assert_eq!((view.queued, view.pace), (tcp.queued(), tcp.pace_of_control()));
                 assert_eq!(view.in_recovery, tcp.is_recovering());
             }
         }

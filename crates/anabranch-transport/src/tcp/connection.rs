@@ -36,6 +36,7 @@ use crate::rng::{Draw as _, Rng, Streams};
 use crate::secret::SecretNumbers;
 use crate::spare::{Boxes, Spare};
 use crate::time::{Duration, Time};
+use crate::timer::Deadline;
 use crate::wire::tcp::{Flags, Segment};
 use crate::wire::{self, Body, Packet};
 
@@ -396,6 +397,12 @@ impl Connection {
     #[inline]
     pub(super) fn deadline(&self, now: Time, length: Duration) -> Time {
         self.parameters.clock.deadline(now, length)
+    }
+
+    /// [`Self::deadline`], with the tick that is asked for.
+    #[inline]
+    pub(super) fn schedule(&self, now: Time, length: Duration) -> Deadline {
+        self.parameters.clock.schedule(now, length)
     }
 
     /// Our timestamp now, in ms (RFC 7323 section 5.4).

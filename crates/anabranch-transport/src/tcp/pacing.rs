@@ -1,7 +1,7 @@
 //! The rate at which segments are paced (Linux: `tcp_update_pacing_rate`), and what waits for it.
 
 use super::connection::Connection;
-use crate::cc::CongestionControl as _;
+use crate::cc::{CongestionControl as _, Rules};
 use crate::time::Time;
 
 impl Connection {
@@ -32,7 +32,7 @@ impl Connection {
     fn compute_pacing_rate(&mut self) {
         let limits = self.cc.limits();
         let rate = match limits.pacing_rate {
-            Some(rate) => (rate.bits_per_sec() / 8).max(1),
+            Some(rate) => self.counted(rate.bits_per_sec() / 8).max(1),
             None if !self.parameters.pacing => return,
             None => {
                 let window = self.cwnd().max(self.board.len());
@@ -49,8 +49,20 @@ impl Connection {
         let srtt = self.rtt.srtt()?.as_nanos();
         let control = self.cc.state();
         let percent = if control.cwnd < control.ssthresh / 2 { 200 } else { 120 };
-        let bytes = u64::from(window) * u64::from(self.mss) * percent / 100;
+        let bytes = self.counted(u64::from(window) * u64::from(self.mss) * percent / 100);
         bytes.saturating_mul(1_000_000_000).checked_div(srtt).map(|rate| rate.max(1))
+    }
+
+    /// What a rate is in the kernel. It multiplies segments by `mss_cache`, in which the options of a subflow
+    /// are not left out, and then counts the data that leaves, in which they are (`tcp_current_mss`,
+    /// `tcp_update_skb_after_send`): a subflow sends faster than it was told to.
+    #[inline]
+    fn counted(&self, rate: u64) -> u64 {
+        let options = self.option_space.data;
+        if options == 0 || self.parameters.rules != Rules::Linux6 {
+            return rate;
+        }
+        rate.saturating_mul(u64::from(self.mss + options)) / u64::from(self.mss)
     }
 
     /// Until when the pace holds the next segment back.
@@ -62,6 +74,11 @@ impl Connection {
     /// second (Linux: `sk_pacing_rate`).
     pub(super) fn pace(&self, window: u32) -> Option<u64> {
         if self.pacing.rate() > 0 { Some(self.pacing.rate()) } else { self.window_rate(window) }
+    }
+
+    /// The rate in bytes per second that the congestion control sets, if it does.
+    pub(crate) fn pace_of_control(&self) -> Option<u64> {
+        (self.pacing.rate() > 0).then(|| self.pacing.rate())
     }
 
     pub(super) fn on_pacing_timer(&mut self, now: Time) {

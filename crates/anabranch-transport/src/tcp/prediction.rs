@@ -150,6 +150,13 @@ impl Connection {
         if self.board.is_empty() {
             self.timer.stop();
         }
+        if self.is_subflow() {
+            // The connection above asks for this.
+            if !self.board.is_empty() {
+                self.restart_timer(now);
+            }
+            self.timer.note_acknowledgement();
+        }
         let is_sender = self.sender.has_unsent() || !self.board.is_empty();
         let has_probe_timer = is_sender && self.push(now, Push::Normal) && self.timer.is_loss_probe();
         if !has_probe_timer && !self.board.is_empty() {

@@ -79,8 +79,8 @@ impl Connection {
         }
         let has_margin = self.parameters.procedures.reordering_timer_has_margin;
         let wait = if has_margin { wait + LEAST_TIMEOUT } else { wait };
-        let at = self.deadline(now, wait);
-        self.timer.start_reordering(at);
+        let deadline = self.schedule(now, wait);
+        self.timer.start_reordering(deadline);
         true
     }
 
@@ -133,8 +133,8 @@ impl Connection {
         let until_rto = if restarts { rto } else { self.time_to_rto(now) };
         let wait = if until_rto.is_zero() { wait } else { wait.min(until_rto) };
         // Even if acknowledgements come immediately, the timer has to be in the future.
-        let at = self.deadline(now, wait.max(Duration::from_nanos(1)));
-        self.timer.start_probe(at);
+        let deadline = self.schedule(now, wait.max(Duration::from_nanos(1)));
+        self.timer.start_probe(deadline);
         true
     }
 

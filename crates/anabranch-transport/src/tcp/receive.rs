@@ -266,6 +266,9 @@ impl Connection {
             // RFC 9293 section 3.10.7.4, RFC 5961 section 5.
             return self.challenge(now);
         }
+        if self.is_subflow() {
+            self.timer.note_acknowledgement();
+        }
         if end > start {
             self.on_data(now, start, segment, mark);
         }

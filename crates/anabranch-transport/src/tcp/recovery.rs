@@ -245,8 +245,8 @@ impl Connection {
         }
         if restarts {
             let rto = self.rtt.rto();
-            let at = self.deadline(now, rto);
-            self.timer.start_retransmission(at);
+            let deadline = self.schedule(now, rto);
+            self.timer.start_retransmission(deadline);
         }
     }
 }

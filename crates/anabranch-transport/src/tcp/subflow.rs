@@ -10,6 +10,7 @@ use crate::cc::coupled::{Group, PathSetup};
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, Controller, Setup};
 use crate::endpoint::CloseReason;
 use crate::time::{Duration, Time};
+use crate::timer::Clock;
 use crate::wire::tcp::{Flags, Segment, TIMESTAMPS_BYTES};
 
 /// The least slow-start threshold in segments (RFC 5681 equation 4).
@@ -68,6 +69,11 @@ impl Parameters {
         self.receive_buffer
     }
 
+    /// The clock of a host, before it is started.
+    pub(crate) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
     pub(crate) const fn rto_max(&self) -> Duration {
         self.rto_max
     }
@@ -84,6 +90,11 @@ impl Connection {
         self.flow_control = FlowControl::Above;
         // DATA_FIN ends a direction of the connection above, but a subflow closes as a whole.
         self.half_close = false;
+    }
+
+    /// Whether a connection above limits and orders what is sent.
+    pub(super) fn is_subflow(&self) -> bool {
+        self.flow_control == FlowControl::Above
     }
 
     /// Makes this a TCP connection of its own from now on, because the peer does not know MPTCP. The
@@ -271,9 +282,16 @@ impl Connection {
         self.heard_at
     }
 
-    /// Time until the retransmission timer expires, whichever of its purposes it serves, if it runs.
+    /// Time until the retransmission timer was meant to expire, whichever of its purposes it serves, if it
+    /// runs (Linux: `icsk_timeout`, which the timer wheel does not round).
     pub(crate) fn time_to_timer(&self, now: Time) -> Option<Duration> {
-        (!self.timer.is_off()).then(|| self.timer.at().saturating_since(now))
+        self.timer.tick().map(|tick| self.parameters.clock.time_to(tick, now))
+    }
+
+    /// [`Self::time_to_timer`] as it was when the acknowledgement that came now had been processed, and
+    /// nothing had been sent in answer to it yet.
+    pub(crate) fn time_to_timer_of_ack(&self, now: Time) -> Option<Duration> {
+        self.timer.tick_of_ack().map(|tick| self.parameters.clock.time_to(tick, now))
     }
 
     /// Timeouts in a row.

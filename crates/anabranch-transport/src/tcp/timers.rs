@@ -6,6 +6,7 @@ use super::recovery::CongestionState;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::endpoint::CloseReason;
 use crate::time::{Duration, Time};
+use crate::timer::Deadline;
 
 /// The purpose of the timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,11 @@ enum Purpose {
 pub(super) struct RetransmissionTimer {
     purpose: Purpose,
     at: Time,
+    /// The tick that it was started for (Linux: `icsk_timeout`).
+    tick: u64,
+    /// Of a subflow: that tick as it was when the last acknowledgement had been processed, and nothing had
+    /// been sent in answer to it yet; [`None`] if the timer did not run.
+    tick_of_ack: Option<u64>,
     /// Timeouts in a row (Linux: `icsk_retransmits`).
     pub(super) timeouts: u32,
     /// Probes of a closed window in a row.
@@ -42,6 +48,8 @@ impl Default for RetransmissionTimer {
         Self {
             purpose: Purpose::Off,
             at: Time::NEVER,
+            tick: 0,
+            tick_of_ack: None,
             timeouts: 0,
             probes: 0,
             user_timeout: None,
@@ -79,24 +87,40 @@ impl RetransmissionTimer {
         (self.purpose, self.at) = (Purpose::Off, Time::NEVER);
     }
 
-    fn start(&mut self, purpose: Purpose, at: Time) {
-        (self.purpose, self.at) = (purpose, at);
+    /// The tick that it was started for, if it runs.
+    pub(super) fn tick(&self) -> Option<u64> {
+        (!self.is_off()).then_some(self.tick)
     }
 
-    pub(super) fn start_persist(&mut self, at: Time) {
-        self.start(Purpose::Persist, at);
+    /// What [`Self::tick`] was after the last acknowledgement, before anything was sent.
+    pub(super) const fn tick_of_ack(&self) -> Option<u64> {
+        self.tick_of_ack
     }
 
-    pub(super) fn start_probe(&mut self, at: Time) {
-        self.start(Purpose::Probe, at);
+    /// An acknowledgement has been processed, and nothing has been sent since.
+    #[inline]
+    pub(super) fn note_acknowledgement(&mut self) {
+        self.tick_of_ack = self.tick();
     }
 
-    pub(super) fn start_reordering(&mut self, at: Time) {
-        self.start(Purpose::Reordering, at);
+    fn start(&mut self, purpose: Purpose, deadline: Deadline) {
+        (self.purpose, self.at, self.tick) = (purpose, deadline.at, deadline.tick);
     }
 
-    pub(super) fn start_retransmission(&mut self, at: Time) {
-        self.start(Purpose::Retransmission, at);
+    pub(super) fn start_persist(&mut self, deadline: Deadline) {
+        self.start(Purpose::Persist, deadline);
+    }
+
+    pub(super) fn start_probe(&mut self, deadline: Deadline) {
+        self.start(Purpose::Probe, deadline);
+    }
+
+    pub(super) fn start_reordering(&mut self, deadline: Deadline) {
+        self.start(Purpose::Reordering, deadline);
+    }
+
+    pub(super) fn start_retransmission(&mut self, deadline: Deadline) {
+        self.start(Purpose::Retransmission, deadline);
     }
 }
 
@@ -136,8 +160,8 @@ impl Connection {
         } else {
             self.rtt.rto()
         };
-        let at = self.deadline(now, length);
-        self.timer.start_retransmission(at);
+        let deadline = self.schedule(now, length);
+        self.timer.start_retransmission(deadline);
     }
 
     /// Starts the probe timer where it applies, otherwise the retransmission timer, after progress (Linux:
@@ -163,8 +187,8 @@ impl Connection {
         let first = self.board.first_id();
         self.retransmit(now, first, true);
         self.rtt.back_off();
-        let at = self.deadline(now, self.rtt.rto());
-        self.timer.start_retransmission(at);
+        let deadline = self.schedule(now, self.rtt.rto());
+        self.timer.start_retransmission(deadline);
     }
 
     /// Whether data has been outstanding for longer than the application allows (Linux:

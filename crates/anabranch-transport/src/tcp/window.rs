@@ -139,8 +139,8 @@ impl Connection {
     pub(super) fn start_persist_timer(&mut self, now: Time) {
         if self.timer.is_off() {
             let length = self.persist_period();
-            let at = self.deadline(now, length);
-            self.timer.start_persist(at);
+            let deadline = self.schedule(now, length);
+            self.timer.start_persist(deadline);
         }
     }
 
@@ -189,8 +189,8 @@ impl Connection {
             self.timer.stop();
         } else {
             let length = self.persist_period();
-            let at = self.deadline(now, length);
-            self.timer.start_persist(at);
+            let deadline = self.schedule(now, length);
+            self.timer.start_persist(deadline);
         }
     }
 }

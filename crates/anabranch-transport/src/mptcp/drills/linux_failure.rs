@@ -2,7 +2,7 @@
 //! tests name the kernel's functions (`net/mptcp/protocol.c`, `pm.c`, `pm_kernel.c`).
 
 use super::reset;
-use crate::cc;
+use crate::cc::{self, coupled};
 use crate::endpoint::Event;
 use crate::ground::Side;
 use crate::mptcp::testing::{Pair, Wire, config, ms};
@@ -201,4 +201,82 @@ fn mptcp_check_allowed_size_cuts_at_the_end_of_the_window() {
     };
     assert_eq!(sent(Profile::Linux6), 8_192, "the whole window");
     assert_eq!(sent(Profile::Rfc8684), 5 * 1_428, "another profile waits for room for a segment");
+}
+
+/// A bulk transfer over one path whose queue is long, so that two round-trip times are more than what is left
+/// to the timeout of the first outstanding segment after something has been sent.
+fn over_a_long_queue() -> Pair {
+    let config = Config { cc: Some(cc::Config::Reno(cc::reno::Config::default())), ..linux() };
+    let mut pair = Pair::open(&config, vec![wires()[0]]);
+    pair.write(Side::A, 40_000_000);
+    pair.run_for(Duration::from_secs(2));
+    pair
+}
+
+/// As long as data waits, each acknowledgement renews the interval, before what it lets out is sent.
+#[test]
+fn ack_update_msk_renews_the_interval_where_data_waits() {
+    let mut pair = over_a_long_queue();
+    let mut renewed = 0;
+    for _ in 0..200 {
+        let (began, written) = (pair.now, pair.end(Side::A).sender.written);
+        let end = began + ms(100);
+        pair.run_until(end, |pair| pair.end(Side::A).subflows[0].tcp.heard_at() > began);
+        let sender = &pair.end(Side::A).sender;
+        let tcp = &pair.end(Side::A).subflows[0].tcp;
+        if sender.written > written || !sender.has_pending() {
+            continue;
+        }
+        // Linux, tcp_schedule_loss_probe: two round-trip times and TCP_TIMEOUT_MIN_US, or the timeout, in
+        // whole ticks, which the timer wheel does not round.
+        let probe = (tcp.srtt().expect("measured") * 2 + ms(2)).min(tcp.rto());
+        assert_eq!(sender.interval.as_nanos(), probe.as_nanos().next_multiple_of(1_000_000));
+        let left = tcp.time_to_timer(pair.now).expect("data is outstanding");
+        assert!(left + ms(20) < sender.interval, "{left} after sending");
+        renewed += 1;
+    }
+    assert!(renewed > 100, "{renewed} acknowledgements");
+}
+
+/// Where data waits when the timer expires, the scheduler is asked as well, and finds a silent subflow.
+#[test]
+fn mptcp_check_and_set_pending_renews_the_interval() {
+    let mut pair = over_a_long_queue();
+    pair.wires[0].is_dead = true;
+    let end = pair.now + Duration::from_secs(20);
+    pair.run_until(end, |pair| pair.end(Side::A).subflows[0].silent_intervals > 0);
+    assert!(pair.end(Side::A).sender.has_pending());
+    assert_eq!(pair.end(Side::A).sender.interval, ms(200));
+}
+
+/// The connection's timer is one of the kernel's, which its wheel rounds up: here to 8 ticks.
+#[test]
+fn sk_reset_timer_rounds_the_interval_up() {
+    let mut pair = Pair::open(&linux(), wires());
+    pair.write(Side::A, 40_000_000);
+    pair.run_for(Duration::from_secs(3));
+    let end = pair.end(Side::A);
+    assert!((ms(63)..ms(503)).contains(&end.sender.interval), "{}", end.sender.interval);
+    let fires = end.sender.timer.as_nanos() + end.clock.uptime.as_nanos();
+    assert_eq!(fires % 8_000_000, 0);
+}
+
+/// BBR multiplies its segments by `mss_cache`, in which the options of a subflow are not left out; what
+/// leaves counts without them. So a subflow of Linux is paced faster than what it measures, and fills a queue
+/// that a plain connection keeps empty.
+#[test]
+fn tcp_update_skb_after_send_counts_data_without_options() {
+    let srtt = |profile| {
+        let coupling = Some(coupled::Config::PerPath(coupled::per_path::Config {}));
+        let config = Config { cc: linux().cc, coupling, ..config(profile) };
+        let mut pair = Pair::open(&config, vec![wires()[0]]);
+        pair.write(Side::A, 40_000_000);
+        pair.run_for(Duration::from_secs(8));
+        pair.end(Side::A).subflows[0].tcp.srtt().expect("measured")
+    };
+    // The virtual kernel, Linux 6.12: 86 ms, up to the window of two bandwidth-delay products; over TCP 48
+    // ms.
+    let (linux, other) = (srtt(Profile::Linux6), srtt(Profile::Rfc8684));
+    assert!((ms(75)..ms(95)).contains(&linux), "{linux}");
+    assert!((ms(41)..ms(55)).contains(&other), "{other}");
 }

@@ -20,9 +20,13 @@ pub struct Linux {
     rates: Vec<u64>,
 }
 
-/// The rate at which a window is paced in bytes per second (Linux: `tcp_update_pacing_rate`): twice the
-/// window per round-trip time in slow start, 1.2 times later; [`None`] before the first sample.
+/// The rate of a path in bytes per second (Linux: `sk_pacing_rate`): that of its congestion control, or the
+/// one at which a window is paced (`tcp_update_pacing_rate`), twice the window per round-trip time in slow
+/// start, 1.2 times later; [`None`] before the first sample.
 fn pacing_rate(path: &PathView) -> Option<u64> {
+    if path.pace.is_some() {
+        return path.pace;
+    }
     let srtt = path.srtt?.as_nanos().max(1);
     let percent = if path.cwnd < path.ssthresh / 2 { 200 } else { 120 };
     let window = u64::from(path.cwnd.max(path.outstanding));
@@ -132,6 +136,17 @@ mod tests {
         assert_eq!(next(&mut scheduler, &paths), Decision::Send(PathId(0)), "the burst goes on");
         scheduler.begin();
         assert_eq!(next(&mut scheduler, &paths), Decision::Send(PathId(1)), "a push begins with a choice");
+    }
+
+    #[test]
+    fn the_rate_of_the_congestion_control_counts() {
+        let mut paths = views(&[10, 100]);
+        for path in &mut paths {
+            (path.cwnd, path.ssthresh, path.outstanding) = (20_000, 20_000, 10_000);
+        }
+        assert_eq!(next(&mut Linux::default(), &paths), Decision::Send(PathId(0)));
+        (paths[0].pace, paths[1].pace) = (Some(100_000), Some(200_000));
+        assert_eq!(next(&mut Linux::default(), &paths), Decision::Send(PathId(1)));
     }
 
     #[test]

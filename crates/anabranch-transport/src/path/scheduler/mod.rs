@@ -48,6 +48,8 @@ pub struct PathView {
     /// Bytes of memory of the data that waits in a queue of the path or is on its way, where data may be sent
     /// although the congestion window is full.
     pub queued: Option<u64>,
+    /// The rate in bytes per second at which its congestion control has it send, if that sets one.
+    pub pace: Option<u64>,
     /// Whether losses are being recovered from.
     pub in_recovery: bool,
 }
@@ -67,6 +69,7 @@ impl PathView {
             ssthresh: u32::MAX,
             outstanding: 0,
             queued: None,
+            pace: None,
             in_recovery: false,
         }
     }
