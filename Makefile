@@ -146,6 +146,7 @@ validate: setup lab site wheel-check kernel ## the long validations: slow tests,
 	$(BIN)/python tools/virtual_kernel.py docs/virtual-kernel.md
 	$(BIN)/python tools/virtual_tcp.py docs/linux-tcp.md
 	$(BIN)/python tools/beside_linux.py docs/beside-linux.md
+	$(BIN)/python tools/beside_linux_queues.py docs/beside-linux.md
 	$(BIN)/python tools/paper_record.py tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python tools/paper_record.py sctp-handover docs/validation/sctp-handover.md
 	$(BIN)/python tools/paper_record.py mptcp-aqm docs/validation/mptcp-aqm.md

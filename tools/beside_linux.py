@@ -8,7 +8,7 @@ import itertools
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,8 +21,6 @@ from anabranch.papers.studies import Place, Work, compute_all
 from anabranch.stats import Interval, mean_interval
 from anabranch.support.toml_text import inline
 
-BEGIN = "<!-- generated: tools/beside_linux.py -->"
-END = "<!-- end of beside_linux -->"
 HEADS = ("row", "variant", "scalar", "Linux", "simulated", "deviation, %", "p", "verdict")
 CONTROLS = {
     control: {"flows.bulk.transport.cc.kind": control} for control in ("reno", "cubic", "bbr")
@@ -189,37 +187,45 @@ def main() -> None:
     place = Place("-virtual", lambda scenario: testbed.VirtualKernel(scenario, jobs=jobs))
     real = compute_all(works, out, jobs, "runs in virtual kernels", place)
     simulated = compute_all(works, out, jobs, "simulated runs")
-    lines = [line for row in ROWS for line in compared(row, real[row.name], simulated[row.name])]
-    heads = "| " + " | ".join(HEADS) + " |\n|---|---|---|" + "---:|" * 4 + "---|"
+    lines = [line for row in ROWS for line in _lines(row, real[row.name], simulated[row.name])]
+    write_table(page, "beside_linux", HEADS, lines)
+
+
+def write_table(page: Path, tool: str, heads: Sequence[str], lines: Iterable[list[str]]) -> None:
+    """Writes a table into a page, between the marks of a tool; its last five columns compare."""
+    begin, end = f"<!-- generated: tools/{tool}.py -->", f"<!-- end of {tool} -->"
     said = f"Linux {testbed.virtual_release()} in virtual time; means over moments, 95 % intervals."
+    rows = ["| " + " | ".join(cells) + " |" for cells in (heads, *lines)]
+    rule = "|---" * (len(heads) - 5) + "|---:" * 4 + "|---|"
+    table = "\n".join([rows[0], rule, *rows[1:]])
     text = page.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    table = "\n".join([heads, *lines])
-    page.write_text(f"{head}{BEGIN}\n\n{said}\n\n{table}\n\n{END}{tail}", encoding="utf-8")
+    head, _, rest = text.partition(begin)
+    tail = rest.partition(end)[2]
+    page.write_text(f"{head}{begin}\n\n{said}\n\n{table}\n\n{end}{tail}", encoding="utf-8")
 
 
-def compared(row: Row, real: pl.DataFrame, simulated: pl.DataFrame) -> Iterator[str]:
+def _lines(row: Row, real: pl.DataFrame, simulated: pl.DataFrame) -> Iterator[list[str]]:
     """A line of the table for each variant and scalar."""
     for variant, scalar in itertools.product(row.variants, row.scalars):
         theirs, ours = (
             found.filter(pl.col("variant") == variant)[scalar].to_list()
             for found in (real, simulated)
         )
-        one, other = mean_interval(theirs), mean_interval(ours)
-        deviation = other.mean / one.mean - 1
-        chance = float(stats.ttest_ind(theirs, ours, equal_var=False).pvalue)
-        cells = [
-            row.title,
-            variant,
-            scalar.partition(".")[2],
-            _text(one),
-            _text(other),
-            f"{100 * deviation:+.1f}",
-            "" if math.isnan(chance) else f"{chance:.3f}",
-            _verdict(one, other, deviation),
-        ]
-        yield "| " + " | ".join(cells) + " |"
+        yield [row.title, variant, scalar.partition(".")[2], *compared(theirs, ours)]
+
+
+def compared(theirs: Sequence[float], ours: Sequence[float]) -> list[str]:
+    """The cells that compare two samples, of which `theirs` is Linux's."""
+    one, other = mean_interval(theirs), mean_interval(ours)
+    deviation = other.mean / one.mean - 1
+    chance = float(stats.ttest_ind(theirs, ours, equal_var=False).pvalue)
+    return [
+        _text(one),
+        _text(other),
+        f"{100 * deviation:+.1f}",
+        "" if math.isnan(chance) else f"{chance:.3f}",
+        _verdict(one, other, deviation),
+    ]
 
 
 def _text(interval: Interval) -> str:

@@ -3,9 +3,10 @@
 //!
 //! In any time t, at most `burst` + `rate` x t leaves; with a peak rate, also at most `peak_burst` +
 //! `peak_rate` x t. A packet leaves as soon as tokens suffice for all of it; what is larger than a bucket is
-//! dropped. The packet that waits for tokens has left the other discipline already, whose limits do not count
-//! it: so it is in Linux with any discipline that decides at departure. Tokens are counted exactly. The link
-//! behind has its own `rate`, which should be higher.
+//! dropped. The packet that waits for tokens has left the other discipline already, as in Linux with any
+//! discipline that decides at departure. Tokens are counted exactly. The link behind has its own `rate`,
+//! which should be higher. Deviation: limits and backlog of the other discipline do not count that packet, as
+//! those of Linux still do (`qdisc_peek_dequeued`), so that PIE spares more here.
 
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::{Bytes, Rate};
