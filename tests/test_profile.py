@@ -857,7 +857,7 @@ def bad_files(folder: Path) -> Iterator[tuple[str, bytes, str]]:
     yield "columns.csv", b"a,b\n1,2\n", "needs the columns `seq` and `rtt`"
     yield "short.csv", b"seq,rtt\n1,5\n2\n", "line 3: 1 cells, not 2"
     yield "back.mahi", b"5\n3\n7\n", "must not decrease"
-    yield "one.mahi", b"5\n", "two lines"
+    yield "zero.mahi", b"0\n", "a time above 0"
 
 
 def test_bad_files_give_one_sentence(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ BROADCAST = "PING 10.0.0.255 (10.0.0.255) 56(84) bytes of data.\n" + "".join(
     f"64 bytes from 10.0.0.{7 + n % 2}: icmp_seq={n} ttl=64 time={0.5 if n % 2 else 3} ms (DUP!)\n"
     for n in range(1, 21)
     if n != 5
-) + "64 bytes from 10.0.0.8: icmp_seq=5 ttl=64 time=3.00 ms\n"  # fmt: skip
+) + "64 bytes from 10.0.0.8: icmp_seq=5 ttl=64 time=0.5 ms\n"  # fmt: skip
 
 MACOS = """PING example.org (93.184.216.34): 56 data bytes
 Request timeout for icmp_seq 0
@@ -338,13 +338,13 @@ def test_appended_runs_are_runs_of_their_own(tmp_path: Path, *, headed: bool) ->
     assert found.delay_s is not None
     assert ms(found.delay_s.value) == pytest.approx(10, abs=0.1)
     assert "2 runs in one file" in found.measurement.notes[0]
-    assert "from 20 to 40 ms" in found.measurement.notes[0]
+    assert "from 20.1 to 40 ms" in found.measurement.notes[0]
 
 
 def test_of_a_broadcast_one_host_is_measured(tmp_path: Path) -> None:
     found = of(tmp_path, BROADCAST)
     assert found.measurement.delays is not None
-    assert set(found.measurement.delays.seconds) == {3e-3}
+    assert set(found.measurement.delays.seconds) == {5e-4}
     assert found.losses is not None
     assert (found.losses.count, found.losses.sent) == (0, 20)
     assert "2 hosts answered" in found.measurement.notes[0]
@@ -374,7 +374,7 @@ def test_windows_pings_in_every_language(language: str, tmp_path: Path) -> None:
         assert found.losses is not None
         assert found.losses.lost.tolist() == [False, True, True, False]
         assert found.measurement.delays is not None
-        assert found.measurement.delays.seconds.tolist() == [0.012, 0.013]
+        assert found.measurement.delays.seconds.tolist() == pytest.approx([0.012, 0.013])
     twice = of(tmp_path, text + text)
     assert twice.losses is not None
     assert (twice.losses.count, twice.losses.sent) == (4, 8)
@@ -402,7 +402,7 @@ def test_mtr_measures_the_way_to_its_end(tmp_path: Path) -> None:
     assert found.losses is not None
     assert found.losses.lost.tolist() == [False, True, False, True]
     assert found.measurement.delays is not None
-    assert found.measurement.delays.seconds.tolist() == [0.0213, 0.0209]
+    assert found.measurement.delays.seconds.tolist() == pytest.approx([0.0213, 0.0209])
     assert "192.0.2.7, hop 2" in found.measurement.notes[0]
     found = of(tmp_path, MTR_JSON)
     assert isinstance(found.measurement.losses, LossCounts)
@@ -627,7 +627,7 @@ BAD_NUMBERS = {
     "two": (MTR_JSON + MTR_JSON, "a second result begins"),
     "deep": ('{"report": {"mtr": ' + '{"a":' * 100_000, "nested too deeply"),
     "over": (MTR_JSON.replace('"Loss%": 20.0', '"Loss%": 120'), "allowed is 0 to 100"),
-    "flent": (flent().replace("9.4", '"9.4x"'), "`TCP upload` a value"),
+    "flent": (flent().replace("[null, 9.4", '[null, "9.4x"'), "`TCP upload` a value"),
     "text": (flent().replace('"val": 20.0', '"val": "x"', 1), "a value is `x`"),
     "packed": ("", "damaged or cut off"),
     "mahimahi": ("0\n0\n", "a time above 0"),

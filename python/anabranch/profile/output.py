@@ -13,6 +13,7 @@ from anabranch.errors import AnabranchError
 
 from .estimates import BAD_STATE_S, Estimate, Profile
 from .intervals import LEVEL
+from .logs.mahimahi import OCTETS
 from .loss import Fit
 from .measurement import LossCounts, LossSequence
 from .timed import TimedFit, TimedLosses, chain, slot_of
@@ -369,7 +370,7 @@ def _netem_part(way: Profile, there: Profile) -> list[str]:
         limit = max(math.ceil(round(queue + longest * rate.value / 8 / octets, 6)), 1)
         parts.append(f"rate {_texts(rate, 1e3)[0]}kbit limit {limit}")
     elif delay is not None:
-        flying = math.ceil(longest * NETEM_FASTEST_BIT_PER_S / 8 / octets)
+        flying = math.ceil(longest * NETEM_FASTEST_BIT_PER_S / 8 / OCTETS)
         if flying > NETEM_LIMIT:
             parts.append(f"limit {flying}")
     return parts

@@ -35,7 +35,7 @@ class Reader(Protocol):
 
     NAME: str
 
-    def recognises(self, head: str) -> bool:
+    def recognises(self, text: str, /) -> bool:
         """Whether a text begins like what is read here."""
 
     def read(self, file: Path) -> Measurement:

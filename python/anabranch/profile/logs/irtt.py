@@ -16,7 +16,7 @@ import numpy as np
 from anabranch.errors import AnabranchError
 
 from ..measurement import Delays, LossCounts, LossSequence, Measurement
-from .reading import MOST_SECONDS, amount, at, items, lines, tree
+from .reading import MOST_SECONDS, amount, at, head, items, lines, tree
 from .rounds import Rounds, measurement
 
 NAME = "irtt (JSON, text, `-r`)"
@@ -59,11 +59,11 @@ class _Seen:
             self.back.append(back)
 
 
-def recognises(head: str) -> bool:
+def recognises(text: str) -> bool:
     """Whether a text begins like one of irtt's forms."""
-    if head.lstrip().startswith("{"):
-        return '"irtt"' in head and '"json_format"' in head
-    begin = [line for line in head.splitlines()[:-1] if line.strip()][:20]
+    if text.lstrip().startswith("{"):
+        return '"irtt"' in text and '"json_format"' in text
+    begin = [line for line in text.splitlines()[:-1] if line.strip()][:20]
     return any(_LINE.match(line) for line in begin) or (
         bool(begin) and all(_RAW.match(line) for line in begin)
     )
@@ -71,9 +71,7 @@ def recognises(head: str) -> bool:
 
 def read(file: Path) -> Measurement:
     """Reads any of the forms."""
-    with file.open("rb") as stream:
-        is_packed_or_json = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"\x1f")
-    seen = _tree(file) if is_packed_or_json else _text(file)
+    seen = _tree(file) if head(file).lstrip().startswith("{") else _text(file)
     return _measurement(file, seen)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from anabranch.errors import AnabranchError
 
 from ..measurement import Delays, LossCounts, Measurement
-from .reading import MOST_SECONDS, amount, at, items, lines, tree
+from .reading import MOST_SECONDS, amount, at, head, items, lines, tree
 from .rounds import Rounds, measurement
 
 NAME = "mtr (`--raw`, `--json`)"
@@ -20,25 +20,23 @@ _RAW = re.compile(r"^(?:x \d+ \d+|h \d+ \S+|p \d+ \d+(?: \d+)?|d \d+ .*|m \d+ .*
 _MOST_HOPS = 256
 
 
-def recognises(head: str) -> bool:
+def recognises(text: str) -> bool:
     """Whether a text begins like one of mtr's two forms."""
-    return _is_report(head) or _is_raw(head)
+    return _is_report(text) or _is_raw(text)
 
 
-def _is_report(head: str) -> bool:
-    return head.lstrip().startswith("{") and '"report"' in head and '"mtr"' in head
+def _is_report(text: str) -> bool:
+    return text.lstrip().startswith("{") and '"report"' in text and '"mtr"' in text
 
 
-def _is_raw(head: str) -> bool:
-    begin = [line for line in head.splitlines()[:-1] if line.strip()][:20]
+def _is_raw(text: str) -> bool:
+    begin = [line for line in text.splitlines()[:-1] if line.strip()][:20]
     return bool(begin) and all(_RAW.match(line.strip()) for line in begin)
 
 
 def read(file: Path) -> Measurement:
     """Reads either form."""
-    with file.open("rb") as stream:
-        is_raw = stream.read(1) in b"xhpdm"
-    return _raw(file) if is_raw else _report(file)
+    return _report(file) if head(file).lstrip().startswith("{") else _raw(file)
 
 
 def _raw(file: Path) -> Measurement:

@@ -6,6 +6,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -47,10 +48,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
         number = 0
         while True:
             number += 1
-            try:
-                line = text.readline(MOST_LINE + 1)
-            except _UNPACKING:
-                raise AnabranchError(f"{file}: the packed file is damaged or cut off") from None
+            line = text.readline(MOST_LINE + 1)
             if not line:
                 return
             if len(line) > MOST_LINE:
@@ -64,10 +62,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
 def tree(file: Path) -> dict[str, Any]:
     """The tree of a JSON file, packed with gzip or not."""
     with _opened(file) as stream:
-        try:
-            content = stream.read(MOST_MEGABYTES * 1_000_000 + 1)
-        except _UNPACKING:
-            raise AnabranchError(f"{file}: the packed file is damaged or cut off") from None
+        content = stream.read(MOST_MEGABYTES * 1_000_000 + 1)
     if len(content) > MOST_MEGABYTES * 1_000_000:
         raise AnabranchError(
             f"{file}: more than {MOST_MEGABYTES} MB of JSON, which is the most that is read"
@@ -145,11 +140,19 @@ def places(text: str, unit: float) -> int:
     return len(text.partition(".")[2]) - round(math.log10(unit))
 
 
-def _opened(file: Path) -> BinaryIO:
-    stream = file.open("rb")
-    is_packed = stream.read(2) == _GZIP
-    stream.seek(0)
-    return cast("BinaryIO", gzip.GzipFile(fileobj=stream)) if is_packed else stream
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    with file.open("rb") as stream:
+        is_packed = stream.read(2) == _GZIP
+        stream.seek(0)
+        if not is_packed:
+            yield stream
+            return
+        try:
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield cast("BinaryIO", unpacked)
+        except _UNPACKING:
+            raise AnabranchError(f"{file}: the packed file is damaged or cut off") from None
 
 
 def _encoding(start: bytes) -> str:
