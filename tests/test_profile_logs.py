@@ -17,6 +17,7 @@ from anabranch.errors import AnabranchError
 from anabranch.profile import Profile, estimate, measure, output
 from anabranch.profile.logs import READERS
 from anabranch.profile.logs.reading import head
+from anabranch.profile.loss import Losses
 from anabranch.profile.measurement import LossCounts
 from conftest import written
 
@@ -360,7 +361,7 @@ def test_pings_to_two_hosts_are_two_paths(tmp_path: Path) -> None:
 
 def test_a_lost_first_ping_of_macos_is_lost(tmp_path: Path) -> None:
     found = of(tmp_path, MACOS)
-    assert found.losses is not None
+    assert isinstance(found.losses, Losses)
     assert found.losses.lost.tolist() == [True, False, False, True]
 
 
@@ -371,7 +372,7 @@ def test_windows_pings_in_every_language(language: str, tmp_path: Path) -> None:
     file = tmp_path / "ping.txt"
     file.write_text(text, "utf-16")
     for found in (of(tmp_path, text), estimate(measure([file]))):
-        assert found.losses is not None
+        assert isinstance(found.losses, Losses)
         assert found.losses.lost.tolist() == [False, True, True, False]
         assert found.measurement.delays is not None
         assert found.measurement.delays.seconds.tolist() == pytest.approx([0.012, 0.013])
@@ -389,7 +390,7 @@ def test_less_than_a_millisecond(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [FPING, FPING_ROW, FPING_JSON])
 def test_fping(text: str, tmp_path: Path) -> None:
     found = of(tmp_path, text)
-    assert found.losses is not None
+    assert isinstance(found.losses, Losses)
     assert found.losses.lost.tolist() == [False, True, False, True]
     assert found.measurement.delays is not None
     assert found.measurement.delays.seconds.tolist() == pytest.approx([0.0213, 0.0209])
@@ -399,7 +400,7 @@ def test_fping(text: str, tmp_path: Path) -> None:
 def test_mtr_measures_the_way_to_its_end(tmp_path: Path) -> None:
     """The nearest hop with the last address; a report has only a bound of the delay."""
     found = of(tmp_path, MTR_RAW)
-    assert found.losses is not None
+    assert isinstance(found.losses, Losses)
     assert found.losses.lost.tolist() == [False, True, False, True]
     assert found.measurement.delays is not None
     assert found.measurement.delays.seconds.tolist() == pytest.approx([0.0213, 0.0209])
@@ -473,7 +474,7 @@ def test_what_the_server_counted_says_on_which_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [IRTT_TEXT, IRTT_RAW])
 def test_irtt_as_text(text: str, tmp_path: Path) -> None:
     found = of(tmp_path, text)
-    assert found.losses is not None
+    assert isinstance(found.losses, Losses)
     assert found.losses.lost.tolist() == [False, False, True, False, True][: found.losses.sent]
     assert found.losses.sent == (5 if "sent/received" in text else 4)
     assert found.measurement.delays is not None
@@ -489,7 +490,7 @@ def test_iperf3_over_tcp(tmp_path: Path) -> None:
     assert found.rate_bit_per_s.value == pytest.approx(20.1e6 * 1500 / 1448)
     assert found.delay_s is not None
     assert found.delay_s.value == pytest.approx(0.010)
-    assert found.delay_s.interval == (0.0, pytest.approx(0.010))
+    assert found.delay_s.interval == pytest.approx((0.0, 0.010))
     assert found.jitter_s is None
     assert found.queue_packets is not None
     assert found.queue_packets.value == pytest.approx(0.041 * 20.1e6 / 8 / 1448, rel=0.05)
