@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -912,3 +913,14 @@ def test_a_forked_process_leaves_the_emulation_alone(tmp_path: Path) -> None:
     told = done.stdout.splitlines()
     assert len(told) == 5, done
     assert all("make another emulation here" in line for line in told), done
+
+
+def test_a_link_of_the_command_line_has_jitter_reordering_and_duplicates() -> None:
+    """As a scenario that the engine accepts, and only what was given."""
+    text = scenario_text(delay="20ms", jitter="5ms", reorder=True, duplicate="1%")
+    link = tomllib.loads(text)["links"]["link"]
+    assert link == {
+        "ends": ["here", "peer"], "delay": "20ms", "jitter": "5ms", "reorder": True,
+        "duplicate": "1%",
+    }  # fmt: skip
+    assert "reorder" not in scenario_text(delay="20ms")

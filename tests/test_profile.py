@@ -224,7 +224,7 @@ def test_what_may_be_sent_again_after_the_capture_is_left_out(tmp_path: Path) ->
             )
             packets.append((sent + 0.03, captures.frame(answer, 6, 52, i, forward=False)))
     found = measure([captures.write(tmp_path / "t.pcap", packets)]).losses
-    assert found is not None
+    assert isinstance(found, LossSequence)
     assert found.times_s is not None
     assert found.octets is not None
     assert found.lost.sum() == 1
@@ -253,7 +253,7 @@ def test_packets_leave_the_queue_behind_those_that_are_left_out() -> None:
         LossSequence(flags, "", times_s=arrivals, octets=octets),
     )
     found = _behind_the_queue(measured, 1e6, known=True).losses
-    assert found is not None
+    assert isinstance(found, LossSequence)
     assert found.times_s is not None
     assert not found.lost.any()
     # The one that was dropped took no time of the link.
@@ -405,7 +405,7 @@ def test_every_way_to_write_pings_says_the_same(tmp_path: Path) -> None:
     link += 'loss = { kind = "gilbert", clock = "packet", p = 0.02, r = 0.3 }'
     times = captures.round_trips(link, 4, 3000)
     first = profile_of(captures.ping_csv(tmp_path / "ping.csv", times))
-    assert first.losses is not None
+    assert isinstance(first.losses, Losses)
     assert first.losses.count == sum(time is None for time in times)
     files = [
         captures.ping_text(tmp_path / "ping.txt", times),
@@ -414,7 +414,7 @@ def test_every_way_to_write_pings_says_the_same(tmp_path: Path) -> None:
     ]
     for file in files:
         found = profile_of(file)
-        assert found.losses is not None
+        assert isinstance(found.losses, Losses)
         assert found.losses.lost.tolist() == first.losses.lost.tolist()
         assert found.measurement.losses is not None
         assert found.measurement.losses.spacing_s == pytest.approx(0.02, rel=1e-3)
@@ -546,21 +546,21 @@ def test_late_answers_and_missing_beginnings_are_no_losses(tmp_path: Path) -> No
     file = tmp_path / "ping.txt"
     file.write_text("PING b (10.0.0.2)\n" + replies(numbers))
     found = profile_of(file).losses
-    assert found is not None
+    assert isinstance(found, Losses)
     assert (np.flatnonzero(found.lost) + 1).tolist() == [65533, 65536]
     # The last lines of an output: what came before them is not known.
     file.write_text(replies([*range(5000, 5100), *range(5101, 5200)]))
     found = profile_of(file).losses
-    assert found is not None
+    assert isinstance(found, Losses)
     assert (len(found.lost), found.count) == (200, 1)
     # An answer from before the first line, and one after an outage of more than half the numbers.
     file.write_text(replies([65541, 65535, *range(65542, 65550)]))
     found = profile_of(file).losses
-    assert found is not None
+    assert isinstance(found, Losses)
     assert (len(found.lost), found.count) == (15, 5)
     file.write_text("PING b (10.0.0.2)\n" + replies([1, 2, 40000]))
     found = profile_of(file).losses
-    assert found is not None
+    assert isinstance(found, Losses)
     assert (len(found.lost), found.count) == (40000, 39997)
 
 
@@ -635,7 +635,7 @@ def test_rtp_and_two_captures(tmp_path: Path) -> None:
     inside = inside[np.flatnonzero(~inside)[0] : np.flatnonzero(~inside)[-1] + 1]
     for files in ((far,), (near, far), (far, near)):
         found = profile_of(*files)
-        assert found.losses is not None
+        assert isinstance(found.losses, Losses)
         assert found.losses.lost.tolist() == inside.tolist()
         assert found.jitter_s is not None
         assert found.jitter_s.value == pytest.approx(0.004, rel=0.1)
@@ -857,7 +857,7 @@ def bad_files(folder: Path) -> Iterator[tuple[str, bytes, str]]:
     yield "columns.csv", b"a,b\n1,2\n", "needs the columns `seq` and `rtt`"
     yield "short.csv", b"seq,rtt\n1,5\n2\n", "line 3: 1 cells, not 2"
     yield "back.mahi", b"5\n3\n7\n", "must not decrease"
-    yield "one.mahi", b"5\n", "two lines"
+    yield "zero.mahi", b"0\n", "a time above 0"
 
 
 def test_bad_files_give_one_sentence(tmp_path: Path) -> None:
@@ -876,7 +876,7 @@ def test_a_capture_that_was_cut_off_is_used_as_far_as_it_goes(tmp_path: Path) ->
         whole = captures.write(tmp_path / name, captures.echoes([0.02] * 50))
         whole.write_bytes(whole.read_bytes()[:-31])
         found = profile_of(whole)
-        assert found.losses is not None
+        assert isinstance(found.losses, Losses)
         assert 48 <= len(found.losses.lost) <= 50
         assert found.losses.count == 0
         assert any("cut off" in note for note in found.measurement.notes)

@@ -42,6 +42,9 @@ def start(
     json: Path | None = None,
     replication: Natural = 0,
     delay: str | None = None,
+    jitter: str | None = None,
+    reorder: Annotated[bool, Flag] = False,
+    duplicate: str | None = None,
     rate: str | None = None,
     loss: str | None = None,
     queue: Natural | None = None,
@@ -75,6 +78,13 @@ def start(
         The replication, which selects the random numbers.
     delay
         One-way delay of the link, such as 20ms.
+    jitter
+        Random part of the delay, uniform from 0 to this, such as 5ms. netem's `delay D J` is
+        uniform from D - J to D + J: --delay D-J --jitter 2J.
+    reorder
+        Let packets overtake each other where their delays differ, as netem does without a rate.
+    duplicate
+        Probability that a packet arrives twice, such as 1%.
     rate
         Rate of the link, such as 10Mbit/s.
     loss
@@ -101,7 +111,10 @@ def start(
 
     from . import emulate_work  # noqa: PLC0415 - slow to import
 
-    link = {"delay": delay, "rate": rate, "loss": loss, "queue": queue, "trace": trace}
+    link = {
+        "delay": delay, "jitter": jitter, "reorder": reorder or None, "duplicate": duplicate,
+        "rate": rate, "loss": loss, "queue": queue, "trace": trace,
+    }  # fmt: skip
     described = {name: value for name, value in link.items() if value is not None}
     scenario = None if described else _scenario(words)
     wanted = emulate_work.Wanted(
@@ -122,7 +135,8 @@ def start(
 def _scenario(words: tuple[str, ...]) -> Path:
     if not words:
         raise AnabranchError(
-            "emulate needs a scenario file, or a link: --delay, --rate, --loss, --queue or --trace"
+            "emulate needs a scenario file, or a link: --delay, --jitter, --reorder, --duplicate, "
+            "--rate, --loss, --queue or --trace"
         )
     return Path(words[0])
 

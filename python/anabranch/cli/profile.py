@@ -42,7 +42,8 @@ def profile(
     Parameters
     ----------
     files
-        A capture (pcap, pcapng), the output of ping, a table of pings (CSV) or a packet-delivery
+        A capture (pcap, pcapng); a log of ping, fping, mtr (--raw, --json), irtt, iperf3 (--json),
+        flent, ss -ti or mm-link; a table (CSV) of pings, or of times and rates; a packet-delivery
         trace (Mahimahi); or two captures of the same traffic, the sender's first.
     name
         The name of the link and the path; the file's name if not given.

@@ -12,6 +12,9 @@ PEER = "peer"
 def scenario_text(
     *,
     delay: str | None = None,
+    jitter: str | None = None,
+    reorder: bool = False,
+    duplicate: str | None = None,
     rate: str | None = None,
     loss: str | None = None,
     queue: int | None = None,
@@ -23,6 +26,12 @@ def scenario_text(
     ----------
     delay
         One-way delay, in both directions.
+    jitter
+        Random part of the delay, uniform from 0 to this, in both directions.
+    reorder
+        Whether packets may overtake each other where their delays differ.
+    duplicate
+        Probability that a packet arrives twice, in both directions.
     rate
         Rate, in both directions.
     loss
@@ -35,6 +44,12 @@ def scenario_text(
     link: dict[str, object] = {"ends": [HERE, PEER]}
     if delay is not None:
         link["delay"] = delay
+    if jitter is not None:
+        link["jitter"] = jitter
+    if reorder:
+        link["reorder"] = True
+    if duplicate is not None:
+        link["duplicate"] = duplicate
     if rate is not None:
         link["rate"] = rate
     if trace is not None:

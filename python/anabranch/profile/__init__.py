@@ -1,4 +1,4 @@
-"""Path profiles from measurements: captures, pings, packet-delivery traces.
+"""Path profiles from measurements: captures, pings and other logs, packet-delivery traces.
 
 `measure(files)` reads, `estimate(measurement)` gives a `Profile`; `output` writes it as a part of a
 scenario, as a line for tc-netem and as JSON, `figures` draws it.
@@ -12,7 +12,7 @@ from pathlib import Path
 from anabranch.errors import AnabranchError
 from anabranch.support import capture
 
-from . import flows, mahimahi, pair, ping
+from . import flows, logs, pair
 from .estimates import Estimate, Profile, estimate
 from .measurement import Measurement
 
@@ -58,16 +58,12 @@ def measure(
     """
     if not 1 <= len(files) <= 2:
         raise AnabranchError(f"{len(files)} files; give one, or two captures of the same traffic")
-    kinds = [_kind(file) for file in files]
-    if len(files) == 2 and kinds != ["capture", "capture"]:
+    readers = [_reader(file) for file in files]
+    if len(files) == 2 and any(readers):
         raise AnabranchError("two files have to be captures of the same traffic, one of each end")
-    _check_interfaces(files, kinds, interfaces)
-    if kinds[0] == "ping":
-        return ping.read_ping(files[0])
-    if kinds[0] == "csv":
-        return ping.read_csv(files[0])
-    if kinds[0] == "mahimahi":
-        return mahimahi.read(files[0])
+    _check_interfaces(files, interfaces, is_capture=readers[0] is None)
+    if readers[0] is not None:
+        return readers[0].read(files[0])
     # Two interfaces of one file count as two captures.
     places = list(zip_longest(files * max(1, len(interfaces) // len(files)), interfaces))
     captures = [
@@ -94,8 +90,8 @@ def measure(
     return measured
 
 
-def _check_interfaces(files: list[Path], kinds: list[str], interfaces: Sequence[str]) -> None:
-    if interfaces and kinds[0] != "capture":
+def _check_interfaces(files: list[Path], interfaces: Sequence[str], *, is_capture: bool) -> None:
+    if interfaces and not is_capture:
         raise AnabranchError(f"{files[0]}: not a capture; --interface does not go with it")
     if len(interfaces) > 2 or (len(files) == 2 and len(interfaces) == 1):
         raise AnabranchError(
@@ -103,8 +99,8 @@ def _check_interfaces(files: list[Path], kinds: list[str], interfaces: Sequence[
         )
 
 
-def _kind(file: Path) -> str:
-    """The kind of a file: `capture`, `ping`, `csv` or `mahimahi`."""
+def _reader(file: Path) -> logs.Reader | None:
+    """The reader of a log; None for a capture."""
     if file.exists() and not file.is_file():
         raise AnabranchError(f"{file}: not a file")
     with file.open("rb") as stream:
@@ -112,24 +108,16 @@ def _kind(file: Path) -> str:
     if not head:
         raise AnabranchError(f"{file}: the file is empty")
     if head[:4] in capture.MAGICS or head[:4] == capture.PCAPNG:
-        return "capture"
-    if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
-        raise AnabranchError(f"{file}: compressed; unpack it first")
-    text = head.decode("utf-8", errors="replace")
-    if ping.looks_like_ping(text):
-        return "ping"
-    if _PROFILE.search(text):
+        return None
+    if _PROFILE.search(head.decode("utf-8", errors="replace")):
         raise AnabranchError(
             f"{file}: a path profile or a scenario, not a measurement; "
             "`anabranch advise --paths` and `include` of a scenario take it as it is"
         )
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    values = [line for line in lines[:-1] or lines if not line.startswith("#")]
-    if values and all(value.isascii() and value.isdigit() for value in values[:20]):
-        return "mahimahi"
-    if lines and "," in lines[0] and "\0" not in text and "\ufffd" not in text:
-        return "csv"
+    if (reader := logs.reader_of(file)) is not None:
+        return reader
+    if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd" or head[:3] == b"BZh":
+        raise AnabranchError(f"{file}: compressed; unpack it first")
     raise AnabranchError(
-        f"{file}: neither a capture (pcap, pcapng), nor the output of ping, nor a table of pings, "
-        "nor a packet-delivery trace"
+        f"{file}: neither a capture (pcap, pcapng) nor a log that is read: {logs.names()}"
     )

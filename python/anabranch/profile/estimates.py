@@ -6,11 +6,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .counted import CountedLosses
 from .flows import FEWEST_PACKETS
 from .intervals import LEVEL, Bounds, Vector, block_interval, minimum_interval
+from .logs.mahimahi import OCTETS
 from .loss import Fit, Losses, best
-from .mahimahi import OCTETS
-from .measurement import Delays, Deliveries, LossSequence, Measurement, Opportunities
+from .measurement import (
+    Delays,
+    Deliveries,
+    Jitters,
+    LossCounts,
+    LossSequence,
+    Measurement,
+    Opportunities,
+    Rates,
+)
 from .timed import TimedFit, TimedLosses
 
 FEWEST_LOSSES_TO_CHOOSE = 10
@@ -58,7 +68,7 @@ class Profile:
     queue_packets: Estimate | None = None
     packet_octets: float = 1500.0
     mean_loss: Estimate | None = None
-    losses: Losses | None = None
+    losses: Losses | CountedLosses | None = None
     fits: Sequence[Fit | TimedFit] = ()
     """Models in time where packets have times but no regular spacing, elsewhere models by packets.
     """
@@ -66,6 +76,8 @@ class Profile:
     """The model that is chosen."""
     outages: list[tuple[float, float]] = field(default_factory=list)
     """Start and length of each outage, in seconds."""
+    back: "Profile | None" = None
+    """The other direction, where it was measured by itself."""
 
 
 def estimate(measurement: Measurement) -> Profile:
@@ -74,6 +86,9 @@ def estimate(measurement: Measurement) -> Profile:
     if measurement.deliveries is not None:
         packet = measurement.deliveries.packet_octets
         rate, is_bound = _rate(measurement.deliveries, measurement.delays)
+    if measurement.rates is not None:
+        packet, is_bound = measurement.rates.packet_octets, measurement.rates.is_bound
+        rate = _rate_by_interval(measurement.rates)
     outages: list[tuple[float, float]] = []
     if measurement.opportunities is not None:
         rate, outages = _rate_of_trace(measurement.opportunities)
@@ -90,6 +105,8 @@ def estimate(measurement: Measurement) -> Profile:
         else:
             note = "the queue's delays hide what jitter there may be"
             measurement = replace(measurement, notes=[*measurement.notes, note])
+    if measurement.jitters is not None:
+        jitter = _jitter_by_interval(measurement.jitters)
     if known_rate:
         measurement = _behind_the_queue(measurement, known_rate, known=queue is not None)
     profile = Profile(
@@ -101,11 +118,18 @@ def estimate(measurement: Measurement) -> Profile:
         queue_packets=queue,
         packet_octets=packet,
         outages=outages,
+        back=None if measurement.back is None else estimate(measurement.back),
     )
     return profile if measurement.losses is None else _with_losses(profile, measurement.losses)
 
 
-def _with_losses(profile: Profile, sequence: LossSequence) -> Profile:
+def _with_losses(profile: Profile, sequence: LossSequence | LossCounts) -> Profile:
+    if isinstance(sequence, LossCounts):
+        counted = CountedLosses(sequence.lost, sequence.packets)
+        fits = counted.fits()
+        share, interval = counted.mean_loss
+        mean_loss = Estimate(share, interval, sequence.what)
+        return replace(profile, mean_loss=mean_loss, losses=counted, fits=fits, loss=fits[0])
     if sequence.times_s is not None and sequence.spacing_s is None:
         return _with_timed_losses(profile, sequence, sequence.times_s)
     losses = Losses(sequence.lost)
@@ -167,7 +191,7 @@ def _behind_the_queue(measurement: Measurement, rate: float, *, known: bool) -> 
     packets that the link cannot lose.
     """
     losses, delays = measurement.losses, measurement.delays
-    if losses is None or delays is None:
+    if not isinstance(losses, LossSequence) or delays is None:
         return measurement
     full = np.zeros(len(losses.lost), dtype=bool)
     if known:
@@ -225,6 +249,11 @@ def _base_delay(delays: Delays, rate: float | None) -> Estimate:
     """The least delay, less the packet's own transmission where the rate is known."""
     seconds = delays.seconds
     how = "half of the least round-trip time" if delays.legs == 2 else "the least one-way delay"
+    if delays.is_smoothed:
+        least = float(seconds.min()) / delays.legs
+        return Estimate(
+            least, (0.0, least), f"{how} that TCP knew, which is no less than the path's"
+        )
     if rate is not None and delays.octets is not None:
         seconds = np.maximum(seconds - delays.octets * 8 / rate, 0.0)
         how += ", less a packet's transmission"
@@ -243,7 +272,7 @@ def _jitter(delays: Delays, transmission_s: float) -> Estimate | None:
     uniform delay in each direction.
     """
     differences = np.abs(np.diff(delays.seconds))
-    if len(differences) < 10:
+    if len(differences) < 10 or delays.is_smoothed:
         return None
     factor = 1 / _MEDIAN_DIFFERENCE[delays.legs]
     median = float(np.median(differences))
@@ -255,6 +284,29 @@ def _jitter(delays: Delays, transmission_s: float) -> Estimate | None:
     low, high = block_interval(differences, 0.5)
     half = delays.resolution_s / 2
     return Estimate(median * factor, (max(low - half, 0.0) * factor, (high + half) * factor), how)
+
+
+def _jitter_by_interval(jitters: Jitters) -> Estimate:
+    """The width of a uniform delay, whose values differ by a third of it in the mean."""
+    widths = 3 * jitters.seconds
+    return Estimate(float(np.median(widths)), _spread(widths), f"three times the {jitters.what}")
+
+
+def _rate_by_interval(rates: Rates) -> Estimate:
+    values = rates.bit_per_s
+    if rates.is_mean:
+        return Estimate(float(values.mean()), block_interval(values), rates.what)
+    # An interval in which nothing was sent says nothing of the path.
+    values = values[values > 0]
+    return Estimate(float(np.median(values)), _spread(values), rates.what)
+
+
+def _spread(values: Vector) -> Bounds:
+    """The interval of a median; of few values, all of them."""
+    if len(values) >= 4:
+        low, high = block_interval(values, 0.5)
+        return min(low, float(np.median(values))), max(high, float(np.median(values)))
+    return float(values.min()), float(values.max())
 
 
 def _rate(deliveries: Deliveries, delays: Delays | None) -> tuple[Estimate | None, bool]:
@@ -332,7 +384,8 @@ def _rate_of_trace(trace: Opportunities) -> tuple[Estimate, list[tuple[float, fl
     seconds = trace.milliseconds / 1e3
     length = float(seconds[-1])
     mean = len(seconds) * OCTETS * 8 / length
-    windows = max(int(length), 4)
+    # By the second, or in four parts, but none shorter than a trace's unit of 1 ms.
+    windows = max(int(length), min(4, round(length * 1e3)))
     counts = np.histogram(seconds, windows, (0.0, length))[0]
     low, high = block_interval(counts * OCTETS * 8 / (length / windows))
     gaps = np.diff(seconds, prepend=0.0)

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from anabranch.figures import plots
 
 from .estimates import Profile
+from .logs.mahimahi import OCTETS
 from .loss import Losses
-from .mahimahi import OCTETS
 from .timed import TimedFit, TimedLosses
 
 _LINES = {
@@ -22,7 +22,7 @@ def of_profile(profile: Profile) -> dict[str, Figure]:
     """The figures `bursts` (`losses` for models in time), `delays` and `rate`, if there is data."""
     figures = {}
     with plots.style():
-        if profile.losses is not None and len(profile.losses.bursts) >= 5:
+        if isinstance(profile.losses, Losses) and len(profile.losses.bursts) >= 5:
             if isinstance(profile.losses, TimedLosses):
                 figures["losses"] = _after_losses(profile, profile.losses)
             else:

@@ -137,6 +137,11 @@ class Losses:
         return int(self.lost.sum())
 
     @property
+    def sent(self) -> int:
+        """The number of packets."""
+        return len(self.lost)
+
+    @property
     def bursts(self) -> NDArray[np.int64]:
         """Lengths of runs of lost packets; runs at either end are cut off, so they are left out."""
         return self._whole_runs(lost=True)
@@ -191,7 +196,7 @@ class Losses:
     def _bernoulli(self) -> Fit:
         n, lost = len(self.lost), self.count
         value = {"probability": lost / n}
-        interval = {"probability": _wilson(lost, n)}
+        interval = {"probability": wilson(lost, n)}
         likelihood = float(special.xlogy(lost, lost / n) + special.xlog1py(n - lost, -lost / n))
         return self._fit("bernoulli", value, interval, value, likelihood)
 
@@ -200,7 +205,7 @@ class Losses:
         worse, good = int((~before & after).sum()), int((~before).sum())
         better, bad = int((before & ~after).sum()), int(before.sum())
         value = {"p": worse / good, "r": better / bad}
-        interval = {"p": _wilson(worse, good), "r": _wilson(better, bad)}
+        interval = {"p": wilson(worse, good), "r": wilson(better, bad)}
         first = self.count / len(self.lost)
         likelihood = float(
             np.log(first if self.lost[0] else 1 - first)
@@ -424,7 +429,8 @@ def _states(model: str, values: Vector) -> Vector:
     return np.array([values[0], values[1], good, bad])
 
 
-def _wilson(count: int, trials: int) -> Bounds:
+def wilson(count: int, trials: int) -> Bounds:
+    """Wilson's interval of a share."""
     if trials == 0:
         return 0.0, 1.0
     interval = stats.binomtest(count, trials).proportion_ci(LEVEL, method="wilson")

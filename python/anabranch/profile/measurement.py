@@ -23,6 +23,10 @@ class Delays:
     """When each delay was measured, by the clock of the losses' times."""
     octets: Vector | None = None
     """The packets' lengths, where their transmission is part of the delay."""
+    is_smoothed: bool = False
+    """Whether each is a mean of many, as TCP keeps it: the least bounds the delay from above, and
+    differences say nothing of the jitter.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,56 @@ class LossSequence:
     """When each packet was seen, or should have been seen."""
     octets: Vector | None = None
     """The packets' lengths, where a queue before the loss delays them by their transmission."""
+
+    @property
+    def sent(self) -> int:
+        """The number of packets."""
+        return len(self.lost)
+
+
+@dataclass(frozen=True, slots=True)
+class LossCounts:
+    """How many packets of each interval were lost, where nobody says which."""
+
+    lost: Vector
+    packets: Vector
+    """Packets that were sent, lost or not; as many as there are intervals."""
+    what: str
+    is_estimate: bool = False
+    round_trip: bool = False
+    spacing_s: None = None
+
+    @property
+    def sent(self) -> int:
+        """The number of packets."""
+        return int(self.packets.sum())
+
+    @property
+    def count(self) -> int:
+        """The number of lost packets."""
+        return int(self.lost.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Rates by interval, as a program that sends has measured them."""
+
+    bit_per_s: Vector
+    """Of IP packets."""
+    what: str
+    is_bound: bool
+    """Whether the path may be faster."""
+    is_mean: bool = False
+    """Whether the rate changes by itself, so that its mean counts; else it is the median."""
+    packet_octets: float = 1500.0
+
+
+@dataclass(frozen=True, slots=True)
+class Jitters:
+    """Mean differences of neighbouring one-way delays, in seconds, as RFC 3550 smooths them."""
+
+    seconds: Vector
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +123,12 @@ class Measurement:
 
     title: str
     delays: Delays | None = None
-    losses: LossSequence | None = None
+    losses: LossSequence | LossCounts | None = None
     deliveries: Deliveries | None = None
     opportunities: Opportunities | None = None
     notes: list[str] = field(default_factory=list)
     """Sentences for the reader."""
+    rates: Rates | None = None
+    jitters: Jitters | None = None
+    back: "Measurement | None" = None
+    """The other direction, where it was measured by itself."""

@@ -13,9 +13,19 @@ from anabranch.errors import AnabranchError
 
 from .estimates import BAD_STATE_S, Estimate, Profile
 from .intervals import LEVEL
+from .logs.mahimahi import OCTETS
 from .loss import Fit
-from .measurement import LossSequence
+from .measurement import LossCounts, LossSequence
 from .timed import TimedFit, TimedLosses, chain, slot_of
+
+NETEM_LIMIT = 1000
+"""netem's limit in packets, where none is given (tc-netem(8))."""
+
+NETEM_FASTEST_BIT_PER_S = 1e9
+"""A path whose rate is not known gets a limit with which it carries this much in full packets."""
+
+_QUEUE_PACKETS = 50
+"""The queue, in packets, where none was seen: a link's own."""
 
 NETEM_PACKET_S = 0.02
 """netem's chain counts packets: it is given a chain in time as seen by a call's packets, which come
@@ -64,6 +74,8 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
         queue = f'queue = {{ kind = "drop_tail", packets = {profile.queue_packets.value:.0f} }}'
         lines.append(queue + _sure(profile.queue_packets, "", 1))
     lines += [*_loss_lines(profile), *_bound_lines(profile, name)]
+    if profile.back is not None:
+        lines += _back_lines(profile.back)
     lines += ["", f"[paths.{name}]", f'via = ["{name}"]']
     return "\n".join(lines) + "\n"
 
@@ -103,7 +115,7 @@ def _loss_lines(profile: Profile) -> list[str]:
     if measured is None or fit is None or profile.losses is None or profile.mean_loss is None:
         return ["# loss: not measured"]
     mean = profile.mean_loss
-    seen = f"{profile.losses.count} of {len(measured.lost)} lost"
+    seen = f"{profile.losses.count} of {profile.losses.sent} lost"
     how = _comment(measured.what) + (", an estimate" if measured.is_estimate else "")
     what = f"# loss: {seen} ({how})"
     if profile.losses.count == 0:
@@ -123,7 +135,38 @@ def _loss_lines(profile: Profile) -> list[str]:
             "# By packets: bursts last longer where packets are rarer than those measured."
         )
     lines.append(f"loss = {_model(fit, fit.values, measured)}  # {sure}")
-    lines.append('reverse = { loss = { kind = "none" } }')
+    if profile.back is None:
+        lines.append('reverse = { loss = { kind = "none" } }')
+    return lines
+
+
+def _back_lines(back: Profile) -> list[str]:
+    """The other direction, as far as it was measured by itself; the rest is as on the way there."""
+    entries, sure = [], []
+    for key, estimate, unit, scale in (
+        ("rate", None if back.rate_is_bound else back.rate_bit_per_s, "Mbit/s", 1e6),
+        ("delay", back.delay_s, "ms", 1e-3),
+        ("jitter", back.jitter_s, "ms", 1e-3),
+    ):
+        if estimate is not None and (estimate.value > 0 or key == "jitter"):
+            value, low, high = _texts(estimate, scale)
+            entries.append(f'{key} = "{value} {unit}"')
+            sure.append(f"{key} [{low}, {high}] {unit}")
+    lines = []
+    if back.rate_is_bound and back.rate_bit_per_s is not None:
+        text = _texts(back.rate_bit_per_s, 1e6)[0]
+        lines.append(f"# the way back carries at least {text} Mbit/s")
+    measured, fit = back.measurement.losses, back.loss
+    if measured is None or fit is None or back.losses is None or back.mean_loss is None:
+        entries.append('loss = { kind = "none" }')
+        sure.append("loss: not measured")
+    elif back.losses.count:
+        entries.append(f"loss = {_model(fit, fit.values, measured)}")
+        sure.append(f"loss {_percent(back.mean_loss)}")
+    else:
+        entries.append('loss = { kind = "none" }')
+        sure.append(f"none of {back.losses.sent} lost")
+    lines.append(f"reverse = {{ {', '.join(entries)} }}  # {'; '.join(sure)}")
     return lines
 
 
@@ -149,7 +192,9 @@ def _bound_lines(profile: Profile, name: str) -> list[str]:
     return [*lines, f"# To know links.{name}.loss better: {_pings_for(profile, fit)}"]
 
 
-def _model(fit: Fit | TimedFit, values: dict[str, float], measured: LossSequence) -> str:
+def _model(
+    fit: Fit | TimedFit, values: dict[str, float], measured: LossSequence | LossCounts
+) -> str:
     """The `loss` of a link with this kind of model."""
     if fit.model == "bernoulli":
         return f'{{ kind = "bernoulli", probability = {_digits(values["probability"])} }}'
@@ -195,6 +240,8 @@ def direction(profile: Profile, ends: tuple[str, str]) -> str | None:
         if profile.losses.count == 0:
             return None
         return f"a loss of the round trip is taken to be one of the way there, {way}"
+    if profile.back is not None and profile.back.losses is not None:
+        return f"losses were measured on each way by itself; `--ends`: the way there is {way}"
     return (
         f"losses were measured {way} only, where {ends[0]} is the one that sent the data; those of "
         "the other direction were not measured, and none are assumed there"
@@ -272,28 +319,16 @@ def netem(
 
     netem's jitter without a table is uniform around its delay, and its `gemodel` takes p, r, the
     loss in the bad and that in the good state (tc-netem(8), net/sched/sch_netem.c). Its `limit`
-    also counts packets that are being delayed.
+    also counts packets that are being delayed: those of the rate for the longest delay, and the
+    queue. Without a limit, netem drops beyond 1000 packets.
     """
-    here, there = [], []
-    if profile.delay_s is not None:
-        jitter = profile.jitter_s.value if profile.jitter_s is not None else 0.0
-        text = f"delay {_digits((profile.delay_s.value + jitter / 2) * 1e3)}ms"
-        if jitter > 0:
-            text += f" {_digits(jitter / 2 * 1e3)}ms"
-        here.append(text)
-        there.append(text)
-    lost = profile.losses is not None and profile.losses.count > 0
-    if profile.loss is not None and lost:
-        here.append(netem_loss(profile.loss))
-    rate = profile.rate_bit_per_s
-    if rate is not None and not profile.rate_is_bound:
-        octets = profile.packet_octets
-        queue = profile.queue_packets.value if profile.queue_packets is not None else 50
-        flying = (profile.delay_s.value if profile.delay_s else 0.0) * rate.value / 8 / octets
-        limit = f"limit {max(round(queue + flying), 1)}"
-        text = f"rate {_texts(rate, 1e3)[0]}kbit {limit}"
-        here.append(text)
-        there.append(text)
+    here = _netem_part(profile, profile)
+    if lost := profile.losses is not None and profile.losses.count > 0 and profile.loss is not None:
+        assert profile.loss is not None
+        here.insert(1 if profile.delay_s is not None else 0, netem_loss(profile.loss))
+    there = _netem_part(profile.back or profile, profile)
+    if (back := profile.back) is not None and back.loss and back.losses and back.losses.count:
+        there.insert(1, netem_loss(back.loss))
     lines = []
     for part, (start, end) in ((here, ends), (there, ends[::-1])):
         if not part:
@@ -314,6 +349,31 @@ def netem(
             )
         lines.append(f"tc qdisc replace dev {device} root netem {' '.join(part)}")
     return lines
+
+
+def _netem_part(way: Profile, there: Profile) -> list[str]:
+    """Delay, rate and limit of one way; what was not measured of the way back is as there."""
+    delay = way.delay_s or there.delay_s
+    jitter = way.jitter_s if way.delay_s is not None else there.jitter_s
+    width = jitter.value if jitter is not None else 0.0
+    parts = []
+    if delay is not None:
+        text = f"delay {_digits((delay.value + width / 2) * 1e3)}ms"
+        if width > 0:
+            text += f" {_digits(width / 2 * 1e3)}ms"
+        parts.append(text)
+    longest = (delay.value if delay is not None else 0.0) + width
+    chosen = way if way.rate_bit_per_s is not None else there
+    rate, octets = chosen.rate_bit_per_s, chosen.packet_octets
+    if rate is not None and not chosen.rate_is_bound:
+        queue = chosen.queue_packets.value if chosen.queue_packets is not None else _QUEUE_PACKETS
+        limit = max(math.ceil(round(queue + longest * rate.value / 8 / octets, 6)), 1)
+        parts.append(f"rate {_texts(rate, 1e3)[0]}kbit limit {limit}")
+    elif delay is not None:
+        flying = math.ceil(longest * NETEM_FASTEST_BIT_PER_S / 8 / OCTETS)
+        if flying > NETEM_LIMIT:
+            parts.append(f"limit {flying}")
+    return parts
 
 
 def netem_loss(fit: Fit | TimedFit) -> str:
@@ -358,6 +418,11 @@ def rows(profile: Profile) -> list[Row]:
         ]
     if profile.measurement.opportunities is not None:
         described.append(_outages(profile))
+    if profile.back is not None:
+        described += [
+            (f"{name.removesuffix(', one way')}, way back", value, interval, how)
+            for name, value, interval, how in rows(profile.back)
+        ]
     return described
 
 
@@ -470,7 +535,7 @@ def as_json(profile: Profile, name: str) -> dict[str, Any]:
         "queue_packets": number(profile.queue_packets),
         "packet_octets": profile.packet_octets,
         "mean_loss": number(profile.mean_loss),
-        "packets": None if losses is None else len(losses.lost),
+        "packets": None if losses is None else losses.sent,
         "lost": None if losses is None else losses.count,
         "burst_lengths": _counts(losses.bursts) if losses is not None else {},
         "independence": {"ljung_box": statistic, "p_value": p_value},
@@ -479,6 +544,7 @@ def as_json(profile: Profile, name: str) -> dict[str, Any]:
         "models": [_fit(fit) for fit in profile.fits],
         "outages_s": [list(outage) for outage in profile.outages],
         "netem": netem(profile),
+        "back": None if profile.back is None else as_json(profile.back, name),
     }
 
 

@@ -1,0 +1,160 @@
+"""Text, trees and numbers of logs, read with limits and checked."""
+
+import gzip
+import io
+import json
+import math
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, cast
+
+from anabranch.errors import AnabranchError
+
+HEAD_OCTETS = 65_536
+"""How much of a file's beginning is looked at to recognise it."""
+MOST_LINE = 1_000_000
+"""The most characters that a line may have."""
+MOST_MEGABYTES = 200
+"""The most that is read, unpacked, of a file that is one tree in JSON."""
+MOST_SECONDS = 1e5
+"""The longest delay that is believed, in seconds."""
+MOST_BIT_PER_S = 1e15
+"""The highest rate that is believed."""
+
+_GZIP = b"\x1f\x8b"
+_UNPACKING = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+def head(file: Path) -> str:
+    """The beginning of a file as text, unpacked where it is packed with gzip; never fails."""
+    with file.open("rb") as stream:
+        start = stream.read(HEAD_OCTETS)
+    if start[:2] == _GZIP:
+        try:
+            start = zlib.decompressobj(wbits=31).decompress(start, HEAD_OCTETS)
+        except zlib.error:
+            return ""
+    return start.decode(_encoding(start), errors="replace")
+
+
+def lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text in UTF-8 or UTF-16, packed with gzip or not, with their numbers."""
+    with _opened(file) as stream:
+        encoding = _encoding(stream.read(2))
+    with _opened(file) as binary:
+        text = io.TextIOWrapper(binary, encoding=encoding, errors="replace")
+        number = 0
+        while True:
+            number += 1
+            line = text.readline(MOST_LINE + 1)
+            if not line:
+                return
+            if len(line) > MOST_LINE:
+                raise AnabranchError(
+                    f"{file}, line {number}: more than {MOST_LINE:,} characters, the most that a "
+                    "line may have"
+                )
+            yield number, line
+
+
+def tree(file: Path) -> dict[str, Any]:
+    """The tree of a JSON file, packed with gzip or not."""
+    with _opened(file) as stream:
+        content = stream.read(MOST_MEGABYTES * 1_000_000 + 1)
+    if len(content) > MOST_MEGABYTES * 1_000_000:
+        raise AnabranchError(
+            f"{file}: more than {MOST_MEGABYTES} MB of JSON, which is the most that is read"
+        )
+    return parsed(content.decode(_encoding(content), errors="replace"), str(file))
+
+
+def parsed(text: str, where: str) -> dict[str, Any]:
+    """A text in JSON that has to be an object."""
+    try:
+        found = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise AnabranchError(f"{where}: not JSON that is read: nested too deeply") from None
+    except json.JSONDecodeError as error:
+        what = f"line {error.lineno}: {error.msg}"
+        if error.msg == "Extra data":
+            what = f"a second result begins in line {error.lineno}; give each its own file"
+        raise AnabranchError(f"{where}: not one result in JSON: {what}") from None
+    except ValueError as error:
+        raise AnabranchError(f"{where}: not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise AnabranchError(f"{where}: JSON, but no object")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def at(value: Any, *keys: str) -> Any:
+    """What is below these keys of a tree, or None."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def items(value: Any) -> list[Any]:
+    """A list of a tree; an empty one where there is none."""
+    return value if isinstance(value, list) else []
+
+
+def amount(value: Any, what: str, most: float = 1e15) -> float | None:
+    """A number of a tree from 0 to `most`; None where there is none.
+
+    Raises an AnabranchError that begins with `what`: the file and what it is of.
+    """
+    if value is None:
+        return None
+    number = math.nan
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            number = math.nan
+    if not 0 <= number <= most:
+        raise AnabranchError(f"{what} is `{str(value)[:20]}`; allowed is 0 to {most:g}")
+    return number
+
+
+def seconds(text: str, unit: float, file: Path, line: int) -> float:
+    """A round-trip time in seconds, from the text of a number in this unit."""
+    try:
+        value = float(text) * unit
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= MOST_SECONDS:
+        raise AnabranchError(
+            f"{file}, line {line}: `{text[:20]}` is not a round-trip time; allowed is 0 to 100000 s"
+        )
+    return value
+
+
+def places(text: str, unit: float) -> int:
+    """The decimal places, in seconds, that a number written in this unit has."""
+    return len(text.partition(".")[2]) - round(math.log10(unit))
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    with file.open("rb") as stream:
+        is_packed = stream.read(2) == _GZIP
+        stream.seek(0)
+        if not is_packed:
+            yield stream
+            return
+        try:
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield cast("BinaryIO", unpacked)
+        except _UNPACKING:
+            raise AnabranchError(f"{file}: the packed file is damaged or cut off") from None
+
+
+def _encoding(start: bytes) -> str:
+    """PowerShell writes UTF-16 with a byte order mark into a file."""
+    return "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
