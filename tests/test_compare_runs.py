@@ -663,11 +663,6 @@ def test_the_page_has_everything_and_is_not_cut(
         assert page.locator("svg.plot:visible").count() == 4
 
 
-def test_both_help_texts_say_which_is_for_what(anabranch: Command) -> None:
-    assert "anabranch difference" in anabranch("compare", "--help").stdout
-    assert "anabranch compare" in anabranch("difference", "--help").stdout
-
-
 def test_python_says_what_the_command_says(anabranch: Command, tmp_path: Path) -> None:
     emulated(tmp_path / "a.json", call__mos=4.5)
     emulated(tmp_path / "b.json")

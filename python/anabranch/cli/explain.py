@@ -9,17 +9,19 @@ from anabranch.errors import AnabranchError
 from anabranch.support import progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder
 
-from .app import Flag, Natural, Sets, app, pairs, write_json
+from .app import UNDERSTAND, Flag, Natural, Sets, app, pairs, write_json
 
 
 @app.command(
+    group=UNDERSTAND,
+    sort_key=1,
     help_epilogue="""\
 Examples:
   anabranch explain scenarios/load-sharing.toml
   anabranch explain scenarios/load-sharing.toml --cell 3 --plot figures
   anabranch explain my-transfer.toml --set flows.transfer.transport.receive_buffer='64 kB'
   tcpdump -i eth0 -s 128 -w transfer.pcap
-  anabranch explain transfer.pcap --plot figures"""
+  anabranch explain transfer.pcap --plot figures""",
 )
 def explain(
     source: Path,

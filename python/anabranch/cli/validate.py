@@ -5,15 +5,17 @@ from pathlib import Path
 import anabranch
 from anabranch.errors import AnabranchError
 
-from .app import Sets, app, pairs
+from .app import MODEL, Sets, app, pairs
 from .messages import USER_ERROR, complain
 
 
 @app.command(
+    group=MODEL,
+    sort_key=3,
     help_epilogue="""\
 Examples:
   anabranch validate my-call.toml
-  anabranch validate scenarios/*.toml"""
+  anabranch validate scenarios/*.toml""",
 )
 def validate(*scenarios: Path, set_: Sets = ()) -> int:
     """Check scenarios without running them.

@@ -22,8 +22,8 @@ from scipy.stats import kstest
 
 from anabranch import _engine
 from anabranch._engine import Scenario
-from anabranch.oracles import failover, linux_sctp_figures, linux_sctp_rows
-from anabranch.oracles.linux_sctp_rows import (
+from oracles import failover, linux_sctp_figures, linux_sctp_rows
+from oracles.linux_sctp_rows import (
     BLACKOUT_S,
     HEADS,
     KEY,
@@ -151,40 +151,6 @@ def as_csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Every value with its key, deviation, verdict and cause; null if it never happens."""
-    return [
-        {
-            "key": row.key,
-            "quantity": name,
-            "kernel": _finite(value.kernel),
-            "mean": _finite(value.mean),
-            "low": _finite(value.low),
-            "high": _finite(value.high),
-            "deviation": _finite(value.deviation),
-            "verdict": value.verdict,
-            "cause": row.cause(name) or None,
-        }
-        for row in rows
-        for name, value in row.values.items()
-    ]
-
-
-def summary(rows: Sequence[Row]) -> list[str]:
-    """How many values of each quantity have which verdict, in a sentence for each set-up."""
-    words = {"within": "within 10 %", "in_range": "in our 95 % range", "outside": "outside"}
-    counted = counts(rows)
-    sentences = []
-    for setup, what in SETUPS.items():
-        parts = [
-            f"{HEADS[name].partition(',')[0]}: "
-            + ", ".join(f"{n} {words[v]}" for v, n in counted[setup, name].items() if n)
-            for name in what.quantities
-        ]
-        sentences.append(f"{what.text[0].upper()}{what.text[1:]}. {'; '.join(parts)}.")
-    return sentences
-
-
 def counts(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, int]]:
     """How many values have which verdict, for each quantity of each set-up."""
     verdicts: tuple[Verdict, ...] = ("within", "in_range", "outside")
@@ -238,38 +204,6 @@ def heads(setup: str) -> tuple[str, ...]:
     return ("PMR", "PFMR", "RTO.Initial, ms", "RTO.Min, ms", "RTO.Max, ms", *results)
 
 
-CAPTIONS = {
-    "linux-sctp": "Lines and dots are ours, crosses the kernel's.",
-    "linux-sctp-times": "Every time of the tables, ours over the kernel's, with our 95 % ranges.",
-    "failover-closed-form": "Dots are ours, lines the closed form of docs/failover.md.",
-}
-"""The captions of the figures."""
-
-MEANINGS = {
-    "gap_ms": "the longest time without a delivery",
-    "stalled_s": "all times without a delivery that are longer than usual",
-    "first_pf_s": "when path 1 became potentially failed",
-    "first_unreachable_s": "when path 1 was declared inactive",
-    "p2_first_pf_s": "when path 2 became potentially failed",
-    "p2_first_unreachable_s": "when path 2 was declared inactive",
-    "first_hb_p1_s": "the first heartbeat on path 1 after the blackout",
-    "first_hb_p2_s": "the first heartbeat on path 2 after the blackout",
-    "comm_lost_s": "when the association was given up",
-    "available_s": "when path 1 was active again",
-    "first_data_p1_s": "the first data on path 1 after its return",
-}
-"""Quantity -> its meaning; times are those of the run."""
-
-
-def shades(row: Row) -> dict[int, Verdict]:
-    """The columns of a row of `cells` that have a verdict."""
-    return {KEYS + 3 * i + 1: value.verdict for i, value in enumerate(row.values.values())}
-
-
-KEYS = len(SETTINGS)
-"""How many columns, from the first one on, say what a row is."""
-
-
 def cells(row: Row) -> list[str]:
     """A row as text: settings, then for each quantity the kernel's number, ours and the cause."""
     texts = [row.key[name] for name in SETTINGS]
@@ -291,7 +225,3 @@ def _ours(value: Value, digits: int) -> str:
 
 def _number(number: float, digits: int) -> str:
     return "never" if math.isnan(number) else f"{number:.{digits}f}"
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

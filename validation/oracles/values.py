@@ -145,11 +145,6 @@ def cells(value: Value) -> list[str]:
     ]
 
 
-def shades(value: Value) -> dict[int, Verdict]:
-    """The column of a row of `cells` that has a verdict."""
-    return {len(value.key) + 3: value.verdict}
-
-
 def number(value: float) -> str:
     """A number with as many digits as are useful."""
     digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
@@ -166,15 +161,6 @@ def counts(values: Sequence[Value]) -> dict[str, dict[Verdict, int]]:
     }
 
 
-def summary(values: Sequence[Value]) -> list[str]:
-    """How many values of each quantity have which verdict, in sentences."""
-    return [
-        f"{name}: {count['within']} within {TOLERANCE:.0%}, "
-        f"{count['in_range']} more in our 95 % range, {count['outside']} outside."
-        for name, count in counts(values).items()
-    ]
-
-
 def as_csv(values: Sequence[Value]) -> str:
     """One line for each value."""
     out = io.StringIO()
@@ -186,25 +172,6 @@ def as_csv(values: Sequence[Value]) -> str:
         texts = [f"{x:.6g}" for x in numbers]
         writer.writerow([*value.key.values(), value.quantity, *texts, value.verdict, value.cause])
     return out.getvalue()
-
-
-def as_json(values: Sequence[Value]) -> list[dict[str, Any]]:
-    """Every value with its deviation, verdict and cause."""
-    return [
-        {
-            "key": dict(value.key),
-            "quantity": value.quantity,
-            "unit": UNITS[value.quantity],
-            "theirs": value.theirs,
-            "mean": value.mean,
-            "low": value.low,
-            "high": value.high,
-            "deviation": value.deviation,
-            "verdict": value.verdict,
-            "cause": value.cause or None,
-        }
-        for value in values
-    ]
 
 
 _COLUMNS = 4

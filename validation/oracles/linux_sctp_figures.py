@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 
 from anabranch import _engine
 from anabranch.figures import plots
-from anabranch.oracles import linux_sctp_rows
-from anabranch.oracles.linux_sctp_rows import BLACKOUT_S, SETUPS, TOLERANCE, Row
+from oracles import linux_sctp_rows
+from oracles.linux_sctp_rows import BLACKOUT_S, SETUPS, TOLERANCE, Row
 
 _PATH_MAX_RETRANS = tuple(range(1, 6))
 _DASHES: dict[int, Literal["-", "--"]] = {100: "-", 1_000: "-", 10_000: "--", 60_000: "-"}

@@ -15,11 +15,11 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from anabranch._engine import Scenario
-from anabranch.oracles import values
-from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, shades, summary
 from anabranch.studies.result import load, run
+from oracles import values
+from oracles.values import Measured, Value, as_csv, cells
 
-__all__ = ["as_csv", "as_json", "cells", "shades", "summary"]
+__all__ = ["as_csv", "cells"]
 
 REPLICATIONS = 30
 THEIR_RUNS = 10
@@ -29,13 +29,6 @@ MSS_BYTES = 1406
 _KEYS = {"rate_c_mbps": "rate", "profile": "profile", "delay_a_ms": "delay", "queue": "queue"}
 HEADS = values.heads(("rate of C, Mbit/s", "profile", "delay of A, ms", "queue"), "ns-3")
 """The heads of `cells`."""
-CAPTIONS = {
-    "ns3-shared-queue": "Our means and 95 % ranges as shares of ns-3's numbers, a line for each row"
-    " of the table."
-}
-"""The captions of the figures."""
-KEYS = 5
-"""How many columns, from the first one on, say what a row is."""
 
 CAUSES = values.CAUSES | {
     "b": "ns-3.44's recovery gives back too little: proportional rate reduction counts duplicates"

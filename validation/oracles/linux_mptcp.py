@@ -18,11 +18,11 @@ from matplotlib.figure import Figure
 
 from anabranch import _engine
 from anabranch._engine import Scenario
-from anabranch.oracles import values
-from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, shades, summary
 from anabranch.studies.result import load
+from oracles import values
+from oracles.values import Measured, Value, as_csv, cells
 
-__all__ = ["as_csv", "as_json", "cells", "shades", "summary"]
+__all__ = ["as_csv", "cells"]
 
 REPLICATIONS = 1
 SECONDS = 30
@@ -30,13 +30,6 @@ SECONDS = 30
 KEY = ("case", "control")
 HEADS = values.heads(KEY, "Linux")
 """The heads of `cells`."""
-CAPTIONS = {
-    "linux-mptcp": "Our means and 95 % ranges as shares of Linux's numbers, a line for each row of"
-    " the table."
-}
-"""The captions of the figures."""
-KEYS = 3
-"""How many columns, from the first one on, say what a row is."""
 
 CAUSES = values.CAUSES | {
     "b": "the kernel's runs, of an earlier set-up, are few; twenty at other moments stall for "

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -49,12 +49,6 @@ HEADS = (
     "cause",
 )
 """The heads of `cells`."""
-CAPTIONS = {
-    "linux-tcp-windows": "One run of ours (blue) over one of the kernel's (orange), in segments."
-}
-"""The captions of the figures."""
-KEYS = 2
-"""How many columns, from the first one on, say what a row is."""
 
 CAUSES = {
     "a": "the kernel's three patterns of loss lost fewer or more packets than the nominal share",
@@ -276,11 +270,6 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def shades(row: Row) -> dict[int, Verdict]:
-    """The column of a row of `cells` that has a verdict."""
-    return {6: row.verdict}
-
-
 def as_csv(rows: Sequence[Row]) -> str:
     """One line for each row."""
     out = io.StringIO()
@@ -292,26 +281,6 @@ def as_csv(rows: Sequence[Row]) -> str:
         texts = ["" if math.isnan(number) else f"{number:.3f}" for number in numbers]
         writer.writerow([row.control, row.loss_percent, *texts, row.verdict])
     return out.getvalue()
-
-
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Every row with its deviations, verdict and cause; null where it was not measured."""
-    return [
-        {
-            "key": {"control": row.control, "loss_percent": float(row.loss_percent)},
-            "quantity": "goodput_kbit_per_s",
-            "kernel": row.kernel,
-            "kernel_half_width": row.kernel_half_width,
-            "mean": row.ours,
-            "half_width": row.half_width,
-            "mean_at_its_loss": row.ours_at_its_loss,
-            "ns3": None if math.isnan(row.ns3) else row.ns3,
-            "deviation": row.deviation,
-            "verdict": row.verdict,
-            "cause": row.cause or None,
-        }
-        for row in rows
-    ]
 
 
 def kernel_traces() -> pl.DataFrame:

@@ -26,8 +26,8 @@ from matplotlib.lines import Line2D
 from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.figures import plots
-from anabranch.oracles import linux_sctp_rows
 from anabranch.studies.result import load
+from oracles import linux_sctp_rows
 
 FIRST_LOST_S = 5.1
 """When the first message after the blackout is sent, in seconds."""
