@@ -71,7 +71,7 @@ def test_an_old_name_says_the_new_one(anabranch: Command, name: str) -> None:
 def test_commands_are_grouped_by_what_people_do(anabranch: Command) -> None:
     said = anabranch("--help").stdout
     titles = ("Model and run", "Study", "Understand", "Real networks", "Check", "Options")
-    places = [said.index(f" {title} ") for title in titles]
+    places = [said.index(f"╭─ {title} ─") for title in titles]
     assert places == sorted(places)
     assert all(said.index(f" {name} ") < places[-1] for name in COMMANDS)
 
@@ -100,7 +100,7 @@ def test_a_process_says_the_same(anabranch: Command, process: Command, sweep_fil
         ("run", sweep_file, "--cell", 2),
         ("run", sweep_file, "--cell", 99),
         ("list", "papers"),
-        ("compare",),
+        ("compare", "a.json"),
     ):
         within, without = anabranch(*words), process(*words)
         assert within.returncode == without.returncode
@@ -475,7 +475,7 @@ TARGETS = {
     "traces into a file": ["run", "call.toml", "--trace", "call.toml"],
     "figures below a file": ["run", "call.toml", "--plot", "call.toml/figures"],
     "a study that is a file": ["sweep", "call.toml", "--out", "call.toml"],
-    "a comparison": ["compare", "linux-sctp", "--csv", "nowhere/x.csv"],
+    "a comparison": ["compare", "a", "b", "--csv", "nowhere/x.csv"],
     "a page": ["reproduce", "voip-sctp", "--out", "call.toml/page"],
     "the folder of the traces": ["run", "call.toml", "--json", "new", "--trace", "new"],
     "below that folder": ["run", "call.toml", "--json", "new/a/x.json", "--trace", "new"],
