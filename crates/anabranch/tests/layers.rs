@@ -60,7 +60,7 @@ const ANABRANCH: [(&str, &str); 13] = [
 ];
 
 /// The modules of `net`: the parts of a link know neither the link nor its configuration.
-const NET: [(&str, &str); 18] = [
+const NET: [(&str, &str); 19] = [
     ("ground", ""),
     ("ring", ""),
     ("sojourns", ""),
@@ -70,9 +70,10 @@ const NET: [(&str, &str); 18] = [
     ("impairments", ""),
     ("loss", ""),
     ("cross_traffic", "capacity"),
+    ("counted", "cross_traffic ledger"),
     ("qdisc", "capacity ground"),
-    ("evented", "capacity cross_traffic ground qdisc"),
-    ("server", "backlog capacity cross_traffic evented ground qdisc"),
+    ("evented", "capacity counted cross_traffic ground qdisc"),
+    ("server", "backlog capacity counted cross_traffic evented ground qdisc"),
     ("radio", "capacity ground qdisc sojourns"),
     ("config", "capacity cross_traffic ground loss qdisc radio"),
     ("one_way", "capacity config cross_traffic evented ground impairments ledger loss radio server"),
