@@ -208,6 +208,28 @@ fn rfc7323_5_3_an_acknowledgement_from_before_does_not_count() {
     assert_eq!(acknowledge_from_before(&linux(), 10, false), (1, 0));
 }
 
+/// Linux, `tcp_oow_rate_limited`, `tcp_send_challenge_ack`: what carries no data and lies outside the window
+/// is answered once in 500 ms, challenges counted with it; data is always answered. RFC 5961 section 7 limits
+/// challenges only, RFC 9293 section 3.10.7.4 has each of the others answered.
+#[test]
+fn linux_answers_what_lies_outside_the_window_once_in_half_a_second() {
+    for (settings, answers) in [(rfc(), [2, 1, 1]), (linux(), [1, 0, 1])] {
+        let mut drill = Drill::open(&settings, false);
+        drill.data(0, SIZE).at(400).acks();
+        // Bare segments before and, in Linux, behind the window are probes of it.
+        for _ in 0..2 {
+            drill.data_marked(SIZE - 1, 0, Ecn::NotEct, Flags::ACK);
+        }
+        assert_eq!(drill.acks().len(), answers[0], "{:?}", settings.profile);
+        drill.at(899).data_marked(SIZE, 0, Ecn::NotEct, Flags::SYN);
+        assert_eq!(drill.acks().len(), answers[1], "a challenge, {:?}", settings.profile);
+        drill.data(0, SIZE).data(0, SIZE);
+        assert_eq!(drill.acks(), [SIZE, SIZE], "data that comes again");
+        drill.at(900).data_marked(SIZE - 1, 0, Ecn::NotEct, Flags::ACK);
+        assert_eq!(drill.acks().len(), answers[2]);
+    }
+}
+
 /// A peer may contradict itself, but nothing follows its FIN, and its FIN comes behind everything that it has
 /// sent.
 #[test]
