@@ -230,6 +230,43 @@ fn linux_answers_what_lies_outside_the_window_once_in_half_a_second() {
     }
 }
 
+/// Linux, `tcp_event_data_sent`: data sent within the delay of an acknowledgement after data has come makes
+/// both ends take turns, also where that data was acknowledged at once; `tcp_delack_timer_handler`: an
+/// acknowledgement that no answer has carried in time ends it.
+#[test]
+fn linux_delays_acknowledgements_of_ends_that_take_turns() {
+    for (answers_after, takes_turns) in [(10, true), (39, true), (40, false)] {
+        let mut drill = Drill::open(&untuned(), false);
+        drill.data(0, 100);
+        assert_eq!(drill.acks(), [100], "the first data");
+        drill.at(100 + answers_after).write(50).at(210).ack(50, &[]);
+        drill.sent();
+        drill.data(100, 100).at(249);
+        assert_eq!(drill.acks().is_empty(), takes_turns, "{answers_after} ms");
+        drill.at(250);
+        assert_eq!(drill.acks(), if takes_turns { vec![200] } else { vec![] });
+        drill.at(260).data(200, 100);
+        assert_eq!(drill.acks(), [300], "at once again");
+    }
+}
+
+/// Linux, `tcp_send_dupack`, `tcp_data_queue`: data that comes again is acknowledged at once, as is what
+/// follows it, also by an end that takes turns; a bare segment outside the window changes nothing.
+#[test]
+fn linux_acknowledges_at_once_after_data_that_comes_again() {
+    for (length, is_quick) in [(SIZE, true), (0, false)] {
+        let mut drill = Drill::open(&untuned(), false);
+        for index in 0..17 {
+            drill.data(index * SIZE, SIZE);
+        }
+        drill.at(101).write(50).ack(50, &[]).at(145).acks();
+        drill.data_marked(0, length, Ecn::NotEct, Flags::ACK);
+        assert_eq!(drill.acks(), [17 * SIZE]);
+        drill.data(17 * SIZE, SIZE);
+        assert_eq!(drill.acks().len(), usize::from(is_quick), "{length}");
+    }
+}
+
 /// A peer may contradict itself, but nothing follows its FIN, and its FIN comes behind everything that it has
 /// sent.
 #[test]
