@@ -90,28 +90,29 @@ class Segments(NamedTuple):
     """
 
 
-def split(start: Integers, end: Integers, octets: Integers, most: Integers) -> Segments:
+def split(
+    start: Integers, end: Integers, payload: Integers, octets: Integers, most: Integers
+) -> Segments:
     """The segments of packets with these numbers of bytes.
 
     Parameters
     ----------
     start, end
-        The numbers of a packet's first byte and behind its last. SYN and FIN have one each and do
-        not make a segment.
+        The numbers of a packet's first byte and behind its last; SYN and FIN have one each.
+    payload
+        Bytes of payload, without those two.
     octets
         Lengths of the IP packets, in bytes.
     most
         See `largest`.
     """
-    length = end - start
-    header = np.maximum(octets - length, 0)
-    # FIN's number lies behind the payload.
-    counts = np.maximum(-(-(length - 1) // most), 1)
+    header = octets - payload
+    counts = np.maximum(-(-payload // most), 1)
     packet = np.repeat(np.arange(len(start)), counts)
     nth = np.arange(len(packet)) - np.repeat(np.cumsum(counts) - counts, counts)
+    is_last = nth == counts[packet] - 1
     first = start[packet] + nth * most[packet]
-    behind = np.where(nth == counts[packet] - 1, end[packet], first + most[packet])
-    single = counts[packet] == 1
-    own = np.where(single, octets[packet], behind - first + header[packet])
-    sent = behind - start[packet] + header[packet] * (nth + 1)
-    return Segments(packet, first, behind, own, np.where(single, own, sent))
+    behind = np.where(is_last, end[packet], first + most[packet])
+    own = np.where(is_last, payload[packet] - nth * most[packet], most[packet]) + header[packet]
+    sent = nth * (most[packet] + header[packet]) + own
+    return Segments(packet, first, behind, own, sent)
