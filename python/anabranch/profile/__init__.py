@@ -12,7 +12,7 @@ from pathlib import Path
 from anabranch.errors import AnabranchError
 from anabranch.support import capture
 
-from . import flows, logs, pair
+from . import logs, main_flow, pair
 from .estimates import Estimate, Profile, estimate
 from .measurement import Measurement
 
@@ -73,9 +73,9 @@ def measure(
     named = " and ".join(str(file) for file in files)
     try:
         if len(captures) == 2:
-            measured = pair.measure(*(each.packets() for each in captures))
+            measured = pair.measure(*captures)
         else:
-            measured = flows.measure(flows.Flows(captures[0].packets()))
+            measured = main_flow.measure(captures[0])
     except AnabranchError as error:
         if str(error).startswith(tuple(str(file) for file in files)):
             raise

@@ -18,8 +18,10 @@ from .loss import Flags
 
 Integers = NDArray[np.int64]
 
-_DATA, _SACK, _NR_SACK, _I_DATA = 0, 3, 16, 64
-"""Chunks of SCTP (RFC 9260 section 3.2, RFC 8260 section 2.1, draft-natarajan-tsvwg-sctp-nrsack)."""
+DATA_CHUNKS, SACK_CHUNKS = (0, 64), (3, 16)
+"""DATA and I-DATA, SACK and NR-SACK (RFC 9260 section 3.2, RFC 8260 section 2.1,
+draft-natarajan-tsvwg-sctp-nrsack).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +159,14 @@ def of_sctp(packets: Packets, seen_s: Vector, own: Flags, on_path: Flags) -> Sid
     """What the chunks of one side say; its data only where its packets are on the path."""
     chunks = packets.chunks
     row = chunks.packet.astype(np.int64)
-    is_data = np.isin(chunks.kind, (_DATA, _I_DATA)) & own[row] & on_path[row]
-    is_answer = np.isin(chunks.kind, (_SACK, _NR_SACK)) & ~own[row]
+    is_data = np.isin(chunks.kind, DATA_CHUNKS) & own[row] & on_path[row]
+    is_answer = np.isin(chunks.kind, SACK_CHUNKS) & ~own[row]
     used = np.flatnonzero((is_data | is_answer) & (chunks.number >= 0))
     line = unwrapped(chunks.number[used], 32)
     data, answer = is_data[used], is_answer[used]
     at = row[used]
     has_data = np.zeros(len(packets), dtype=bool)
-    has_data[row[np.isin(chunks.kind, (_DATA, _I_DATA))]] = True
+    has_data[row[np.isin(chunks.kind, DATA_CHUNKS)]] = True
     acknowledgements = Acknowledgements(
         at[answer], seen_s[at[answer]], line[answer] + 1, ~has_data[at[answer]],
         np.zeros(int(answer.sum()), dtype=bool),

@@ -2,19 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from anabranch.errors import AnabranchError
 from anabranch.support import clocks, copies
 from anabranch.support.gathered import chosen, joined
-from anabranch.support.packets import ICMP, ICMP6, SCTP, SYN, TCP, UDP, Packets
+from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, SCTP, SYN, TCP, UDP, Packets
 
-from . import round_trips
 from .intervals import Vector
 from .loss import Flags
-from .numbers import Integers, of_sctp, of_tcp
+from .numbers import DATA_CHUNKS, SACK_CHUNKS, Integers
 
 USED = (ICMP, ICMP6, SCTP, TCP, UDP)
 """The protocols that are measured."""
@@ -38,6 +37,8 @@ class Seen:
     """A number for the flow of each, both directions alike."""
     forward: Flags
     """Whether it goes from the end with the smaller address and port."""
+    began_ns: int
+    """When the first packet was seen, in ns since 1970."""
     notes: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     """What is not used, with the number of packets."""
@@ -46,8 +47,13 @@ class Seen:
         """Some of the packets."""
         return Seen(
             chosen(self.packets, rows), self.seen_s[rows], self.clock[rows], self.flow[rows],
-            self.forward[rows], self.notes, self.left_out,
+            self.forward[rows], self.began_ns, self.notes, self.left_out,
         )  # fmt: skip
+
+    @property
+    def time_ns(self) -> Integers:
+        """When each was seen, in ns since 1970, by the clock of the first packet."""
+        return np.asarray(self.began_ns + np.round(self.seen_s * 1e9).astype(np.int64))
 
 
 def once(batches: Iterable[Packets]) -> Seen:
@@ -78,9 +84,10 @@ def once(batches: Iterable[Packets]) -> Seen:
     clock = clocks.clocks(packets.time_ns)
     seen_ns = clocks.continued(packets.time_ns, clock)
     order = np.argsort(seen_ns, kind="stable")
+    began_ns = int(packets.time_ns[0])
     packets, clock, seen_s = chosen(packets, order), clock[order], seen_ns[order] / 1e9
     flow, forward = flows(packets)
-    seen = Seen(packets, seen_s, clock, flow, forward, left_out=left_out)
+    seen = Seen(packets, seen_s, clock, flow, forward, began_ns, left_out=left_out)
     if clock[-1]:
         seen.notes.append(
             f"the clock was set back {clock[-1]} times: what comes after goes on where it was, and "
@@ -109,53 +116,88 @@ def flows(packets: Packets) -> tuple[Integers, Flags]:
 
 def _without_copies(seen: Seen) -> Seen:
     packets = seen.packets
-    key = copies.keys(packets.identity, packets.content)
+    key = copies.keys(packets.identity, packets.content, packets.octets)
     _, first = np.unique(key, return_index=True)
     if len(first) == len(key):
-        return _apart(seen, seen, np.zeros(len(key), dtype=bool))
-    sender = 2 * seen.flow + seen.forward
-    is_tcp = packets.protocol == TCP
-    is_numbered = ~is_tcp | (packets.payload > 0) | (packets.flags & SYN != 0)
-    is_sctp = packets.protocol == SCTP
-    has_data = np.zeros(len(key), dtype=bool)
-    has_data[packets.chunks.packet[np.isin(packets.chunks.kind, (0, 64))]] = True
-    is_numbered &= ~is_sctp | has_data
+        return _apart(seen, packets.place)
     is_copy = copies.copies(
         key,
         seen.seen_s,
         seen.flow,
-        tells_apart=copies.tells(key, packets.identification, sender),
-        is_numbered=is_numbered,
-        round_trip_s=_round_trips(seen.of(np.sort(first)))[seen.flow],
+        tells_apart=copies.tells(key, packets.identification, 2 * seen.flow + seen.forward),
+        is_numbered=_is_numbered(packets),
+        round_trip_s=_round_trips(seen, np.sort(first))[seen.flow],
     )
     if not is_copy.any():
-        return _apart(seen, seen, is_copy)
-    count = int(is_copy.sum())
-    whole = seen.of(np.flatnonzero(~is_copy))
+        return _apart(seen, packets.place)
     seen.notes.append(
-        f"{count} of {len(key)} packets are copies of one that was captured before; they are left "
-        "out"
+        f"{is_copy.sum()} of {len(key)} packets are copies of one that was captured before; they "
+        "are left out"
     )
-    return _apart(whole, seen, is_copy)
+    place = copies.places(key, packets.place, is_copy)
+    kept = np.flatnonzero(~is_copy)
+    return _apart(seen.of(kept), place[kept])
 
 
-def _round_trips(seen: Seen) -> Vector:
-    """For each flow, the least round trip between both ends; not a number where it is unknown."""
-    found = np.full(int(seen.flow.max()) + 1, np.nan)
-    order = np.argsort(seen.flow, kind="stable")
-    edges = np.flatnonzero(np.diff(seen.flow[order], prepend=-1, append=-1))
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
-        rows = order[start:end]
-        if end - start < 2 or seen.packets.protocol[rows[0]] not in (TCP, SCTP):
-            continue
-        part = seen.of(rows)
-        sums = 0.0
-        for own in (part.forward, ~part.forward):
-            if part.packets.protocol[0] == TCP:
-                side = of_tcp(part.packets, part.seen_s, own, 40)
-            else:
-                side = of_sctp(part.packets, part.seen_s, own, np.ones(len(rows), dtype=bool))
-            sums += float(round_trips.of_data(side, part.clock).delay_s.min(initial=np.inf))
-        ...
-        found[seen.flow[rows[0]]] = sums
-    return found
+def _is_numbered(packets: Packets) -> Flags:
+    """Which packets would be counted as sent again if they came twice."""
+    found = (packets.payload > 0) | (packets.flags & SYN != 0)
+    found[packets.protocol == SCTP] = False
+    found[packets.chunks.packet[np.isin(packets.chunks.kind, DATA_CHUNKS)]] = True
+    return np.asarray(found)
+
+
+def _round_trips(seen: Seen, rows: Integers) -> Vector:
+    """For each flow, the least round trip between both ends, by these of its packets.
+
+    It is not finite where it is unknown.
+    """
+    packets, chunks = seen.packets, seen.packets.chunks
+    used = np.zeros(len(packets), dtype=bool)
+    used[rows] = True
+    length = packets.payload + (packets.flags & SYN > 0) + (packets.flags & FIN > 0)
+    tcp = used & (packets.protocol == TCP)
+    data, acks = np.flatnonzero(tcp & (length > 0)), np.flatnonzero(tcp & (packets.flags & ACK > 0))
+    of = used[chunks.packet]
+    tsns = np.flatnonzero(of & np.isin(chunks.kind, DATA_CHUNKS))
+    sacks = np.flatnonzero(of & np.isin(chunks.kind, SACK_CHUNKS))
+    asked = np.concatenate([data, chunks.packet[tsns]])
+    answered = np.concatenate([acks, chunks.packet[sacks]])
+    ends = np.concatenate([packets.sequence[data] + length[data], chunks.number[tsns] + 1])
+    acknowledged = np.concatenate([packets.acknowledgement[acks], chunks.number[sacks] + 1])
+    sender = 2 * seen.flow + seen.forward
+    ways = copies.round_trips(
+        (sender[asked], ends, seen.seen_s[asked]),
+        (sender[answered] ^ 1, acknowledged, seen.seen_s[answered]),
+        2 * (int(seen.flow.max()) + 1),
+    ).reshape(-1, 2)
+    known = np.isfinite(ways)
+    return np.where(known.any(axis=1), np.where(known, ways, 0.0).sum(axis=1), np.inf)
+
+
+def _apart(seen: Seen, place: Integers) -> Seen:
+    """The packets with a number for each connection.
+
+    Flows of equal addresses and ports are several where both directions pass at each of several
+    places (VLANs, interfaces), and where a handshake begins anew with other numbers.
+    """
+    packets = seen.packets
+    _, at = np.unique(seen.flow * (int(place.max()) + 1) + place, return_inverse=True)
+    both = np.zeros((int(at.max()) + 1, 2), dtype=bool)
+    both[at, seen.forward.astype(int)] = True
+    whole = np.zeros((int(at.max()) + 1,), dtype=np.int64)
+    whole[at] = seen.flow
+    complete = np.bincount(whole[both.all(axis=1)], minlength=int(seen.flow.max()) + 1)
+    several = complete[seen.flow] > 1
+    flow = np.where(several, at, 0) + (seen.flow << 32)
+    # A SYN with another number than the one before it in its direction.
+    begins = np.flatnonzero((packets.flags & (SYN | ACK)) == SYN)
+    order = begins[np.lexsort((begins, seen.forward[begins], flow[begins]))]
+    anew = np.zeros(len(packets), dtype=np.int64)
+    same = (np.diff(flow[order]) == 0) & (np.diff(seen.forward[order].astype(int)) == 0)
+    anew[order[1:][same & (np.diff(packets.sequence[order]) != 0)]] = 1
+    by_flow = np.argsort(flow, kind="stable")
+    nth = np.zeros(len(packets), dtype=np.int64)
+    nth[by_flow] = np.cumsum(anew[by_flow])
+    _, flow = np.unique(np.stack([flow, nth]), axis=1, return_inverse=True)
+    return replace(seen, flow=np.asarray(flow, dtype=np.int64).ravel())

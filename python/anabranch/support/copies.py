@@ -26,15 +26,17 @@ _FEWEST = 3
 """An identification tells packets apart if at least so many packets have different ones."""
 
 
-def keys(identity: Hashes, content: Hashes) -> Hashes:
+def keys(identity: Hashes, content: Hashes, octets: NDArray[np.integer]) -> Hashes:
     """A number for each packet that its copies have, too, and no other packet.
 
     Parameters
     ----------
     identity, content
         Hashes of what no router changes, and of all that was captured behind IP's header.
+    octets
+        Lengths of the IP packets: of two with equal headers the payload may not be captured.
     """
-    mixed = content * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (content ^ octets.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
     return np.asarray(identity ^ mixed ^ (mixed >> np.uint64(32)), dtype=np.uint64)
 
 
@@ -115,3 +117,61 @@ def copies(
     mirrored = has_copies[flow[later]] & (apart_s <= 2 * furthest_s[flow[later]])
     found[later[sure | (open_ & mirrored)]] = True
     return found
+
+
+def round_trips(
+    asked: tuple[Integers, Integers, Vector],
+    answered: tuple[Integers, Integers, Vector],
+    count: int,
+) -> Vector:
+    """The least time from a number to its acknowledgement, by the direction of the numbers.
+
+    Numbers that were sent more than once are left out (P. Karn, C. Partridge, SIGCOMM 1987).
+
+    Parameters
+    ----------
+    asked
+        Of each packet with a number: the direction of its flow, the number that follows it, and
+        when it was seen in s; without copies.
+    answered
+        Of each acknowledgement: the direction of what it acknowledges, its number, and when it was
+        seen.
+    count
+        How many directions there are. Where none was measured, the result is infinite.
+    """
+    found = np.full(count, np.inf)
+    question, first, times = np.unique(
+        asked[0] << 32 | asked[1] & 0xFFFFFFFF, return_index=True, return_counts=True
+    )
+    answer, heard = np.unique(answered[0] << 32 | answered[1] & 0xFFFFFFFF, return_index=True)
+    if not len(question) or not len(answer):
+        return found
+    at = np.minimum(np.searchsorted(question, answer), len(question) - 1)
+    fits = (question[at] == answer) & (times[at] == 1)
+    first, heard = first[at[fits]], heard[fits]
+    took_s = answered[2][heard] - asked[2][first]
+    np.minimum.at(found, asked[0][first[took_s > 0]], took_s[took_s > 0])
+    return found
+
+
+def places(key: Hashes, place: NDArray[np.integer], is_copy: Flags) -> Integers:
+    """Where each packet was seen, with places as one that have copies of the same packets.
+
+    What goes through a router is at one of its places on its way there and at another on its way
+    back, if only the first of its copies is kept.
+    """
+    order = np.argsort(key, kind="stable")
+    equal = np.flatnonzero((key[order][1:] == key[order][:-1]) & is_copy[order][1:])
+    pairs = np.unique(np.stack([place[order[equal]], place[order[equal + 1]]]), axis=1)
+    leader = list(range(int(place.max()) + 1))
+
+    def of(one: int) -> int:
+        while leader[one] != one:
+            leader[one] = leader[leader[one]]
+            one = leader[one]
+        return one
+
+    for one, other in pairs.T.tolist():
+        low, high = sorted((of(one), of(other)))
+        leader[high] = low
+    return np.array([of(one) for one in range(len(leader))], dtype=np.int64)[place]
