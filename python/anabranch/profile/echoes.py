@@ -51,9 +51,10 @@ def measure(packets: Packets, seen_s: Vector, clock: Integers) -> Measurement:
     notes = []
     asked = int(asks.sum())
     if 2 * len(last) < min(asked, 1 << 16):
+        numbers_said = "one number" if len(last) == 1 else f"{len(last)} numbers"
         notes.append(
-            f"{asked} questions have {len(last)} different numbers: an answer is taken for the last "
-            "question before it"
+            f"{asked} questions have {numbers_said}: an answer is that of the last question before "
+            "it"
         )
     return Measurement(
         "",

@@ -124,7 +124,44 @@ def estimate(measurement: Measurement) -> Profile:
         outages=outages,
         back=None if measurement.back is None else estimate(measurement.back),
     )
-    return profile if measurement.losses is None else _with_losses(profile, measurement.losses)
+    if measurement.losses is not None:
+        profile = _with_losses(profile, measurement.losses)
+    return _sound(profile)
+
+
+def _sound(profile: Profile) -> Profile:
+    """Leaves out what no path can have, and says so; the rest has its value in its interval."""
+    kept: dict[str, Estimate | None] = {}
+    notes = list(profile.measurement.notes)
+    for key, (what, least, most) in _RANGES.items():
+        estimate: Estimate | None = getattr(profile, key)
+        if estimate is None:
+            continue
+        if not least <= estimate.value <= most:
+            notes.append(f"{what} left out: {estimate.value:g} is no value that a path can have")
+            kept[key] = None
+            continue
+        # Not a number: not known.
+        low, high = np.clip(np.nan_to_num(estimate.interval, nan=estimate.value), least, most)
+        interval = float(min(low, estimate.value)), float(max(high, estimate.value))
+        kept[key] = replace(estimate, interval=interval)
+    if notes != profile.measurement.notes:
+        profile = replace(profile, measurement=replace(profile.measurement, notes=notes))
+    if kept.get("rate_bit_per_s", profile.rate_bit_per_s) is None:
+        kept["queue_packets"] = None
+    if "mean_loss" in kept and kept["mean_loss"] is None:
+        profile = replace(profile, losses=None, fits=(), loss=None)
+    return replace(profile, **kept)  # type: ignore[arg-type] # every key is that of an estimate
+
+
+_RANGES = {
+    "delay_s": ("base delay", 0.0, 1e9),
+    "jitter_s": ("jitter", 0.0, 1e9),
+    "rate_bit_per_s": ("rate", 1.0, 1e13),
+    "queue_packets": ("queue", 1.0, 2.0**32 - 1),
+    "mean_loss": ("loss", 0.0, 1.0),
+}
+"""What a link of a scenario takes."""
 
 
 def _with_losses(profile: Profile, sequence: LossSequence | LossCounts) -> Profile:

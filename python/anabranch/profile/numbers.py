@@ -148,11 +148,14 @@ def _probes(
     told = at >= 0
     acknowledged = np.maximum.accumulate(acknowledgements.number)[np.maximum(at, 0)]
     closed = acknowledgements.is_closed[np.maximum(at, 0)]
-    keeps_alive = (start == highest - 1) & (acknowledged >= highest)
-    probes = closed & (start >= acknowledged - 1)
-    # Without a byte, only what has an old number is one: the others acknowledge something.
-    small = plain & ((payload == 1) | ((payload == 0) & (start == highest - 1)))
-    return np.asarray(small & told & (keeps_alive | probes))
+    done = acknowledged >= highest
+    with_byte = (payload == 1) & (
+        (done & (start == highest - 1)) | (closed & (start >= acknowledged - 1))
+    )
+    # Without a byte, what has a new number acknowledges something.
+    without = (payload == 0) & (start == acknowledged - 1) & (done | closed)
+    small = plain & (with_byte | without)
+    return np.asarray(small & told)
 
 
 def of_sctp(packets: Packets, seen_s: Vector, own: Flags, on_path: Flags) -> Side:

@@ -89,9 +89,10 @@ def once(batches: Iterable[Packets]) -> Seen:
     flow, forward = flows(packets)
     seen = Seen(packets, seen_s, clock, flow, forward, began_ns, left_out=left_out)
     if clock[-1]:
+        times = "once" if clock[-1] == 1 else f"{clock[-1]} times"
         seen.notes.append(
-            f"the clock was set back {clock[-1]} times: what comes after goes on where it was, and "
-            "no delay is taken across a step"
+            f"the clock was set back {times}: the order of the file counts, and no delay is taken "
+            "across a step"
         )
     return _without_copies(seen)
 

@@ -207,14 +207,18 @@ def _model(
         return _timed_chain(values)
     clock = 'clock = "packet"'
     if measured.spacing_s:
-        clock = f'clock = "slot", slot = "{_digits(measured.spacing_s * 1e3)} ms"'
+        clock = _slot(measured.spacing_s)
     return f'{{ kind = "gilbert", {clock}, {_pairs(values)} }}'
 
 
 def _timed_chain(values: dict[str, float]) -> str:
     slot_s = slot_of(values)
-    clock = f'clock = "slot", slot = "{_digits(slot_s * 1e3)} ms"'
-    return f'{{ kind = "gilbert", {clock}, {_pairs(chain(values, slot_s))} }}'
+    return f'{{ kind = "gilbert", {_slot(slot_s)}, {_pairs(chain(values, slot_s))} }}'
+
+
+def _slot(seconds: float) -> str:
+    """The clock of a chain; a link takes no slot below 1 ns."""
+    return f'clock = "slot", slot = "{_digits(max(seconds, 2e-9) * 1e3)} ms"'
 
 
 def _pairs(values: dict[str, float]) -> str:

@@ -300,7 +300,7 @@ def _measurement(ends: _Ends) -> Measurement:
     octets, sent = ends.sender.octets[kept], ends.sender.sent[kept]
     # Of a packet's segments the first: the others wait for it in the network card.
     leads = sent[~lost] == octets[~lost]
-    leads |= leads.sum() < FEWEST_PACKETS
+    leads |= not leads.any()
     arrived_s = (arrived_ns - sent_ns[0]) / 1e9
     order = np.argsort(arrived_s, kind="stable")
     arrived_octets = octets[~lost][order]

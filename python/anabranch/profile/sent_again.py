@@ -90,7 +90,9 @@ def at_receiver(data: Data, round_trip_s: float, stamps: Integers | None) -> Fat
     if len(opens):
         # What was overtaken did arrive: its hole is that much smaller.
         late = np.flatnonzero(kind == OVERTAKEN)
-        of = opens[np.maximum(np.searchsorted(before[opens], data.start[late], side="right") - 1, 0)]
+        of = opens[
+            np.maximum(np.searchsorted(before[opens], data.start[late], side="right") - 1, 0)
+        ]
         np.subtract.at(missing, of, length[late])
     count = np.ceil(np.maximum(missing, 0) / full).astype(np.int64)
     count[count > _MOST_MISSING] = 0

@@ -102,9 +102,7 @@ def measure(flow: Flow) -> Measurement:
     )
 
 
-def _delays(
-    samples: Samples, near_s: float, name: str, *, at_sender: bool
-) -> tuple[Delays, bool]:
+def _delays(samples: Samples, near_s: float, name: str, *, at_sender: bool) -> tuple[Delays, bool]:
     """The round trips, and whether they are all bounds from above.
 
     Bounds are left out where something measures the path, except for one below all of that.

@@ -96,27 +96,52 @@ def copies(
         known.
     """
     found = np.zeros(len(key), dtype=bool)
-    order = np.argsort(key, kind="stable")
-    equal = np.flatnonzero(key[order][1:] == key[order][:-1])
-    if not len(equal):
+    if not len(key):
         return found
-    later, earlier = order[equal + 1], order[equal]
-    apart_s = np.abs(seen_s[later] - seen_s[earlier])
     known_s = np.where(np.isfinite(round_trip_s) & (round_trip_s > 0), round_trip_s, 0.0)
-    least_s = np.where(known_s > 0, known_s, UNKNOWN_ROUND_TRIP_S)[later]
-    is_copy = apart_s < np.where(tells_apart[later], SAME_IDENTIFICATION_S, least_s)
-    open_ = is_copy & ~is_numbered[later] & ~tells_apart[later]
-    sure = is_copy & ~open_
+    least_s = np.where(known_s > 0, known_s, UNKNOWN_ROUND_TRIP_S)
+    most_s = np.where(tells_apart, SAME_IDENTIFICATION_S, least_s)
+    sure = np.flatnonzero(is_numbered | tells_apart)
+    later, apart_s = _soon(key[sure], seen_s[sure], most_s[sure])
+    later = sure[later]
+    found[later] = True
     count = int(flow.max()) + 1
-    copied = np.bincount(flow[earlier[sure & is_numbered[later]]], minlength=count)
+    copied = np.bincount(flow[later[is_numbered[later]]], minlength=count)
     numbered = np.bincount(flow[is_numbered], minlength=count)
-    # Of n packets that were captured twice, n are copies.
-    has_copies = (copied > 0) & (3 * copied >= numbered)
     furthest_s = np.zeros(count)
-    np.maximum.at(furthest_s, flow[later[sure]], apart_s[sure])
-    mirrored = has_copies[flow[later]] & (apart_s <= 2 * furthest_s[flow[later]])
-    found[later[sure | (open_ & mirrored)]] = True
+    np.maximum.at(furthest_s, flow[later], apart_s)
+    # Of packets that were captured twice, half are copies.
+    furthest_s[3 * copied < numbered] = 0.0
+    others = np.flatnonzero(~is_numbered & ~tells_apart)
+    later, _ = _soon(key[others], seen_s[others], 2 * furthest_s[flow[others]])
+    found[others[later]] = True
     return found
+
+
+def _soon(key: Hashes, seen_s: Vector, most_s: Vector) -> tuple[Integers, Vector]:
+    """The packets with a key that one has not long before them, and how much later they come.
+
+    The time runs from the first packet of several, not from one of its copies: what was sent again
+    may come sooner after them than after it.
+    """
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.diff(key[order], prepend=~key[order[:1]]) != 0)
+    sizes = np.diff([*starts, len(key)])
+    by_size = np.argsort(-sizes, kind="stable")
+    starts, sizes = starts[by_size], sizes[by_size]
+    began_s = seen_s[order[starts]]
+    later, apart = [], []
+    for nth in range(1, int(sizes[0]) if len(sizes) else 0):
+        has = int(np.searchsorted(-sizes, -nth))
+        rows = order[starts[:has] + nth]
+        since_s = np.abs(seen_s[rows] - began_s[:has])
+        is_soon = since_s < most_s[rows]
+        began_s[:has] = np.where(is_soon, began_s[:has], seen_s[rows])
+        later.append(rows[is_soon])
+        apart.append(since_s[is_soon])
+    if not later:
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    return np.concatenate(later), np.concatenate(apart)
 
 
 def round_trips(
