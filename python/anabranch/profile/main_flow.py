@@ -1,7 +1,5 @@
 """The flow of a capture that is measured: the one with the most bytes."""
 
-from ipaddress import IPv4Address, IPv6Address
-
 import numpy as np
 
 from anabranch.errors import AnabranchError
@@ -116,13 +114,12 @@ def _association(seen: Seen, part: Seen, side: bool) -> tuple[Integers, Flags]: 
     same = every.protocol == SCTP
     from_, to = every.source_port, every.destination_port
     on = seen.flow == part.flow[0]
-    forward = np.where(on, seen.forward == side, False)
     ahead = same & (from_ == ports[0]) & (to == ports[1]) & (every.tag == there)
     behind = same & (from_ == ports[1]) & (to == ports[0]) & (every.tag == back)
     if there == back:
         behind &= on
         ahead &= on
-    forward = np.where(on, forward, ahead)
+    forward = np.where(on, seen.forward == side, ahead)
     rows = np.flatnonzero(on | ahead | behind)
     return rows, np.asarray(forward[rows], dtype=bool)
 
@@ -159,7 +156,7 @@ def _multipath(seen: Seen, flow: int) -> str | None:
 
 
 def _end(capture: Capture, protocol: int, address: int, port: int) -> str:
-    host: IPv4Address | IPv6Address = capture.addresses[int(address)]
+    host = capture.addresses[int(address)]
     if protocol in (ICMP, ICMP6):
         return str(host)
     return f"{host}:{port}" if host.version == 4 else f"[{host}]:{port}"

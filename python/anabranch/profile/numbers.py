@@ -109,7 +109,7 @@ def of_tcp(packets: Packets, seen_s: Vector, own: Flags, fixed: int) -> Side:
     payload = packets.payload[sent].astype(np.int64)
     ends = packets.flags[sent] & (SYN | FIN)
     start, end = line[sent], line[sent] + payload + (ends & SYN > 0) + (ends & FIN > 0)
-    probing = _probes(sent, start, end, payload, ends == 0, acknowledgements)
+    probing = _probes((sent, start, end, payload), ends == 0, acknowledgements)
     kept = (end > start) & ~probing
     sent, start, end, payload = sent[kept], start[kept], end[kept], payload[kept]
     octets = packets.octets[sent].astype(np.int64)
@@ -128,10 +128,7 @@ def of_tcp(packets: Packets, seen_s: Vector, own: Flags, fixed: int) -> Side:
 
 
 def _probes(
-    row: Integers,
-    start: Integers,
-    end: Integers,
-    payload: Integers,
+    sent: tuple[Integers, Integers, Integers, Integers],
     plain: Flags,
     acknowledgements: Acknowledgements,
 ) -> Flags:
@@ -139,7 +136,18 @@ def _probes(
 
     A keep-alive has the number before the next one, with that byte or without, after everything
     was acknowledged. A probe has at most a byte, old or new, while the window is closed.
+
+    Parameters
+    ----------
+    sent
+        Of each segment: its row, the number of its first byte, that behind its last one, and its
+        bytes of payload.
+    plain
+        Whether it has neither SYN nor FIN.
+    acknowledgements
+        What the other side says.
     """
+    row, start, end, payload = sent
     if not len(row) or not len(acknowledgements.row):
         return np.zeros(len(row), dtype=bool)
     # The next number, as far as this side has data before.

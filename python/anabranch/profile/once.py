@@ -110,7 +110,7 @@ def flows(packets: Packets) -> tuple[Integers, Flags]:
     low, high = np.minimum(*ends), np.maximum(*ends)
     names, at = np.unique(np.concatenate([low, high]), return_inverse=True)
     one, other = at[: len(low)].astype(np.int64), at[len(low) :].astype(np.int64)
-    pairs, pair = np.unique(one * len(names) + other, return_inverse=True)
+    _, pair = np.unique(one * len(names) + other, return_inverse=True)
     _, flow = np.unique(pair * 256 + packets.protocol, return_inverse=True)
     return flow.astype(np.int64), np.asarray(ends[0] <= ends[1])
 
@@ -120,7 +120,7 @@ def _without_copies(seen: Seen) -> Seen:
     key = copies.keys(packets.identity, packets.content, packets.octets)
     _, first = np.unique(key, return_index=True)
     if len(first) == len(key):
-        return _apart(seen, packets.place)
+        return _apart(seen, packets.place.astype(np.int64))
     is_copy = copies.copies(
         key,
         seen.seen_s,
@@ -130,7 +130,7 @@ def _without_copies(seen: Seen) -> Seen:
         round_trip_s=_round_trips(seen, np.sort(first))[seen.flow],
     )
     if not is_copy.any():
-        return _apart(seen, packets.place)
+        return _apart(seen, packets.place.astype(np.int64))
     seen.notes.append(
         f"{is_copy.sum()} of {len(key)} packets are copies of one that was captured before; they "
         "are left out"

@@ -18,7 +18,7 @@ from anabranch.support.packets import TCP
 from . import main_flow
 from .intervals import Vector
 from .measurement import Delays, Deliveries, LossSequence, Measurement
-from .numbers import Data, Integers, of_tcp
+from .numbers import Integers, of_tcp
 from .once import Seen, once
 from .regular import FEWEST_PACKETS, spacing
 
@@ -145,7 +145,7 @@ def _by_packets(first: Seen, second: Seen, both: _Both) -> _Ends:
         passed.append(_Passed(_key(seen)[rows], seen.time_ns[rows], octets, octets))
     if exchanged:
         passed.reverse()
-    return _Ends(*passed, offset, "packets", notes)
+    return _Ends(passed[0], passed[1], offset, "packets", notes)
 
 
 def _hosts(seen: Seen) -> Integers:
@@ -230,7 +230,7 @@ def _same(one: Seen, second: Seen) -> Integers:
     return np.flatnonzero(found)
 
 
-def _pieces(passed: _Passed, end: Integers, starts: Integers) -> _Passed:
+def _pieces(passed: _Passed, end: Integers, starts: NDArray[np.integer]) -> _Passed:
     """What has passed, cut where the segments of the other end begin."""
     known = np.unique(starts)
     low = np.searchsorted(known, passed.key)

@@ -43,7 +43,9 @@ class Samples(NamedTuple):
 
     def only(self, kept: NDArray[np.bool_] | Integers) -> "Samples":
         """Some of them."""
-        return Samples(*(column[kept] for column in self))
+        return Samples(
+            self.seen_s[kept], self.delay_s[kept], self.octets[kept], self.is_prompt[kept]
+        )
 
 
 NONE = Samples(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool))
@@ -51,7 +53,12 @@ NONE = Samples(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool))
 
 def together(*parts: Samples) -> Samples:
     """All samples in the order of their times."""
-    whole = Samples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    whole = Samples(
+        np.concatenate([part.seen_s for part in parts]),
+        np.concatenate([part.delay_s for part in parts]),
+        np.concatenate([part.octets for part in parts]),
+        np.concatenate([part.is_prompt for part in parts]),
+    )
     return whole.only(np.argsort(whole.seen_s, kind="stable"))
 
 

@@ -1,4 +1,4 @@
-"""Measurement of a transfer over TCP or SCTP: one side sends most of the data, the other answers."""
+"""A transfer over TCP or SCTP: one side sends most of the data, the other one answers."""
 
 from typing import NamedTuple
 
@@ -158,8 +158,8 @@ def _said(side: Side, other: Side, end_s: float, name: str, *, is_bound: bool) -
     closed = numbers.closed_s(side.acknowledgements, end_s) / end_s if end_s > 0 else 0.0
     if closed >= _TELLING:
         notes.append(
-            f"the receiver's window was closed for {closed * 100:.0f} % of the time: its user reads "
-            "slowly"
+            f"the receiver's window was closed for {closed * 100:.0f} % of the time: its user "
+            "reads slowly"
         )
     return notes
 

@@ -199,4 +199,5 @@ def places(key: Hashes, place: NDArray[np.integer], is_copy: Flags) -> Integers:
     for one, other in pairs.T.tolist():
         low, high = sorted((of(one), of(other)))
         leader[high] = low
-    return np.array([of(one) for one in range(len(leader))], dtype=np.int64)[place]
+    leaders = np.array([of(one) for one in range(len(leader))], dtype=np.int64)
+    return np.asarray(leaders[place])

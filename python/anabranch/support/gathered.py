@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .packets import Chunks, Datagrams, Gaps, Multipath, Packets, Sacks
+from .packets import Chunks, Datagrams, Multipath, Packets, Sacks
 
 _BESIDE = {"sacks": Sacks, "chunks": Chunks, "multipath": Multipath, "datagrams": Datagrams}
 """Tables whose rows belong to a packet."""
