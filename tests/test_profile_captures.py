@@ -416,14 +416,15 @@ def large(frames: Frames, *, sent: bool) -> Frames:
     """Frames of `captures.transfer` as an end with offload has them.
 
     Segments of one direction that follow each other within 0.8 ms are one packet: seen with the
-    first of them where they are sent, with the last of them where they arrive.
+    first of up to 16 where they are sent, with the last of two where they arrive.
     """
+    most = 16 if sent else 2
     found: Frames = []
     at, follows, time_, count = -1, -1, 0.0, 0
     for time, frame in frames:
         length = int.from_bytes(frame[16:18]) - 52
         number = int.from_bytes(frame[38:42])
-        if length > 0 and number == follows and time - time_ < 0.0008 and count < 16:
+        if length > 0 and number == follows and time - time_ < 0.0008 and count < most:
             before, whole = found[at]
             size = int.from_bytes(whole[16:18]) + length
             found[at] = before if sent else time, whole[:16] + size.to_bytes(2) + whole[18:]
@@ -452,7 +453,7 @@ def test_offload_at_either_end_of_a_path_changes_little(tmp_path: Path, side: st
     assert counts[0] == counts[1] > 5
     found, expected = map(estimate, measured)
     assert note(found, "segmentation offload")
-    assert delay_ms(found) == pytest.approx(delay_ms(expected), rel=0.03)
+    assert delay_ms(found) == pytest.approx(delay_ms(expected), rel=0.05)
     for one, other in (
         (found.rate_bit_per_s, expected.rate_bit_per_s),
         (found.queue_packets, expected.queue_packets),
