@@ -178,7 +178,7 @@ class Packets(_Table):
     time_ns: Int64
     """Nanoseconds since 1970. They may step back: see `clock`."""
     clock: Int32
-    """How often the clock of its interface has been set back by more than a second before it. Times
+    """How often the clock of its interface has been set back, by more than 0.1 s, before it. Times
     of packets with different values cannot be compared.
     """
     index: Int64
