@@ -18,9 +18,10 @@ from anabranch.explain import captured
 from anabranch.explain.captured import Explained
 from anabranch.explain.captured.journeys import Direction, End, Sent
 from anabranch.explain.captured.measures import losses, stream_of
-from anabranch.explain.captured.packets import Datagram, Rtp, Run
+from anabranch.explain.captured.packets import Chunks, Datagram, Rtp, Run
 from anabranch.explain.captured.sender import _Space
 from anabranch.support import terminal
+from capture_kinds import Frame, save
 from conftest import ROOT, Command, one_error
 
 SCENARIO = """\
@@ -261,11 +262,8 @@ def test_mistakes_are_one_sentence(tmp_path: Path, anabranch: Command) -> None:
     cut.write_bytes(file.read_bytes()[:70])
     scenario = tmp_path / "one.toml"
     scenario.write_text(SCENARIO, encoding="utf-8")
-    packed = tmp_path / "packed.pcapng.gz"
-    packed.write_bytes(gzip.compress(file.read_bytes()))
     for arguments, said in [
-        ((text,), "text.pcap: neither pcap nor pcapng"),
-        ((packed,), "packed.pcapng.gz is compressed; `gunzip` makes a capture of it"),
+        ((text,), "text.pcap: neither pcap, pcapng, snoop nor ERF"),
         ((cut,), "cut.pcapng: the file is cut off in a packet"),
         ((tmp_path / "none.pcapng",), "none.pcapng"),
         ((file, "--seed", 3), "--seed is for scenarios"),
@@ -326,3 +324,34 @@ def _blocks(data: bytes) -> Iterator[bytes]:
         length = int.from_bytes(data[at + 4 : at + 8], "little")
         yield data[at : at + length]
         at += length
+
+
+def test_a_compressed_capture_is_read_as_it_is(tmp_path: Path) -> None:
+    both = Both(tmp_path, {"run.duration": "1 s"})
+    packed = tmp_path / "packed.pcapng.gz"
+    packed.write_bytes(gzip.compress(both.file.read_bytes()))
+    assert captured.is_capture(packed)
+    assert captured.explain(packed).flows[0].sentences() == both.flow().sentences()
+
+
+def test_packets_of_sctp_that_the_system_cuts_apart_later(tmp_path: Path) -> None:
+    """Several packets in one datagram (UDP_SEGMENT): each of their chunks was sent."""
+
+    def packet(*tsns: int) -> bytes:
+        chunks = (bytes([0, 3, 0, 20]) + tsn.to_bytes(4) + bytes(12) for tsn in tsns)
+        return bytes.fromhex("138813890000000700000000") + b"".join(chunks)
+
+    frames = []
+    for number in range(20):
+        payload = packet(3 * number) + packet(3 * number + 1, 3 * number + 2)
+        udp = bytes.fromhex("26ab26ab") + (len(payload) + 8).to_bytes(2) + bytes(2) + payload
+        head = bytes.fromhex("4500") + (20 + len(udp)).to_bytes(2) + number.to_bytes(2)
+        head += bytes.fromhex("4000401100000a0000010a000002")
+        frames.append(Frame(number / 10, head + udp))
+    (flow,) = captured.explain(save(tmp_path / "large.pcap", frames)).flows
+    assert flow.flow.protocol == "SCTP"
+    (direction,) = flow.flow.directions(0)
+    contents = [sent.content for sent in direction.sent]
+    tsns = [tsn for one in contents if isinstance(one, Chunks) for tsn, _ in one.data]
+    assert tsns == list(range(60))
+    assert flow.ways[0][0].losses.lost == 0

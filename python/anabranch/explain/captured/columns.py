@@ -29,9 +29,6 @@ round trip: both directions of it, and the far end's time, are more."""
 _BESIDE_S = 1e-3
 """The same, where no round trip is known."""
 
-_SET_BACK_NS = 500_000_000
-"""A clock that steps back by more than this was set; by less, packets are only out of order."""
-
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 """Mixes lengths into hashes."""
 
@@ -96,8 +93,6 @@ class Looked:
     """The least round trip of each flow; NaN where it is not known."""
     cuts_s: list[float]
     """When clocks were set back; times before and after it cannot be compared."""
-    set_back_s: float
-    """The most by which one was, in s."""
 
 
 def look(capture: Capture, packets: Packets, interfaces: Collection[str]) -> Looked:
@@ -111,7 +106,7 @@ def look(capture: Capture, packets: Packets, interfaces: Collection[str]) -> Loo
         ]
         wanted = wanted & np.isin(packets.place, chosen)
     at = [place.interface for place in capture.places]
-    seen_s, cuts_s, set_back_s = _times(packets, at, wanted)
+    seen_s, cuts_s = _times(packets, at, wanted)
     rows = np.flatnonzero(wanted)
     rows = rows[np.argsort(seen_s[rows], kind="stable")]
     flow, sender = _flows(packets, rows)
@@ -137,36 +132,34 @@ def look(capture: Capture, packets: Packets, interfaces: Collection[str]) -> Loo
     copied = Counter(flow[rows[is_copy]].tolist())
     rows = rows[~is_copy]
     most = _most(packets, rows, flow, sender, capture)
-    return Looked(packets, rows, seen_s, flow, place, copied, most, trips, cuts_s, set_back_s)
+    return Looked(packets, rows, seen_s, flow, place, copied, most, trips, cuts_s)
 
 
 def _times(
     packets: Packets, interface_of: Sequence[str], wanted: Flags
-) -> tuple[Vector, list[float], float]:
+) -> tuple[Vector, list[float]]:
     """Seconds since the first packet; where an interface's clock was set back, it goes on.
 
-    With the times at which it was, and the most by which it was.
+    With the times at which it was.
     """
     names = sorted(set(interface_of))
     interface = np.array([names.index(name) for name in interface_of], dtype=np.int64)
     of = interface[packets.place]
     time_ns = packets.time_ns.astype(np.int64)
-    cuts_ns, most_ns = [], 0
+    cuts_ns: list[int] = []
     for number in range(len(names)):
         rows = np.flatnonzero(of == number)
-        step = np.diff(time_ns[rows])
-        cuts = np.flatnonzero((step < -_SET_BACK_NS) | (np.diff(packets.clock[rows]) != 0)) + 1
+        cuts = np.flatnonzero(np.diff(packets.clock[rows])) + 1
         if not len(cuts):
             continue
         shift = np.zeros(len(rows), dtype=np.int64)
-        shift[cuts] = 2 - step[cuts - 1]
+        shift[cuts] = 2 + time_ns[rows[cuts - 1]] - time_ns[rows[cuts]]
         time_ns = time_ns.copy()
         time_ns[rows] += np.cumsum(shift)
         cuts_ns += (time_ns[rows[cuts]] - 1).tolist()
-        most_ns = max(most_ns, int(-step[cuts - 1].min()))
     first = time_ns[wanted].min() if wanted.any() else 0
     cuts_s = sorted((cut - int(first)) / 1e9 for cut in cuts_ns)
-    return (time_ns - first) / 1e9, cuts_s, most_ns / 1e9
+    return (time_ns - first) / 1e9, cuts_s
 
 
 def _flows(packets: Packets, rows: Integers) -> tuple[Integers, Integers]:

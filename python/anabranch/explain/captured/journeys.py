@@ -183,10 +183,9 @@ def _clocks(looked: Looked) -> list[str]:
     if not looked.cuts_s:
         return []
     times = wording.counted(len(looked.cuts_s), "time")
-    first, most = wording.number(looked.cuts_s[0], 4), wording.number(looked.set_back_s, 4)
     return [
-        f"The clock was set back {times}, first at {first} s, by up to {most} s: it is taken to go "
-        "on from there, and nothing is measured across it."
+        f"The clock was set back {times}, first at {wording.number(looked.cuts_s[0], 4)} s: it is "
+        "taken to go on from there, and nothing is measured across it."
     ]
 
 
