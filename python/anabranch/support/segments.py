@@ -15,8 +15,8 @@ Integers = NDArray[np.int64]
 MTU = 1500
 """Of Ethernet, where neither a SYN nor the packets say another."""
 
-_LARGEST_MTU = 9216
-"""Of Ethernet's jumbo frames."""
+_JUMBO = 8900, 9216
+"""MTUs of Ethernet's jumbo frames; six segments of 1500 bytes have less."""
 
 _LEAST = 216
 """Payload of the smallest segment, in bytes, that is believed."""
@@ -36,10 +36,7 @@ def largest(payload: Integers, header: Integers, fixed: int, mss: int | None) ->
     mss
         The least of the maximum segment sizes on both ends' SYN; None if there is none.
     """
-    if mss is not None:
-        most = mss - (header - fixed)
-    else:
-        most = _mtu(payload + header) - header
+    most = _mtu(payload + header) - header if mss is None else mss - (header - fixed)
     return np.maximum(most, _LEAST)
 
 
@@ -49,10 +46,10 @@ def _mtu(octets: Integers) -> int:
     if not len(large):
         return MTU
     full, count = _most_frequent(octets[(octets > MTU // 2) & (octets <= MTU)])
-    # Jumbo frames have one size; super-packets several, or a multiple of the small ones.
+    # Full jumbo frames have one size; super-packets may have any.
     jumbo, times = _most_frequent(large)
-    is_largest = jumbo == int(large.max()) <= _LARGEST_MTU
-    if is_largest and 2 * times >= len(large) and not _is_multiple(jumbo, full):
+    is_largest = jumbo == int(large.max()) and _JUMBO[0] <= jumbo <= _JUMBO[1]
+    if is_largest and 2 * times >= len(large):
         return jumbo
     return full if 20 * count >= len(octets) else MTU
 
@@ -65,13 +62,6 @@ def _most_frequent(values: Integers) -> tuple[int, int]:
     # Of several the largest.
     at = len(counts) - 1 - int(np.argmax(counts[::-1]))
     return int(different[at]), int(counts[at])
-
-
-def _is_multiple(octets: int, full: int) -> bool:
-    """Whether a packet has the payload of several full ones, for some length of their headers."""
-    return full > 0 and any(
-        (octets - header) % (full - header) == 0 for header in range(40, 121, 4) if full > header
-    )
 
 
 class Segments(NamedTuple):
@@ -90,28 +80,29 @@ class Segments(NamedTuple):
     """
 
 
-def split(start: Integers, end: Integers, octets: Integers, most: Integers) -> Segments:
+def split(
+    start: Integers, end: Integers, payload: Integers, octets: Integers, most: Integers
+) -> Segments:
     """The segments of packets with these numbers of bytes.
 
     Parameters
     ----------
     start, end
-        The numbers of a packet's first byte and behind its last. SYN and FIN have one each and do
-        not make a segment.
+        The numbers of a packet's first byte and behind its last; SYN and FIN have one each.
+    payload
+        Bytes of payload, without those two.
     octets
         Lengths of the IP packets, in bytes.
     most
         See `largest`.
     """
-    length = end - start
-    header = np.maximum(octets - length, 0)
-    # FIN's number lies behind the payload.
-    counts = np.maximum(-(-(length - 1) // most), 1)
+    header = octets - payload
+    counts = np.maximum(-(-payload // most), 1)
     packet = np.repeat(np.arange(len(start)), counts)
     nth = np.arange(len(packet)) - np.repeat(np.cumsum(counts) - counts, counts)
+    is_last = nth == counts[packet] - 1
     first = start[packet] + nth * most[packet]
-    behind = np.where(nth == counts[packet] - 1, end[packet], first + most[packet])
-    single = counts[packet] == 1
-    own = np.where(single, octets[packet], behind - first + header[packet])
-    sent = behind - start[packet] + header[packet] * (nth + 1)
-    return Segments(packet, first, behind, own, np.where(single, own, sent))
+    behind = np.where(is_last, end[packet], first + most[packet])
+    own = np.where(is_last, payload[packet] - nth * most[packet], most[packet]) + header[packet]
+    sent = nth * (most[packet] + header[packet]) + own
+    return Segments(packet, first, behind, own, sent)
