@@ -6,8 +6,7 @@ that a network card cuts apart later become segments (`support.segments`).
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,45 +27,6 @@ round trip: both directions of it, and the far end's time, are more."""
 
 _BESIDE_S = 1e-3
 """The same, where no round trip is known."""
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-"""Mixes lengths into hashes."""
-
-
-_Columns = TypeVar("_Columns")
-
-
-def joined(batches: Sequence[Packets]) -> Packets:
-    """Batches as one; rows of the tables beside them count through."""
-    if len(batches) == 1:
-        return batches[0]
-    rows = _before([len(batch) for batch in batches])
-    chunks = _before([len(batch.chunks.packet) for batch in batches])
-    shifted = [
-        replace(
-            batch,
-            gaps=replace(batch.gaps, chunk=batch.gaps.chunk + chunk),
-            **{
-                name: replace(getattr(batch, name), packet=getattr(batch, name).packet + row)
-                for name in ("sacks", "chunks", "multipath", "datagrams")
-            },
-        )
-        for batch, row, chunk in zip(batches, rows, chunks, strict=True)
-    ]
-    return _joined(shifted)
-
-
-def _joined(tables: Sequence[_Columns]) -> _Columns:
-    columns = {}
-    for field in fields(tables[0]):  # type: ignore[arg-type] # every table is a dataclass
-        parts = [getattr(table, field.name) for table in tables]
-        is_column = isinstance(parts[0], np.ndarray)
-        columns[field.name] = np.concatenate(parts) if is_column else _joined(parts)
-    return replace(tables[0], **columns)  # type: ignore[type-var]
-
-
-def _before(lengths: Sequence[int]) -> list[int]:
-    return [int(sum(lengths[:index])) for index in range(len(lengths))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +70,7 @@ def look(capture: Capture, packets: Packets, interfaces: Collection[str]) -> Loo
     rows = np.flatnonzero(wanted)
     rows = rows[np.argsort(seen_s[rows], kind="stable")]
     flow, sender = _flows(packets, rows)
-    # A capture that is cut to headers tells packets of equal ones apart by their lengths.
-    content = packets.content + packets.octets.astype(np.uint64) * _ODD
-    key = copies.keys(packets.identity, content)
+    key = copies.keys(packets.identity, packets.content, packets.octets)
     place = packets.place.astype(np.int64)
     trips = _round_trips(packets, rows, flow, sender, seen_s)
     meetings = _meetings(key, rows, place, flow, seen_s)

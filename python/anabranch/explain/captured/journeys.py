@@ -17,10 +17,11 @@ import numpy as np
 from anabranch.errors import AnabranchError
 from anabranch.support import segments, wording
 from anabranch.support.capture import Capture
+from anabranch.support.gathered import joined
 from anabranch.support.holes import IN_ORDER
 from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, PSH, SYN, TCP
 
-from .columns import Looked, joined, look
+from .columns import Looked, look
 from .packets import PROTOCOLS, Chunks, Content, Run, Segment, contents
 
 DROPPED = "dropped here: "
@@ -163,9 +164,10 @@ def follow(
             )
     for batch in batches:
         capture.left_out.update(_unused(batch.unused(PROTOCOLS)))
+    packets = joined(batches)
     follower = None
-    if batches:
-        follower = _Follower(capture, look(capture, joined(batches), interfaces))
+    if packets is not None:
+        follower = _Follower(capture, look(capture, packets, interfaces))
     if follower is None or not follower.directions:
         said = "; ".join(["it has no packets of SCTP, TCP or UDP", *capture.notes])
         raise AnabranchError(f"{file}: {said}")
@@ -299,8 +301,9 @@ def _pieces(looked: Looked) -> dict[int, list[tuple[Run, int]]]:
     large = rows[(packets.protocol[rows] == TCP) & (packets.payload[rows] > most) & (most > 0)]
     flags = packets.flags[large]
     start = packets.sequence[large] + ((flags & SYN) != 0)
-    end = start + packets.payload[large] + ((flags & FIN) != 0)
-    cut = segments.split(start, end, packets.octets[large].astype(np.int64), looked.most[large])
+    payload, octets = packets.payload[large].astype(np.int64), packets.octets[large]
+    end = start + payload + ((flags & FIN) != 0)
+    cut = segments.split(start, end, payload, octets.astype(np.int64), looked.most[large])
     found: dict[int, list[tuple[Run, int]]] = {}
     for row, first, behind, octets in zip(
         large[cut.packet].tolist(), cut.start.tolist(), cut.end.tolist(), cut.octets.tolist(),
