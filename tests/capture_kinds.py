@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-IP, ETHERNET = 101, 1
+IP, ETHERNET, COOKED = 101, 1, 276
 
 
 class Frame(NamedTuple):
@@ -96,6 +96,16 @@ def in_vlan(frames: Frames, vlan: int) -> Frames:
         Frame(time_s, head + (b"\x08\x00" if data[0] >> 4 == 4 else b"\x86\xdd") + data)
         for time_s, data in frames
     ]
+
+
+def cooked(frames: Frames, interface: int) -> Frames:
+    """With the header of `tcpdump -i any` before IP (SLL2), as seen at this interface."""
+    found = []
+    for time_s, data in frames:
+        kind = b"\x08\x00" if data[0] >> 4 == 4 else b"\x86\xdd"
+        head = kind + bytes(2) + struct.pack(">IHBB", interface, 1, 0, 6) + bytes(8)
+        found.append(Frame(time_s, head + data))
+    return found
 
 
 def payload_of(data: bytes) -> int:

@@ -1,6 +1,7 @@
 """`explain` of the captures that people have: each case with its right answer, and each kind."""
 
 import math
+import random
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,19 @@ from anabranch import explain
 from anabranch.errors import AnabranchError
 from anabranch.explain import captured
 from anabranch.explain.captured import Explained
-from capture_kinds import ETHERNET, Frames, Talk, at, in_vlan, mirrored, offloaded, save, set_back
+from capture_kinds import (
+    COOKED,
+    ETHERNET,
+    Frames,
+    Talk,
+    at,
+    cooked,
+    in_vlan,
+    mirrored,
+    offloaded,
+    save,
+    set_back,
+)
 from conftest import ROOT, Command, one_error
 
 CASES = Path(__file__).parent / "cases" / "captures"
@@ -222,6 +235,31 @@ def lost_of(frames: Frames, folder: Path) -> tuple[int, int]:
     return lost(flow)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_random_paths_at_either_end(tmp_path: Path, seed: int) -> None:
+    """What the sender sent again, to the packet; at the receiver, what was lost before it."""
+    source = random.Random(seed)
+    file, summary = run(
+        tmp_path,
+        seed=seed,
+        delay=source.randrange(2, 120),
+        loss=round(10 ** source.uniform(-1, 0.7), 2),
+        seconds=10,
+    )
+    (sender,) = captured.explain(save(tmp_path / "a.pcap", at(file, "wan@a"))).flows
+    assert lost(sender)[0] == summary["load.tcp.a.data_segments_retransmitted"]
+    (receiver,) = captured.explain(save(tmp_path / "b.pcap", at(file, "wan@b"))).flows
+    (way,) = receiver.ways[0]
+    truth = (
+        summary["link.wan.forward.lost_packets"] + summary["link.wan.forward.queue_full_packets"]
+    )
+    assert way.losses.known_by == "holes"
+    assert way.losses.out_of_order == 0
+    # Of what is sent again some is lost again, which no hole shows twice.
+    assert way.losses.lost <= truth
+    assert way.losses.lost == pytest.approx(truth, abs=max(3, 0.12 * truth))
+
+
 @pytest.mark.parametrize("loss", [0, 1])
 def test_reordering_at_the_receiver_is_no_loss(tmp_path: Path, loss: int) -> None:
     """Every tenth packet of data comes 1 ms late, overtaken by others or not."""
@@ -264,6 +302,40 @@ def test_one_flow_that_a_router_shows_in_two_vlans(tmp_path: Path) -> None:
     (flow,) = captured.explain(save(tmp_path / "routed.pcap", frames, ETHERNET)).flows
     assert lost(flow) == lost_of(own, tmp_path)
     assert flow.flow.copies == len(own)
+
+
+def test_a_router_shows_each_packet_at_two_of_its_interfaces(tmp_path: Path) -> None:
+    """`tcpdump -i any`: in at one, out at the other, and back; both are one place on the path."""
+    file, _ = run(tmp_path)
+    own = at(file, "wan@a")
+    forward = [frame for frame in own if frame.data[12:16] == own[0].data[12:16]]
+    back = [frame for frame in own if frame.data[12:16] != own[0].data[12:16]]
+    late = [[f._replace(time_s=f.time_s + 2e-4) for f in frames] for frames in (forward, back)]
+    frames = cooked(forward, 2) + cooked(late[0], 3) + cooked(back, 3) + cooked(late[1], 2)
+    frames.sort(key=lambda frame: frame.time_s)
+    (flow,) = captured.explain(save(tmp_path / "any.pcap", frames, COOKED)).flows
+    assert lost(flow) == lost_of(own, tmp_path)
+    assert flow.flow.copies == len(own)
+    assert flow.ways[0][0].losses.known_by == "repeats"
+
+
+def test_two_ends_that_one_capture_has(tmp_path: Path) -> None:
+    """Both ends' captures merged: what does not come to the other end is lost, and delays are one
+    way."""
+    file, summary = run(tmp_path)
+    frames = cooked(at(file, "wan@a"), 2) + cooked(at(file, "wan@b"), 3)
+    frames.sort(key=lambda frame: frame.time_s)
+    (flow,) = captured.explain(save(tmp_path / "both.pcap", frames, COOKED)).flows
+    (way,) = flow.ways[0]
+    assert way.losses.known_by == "places"
+    truth = summary["link.wan.forward.lost_packets"] + summary.get(
+        "link.wan.forward.queue_full_packets", 0
+    )
+    assert way.losses.lost == truth
+    assert way.waits is not None
+    assert way.waits.is_one_way
+    assert way.waits.least_ms == pytest.approx(21.5, abs=0.1)
+    assert flow.flow.copies == 0
 
 
 @pytest.mark.parametrize("octets", [0, 1])
