@@ -37,6 +37,7 @@ def compare(
     all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
     bound: float | None = None,
     level: float | None = None,
+    matters: str | None = None,
     replications: Whole | None = None,
     jobs: Whole | None = None,
     csv_file: Annotated[Path | None, Parameter(name="--csv")] = None,
@@ -75,6 +76,9 @@ def compare(
     level
         Confidence level; 0.95 if not given. On average, 5 % of the differences that are then called
         resolved are due to chance, however many scalars there are.
+    matters
+        The smallest difference that matters, in a scalar's unit or as a share of B such as 5%. If
+        not given, 0.1 for a MOS, 5% for what is known to be good or bad, nothing for counters.
     replications
         Runs of each row in a comparison with an implementation; if not given, 1000 for linux-sctp,
         200 for linux-aqm, 100 for linux-tcp and linux-mptcp, 30 for ns3-shared-queue.
@@ -96,7 +100,7 @@ def compare(
     if plot is not None:
         check_folder(plot)
     if b is None:
-        _refuse("A and B", metric=metric, all=all_, bound=bound, level=level)
+        _refuse("A and B", metric=metric, all=all_, bound=bound, level=level, matters=matters)
         _with_implementation(a, replications, jobs, csv=csv_file, json=json_file, plot=plot)
         return
     _refuse("an implementation", replications=replications, jobs=jobs)
@@ -109,6 +113,7 @@ def compare(
         is_all=all_,
         bound_percent=10.0 if bound is None else bound,
         level=0.95 if level is None else level,
+        matters=matters,
         csv=csv_file,
         json=json_file,
         plot=plot,

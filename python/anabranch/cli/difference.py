@@ -31,6 +31,7 @@ def difference(
     metric: str,
     better: Literal["higher", "lower"] | None = None,
     level: float = 0.95,
+    matters: str | None = None,
 ) -> None:
     """Compare a scalar in two parts of a study, with intervals.
 
@@ -53,13 +54,19 @@ def difference(
         Which values are better, where this does not follow from the scalar's name.
     level
         Confidence level of the intervals.
+    matters
+        The smallest difference that matters, in the scalar's unit or as a share such as 5%; less
+        is called equal. 0.1 for a MOS, 5% for others, if not given.
     """
+    from anabranch.stats import verdicts  # noqa: PLC0415 - slow to import
+
     comparison = anabranch.Study(folder).compare(
         pairs(a, "--a AXIS=VALUE"),
         pairs(b, "--b AXIS=VALUE"),
         metric,
         maximise=None if better is None else better == "higher",
         level=level,
+        matters=None if matters is None else verdicts.matters(matters),
     )
     out = terminal.console()
     out.print(comparison.sentence)

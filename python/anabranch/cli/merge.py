@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from anabranch.support import terminal
+
 from .app import app
 
 
@@ -27,4 +29,4 @@ def merge(into: Path, /, *others: Path) -> None:
     from anabranch import store  # noqa: PLC0415 - slow to import
 
     runs = store.merge(into, others)
-    print(f"{runs} runs are new in {into}")
+    terminal.say(f"{runs} runs are new in {into}")

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from anabranch.support import terminal
+
 from .app import app
 
 
@@ -28,6 +30,6 @@ def migrate(folder: Path, /, *folders: Path) -> None:
 
     for each in (folder, *folders):
         if store.migrate(each):
-            print(f"{each} has schema version {store.SCHEMA_VERSION} now")
+            terminal.say(f"{each} has schema version {store.SCHEMA_VERSION} now")
         else:
-            print(f"{each} is up to date")
+            terminal.say(f"{each} is up to date")

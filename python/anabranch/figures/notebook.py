@@ -91,15 +91,15 @@ def of_study(study: "Study") -> str:
         metric = None
     if metric is None:
         return _shown([repr(study)], table=_axes(study.scenario), hidden=[network])
-    cells, doubts = comparison.judged(study.frame(columns=[metric]), metric)
+    cells, findings = comparison.judged(study.frame(columns=[metric]), metric)
     drawn = Markup()
     with contextlib.suppress(AnabranchError):  # its axes may not fit into one figure
         drawn = _drawn(figure_of_study(study, metric, None, None))
     more = cells.height - _MOST_ROWS
     folded = f"; {more:,} more cells are in `cells({metric!r})`" if more > 0 else ""
-    star = "; * may be the best" if "best" in cells.columns else ""
+    star = "; * may be the best, = is equal to it" if "verdict" in cells.columns else ""
     return _shown(
-        [repr(study), *doubts],
+        [repr(study), *findings],
         drawn=drawn,
         table=_means(cells.head(_MOST_ROWS), metric),
         note=f"mean of each cell and half-width of its 95 % interval{star}{folded}",

@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from anabranch.stats.comparison import best_set, not_resolved
+from anabranch.stats import verdicts
+from anabranch.stats.comparison import best_set
 
 from .intervals import Interval
 from .runs import Runs
@@ -32,14 +33,20 @@ class Best:
     @property
     def open_words(self) -> str:
         """Says that it is not resolved, and how many replications would resolve it."""
-        return not_resolved(self.mean.n, self.resolved_by)
+        return verdicts.not_resolved(self.mean.n, self.resolved_by)
 
 
 def ranked(
     runs: Runs, by: Sequence[str], value: str | None = None, *, maximise: bool = True
 ) -> pl.DataFrame:
     """What `comparison.best_set` says about the groups of `by`, other factors averaged."""
-    return best_set(runs.frame, list(by), value or runs.VALUE, maximise=maximise)
+    return best_set(
+        runs.frame,
+        list(by),
+        value or runs.VALUE,
+        maximise=maximise,
+        matters=verdicts.NOTHING,  # a paper asks which one is best, however little it leads
+    )
 
 
 def best(runs: Runs, by: Sequence[str], value: str | None = None, *, maximise: bool = True) -> Best:

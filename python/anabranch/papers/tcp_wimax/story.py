@@ -9,7 +9,7 @@ import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.verdicts import above, by_claim, counted
-from anabranch.stats.comparison import needed, not_resolved
+from anabranch.stats.verdicts import needed, not_resolved
 from anabranch.support.wording import counted as counted_runs
 
 from .factors import (
