@@ -90,7 +90,7 @@ RTO = [0.05, 0.08, 0.16, 0.5, 1.0, 2.0]
 
 
 def test_a_plateau_of_an_axis_is_found_and_said() -> None:
-    axes = {"rto_max": RTO, "pmr": [0, 1, 5]}
+    axes: dict[str, list[Any]] = {"rto_max": RTO, "pmr": [0, 1, 5]}
     edge = found(axes, lambda rto_max, **_: 3.8 if rto_max >= 0.16 else 2.0)
     assert re.fullmatch(
         r"rto_max from 0\.16 up is all that matters for call\.mos: the 12 cells there are within"
@@ -109,7 +109,7 @@ def test_a_plateau_of_an_axis_is_found_and_said() -> None:
 
 
 def test_a_plateau_may_take_several_axes_and_words() -> None:
-    axes = {"rto_max": RTO, "policy": ["off", "on", "auto"]}
+    axes: dict[str, list[Any]] = {"rto_max": RTO, "policy": ["off", "on", "auto"]}
     both = found(axes, lambda rto_max, policy: 3.8 if rto_max > 0.1 and policy != "off" else 2.0)
     assert both.sentence.startswith(
         "rto_max from 0.16 up with policy = auto or on is all that matters for call.mos: the 8"
@@ -117,7 +117,7 @@ def test_a_plateau_may_take_several_axes_and_words() -> None:
 
 
 def test_what_is_no_plateau_is_not_called_one() -> None:
-    axes = {"rto_max": RTO, "pmr": [0, 1]}
+    axes: dict[str, list[Any]] = {"rto_max": RTO, "pmr": [0, 1]}
     # Good are two opposite corners, so no range of an axis has good cells only.
     crossed = found(axes, lambda rto_max, pmr: 3.8 if (rto_max > 0.1) == (pmr == 1) else 2.0)
     assert crossed.region is None
