@@ -279,7 +279,7 @@ def _after(transport: str, candidate: Candidate, text: Paste) -> None:
     if "rto_min" in chosen:
         text.costs.append(
             f"With an RTO.Min of {chosen['rto_min']} a delay that grows by more in a round trip, "
-            "as in a queue that fills, is a timeout: data is sent again, and with several paths "
+            "as in a queue that fills, is a timeout: data is retransmitted, and with several paths "
             "moved, for no reason. The commands at the end count the timeouts."
         )
 

@@ -14,7 +14,7 @@ COLUMNS = 4
 DRAWN = {
     "goodput": ("utilisation_percent", "goodput, % of the link's rate"),
     "queueing": ("queueing_p95_ms", "queueing delay, 95 % quantile (ms)"),
-    "retransmissions": ("retransmitted_percent", "segments sent again (%)"),
+    "retransmissions": ("retransmitted_percent", "segments retransmitted (%)"),
     "variation": ("cov", "coefficient of variation of the goodput of each second (1)"),
     "fairness": ("jain", "Jain's index of two flows (1: equal)"),
 }

@@ -13,7 +13,7 @@ from anabranch.support.wording import counted
 _ASKED = {
     "goodput_mbit_per_s": "the most goodput",
     "queueing_p95_ms": "the shortest queues",
-    "retransmitted_percent": "the fewest segments sent again",
+    "retransmitted_percent": "the fewest segments retransmitted",
 }
 """Metric -> the words in which the headline speaks of it."""
 

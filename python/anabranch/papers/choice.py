@@ -9,6 +9,7 @@ import polars as pl
 
 from anabranch.stats import verdicts
 from anabranch.stats.comparison import best_set
+from anabranch.support.wording import counted
 
 from .intervals import Interval
 from .runs import Runs
@@ -30,10 +31,14 @@ class Best:
         """Whether it is known which one is best."""
         return len(self.candidates) == 1 and math.isfinite(self.mean.half_width)
 
+    def doubt(self, others: str) -> str:
+        """What cannot be told from the first candidate, and how many replications would do."""
+        return verdicts.doubt(others, self.mean.n, self.resolved_by)
+
     @property
-    def open_words(self) -> str:
-        """Says that it is not resolved, and how many replications would resolve it."""
-        return verdicts.not_resolved(self.mean.n, self.resolved_by)
+    def others(self) -> str:
+        """How many candidates there are besides the first, in words."""
+        return counted(len(self.candidates) - 1, "other")
 
 
 def ranked(

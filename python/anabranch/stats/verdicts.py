@@ -262,16 +262,8 @@ class _Words:
             return None
         nearest = self._open.row(0, named=True)
         runs = min(self._first["n"], nearest["n"])
-        if math.isnan(nearest["behind_half_width"]):
-            return (
-                "What else is as good cannot be told: a difference needs two replications or more"
-                " to have an interval."
-            )
-        names = self._names(self._open)
-        return (
-            f"{names} cannot be told from it after {wording.counted(runs, 'replication')}"
-            f" ({needed(nearest['resolved_by'])})."
-        )
+        said = doubt(self._names(self._open), runs, nearest["resolved_by"])
+        return f"{said[0].upper()}{said[1:]}." if runs < 2 else f"{said}."
 
 
 def _told_apart(known: pl.DataFrame, axes: Sequence[str]) -> Shown:
@@ -331,9 +323,12 @@ def needed(replications: float) -> str:
     return f"about {math.ceil(replications / digits) * digits:,} would"
 
 
-def not_resolved(replications: int, resolved_by: float) -> str:
-    """A sentence that this many replications do not tell what is best, and how many would."""
-    counted = wording.counted(replications, "replication")
+def doubt(others: str, replications: int, resolved_by: float) -> str:
+    """What cannot be told from the best after so many replications, and how many would do."""
     if replications < 2:
-        return f"not resolved after {counted}: a difference needs two or more to have an interval"
-    return f"not resolved after {counted} ({needed(resolved_by)} tell the first two apart)"
+        return (
+            "what else is as good cannot be told: a difference needs two replications or more to"
+            " have an interval"
+        )
+    counted = wording.counted(replications, "replication")
+    return f"{others} cannot be told from it after {counted} ({needed(resolved_by)})"

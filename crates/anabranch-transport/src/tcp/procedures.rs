@@ -54,7 +54,7 @@ procedures! {
     /// nothing is sent before and there was data; default false: at once (RFC 9293 section 3.10.7.4), in
     /// Linux true (`tcp_fin`).
     delays_ack_of_fin: [false, true, true];
-    /// Whether a SYN that is answered with a wrong acknowledgement is sent again 2 ms later, if it is the
+    /// Whether a SYN that is answered with a wrong acknowledgement is retransmitted 2 ms later, if it is the
     /// first one; default false: after the timeout, in profile `linux_6` true
     /// (`tcp_rcv_synsent_state_process`).
     repeats_syn_at_once: [false, false, true];
