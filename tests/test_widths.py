@@ -97,6 +97,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("examples")
     (made / "scenarios").symlink_to(ROOT / "scenarios")
     written(made / "my-sweep.toml", SWEEP)
+    mine = "from anabranch.plugins.examples import Reno\n\n\nclass Mine(Reno):\n    pass\n"
+    written(made / "mine.py", mine)
     written(made / "my-handshake.pkt", "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n")
     small = CALL.replace('duration = "4 s"', 'duration = "2 s"')
     for name, seed in (("before", 1), ("after", 2)):
