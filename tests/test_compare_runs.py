@@ -624,7 +624,7 @@ def traced(anabranch: Command, tmp_path: Path) -> Path:
 
 def test_traces_are_those_of_the_runs(traced: Path) -> None:
     laid = overlays(compare(traced / "a", traced / "b"))
-    assert list(laid.figures) == ["cwnd", "srtt", "goodput", "queue"]
+    assert list(laid.figures) == ["goodput", "srtt", "cwnd", "queue"]
     assert laid.note == "the traces are those of replication 0"
     panels = [axes for axes in laid.figures["goodput"].axes if axes.get_visible()]
     assert [axes.get_title(loc="left") for axes in panels] == ["load at here"]

@@ -19,7 +19,7 @@ from anabranch.figures.diagram import Diagram, varied
 from anabranch.figures.table import Table
 from anabranch.stats import comparison
 from anabranch.studies import headline, watch
-from anabranch.support import wording
+from anabranch.support import terminal, wording
 
 if TYPE_CHECKING:
     import polars as pl
@@ -180,9 +180,9 @@ def _means(cells: "pl.DataFrame", metric: str) -> Table:
         [wording.number(value) for value in cells["n"]],
     ]
     heads = [*axes, metric, "± 95 %", "runs"]
-    if "best" in cells.columns:
+    if "verdict" in cells.columns:
         heads.append("best")
-        columns.append(["*" if best else "" for best in cells["best"]])
+        columns.append([terminal.MARKS[verdict] for verdict in cells["verdict"]])
     return Table("means", heads, list(zip(*columns, strict=True)), keys=len(axes))
 
 
