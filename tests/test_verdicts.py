@@ -128,6 +128,16 @@ def test_what_is_no_plateau_is_not_called_one() -> None:
     )
 
 
+def test_where_not_all_cells_were_compared_no_plateau_is_said() -> None:
+    axes: dict[str, list[Any]] = {"rto_max": RTO}
+    rows = study(axes, lambda rto_max: 3.8 if rto_max >= 0.16 else 2.0)
+    ranking = comparison.best_set(rows, ["cell", "rto_max"], "call.mos")
+    assert verdicts.of_ranking(ranking, ["rto_max"], "call.mos", MOS).region is not None
+    last = pl.col("rank") == len(RTO)
+    some = ranking.with_columns(behind=pl.when(last).then(None).otherwise("behind"))
+    assert verdicts.of_ranking(some, ["rto_max"], "call.mos", MOS).region is None
+
+
 def test_cells_that_are_all_equal_need_no_choice() -> None:
     same = found({"pmr": [0, 1, 5]}, lambda pmr: 3.0 + 0.01 * pmr)
     assert re.fullmatch(

@@ -278,7 +278,8 @@ def _told_apart(known: pl.DataFrame, axes: Sequence[str]) -> Shown:
 def _region(known: pl.DataFrame, axes: Sequence[str], shown: Shown) -> Region | None:
     """The region of the good cells, if there are two or more and it has no worse cell."""
     good = known.filter(pl.col("verdict").is_in(["best", "equal"]))
-    if good.height < 2:
+    # Of very many cells only the first are compared; nothing is known of the others.
+    if good.height < 2 or known["behind"].null_count():
         return None
     kept, words = dict[str, list[Any]](), []
     for axis in axes:
