@@ -25,6 +25,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if sys.platform != "win32":
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Workers of pytest-xdist have it, and pipes would be as wide as it says.
+os.environ.pop("COLUMNS", None)
+
 LONGEST_FIRST = (
     "test_store.py",
     "interop/test_foreign_peers.py",
@@ -44,6 +47,7 @@ LONGEST_FIRST = (
     "interop/test_sctp.py",
     "test_tutorials.py",
     "test_guides.py",
+    "test_widths.py",
     "test_reference.py",
     "test_testbed.py",
     "test_voip_sctp.py",

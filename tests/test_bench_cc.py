@@ -155,7 +155,8 @@ def test_the_outputs_of_a_comparison(compared: list[Cell]) -> None:
     assert sum(axes.get_visible() for axes in drawn["goodput"]().axes) == 5
     assert sum(axes.get_visible() for axes in drawn["fairness"]().axes) == 1
     text = page_of(compared, found, 3, list(drawn)).text({})
-    assert "reno may have the most goodput in" in text
+    assert re.search(r"differ, for the most goodput reno \(among the best in \d of \d\), ", text)
+    assert "; beside CUBIC, of what both have, vegas " in text
     assert text.count("<table") == 5
     for name in ("goodput, Mbit/s", "queue p95, ms", "Jain index, 0-1"):
         assert f">{name}<" in text
@@ -289,7 +290,9 @@ def test_the_command(anabranch: Command, tmp_path: Path) -> None:
     assert "wrote" in first.stdout
     assert (out / "figures" / "goodput.png").exists()
     page = (out / "index.html").read_text(encoding="utf-8")
-    assert "Which congestion control should a sender run?" in page
+    assert re.search(
+        r"reno uses \d+ to \d+ % of the link; beside CUBIC it takes \d+ % of what", page
+    )
     assert 'href="figures/goodput.png"' in page
     other = ("--json", tmp_path / "b.json", "--baseline", tmp_path / "a.json", "--jobs", 1)
     second = anabranch(
@@ -323,17 +326,66 @@ def test_a_failed_check_is_the_exit_code(anabranch: Command, tmp_path: Path) -> 
     file = tmp_path / "a.xml"
     result = anabranch(
         "bench-cc",
-        "vegas",
+        "westwood",
         "--scenario",
-        "reverse-congestion",
+        "shallow-buffer",
         "--replications",
         1,
         "--junit",
         file,
     )
     assert result.returncode == 1
-    assert "failed: vegas, reverse congestion: utilisation_percent is at least 50" in result.stdout
+    assert "failed: westwood, shallow buffer: utilisation_percent is at least 60" in result.stdout
     assert ET.parse(file).getroot().attrib["failures"] == "1"
+
+
+def test_what_a_built_in_control_is_known_for_is_explained_and_no_failure(
+    anabranch: Command, tmp_path: Path
+) -> None:
+    files = ("--json", tmp_path / "a.json", "--junit", tmp_path / "a.xml")
+    result = anabranch("bench-cc", "bbr", "--scenario", "versus-cubic", "--replications", 1, *files)
+    assert result.returncode == 0
+    assert "known: bbr, versus CUBIC: share_percent is at most 75; 8" in result.stdout
+    assert "version 1 sends at the rate that it has measured" in result.stdout
+    assert "3 checks, 0 failed, 1 known, 0 skipped" in result.stdout
+    assert ET.parse(tmp_path / "a.xml").getroot().attrib["failures"] == "0"
+    verdicts = [one["verdict"] for one in json.loads((tmp_path / "a.json").read_text())["checks"]]
+    assert sorted(verdicts) == ["known", "passed", "passed"]
+    # A control that moves no data is not excused.
+    about = scenarios.load(("versus-cubic",), "linux_6")[0]
+    nothing = {one.name: Interval(0.0, 0.0, 2) for one in METRICS}
+    found = checks.run([Cell(about, about.title, "bbr", nothing, {})], None)
+    assert [one.verdict for one in found] == ["failed", "known", "passed"]
+
+
+def test_a_class_of_python_is_compared(anabranch: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from anabranch.plugins.examples import Reno\n\n\nclass Mine(Reno):\n    pass\n"
+    )
+    few = ("--scenario", "clean", "--scenario", "versus-cubic", "--replications", 2)
+    result = anabranch("bench-cc", "mine.py:Mine", "reno", "vegas", *few, "--json", "a.json")
+    assert result.returncode == 0, result.stderr
+    content = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    cells = {(cell["case"], cell["control"]): cell["metrics"] for cell in content["cells"]}
+    assert [control for case, control in cells if case == "clean"] == [
+        "mine.py:Mine",
+        "reno",
+        "vegas",
+    ]
+    # It is Reno, with the same random numbers.
+    for case in ("clean", "versus CUBIC"):
+        assert cells[case, "mine.py:Mine"] == cells[case, "reno"] != cells[case, "vegas"]
+    assert content["headline"].startswith(
+        "How does mine.py:Mine fare beside reno, vegas? It is among the best for the most goodput"
+    )
+    assert re.search(r"; beside CUBIC it takes \d+ % of what both have\.$", content["headline"])
+    assert content["headline"] in result.stdout
+    page = (tmp_path / "results" / "bench-cc" / "index.html").read_text("utf-8")
+    assert content["headline"] in page
+    wrong = one_error(anabranch("bench-cc", "mine.py:Other", "--scenario", "clean"))
+    assert 'class = "mine.py:Other" does not exist: the module has no class Other' in wrong
+    absent = one_error(anabranch("bench-cc", "absent.py:Other", "--scenario", "clean"))
+    assert "there is no file absent.py there" in absent
 
 
 @pytest.mark.parametrize(

@@ -298,8 +298,13 @@ def test_two_seeds_have_no_interval_and_it_is_said(anabranch: Command, call_file
         assert (row["a"], row["b"]) == (first[row["scalar"]], second[row["scalar"]])
     with (call_file.parent / "c.csv").open() as file:
         assert [row["scalar"] for row in csv.DictReader(file)] == [row["scalar"] for row in rows]
-    # The largest differences come first, whichever side is the larger one.
-    apart = [abs(row["a"] - row["b"]) / max(row["a"], row["b"]) for row in rows if row["a"]]
+    # How the call fared comes first, then the largest differences, whichever side is larger.
+    leads = [row["scalar"].endswith(("mean_delay_ms", "loss_percent", ".mos")) for row in rows]
+    differ = [lead for lead, row in zip(leads, rows, strict=True) if row["verdict"] == "single"]
+    assert any(differ)
+    assert differ == sorted(differ, reverse=True)
+    others = [row for lead, row in zip(leads, rows, strict=True) if not lead and row["a"]]
+    apart = [abs(row["a"] - row["b"]) / max(row["a"], row["b"]) for row in others]
     told = [value for value in apart if value > 0]
     assert told == sorted(told, reverse=True)
     listed = result.stdout
@@ -461,12 +466,37 @@ def test_differences_from_zero_have_no_share(anabranch: Command, tmp_path: Path)
 def test_small_deviations_of_single_runs_are_left_to_all(
     anabranch: Command, tmp_path: Path
 ) -> None:
-    emulated(tmp_path / "a.json", call__mos=4.1)
-    emulated(tmp_path / "b.json", call__mos=4.0)
+    emulated(tmp_path / "a.json", call__r=82.0)
+    emulated(tmp_path / "b.json", call__r=80.0)
     short = anabranch("compare", "a.json", "b.json").stdout
     assert "1 of these deviates by at most 10 %" in short
-    assert "+0.1" not in short
+    assert "+2" not in short
     assert "+2.5 %" in anabranch("compare", "a.json", "b.json", "--bound", "2").stdout
+
+
+def test_how_a_call_fared_leads_whether_or_not_it_differs(
+    anabranch: Command, tmp_path: Path
+) -> None:
+    for name, gain, mos in (("a", 0.0, 0.0), ("b", 40.0, 0.02)):
+        (tmp_path / name).mkdir()
+        for r in range(6):
+            scalars = {"call.mos": 4 + mos + r / 100, "link.x.drops": 10.0 + gain + r}
+            simulated(tmp_path / name / f"{r}.json", 1, r, **scalars)
+    result = anabranch("compare", "a", "b", "--json", "c.json").stdout
+    rows = {row["scalar"]: row for row in json.loads((tmp_path / "c.json").read_text())["rows"]}
+    # The same in every run, and too little for anyone to hear.
+    assert rows["call.mos"]["verdict"] == "small"
+    assert rows["link.x.drops"]["verdict"] == "same"
+    assert "no flow fares differently; " in result
+    assert "1 differs by too little to matter" in result
+    lines = [line.split()[0] for line in result.splitlines() if line.strip()]
+    assert lines.index("call.mos") < lines.index("link.x.drops")
+    exact = anabranch("compare", "a", "b", "--matters", "0", "--json", "c.json").stdout
+    rows = {row["scalar"]: row for row in json.loads((tmp_path / "c.json").read_text())["rows"]}
+    assert rows["call.mos"]["verdict"] == "same"
+    assert "`call.mos`, 4.025 against 4.045; " in exact
+    wrong = one_error(anabranch("compare", "a", "b", "--matters", "some"))
+    assert "what matters is `some`; it must be a number from 0 on" in wrong
 
 
 # The settings that are not compared.
@@ -594,7 +624,7 @@ def traced(anabranch: Command, tmp_path: Path) -> Path:
 
 def test_traces_are_those_of_the_runs(traced: Path) -> None:
     laid = overlays(compare(traced / "a", traced / "b"))
-    assert list(laid.figures) == ["cwnd", "srtt", "goodput", "queue"]
+    assert list(laid.figures) == ["goodput", "srtt", "cwnd", "queue"]
     assert laid.note == "the traces are those of replication 0"
     panels = [axes for axes in laid.figures["goodput"].axes if axes.get_visible()]
     assert [axes.get_title(loc="left") for axes in panels] == ["load at here"]

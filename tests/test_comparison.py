@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Group
+from rich.table import Table
 from scipy import stats as scipy_stats
 
 from anabranch import AnabranchError, Study, cli, stats
-from anabranch.stats import comparison
+from anabranch.stats import comparison, verdicts
 from anabranch.stats.metrics import more_is_better
+from anabranch.stats.verdicts import NOTHING, Matters
 from anabranch.support import terminal, wording
 from interval_coverage import in_best_set, world
 from interval_coverage import rows as rows_of
@@ -148,16 +151,13 @@ def test_cells_of_a_group_are_averaged_within_replications() -> None:
 def test_one_cell_ties_and_too_few_replications() -> None:
     one = comparison.best_set(study().filter(cell=0), ["cell"], "call.mos")
     assert one["best"].to_list() == [True]
-    assert comparison.doubt(one, ["cell"], "call.mos") is None
+    assert one["verdict"].to_list() == ["best"]
     ties = comparison.best_set(study(), ["rto", "policy"], "call.x", maximise=True)
     assert ties["best"].all()
-    said = comparison.doubt(ties, ["rto", "policy"], "call.x")
-    assert said == "4 cells have the best `call.x`, equal in every replication"
+    assert ties["verdict"].to_list() == ["best", "equal", "equal", "equal"]
     single = comparison.best_set(study().filter(replication=0), ["cell"], "call.mos")
     assert single["best"].all()
-    said = comparison.doubt(single, ["cell"], "call.mos")
-    assert said is not None
-    assert "needs two replications" in said
+    assert single["verdict"].to_list() == ["best", "open", "open", "open"]
     none = comparison.best_set(study().clear(), ["cell"], "call.mos")
     assert none.is_empty()
     nothing = study().with_columns(pl.lit(math.nan).alias("call.mos"))
@@ -166,11 +166,10 @@ def test_one_cell_ties_and_too_few_replications() -> None:
 
 def test_the_doubt_says_how_many_replications_would_do() -> None:
     rows = world(np.random.default_rng(1), [1.0, 0.9], 20).rename({"cell": "rto"})
-    ranking = comparison.best_set(rows, ["rto"], "x.mos")
-    said = comparison.doubt(ranking, ["rto"], "x.mos")
+    ranking = comparison.best_set(rows, ["rto"], "x.mos", matters=NOTHING)
+    said = verdicts.of_ranking(ranking, ["rto"], "x.mos", NOTHING).doubt
     assert said is not None
-    assert "the lead of rto = " in said
-    assert "after 20 replications; about " in said
+    assert " cannot be told from it after 20 replications (about " in said
     needed = int(ranking["resolved_by"][1])
     behind, half_width = ranking["behind"][1], ranking["behind_half_width"][1]
     deviation = half_width * math.sqrt(20) / scipy_stats.t.ppf(0.95, 19)
@@ -244,7 +243,8 @@ def test_without_pairs_the_samples_are_independent() -> None:
     # The noise that pairs share hides the gain.
     assert not found.resolved
     assert found.better is None
-    assert "no difference of `call.mos` between cell 0 and cell 2 is resolved" in found.sentence
+    assert found.verdict == "open"
+    assert "`call.mos` cannot be told apart at cell 0 and cell 2: " in found.sentence
     assert found.doubt is not None
     assert "12 replications do not resolve it; about " in found.doubt
 
@@ -261,6 +261,20 @@ def test_values_without_spread(shift: int) -> None:
     none = comparison.compare(rows, 0, 2, "call.x")
     assert (none.difference.half_width, none.p, none.doubt) == (0, 1, None)
     assert not none.resolved
+    assert "`call.x` is equal at cell 0 and cell 2, in every run: " in none.sentence
+
+
+def test_a_difference_that_does_not_matter_is_equal() -> None:
+    little = comparison.compare(study(), 0, 1, "call.mos", matters=Matters(0.5))
+    assert little.resolved
+    assert (little.verdict, little.better, little.doubt) == ("equal", None, None)
+    assert little.sentence.startswith("`call.mos` is equal at cell 0 and cell 1, within 0.5: ")
+    # The gain is 0.1, which is what matters by default.
+    usual = comparison.compare(study(), 0, 1, "call.mos")
+    assert usual.verdict == "resolved"
+    assert usual.doubt == "the difference may be too small to matter: less than 0.1"
+    share = comparison.compare(study(), 0, 1, "call.mos", matters=Matters(0.1, is_share=True))
+    assert (share.verdict, share.matters.of(share.means[1].mean) > 0.25) == ("equal", True)
 
 
 def test_one_replication_shows_no_difference() -> None:
@@ -372,11 +386,16 @@ def test_the_best_of_each_value_of_what_nobody_chooses() -> None:
     assert ranking.equals(pl.concat(alone))
     assert ranking["best"].to_list() == [True, False, True, False]
     everywhere = comparison.best_everywhere(ranking, ["rto"], ["policy"])
-    assert everywhere.rows(named=True) == [{"rto": 0.1, "firsts": 2}]
+    assert everywhere.rows(named=True) == [{"rto": 0.1, "is_sure": True, "firsts": 2}]
     # At rto = 1 the policy makes no difference.
     ranking = comparison.best_set(rows, by, "call.mos", per=["rto"])
     assert ranking["best"].to_list() == [True, False, True, True]
-    assert comparison.best_everywhere(ranking, ["policy"], ["rto"])["policy"].to_list() == ["on"]
+    everywhere = comparison.best_everywhere(ranking, ["policy"], ["rto"])
+    assert everywhere.rows() == [("on", True, 2)]
+    small = comparison.best_set(rows, by, "call.mos", per=["rto"], matters=Matters(0.5))
+    everywhere = comparison.best_everywhere(small, ["policy"], ["rto"])
+    assert everywhere["policy"].to_list() == ["on", "off"]
+    assert everywhere["is_sure"].all()
     worse = comparison.best_set(rows, by, "call.mos", per=["rto"], maximise=False)
     assert comparison.best_everywhere(worse, ["policy"], ["rto"])["policy"].to_list() == ["off"]
     # Where the better one depends on it, none is best everywhere.
@@ -420,7 +439,12 @@ def test_an_axis_that_advances_with_another_is_no_choice() -> None:
     assert comparison.axes_left(rows, by[1:], ["policy"]) == ["rto", "rto_min"]
     assert comparison.axes_left(rows, by[1:], ["rto", "policy", "rto"]) == []
     ranking = comparison.best_set(rows, by, "call.mos", per=["rto"])
-    assert comparison.best_everywhere(ranking, ["policy"], ["rto"])["policy"].to_list() == ["on"]
+    everywhere = comparison.best_everywhere(ranking, ["policy"], ["rto"])
+    assert everywhere.rows() == [("on", True, 2)]
+    small = comparison.best_set(rows, by, "call.mos", per=["rto"], matters=Matters(0.5))
+    everywhere = comparison.best_everywhere(small, ["policy"], ["rto"])
+    assert everywhere["policy"].to_list() == ["on", "off"]
+    assert everywhere["is_sure"].all()
     for per in (["rto", "policy"], ["rto_min", "policy"], by[1:]):
         with pytest.raises(AnabranchError, match="there is one cell for each"):
             comparison.best_set(rows, by, "call.mos", per=per)
@@ -428,24 +452,29 @@ def test_an_axis_that_advances_with_another_is_no_choice() -> None:
 
 
 def test_the_table_stars_the_best_set_of_each_sub_study() -> None:
+    def heads_of(shown: Group) -> list[str]:
+        tables = [table for table in shown.renderables if isinstance(table, Table)]
+        return [str(column.header) for table in tables for column in table.columns]
+
     rows = study()
-    table, doubts = comparison.judged(rows, "call.mos")
-    assert table["best"].to_list() == [False, True, False, False]
-    assert doubts == []
-    assert table.drop("best").equals(stats.cells(rows, ["cell", "rto", "policy"], "call.mos"))
+    table, (said,) = comparison.judged(rows, "call.mos", matters=NOTHING)
+    assert table["verdict"].to_list() == ["worse", "best", "worse", "worse"]
+    assert said.startswith("call.mos is best with rto = 0.1, policy = on: ")
+    assert table.drop("verdict").equals(stats.cells(rows, ["cell", "rto", "policy"], "call.mos"))
     named = rows.with_columns(
         study=pl.when(pl.col("rto") < 1).then(pl.lit("a")).otherwise(pl.lit("b"))
     )
-    table, doubts = comparison.judged(named, "call.mos")
-    assert table["best"].to_list() == [False, True, True, True]
-    assert len(doubts) == 1
-    assert "study = b" in doubts[0]
-    plain, doubts = comparison.judged(rows, "call.x")
-    assert "best" not in plain.columns
-    assert doubts == []
-    heads = [column.header for column in terminal.cells(table, ["policy"], "call.mos").columns]
+    table, (first, second) = comparison.judged(named, "call.mos", matters=NOTHING)
+    assert sorted(table["verdict"][:2]) == ["best", "worse"]
+    assert sorted(table["verdict"][2:]) == ["best", "open"]
+    assert first.startswith("In a: call.mos is best with policy = on: ")
+    assert re.search("^In b: policy = .* cannot be told from it after 12 replications", second)
+    plain, findings = comparison.judged(rows, "call.x")
+    assert "verdict" not in plain.columns
+    assert findings == []
+    heads = heads_of(terminal.cells(table, ["policy"], "call.mos", 80))
     assert heads == ["policy", "call.mos", "± 95 %", "runs", "best"]
-    heads = [column.header for column in terminal.cells(plain, ["policy"], "call.x").columns]
+    heads = heads_of(terminal.cells(plain, ["policy"], "call.x", 80))
     assert heads[-1] == "runs"
 
 
@@ -462,9 +491,10 @@ def test_a_study_and_the_command_line_compare(
     each = Study(out).best_set("call.mos", per=["pmr"])
     assert each["rank"].to_list() == [1, 2, 3] * 2
     assert each["pmr"].to_list() == [0] * 3 + [1] * 3
-    assert printed.count("*") == (0 if ranking["best"].all() else ranking["best"].sum())
-    doubt = comparison.doubt(ranking, ["rto_max", "pmr"], "call.mos")
-    assert doubt is None or doubt in printed
+    stars = ranking["verdict"].is_in(["best", "open"])
+    assert printed.count("*") == (stars.sum() if "worse" in ranking["verdict"] else 0)
+    axes = ["rto_max", "pmr"]
+    assert str(verdicts.of_ranking(ranking, axes, "call.mos", verdicts.MOS)) in printed
 
     def difference(*arguments: str) -> tuple[int, list[str], str]:
         metric = [] if "--metric" in arguments else ["--metric", "call.mos"]
@@ -478,7 +508,7 @@ def test_a_study_and_the_command_line_compare(
     assert difference(*pair) == (0, [found.sentence, found.doubt], "")
     events = ("--metric", "call.sent", "--better", "lower")
     _, (said, *_), _ = difference("--a", "pmr=0", "--b", "pmr=1", *events)
-    assert said.startswith("no difference of `call.sent` between pmr = 0 and pmr = 1")
+    assert said.startswith("`call.sent` is equal at pmr = 0 and pmr = 1, in every run: ")
     for wrong, message in (
         (("--a", "rto_max", "--b", "rto_max=1"), "`--a rto_max` is not AXIS=VALUE"),
         (("--a", "rto_max=2", "--b", "rto_max=1"), "`rto_max` is never 2: it is 1, 0.1, 0.05"),
@@ -512,16 +542,19 @@ def test_values_that_print_alike_are_not_taken_for_each_other() -> None:
     said = comparison.compare(
         rows, {"rto_max": 0.1234561}, {"rto_max": 0.1234562}, "call.mos"
     ).sentence
-    assert "between rto_max = 0.1234561 and rto_max = 0.1234562" in said
+    assert "at rto_max = 0.1234561 and rto_max = 0.1234562" in said
     known = "`rto_max` is never 0.123456: it is 0.1234561, 0.1234562, 0.5, 0.987654"
     for ambiguous in ("0.123456", 0.123456):
         with pytest.raises(AnabranchError, match=re.escape(known)):
             comparison.compare(rows, {"rto_max": ambiguous}, {"rto_max": 0.5}, "call.mos")
     close = rows.with_columns(pl.Series("call.mos", [1.0, 1.5, 1.2, 1.1, 0.2, 0.1, 0.1, 0.2]))
     ranking = comparison.best_set(close, ["cell", "rto_max"], "call.mos")
-    said = comparison.doubt(ranking, ["rto_max"], "call.mos") or ""
-    assert "lead of rto_max = 0.1234561 over rto_max = 0.1234562" in said
-    table = terminal.cells(comparison.judged(rows, "call.mos")[0], ["rto_max"], "call.mos")
+    found = verdicts.of_ranking(ranking, ["rto_max"], "call.mos", verdicts.MOS)
+    assert found.sentence.startswith("rto_max = 0.1234561 has the best mean of call.mos: ")
+    assert (found.doubt or "").startswith("rto_max = 0.1234562 and rto_max = ")
+    cells, _ = comparison.judged(rows, "call.mos")
+    (table,) = terminal.cells(cells, ["rto_max"], "call.mos", 80).renderables
+    assert isinstance(table, Table)
     assert list(table.columns[0].cells) == ["0.1234561", "0.1234562", "0.5", "0.987654"]
 
 

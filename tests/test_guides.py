@@ -90,7 +90,6 @@ RUN = [name for name, found in PAGES.items() if any(excuse(name, x.command) is N
 def test_the_commands_of_a_guide_work(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")

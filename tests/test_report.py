@@ -22,6 +22,7 @@ from anabranch.report import figures, page
 from anabranch.report.analysis import Analysis, label_table
 from anabranch.report.environments import Environments, divisions
 from anabranch.report.sensitivity import sobol_indices
+from anabranch.stats.verdicts import NOTHING, Matters
 from anabranch.store import shard_files
 from conftest import CALL, SCENARIOS, SWEEP, Command, one_error, written
 from synthetic import write_study
@@ -371,7 +372,7 @@ def test_scalars_that_say_how_good_a_cell_is(folder: Path, tmp_path: Path) -> No
     both = ["call.loss_percent", "call.s2"]
     assert report.write(folder, tmp_path / "two.html", both) == both
     page = (tmp_path / "two.html").read_text(encoding="utf-8")
-    assert "has the best call.loss_percent is not resolved after " in page  # less is better
+    assert re.search('class="finding">.* from it after .* replications', page)  # less is better
     assert "call.s2 is highest with" in page  # nobody knows
     assert "call.mos" not in re.sub(r"<details>.*</details>", "", page, flags=re.DOTALL)
 
@@ -500,7 +501,8 @@ def test_sub_studies_have_sections_of_their_own(tmp_path: Path) -> None:
         "A cell in the lab",
         "Provenance",
     ]
-    assert "In network, which of 2 cells has the best call.mos is not resolved after 2 " in page
+    assert re.search(r"In network: loss = [15] % has the best mean of call.mos: ", page)
+    assert re.search(r"loss = [15] % cannot be told from it after 2 replications", page)
 
 
 def test_a_study_of_one_run(tmp_path: Path) -> None:
@@ -587,20 +589,21 @@ def test_the_best_cells_of_each_value_of_an_axis(folder: Path, tmp_path: Path) -
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     # The model: the longest delay is best at every loss, pmr does nothing.
     assert re.search(
-        r'class="finding">delay = 4 ms, pmr = [12] may have the best call.mos at each of 3 values'
-        r" of loss; so may 1 other choice\.<",
+        r'class="finding">delay = 4 ms, pmr = [12] may be best in call.mos, or within 0.1 of the'
+        r" best, at each of 3 values of loss; 1 other choice may be as well\.<",
         page,
     )
-    tables = re.findall(
-        r"<caption><span><b>(.*?)</b>: (\d) of 8 may be best(.*?)</table>", page, re.S
-    )
+    tables = re.findall(r"<caption><span><b>(.*?)</b>: (\d) of 8 (.*?)</table>", page, re.S)
     assert [title for title, *_ in tables] == ["loss = 1 %", "loss = 2 %", "loss = 3 %"]
     known = Study(folder).best_set("call.mos", per=["loss"])
     for (_, count, table), ranking in zip(tables, known.partition_by("loss"), strict=True):
         lines = re.findall(r'<tr class="(.*?)"><td>(.*?)</td></tr>', table)
         cells = [line.split("</td><td>") for _, line in lines]
         first = ranking.head(5)
-        assert int(count) == ranking["best"].sum() == [kind for kind, _ in lines].count("best")
+        good = ranking["verdict"].is_in(["best", "equal"])
+        assert int(count) == good.sum()
+        marked = ranking["verdict"].head(5) != "worse"
+        assert [kind == "best" for kind, _ in lines] == marked.to_list()
         assert [float(cell[3]) for cell in cells] == pytest.approx(first["mean"], abs=0.005)
         assert [float(c[5]) for c in cells[1:]] == pytest.approx(first["behind"][1:], abs=0.006)
         assert [cell[1] for cell in cells] == [f"{1e3 * delay:g} ms" for delay in first["delay"]]
@@ -614,13 +617,15 @@ def cells_with(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.drop("replication", cs.contains(".")).unique(maintain_order=True)
 
 
-def finding(values: list[float], per: list[str], metric: str = "call.mos") -> str:
+def finding(
+    values: list[float], per: list[str], metric: str = "call.mos", matters: Matters | None = None
+) -> str:
     """The finding on cells with loss 1 and 2, each with rto 1 and 2, with these means."""
     noise = np.random.default_rng(1).normal(0, 0.01, (4, 10))
     axes = {"loss": [1, 1, 2, 2], "rto": [1, 2, 1, 2]}
     rows = rows_of(np.array(values)[:, np.newaxis] + noise, axes).rename({"call.mos": metric})
     division = divisions(cells_with(rows), per)[None]
-    return Environments.of(rows, Analysis(rows, metric, {}), division).finding
+    return Environments.of(rows, Analysis(rows, metric, {}, matters=matters), division).finding
 
 
 def test_which_choice_is_best_everywhere_is_said() -> None:
@@ -629,12 +634,15 @@ def test_which_choice_is_best_everywhere_is_said() -> None:
         "call.mos is best with rto = 2 at each of 2 values of loss."
     )
     assert finding([1, 2, 4, 3], ["loss"]) == (
-        "No choice may have the best call.mos at each of 2 values of loss: it depends on loss."
+        "No choice is best in call.mos at each of 2 values of loss: it depends on loss."
     )
     assert finding([2, 2, 3, 4], ["loss"]) == (
-        "rto = 2 may have the best call.mos at each of 2 values of loss; no other choice may."
+        "call.mos is best, or within 0.1 of the best, with rto = 2 at each of 2 values of loss."
     )
-    assert finding([2, 2, 3, 3], ["loss"]).endswith("of loss; so may 1 other choice.")
+    assert finding([2, 2, 3, 3], ["loss"]).endswith("of loss; so it is with 1 other choice.")
+    assert finding([2, 2, 3, 4], ["loss"], matters=NOTHING) == (
+        "rto = 2 may be best in call.mos at each of 2 values of loss; no other choice may be."
+    )
     assert finding([1, 2, 3, 4], ["loss"], "call.loss_percent") == (
         "call.loss_percent is best with rto = 1 at each of 2 values of loss."
     )

@@ -44,7 +44,7 @@ export const STORIES: Story[] = [
     title: "The path dies in mid-call",
     text: [
       "A telephone call runs over SCTP with two paths. After 10 s the first one is cut; after 20 s it is back. Nothing tells the caller: packets simply stop arriving, and it has to find out by itself.",
-      "What it has is a timer. Each time it runs out, the packet is sent again and the timer is doubled, up to RTO.Max. Only after Path.Max.Retrans of those in a row is the path given up, and the call goes on over the other one. Until then the person hears nothing.",
+      "What it has is a timer. Each time it runs out, the packet is retransmitted and the timer is doubled, up to RTO.Max. Only after Path.Max.Retrans of those in a row is the path given up, and the call goes on over the other one. Until then the person hears nothing.",
     ],
     scenario: failover,
     at: 9.95,

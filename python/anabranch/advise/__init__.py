@@ -14,7 +14,7 @@ from typing import Any
 
 from anabranch import stats
 from anabranch.errors import AnabranchError
-from anabranch.stats import comparison
+from anabranch.stats import comparison, verdicts
 from anabranch.studies.execution import Progress
 from anabranch.studies.result import Value
 
@@ -447,12 +447,7 @@ def _unmasked(
 
 
 def _verdict(changes: Mapping[str, tuple[float, float]], relevant: float) -> str:
-    verdicts = []
-    for mean, half_width in changes.values():
-        if abs(mean) + half_width <= relevant:
-            verdicts.append("none")
-        elif abs(mean) <= half_width:
-            verdicts.append("undecided")
-        else:
-            return "matters"
-    return "undecided" if "undecided" in verdicts else "none"
+    found = {verdicts.of_difference(*change, relevant) for change in changes.values()}
+    if "resolved" in found:
+        return "matters"
+    return "undecided" if "open" in found else "none"

@@ -4,6 +4,7 @@ Names, units and limits are those of Linux 6.12: Documentation/networking/ip-sys
 mptcp-sysctl.rst, net/sctp/sysctl.c, include/uapi/linux/sctp.h, ip-mptcp(8), tc(8).
 """
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,9 @@ from anabranch.support.quantities import milliseconds, octets
 
 from .paths import Paths
 from .settings import DEFAULT, Candidate, is_linux
+
+_COLUMNS = 80
+"""Characters on a line of a comment."""
 
 _OFF = 0xFFFF
 """No limit, in a threshold of RFC 7829's socket options (16 bits)."""
@@ -52,7 +56,7 @@ class Paste:
         """All of it as text, with headings as comments in the language of what follows."""
         parts = []
         if self.costs:
-            parts.append([f"# {sentence}" for sentence in self.costs])
+            parts.append([_comment(sentence) for sentence in self.costs])
         if self.socket:
             head = "/* for one program: fd is its socket, not yet connected */"
             parts.append([head, *self.socket])
@@ -73,8 +77,20 @@ class Paste:
         if self.checks:
             parts.append(["# to see that it holds:", *(f"# {line}" for line in self.checks)])
         if self.without:
-            parts.append([f"# {sentence}" for sentence in self.without])
+            parts.append([_comment(sentence) for sentence in self.without])
         return "\n\n".join("\n".join(part) for part in parts)
+
+
+def _comment(sentence: str) -> str:
+    """A sentence as lines of a comment, which fit a terminal."""
+    return textwrap.fill(
+        sentence,
+        _COLUMNS,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def paste(transport: str, candidate: Candidate, paths: Paths, costs: Sequence[str] = ()) -> Paste:
@@ -263,7 +279,7 @@ def _after(transport: str, candidate: Candidate, text: Paste) -> None:
     if "rto_min" in chosen:
         text.costs.append(
             f"With an RTO.Min of {chosen['rto_min']} a delay that grows by more in a round trip, "
-            "as in a queue that fills, is a timeout: data is sent again, and with several paths "
+            "as in a queue that fills, is a timeout: data is retransmitted, and with several paths "
             "moved, for no reason. The commands at the end count the timeouts."
         )
 

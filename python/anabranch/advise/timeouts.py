@@ -1,7 +1,7 @@
 """What a small RTO.Min costs: timeouts, failovers, and packets taken for lost that had arrived.
 
 These are counted in the runs that the advice rests on. A packet that its receiver had already was
-sent again for nothing; where each packet is sent once, so was one that was given up and arrived.
+retransmitted for nothing; where each packet is sent once, so was one that was given up and arrived.
 """
 
 from collections.abc import Mapping, Sequence

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from anabranch.bench_cc.measures import METRICS, Cell, is_worse
+from anabranch.bench_cc.scenarios import MOVES
 from anabranch.errors import AnabranchError
 from anabranch.stats import Interval
 from anabranch.support.files import read_text
+
+Verdict = Literal["passed", "failed", "known", "skipped"]
+"""`known` is what a built-in control does not keep for a reason that is known."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,7 @@ class Check:
 
     cell: Cell
     what: str
-    verdict: Literal["passed", "failed", "skipped"]
+    verdict: Verdict
     message: str
     """What was found, and what was required."""
 
@@ -70,8 +74,7 @@ class Baseline:
             if was is None or math.isnan(was.mean):
                 yield Check(cell, what, "skipped", "not in the baseline")
                 continue
-            verdict: Literal["passed", "failed"]
-            verdict = "failed" if is_worse(metric, now, was) else "passed"
+            verdict: Verdict = "failed" if is_worse(metric, now, was) else "passed"
             yield Check(cell, what, verdict, f"{_text(now)}, was {_text(was)}")
 
 
@@ -81,9 +84,12 @@ def run(cells: Sequence[Cell], baseline: Baseline | None) -> list[Check]:
     for cell in cells:
         for keep in cell.scenario.keeps:
             value = cell.values[keep.metric]
-            verdict: Literal["passed", "failed"] = "passed" if keep.holds(value.mean) else "failed"
-            what = f"{keep.metric} is {keep}"
-            checks.append(Check(cell, what, verdict, f"{_text(value)}, it has to be {keep}"))
+            verdict: Verdict = "passed" if keep.holds(value.mean) else "failed"
+            message = f"{_text(value)}, it has to be {keep}"
+            reason = cell.scenario.known.get(cell.control)
+            if verdict == "failed" and keep is not MOVES and reason is not None:
+                verdict, message = "known", f"{message}: {reason}"
+            checks.append(Check(cell, f"{keep.metric} is {keep}", verdict, message))
         if baseline is not None:
             checks += baseline.checks(cell)
     return checks

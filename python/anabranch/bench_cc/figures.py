@@ -1,6 +1,7 @@
 """Small multiples: a panel for each case, a line for each control."""
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -14,12 +15,15 @@ COLUMNS = 4
 DRAWN = {
     "goodput": ("utilisation_percent", "goodput, % of the link's rate"),
     "queueing": ("queueing_p95_ms", "queueing delay, 95 % quantile (ms)"),
-    "retransmissions": ("retransmitted_percent", "segments sent again (%)"),
+    "retransmissions": ("retransmitted_percent", "segments retransmitted (%)"),
     "variation": ("cov", "coefficient of variation of the goodput of each second (1)"),
     "fairness": ("jain", "Jain's index of two flows (1: equal)"),
 }
 """Figure -> its metric, and what that is."""
 
+
+_LABEL = 26
+"""Characters of the label below that fit under each column."""
 
 MOST = {"utilisation_percent": 100.0, "retransmitted_percent": 100.0, "jain": 1.0}
 """The largest possible value of a metric; no interval is drawn beyond it."""
@@ -70,5 +74,6 @@ def small_multiples(cells: Sequence[Cell], metric: str, label: str) -> Figure:
             axes.grid(visible=True, axis="x")
         for axes in grid.flat[len(cases) :]:
             axes.set_visible(False)
-        figure.supxlabel(f"{label}; orange: may be the best")
+        said = f"{label}; orange: may be the best"
+        figure.supxlabel(textwrap.fill(said, _LABEL * columns))
         return figure

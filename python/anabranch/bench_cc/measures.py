@@ -43,7 +43,9 @@ METRICS = (
         "mean delay of a probe beyond that of an empty path",
     ),
     Metric("queueing_p95_ms", "queue p95, ms", -1, "the same, exceeded by one probe in twenty"),
-    Metric("retransmitted_percent", "sent again, %", -1, "segments sent again, of all segments"),
+    Metric(
+        "retransmitted_percent", "retransmitted, %", -1, "segments retransmitted, of all segments"
+    ),
     Metric(
         "cov",
         "variation, std/mean",

@@ -4,18 +4,11 @@ from collections.abc import Sequence
 
 from anabranch.bench_cc import figures, reports
 from anabranch.bench_cc.checks import Check
-from anabranch.bench_cc.measures import METRICS, Cell, best
+from anabranch.bench_cc.measures import METRICS, Cell
 from anabranch.figures.pages.tables import Page
 from anabranch.figures.table import Cell as Place
 from anabranch.figures.table import Table
 from anabranch.support.wording import counted
-
-_ASKED = {
-    "goodput_mbit_per_s": "the most goodput",
-    "queueing_p95_ms": "the shortest queues",
-    "retransmitted_percent": "the fewest segments sent again",
-}
-"""Metric -> the words in which the headline speaks of it."""
 
 
 def of(
@@ -23,13 +16,17 @@ def of(
 ) -> Page:
     """What the page says; `drawn` are the names of its figures."""
     failed = [check for check in checks if check.verdict == "failed"]
+    known = [check for check in checks if check.verdict == "known"]
     heads, cases = reports.rows(cells)
     return Page(
         title="Congestion controls of TCP in twelve scenarios",
-        headline=_headline(cells),
+        headline=reports.headline(cells),
         sentences=[
             f"{counted(len(checks), 'check')}, {len(failed)} failed.",
-            *(f"{one.cell.control}, {one.cell.case}: {one.what}; {one.message}" for one in failed),
+            *(
+                f"{one.cell.control}, {one.cell.case}: {one.what}; {one.message}."
+                for one in (*failed, *known)
+            ),
         ],
         tables=[_table(case, heads, lines) for case, lines in cases.items()],
         notes=[
@@ -44,24 +41,6 @@ def of(
         },
         facts=f"{counted(replications, 'run')} of each control in each case, from 5 s to 60 s",
     )
-
-
-def _headline(cells: Sequence[Cell]) -> str:
-    """Which control is most often among the best, for the metrics that people ask about first."""
-    top = best(cells)
-    controls = list(dict.fromkeys(cell.control for cell in cells))
-    parts = []
-    for metric, words in _ASKED.items():
-        sets = [names for (_, name), names in top.items() if name == metric]
-        counts = {control: sum(control in names for names in sets) for control in controls}
-        most = max(counts.values(), default=0)
-        if most:
-            names = ", ".join(name for name, count in counts.items() if count == most)
-            parts.append(f"{names} may have {words} in {most} of {len(sets)} cases that differ")
-    question = "Which congestion control should a sender run?"
-    if not parts:
-        return f"{question} {counted(len(controls), 'control')} compared: nothing tells them apart."
-    return f"{question} {'; '.join(parts)}."
 
 
 def _table(case: str, heads: Sequence[str], lines: reports.Lines) -> Table:

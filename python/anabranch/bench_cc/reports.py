@@ -13,6 +13,7 @@ from rich.text import Text
 from anabranch import _engine
 from anabranch.bench_cc.checks import Check
 from anabranch.bench_cc.measures import METRICS, Cell, best
+from anabranch.bench_cc.scenarios import is_plugin
 from anabranch.stats import Interval
 from anabranch.support import wording
 
@@ -21,6 +22,89 @@ BEST = "*"
 
 Lines = list[list[str]]
 """For each control, its name and its values."""
+
+
+_Counts = Mapping[str, tuple[Mapping[str, int], int]]
+
+_ASKED = {
+    "goodput_mbit_per_s": "the most goodput",
+    "queueing_p95_ms": "the shortest queues",
+    "retransmitted_percent": "the fewest segments retransmitted",
+}
+"""Metric -> the words in which the headline speaks of it."""
+
+
+def headline(cells: Sequence[Cell]) -> str:
+    """How classes of the reader fare, or else which control a sender should run, and for what."""
+    controls = list(dict.fromkeys(cell.control for cell in cells))
+    if len(controls) == 1:
+        return f"{_alone(cells)}{_beside(cells, controls)}."
+    counts = _counted(cells, controls)
+    own = [control for control in controls if is_plugin(control)]
+    if own:
+        return " ".join(_fares(cells, control, controls, counts) for control in own)
+    answers = []
+    for words, (of, total) in counts.items():
+        most = max(of.values())
+        names = " or ".join(name for name, count in of.items() if count == most)
+        answers.append(f"for {words} {names} (among the best in {most} of {total})")
+    question = "Which congestion control should a sender run?"
+    if not answers:
+        compared = wording.counted(len(controls), "control")
+        return f"{question} {compared} compared: nothing tells them apart."
+    text = ", ".join(answers)
+    return f"{question} Of the cases that differ, {text}{_beside(cells, controls)}."
+
+
+def _fares(cells: Sequence[Cell], control: str, controls: Sequence[str], counts: _Counts) -> str:
+    rivals = ", ".join(name for name in controls if name != control)
+    question = f"How does {control} fare beside {rivals}?"
+    among = [f"for {words} in {of[control]} of {total}" for words, (of, total) in counts.items()]
+    fares = (
+        f"It is among the best {', '.join(among)} cases that differ"
+        if among
+        else "Nothing tells it from them"
+    )
+    return f"{question} {fares}{_beside(cells, [control])}."
+
+
+def _counted(cells: Sequence[Cell], controls: Sequence[str]) -> _Counts:
+    """For each question: how often each control is among the best, of how many cases."""
+    top = best(cells)
+    counted = {}
+    for metric, words in _ASKED.items():
+        sets = [names for (_, name), names in top.items() if name == metric]
+        if sets:
+            of = {control: sum(control in names for names in sets) for control in controls}
+            counted[words] = (of, len(sets))
+    return counted
+
+
+def _alone(cells: Sequence[Cell]) -> str:
+    used = [cell.values["utilisation_percent"].mean for cell in cells]
+    used = [share for share in used if not math.isnan(share)]
+    if not used:
+        return f"{cells[0].control} moves no data"
+    least, most = f"{min(used):.0f}", f"{max(used):.0f}"
+    span = most if least == most else f"{least} to {most}"
+    return f"{cells[0].control} uses {span} % of the link"
+
+
+def _beside(cells: Sequence[Cell], controls: Sequence[str]) -> str:
+    """What a flow with CUBIC leaves these controls, where that is far from half."""
+    shares = [
+        (cell.control, cell.values["share_percent"].mean)
+        for cell in cells
+        if cell.control in controls and not math.isnan(cell.values["share_percent"].mean)
+    ]
+    if len(controls) > 1:
+        shares = [(name, share) for name, share in shares if not 25 <= share <= 75]
+    if not shares:
+        return ""
+    named = ", ".join(f"{name} {share:.0f} %" for name, share in shares)
+    if len(controls) == 1:
+        return f"; beside CUBIC it takes {shares[0][1]:.0f} % of what both have"
+    return f"; beside CUBIC, of what both have, {named}"
 
 
 def rows(cells: Sequence[Cell]) -> tuple[list[str], dict[str, Lines]]:
@@ -101,6 +185,7 @@ def as_json(
         "version": _engine.__version__,
         "profile": profile,
         "replications": replications,
+        "headline": headline(cells),
         "metrics": {
             metric.name: {"better": _BETTER[metric.better], "meaning": metric.meaning}
             for metric in METRICS

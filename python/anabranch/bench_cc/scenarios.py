@@ -1,5 +1,7 @@
 """The twelve scenarios: each file runs by itself, with CUBIC in place of the tested control."""
 
+import json
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -55,6 +57,12 @@ class BenchScenario:
     """The flows that use the control under test."""
     rival: str | None
     keeps: tuple[Keep, ...]
+    known: dict[str, str]
+    """Why a control does not keep all of that, by the control."""
+    controls: tuple[str, ...]
+    """The controls among which the last axis chooses."""
+    folder: str
+    """The name of the folder of its runs."""
     scenario: Scenario
 
     @property
@@ -65,7 +73,7 @@ class BenchScenario:
 
     def cell(self, case: int, control: str) -> int:
         """The number of the cell of a case and a control; the control varies fastest."""
-        return case * len(controls()) + controls().index(control)
+        return case * len(self.controls) + self.controls.index(control)
 
 
 @cache
@@ -76,34 +84,69 @@ def controls() -> tuple[str, ...]:
     return tuple(name for name in kinds if name not in {"python", "sctp"})
 
 
+def is_plugin(control: str) -> bool:
+    """Whether this names a class of Python, `mine.py:Mine`."""
+    return ":" in control
+
+
 def chosen(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The controls of these names, each once; `all` stands for every one."""
+    """The controls of these names, each once; `all` stands for every built-in one."""
     for name in names:
-        if name not in (*controls(), "all"):
+        if name not in (*controls(), "all") and not is_plugin(name):
             known = ", ".join(controls())
             raise AnabranchError(
-                f"there is no congestion control `{name}`; there are {known}, and `all`"
+                f"there is no congestion control `{name}`; there are {known}, `all`, and classes of"
+                " Python such as `mine.py:Mine`"
             )
     if not names:
-        raise AnabranchError(f"name a congestion control: {', '.join(controls())}, or `all`")
-    return controls() if "all" in names else tuple(dict.fromkeys(names))
+        raise AnabranchError(
+            f"name a congestion control: {', '.join(controls())}, `all`, or a class of Python such"
+            " as `mine.py:Mine`"
+        )
+    every = [each for name in names for each in (controls() if name == "all" else (name,))]
+    return tuple(dict.fromkeys(every))
 
 
-def load(names: tuple[str, ...], profile: str) -> list[BenchScenario]:
-    """The scenarios of these names (all of them if there are none) with this TCP profile."""
+def load(names: tuple[str, ...], profile: str, tested: tuple[str, ...] = ()) -> list[BenchScenario]:
+    """The scenarios of these names (all of them if there are none) with this TCP profile.
+
+    There is one of each for all built-in controls, and one for each class among those tested, as
+    the runs of a class are those of its source.
+    """
     about = tomllib.loads((Path(__file__).parent / "bench.toml").read_text("utf-8"))
     for name in names:
         if name not in about:
             raise AnabranchError(f"there is no scenario `{name}`; there are {', '.join(about)}")
-    return [_load(name, about[name], profile) for name in about if not names or name in names]
+    plugins = [control for control in tested if is_plugin(control)]
+    sets: list[tuple[str, ...]] = [(control,) for control in plugins]
+    if len(plugins) < len(tested) or not tested:
+        sets.insert(0, controls())
+    return [
+        _load(name, about[name], profile, those)
+        for name in about
+        if not names or name in names
+        for those in sets
+    ]
 
 
-def _load(name: str, about: dict[str, Any], profile: str) -> BenchScenario:
+def _kind(control: str) -> str:
+    """The table that chooses a control, as TOML."""
+    if not is_plugin(control):
+        return f'"{control}"'
+    file, _, own = control.rpartition(":")
+    place = str(Path(file).absolute()) if file.endswith(".py") else file
+    return f'{{ kind = "python", class = {json.dumps(f"{place}:{own}")} }}'
+
+
+def _load(
+    name: str, about: dict[str, Any], profile: str, tested_controls: tuple[str, ...]
+) -> BenchScenario:
     text = (FOLDER / f"{name}.toml").read_text("utf-8")
     flows = tomllib.loads(text)["flows"]
     tested = [flow for flow in flows if flow.startswith("test")]
-    paths = [f'"flows.{flow}.transport.cc.kind"' for flow in tested]
-    kinds = [f'"{control}"' for control in controls()]
+    own = tested_controls[0] if is_plugin(tested_controls[0]) else None
+    paths = [f'"flows.{flow}.transport.cc{"" if own else ".kind"}"' for flow in tested]
+    kinds = [_kind(control) for control in tested_controls]
     axis = f"set = [{', '.join(paths)}]\nvalues = [{', '.join(kinds)}]\n"
     over_tcp = [flow for flow in flows if flows[flow]["transport"]["kind"] == "tcp"]
     return BenchScenario(
@@ -114,6 +157,9 @@ def _load(name: str, about: dict[str, Any], profile: str) -> BenchScenario:
         tested=tuple(tested),
         rival=about.get("rival"),
         keeps=(MOVES, *(Keep(**keep) for keep in about.get("keeps", ()))),
+        known=about.get("known", {}),
+        controls=tested_controls,
+        folder=f"{name}-{re.sub('[^A-Za-z0-9]+', '-', own)}" if own else name,
         scenario=Scenario.parse(
             f"{text}\n[sweep.axes.{_AXIS}]\n{axis}",
             [(f"flows.{flow}.transport.profile", profile) for flow in over_tcp],

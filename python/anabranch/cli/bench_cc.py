@@ -18,6 +18,7 @@ from .app import UNDERSTAND, Flag, Whole, app
     help_epilogue="""\
 Examples:
   anabranch bench-cc reno cubic bbr --quick
+  anabranch bench-cc mine.py:Mine cubic bbr
   anabranch bench-cc all --jobs 8
   anabranch bench-cc cubic --scenario lossy --scenario cellular
   anabranch bench-cc vegas --json vegas.json
@@ -39,13 +40,14 @@ def bench_cc(
     """Compare congestion controls of TCP in twelve scenarios: one table, a page and checks.
 
     The exit code is 1 if a check failed: a threshold of the scenario, or a
-    comparison with --baseline. Finished runs in the folder are never computed
+    comparison with --baseline. What a built-in control is known not to keep
+    is explained, and is no failure. Finished runs in the folder are never computed
     again: after Ctrl-C the same command continues.
 
     Parameters
     ----------
     controls
-        Names of congestion controls, or `all`.
+        Names of congestion controls, `all`, or classes of Python: FILE.py:CLASS (docs/plugins.md).
     scenario
         Only run this scenario; may be given several times.
     profile

@@ -41,6 +41,7 @@ def compare(
     all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
     bound: float | None = None,
     level: float = 0.95,
+    matters: str | None = None,
     csv_file: Annotated[Path | None, Parameter(name="--csv")] = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
     plot: Annotated[Path | None, Parameter(name="--plot")] = None,
@@ -82,6 +83,10 @@ def compare(
     level
         Confidence level. On average, 5 % of the differences that are called resolved at 0.95 are
         due to chance, however many scalars there are.
+    matters
+        The smallest difference that matters, in a scalar's unit or as a share such as 5%; less is
+        called equal. If not given, 0.1 for a MOS, 5% for what is known to be good or bad, nothing
+        for counters.
     csv_file
         Write all rows to this file.
     json_file
@@ -92,7 +97,7 @@ def compare(
     """
     if second is None:
         refuse("one study alone", all=all_, bound=bound, csv=csv_file, json=json_file, plot=plot)
-        _within(first, (a, b), metric, better, level)
+        _within(first, (a, b), metric, better=better, level=level, matters=matters)
         return
     refuse("two results", a=a, b=b, better=better)
     check_different(csv=csv_file, json=json_file, plot=plot)
@@ -109,6 +114,7 @@ def compare(
         is_all=all_,
         bound_percent=10.0 if bound is None else bound,
         level=level,
+        matters=matters,
         csv=csv_file,
         json=json_file,
         plot=plot,
@@ -120,8 +126,10 @@ def _within(
     folder: Path,
     parts: tuple[tuple[str, ...], tuple[str, ...]],
     metric: tuple[str, ...],
+    *,
     better: Literal["higher", "lower"] | None,
     level: float,
+    matters: str | None,
 ) -> None:
     """Compares a scalar in two parts of a study."""
     a, b = parts
@@ -132,12 +140,15 @@ def _within(
         )
     if len(metric) != 1:
         raise AnabranchError(f"--metric names {len(metric)} scalars; within one study it names one")
+    from anabranch.stats import verdicts  # noqa: PLC0415 - slow to import
+
     comparison = anabranch.Study(folder).compare(
         pairs(a, "--a AXIS=VALUE"),
         pairs(b, "--b AXIS=VALUE"),
         metric[0],
         maximise=None if better is None else better == "higher",
         level=level,
+        matters=None if matters is None else verdicts.matters(matters),
     )
     out = terminal.console()
     out.print(comparison.sentence)

@@ -10,6 +10,7 @@ import polars as pl
 
 from anabranch.compare import SideBySide, compare
 from anabranch.errors import AnabranchError
+from anabranch.stats import verdicts
 from anabranch.support import terminal
 from anabranch.support.files import write_atomically
 
@@ -29,6 +30,7 @@ class Wanted:
     is_all: bool
     bound_percent: float
     level: float
+    matters: str | None
     csv: Path | None
     json: Path | None
     plot: Path | None
@@ -38,7 +40,8 @@ def side_by_side(wanted: Wanted) -> None:
     """Compares, prints, and writes the files asked for."""
     if not 0 <= wanted.bound_percent < math.inf:
         raise AnabranchError(f"--bound is {wanted.bound_percent:g}; it must be 0 or more percent")
-    outcome = compare(wanted.a, wanted.b, metrics=wanted.metrics, level=wanted.level)
+    what = None if wanted.matters is None else verdicts.matters(wanted.matters)
+    outcome = compare(wanted.a, wanted.b, metrics=wanted.metrics, level=wanted.level, matters=what)
     rows = outcome.rows if wanted.is_all else outcome.listed(wanted.bound_percent / 100)
     out = terminal.console()
     for line in outcome.notes:

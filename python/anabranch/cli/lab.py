@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from anabranch.errors import AnabranchError
+from anabranch.support import terminal
 from anabranch.support.files import check_folder
 
 from .app import MODEL, Natural, app
@@ -62,7 +63,9 @@ def lab(
     fragment = page.fragment(scenario, cell) if scenario else ""
     if out is not None:
         written = page.write_site(out)
-        print(f"{len(written)} files in {out}; any web server can serve them: index.html{fragment}")
+        terminal.say(
+            f"{len(written)} files in {out}; any web server can serve them: index.html{fragment}"
+        )
         return
     if results != RESULTS:
         check_folder(results)

@@ -1,9 +1,6 @@
 """Messages of the command line on standard error."""
 
-import sys
-from contextlib import suppress
-
-from anabranch.support.wording import harmless
+from anabranch.support import terminal
 
 USER_ERROR = 2
 
@@ -16,7 +13,4 @@ def complain(error: object) -> int:
 
 def say(sentence: str) -> None:
     """Prints a sentence on standard error; does nothing if it is empty."""
-    # Where standard error is closed or full, the exit code still tells of the error.
-    if sys.stderr is not None:
-        with suppress(OSError):
-            print(f"anabranch: {harmless(sentence)}", file=sys.stderr, flush=True)
+    terminal.say_on_error(f"anabranch: {sentence}")

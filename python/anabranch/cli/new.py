@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from anabranch.studies import library
+from anabranch.support import terminal
 
 from .app import MODEL, app
 
@@ -27,4 +28,4 @@ def new(name: Path, /, *, template: str = "two-path-call") -> None:
         Which scenario to copy; `anabranch list templates` shows them.
     """
     path = library.create(name, template)
-    print(f"wrote {path}; run it with: anabranch run {path}")
+    terminal.say(f"wrote {path}; run it with: anabranch run {path}")

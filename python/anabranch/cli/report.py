@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from anabranch.support import terminal
-from anabranch.support.files import check_file
+from anabranch.support.files import check_different, check_file
 
 from .app import STUDY, app
 
@@ -28,7 +28,9 @@ def report(
     out: Path | None = None,
     metric: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     per: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    matters: str | None = None,
     lab: str | None = None,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> None:
     """Write a study folder's report: one HTML file that needs nothing else.
 
@@ -47,20 +49,31 @@ def report(
     per
         An axis that nobody chooses, such as a loss: the best cells are found for each of its values
         by itself. May be given several times.
+    matters
+        The smallest difference that matters, in the scalar's unit or as a share such as 5%; less
+        is called equal. 0.1 for a MOS, 5% for others, if not given.
     lab
         The address of the lab that the cells' links lead to, such as that of a site that
         `anabranch lab --out` made; http://127.0.0.1:8417/, where `anabranch lab` serves it, if not
         given.
+    json_file
+        Write the verdicts to this file.
     """
     target = folder / "report.html" if out is None else out
+    check_different(out=out, json=json_file)
     if out is not None:
         check_file(target)
+    check_file(json_file)
     from anabranch import report as reports  # noqa: PLC0415 - slow to import
     from anabranch import store  # noqa: PLC0415 - slow to import
     from anabranch.figures.pages import cells  # noqa: PLC0415 - slow to import
+    from anabranch.stats import verdicts  # noqa: PLC0415 - slow to import
 
     store.read_identity(folder)
     check_file(target)
     address = cells.LAB if lab is None else cells.address(lab)
-    chosen = reports.write(folder, target, metric, per, address)
-    terminal.console().print(f"wrote {target}: {', '.join(chosen)}")
+    what = None if matters is None else verdicts.matters(matters)
+    chosen = reports.write(folder, target, metric, per, address, matters=what, json_file=json_file)
+    terminal.say(f"wrote {target}: {', '.join(chosen)}")
+    if json_file is not None:
+        terminal.say(f"wrote {json_file}")

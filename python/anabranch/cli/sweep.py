@@ -61,6 +61,7 @@ def sweep(
     merge: Annotated[
         tuple[Path, ...], Parameter(negative="", show_default=False, consume_multiple=False)
     ] = (),
+    matters: str | None = None,
 ) -> None:
     """Run every cell of a scenario's sweep, in parallel, into a study folder.
 
@@ -100,12 +101,23 @@ def sweep(
     merge
         First copy the runs that this study folder has, such as one of another machine; may be given
         several times. It stays unchanged, and a run that several folders have counts once.
+    matters
+        The smallest difference that matters, in the metric's unit or as a share such as 5%; less
+        is called equal. 0.1 for a MOS, 5% for others, if not given.
     """
     if until is not None and replications is not None:
         raise AnabranchError("--until and --replications exclude each other: give one of them")
     sets = {**pairs(set_), **sweep_sets(until, trace)}
     if array is not None:
-        refuse("--array", jobs=jobs, metric=metric, dask=dask, shard=shard, merge=merge)
+        refuse(
+            "--array",
+            jobs=jobs,
+            metric=metric,
+            dask=dask,
+            shard=shard,
+            merge=merge,
+            matters=matters,
+        )
         options = {
             "--set": set_,
             "--replications": () if replications is None else (str(replications),),
@@ -114,6 +126,9 @@ def sweep(
         }
         sys.stdout.write(_script(scenario, out, array, sets, options))
         return
+    from anabranch.stats import comparison, verdicts  # noqa: PLC0415 - slow to import
+
+    what = None if matters is None else verdicts.matters(matters)
     share = None if shard is None else share_of(shard)
     loaded = anabranch.load(scenario, sets)
     with progress.waiting(finding_runs(loaded)):
@@ -127,20 +142,18 @@ def sweep(
     if share is not None:
         output.print(f"share {shard} is finished; its runs are in {out / 'rows'}")
         return
-    from anabranch.stats import comparison  # noqa: PLC0415 - slow to import
-
     rows = study.frame(columns=metric or ["*.mos"])
     found = [name for name in rows.columns if name.endswith(".mos")]
     for name in metric or found[:_MOST_SCALARS]:
-        table, doubts = comparison.judged(rows, name)
+        table, findings = comparison.judged(rows, name, matters=what)
         printed, which = _readable(table, name)
-        output.print(terminal.cells(printed, comparison.keys_of(rows), name))
+        output.print(terminal.cells(printed, comparison.keys_of(rows), name, output.width))
         if which:
             output.print(
                 f"these are the {which} {printed.height} of {table.height:,} cells;"
                 f" `anabranch query {shlex.quote(str(out))}` reads all"
             )
-        for sentence in doubts:
+        for sentence in findings:
             output.print(sentence)
     if not metric and len(found) > _MOST_SCALARS:
         output.print(

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import anabranch
 from anabranch.errors import AnabranchError
+from anabranch.support import terminal
+from anabranch.support.wording import counted
 
 from .app import MODEL, Sets, app, pairs
 from .messages import USER_ERROR, complain
@@ -37,7 +39,7 @@ def validate(*scenarios: Path, set_: Sets = ()) -> int:
             complain(error)
             code = USER_ERROR
         else:
-            print(f"{path}: ok ({_runs(loaded)}, hash {loaded.hash})")
+            terminal.say(f"{path}: ok ({_runs(loaded)}, hash {loaded.hash})")
     return code
 
 
@@ -47,10 +49,10 @@ def _runs(scenario: anabranch.Scenario) -> str:
     for part in scenario.parts:
         until = part["until"]
         often = (
-            f"{part['replications']} replications"
+            counted(part["replications"], "replication")
             if until is None
             else f"until {until['metric']} is known to {until['half_width']:g}"
         )
         name = f"{part['study']}: " if scenario.studies else ""
-        problems.append(f"{name}{part['cell_count']} cells, {often}")
+        problems.append(f"{name}{counted(part['cell_count'], 'cell')}, {often}")
     return "; ".join(problems)

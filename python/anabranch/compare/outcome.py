@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 
 from anabranch.errors import AnabranchError, suggestion
-from anabranch.stats import check_level
+from anabranch.stats import check_level, verdicts
 from anabranch.stats.many import differences, half_widths, screened
+from anabranch.stats.verdicts import Matters
 from anabranch.support import wording
 
 from .sides import Key, RunId, Settings, Side, side
@@ -20,8 +21,14 @@ from .sides import Key, RunId, Settings, Side, side
 _CERTAIN = 1e-9
 """A relative standard error below this is rounding: the differences are all equal."""
 
-_RANKS = {"resolved": 0, "same": 0, "single": 1, "open": 2, "equal": 3}
+_RANKS = {"resolved": 0, "same": 0, "single": 1, "open": 2, "small": 3, "equal": 4}
 """The order of rows by verdict, the lowest first."""
+
+_LEADS = ("goodput_kbit_per_s", "mean_delay_ms", "loss_percent", "mos")
+"""The last parts of the names of scalars that say how a flow fared; they come first."""
+
+_TOLD = 3
+"""How many of these the sentence tells."""
 
 _FEW = 6
 """With fewer runs than this, equal differences may be chance: six pairs of a counter with two
@@ -67,9 +74,10 @@ class SideBySide:
     is 0), p (NaN where nothing was tested), runs_a, runs_b, paired, verdict.
 
     The verdict is `resolved`, `same` (by the same amount in every run), `single` (too few runs for
-    an interval), `open` (not resolved) or `equal` (in every run). The rows are in this order, with
-    `resolved` and `same` ranked alike; rows of one rank are sorted by how far their ratio is from
-    1.
+    an interval), `open` (not resolved), `small` (all of the interval is too small to matter) or
+    `equal` (in every run). The rows are in this order, with `resolved` and `same` ranked alike;
+    rows of one rank begin with those that say how flows fared, and are sorted by how far their
+    ratio is from 1.
     """
     level: float
     interval_level: float
@@ -84,11 +92,14 @@ class SideBySide:
 
         Where there are intervals, these are the differences that are resolved, or the same in every
         run. Where there are none, these are the rows whose deviation exceeds the bound, a share of
-        b.
+        b. Of a single cell, the scalars that say how flows fared come first, whether or not they
+        differ.
         """
         exceeds = pl.col("deviation").is_nan() | (pl.col("deviation").abs() > bound)
         kept = pl.col("verdict").is_in(["resolved", "same"])
-        return self.rows.filter(kept | ((pl.col("verdict") == "single") & exceeds))
+        leads = _is_lead() if len(self.cells) == 1 else pl.lit(value=False)
+        rows = self.rows.filter(leads | kept | ((pl.col("verdict") == "single") & exceeds))
+        return rows if len(self.cells) > 1 else rows.sort(~_is_lead(), maintain_order=True)
 
     @property
     def notes(self) -> list[str]:
@@ -118,17 +129,41 @@ class SideBySide:
             parts.append(f"{_differ(single)}, without an interval that could say whether by chance")
         if not_resolved := self.count("open"):
             parts.append(f"the difference of {not_resolved:,} is not resolved")
+        if small := self.count("small"):
+            by = "differs by" if small == 1 else "differ by"
+            parts.append(f"{small:,} {by} too little to matter")
         if equal:
             parts.append(f"{equal:,} {'is' if equal == 1 else 'are'} equal in every run")
-        first = self.rows.row(0, named=True)
-        most = ""
-        if first["verdict"] in ("resolved", "same", "single"):
-            where = f" at {first['cell']}" if first["cell"] else ""
-            most = (
-                f"; the most: `{first['scalar']}`{where}, {wording.number(first['a'], 4)} against"
-                f" {wording.number(first['b'], 4)}"
-            )
-        return f"{compared}: {', '.join(parts)}{most}"
+        return f"{self._fared}{compared}: {', '.join(parts)}{self._most}"
+
+    @property
+    def _fared(self) -> str:
+        """How the flows fared on both sides, where that differs."""
+        leads = self.rows.filter(_is_lead())
+        differ = leads.filter(pl.col("verdict").is_in(["resolved", "same", "single"]))
+        if differ.is_empty():
+            if leads.is_empty():
+                return ""
+            if "open" in leads["verdict"]:
+                return "whether flows fare differently cannot be told; "
+            return "no flow fares differently; "
+        told = [self._against(row) for row in differ.head(_TOLD).iter_rows(named=True)]
+        more = differ.height - len(told)
+        return f"{'; '.join(told)}{f'; and {more} more of how flows fare' if more else ''}; "
+
+    @property
+    def _most(self) -> str:
+        """The largest difference of what is not said yet."""
+        rest = self.rows.filter(~_is_lead() & (pl.col("verdict") != "equal"))
+        if rest.is_empty() or rest["verdict"][0] not in ("resolved", "same", "single"):
+            return ""
+        return f"; the most: {self._against(rest.row(0, named=True))}"
+
+    @staticmethod
+    def _against(row: dict[str, Any]) -> str:
+        where = f" at {row['cell']}" if row["cell"] else ""
+        one, two = (wording.number(row[side], 4) for side in ("a", "b"))
+        return f"`{row['scalar']}`{where}, {one} against {two}"
 
     @property
     def _cells(self) -> str:
@@ -186,8 +221,17 @@ class SideBySide:
                 yield f"only {name} has {wording.counted(len(scalars), 'scalar')}: {_some(scalars)}"
 
 
+def _is_lead() -> pl.Expr:
+    return pl.col("scalar").str.split(".").list.last().is_in(_LEADS)
+
+
 def compare(
-    a: str | Path, b: str | Path, *, metrics: Sequence[str] = (), level: float = 0.95
+    a: str | Path,
+    b: str | Path,
+    *,
+    metrics: Sequence[str] = (),
+    level: float = 0.95,
+    matters: Matters | None = None,
 ) -> SideBySide:
     """Compares two studies or runs of one scenario, a minus b, scalar by scalar.
 
@@ -203,6 +247,8 @@ def compare(
     level
         Of the differences that are called resolved, a share of 1 - level is due to chance on
         average.
+    matters
+        The smallest difference that matters; `verdicts.usual` of each scalar if not given.
 
     Raises
     ------
@@ -241,7 +287,7 @@ def compare(
         raise AnabranchError(
             f"{sides[0].name} and {sides[1].name} never have a value of one scalar"
         )
-    rows, interval_level = _judged(rows, level)
+    rows, interval_level = _judged(rows, level, matters)
     return SideBySide(
         a=sides[0],
         b=sides[1],
@@ -378,7 +424,9 @@ def _differences(a: Side, b: Side, cell: Cell, scalars: Sequence[str]) -> pl.Dat
     )
 
 
-def _judged(rows: pl.DataFrame, level: float) -> tuple[pl.DataFrame, float]:
+def _judged(
+    rows: pl.DataFrame, level: float, matters: Matters | None
+) -> tuple[pl.DataFrame, float]:
     """The rows with verdicts and intervals, sorted, and the level of the intervals.
 
     Scalars that are equal in all runs, or differ by the same amount in all of them, are not a
@@ -391,6 +439,10 @@ def _judged(rows: pl.DataFrame, level: float) -> tuple[pl.DataFrame, float]:
     half_width = half_widths(error, freedom, interval_level)
     half_width = np.where(is_test, half_width, np.where(np.isnan(error), math.nan, 0.0))
     verdict = np.where(resolved, "resolved", rows["verdict"].to_numpy())
+    what = [verdicts.usual(name) if matters is None else matters for name in rows["scalar"]]
+    least = np.array([one.of(b) for one, b in zip(what, rows["b"], strict=True)])
+    is_small = np.abs(rows["difference"].to_numpy()) + half_width <= least
+    verdict = np.where(is_small & (verdict != "equal"), "small", verdict)
     a, b = rows["a"].abs(), rows["b"].abs()
     # The ratio of the larger to the smaller, so that the order does not depend on which side is A.
     apart = rows["difference"].abs() / pl.select(pl.max_horizontal(a, b)).to_series()
@@ -400,7 +452,8 @@ def _judged(rows: pl.DataFrame, level: float) -> tuple[pl.DataFrame, float]:
         p=pl.when(pl.Series(is_test)).then("p").otherwise(math.nan),
         _apart=apart.fill_nan(0.0),
     ).with_columns(_rank=pl.col("verdict").replace_strict(_RANKS, return_dtype=pl.Int64))
-    judged = judged.sort("_rank", "_apart", descending=[False, True], maintain_order=True)
+    order = ("_rank", ~_is_lead(), "_apart")
+    judged = judged.sort(*order, descending=[False, False, True], maintain_order=True)
     return judged.select(
         *("cell", "scalar", "a", "b", "difference", "half_width", "deviation", "p"),
         *("runs_a", "runs_b", "paired", "verdict"),

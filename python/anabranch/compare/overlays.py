@@ -1,4 +1,4 @@
-"""Traces of two runs over each other: windows, round trips, goodput, queues."""
+"""Traces of two runs over each other: goodput, round trips, windows, queues."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,14 +45,14 @@ class _Quantity:
 
 _QUANTITIES = (
     _Quantity(
-        "cwnd",
-        "cwnd (kB)",
-        "paths",
-        ("flow", "side", "path"),
-        "cwnd_bytes",
+        "goodput",
+        "goodput (Mbit/s)",
+        "intervals",
+        ("flow", "side"),
+        "goodput_kbit_per_s",
         1e-3,
-        "congestion window of each sender and path",
-        3,
+        "goodput of each flow, as it arrived",
+        1,
     ),
     _Quantity(
         "srtt",
@@ -65,14 +65,14 @@ _QUANTITIES = (
         3,
     ),
     _Quantity(
-        "goodput",
-        "goodput (Mbit/s)",
-        "intervals",
-        ("flow", "side"),
-        "goodput_kbit_per_s",
+        "cwnd",
+        "cwnd (kB)",
+        "paths",
+        ("flow", "side", "path"),
+        "cwnd_bytes",
         1e-3,
-        "goodput of each flow, as it arrived",
-        1,
+        "congestion window of each sender and path",
+        3,
     ),
     _Quantity(
         "queue",
@@ -92,7 +92,7 @@ class Overlays:
     """The figures, and what to say about them."""
 
     figures: Mapping[str, Figure]
-    """The figures by quantity (`cwnd`, `srtt`, `goodput`, `queue`), as far as both runs have them.
+    """The figures by quantity (`goodput`, `srtt`, `cwnd`, `queue`), as far as both runs have them.
     """
     captions: Mapping[str, str]
     note: str

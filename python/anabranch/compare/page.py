@@ -19,6 +19,7 @@ _SHADES: dict[str, Shade] = {
     "same": "not_reproduced",
     "single": "partly",
     "open": "open",
+    "small": "reproduced",
     "equal": "reproduced",
 }
 """The shade of a row, by verdict."""
@@ -28,7 +29,8 @@ _MOST_EQUAL = 100
 
 _MEANING = (
     "Red: the difference is told from chance, or the same in every run. Yellow: there is one run of"
-    " each, so that nothing can be told from chance. Grey: not resolved. Green: equal in every run."
+    " each, so that nothing can be told from chance. Grey: not resolved. Green: too little to"
+    " matter, or equal in every run."
 )
 
 

@@ -19,7 +19,7 @@ from anabranch.figures.diagram import Diagram, varied
 from anabranch.figures.table import Table
 from anabranch.stats import comparison
 from anabranch.studies import headline, watch
-from anabranch.support import wording
+from anabranch.support import terminal, wording
 
 if TYPE_CHECKING:
     import polars as pl
@@ -91,15 +91,15 @@ def of_study(study: "Study") -> str:
         metric = None
     if metric is None:
         return _shown([repr(study)], table=_axes(study.scenario), hidden=[network])
-    cells, doubts = comparison.judged(study.frame(columns=[metric]), metric)
+    cells, findings = comparison.judged(study.frame(columns=[metric]), metric)
     drawn = Markup()
     with contextlib.suppress(AnabranchError):  # its axes may not fit into one figure
         drawn = _drawn(figure_of_study(study, metric, None, None))
     more = cells.height - _MOST_ROWS
     folded = f"; {more:,} more cells are in `cells({metric!r})`" if more > 0 else ""
-    star = "; * may be the best" if "best" in cells.columns else ""
+    star = "; * may be the best, = is equal to it" if "verdict" in cells.columns else ""
     return _shown(
-        [repr(study), *doubts],
+        [repr(study), *findings],
         drawn=drawn,
         table=_means(cells.head(_MOST_ROWS), metric),
         note=f"mean of each cell and half-width of its 95 % interval{star}{folded}",
@@ -180,9 +180,9 @@ def _means(cells: "pl.DataFrame", metric: str) -> Table:
         [wording.number(value) for value in cells["n"]],
     ]
     heads = [*axes, metric, "± 95 %", "runs"]
-    if "best" in cells.columns:
+    if "verdict" in cells.columns:
         heads.append("best")
-        columns.append(["*" if best else "" for best in cells["best"]])
+        columns.append([terminal.MARKS[verdict] for verdict in cells["verdict"]])
     return Table("means", heads, list(zip(*columns, strict=True)), keys=len(axes))
 
 

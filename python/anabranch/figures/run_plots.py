@@ -16,6 +16,7 @@ from anabranch.studies import frames as packets
 from anabranch.studies.result import Result
 from anabranch.support.quantities import milliseconds
 
+from . import transfers
 from .plots import (
     ACCENT,
     COLOURS,
@@ -37,12 +38,15 @@ _FAR = 4.0
 
 
 def of_run(result: Result) -> dict[str, Figure]:
-    """The figures of a traced run: `<flow>-delay` and `<flow>-mos` for calls, `<flow>-paths`.
+    """The figures of a traced run by name.
+
+    These are `<flow>-transfer` for what TCP and Multipath TCP carry, but for calls, and for others
+    `<flow>-delay` and `<flow>-mos` of calls, and `<flow>-paths`.
 
     For a call over several paths, the delay figure shows which path carried each frame. If both
     ends of a flow send, the names are `<flow>-<side>-delay` and so on.
     """
-    figures = {}
+    figures, drawn = _transfers(result)
     for table, name, draw in (
         ("frames", "delay", _delay_of),
         ("ratings", "mos", _rating_of),
@@ -54,10 +58,35 @@ def of_run(result: Result) -> dict[str, Figure]:
         for (flow,), rows in trace.group_by("flow", maintain_order=True):
             sides = rows["side"].unique(maintain_order=True).to_list()
             for side in sides:
+                if name == "paths" and flow in drawn:
+                    continue
                 # The side is named only where both ends send.
                 key = f"{flow}-{name}" if len(sides) == 1 else f"{flow}-{side}-{name}"
                 figures[key] = draw(result, str(flow), rows.filter(pl.col("side") == side))
     return figures
+
+
+def _transfers(result: Result) -> tuple[dict[str, Figure], set[str]]:
+    """The figures of flows of TCP and Multipath TCP that are no calls, of the ends that send.
+
+    Gives these flows, too.
+    """
+    if not {"intervals", "paths", "limits", "queues"} <= result.traces.keys():
+        return {}, set()
+    frames = result.traces.get("frames")
+    calls = set() if frames is None else set(frames["flow"])
+    scenario = tomllib.loads(result.scenario.cell_toml(result.cell))
+    figures, flows = {}, set()
+    for flow in result.traces["intervals"]["flow"].unique(maintain_order=True):
+        tree = _flow(result, flow)
+        if flow in calls or tree["transport"]["kind"] not in ("tcp", "mptcp"):
+            continue
+        sides = transfers.senders(result, flow)
+        flows |= {flow} if sides else set()
+        for side in sides:
+            key = f"{flow}-transfer" if len(sides) == 1 else f"{flow}-{side}-transfer"
+            figures[key] = transfers.transfer(result, flow, side, tree, scenario)
+    return figures, flows
 
 
 def _direction(result: Result, flow: str, side: str) -> str:

@@ -21,7 +21,7 @@ class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
     """Sets the congestion window of the sender of a TCP flow, once per interval.
 
     The window holds in every state of the connection, also after losses and timeouts: there is no
-    other control. What was lost is sent again as always.
+    other control. What was lost is retransmitted as always.
 
     *Action*, `Box(-1, 1, (1,))`: the logarithm to base 2 of the factor by which the window changes,
     from half to double. The window stays between 2 and about 715,000 packets of 1500 bytes.

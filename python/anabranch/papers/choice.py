@@ -7,7 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from anabranch.stats.comparison import best_set, not_resolved
+from anabranch.stats import verdicts
+from anabranch.stats.comparison import best_set
+from anabranch.support.wording import counted
 
 from .intervals import Interval
 from .runs import Runs
@@ -29,17 +31,27 @@ class Best:
         """Whether it is known which one is best."""
         return len(self.candidates) == 1 and math.isfinite(self.mean.half_width)
 
+    def doubt(self, others: str) -> str:
+        """What cannot be told from the first candidate, and how many replications would do."""
+        return verdicts.doubt(others, self.mean.n, self.resolved_by)
+
     @property
-    def open_words(self) -> str:
-        """Says that it is not resolved, and how many replications would resolve it."""
-        return not_resolved(self.mean.n, self.resolved_by)
+    def others(self) -> str:
+        """How many candidates there are besides the first, in words."""
+        return counted(len(self.candidates) - 1, "other")
 
 
 def ranked(
     runs: Runs, by: Sequence[str], value: str | None = None, *, maximise: bool = True
 ) -> pl.DataFrame:
     """What `comparison.best_set` says about the groups of `by`, other factors averaged."""
-    return best_set(runs.frame, list(by), value or runs.VALUE, maximise=maximise)
+    return best_set(
+        runs.frame,
+        list(by),
+        value or runs.VALUE,
+        maximise=maximise,
+        matters=verdicts.NOTHING,  # a paper asks which one is best, however little it leads
+    )
 
 
 def best(runs: Runs, by: Sequence[str], value: str | None = None, *, maximise: bool = True) -> Best:

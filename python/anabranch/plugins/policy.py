@@ -82,7 +82,7 @@ class PathPolicy:
     def retransmission_path(
         self, loss: Retransmission, paths: Sequence[PathStatus], selection: Selection
     ) -> int:
-        """Decides where lost data is sent again; changes of `selection` do not count here.
+        """Decides where lost data is retransmitted; changes of `selection` do not count here.
 
         Returns
         -------

@@ -1,5 +1,6 @@
 """`anabranch report`: a study folder as one HTML file that needs nothing else."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
 from anabranch.figures.pages import cells
 from anabranch.stats.metrics import more_is_better
+from anabranch.stats.verdicts import Matters
 from anabranch.studies.study import Study
 from anabranch.support import progress
 from anabranch.support.columns import is_scalar
@@ -32,6 +34,9 @@ def write(
     metrics: Sequence[str] = (),
     per: Sequence[str] = (),
     lab: str = cells.LAB,
+    *,
+    matters: Matters | None = None,
+    json_file: Path | None = None,
 ) -> list[str]:
     """Writes the report of a study folder to a file; gives the scalars that it is about.
 
@@ -48,6 +53,10 @@ def write(
         divide (`environments.divisions`).
     lab
         The address of the lab that opens cells.
+    matters
+        The smallest difference that matters; `verdicts.usual` of each scalar if not given.
+    json_file
+        A file for the verdicts as JSON.
 
     Raises
     ------
@@ -87,7 +96,9 @@ def write(
                 own = rows if part is None else rows.filter(pl.col("study") == part)
                 if not own.is_empty():
                     design = saltelli.get(part or "main")
-                    analysis = Analysis(own, metric, labels, page.LEVEL, design)
+                    analysis = Analysis(
+                        own, metric, labels, page.LEVEL, design=design, matters=matters
+                    )
                     environments = (
                         Environments.of(own, analysis, divided[part]) if part in divided else None
                     )
@@ -97,9 +108,12 @@ def write(
     assert counts is not None
     options = [word for metric in metrics for word in ("--metric", metric)]
     options += [word for axis in per for word in ("--per", axis)]
+    options += [] if matters is None else ["--matters", str(matters).replace(" ", "")]
     options += [] if lab == cells.LAB else ["--lab", lab]
     text = page.render(folder, scenario, counts, options, sections, lab=lab)
     write_atomically(out, text.encode())
+    if json_file is not None:
+        write_atomically(json_file, (json.dumps(page.as_json(sections), indent=2) + "\n").encode())
     return chosen
 
 

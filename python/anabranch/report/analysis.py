@@ -12,8 +12,9 @@ import polars as pl
 from scipy.special import stdtrit
 
 from anabranch import stats
-from anabranch.stats import Interval, comparison
+from anabranch.stats import Interval, comparison, verdicts
 from anabranch.stats.metrics import more_is_better
+from anabranch.stats.verdicts import Finding, Matters
 from anabranch.support.columns import axes_of
 from anabranch.support.wording import number, told_apart
 
@@ -91,6 +92,8 @@ class Analysis:
         Confidence level.
     design
         The points of the cells, if they are of Saltelli's design.
+    matters
+        The smallest difference that matters; `verdicts.usual` of the scalar if not given.
     """
 
     def __init__(
@@ -99,10 +102,13 @@ class Analysis:
         metric: str,
         labels: Mapping[str, Mapping[str, str]],
         level: float = 0.95,
+        *,
         design: Saltelli | None = None,
+        matters: Matters | None = None,
     ) -> None:
         stats.check_level(level)
         self.metric = metric
+        self.matters = verdicts.usual(metric) if matters is None else matters
         self.level = level
         self.design = design
         self.maximise = more_is_better(metric)
@@ -126,13 +132,18 @@ class Analysis:
         """The number of runs that have a value."""
         return int((~np.isnan(self.values)).sum())
 
-    @property
-    def doubt(self) -> str | None:
-        """Why more than one cell may be best."""
-        if self.maximise is None or self.cells.height < 2:
-            return None
-        axes = [name for name in self.cells.columns if name != "cell"]
-        return comparison.doubt(self.ranking, axes, self.metric)
+    @cached_property
+    def finding(self) -> Finding:
+        """Which cells are best, and what is in doubt."""
+        axes = [axis.name for axis in self.axes]
+        return verdicts.of_ranking(
+            self.ranking,
+            axes,
+            self.metric,
+            self.matters,
+            maximise=self.maximise,
+            shown=self.shown,
+        )
 
     def key(self, row: Mapping[str, object]) -> list[tuple[str, str]]:
         """What identifies a cell: the axes that it has, with their values as people write them."""
@@ -316,9 +327,11 @@ class Analysis:
         order = np.argsort(-self.means if maximise else self.means, kind="stable")  # NaN last
         first = pl.DataFrame(self.cells["cell"][order[:MOST_SCREENED]])
         screened = rows.join(first, on="cell", how="semi", maintain_order="left")
-        ranked = comparison.best_set(screened, by, self.metric, maximise=maximise, level=self.level)
+        ranked = comparison.best_set(
+            screened, by, self.metric, maximise=maximise, level=self.level, matters=self.matters
+        )
         if self.maximise is None:
-            ranked = ranked.with_columns(best=pl.lit(value=False))
+            ranked = ranked.with_columns(best=pl.lit(value=False), verdict=pl.lit("worse"))
         if len(order) <= MOST_SCREENED:
             return ranked
         others = rows.join(first, on="cell", how="anti", maintain_order="left")
@@ -328,6 +341,7 @@ class Analysis:
         rest = means.with_columns(
             pl.int_range(len(first) + 1, len(order) + 1, dtype=pl.UInt32).alias("rank"),
             best=pl.lit(value=False),
+            verdict=pl.lit("worse"),
         )
         return pl.concat([ranked, rest], how="diagonal")
 

@@ -101,7 +101,8 @@ class Environments:
             named = ", ".join(
                 f"{name} = {whole.shown(name, values[name])}" for name in division.per
             )
-            analyses.append((named, Analysis(part, whole.metric, whole.labels, whole.level)))
+            own = Analysis(part, whole.metric, whole.labels, whole.level, matters=whole.matters)
+            analyses.append((named, own))
         return cls(division, analyses, _finding(whole, analyses, division))
 
 
@@ -121,14 +122,28 @@ def _finding(whole: Analysis, analyses: Sequence[tuple[str, Analysis]], division
         values = ranking.filter(pl.col("mean").is_not_nan()).group_by(choice).len()
         if (values["len"] < len(known)).all():
             return f"No choice has a value of {metric} {where}."
-        return f"No choice may have the best {metric} {where}: it depends on {' and '.join(per)}."
+        return f"No choice is best in {metric} {where}: it depends on {' and '.join(per)}."
+    is_clear = ranking["verdict"].is_in(["best", "worse"]).all()
+    return _best(whole, best, choice, where, is_clear=is_clear)
+
+
+def _best(
+    whole: Analysis, best: pl.DataFrame, choice: Sequence[str], where: str, *, is_clear: bool
+) -> str:
+    """The first of the choices that may be the best everywhere, and how many others may."""
+    metric = whole.metric
+    or_equal = f", or within {whole.matters} of the best," if whole.matters.size else ""
     first = best.row(0, named=True)
     named = ", ".join(f"{name} = {whole.shown(name, first[name])}" for name in choice)
-    if int(ranking["best"].sum()) == len(known):
+    if is_clear:
         return f"{metric} is best with {named} {where}."
+    sure = best.filter("is_sure").height
+    if sure:
+        more = f"; so it is with {wording.counted(sure - 1, 'other choice')}" if sure > 1 else ""
+        return f"{metric} is best{or_equal} with {named} {where}{more}."
     others = wording.counted(best.height - 1, "other choice")
-    more = f"so may {others}" if best.height > 1 else "no other choice may"
-    return f"{named} may have the best {metric} {where}; {more}."
+    more = f"; {others} may be as well" if best.height > 1 else "; no other choice may be"
+    return f"{named} may be best in {metric}{or_equal} {where}{more}."
 
 
 def _top(analysis: Analysis) -> float:

@@ -21,9 +21,9 @@ from anabranch.figures import pages
 from anabranch.figures.diagram import Diagram, varied
 from anabranch.figures.pages import cells as lab_cells
 from anabranch.figures.pages import interactive
-from anabranch.stats import comparison
 from anabranch.studies.plan import wanted_of
-from anabranch.support.wording import counted, number
+from anabranch.support import wording
+from anabranch.support.wording import counted
 
 from . import figures, sensitivity
 from .analysis import MOST_LEVELS, MOST_SCREENED, Analysis, label_table
@@ -39,6 +39,9 @@ FIRST_OF_EACH = 5
 """Cells in the table for one combination of values of `--per`."""
 
 LEVEL = 0.95
+
+_MARKS = {"best": "★", "open": "★", "equal": "=", "worse": ""}
+"""The mark of a cell in the ranking, by its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,10 @@ class FirstCells:
     rows: list[dict[str, Any]]
     cells: int
     """The number of all cells."""
-    best: int
-    """Those that may be the best."""
+    good: int
+    """Those that are the best, or equal to it."""
+    open: int
+    """Those that may be."""
     data: Markup
     """The rows, for the page's script."""
 
@@ -104,9 +109,9 @@ def section(
     if environments:
         finding = environments.finding if part is None else f"In {part}: {environments.finding}"
     else:
-        finding = _finding(analysis)
+        finding = str(analysis.finding)
         if part is not None:
-            finding = f"In {part}, {finding[0].lower()}{finding[1:]}"
+            finding = f"In {part}: {finding}"
     return Section(
         id=name,
         title=title,
@@ -131,7 +136,8 @@ def _tables(environments: Environments, name: str) -> list[FirstCells]:
             axes=environments.division.choice,
             rows=_rows(analysis, analysis.ranking.head(FIRST_OF_EACH)),
             cells=analysis.ranking.height,
-            best=int(analysis.ranking["best"].sum()),
+            good=int(analysis.ranking["verdict"].is_in(["best", "equal"]).sum()),
+            open=int(analysis.ranking["verdict"].eq("open").sum()),
             data=_data(analysis, analysis.ranking.head(FIRST_OF_EACH), name),
         )
         for title, analysis in environments.analyses
@@ -204,8 +210,8 @@ def _shares(analysis: Analysis, title: str) -> tuple[str, Figure] | None:
 def _indices(analysis: Analysis) -> list[dict[str, str]]:
     rows = []
     for index in analysis.indices if analysis.design is not None else ():
-        first, first_half_width = _rounded(index.first_order, index.half_width)
-        total, total_half_width = _rounded(index.total_order, index.total_half_width)
+        first, first_half_width = wording.rounded(index.first_order, index.half_width)
+        total, total_half_width = wording.rounded(index.total_order, index.total_half_width)
         rows.append(
             {
                 "name": index.name,
@@ -245,8 +251,8 @@ def _rows(analysis: Analysis, shown: pl.DataFrame) -> list[dict[str, Any]]:
     """The rows of a ranking as text."""
     rows = []
     for row in shown.iter_rows(named=True):
-        mean, half_width = _rounded(row["mean"], row["half_width"])
-        behind, behind_half_width = _rounded(row["behind"], row["behind_half_width"])
+        mean, half_width = wording.rounded(row["mean"], row["half_width"])
+        behind, behind_half_width = wording.rounded(row["behind"], row["behind_half_width"])
         rows.append(
             {
                 "rank": row["rank"],
@@ -255,7 +261,7 @@ def _rows(analysis: Analysis, shown: pl.DataFrame) -> list[dict[str, Any]]:
                 "mean": mean,
                 "half_width": half_width,
                 "n": row["n"],
-                "best": row["best"] and analysis.ranking.height > 1,
+                "mark": _MARKS[row["verdict"]] if analysis.ranking.height > 1 else "",
                 "behind": behind if row["rank"] > 1 else "",
                 "behind_half_width": behind_half_width if row["rank"] > 1 else "",
             }
@@ -263,53 +269,26 @@ def _rows(analysis: Analysis, shown: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _rounded(mean: float | None, half_width: float | None) -> tuple[str, str]:
-    """A mean and its half-width, with digits up to the half-width's second one."""
-    if (
-        mean is None
-        or half_width is None
-        or math.isnan(mean)
-        or not half_width > 0
-        or abs(mean) >= 1e15
-    ):
-        return number(mean, 4), number(half_width, 2)
-    digits = max(0, 1 - math.floor(math.log10(half_width)))
-    if digits > 5:
-        return number(mean, 6), number(half_width, 2)
-    return f"{round(mean, digits) + 0.0:.{digits}f}", f"{half_width:.{digits}f}"
+def as_json(sections: Sequence[Section]) -> list[dict[str, Any]]:
+    """The verdicts of a report, for other programs."""
 
+    def known(value: Any) -> Any:
+        return None if isinstance(value, float) and math.isnan(value) else value
 
-def _finding(analysis: Analysis) -> str:
-    """The result of the ranking in a sentence."""
-    ranked = analysis.ranking.filter(pl.col("n") > 0)
-    if ranked.is_empty():
-        return f"No run has a value of {analysis.metric}."
-    first, last = ranked.row(0, named=True), ranked.row(-1, named=True)
-    value, worst = (_with_interval(row) for row in (first, last))
-    if ranked.height == 1:
-        return f"{analysis.metric} is {value}."
-    if first["mean"] == last["mean"]:
-        return f"{analysis.metric} is {value} in each of {ranked.height:,} cells."
-    where, there = (figures.box_name(analysis, row) for row in (first, last))
-    ends = ("highest", "lowest") if analysis.maximise is None else ("best", "worst")
-    best = int(ranked["best"].sum())
-    rivals = ranked.filter(pl.col("best") & (pl.col("rank") > 1))
-    if not rivals.filter((pl.col("behind") != 0) | (pl.col("behind_half_width") != 0)).is_empty():
-        open_words = comparison.not_resolved(first["n"], rivals["resolved_by"][0])
-        return (
-            f"Which of {best:,} cells has the {ends[0]} {analysis.metric} is {open_words}. The"
-            f" {ends[0]} mean is {value}, with {where}; the {ends[1]} {worst}, with {there}."
-        )
-    others = f" (and in {best - 1:,} more, which are equal)" if best > 1 else ""
-    return (
-        f"{analysis.metric} is {ends[0]} with {where}: {value}{others};"
-        f" {ends[1]} with {there}: {worst}."
-    )
-
-
-def _with_interval(row: dict[str, Any]) -> str:
-    mean, half_width = _rounded(row["mean"], row["half_width"])
-    return mean if math.isnan(row["half_width"]) else f"{mean} ± {half_width}"
+    return [
+        {
+            "title": section.title,
+            "metric": section.analysis.metric,
+            "finding": section.finding,
+            "matters": str(section.analysis.matters),
+            "region": region.axes if (region := section.analysis.finding.region) else None,
+            "cells": [
+                {name: known(value) for name, value in row.items()}
+                for row in section.analysis.ranking.iter_rows(named=True)
+            ],
+        }
+        for section in sections
+    ]
 
 
 def _code(text: str) -> Markup:

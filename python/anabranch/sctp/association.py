@@ -371,7 +371,7 @@ class Association:
         """Removes an address of this end from the association; waits until the peer has agreed.
 
         From now on nothing is sent from it, and data that was sent from it and is not acknowledged
-        is sent again from another address.
+        is retransmitted from another address.
 
         Raises
         ------

@@ -15,8 +15,9 @@ import polars as pl
 
 from anabranch import stats
 from anabranch.errors import AnabranchError, suggestion
-from anabranch.stats import Interval
+from anabranch.stats import Interval, verdicts
 from anabranch.stats.metrics import more_is_better
+from anabranch.stats.verdicts import Matters
 from anabranch.support import wording
 from anabranch.support.columns import axes_of
 from anabranch.support.views import views
@@ -51,6 +52,7 @@ def best_set(
     per: Sequence[str] = (),
     maximise: bool | None = None,
     level: float = 0.95,
+    matters: Matters | None = None,
 ) -> pl.DataFrame:
     """The groups of `by` from best to worst, and which of them may be the best.
 
@@ -76,14 +78,17 @@ def best_set(
         Whether more is better; if not given, what the scalar's name says.
     level
         Confidence level.
+    matters
+        The smallest difference that matters; `verdicts.usual` of the scalar if not given.
 
     Returns
     -------
     One row for each group, sorted by rank, one combination of `per` after the other: `by`, mean,
     half_width (t), n, rank (1 is best), best (whether it may be), behind (how much worse than rank
     1 in the replications that both have), behind_half_width (simultaneous: at the level of the
-    screening), resolved_by (about how many replications would tell it from rank 1; NaN if none
-    would).
+    screening), resolved_by (about how many replications would tell it from rank 1, or show that
+    what is between them is too small to matter; NaN if none would), verdict
+    (`verdicts.with_verdicts`).
     """
     stats.check_level(level)
     _check_metric(rows, metric)
@@ -96,7 +101,8 @@ def best_set(
             raise none_is_left(per)
         parts = rows.partition_by(per, maintain_order=True)
         return pl.concat(
-            best_set(part, by, metric, maximise=maximise, level=level) for part in parts
+            best_set(part, by, metric, maximise=maximise, level=level, matters=matters)
+            for part in parts
         )
     samples = stats.per_replication(rows, by, metric)
     groups = stats.cells(samples, by, metric, level)
@@ -112,14 +118,18 @@ def best_set(
     resolved_by = np.full(len(values), math.nan)
     others = np.flatnonzero(best)
     others = others[others > 0]
-    resolved_by[others] = enough(behind[others], deviation[others], tail)
-    return groups.with_columns(
+    what = verdicts.usual(metric) if matters is None else matters
+    least = what.of(float(groups["mean"][0])) if len(groups) else 0.0
+    apart = np.maximum(behind[others], least - behind[others])
+    resolved_by[others] = enough(apart, deviation[others], tail)
+    ranking = groups.with_columns(
         pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).alias("rank"),
         best=best,
         behind=behind,
         behind_half_width=behind_half_width,
         resolved_by=resolved_by,
     )
+    return verdicts.with_verdicts(ranking, what)
 
 
 def axes_left(cells: pl.DataFrame, axes: Sequence[str], per: Sequence[str]) -> list[str]:
@@ -147,7 +157,7 @@ def none_is_left(per: Sequence[str]) -> AnabranchError:
 def best_everywhere(
     ranking: pl.DataFrame, choice: Sequence[str], per: Sequence[str]
 ) -> pl.DataFrame:
-    """The choices that may be the best for every combination of `per`.
+    """The choices that may be the best, or are equal to it, for every combination of `per`.
 
     Parameters
     ----------
@@ -158,49 +168,35 @@ def best_everywhere(
 
     Returns
     -------
-    One row for each choice, with the one that is most often first on top: `choice`, firsts (the
-    number of combinations in which it has rank 1).
+    One row for each choice, with those on top that are surely good, and among them the one that is
+    most often first: `choice`, is_sure (whether it is the best or equal to it for every
+    combination), firsts (the number of combinations in which it has rank 1).
     """
     known = ranking.filter(pl.col("best").any().over(per))
     combinations = known.select(per).unique().height
-    chosen = known.filter("best").group_by(choice, maintain_order=True)
+    chosen = known.filter(pl.col("verdict") != "worse").group_by(choice, maintain_order=True)
     return (
-        chosen.agg(pl.len().alias("_best"), firsts=(pl.col("rank") == 1).sum())
-        .filter(pl.col("_best") == combinations)
-        .drop("_best")
-        .sort("firsts", descending=True, maintain_order=True)
+        chosen.agg(
+            pl.len().alias("_good"),
+            is_sure=(pl.col("verdict") != "open").all(),
+            firsts=(pl.col("rank") == 1).sum(),
+        )
+        .filter(pl.col("_good") == combinations)
+        .drop("_good")
+        .sort("is_sure", "firsts", descending=True, maintain_order=True)
     )
 
 
-def doubt(ranking: pl.DataFrame, by: Sequence[str], metric: str) -> str | None:
-    """A sentence when `best_set` leaves open which group is best; None when one is."""
-    best = ranking.filter("best")
-    if len(best) < 2:
-        return None
-    first, *others = best.iter_rows(named=True)
-    lead = [row for row in others if row["behind"] != 0 or row["behind_half_width"] != 0]
-    if not lead:
-        return f"{len(best)} cells have the best `{metric}`, equal in every replication"
-    said = f"which of {len(best)} cells has the best `{metric}` is not resolved"
-    row = lead[0]
-    if math.isnan(row["behind_half_width"]):
-        return f"{said}: a difference needs two replications or more to have an interval"
-    names = [_key({name: of[name] for name in by}, ranking) for of in (first, row)]
-    return (
-        f"{said}: the lead of {names[0]} over {names[1]}, {wording.number(row['behind'], 3)}, is "
-        f"within its interval of ± {wording.number(row['behind_half_width'], 2)} after "
-        f"{min(first['n'], row['n'])} replications; {needed(row['resolved_by'])}"
-    )
-
-
-def judged(rows: pl.DataFrame, metric: str, level: float = 0.95) -> tuple[pl.DataFrame, list[str]]:
-    """A table of the cells, and the doubts about it.
+def judged(
+    rows: pl.DataFrame, metric: str, level: float = 0.95, matters: Matters | None = None
+) -> tuple[pl.DataFrame, list[str]]:
+    """A table of the cells, and the verdicts on them.
 
     Returns
     -------
     `stats.cells` of each cell with its `keys_of` and, if it is known whether more of the scalar is
-    better, a column `best`: whether the cell may be the best of its sub-study. Also a sentence for
-    each sub-study in which several cells may be best.
+    better, a column `verdict`, as `best_set` has it within its sub-study. Also a sentence or two
+    for each sub-study that say which cells are best, and what is in doubt.
     """
     stats.check_level(level)
     _check_metric(rows, metric)
@@ -209,14 +205,19 @@ def judged(rows: pl.DataFrame, metric: str, level: float = 0.95) -> tuple[pl.Dat
     table = stats.cells(rows, by, metric, level)
     if more_is_better(metric) is None or len(table) < 2:
         return table, []
+    what = verdicts.usual(metric) if matters is None else matters
     parts = rows.partition_by("study", maintain_order=True) if "study" in axes else [rows]
-    rankings = [best_set(part, by, metric, level=level) for part in parts]
-    best = pl.concat(ranking.select("cell", "best") for ranking in rankings)
-    doubts = [doubt(ranking, axes, metric) for ranking in rankings]
-    return (
-        table.join(best, on="cell", how="left", maintain_order="left"),
-        [sentence for sentence in doubts if sentence],
-    )
+    rankings = [best_set(part, by, metric, level=level, matters=what) for part in parts]
+    found = pl.concat(ranking.select("cell", "verdict") for ranking in rankings)
+    sentences = [_found(ranking, axes, metric, what) for ranking in rankings]
+    return table.join(found, on="cell", how="left", maintain_order="left"), sentences
+
+
+def _found(ranking: pl.DataFrame, axes: Sequence[str], metric: str, what: Matters) -> str:
+    """The verdict on the cells of a study or a sub-study, in a sentence or two."""
+    differ = [name for name in axes if ranking[name].n_unique() > 1]
+    said = verdicts.of_ranking(ranking, differ, metric, what)
+    return f"In {ranking['study'][0]}: {said}" if "study" in axes else str(said)
 
 
 def enough(
@@ -259,7 +260,11 @@ class Comparison:
     """Whether more is better; None if that is not known."""
     level: float
     needed: float
-    """About how many replications would resolve a difference of this size; NaN if none would."""
+    """About how many replications would resolve a difference of this size, or show that it is too
+    small to matter; NaN if none would.
+    """
+    matters: Matters
+    """The smallest difference that matters; a share is one of the second mean."""
 
     def __repr__(self) -> str:
         """The result in plain words, with any doubts."""
@@ -279,9 +284,15 @@ class Comparison:
         return self.difference.positive or self.difference.negative
 
     @property
+    def verdict(self) -> verdicts.Word:
+        """Whether the difference is too small to matter (`equal`), `resolved` or `open`."""
+        difference, least = self.difference, self.matters.of(self.means[1].mean)
+        return verdicts.of_difference(difference.mean, difference.half_width, least)
+
+    @property
     def better(self) -> str | None:
-        """The selection that is better; None if that is not resolved or not known."""
-        if not self.resolved or self.maximise is None:
+        """The selection that is better; None if none is, or if that is not resolved or known."""
+        if self.verdict != "resolved" or self.maximise is None:
             return None
         return self.names[0 if self.difference.positive == self.maximise else 1]
 
@@ -297,9 +308,13 @@ class Comparison:
             f" {wording.number(self.high, 3)}; p = {self.p:.2g};"
             f" {interval.n} {'pairs' if self.paired else 'runs or more each'})"
         )
-        if not self.resolved:
-            between = f"between {self.names[0]} and {self.names[1]}"
-            return f"no difference of `{self.metric}` {between} is resolved: {numbers}"
+        both = f"at {self.names[0]} and {self.names[1]}"
+        if self.verdict == "equal":
+            is_certain = (interval.mean, interval.half_width) == (0, 0)
+            how = "in every run" if is_certain else f"within {self.matters}"
+            return f"`{self.metric}` is equal {both}, {how}: {numbers}"
+        if self.verdict == "open":
+            return f"`{self.metric}` cannot be told apart {both}: {numbers}"
         how = "higher" if interval.positive else "lower"
         if self.maximise is not None:
             how += ", so better," if self.better == self.names[0] else ", so worse,"
@@ -307,15 +322,20 @@ class Comparison:
 
     @property
     def doubt(self) -> str | None:
-        """A sentence when the interval is wider than the difference; None otherwise."""
+        """A sentence when the interval leaves the verdict open; None otherwise."""
         interval = self.difference
-        if self.resolved or (interval.mean, interval.half_width) == (0, 0):
+        if self.verdict == "equal":
             return None
+        if self.verdict == "resolved":
+            least = self.matters.of(self.means[1].mean)
+            if abs(interval.mean) - interval.half_width >= least:
+                return None
+            return f"the difference may be too small to matter: less than {self.matters}"
         if math.isnan(interval.half_width):
             return "a difference needs two replications or more to have an interval"
         return (
             f"the interval is wider than the difference: {interval.n} replications do not resolve"
-            f" it; {needed(self.needed)}"
+            f" it; {verdicts.needed(self.needed)}"
         )
 
 
@@ -327,6 +347,7 @@ def compare(
     *,
     maximise: bool | None = None,
     level: float = 0.95,
+    matters: Matters | None = None,
 ) -> Comparison:
     """Compares a scalar in two selections of cells, a minus b.
 
@@ -348,6 +369,8 @@ def compare(
         Whether more is better; if not given, what the scalar's name says.
     level
         Confidence level.
+    matters
+        The smallest difference that matters; `verdicts.usual` of the scalar if not given.
 
     Raises
     ------
@@ -377,10 +400,13 @@ def compare(
     else:
         difference, p, deviation = welch(first, second, level)
     low, high = _bca(first, second, level, paired=paired)
+    means = (_interval(first, level), _interval(second, level))
+    what = verdicts.usual(metric) if matters is None else matters
+    apart = max(abs(difference.mean), what.of(means[1].mean) - abs(difference.mean))
     return Comparison(
         metric=metric,
         names=names,
-        means=(_interval(first, level), _interval(second, level)),
+        means=means,
         difference=difference,
         low=low,
         high=high,
@@ -388,7 +414,8 @@ def compare(
         paired=paired,
         maximise=more_is_better(metric) if maximise is None else maximise,
         level=level,
-        needed=float(enough(difference.mean, deviation, (1 + level) / 2)),
+        needed=float(enough(apart, deviation, (1 + level) / 2)),
+        matters=what,
     )
 
 
@@ -682,28 +709,6 @@ def _name(selection: Selection, rows: pl.DataFrame) -> str:
     if isinstance(selection, int | np.integer):
         return f"cell {selection}"
     return f"cells {', '.join(map(str, selection))}"
-
-
-def _key(values: Mapping[str, Any], among: pl.DataFrame) -> str:
-    """What identifies a cell, without the axes that it does not have."""
-    own = {name: of for name, of in values.items() if of not in (None, "")}
-    return wording.key_text(own, {name: _values(among, name) for name in own})
-
-
-def needed(replications: float) -> str:
-    """How many replications would suffice, in words with two digits, as it is an estimate."""
-    if math.isnan(replications):
-        return "no number of replications would"
-    digits = 10 ** max(len(str(int(replications))) - 2, 0)
-    return f"about {math.ceil(replications / digits) * digits} would"
-
-
-def not_resolved(replications: int, resolved_by: float) -> str:
-    """A sentence that this many replications do not tell what is best, and how many would."""
-    counted = f"{replications} replication{'' if replications == 1 else 's'}"
-    if replications < 2:
-        return f"not resolved after {counted}: a difference needs two or more to have an interval"
-    return f"not resolved after {counted} ({needed(resolved_by)} tell the first two apart)"
 
 
 def _check_metric(rows: pl.DataFrame, metric: str) -> None:

@@ -125,8 +125,8 @@ def _obstacles(summary: Mapping[str, float], tree: Mapping[str, Any]) -> str:
     if expired:
         texts.append(wording.counted(int(expired), "retransmission timeout"))
     if not texts:
-        return "in its way: nothing was lost, no link was full and no timer expired"
-    return f"in its way: {'; '.join(texts)}"
+        return "bottlenecks: none; nothing was lost, no link was full and no timer expired"
+    return f"bottlenecks: {'; '.join(texts)}"
 
 
 def _of_links(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator[tuple[float, str]]:

@@ -47,7 +47,7 @@ class Result:
     two-path-call: 31.98 s simulated (seed 1, replication 0)
     call, sctp from caller to callee over p0 + p1: MOS 3.99; 59 of 1,500 frames not played;
     mean delay 46.8 ms
-    in its way: first to callee: 71 of 1,567 packets lost (4.5 %); ...
+    bottlenecks: first to callee: 71 of 1,567 packets lost (4.5 %); ...
     >>> round(result.summary["call.mos"], 1)
     4.0
     >>> result.traces["ratings"].columns

@@ -15,6 +15,7 @@ from anabranch._engine import ENGINE_VERSION, Scenario
 from anabranch.errors import AnabranchError, suggestion, whole
 from anabranch.stats import comparison
 from anabranch.stats.comparison import Comparison, Selection
+from anabranch.stats.verdicts import Matters
 from anabranch.store import (
     FolderStore,
     MemoryStore,
@@ -295,6 +296,7 @@ class Study:
         per: Sequence[str] = (),
         maximise: bool | None = None,
         level: float = 0.95,
+        matters: Matters | None = None,
     ) -> pl.DataFrame:
         """The cells from best to worst, and which may be the best: `comparison.best_set`.
 
@@ -308,6 +310,8 @@ class Study:
             Whether more of the scalar is better; known for the usual ones.
         level
             Confidence level, between 0 and 1.
+        matters
+            The smallest difference that matters; `verdicts.usual` of the scalar if not given.
 
         Raises
         ------
@@ -320,11 +324,13 @@ class Study:
         >>> study.run()
         >>> study.best_set("call.mos", per=["pmr"]).columns  # for each value of pmr by itself
         ['cell', 'rto_max', 'pmr', 'mean', 'half_width', 'n',
-         'rank', 'best', 'behind', 'behind_half_width', 'resolved_by']
+         'rank', 'best', 'behind', 'behind_half_width', 'resolved_by', 'verdict']
         """
         by = ["cell", *self.axes]
         rows = self._scalar(metric)
-        return comparison.best_set(rows, by, metric, per=per, maximise=maximise, level=level)
+        return comparison.best_set(
+            rows, by, metric, per=per, maximise=maximise, level=level, matters=matters
+        )
 
     def compare(
         self,
@@ -334,6 +340,7 @@ class Study:
         *,
         maximise: bool | None = None,
         level: float = 0.95,
+        matters: Matters | None = None,
     ) -> Comparison:
         """A scalar in two selections of cells, a minus b: `comparison.compare`.
 
@@ -347,6 +354,8 @@ class Study:
             Whether more of the scalar is better; known for the usual ones.
         level
             Confidence level, between 0 and 1.
+        matters
+            The smallest difference that matters; `verdicts.usual` of the scalar if not given.
 
         Raises
         ------
@@ -361,7 +370,9 @@ class Study:
         ('rto_max = 0.1', 'rto_max = 1')
         """
         rows = self._scalar(metric)
-        return comparison.compare(rows, a, b, metric, maximise=maximise, level=level)
+        return comparison.compare(
+            rows, a, b, metric, maximise=maximise, level=level, matters=matters
+        )
 
     def _scalar(self, metric: str) -> pl.DataFrame:
         """The rows with only this scalar."""

@@ -12,6 +12,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
+from anabranch.support import terminal
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
@@ -123,9 +125,7 @@ def shown(
 
 def announce(sentence: str) -> None:
     """Prints on standard error how long something takes, before it starts."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            print(f"anabranch: {sentence}", file=sys.stderr, flush=True)
+    terminal.say_on_error(f"anabranch: {sentence}")
 
 
 @contextmanager

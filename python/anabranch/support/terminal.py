@@ -1,6 +1,9 @@
 """Tables for people: the same on a terminal and in a pipe, with numbers never cut off."""
 
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -8,23 +11,45 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
-from anabranch.support.wording import groups, harmless, number, told_apart
+from anabranch.support.wording import fit, groups, harmless, number, told_apart
 
 if TYPE_CHECKING:
     import polars as pl
 
 
+MARKS = {"best": "*", "open": "*", "equal": "=", "worse": ""}
+"""The mark of a cell in a table, by its verdict (`stats.verdicts`)."""
+
+
 def console() -> Console:
-    """A console on standard output; in a pipe it is as wide as its content needs."""
+    """A console on standard output, as wide as the terminal.
+
+    In a pipe it is as wide as the environment's `COLUMNS` says, or else as its content needs.
+    """
     out = _Console()
-    return out if out.is_terminal else _Console(width=10_000)
+    is_wide = out.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    return out if is_wide else _Console(width=10_000)
+
+
+def say(text: str) -> None:
+    """Prints prose on standard output, broken between words where a terminal needs it."""
+    console().print(text)
+
+
+def say_on_error(text: str) -> None:
+    """Prints prose on standard error: in a pipe one line, so that programs can read it."""
+    # Where standard error is closed or full, the exit code still tells of an error.
+    if sys.stderr is not None:
+        out = _Console(stderr=True)
+        with suppress(OSError):
+            out.print(text, soft_wrap=not out.is_terminal)
 
 
 class _Console(Console):
-    def __init__(self, *, width: int | None = None) -> None:
+    def __init__(self, *, width: int | None = None, stderr: bool = False) -> None:
         # Names and labels come from files: `[/x]` and `:x:` in them stand for themselves, and
         # control characters steer nothing (`render`).
-        super().__init__(highlight=False, markup=False, emoji=False, width=width)
+        super().__init__(highlight=False, markup=False, emoji=False, width=width, stderr=stderr)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -52,26 +77,21 @@ def summary(scalars: Mapping[str, float]) -> Table:
     return table
 
 
-def cells(frame: "pl.DataFrame", axes: Sequence[str], metric: str) -> Table:
+def cells(frame: "pl.DataFrame", axes: Sequence[str], metric: str, width: int) -> Group:
     """Mean and interval of a metric for each cell; a star for those that may be the best.
 
-    `frame` has the columns of `stats.cells`, and `best` if it is known. If all may be the best,
-    none has a star.
+    `frame` has the columns of `stats.cells`, and `verdict` if it is known what is good. Cells that
+    are equal to the best have an equals sign. If all cells are as good, none has a mark.
     """
-    heads = [*axes, metric, "± 95 %", "runs"]
-    starred = "best" in frame.columns and not frame["best"].all()
-    table = _table([*heads, "best"] if starred else heads, right=range(len(axes), len(heads)))
-    shown = zip(*(told_apart(frame[axis]) for axis in axes), strict=True) if axes else None
-    for row in frame.iter_rows(named=True):
-        star = ["*" if row["best"] else ""] if starred else []
-        table.add_row(
-            *(next(shown) if shown else ()),
-            number(row["mean"], 4),
-            number(row["half_width"], 2),
-            number(row["n"]),
-            *star,
-        )
-    return table
+    starred = "verdict" in frame.columns and "worse" in frame["verdict"]
+    heads = [*axes, metric, "± 95 %", "runs", *(["best"] if starred else [])]
+    columns = [told_apart(frame[axis]) for axis in axes]
+    columns.append([number(mean, 4) for mean in frame["mean"]])
+    columns.append([number(half_width, 2) for half_width in frame["half_width"]])
+    columns.append([number(n) for n in frame["n"]])
+    if starred:
+        columns.append([MARKS[verdict] for verdict in frame["verdict"]])
+    return side_by_side(heads, zip(*columns, strict=True), width, len(axes))
 
 
 def frame(rows: "pl.DataFrame", width: int, axes: Iterable[str] = ()) -> Group:
@@ -117,9 +137,12 @@ def side_by_side(
     """Numbers as text, each beside its counterpart.
 
     There are as many tables, one below the other, as a terminal of this width needs; the first
-    `keys` columns identify a row and are in all of them.
+    `keys` columns identify a row and are in all of them. Where the keys leave no room for another
+    column, each row is a block of lines, one for each column.
     """
     lines = [list(row) for row in rows]
+    if not fit(heads, lines, width, keys):
+        return Group(*(_block(heads, line) for line in lines))
     tables = []
     for kept in groups(heads, lines, width, keys):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -129,6 +152,16 @@ def side_by_side(
             table.add_row(*(line[i] for i in kept))
         tables.append(table)
     return Group(*tables)
+
+
+def _block(heads: Sequence[str], line: Sequence[str]) -> Table:
+    """A row of a table as a line for each column: its head, and its value."""
+    block = Table(box=None, pad_edge=False, show_header=False, title="", title_justify="left")
+    block.add_column(overflow="fold")
+    block.add_column(overflow="fold")
+    for head, value in zip(heads, line, strict=True):
+        block.add_row(head, value)
+    return block
 
 
 def _cell(value: object) -> str:

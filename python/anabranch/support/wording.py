@@ -29,6 +29,28 @@ def counted(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def rounded(mean: float | None, half_width: float | None) -> tuple[str, str]:
+    """A mean and its half-width, with digits up to the half-width's second one."""
+    if (
+        mean is None
+        or half_width is None
+        or math.isnan(mean)
+        or not half_width > 0
+        or abs(mean) >= 1e15
+    ):
+        return number(mean, 4), number(half_width, 2)
+    digits = max(0, 1 - math.floor(math.log10(half_width)))
+    if digits > 5:
+        return number(mean, 6), number(half_width, 2)
+    return f"{round(mean, digits) + 0.0:.{digits}f}", f"{half_width:.{digits}f}"
+
+
+def with_interval(row: Mapping[str, Any]) -> str:
+    """The `mean` of a row with its `half_width`, such as `3.61 ± 0.12`."""
+    mean, half_width = rounded(row["mean"], row["half_width"])
+    return mean if math.isnan(row["half_width"]) else f"{mean} ± {half_width}"
+
+
 def harmless(text: str) -> str:
     """A text of others, such as that of a file, as it may be printed or written.
 
@@ -91,7 +113,7 @@ def groups(
 
     Each begins with the first `keys` columns; if there are no others, these are the only table.
     """
-    widths = [max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True)]
+    widths = _widths(heads, rows)
     left = width + 1 - sum(widths[:keys])
     runs: list[list[int]] = []
     for i in range(keys, len(heads)):
@@ -99,3 +121,14 @@ def groups(
             runs.append([])
         runs[-1].append(i)
     return [[*range(keys), *group] for group in runs or [[]]]
+
+
+def fit(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int, keys: int) -> bool:
+    """Whether the first `keys` columns and any other one fit side by side."""
+    widths = _widths(heads, rows)
+    return sum(widths[:keys]) + max(widths[keys:], default=0) <= width + 1
+
+
+def _widths(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[int]:
+    """The characters of each column, with the gap to the next one."""
+    return [max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True)]

@@ -55,7 +55,7 @@ pub struct Config {
     /// `kheirkhah_v1` "`as_cited`".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver: Option<Receiver>,
-    /// Whether data is sent again on another subflow when its own has failed or ended, and when the
+    /// Whether data is retransmitted on another subflow when its own has failed or ended, and when the
     /// connection's timer expires (RFC 8684 section 3.3.6); default true, in profile `kheirkhah_v1` false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reinjection: Option<bool>,

@@ -35,7 +35,7 @@ pub struct Config {
     /// `path_max_retrans`; default "off".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_switchover_max_retrans: Option<Limit>,
-    /// Where data is sent again; default "alternate", in profile linux `round_robin`.
+    /// Where data is retransmitted; default "alternate", in profile linux `round_robin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmit_on: Option<RetransmitOn>,
 }
@@ -88,7 +88,7 @@ pub enum Dormant {
     Stay,
 }
 
-/// Where data is sent again (Caro et al., "Retransmission policies with transport layer multihoming"; the
+/// Where data is retransmitted (Caro et al., "Retransmission policies with transport layer multihoming"; the
 /// four that compare paths: Iyengar et al., "Concurrent multipath transfer using SCTP multihoming over
 /// independent end-to-end paths", RTX-CWND, RTX-SSTHRESH, RTX-LOSSRATE and a similar one by delay). Of paths
 /// that compare equal, one is taken on which the data was not lost.
@@ -180,7 +180,7 @@ pub struct Settings {
     pub skip_failed: bool,
     /// Primary.Switchover.Max.Retrans.
     pub primary_switchover_max_retrans: Option<u32>,
-    /// Where data is sent again.
+    /// Where data is retransmitted.
     pub retransmit_on: RetransmitOn,
     /// Which path takes new data while the primary path is not active.
     pub take_over_by: TakeOverBy,
@@ -209,7 +209,7 @@ const SWITCHOVER: Basis = Basis::compared("primary path switchover", '>', "error
 #[derive(Clone, Copy, Debug)]
 pub struct Failover {
     settings: Settings,
-    /// With [`RetransmitOn::RoundRobin`]: the path on which data is sent again.
+    /// With [`RetransmitOn::RoundRobin`]: the path on which data is retransmitted.
     retransmission_path: Option<PathId>,
 }
 

@@ -61,7 +61,7 @@ pub struct Config {
     /// Max.Init.Retransmits; default 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_init_retransmits: Option<u32>,
-    /// The longest time after which INIT and COOKIE ECHO are sent again (RFC 6458 section 8.1.3); default
+    /// The longest time after which INIT and COOKIE ECHO are retransmitted (RFC 6458 section 8.1.3); default
     /// RTO.Max.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_init_timeout: Option<Duration>,
@@ -277,7 +277,7 @@ pub enum RttSampling {
     /// One chunk per round trip and path (RFC 9260 section 6.3.1 C4).
     #[default]
     RoundTrip,
-    /// The last chunk that each SACK acknowledges on a path, unless it was sent again (C5).
+    /// The last chunk that each SACK acknowledges on a path, unless it was retransmitted (C5).
     Sack,
 }
 

@@ -32,7 +32,7 @@ procedures! {
     /// section 3.5 has no order); default false.
     retransmits_before_forward_tsn: [false, false, false];
     /// Whether data whose lifetime is over is given up as soon as a SACK acknowledges something behind it, as
-    /// with FreeBSD (`sctp_strike_gap_ack_chunks`), or when it would be sent again (RFC 3758 section 4.1
+    /// with FreeBSD (`sctp_strike_gap_ack_chunks`), or when it would be retransmitted (RFC 3758 section 4.1
     /// leaves it open); default false.
     gives_up_reported_data: [false, false, false];
     /// Whether a SACK whose cumulative TSN was never sent ends the association with an ABORT, as with
@@ -70,7 +70,7 @@ procedures! {
     /// profile linux true (`__sctp_outq_flush_rtx`).
     waiting_data_defers_heartbeats: [false, true, false];
     /// Whether the retransmission timer starts anew when the cumulative TSN passes chunks of its path,
-    /// instead of when the earliest one is acknowledged or sent again; default false (RFC 9260 sections 6.3.2
+    /// instead of when the earliest one is acknowledged or retransmitted; default false (RFC 9260 sections 6.3.2
     /// and 7.2.4), in profile linux true (`sctp_check_transmitted`, `sctp_transport_reset_t3_rtx`).
     timer_follows_cumulative_tsn: [false, true, false];
     /// Whether a SACK starts the retransmission timers of all paths anew when its cumulative TSN moves and

@@ -172,7 +172,7 @@ pub enum Profile {
     /// A subflow of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis ("Multipath-TCP in ns-3",
     /// 2014), or a connection that behaves like one: Reno with a window in bytes that begins with one segment
     /// and a threshold of 65535 B; NewReno's recovery (RFC 6582), the window inflated by duplicates; after a
-    /// timeout everything outstanding is sent again; no selective acknowledgements, timestamps, window
+    /// timeout everything outstanding is retransmitted; no selective acknowledgements, timestamps, window
     /// scaling, limited transmit, loss probes, undo, idle restart or Nagle; every segment acknowledged at
     /// once; buffers of 65535 B to receive and 1 MiB to send; `rto_estimator` "`mean_deviation`",
     /// `rto_initial` 1.5 s, `rto_min` 200 ms, `rto_max` 1 d, timeouts without number. Every segment has 20 B

@@ -63,7 +63,7 @@ procedures! {
     /// for 3.5 times RTO if that is longer; default false: for ever (RFC 9293 section 3.6), in Linux true
     /// (`tcp_fin_time`).
     leaves_fin_wait_2: [false, true, true];
-    /// Whether a SYN that is answered with a wrong acknowledgement is sent again 2 ms later, if it is the
+    /// Whether a SYN that is answered with a wrong acknowledgement is retransmitted 2 ms later, if it is the
     /// first one; default false: after the timeout, in profile `linux_6` true
     /// (`tcp_rcv_synsent_state_process`).
     repeats_syn_at_once: [false, false, true];

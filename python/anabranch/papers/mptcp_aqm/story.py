@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from anabranch.figures.pages import sentence as sentence_case
 from anabranch.papers import choice
 from anabranch.papers.choice import Best
 from anabranch.papers.intervals import Interval
@@ -61,10 +60,9 @@ class Recommendation:
         """Whether it is one queue."""
         return len(self.candidates) == 1 and math.isfinite(self.shortest.mean.half_width)
 
-    @property
-    def open_words(self) -> str:
-        """Says that it is not resolved, and how many replications would resolve it."""
-        return self.shortest.open_words
+    def doubt(self, others: str) -> str:
+        """What cannot be told from the first candidate, and how many replications would do."""
+        return self.shortest.doubt(others)
 
 
 def headline(outcome: MptcpAqmOutcome) -> str:
@@ -182,16 +180,14 @@ def answer(outcome: MptcpAqmOutcome) -> str:
     """What the router should run, in a sentence."""
     advised = recommended(outcome)
     best = advised.candidates[0]
-    if advised.is_resolved:
-        return (
-            f"What should the router run? {best.title}: {_percent(best.goodput_share)} of the link,"
-            f" 95 % of packets below {best.p95_ms.mean:.0f} ms."
-        )
-    names = ", ".join(one.title for one in advised.candidates)
-    return (
-        f"What should the router run? {sentence_case(advised.open_words)}. It may be one of"
-        f" {len(advised.candidates)}: {names}."
+    said = (
+        f"What should the router run? {best.title}: {_percent(best.goodput_share)} of the link,"
+        f" 95 % of packets below {best.p95_ms.mean:.0f} ms"
     )
+    if advised.is_resolved:
+        return f"{said}."
+    names = [one.title for one in advised.candidates[1:]]
+    return f"{said}; {advised.doubt(' and '.join(names) or 'another')}."
 
 
 def recommendation(outcome: MptcpAqmOutcome) -> str:

@@ -43,7 +43,7 @@ FULL = [
     Column("changed_cwnd_packets", "cwnd at changes", 1),
     Column("udp_loss_percent", "UDP lost %", 1),
     Column("timeouts", "timeouts", 0),
-    Column("retransmissions", "sent again", 0),
+    Column("retransmissions", "retransmitted", 0),
 ]
 """What page and record have."""
 ABLATIONS = COLUMNS[:6]

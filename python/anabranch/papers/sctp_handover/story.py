@@ -23,7 +23,7 @@ AFTER_S = 2.0
 """A timeout within this time of a checkpoint comes from it: RTO.Min and the recovery before."""
 COMPARED = ["policy", "replication", "mos"]
 TITLES = {policy.name: policy.title for policy in policies()}
-_LISTED = 5
+_LISTED = 4
 """Policies that a sentence names at most."""
 
 
@@ -118,12 +118,10 @@ def _winner(outcome: SctpHandoverOutcome, number: int) -> str:
         f"{best.mean.text(2)} Mbit/s ({lead.text(2, signed=True)} against plain SCTP) and"
         f" {switches.text(1)} switches a run"
     )
+    said = f"Tournament, experiment {number}: {TITLES[first]} is best with {value}"
     if best.is_resolved:
-        return f"Tournament, experiment {number}: {TITLES[first]} is best with {value}."
-    return (
-        f"Tournament, experiment {number}: which policy is best is {best.open_words}. It may be"
-        f" one of {len(best.candidates)}: {_titles(best.candidates)}; the first has {value}."
-    )
+        return f"{said}."
+    return f"{said}; {best.doubt(best.others)}: {_titles(best.candidates[1:])}."
 
 
 def _titles(policies: Sequence[str]) -> str:
@@ -146,14 +144,10 @@ def _calls(outcome: SctpHandoverOutcome) -> str:
         for name in (ranked.candidates[0], last)
     )
     head = f"Tournament of calls, mean MOS over {len(arenas)} places"
-    if ranked.is_resolved:
-        best = TITLES[ranked.candidates[0]]
-        return f"{head}: {best} is best with {first}; the last is {TITLES[last]} with {worst}."
-    return (
-        f"{head}: which policy is best is {ranked.open_words}. It may be one of"
-        f" {len(ranked.candidates)}: {_titles(ranked.candidates)}; the first has {first}, the last"
-        f" of all, {TITLES[last]}, {worst}."
-    )
+    said = f"{head}: {TITLES[ranked.candidates[0]]} is best with {first}"
+    if not ranked.is_resolved:
+        said += f"; {ranked.doubt(ranked.others)}: {_titles(ranked.candidates[1:])}"
+    return f"{said}; the last is {TITLES[last]} with {worst}."
 
 
 def ranking(runs: Runs, value: str) -> list[str]:

@@ -9,6 +9,7 @@ from anabranch import stats
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.verdicts import Finding, PublishedNumber
+from anabranch.stats import verdicts
 from anabranch.stats.comparison import best_set
 
 from . import link, published
@@ -158,7 +159,7 @@ def recommend(runs: Runs, profile: str) -> Recommendation | None:
         return None
     here = runs.where(profile=profile).balanced()
     keys = ["control", "segment", "buffer"]
-    ranking = best_set(here.frame, keys, Runs.VALUE, maximise=True).join(
+    ranking = best_set(here.frame, keys, Runs.VALUE, maximise=True, matters=verdicts.NOTHING).join(
         here.by(keys, "cov").select(*keys, cov="mean"), on=keys, maintain_order="left"
     )
     first = ranking.row(0, named=True)

@@ -9,7 +9,7 @@ import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.verdicts import above, by_claim, counted
-from anabranch.stats.comparison import needed, not_resolved
+from anabranch.stats.verdicts import needed
 from anabranch.support.wording import counted as counted_runs
 
 from .factors import (
@@ -41,11 +41,8 @@ def headline(outcome: TcpWimaxOutcome) -> str:
     link = f"Which TCP should run over a weak fixed WiMAX link ({PROFILE_NAMES[WEAK]})?"
     if not best.is_resolved:
         count = len(best.candidates)
-        which = "any of the nine" if count == len(CONTROL_NAMES) else f"one of {count} of the nine"
-        return (
-            f"{link} It is {not_resolved(best.goodput_mbps.n, best.resolved_by)}: it may be"
-            f" {which}."
-        )
+        which = "Any of the nine" if count == len(CONTROL_NAMES) else f"Any of {count} of the nine"
+        return f"{link} {which}, which {_alike(best)}."
     others = len(best.candidates) - 1
     return (
         f"{link} {CONTROL_NAMES[best.control]} with buffers of {size(best.buffer)}:"
@@ -87,17 +84,21 @@ def sentences(outcome: TcpWimaxOutcome) -> list[str]:
     ]
 
 
+def _alike(best: Recommendation) -> str:
+    """That the candidates are not told apart, and how many replications would do."""
+    runs = counted_runs(best.goodput_mbps.n, "replication")
+    return (
+        f"cannot be told apart after {runs} ({needed(best.resolved_by)} tell the first two apart)"
+    )
+
+
 def recommendation(best: Recommendation) -> str:
     """One profile's setting, or that it is not resolved."""
     names = ", ".join(CONTROL_NAMES[control] for control in best.candidates)
     others = len(best.candidates) - 1
     link, runs = PROFILE_NAMES[best.profile], best.goodput_mbps.n
     if not best.is_resolved:
-        return (
-            f"For {link}: which setting has the most goodput is not resolved after {runs}"
-            f" replications ({needed(best.resolved_by)} tell the first two apart); it may"
-            f" be one of {names}."
-        )
+        return f"For {link}: any of {names}; as to goodput they {_alike(best)}."
     segments = (
         "any write size"
         if len(best.segments) == len(SEGMENTS)
@@ -186,9 +187,9 @@ def _end(ranked: pl.DataFrame, may_be: str, word: str) -> str:
     there = ranked.filter(may_be)["mean"].to_list()
     if len(there) > 1 or not math.isfinite(taken.half_width):
         return (
-            f"which of the nine takes {word} is not resolved after"
-            f" {counted_runs(taken.n, 'replication')}: it may be one of {len(there)}, with"
-            f" {min(there):.0f} to {max(there):.0f} % on average against the others"
+            f"any of {len(there)} takes {word}, {min(there):.0f} to {max(there):.0f} % on average"
+            " against the others: they cannot be told apart after"
+            f" {counted_runs(taken.n, 'replication')}"
         )
     return (
         f"{CONTROL_NAMES[first['first']]} takes {word}, {taken.text(0)} % on average against the"

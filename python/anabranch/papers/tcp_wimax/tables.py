@@ -237,7 +237,7 @@ def recommendations(outcome: TcpWimaxOutcome) -> Table:
                 f"{advised.cov:.2f}",
             ]
         else:
-            words = f"not resolved after {advised.goodput_mbps.n} replications"
+            words = f"cannot be told after {advised.goodput_mbps.n} replications"
             setting = [words, "", "", "", ""]
         others = ", ".join(CONTROL_NAMES[control] for control in advised.candidates)
         rows.append([PROFILE_NAMES[profile], *setting, others])

@@ -15,6 +15,7 @@ from anabranch.papers import choice, outcome
 from anabranch.papers.choice import Best
 from anabranch.papers.intervals import Interval, interval, prediction_half_width
 from anabranch.papers.verdicts import Finding, PublishedNumber
+from anabranch.stats import verdicts
 
 from . import published
 from .claims import Material, judge_all
@@ -24,7 +25,7 @@ from .samples import Runs, table2_means
 TABLE_2 = "2"
 """The number of the table in the paper."""
 
-NEAR_BEST = 0.1
+NEAR_BEST = verdicts.MOS.size
 """MOS below the best at which a setting is as good as the best for every practical purpose.
 
 As in the claims.

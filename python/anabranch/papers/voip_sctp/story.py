@@ -83,20 +83,14 @@ def _optimum(outcome: VoipSctpOutcome, clock: str) -> str:
     near = [rto for rto in optimum.near_best_s if rto not in optimum.rto_max.candidates]
     others = f"; surely within {NEAR_BEST:g} MOS of it: {_list(near)}" if near else ""
     gain = f"{optimum.gain.text(signed=True)} MOS against 10 s"
-    if optimum.rto_max.is_resolved:
-        best = f"best RTO.Max {optimum.best_s:g} s, {gain}"
-    else:
-        best = (
-            f"which RTO.Max is best is {optimum.rto_max.open_words}; it may be"
-            f" {_list(optimum.rto_max.candidates, 'or')}, and the first brings {gain}"
-        )
-    cell = (
-        f"Best cell: {optimum.setting}."
-        if optimum.cell.is_resolved
-        else f"Best cell: {optimum.cell.open_words}; {len(optimum.cell.candidates)} of 88 may be"
-        f" it, the best mean has {optimum.setting}."
-    )
-    return f"{words}: {best}{others}. {cell}"
+    best = f"RTO.Max {optimum.best_s:g} s is best, {gain}"
+    if not optimum.rto_max.is_resolved:
+        rivals = [rto for rto in optimum.rto_max.candidates if rto != optimum.best_s]
+        best += f"; {optimum.rto_max.doubt(_list(rivals, 'and'))}"
+    cell = f"Best cell: {optimum.setting}"
+    if not optimum.cell.is_resolved:
+        cell += f"; {optimum.cell.doubt(optimum.cell.others)}"
+    return f"{words}: {best}{others}. {cell}."
 
 
 def _survivors(outcome: VoipSctpOutcome) -> str:

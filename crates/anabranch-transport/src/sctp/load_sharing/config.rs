@@ -28,7 +28,7 @@ pub struct Config {
     pub buffer_splitting: Sides,
     /// What takes up a path's share of a buffer; default "outstanding".
     pub split_by: SplitBy,
-    /// Which buffer must be blocked for the chunk that everything waits for to be sent again on a path with
+    /// Which buffer must be blocked for the chunk that everything waits for to be retransmitted on a path with
     /// room; default "both".
     pub chunk_rescheduling: Sides,
 }
@@ -56,7 +56,7 @@ pub enum CwndUpdate {
     Cumulative,
     /// The path's pseudo-cumulative TSN: its earliest outstanding chunk is acknowledged.
     PseudoCumulative,
-    /// The same for chunks sent once and chunks sent again, each by themselves (`CUCv2`, FreeBSD).
+    /// The same for chunks sent once and chunks retransmitted, each by themselves (`CUCv2`, FreeBSD).
     #[default]
     PseudoCumulativeV2,
 }

@@ -26,7 +26,7 @@ pub struct LteConfig {
     /// Time from the report to the transmission that is granted; default "8 ms", of which 4 ms are to the
     /// grant and 4 ms from it.
     pub grant_delay: Duration,
-    /// How blocks that fail are sent again.
+    /// How blocks that fail are retransmitted.
     pub harq: HarqConfig,
     /// What becomes of blocks that fail for good; default "am".
     pub rlc: RlcMode,
@@ -52,7 +52,7 @@ impl Default for LteConfig {
     }
 }
 
-/// Blocks that fail are sent again after 8 ms.
+/// Blocks that fail are retransmitted after 8 ms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HarqConfig {
@@ -73,7 +73,7 @@ impl Default for HarqConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RlcMode {
-    /// Acknowledged mode: blocks are sent again until they arrive.
+    /// Acknowledged mode: blocks are retransmitted until they arrive.
     #[default]
     Am,
     /// Unacknowledged mode: packets of which a part is in a block that fails for good are lost.

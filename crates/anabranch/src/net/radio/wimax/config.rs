@@ -33,7 +33,7 @@ pub struct WimaxConfig {
     pub modulation: Option<ModulationConfig>,
     /// The SNR that each burst profile needs; default `ieee_802_16_2004`.
     pub thresholds: Thresholds,
-    /// How lost pieces of packets are sent again. By default, they are not.
+    /// How lost pieces of packets are retransmitted. By default, they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arq: Option<ArqConfig>,
     /// Time from the end of a packet's burst to the packet's departure, in addition to propagation; default
