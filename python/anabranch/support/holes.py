@@ -51,7 +51,7 @@ def kinds(
     round_trip_s: float,
     stamps: Integers | None = None,
 ) -> NDArray[np.uint8]:
-    """What each packet of one direction is by its number, at one place.
+    """Says what each packet of one direction is by its number, at one place.
 
     Parameters
     ----------
@@ -90,9 +90,11 @@ def kinds(
         start, end = int(starts[index]), int(min(ends[index], before[index]))
         opened = _fill(holes, start, end)
         if opened is None:
-            # What begins below and ends above has something new, as a larger packet sent again.
+            # What begins below and ends above is a larger packet sent again; where it begins one
+            # byte below, that byte had asked a closed window (RFC 9293 section 3.8.6.1).
+            is_probed = ends[index] > before[index] == starts[index] + 1
             is_new = ends[index] > before[index] or start < given_up
-            found[index] = SENT_AGAIN if is_new else REPEATED
+            found[index] = IN_ORDER if is_probed else SENT_AGAIN if is_new else REPEATED
             continue
         late_s = float(seen_s[index] - seen_s[opened])
         is_overtaken = late_s < round_trip_s

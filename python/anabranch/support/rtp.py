@@ -5,7 +5,7 @@ version where it has them. A stream of RTP has one source (SSRC), numbers that m
 a time stamp that grows with them, and payload types that are assigned or dynamic.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,21 +46,27 @@ PAYLOADS: dict[int, tuple[str, int]] = {
 """Payload type -> the encoding of speech and the clock's rate in Hz (RFC 3551 tables 4 and 5)."""
 
 _COMFORT_NOISE = 13
-_CODECS = {"PCMU": "g711", "PCMA": "g711", "GSM": "gsm-fr", "G722": "g722", "G729": "g729"}
+_CODECS = {
+    "PCMU": "g711+plc",
+    "PCMA": "g711+plc",
+    "GSM": "gsm-fr",
+    "G722": "g722",
+    "G729": "g729a+vad",
+}
 
 
 def codec_of(payload_type: int) -> str | None:
     """The codec of `anabranch list codecs` that a payload type stands for; None where it is open.
 
     A dynamic type says nothing by itself: its codec was agreed on before (SDP). G.723.1 has two
-    rates, of which the type says none.
+    rates, of which the type says none. Receivers of G.711 are taken to conceal losses (its Appendix
+    I), and those of G.729 to have what G.113 rates, G.729A with silence suppression.
     """
     encoding, _ = PAYLOADS.get(payload_type, ("", 0))
     return _CODECS.get(encoding)
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(NamedTuple):
     """The packets of one source of RTP, in the order of the file."""
 
     source: int
