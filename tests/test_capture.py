@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import captures
 from anabranch.errors import AnabranchError
 from anabranch.profile import Profile, estimate, measure, output
-from anabranch.support.capture import Capture, Packet
+from anabranch.support.capture import Capture
+from anabranch.support.packets import Packets
 from conftest import Command
 
 NS = 1_000_000_000
@@ -63,11 +64,12 @@ def ipv6(protocol: int, rest: bytes) -> bytes:
     return b"\0" * 12 + b"\x86\xdd" + header + rest
 
 
-def read(tmp_path: Path, content: bytes) -> tuple[list[Packet], Capture]:
+def read(tmp_path: Path, content: bytes) -> tuple[list[Packets], Capture]:
+    """The packets of a capture, as one batch unless it has none."""
     file = tmp_path / "c"
     file.write_bytes(content)
     capture = Capture(file)
-    return list(capture.packets()), capture
+    return list(capture.batches()), capture
 
 
 UDP = struct.pack(">HHHH", 1, 2, 12, 0) + b"data"
@@ -90,10 +92,12 @@ def test_extension_headers_of_ipv6_are_passed(tmp_path: Path, order: list[int]) 
     headers = b"".join(
         bytes([after]) + EXTENSIONS[kind][1:] for kind, after in zip(order, follows, strict=True)
     )
-    (packet,), capture = read(tmp_path, pcapng([(0, ipv6(order[0], headers + UDP))]))
-    assert (packet.protocol, packet.payload, packet.length) == (17, UDP, len(UDP))
-    assert packet.octets == 40 + len(headers) + len(UDP)
-    assert packet.identification == (77 if 44 in order else 0)
+    (packets,), capture = read(tmp_path, pcapng([(0, ipv6(order[0], headers + UDP))]))
+    assert packets.protocol.tolist() == [17]
+    assert packets.payload.tolist() == packets.datagrams.captured.tolist() == [len(UDP) - 8]
+    assert bytes(packets.datagrams.head[0, :4]) == UDP[8:]
+    assert packets.octets.tolist() == [40 + len(headers) + len(UDP)]
+    assert packets.identification.tolist() == [77 if 44 in order else -1]
     assert capture.notes == []
 
 
@@ -136,8 +140,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     simple = block(3, struct.pack("<I", len(good)) + good)
     content = pcapng([(i, data) for i, data in enumerate(frames)]) + simple * 3
     content += block(7, bytes(8)) + block(5, bytes(12))
-    packets, capture = read(tmp_path, content)
-    assert [packet.length for packet in packets] == [len(UDP)]
+    (packets,), capture = read(tmp_path, content)
+    assert packets.payload.tolist() == [len(UDP) - 8]
     assert capture.notes == [
         "c: left out: 1 blocks of the unknown type 0x7",
         "c: left out: 2 fragments other than the first of their packet",
@@ -146,11 +150,11 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         "c: left out: 4 packets whose lengths contradict each other",
         "c: left out: 3 packets without a time (simple packet blocks)",
     ]
-    # Without headers of radios: 802.11.
-    other = SECTION + block(1, struct.pack("<HHI", 105, 0, 0)) + enhanced(1, good) * 2
-    packets, capture = read(tmp_path, other)
-    assert packets == []
-    assert capture.notes == ["c: left out: 2 frames of link type 105, which is not read"]
+    # Fibre Channel has no packets of IP.
+    other = SECTION + block(1, struct.pack("<HHI", 224, 0, 0)) + enhanced(1, good) * 2
+    batches, capture = read(tmp_path, other)
+    assert batches == []
+    assert capture.notes == ["c: left out: 2 frames of link type 224, which is not read"]
 
 
 def test_what_is_left_out_is_said_on_the_terminal(tmp_path: Path, anabranch: Command) -> None:
@@ -199,16 +203,16 @@ def test_times_are_whole_nanoseconds(tmp_path: Path) -> None:
     data = captures.frame(UDP, 17, 20 + len(UDP), 1)
     at = [0, 150, 300, 451]
     for content in (pcap([(t, data) for t in at]), pcapng([(t, data) for t in at])):
-        packets, _ = read(tmp_path, content)
-        assert [packet.time_ns - START_NS for packet in packets] == at
+        (packets,), _ = read(tmp_path, content)
+        assert (packets.time_ns - START_NS).tolist() == at
     # Powers of two, and finer than ns.
     for resolution, ticks, ns in (
         (0x80 | 30, 3 << 29, 1_500_000_000),
         (12, 2_999, 2),
         (0, 5, 5 * NS),
     ):
-        (packet,), _ = read(tmp_path, SECTION + interface(resolution) + enhanced(ticks, data))
-        assert packet.time_ns == ns
+        (packets,), _ = read(tmp_path, SECTION + interface(resolution) + enhanced(ticks, data))
+        assert packets.time_ns.tolist() == [ns]
 
 
 def test_delays_of_nanoseconds_survive(tmp_path: Path) -> None:
