@@ -1,8 +1,6 @@
 //! Link layers, tunnels, IP.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 const NO_IP: &str = "frames without an IP packet";
 const CUT: &str = "packets whose headers are cut off";
