@@ -14,6 +14,7 @@ from anabranch.explain.captured import Explained
 from capture_kinds import (
     COOKED,
     ETHERNET,
+    Call,
     Frames,
     Talk,
     at,
@@ -490,3 +491,37 @@ def test_sctp_gets_no_advice_that_its_stacks_lack(tmp_path: Path) -> None:
     said = explain.explain(scenario, alone=False)
     assert said.main.kind == "losses"
     assert "bbr" not in said.main.advice
+
+
+@pytest.mark.parametrize("above", [0, 1])
+def test_reports_of_rtcp_measure_the_path(tmp_path: Path, above: int) -> None:
+    """At the ports of RTP (RFC 5761) or above them: a round trip, and what the far end missed."""
+    call = Call(0.18, 60, set(range(100, 3000, 50)), above=above)
+    flows = captured.explain(save(tmp_path / "call.pcap", call.frames)).flows
+    (flow,) = [one for one in flows if one.calls]
+    sent, heard = flow.calls
+    for rated in (sent, heard):
+        assert rated.codec == "g711+plc"
+        assert rated.reported is not None
+        assert rated.reported.round_trip_s == pytest.approx(0.18, abs=1e-3)
+        assert rated.reported.samples == 29
+    assert sent.reported is not None
+    assert (sent.reported.lost, sent.reported.expected) == (3 * 28, 100 * 28)
+    assert "by RTCP its listener missed 84 of 2,800 packets (3 %)" in "\n".join(flow.sentences())
+    assert (heard.lost, heard.frames) == (58, 3000)
+    assert heard.call is not None
+    assert heard.delayed == ()
+    delay_ms = sum(cost.delay_ms for cost in heard.call.costs if cost.kind == "delay")
+    assert delay_ms == pytest.approx(90, abs=1)
+
+
+def test_reports_that_contradict_themselves_say_nothing(tmp_path: Path) -> None:
+    call = Call(0.1, 20, set(), above=0)
+    for number, frame in enumerate(call.frames):
+        if frame.data[29] == 200:
+            broken = bytearray(frame.data)
+            broken[30:32] = (1).to_bytes(2)  # its length has no room for its block
+            call.frames[number] = frame._replace(data=bytes(broken))
+    (flow,) = captured.explain(save(tmp_path / "broken.pcap", call.frames)).flows
+    assert [rated.reported.samples for rated in flow.calls if rated.reported] == [0, 0]
+    assert [rated.reported.expected for rated in flow.calls if rated.reported] == [0, 0]
