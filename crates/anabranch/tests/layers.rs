@@ -117,6 +117,19 @@ const EMULATE: [(&str, &str); 15] = [
     ("testbed", "clock emulator kernel space"),
 ];
 
+/// The modules of `anabranch-capture`.
+const CAPTURE: [(&str, &str); 9] = [
+    ("bytes", ""),
+    ("columns", ""),
+    ("source", ""),
+    ("link", "bytes"),
+    ("tables", "link source"),
+    ("formats", "bytes source tables"),
+    ("packet", "bytes link tables"),
+    ("transport", "bytes columns packet"),
+    ("reader", "columns formats link packet source tables transport"),
+];
+
 /// The modules of `anabranch-drill`.
 const DRILL: [(&str, &str); 11] = [
     ("script", ""),
@@ -156,6 +169,7 @@ fn modules_import_what_stands_above_them() {
     let engine = sources("anabranch");
     check(&ANABRANCH, &arrows(&engine, &[]));
     check(&NET, &arrows(&engine, &["net"]));
+    check(&CAPTURE, &arrows(&sources("anabranch-capture"), &[]));
     check(&LIVE, &arrows(&sources("anabranch-live"), &[]));
     check(&EMULATE, &arrows(&sources("anabranch-emulate"), &[]));
     check(&DRILL, &arrows(&sources("anabranch-drill"), &[]));
@@ -181,8 +195,14 @@ fn check(table: &[(&str, &str)], found: &Arrows) {
 
 #[test]
 fn files_import_each_other_in_no_circle() {
-    for name in ["anabranch", "anabranch-drill", "anabranch-emulate", "anabranch-live", "anabranch-transport"]
-    {
+    for name in [
+        "anabranch",
+        "anabranch-capture",
+        "anabranch-drill",
+        "anabranch-emulate",
+        "anabranch-live",
+        "anabranch-transport",
+    ] {
         let mut files = arrows_of_files(&sources(name));
         for (_, file) in TYPES_IN_PARTS.iter().filter(|(krate, _)| *krate == name) {
             let parts = files.iter().filter(|(_, imported)| imported.contains(*file)).count();
