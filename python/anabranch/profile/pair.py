@@ -52,8 +52,8 @@ def measure(near: Capture, far: Capture) -> Measurement:
     the first capture saw first. Clocks need not agree where both directions have packets: half the
     sum of the least delays is taken as the least delay of each direction.
     """
-    first = once(near.batches())
-    second = _renamed(once(far.batches()), near, far)
+    first = _on_one_clock(once(near.batches()))
+    second = _renamed(_on_one_clock(once(far.batches())), near, far)
     both = _both(first, second)
     ends = _by_bytes(first, second, both, near)
     if ends is None:
@@ -62,6 +62,18 @@ def measure(near: Capture, far: Capture) -> Measurement:
     left: Counter[str] = first.left_out + second.left_out
     found.notes.extend(dict.fromkeys([*first.notes, *second.notes, *left_out(left)]))
     return found
+
+
+def _on_one_clock(seen: Seen) -> Seen:
+    """The longest part of a capture whose clock was not set back in it."""
+    if not seen.clock[-1]:
+        return seen
+    counts = np.bincount(seen.clock)
+    seen.notes.append(
+        f"of the parts between the steps of a clock, the longest one counts: {counts.max()} of "
+        f"{counts.sum()} packets"
+    )
+    return seen.of(np.flatnonzero(seen.clock == counts.argmax()))
 
 
 def _renamed(seen: Seen, near: Capture, far: Capture) -> Seen:

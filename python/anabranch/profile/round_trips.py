@@ -111,8 +111,20 @@ def of_data(side: Side, clock: Integers) -> Samples:
     return samples.only(kept)
 
 
-def of_echoes(packets: Packets, seen_s: Vector, clock: Integers, own: Flags) -> Samples:
-    """The delays from a packet of the other side with a new time stamp to one that echoes it."""
+def of_echoes(
+    packets: Packets, seen_s: Vector, clock: Integers, own: Flags, full: float
+) -> Samples:
+    """The delays from a packet of the other side with a new time stamp to one that echoes it.
+
+    Parameters
+    ----------
+    packets, seen_s, clock
+        Both directions of a connection.
+    own
+        Which packets echo.
+    full
+        Bytes of a full packet, whose transmission is part of a delay.
+    """
     has = (packets.stamp >= 0) & (packets.acknowledgement >= 0)
     theirs, ours = np.flatnonzero(~own & has), np.flatnonzero(own & has)
     if not len(theirs) or not len(ours):
@@ -130,7 +142,6 @@ def of_echoes(packets: Packets, seen_s: Vector, clock: Integers, own: Flags) -> 
     gap_s = seen_s[answered] - seen_s[ours[np.maximum(place - 1, 0)]]
     busy = (place > 0) & (gap_s <= _SOON * delay_s)
     prompt = busy | (packets.payload[answered] >= _BULK) | (packets.flags[asked] & SYN != 0)
-    full = float(packets.octets[own].max(initial=0))
     whole = Samples(seen_s[answered], delay_s, np.full(len(delay_s), full), prompt)
     return whole.only(np.argsort(answered, kind="stable"))
 

@@ -59,7 +59,7 @@ def samples(flow: Flow, side: Side, other: Side) -> tuple[Samples, Samples]:
     )
     behind = round_trips.together(
         round_trips.of_data(other, flow.clock),
-        round_trips.of_echoes(*of, flow.forward),
+        round_trips.of_echoes(*of, flow.forward, float(side.data.octets.max(initial=0))),
         round_trips.of_questions(*of, ~flow.forward, flow.on_path),
     )
     return ahead, behind

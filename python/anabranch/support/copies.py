@@ -22,6 +22,9 @@ paths are captured at both of their ends.
 UNKNOWN_ROUND_TRIP_S = 1e-3
 """Taken for the least round trip where none is known: nobody sends again so soon."""
 
+_STEP_S = 1e-6
+"""The step of most captures' times, in s."""
+
 _FEWEST = 3
 """An identification tells packets apart if at least so many packets have different ones."""
 
@@ -111,9 +114,9 @@ def copies(
     furthest_s = np.zeros(count)
     np.maximum.at(furthest_s, flow[later], apart_s)
     # Of packets that were captured twice, half are copies.
-    furthest_s[3 * copied < numbered] = 0.0
+    apart_s = np.where((copied > 0) & (3 * copied >= numbered), 2 * furthest_s + _STEP_S, 0.0)
     others = np.flatnonzero(~is_numbered & ~tells_apart)
-    later, _ = _soon(key[others], seen_s[others], 2 * furthest_s[flow[others]])
+    later, _ = _soon(key[others], seen_s[others], apart_s[flow[others]])
     found[others[later]] = True
     return found
 
