@@ -5,6 +5,8 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import anabranch
 from anabranch import explain
@@ -525,3 +527,37 @@ def test_reports_that_contradict_themselves_say_nothing(tmp_path: Path) -> None:
     (flow,) = captured.explain(save(tmp_path / "broken.pcap", call.frames)).flows
     assert [rated.reported.samples for rated in flow.calls if rated.reported] == [0, 0]
     assert [rated.reported.expected for rated in flow.calls if rated.reported] == [0, 0]
+
+
+SMALL = sorted(file.name for file in CASES.glob("*.pcap") if file.stat().st_size < 12_000)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    name=st.sampled_from(SMALL),
+    changes=st.lists(st.tuples(st.integers(24, 12_000), st.integers(0, 255)), max_size=30),
+    length=st.integers(200, 12_000),
+)
+def test_whatever_a_capture_has_is_explained_or_refused(
+    tmp_path: Path, name: str, changes: list[tuple[int, int]], length: int
+) -> None:
+    data = bytearray((CASES / name).read_bytes()[:length])
+    for place, value in changes:
+        if place < len(data):
+            data[place] = value
+    file = tmp_path / "changed.pcap"
+    file.write_bytes(data)
+    try:
+        found = captured.explain(file)
+    except AnabranchError:
+        return
+    for flow in found.flows:
+        assert all(sentence for sentence in flow.sentences())
+        for way in (*flow.ways[0], *flow.ways[1]):
+            assert 0 <= way.losses.lost <= way.losses.packets
+            assert way.waits is None or way.waits.least_ms >= 0
+        if flow.account is not None:
+            for path in flow.account.sender.paths:
+                assert min(path.seconds.values()) >= 0
