@@ -478,6 +478,12 @@ def test_a_call_whose_codec_nothing_says(tmp_path: Path, anabranch: Command) -> 
     assert done.returncode == 0, done.stderr
     assert "MOS" in done.stdout
     assert "g999" in one_error(anabranch("explain", file, "--codec", "g999"))
+    # G.113 has no Bpl of it.
+    (flow,) = captured.explain(file, codec="g722").flows
+    assert flow.calls[0].call is None
+    assert "no MOS for g722 (ITU-T G.113" in "\n".join(flow.sentences())
+    (wide,) = captured.explain(file, codec="amr-wb-12.65").flows
+    assert wide.calls[0].call is not None
 
 
 def test_sctp_gets_no_advice_that_its_stacks_lack(tmp_path: Path) -> None:

@@ -217,7 +217,12 @@ def rate(
     except AnabranchError as error:
         if codec is not None and codec not in {one["name"] for one in _engine.codecs()}:
             raise
-        return replace(rated, why=f"There is no MOS: {error}.")
+        source = str(error).rpartition(": ")[2]
+        why = (
+            f"There is no MOS for {known} ({source}); `anabranch emodel --ie --bpl` rates it with "
+            "values of your own."
+        )
+        return replace(rated, why=why)
 
 
 @dataclass(frozen=True, slots=True)
