@@ -11,23 +11,21 @@ use libfuzzer_sys::fuzz_target;
 const LINKS: [u32; 19] =
     [0, 1, 9, 50, 51, 101, 104, 105, 108, 113, 127, 204, 219, 228, 229, 239, 276, 12, 147];
 
-/// What a reader may have before the first frame, in bytes: its buffers; and what unpacking needs, as the largest
-/// window of Zstandard that is accepted.
+/// What a reader may have before the first frame, in bytes: its buffers; and what unpacking needs, as the
+/// largest window of Zstandard that is accepted.
 const BEFORE: usize = 8 << 20;
 const TO_UNPACK: usize = 256 << 20;
 
-/// What it may allocate for each byte of a file: a frame of a pcap file has 16 bytes without content, and its row some
-/// 250 bytes in columns that double. One byte of gzip can become 1,032 (RFC 1951), and of Zstandard 128 KiB have four.
+/// What it may allocate for each byte of a file: a frame of a pcap file has 16 bytes without content, and its
+/// row some 250 bytes in columns that double. One byte of gzip can become 1,032 (RFC 1951), and of Zstandard
+/// 128 KiB have four.
 const PER_BYTE: usize = 256;
 const TO_ONE: usize = 32 << 10;
 
 fuzz_target!(|input: &[u8]| {
     let Some((&first, rest)) = input.split_first() else { return };
-    let file = if first & 1 == 0 {
-        rest.to_vec()
-    } else {
-        pcap(LINKS[usize::from(first >> 1) % LINKS.len()], rest)
-    };
+    let file =
+        if first & 1 == 0 { rest.to_vec() } else { pcap(LINKS[usize::from(first >> 1) % LINKS.len()], rest) };
     let is_packed = file.starts_with(&[0x1f, 0x8b]) || file.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
     let (before, unpacked) = if is_packed { (TO_UNPACK, TO_ONE) } else { (BEFORE, 1) };
     memory::within(before + PER_BYTE * unpacked * file.len(), || read(file));

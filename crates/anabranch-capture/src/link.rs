@@ -231,8 +231,8 @@ fn cooked_2<'a>(frame: &'a [u8], link: &mut Link) -> Found<'a> {
     ethertype(be16(frame, 0).ok_or(Miss::Short)?, bytes, link)
 }
 
-/// Linux' log of a netfilter rule (`LINKTYPE_NFLOG`): a header of 4 bytes, then fields of a length, a type and a
-/// value in the byte order of the host that captured.
+/// Linux' log of a netfilter rule (`LINKTYPE_NFLOG`): a header of 4 bytes, then fields of a length, a type
+/// and a value in the byte order of the host that captured.
 fn nflog(frame: &[u8]) -> Found<'_> {
     /// `NFULA_PAYLOAD`.
     const PAYLOAD: u16 = 9;

@@ -104,8 +104,8 @@ impl Reader {
         Ok(Self { source, format, tables, frames: 0, is_over: false, damage: None })
     }
 
-    /// The next packets, up to 65,536; [`None`] at the end. A batch may be empty where frames carry nothing that is
-    /// wanted.
+    /// The next packets, up to 65,536; [`None`] at the end. A batch may be empty where frames carry nothing
+    /// that is wanted.
     ///
     /// # Errors
     /// When the file is damaged before its first frame.
@@ -184,8 +184,8 @@ impl Reader {
         self.damage.as_deref()
     }
 
-    /// How often a frame's time is before that of the one before it, of the same interface; and the longest of these
-    /// steps in ns.
+    /// How often a frame's time is before that of the one before it, of the same interface; and the longest
+    /// of these steps in ns.
     pub const fn steps_back(&self) -> (u64, i64) {
         (self.tables.steps_back, self.tables.largest_step_back_ns)
     }

@@ -141,8 +141,8 @@ impl Read for Counted {
     }
 }
 
-/// Zstandard frames one after another (RFC 8878 section 3). A frame's window, which has to be kept, is at most
-/// 100 MiB; the decoder refuses others.
+/// Zstandard frames one after another (RFC 8878 section 3). A frame's window, which has to be kept, is at
+/// most 100 MiB; the decoder refuses others.
 struct Zstd<R> {
     input: R,
     decoder: FrameDecoder,

@@ -1,5 +1,5 @@
-//! What rows name by its number: interfaces, places, hosts, comments; and what has been left out. A file cannot
-//! let them grow without bound.
+//! What rows name by its number: interfaces, places, hosts, comments; and what has been left out. A file
+//! cannot let them grow without bound.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};

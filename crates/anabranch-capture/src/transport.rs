@@ -184,8 +184,8 @@ fn multipath(packet: i32, kind: u8, low: u8, said: Said) -> MultipathRow {
     row
 }
 
-/// What names the connection of an end with this key: RFC 8684 section 3.1 has SHA-256 for it, version 0 has SHA-1
-/// (RFC 6824 section 3.1).
+/// What names the connection of an end with this key: RFC 8684 section 3.1 has SHA-256 for it, version 0 has
+/// SHA-1 (RFC 6824 section 3.1).
 fn token_of(version: u8, key: u64) -> u32 {
     if version == 0 {
         let hash = Sha1::digest(key.to_be_bytes());
@@ -224,8 +224,8 @@ fn udp(payload: &[u8], octets: usize, row: &mut Row, batch: &mut Batch) -> Optio
     Some(())
 }
 
-/// Chunks up to the end, to the first that contradicts the packet's length, or to zeros (which some systems put
-/// behind the last one).
+/// Chunks up to the end, to the first that contradicts the packet's length, or to zeros (which some systems
+/// put behind the last one).
 fn sctp(payload: &[u8], octets: usize, row: &mut Row, batch: &mut Batch) -> Option<()> {
     let common = COMMON_HEADER_BYTES as usize;
     ports(payload, row)?;

@@ -1,5 +1,5 @@
-//! ERF, the records of Endace's cards ("Extensible Record Format", EDM11-01). A file has no beginning of its own:
-//! it is known by records that follow each other.
+//! ERF, the records of Endace's cards ("Extensible Record Format", EDM11-01). A file has no beginning of its
+//! own: it is known by records that follow each other.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! pcap (draft-ietf-opsawg-pcap): times in µs or ns, either byte order; and its form with more in the header of a
-//! packet ("modified", of A. Kuznetzov), as Wireshark's `wiretap/libpcap.h` has it.
+//! pcap (draft-ietf-opsawg-pcap): times in µs or ns, either byte order; and its form with more in the header
+//! of a packet ("modified", of A. Kuznetzov), as Wireshark's `wiretap/libpcap.h` has it.
 
 use super::{Frame, LONGEST, header, number, record};
 use crate::bytes::Order;

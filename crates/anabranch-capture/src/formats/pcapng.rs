@@ -188,8 +188,8 @@ impl Pcapng {
         record(source, length).map(drop)
     }
 
-    /// The length of a block, which has at least so many bytes; those that a writer has not padded to a multiple
-    /// of 4 are read as they are.
+    /// The length of a block, which has at least so many bytes; those that a writer has not padded to a
+    /// multiple of 4 are read as they are.
     fn length(&self, head: &[u8], least: usize) -> Result<usize, Damage> {
         let length = number(self.order, head, 4) as usize;
         if (least..=LONGEST).contains(&length) { Ok(length) } else { Err(Damage::length("block", length)) }

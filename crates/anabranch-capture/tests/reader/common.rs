@@ -124,7 +124,7 @@ pub(crate) fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
 /// A TCP segment of port 40,000 to port 443; options fill whole words.
 pub(crate) fn tcp(sequence: u32, flags: u8, options: &[u8], payload: &[u8]) -> Vec<u8> {
     assert_eq!(options.len() % 4, 0);
-    let offset = ((20 + options.len()) / 4 << 4) as u8;
+    let offset = (((20 + options.len()) / 4) << 4) as u8;
     join(&[
         &[0x9c, 0x40, 1, 0xbb],
         &sequence.to_be_bytes(),

@@ -54,8 +54,7 @@ fn modified_pcap_has_interfaces() {
 #[test]
 fn pcapng_has_interfaces_units_names_and_comments() {
     let frame = ethernet(&IPV4, &packet());
-    let resolution =
-        join(&[&option(2, b"wan"), &option(9, &[0x80 | 10]), &option(14, &(-5_i64).to_le_bytes())]);
+    let resolution = join(&[&option(2, b"wan"), &option(9, &[0x8a]), &option(14, &(-5_i64).to_le_bytes())]);
     let name = join(&[&[192, 0, 2, 1], b"near\0other\0"]);
     let file = join(&[
         &section(),
@@ -199,7 +198,8 @@ fn compressed_files_are_read_as_they_are() {
     };
     let zstd =
         |bytes: &[u8]| ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest);
-    // Several members or frames are one file; a frame may be there to be passed over (RFC 8878 section 3.1.2).
+    // Several members or frames are one file; a frame may be there to be passed over (RFC 8878 section
+    // 3.1.2).
     let skipped = [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
     let packed =
         [join(&[&zip(first), &zip(second)]), join(&[&zstd(first), &skipped, &zstd(&[]), &zstd(second)])];

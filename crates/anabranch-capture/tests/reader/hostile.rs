@@ -129,8 +129,8 @@ fn the_whole_files_are_read() {
     }
 }
 
-/// Input that would let headers within headers, tables or pieces grow: the time is that of its length. 8 MB each
-/// take well below a second in a build with optimisation; a square would take hours.
+/// Input that would let headers within headers, tables or pieces grow: the time is that of its length. 8 MB
+/// each take well below a second in a build with optimisation; a square would take hours.
 #[test]
 fn the_work_is_linear() {
     let long = 1 << 20;
@@ -140,7 +140,7 @@ fn the_work_is_linear() {
         (1, ethernet(&[0x81, 0], &[0, 1, 0x81, 0].repeat(2 * long))),
         (219, join(&[&[0, 0, 1, 1, 0, 0, 0, 0], &MACS, &[0x88, 0x47]]).repeat(8 * long / 22)),
         (239, join(&[&[0; 4], &[4, 0, 1, 0].repeat(2 * long)])),
-        (127, join(&[&[0, 0, 24, 0], &[0xff; 8 << 20]])),
+        (127, join(&[&[0, 0, 24, 0], &vec![0xff; 8 * long]])),
         // Extension headers, chunks, gap blocks of a packet that has no length.
         (101, join(&[&[0x60, 0, 0, 0, 0, 0, 60, 9], &[1; 32], &[60, 0, 0, 0, 0, 0, 0, 0].repeat(long)])),
         (101, join(&[&[0x45, 0, 0, 0, 0, 0, 0, 0, 9, 132, 0, 0], &[1; 20], &[11, 0, 0, 4].repeat(2 * long)])),

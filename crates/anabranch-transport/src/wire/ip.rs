@@ -10,8 +10,8 @@ pub use super::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
 use super::{Body, Packet, mptcp, sctp, tcp, udp};
 use crate::ground::{Ecn, PathId};
 
-/// Numbers of IPv6's extension headers (RFC 8200 section 4, RFC 4302; mobility RFC 6275, HIP RFC 7401, Shim6 RFC
-/// 5533).
+/// Numbers of IPv6's extension headers (RFC 8200 section 4, RFC 4302; mobility RFC 6275, HIP RFC 7401, Shim6
+/// RFC 5533).
 mod extension {
     pub(super) const HOP_BY_HOP: u8 = 0;
     pub(super) const ROUTING: u8 = 43;
@@ -26,8 +26,8 @@ mod extension {
 /// The time to live of sent packets: RFC 1700's recommendation.
 const TIME_TO_LIVE: u8 = 64;
 
-/// The fields of an IP header, whose checksum and lengths nothing has checked: what a capture has that was cut
-/// to headers.
+/// The fields of an IP header, whose checksum and lengths nothing has checked: what a capture has that was
+/// cut to headers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Header {
     /// Source and destination.
@@ -247,8 +247,8 @@ impl Header {
         }
     }
 
-    /// Goes past the extension headers of IPv6 and the authentication header of either version (RFC 4302). The
-    /// headers of a fragment other than the first end with its fragment header.
+    /// Goes past the extension headers of IPv6 and the authentication header of either version (RFC 4302).
+    /// The headers of a fragment other than the first end with its fragment header.
     ///
     /// # Errors
     /// When there are not all of them.

@@ -163,8 +163,8 @@ pub struct ChunkHeader<'a> {
 /// Numbers of a chunk that a capture has; each is [`None`] if such a chunk has none or it is cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers<'a> {
-    /// DATA, I-DATA: the TSN. SACK, NR-SACK, SHUTDOWN: the cumulative TSN. FORWARD TSN, I-FORWARD-TSN: the new
-    /// one. INIT, INIT ACK: the initial TSN.
+    /// DATA, I-DATA: the TSN. SACK, NR-SACK, SHUTDOWN: the cumulative TSN. FORWARD TSN, I-FORWARD-TSN: the
+    /// new one. INIT, INIT ACK: the initial TSN.
     pub tsn: Option<u32>,
     /// DATA, I-DATA: the stream.
     pub stream: Option<u16>,
@@ -236,7 +236,8 @@ impl<'a> ChunkHeader<'a> {
                     numbers.duplicates = others;
                     usize::from(gaps)
                 } else {
-                    // draft-natarajan-tsvwg-sctp-nrsack section 4.2: a second kind of block, duplicates, reserved.
+                    // draft-natarajan-tsvwg-sctp-nrsack section 4.2: a second kind of block, duplicates,
+                    // reserved.
                     numbers.duplicates = reader.u16().unwrap_or(0);
                     let _reserved = reader.u16();
                     usize::from(gaps) + usize::from(others)

@@ -45,8 +45,8 @@ impl Header {
     }
 }
 
-/// Kind and value of each option. What follows a malformed option is not read (RFC 9293 section 3.1, MUST-7: an
-/// option that is not known is passed over by its length).
+/// Kind and value of each option. What follows a malformed option is not read (RFC 9293 section 3.1, MUST-7:
+/// an option that is not known is passed over by its length).
 pub fn options(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut reader = Reader(bytes);
     std::iter::from_fn(move || {
