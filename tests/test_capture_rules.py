@@ -167,3 +167,11 @@ def test_rows_keep_what_is_beside_them(name: str) -> None:
     assert (back.chunks.packet == whole.chunks.packet).all()
     assert (back.multipath.token == whole.multipath.token).all()
     assert joined([]) is None
+
+
+def test_more_segments_than_are_looked_at() -> None:
+    payload = np.full(200_000, 65_000)
+    most = np.full(200_000, 1460)
+    used = segments.within(payload, most)
+    assert used * 45 <= segments.MOST < (used + 1) * 45
+    assert segments.within(payload[:10], most[:10]) == 10

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dpkt
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ import captures
 from anabranch.errors import AnabranchError
 from anabranch.profile import Profile, estimate, measure, output
 from anabranch.profile.measurement import LossSequence
+from anabranch.profile.numbers import Data
+from anabranch.profile.sent_again import at_receiver
 
 CASES = Path(__file__).parent / "cases" / "captures"
 
@@ -732,6 +735,17 @@ def is_valid(found: Profile) -> None:
             assert 0 <= low <= each.value <= high
     assert not any("-" in word for line in output.netem(found) for word in line.split()[6:]
                    if word[:1].isdigit())  # fmt: skip
+
+
+def test_numbers_that_jump_are_no_losses() -> None:
+    """However many, they take no memory."""
+    jump = 20_000_000
+    start = np.arange(2000, dtype=np.int64) * jump
+    yes = np.ones(len(start), dtype=bool)
+    sizes = np.full(len(start), 1500.0)
+    data = Data(np.arange(2000), start / 1e6, start, start + 1460, sizes, sizes, yes, ~yes)
+    fates = at_receiver(data, 0.02, None)
+    assert len(fates.lost) < 200_000 + 21 * len(start)
 
 
 @pytest.mark.parametrize("file", sorted(CASES.glob("*.pcap")), ids=lambda file: file.stem)

@@ -93,11 +93,12 @@ def _flow(seen: Seen, part: Seen, side: bool, capture: Capture) -> Flow:  # noqa
         fixed = 40 if address.version == 4 else 60
         forward = part.forward == side
         every = np.ones(len(packets), dtype=bool)
-        return Flow(packets, part.seen_s, part.clock, forward, every, fixed)
+        return Flow(packets, part.seen_s - part.seen_s[0], part.clock, forward, every, fixed)
     rows, forward = _association(seen, part, side)
     whole = seen.of(rows)
     on_path = whole.flow == part.flow[0]
-    return Flow(whole.packets, whole.seen_s, whole.clock, forward, on_path, 0)
+    seen_s = whole.seen_s - whole.seen_s[0]
+    return Flow(whole.packets, seen_s, whole.clock, forward, on_path, 0)
 
 
 def _association(seen: Seen, part: Seen, side: bool) -> tuple[Integers, Flags]:  # noqa: FBT001

@@ -78,6 +78,8 @@ class Side:
     """Keep-alives and probes of a closed window, which are left out."""
     has_offload: bool = False
     """Whether some of its packets are several segments."""
+    is_cut: bool = False
+    """Whether it has more segments than are looked at."""
 
 
 def of_tcp(packets: Packets, seen_s: Vector, own: Flags, fixed: int) -> Side:
@@ -116,7 +118,9 @@ def of_tcp(packets: Packets, seen_s: Vector, own: Flags, fixed: int) -> Side:
     announced = packets.mss[(packets.flags & SYN != 0) & (packets.mss > 0)]
     mss = int(announced.min()) if len(announced) else None
     most = segments.largest(payload, octets - payload, fixed, mss)
-    cut = segments.split(start, end, payload, octets, most)
+    used = segments.within(payload, most)
+    sent, start, end, payload = sent[:used], start[:used], end[:used], payload[:used]
+    cut = segments.split(start, end, payload, octets[:used], most[:used])
     row = sent[cut.packet]
     data = Data(
         row, seen_s[row], cut.start, cut.end,
@@ -124,7 +128,9 @@ def of_tcp(packets: Packets, seen_s: Vector, own: Flags, fixed: int) -> Side:
         payload[cut.packet] > 0, packets.flags[row] & SYN != 0,
     )  # fmt: skip
     full = int(np.quantile((cut.end - cut.start), 0.9)) if len(row) else 1
-    return Side(data, acknowledgements, full, int(probing.sum()), len(row) > len(sent))
+    return Side(
+        data, acknowledgements, full, int(probing.sum()), len(row) > len(sent), used < len(octets)
+    )
 
 
 def _probes(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import AnabranchError
+from anabranch.support import segments
 from anabranch.support.capture import Capture, left_out
 from anabranch.support.packets import TCP
 
@@ -247,6 +248,11 @@ def _pieces(passed: _Passed, end: Integers, starts: NDArray[np.integer]) -> _Pas
     known = np.unique(starts)
     low = np.searchsorted(known, passed.key)
     count = np.maximum(np.searchsorted(known, end) - low, 0)
+    if count.sum() > segments.MOST:
+        raise AnabranchError(
+            f"the segments of both captures overlap {count.sum()} times; at most {segments.MOST} "
+            "can be matched"
+        )
     packet = np.repeat(np.arange(len(count)), count)
     nth = np.arange(len(packet)) - np.repeat(np.cumsum(count) - count, count)
     return _Passed(

@@ -12,6 +12,7 @@ from .numbers import Data, Integers
 
 _MOST_MISSING = 100_000
 """A larger hole, in packets, is no loss: the numbers start again."""
+_MOST_TIMES = 20
 
 
 class Fates(NamedTuple):
@@ -95,8 +96,10 @@ def at_receiver(data: Data, round_trip_s: float, stamps: Integers | None) -> Fat
         ]
         np.subtract.at(missing, of, length[late])
     count = np.ceil(np.maximum(missing, 0) / full).astype(np.int64)
-    count[count > _MOST_MISSING] = 0
-    count[kind != IN_ORDER] = 0
+    count[(count > _MOST_MISSING) | (kind != IN_ORDER)] = 0
+    # Nor are all of them together, if they are many times what arrived.
+    order = np.argsort(count, kind="stable")
+    count[order[np.cumsum(count[order]) > _MOST_MISSING + _MOST_TIMES * len(count)]] = 0
     # Each packet has its lost ones before it.
     own = np.cumsum(count + 1) - 1
     lost = np.ones(int(own[-1]) + 1, dtype=bool)

@@ -153,6 +153,8 @@ def _said(side: Side, other: Side, end_s: float, name: str, *, is_bound: bool) -
         notes.append(
             "packets above the largest segment (segmentation offload) are counted in segments"
         )
+    if side.is_cut:
+        notes.append(f"the first {len(side.data.row)} segments are looked at")
     if probes := side.probes + other.probes:
         notes.append(f"{probes} keep-alives and probes of a closed window are no data")
     closed = numbers.closed_s(side.acknowledgements, end_s) / end_s if end_s > 0 else 0.0

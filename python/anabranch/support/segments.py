@@ -64,6 +64,15 @@ def _most_frequent(values: Integers) -> tuple[int, int]:
     return int(different[at]), int(counts[at])
 
 
+MOST = 1 << 23
+"""Segments that are looked at: 12 GB of full ones of Ethernet."""
+
+
+def within(payload: Integers, most: Integers) -> int:
+    """How many of the packets have no more than `MOST` segments together."""
+    return int(np.searchsorted(np.cumsum(np.maximum(-(-payload // most), 1)), MOST, side="right"))
+
+
 class Segments(NamedTuple):
     """Segments in the order of their packets."""
 
