@@ -37,7 +37,8 @@ impl Value for bool {
     }
 }
 
-/// Bytes of a datagram that are kept: a report of RTCP with its first block has as many (RFC 3550 section 6.4.1).
+/// Bytes of a datagram that are kept: a sender report of RTCP with one block has as many (RFC 3550 section
+/// 6.4.1).
 pub(crate) const HEAD_BYTES: usize = 52;
 
 impl Value for [u8; HEAD_BYTES] {
