@@ -206,3 +206,58 @@ class Talk:
         """A keep-alive or a probe: the byte before the next one, the next one, or none."""
         self.packet(ACK, self.sent if is_new else self.sent - 1, 5001, octets)
         self.answer()
+
+
+class Call:
+    """Speech in RTP both ways with reports of RTCP, as seen at the end of the first side.
+
+    Packets of the far end come half a round trip after they were sent; `lost` of them do not.
+    """
+
+    def __init__(self, round_trip_s: float, seconds: float, lost: set[int], *, above: int) -> None:
+        self.frames: Frames = []
+        half_s = round_trip_s / 2
+        count = int(seconds * 50)
+        for number in range(count):
+            self.rtp(number * 0.02, number, 1, forward=True)
+            if number not in lost:
+                self.rtp(number * 0.02 + half_s, number, 2, forward=False)
+        # Each side says every 2 s what it heard; the other answers that 0.5 s later.
+        for number in range(1, int(seconds / 2)):
+            at_s = 2.0 * number
+            stamp, told = 1000 + 65_536 * 2 * number, 77 + 65_536 * 2 * number
+            self.report(at_s, above, 1, stamp, (2, 0, 100 * number, 0, 0.0))
+            heard_s = at_s + half_s
+            self.report(
+                heard_s + 0.5 + half_s, above, 2, told, (1, 3 * number, 100 * number, stamp, 0.5)
+            )
+        self.frames.sort(key=lambda frame: frame.time_s)
+
+    def rtp(self, time_s: float, number: int, source: int, *, forward: bool) -> None:
+        """A packet of 20 ms in PCMU."""
+        head = struct.pack(">BBHII", 0x80, 0, number % 65_536, 160 * number, source)
+        self.datagram(time_s, 4000, head + bytes(160), forward=forward)
+
+    def report(
+        self,
+        time_s: float,
+        above: int,
+        source: int,
+        stamp: int,
+        about: tuple[int, int, int, int, float],
+    ) -> None:
+        """A sender report with one block: about whom, lost, highest, LSR and DLSR in s."""
+        whom, lost, highest, last, waited_s = about
+        data = struct.pack(">BBHI", 0x81, 200, 12, source)
+        data += struct.pack(">QIII", stamp << 16, 0, 0, 0)
+        data += struct.pack(">II", whom, lost & 0xFFFFFF) + struct.pack(">II", highest, 0)
+        data += struct.pack(">II", last, int(waited_s * 65_536))
+        self.datagram(time_s, 4000 + above, data, forward=source == 1)
+
+    def datagram(self, time_s: float, port: int, data: bytes, *, forward: bool) -> None:
+        """With headers of IP and UDP."""
+        udp = struct.pack(">HHHH", port, port, 8 + len(data), 0) + data
+        ends = ONE + OTHER if forward else OTHER + ONE
+        number = len(self.frames) % 65_535 + 1
+        head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), number, 0x4000, 64, 17, 0)
+        self.frames.append(Frame(time_s, head + ends + udp))

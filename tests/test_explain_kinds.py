@@ -5,6 +5,8 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import anabranch
 from anabranch import explain
@@ -14,6 +16,7 @@ from anabranch.explain.captured import Explained
 from capture_kinds import (
     COOKED,
     ETHERNET,
+    Call,
     Frames,
     Talk,
     at,
@@ -475,6 +478,12 @@ def test_a_call_whose_codec_nothing_says(tmp_path: Path, anabranch: Command) -> 
     assert done.returncode == 0, done.stderr
     assert "MOS" in done.stdout
     assert "g999" in one_error(anabranch("explain", file, "--codec", "g999"))
+    # G.113 has no Bpl of it.
+    (flow,) = captured.explain(file, codec="g722").flows
+    assert flow.calls[0].call is None
+    assert "no MOS for g722 (ITU-T G.113" in "\n".join(flow.sentences())
+    (wide,) = captured.explain(file, codec="amr-wb-12.65").flows
+    assert wide.calls[0].call is not None
 
 
 def test_sctp_gets_no_advice_that_its_stacks_lack(tmp_path: Path) -> None:
@@ -490,3 +499,71 @@ def test_sctp_gets_no_advice_that_its_stacks_lack(tmp_path: Path) -> None:
     said = explain.explain(scenario, alone=False)
     assert said.main.kind == "losses"
     assert "bbr" not in said.main.advice
+
+
+@pytest.mark.parametrize("above", [0, 1])
+def test_reports_of_rtcp_measure_the_path(tmp_path: Path, above: int) -> None:
+    """At the ports of RTP (RFC 5761) or above them: a round trip, and what the far end missed."""
+    call = Call(0.18, 60, set(range(100, 3000, 50)), above=above)
+    flows = captured.explain(save(tmp_path / "call.pcap", call.frames)).flows
+    (flow,) = [one for one in flows if one.calls]
+    sent, heard = flow.calls
+    for rated in (sent, heard):
+        assert rated.codec == "g711+plc"
+        assert rated.reported is not None
+        assert rated.reported.round_trip_s == pytest.approx(0.18, abs=1e-3)
+        assert rated.reported.samples == 29
+    assert sent.reported is not None
+    assert (sent.reported.lost, sent.reported.expected) == (3 * 28, 100 * 28)
+    assert "by RTCP its listener missed 84 of 2,800 packets (3 %)" in "\n".join(flow.sentences())
+    assert (heard.lost, heard.frames) == (58, 3000)
+    assert heard.call is not None
+    assert heard.delayed == ()
+    delay_ms = sum(cost.delay_ms for cost in heard.call.costs if cost.kind == "delay")
+    assert delay_ms == pytest.approx(90, abs=1)
+
+
+def test_reports_that_contradict_themselves_say_nothing(tmp_path: Path) -> None:
+    call = Call(0.1, 20, set(), above=0)
+    for number, frame in enumerate(call.frames):
+        if frame.data[29] == 200:
+            broken = bytearray(frame.data)
+            broken[30:32] = (1).to_bytes(2)  # its length has no room for its block
+            call.frames[number] = frame._replace(data=bytes(broken))
+    (flow,) = captured.explain(save(tmp_path / "broken.pcap", call.frames)).flows
+    assert [rated.reported.samples for rated in flow.calls if rated.reported] == [0, 0]
+    assert [rated.reported.expected for rated in flow.calls if rated.reported] == [0, 0]
+
+
+SMALL = sorted(file.name for file in CASES.glob("*.pcap") if file.stat().st_size < 12_000)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    name=st.sampled_from(SMALL),
+    changes=st.lists(st.tuples(st.integers(24, 12_000), st.integers(0, 255)), max_size=30),
+    length=st.integers(200, 12_000),
+)
+def test_whatever_a_capture_has_is_explained_or_refused(
+    tmp_path: Path, name: str, changes: list[tuple[int, int]], length: int
+) -> None:
+    data = bytearray((CASES / name).read_bytes()[:length])
+    for place, value in changes:
+        if place < len(data):
+            data[place] = value
+    file = tmp_path / "changed.pcap"
+    file.write_bytes(data)
+    try:
+        found = captured.explain(file)
+    except AnabranchError:
+        return
+    for flow in found.flows:
+        assert all(sentence for sentence in flow.sentences())
+        for way in (*flow.ways[0], *flow.ways[1]):
+            assert 0 <= way.losses.lost <= way.losses.packets
+            assert way.waits is None or way.waits.least_ms >= 0
+        if flow.account is not None:
+            for path in flow.account.sender.paths:
+                assert min(path.seconds.values()) >= 0

@@ -37,8 +37,12 @@ impl Value for bool {
     }
 }
 
-impl Value for [u8; 16] {
-    const KIND: &'static str = "(16,)u1";
+/// Bytes of a datagram that are kept: a sender report of RTCP with one block has as many (RFC 3550 section
+/// 6.4.1).
+pub(crate) const HEAD_BYTES: usize = 52;
+
+impl Value for [u8; HEAD_BYTES] {
+    const KIND: &'static str = "(52,)u1";
 
     fn put(self, column: &mut Vec<u8>) {
         column.extend_from_slice(&self);
@@ -181,7 +185,7 @@ tables! {
     DatagramRow, Datagrams {
         packet: i32 = 0,
         captured: u8 = 0,
-        head: [u8; 16] = [0; 16],
+        head: [u8; HEAD_BYTES] = [0; HEAD_BYTES],
     }
 }
 

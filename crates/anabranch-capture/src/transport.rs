@@ -12,7 +12,7 @@ use sha1::{Digest as _, Sha1};
 use siphasher::sip::SipHasher13;
 
 use crate::bytes::{array, be16, be32};
-use crate::columns::{Batch, ChunkRow, DatagramRow, GapRow, MultipathRow, Row, SackRow};
+use crate::columns::{Batch, ChunkRow, DatagramRow, GapRow, HEAD_BYTES, MultipathRow, Row, SackRow};
 use crate::packet::Packet;
 
 /// Values of the column `fault`.
@@ -217,7 +217,7 @@ fn udp(payload: &[u8], octets: usize, row: &mut Row, batch: &mut Batch) -> Optio
         return sctp(&payload[fixed..], octets - fixed, row, batch);
     }
     row.payload = (length - fixed) as i32;
-    let mut head = [0; 16];
+    let mut head = [0; HEAD_BYTES];
     let captured = datagram.len().min(head.len());
     head[..captured].copy_from_slice(&datagram[..captured]);
     batch.datagrams.push(DatagramRow { packet: batch.len() as i32, captured: captured as u8, head });

@@ -13,7 +13,7 @@ from .measurement import Delays, LossSequence, Measurement
 
 def measure(packets: Packets, seen_s: Vector) -> Measurement:
     """The measurement of the largest stream of RTP in one direction of a flow of UDP."""
-    head = packets.datagrams.head.astype(np.int64)
+    head = packets.datagrams.head[:, :12].astype(np.int64)
     row = packets.datagrams.packet
     whole = packets.datagrams.captured >= 12
     second = head[:, 1]

@@ -163,8 +163,8 @@ class Datagrams(_Table):
     captured: Uint8
     """How many bytes of `head` are there."""
     head: Uint8
-    """The first 16 bytes of the payload, shape (n, 16), zeros behind what is there. A header of RTP
-    has 12 (RFC 3550 section 5.1).
+    """The first 52 bytes of the payload, shape (n, 52), zeros behind what is there. A header of RTP
+    has 12 (RFC 3550 section 5.1), a sender's report of RTCP with one block 52 (section 6.4.1).
     """
 
 

@@ -8,7 +8,7 @@ use anabranch_capture::{Error, Reader};
 /// What was read of a capture.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
-    /// All values of each column as whole numbers; 16 for each row of `datagrams.head`.
+    /// All values of each column as whole numbers; 52 for each row of `datagrams.head`.
     pub(crate) columns: BTreeMap<String, Vec<i64>>,
     pub(crate) places: Vec<String>,
     pub(crate) hosts: Vec<String>,
@@ -80,7 +80,7 @@ fn values(kind: &str, bytes: &[u8]) -> Vec<i64> {
         "<i2" => (2, true),
         "<i4" => (4, true),
         "<i8" | "<u8" => (8, true),
-        "?" | "<u1" | "(16,)u1" => (1, false),
+        "?" | "<u1" | "(52,)u1" => (1, false),
         _ => panic!("a new type of column: {kind}"),
     };
     assert_eq!(bytes.len() % width, 0);

@@ -118,8 +118,8 @@ fn udp_and_the_beginning_of_what_it_carries() {
     assert_eq!(read.column("fault"), [0, 0, 0, DAMAGED]);
     assert_eq!(read.column("source_port"), [5_004; 4]);
     assert_eq!(read.column("datagrams.packet"), [0, 1, 2]);
-    assert_eq!(read.column("datagrams.captured"), [16, 2, 0]);
-    assert_eq!(read.column("datagrams.head")[12..20], [7, 7, 7, 7, 8, 9, 0, 0]);
+    assert_eq!(read.column("datagrams.captured"), [40, 2, 0]);
+    assert_eq!(read.column("datagrams.head")[38..55], [7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 9, 0]);
 }
 
 fn sctp(chunks: &[&[u8]]) -> Vec<u8> {

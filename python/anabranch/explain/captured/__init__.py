@@ -24,7 +24,8 @@ from . import calls, causes, measures
 from .calls import Rated
 from .causes import Way
 from .flows import Flow, find, is_first
-from .journeys import FEWEST_PACKETS, Journeys, follow, has_data
+from .journeys import FEWEST_PACKETS, Direction, End, Journeys, follow, has_data
+from .rtcp import reported
 from .sender import Sender, Track
 
 if TYPE_CHECKING:
@@ -283,12 +284,31 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None) -> Explaine
             waited = "" if way.waits is None else f" {causes.waits(way.waits)}"
             notes.append(f"{section}: {causes.losses(lost)}.{waited}")
             if stream is not None:
-                rated.append(calls.rate(flow.name, section, direction, stream, codec))
+                told = reported(*_reporting(direction, journeys), stream.source)
+                rated.append(
+                    calls.rate(flow.name, section, direction, stream, codec=codec, reported=told)
+                )
     notes += [sentence for one in rated for sentence in one.sentences()]
     worst = min((one.call for one in rated if one.call), key=lambda one: one.mos, default=None)
     named = [] if worst is None else worst.causes([])
     main = named[0] if named else None
     return Explained(flow, None, (None, None), ways, named, main, notes, tuple(rated))
+
+
+def _reporting(direction: Direction, journeys: Journeys) -> tuple[list[Direction], list[Direction]]:
+    """The directions that may carry the sender's reports of RTCP, and those of the listener.
+
+    At the ports of RTP itself (RFC 5761) or at those above them (RFC 3550 section 11).
+    """
+    source, destination = direction.ends
+    above = tuple(End(end.address, end.port + 1) for end in (source, destination))
+    pairs = ((source, destination), above)
+    ways: tuple[list[Direction], list[Direction]] = ([], [])
+    for way in journeys.directions:
+        if way.protocol == "UDP":
+            ways[0].extend([way] if way.ends in pairs else [])
+            ways[1].extend([way] if way.ends[::-1] in pairs else [])
+    return ways
 
 
 _UNKNOWN = -1

@@ -18,6 +18,7 @@ from anabranch.explain.calls import RELEVANT, Call, Cost, burst_ratio, shapley
 from anabranch.support import rtp, wording
 
 from .journeys import Direction, has_data
+from .rtcp import Reported
 
 DEPTH_MS = 100.0
 """Depth of the jitter buffer, that of scenarios (`jitter_buffer`)."""
@@ -70,10 +71,12 @@ class Rated:
     """What else could be set, each with the MOS that it would give; those that help."""
     delayed: tuple[tuple[float, float], ...] = ()
     """Delays of the path in ms, each with the MOS that the call would have; none if it is known."""
+    reported: Reported | None = None
+    """What RTCP says of it."""
 
     def sentences(self) -> list[str]:
         """What came, and what it is worth."""
-        said = [self._came()]
+        said = [self._came(), *self._heard()]
         if self.call is None:
             return [*said, f"{self.section}: {self.why}"] if self.why else said
         said += self.call.sentences()
@@ -107,6 +110,24 @@ class Rated:
             f"{self.depth_ms:g} ms."
         )
 
+    def _heard(self) -> list[str]:
+        """What RTCP says."""
+        said, told = [], self.reported
+        if told is not None and told.samples:
+            trip = wording.number(round(1e3 * told.round_trip_s, 1), 4)
+            count = wording.counted(told.samples, "report")
+            said.append(
+                f"{self.section}: {count} of RTCP measure a round trip of {trip} ms; half of it is "
+                "taken for the path's delay."
+            )
+        if told is not None and told.expected:
+            share = wording.number(100 * told.lost / told.expected, 3)
+            said.append(
+                f"{self.section}: by RTCP its listener missed {told.lost:,} of {told.expected:,} "
+                f"packets ({share} %)."
+            )
+        return said
+
     def as_json(self) -> dict[str, Any]:
         """The same, as a tree for JSON."""
         content = asdict(replace(self, call=None))
@@ -114,7 +135,15 @@ class Rated:
         return content
 
 
-def rate(flow: str, section: str, way: Direction, stream: rtp.Stream, codec: str | None) -> Rated:
+def rate(
+    flow: str,
+    section: str,
+    way: Direction,
+    stream: rtp.Stream,
+    *,
+    codec: str | None,
+    reported: Reported,
+) -> Rated:
     """Rates what a direction's stream of RTP is worth.
 
     Parameters
@@ -125,6 +154,8 @@ def rate(flow: str, section: str, way: Direction, stream: rtp.Stream, codec: str
         The direction, and the stream that it carries.
     codec
         One of `anabranch list codecs`; that of the payload type if not given.
+    reported
+        What RTCP says of the stream.
 
     Raises
     ------
@@ -132,6 +163,8 @@ def rate(flow: str, section: str, way: Direction, stream: rtp.Stream, codec: str
         Where there is no such codec.
     """
     arrived, delay_ms = _arrivals(way, stream)
+    if delay_ms is None and reported.samples:
+        delay_ms = 1e3 * reported.round_trip_s / 2
     lost = np.isnan(arrived.seen_s)
     clock = stream.clock_hz
     packet_ms = float("nan")
@@ -161,6 +194,7 @@ def rate(flow: str, section: str, way: Direction, stream: rtp.Stream, codec: str
         known,
         "",
         None,
+        reported=reported,
     )
     if clock == _VIDEO_HZ and codec is None:
         return replace(rated, codec=None, why="Its clock of 90 kHz is that of video: no MOS.")
@@ -183,7 +217,12 @@ def rate(flow: str, section: str, way: Direction, stream: rtp.Stream, codec: str
     except AnabranchError as error:
         if codec is not None and codec not in {one["name"] for one in _engine.codecs()}:
             raise
-        return replace(rated, why=f"There is no MOS: {error}.")
+        source = str(error).rpartition(": ")[2]
+        why = (
+            f"There is no MOS for {known} ({source}); `anabranch emodel --ie --bpl` rates it with "
+            "values of your own."
+        )
+        return replace(rated, why=why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,10 +93,28 @@ class Rtp(NamedTuple):
     source: int
 
 
+class Report(NamedTuple):
+    """A sender or receiver report of RTCP (RFC 3550 section 6.4), up to its first block."""
+
+    stamp: int | None
+    """Of a sender report: the middle 32 bits of its NTP time stamp."""
+    about: int | None = None
+    """The source (SSRC) that its block is about; None without a block."""
+    lost: int = 0
+    """Packets of it that were lost, in all; negative if more came than were sent."""
+    highest: int = 0
+    """The highest number of it, with how often numbers started over."""
+    last: int = 0
+    """`stamp` of the last sender report that came from it (LSR); 0 if none did."""
+    waited: int = 0
+    """How long ago that was, in units of 1/65536 s (DLSR)."""
+
+
 class Datagram(NamedTuple):
     """A UDP datagram."""
 
     rtp: Rtp | None
+    report: Report | None = None
 
 
 Content = Segment | Chunks | Datagram
@@ -232,3 +250,38 @@ def _datagrams(packets: Packets, which: NDArray[np.bool_], found: list[Content |
     owners = table.packet[rows].tolist()
     for row, *said in zip(owners, kinds, numbers, stamps, sources, strict=True):
         found[row] = Datagram(Rtp(*said))
+    _reports(packets, which, found)
+
+
+_SENDER_REPORT, _RECEIVER_REPORT = 200, 201
+_BLOCK_AT = {_SENDER_REPORT: 28, _RECEIVER_REPORT: 8}
+"""Where the first block of a report begins."""
+
+
+def _reports(packets: Packets, which: NDArray[np.bool_], found: list[Content | None]) -> None:
+    """Datagrams with RTCP, whose first packet is a report (RFC 3550 section 6.1)."""
+    table = packets.datagrams
+    head = table.head
+    is_rtcp = (table.captured >= 8) & (head[:, 0] >> 6 == 2) & np.isin(head[:, 1], list(_BLOCK_AT))
+    for index in np.flatnonzero(is_rtcp & which[table.packet]).tolist():
+        row, data = int(table.packet[index]), head[index, : table.captured[index]].tobytes()
+        at, octets = _BLOCK_AT[data[1]], 4 * (int.from_bytes(data[2:4]) + 1)
+        blocks = data[0] & 31
+        if not at + 24 * blocks <= octets <= packets.payload[row] or len(data) < at:
+            continue
+        stamp = int.from_bytes(data[10:14]) if data[1] == _SENDER_REPORT else None
+        block = data[at : at + 24]
+        if not blocks or len(block) < 24:
+            found[row] = Datagram(None, Report(stamp))
+            continue
+        found[row] = Datagram(
+            None,
+            Report(
+                stamp,
+                int.from_bytes(block[:4]),
+                int.from_bytes(block[5:8], signed=True),
+                int.from_bytes(block[8:12]),
+                int.from_bytes(block[16:20]),
+                int.from_bytes(block[20:24]),
+            ),
+        )
