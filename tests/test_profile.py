@@ -844,7 +844,7 @@ def bad_files(folder: Path) -> Iterator[tuple[str, bytes, str]]:
     yield "empty", b"", "the file is empty"
     yield "noise", bytes(range(256)) * 20, "neither a capture"
     yield "gzip", b"\x1f\x8b" + good, "compressed; unpack it first"
-    yield "only-header.pcap", pcap[:24], "no flow of TCP, SCTP, RTP or ICMP echoes"
+    yield "only-header.pcap", pcap[:24], "no packets of TCP, SCTP, RTP or ICMP echoes"
     yield "half-header.pcap", pcap[:10], "cut off"
     yield (
         "huge-block.pcapng",

@@ -595,6 +595,43 @@ def test_equal_addresses_in_two_vlans_are_two_flows(tmp_path: Path, identificati
     assert not note(found, "more are not looked at")
 
 
+def test_what_a_capture_lacks_is_not_lost(tmp_path: Path) -> None:
+    """It was acknowledged, and nobody has sent it again: packets that the capture has missed."""
+    writer = Writer(Ends())
+    for nth in range(100):
+        time, number = nth * 0.01, 1 + nth * 1000
+        if nth not in (20, 21, 50, 70):
+            writer.segment(time, forward=True, number=number, acknowledged=1, length=1000)
+        # Captured at the receiver; one segment is lost, and sent again.
+        told = number if 70 <= nth < 75 else number + 1000
+        writer.segment(time + 1e-5, forward=False, number=1, acknowledged=min(told, 70_001)
+                       if nth < 75 else told)  # fmt: skip
+        if nth == 74:
+            writer.segment(time + 0.001, forward=True, number=70_001, acknowledged=1, length=1000)
+        if nth % 10 == 0:  # what the receiver sends, so that the round trip is known
+            writer.segment(time + 2e-5, forward=False, number=1 + nth, acknowledged=told, length=10)
+            writer.segment(time + 0.02, forward=True, number=number + 1000, acknowledged=11 + nth)
+    assert lost(profile_of(tmp_path, writer.frames))[0] == 1
+
+
+def test_larger_flows_without_numbers_are_passed_over(tmp_path: Path) -> None:
+    plain = transfer(Ends(), 40, {7}).frames
+    datagram = bytes(dpkt.udp.UDP(sport=443, dport=443, ulen=1408, data=bytes(1400)))
+    quic = [
+        (nth * 0.001, captures.frame(datagram, 17, 1428, nth, forward=True)) for nth in range(100)
+    ]
+    found = profile_of(tmp_path, plain + quic)
+    assert found.measurement.title.startswith("TCP from")
+    assert lost(found)[0] == 1
+    assert note(found, "larger flows of UDP without RTP, which has no numbers: 1")
+
+
+def test_a_connection_of_few_packets_has_a_delay(tmp_path: Path) -> None:
+    found = profile_of(tmp_path, transfer(Ends(), 1).frames)
+    assert found.losses is None
+    assert delay_ms(found) == pytest.approx(10, abs=0.1)
+
+
 def test_ports_that_are_used_again_are_two_connections(tmp_path: Path) -> None:
     first = transfer(Ends(), 100, {7, 9})
     whole = transfer(Ends(isn=3_000_000_000), 80, {70}, begins_s=2.0, writer=None)

@@ -20,14 +20,37 @@ _MP_CAPABLE, _MP_JOIN = 0, 1
 """Subtypes of Multipath TCP's option (RFC 8684 section 3)."""
 
 
+_FEWEST = {TCP: 5, SCTP: 5}
+"""Packets with which a connection is measured; other flows need `FEWEST_PACKETS`."""
+
+_MOST_TRIED = 20
+"""Flows that are tried: those of UDP may have no numbers."""
+
+
 def measure(capture: Capture) -> Measurement:
     """The measurement of the main flow of a capture."""
     seen = once(capture.batches())
-    rows, others = main(seen)
-    part = seen.of(rows)
+    flows = by_payload(seen)
+    for tried, flow in enumerate(flows[:_MOST_TRIED].tolist()):
+        part = seen.of(np.flatnonzero(seen.flow == flow))
+        side = _direction(part)
+        way = part.of(np.flatnonzero(part.forward == side))
+        if int(part.packets.protocol[0]) == UDP and not rtp.streams(way.packets, way.seen_s):
+            continue
+        notes = []
+        if tried:
+            notes.append(f"larger flows of UDP without RTP, which has no numbers: {tried}")
+        if (others := len(flows) - tried - 1) > 0:
+            notes.append(f"the flow of the most bytes; {others} more are not looked at")
+        return _measured(capture, seen, part, notes, side=side)
+    raise AnabranchError(rtp.NO_NUMBERS)
+
+
+def _measured(
+    capture: Capture, seen: Seen, part: Seen, others: list[str], *, side: bool
+) -> Measurement:
     packets = part.packets
     protocol = int(packets.protocol[0])
-    side = _direction(part)
     if protocol in (ICMP, ICMP6):
         measured = echoes.measure(packets, part.seen_s, part.clock)
     elif protocol == UDP:
@@ -41,30 +64,31 @@ def measure(capture: Capture) -> Measurement:
     notes = [*measured.notes, *seen.notes, *left_out(seen.left_out)]
     if (said := _multipath(seen, int(part.flow[0]))) is not None:
         notes.append(said)
-    if others:
-        notes.append(f"the flow of the most bytes; {others} more are not looked at")
     return Measurement(
-        f"{_NAMES[protocol]} from {start} to {end}, {len(rows)} packets",
-        measured.delays, measured.losses, measured.deliveries, None, notes,
+        f"{_NAMES[protocol]} from {start} to {end}, {len(packets)} packets",
+        measured.delays, measured.losses, measured.deliveries, None, [*notes, *others],
     )  # fmt: skip
 
 
-def main(seen: Seen) -> tuple[Integers, int]:
-    """The rows of the flow with the most payload, and the number of other flows.
+def by_payload(seen: Seen) -> Integers:
+    """The flows with enough packets, those with most payload first.
 
     Among flows with as much, the one that began first counts.
     """
     count = np.bincount(seen.flow)
     octets = np.bincount(seen.flow, weights=seen.packets.payload)
-    wanted = count >= FEWEST_PACKETS
-    if not wanted.any():
+    _, first = np.unique(seen.flow, return_index=True)
+    protocol = seen.packets.protocol[first]
+    fewest = np.full(len(count), FEWEST_PACKETS)
+    for each, packets in _FEWEST.items():
+        fewest[protocol == each] = packets
+    wanted = np.flatnonzero(count >= fewest)
+    if not len(wanted):
         raise AnabranchError(
-            f"no flow of TCP, SCTP, RTP or ICMP echoes has {FEWEST_PACKETS} packets"
+            f"no flow of TCP or SCTP has {_FEWEST[TCP]} packets, and none of RTP or ICMP echoes "
+            f"{FEWEST_PACKETS}"
         )
-    octets[~wanted] = -1
-    largest = octets == octets.max()
-    flow = seen.flow[np.flatnonzero(largest[seen.flow])[0]]
-    return np.flatnonzero(seen.flow == flow), int(wanted.sum()) - 1
+    return wanted[np.lexsort((first[wanted], -octets[wanted]))]
 
 
 def _direction(part: Seen) -> bool:

@@ -80,7 +80,7 @@ def once(batches: Iterable[Packets]) -> Seen:
 
     packets = joined(usable())
     if packets is None:
-        raise AnabranchError("no flow of TCP, SCTP, RTP or ICMP echoes")
+        raise AnabranchError("no packets of TCP, SCTP, RTP or ICMP echoes")
     clock = clocks.clocks(packets.time_ns)
     seen_ns = clocks.continued(packets.time_ns, clock)
     order = np.argsort(seen_ns, kind="stable")

@@ -172,7 +172,7 @@ def _hosts(seen: Seen) -> Integers:
 
 def _by_bytes(first: Seen, second: Seen, both: _Both, near: Capture) -> _Ends | None:
     """The segments of the main connection; None where no end has larger packets."""
-    rows, _ = main_flow.main(first)
+    rows = np.flatnonzero(first.flow == main_flow.by_payload(first)[0])
     if int(first.packets.protocol[rows[0]]) != TCP:
         return None
     one = first.of(rows)

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from anabranch.errors import AnabranchError
 from anabranch.support import rtp
 from anabranch.support.packets import Packets
 
@@ -10,14 +9,19 @@ from . import regular
 from .intervals import Vector
 from .measurement import Delays, LossSequence, Measurement
 
+NO_NUMBERS = (
+    "the main flow is UDP without RTP, whose packets have no numbers; give two captures, one of "
+    "each end"
+)
 
-def measure(packets: Packets, seen_s: Vector) -> Measurement:
-    """The measurement of the largest stream of RTP in one direction of a flow of UDP."""
+
+def streams(packets: Packets, seen_s: Vector) -> list[rtp.Stream]:
+    """The streams of RTP in one direction of a flow of UDP; those with most packets first."""
     head = packets.datagrams.head[:, :12].astype(np.int64)
     row = packets.datagrams.packet
     whole = packets.datagrams.captured >= 12
     second = head[:, 1]
-    streams = rtp.streams(
+    return rtp.streams(
         whole & (head[:, 0] >> 6 == rtp.VERSION) & ~((second >= 192) & (second <= 223)),
         second & 127,
         _number(head[:, 2:4]),
@@ -25,12 +29,12 @@ def measure(packets: Packets, seen_s: Vector) -> Measurement:
         _number(head[:, 8:12]),
         seen_s=seen_s[row],
     )
-    if not streams:
-        raise AnabranchError(
-            "the main flow is UDP without RTP, whose packets have no numbers; give two captures, "
-            "one of each end"
-        )
-    stream = streams[0]
+
+
+def measure(packets: Packets, seen_s: Vector) -> Measurement:
+    """The measurement of the largest stream of RTP in one direction of a flow of UDP."""
+    row = packets.datagrams.packet
+    stream = streams(packets, seen_s)[0]
     times = seen_s[row[stream.rows]]
     delays = spacing = None
     if stream.clock_hz is not None:

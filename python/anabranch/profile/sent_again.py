@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.support.holes import IN_ORDER, OVERTAKEN, kinds
+from anabranch.support.holes import IN_ORDER, OVERTAKEN, SENT_AGAIN, kinds
 
 from .intervals import Vector
 from .loss import Flags
@@ -52,8 +52,10 @@ def at_sender(data: Data, end_s: float, round_trip_s: float) -> Fates:
         start, end = int(data.start[again]), int(min(data.end[again], before[again]))
         low, high = np.searchsorted(ends, start, side="right"), np.searchsorted(starts, end)
         earlier = holder[low:high]
-        # What was sent again in smaller pieces is no loss of the first piece.
-        earlier = earlier[(data.start[earlier] < end) & (data.end[earlier] > start)]
+        # Segments may be cut elsewhere when they are sent again: at least half of one counts.
+        common = np.minimum(data.end[earlier], end) - np.maximum(data.start[earlier], start)
+        half = np.minimum((data.end - data.start)[earlier] / 2, common.max(initial=1))
+        earlier = earlier[(common > 0) & (common >= half)]
         if len(earlier):
             lost[earlier] = True
             longest = max(longest, float(data.seen_s[again] - data.seen_s[earlier].min()))
@@ -64,7 +66,9 @@ def at_sender(data: Data, end_s: float, round_trip_s: float) -> Fates:
     return Fates(lost[:known], data.seen_s[:known], data.octets[:known])
 
 
-def at_receiver(data: Data, round_trip_s: float, stamps: Integers | None) -> Fates:
+def at_receiver(
+    data: Data, round_trip_s: float, stamps: Integers | None, acknowledged: int | None = None
+) -> Fates:
     """Holes in the numbers that fill only after a retransmission, or never.
 
     Lost packets are placed after the last packet that arrived before them, at the usual spacing: a
@@ -78,6 +82,9 @@ def at_receiver(data: Data, round_trip_s: float, stamps: Integers | None) -> Fat
         The least round trip: what fills a hole sooner was overtaken on its way.
     stamps
         TCP's time stamps of the data, if it has some; they do not start over here.
+    acknowledged
+        The highest number that was acknowledged. What is missing below it did arrive: only the
+        capture lacks it.
     """
     if not len(data.row):
         return Fates(np.zeros(0, dtype=bool), np.zeros(0), np.zeros(0))
@@ -90,11 +97,11 @@ def at_receiver(data: Data, round_trip_s: float, stamps: Integers | None) -> Fat
     opens = np.flatnonzero(missing)
     if len(opens):
         # What was overtaken did arrive: its hole is that much smaller.
-        late = np.flatnonzero(kind == OVERTAKEN)
-        of = opens[
-            np.maximum(np.searchsorted(before[opens], data.start[late], side="right") - 1, 0)
-        ]
-        np.subtract.at(missing, of, length[late])
+        np.subtract.at(missing, *_late(data, before, opens, kind == OVERTAKEN))
+        if acknowledged is not None:
+            again = np.zeros_like(missing)
+            np.add.at(again, *_late(data, before, opens, kind == SENT_AGAIN))
+            missing = np.where(data.start <= acknowledged, np.minimum(missing, again), missing)
     count = np.ceil(np.maximum(missing, 0) / full).astype(np.int64)
     count[(count > _MOST_MISSING) | (kind != IN_ORDER)] = 0
     # Nor are all of them together, if they are many times what arrived.
@@ -111,3 +118,10 @@ def at_receiver(data: Data, round_trip_s: float, stamps: Integers | None) -> Fat
     seen_s = np.where(lost, previous + nth * apart, data.seen_s[packet])
     octets = np.where(lost, float(np.median(data.octets)), data.octets[packet])
     return Fates(lost, seen_s, octets)
+
+
+def _late(data: Data, before: Integers, opens: Integers, which: Flags) -> tuple[Integers, Integers]:
+    """The packet that opened the hole which each of these fills, and how much of it."""
+    late = np.flatnonzero(which)
+    at = np.searchsorted(before[opens], data.start[late], side="right") - 1
+    return opens[np.maximum(at, 0)], (data.end - data.start)[late]

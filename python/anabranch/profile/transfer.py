@@ -83,7 +83,8 @@ def measure(flow: Flow) -> Measurement:
     else:
         stamps = flow.packets.stamp[data.row]
         stamps = np.where(stamps >= 0, unwrapped(stamps, 32), -1)
-        fates = sent_again.at_receiver(data, float(delays.seconds.min()), stamps)
+        acknowledged = int(side.acknowledgements.number.max(initial=data.start[:1].sum()))
+        fates = sent_again.at_receiver(data, float(delays.seconds.min()), stamps, acknowledged)
     losses = None
     if len(fates.lost) >= FEWEST_PACKETS:
         losses = LossSequence(
