@@ -5,6 +5,7 @@ mod call;
 mod drill;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod heeding;
 mod live;
 mod owned;
 mod plugins;
