@@ -66,6 +66,25 @@ def test_each_script_has_its_line_and_each_suite_its_totals(
     assert counts == ("3", "1", "1")
 
 
+def test_files_that_scripts_name_are_beside_them_or_at_the_root(tmp_path: Path) -> None:
+    suite = tmp_path / "suite"
+    (suite / "tcp").mkdir(parents=True)
+    script = "`common/defaults.sh`\n" + OPENING + ("+0 > S. 0:0(0) ack 1 <mss 1460>\n")
+    (suite / "tcp/one.pkt").write_text(script)
+    found = drill.find([], [suite])
+    assert drill.run_script(found[0]).verdict == "not_applicable"
+    (suite / "common").mkdir()
+    # It names another one, from its own folder on.
+    (suite / "common/defaults.sh").write_text("sysctl -q net.ipv4.tcp_sack=0\n./more.sh\n")
+    assert (drill.run_script(found[0]).reason or "").endswith("the file common/./more.sh")
+    (suite / "common/more.sh").write_text("sysctl -q net.ipv4.tcp_timestamps=0\n")
+    assert drill.run_script(found[0]).verdict == "passed"
+    # What is beside the script comes first; a setting that there is not is named.
+    (suite / "tcp/common").mkdir()
+    (suite / "tcp/common/defaults.sh").write_text("sysctl -q net.ipv4.no_such_thing=1\n")
+    assert drill.run_script(found[0]).verdict == "not_applicable"
+
+
 def test_scripts_that_pass_give_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["drill", str(SCRIPTS)]) == 0
     assert "FAILED" not in capsys.readouterr().out

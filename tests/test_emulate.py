@@ -645,6 +645,27 @@ def test_many_paths_begin_in_proportion_and_keep_their_ways() -> None:
     assert took[160] < 8 * max(took[40], 0.1), took
 
 
+def test_many_veth_devices_share_the_memory_of_their_rings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel clears all of it, which is most of what a start takes."""
+    monkeypatch.setenv(DEVICES, "veth")
+
+    def rings() -> list[int]:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+        spans = [line.split()[0].split("-") for line in maps if "socket:[" in line]
+        return [int(end, 16) - int(begin, 16) for begin, end in spans]
+
+    with Emulator(of_paths(4)):
+        assert rings() == [16 << 20] * 8
+    with Emulator(of_paths(40)):
+        found = rings()
+        assert len(found) == 80
+        assert min(found) >= 1 << 20
+        assert sum(found) <= 128 << 20
+    assert rings() == []
+
+
 @pytest.mark.usefixtures("runtime")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_while_it_begins(number: signal.Signals, tmp_path: Path) -> None:

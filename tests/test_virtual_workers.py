@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import anabranch
+from anabranch import _engine
 from anabranch.emulate import guest, testbed
 from anabranch.errors import LiveError
 from anabranch.studies.workers import Batch
@@ -109,7 +110,7 @@ def test_a_run_within_a_kernel_has_the_seed_of_its_cell(
         def finish(self) -> dict[str, dict[str, float]]:
             return {"summary": {}, "traces": {}}
 
-    monkeypatch.setattr(guest._engine, "Testbed", Bed)
+    monkeypatch.setattr(_engine, "Testbed", Bed)
     monkeypatch.chdir(tmp_path)
     scenario = anabranch.load(OVER_SEEDS)
     for cell in range(2):

@@ -26,7 +26,8 @@ pub use verdict::{Report, Verdict};
 pub struct Options<'a> {
     /// The profile of the endpoint, such as `linux_6`; `None` means the one that the suites were written for.
     pub profile: Option<&'a str>,
-    /// Reads a file that a script names, relative to the script; [`None`] if it does not exist.
+    /// Reads a file that a script names, relative to the script or to the folder of its suite; [`None`] if it
+    /// does not exist.
     pub read: &'a dyn Fn(&str) -> Option<String>,
     /// Whether the script is to be given up; asked now and then.
     pub is_cancelled: &'a dyn Fn() -> bool,

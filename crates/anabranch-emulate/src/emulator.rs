@@ -60,9 +60,9 @@ impl Emulator {
         stop: &Stop,
     ) -> Result<Self, String> {
         let plan = Plan::new(emulation.paths())?;
-        let outside = Outside::make(DeviceKind::chosen()?)?;
-        let mut spaces = Vec::new();
         let mut devices: Vec<[Option<Device>; 2]> = plan.paths().map(|_| [None, None]).collect();
+        let outside = Outside::make(DeviceKind::chosen()?, 2 * devices.len())?;
+        let mut spaces = Vec::new();
         for node in &plan.nodes {
             let prepare = || flows.map_or(Ok(()), |flows| flows.prepare(node));
             let (space, opened) = space::make(node, &outside, stop, prepare)?;

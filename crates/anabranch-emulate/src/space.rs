@@ -78,17 +78,21 @@ pub(crate) enum Outside {
     /// The descriptors of TUN devices.
     Tun,
     /// A network of the emulator, in which the other ends of veth devices are.
-    Veth(OwnedFd),
+    Veth {
+        network: OwnedFd,
+        /// How many there are going to be.
+        devices: usize,
+    },
 }
 
 impl Outside {
-    /// Makes what devices of this kind need.
-    pub(crate) fn make(kind: DeviceKind) -> Result<Self, String> {
+    /// Makes what so many devices of this kind need.
+    pub(crate) fn make(kind: DeviceKind, devices: usize) -> Result<Self, String> {
         match kind {
             DeviceKind::Tun => Ok(Self::Tun),
             DeviceKind::Veth => apart(|| {
                 unshare(UnshareFlags::NEWNET).map_err(failed("making a network namespace"))?;
-                own_namespace("net").map(Self::Veth)
+                own_namespace("net").map(|network| Self::Veth { network, devices })
             }),
         }
     }
@@ -97,7 +101,7 @@ impl Outside {
     pub(crate) const fn kind(&self) -> DeviceKind {
         match self {
             Self::Tun => DeviceKind::Tun,
-            Self::Veth(_) => DeviceKind::Veth,
+            Self::Veth { .. } => DeviceKind::Veth,
         }
     }
 
@@ -111,14 +115,14 @@ impl Outside {
                 };
                 node.interfaces.iter().map(|interface| open(&interface.device)).collect()
             }
-            Self::Veth(network) => veth_devices(node, network, stop),
+            Self::Veth { network, devices } => veth_devices(node, network, *devices, stop),
         }
     }
 }
 
 /// Makes pairs of veth devices between the network of this thread and another one, and opens their ends
 /// there.
-fn veth_devices(node: &Node, network: &OwnedFd, stop: &Stop) -> Result<Vec<Device>, String> {
+fn veth_devices(node: &Node, network: &OwnedFd, devices: usize, stop: &Stop) -> Result<Vec<Device>, String> {
     let place = format!("/proc/{}/fd/{}", std::process::id(), network.as_raw_fd());
     configure_in_steps("-4", &node.veth_batch(&place), stop)?;
     // If the other end of a device is up, the device has its queue as soon as it comes up, so that no packet
@@ -129,7 +133,7 @@ fn veth_devices(node: &Node, network: &OwnedFd, stop: &Stop) -> Result<Vec<Devic
         configure_in_steps("-4", &node.outer_batch(), stop)?;
         let open = |end: &Interface| {
             stop.check()?;
-            PacketSocket::open(&end.outer(), end.mtu).map_err(failed("opening a packet socket"))
+            PacketSocket::open(&end.outer(), end.mtu, devices).map_err(failed("opening a packet socket"))
         };
         node.interfaces.iter().map(open).collect::<Result<Vec<_>, String>>()
     })?;

@@ -25,13 +25,23 @@ pub(crate) const CARRIER_ADDRESS: [u8; 6] = [0x02, 0x61, 0x6e, 0x61, 0, 2];
 
 /// Size of a block of the ring in bytes; the longest IP packet fits into it.
 const BLOCK: usize = 1 << 17;
-/// Number of blocks of a ring, 16 MiB in all, which hold 10,496 packets with an MTU of 1500.
-const BLOCKS: usize = 128;
+/// The most blocks of a ring, 16 MiB in all, which hold 10,496 packets with an MTU of 1500.
+const MOST_BLOCKS: usize = 128;
+/// The fewest, which hold 656 such packets.
+const LEAST_BLOCKS: usize = 8;
+/// The blocks that the rings of an emulation share, 128 MiB. The kernel clears each before it hands a ring out,
+/// so that many rings of full size would take seconds.
+const SHARED_BLOCKS: usize = 1024;
 /// The most bytes before a packet's IP header in a frame: the kernel's header of 32, a socket address of 20,
 /// the Ethernet header of 14, and alignment to 16.
 const HEADROOM: usize = 80;
 /// `TPACKET_ALIGNMENT`.
 const ALIGNMENT: usize = 16;
+
+/// The blocks of each ring where there are so many.
+fn blocks_of_each(rings: usize) -> usize {
+    (SHARED_BLOCKS / rings.max(1)).clamp(LEAST_BLOCKS, MOST_BLOCKS)
+}
 
 /// A socket at one end of a path.
 #[derive(Debug)]
@@ -55,8 +65,8 @@ pub(crate) enum Came {
 
 impl PacketSocket {
     /// Opens a socket at this device, which must be up, in the network of this thread; packets have at most
-    /// `mtu` bytes.
-    pub(crate) fn open(device: &str, mtu: u32) -> io::Result<Self> {
+    /// `mtu` bytes, and the emulation has as many such devices as `devices` says.
+    pub(crate) fn open(device: &str, mtu: u32, devices: usize) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // The socket is for no protocol, so it receives nothing before it is bound.
         let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
@@ -70,9 +80,10 @@ impl PacketSocket {
         set(libc::PACKET_IGNORE_OUTGOING, &[1])?;
         set(libc::PACKET_QDISC_BYPASS, &[1])?;
         let frame = (HEADROOM + mtu as usize).next_multiple_of(ALIGNMENT);
-        let frames = BLOCK / frame * BLOCKS;
-        set(libc::PACKET_RX_RING, &[BLOCK, BLOCKS, frame, frames].map(|number| number as u32))?;
-        let ring = RxRing::map(socket.as_fd(), frame, frames)?;
+        let blocks = blocks_of_each(devices);
+        let frames = BLOCK / frame * blocks;
+        set(libc::PACKET_RX_RING, &[BLOCK, blocks, frame, frames].map(|number| number as u32))?;
+        let ring = RxRing::map(socket.as_fd(), frame, frames, BLOCK * blocks)?;
         system::bind_to_device(socket.as_fd(), name_to_index(&socket, device)?)?;
         Ok(Self { socket, ring, overruns: 0 })
     }
@@ -124,6 +135,8 @@ impl AsFd for PacketSocket {
 #[derive(Debug)]
 struct RxRing {
     memory: NonNull<u8>,
+    /// Bytes of the memory.
+    length: usize,
     /// Bytes of a frame.
     frame: usize,
     frames: usize,
@@ -144,12 +157,12 @@ unsafe impl Send for RxRing {}
 
 impl RxRing {
     /// Maps the ring that the socket has been given.
-    fn map(socket: BorrowedFd<'_>, frame: usize, frames: usize) -> io::Result<Self> {
+    fn map(socket: BorrowedFd<'_>, frame: usize, frames: usize, length: usize) -> io::Result<Self> {
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses, which nothing else uses.
-        let memory = unsafe { mmap(ptr::null_mut(), BLOCK * BLOCKS, rights, MapFlags::SHARED, socket, 0) }?;
+        let memory = unsafe { mmap(ptr::null_mut(), length, rights, MapFlags::SHARED, socket, 0) }?;
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self { memory, frame, frames, next: 0 })
+        Ok(Self { memory, length, frame, frames, next: 0 })
     }
 
     /// Shows the next packet and then hands its frame back; [`None`] if there is no packet.
@@ -179,7 +192,7 @@ impl RxRing {
 impl Drop for RxRing {
     fn drop(&mut self) {
         // SAFETY: it was mapped with this length, and nothing of it is borrowed any more.
-        let _ = unsafe { munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.length) };
     }
 }
 
@@ -194,5 +207,15 @@ impl<'a> Frame<'a> {
         let bytes = frame.get(network..link + kept as usize).unwrap_or_default();
         let is_finished = length == kept && told & libc::TP_STATUS_CSUMNOTREADY == 0;
         Self { bytes, is_finished }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_share_their_memory() {
+        assert_eq!([0, 1, 8, 16, 80, 1000].map(blocks_of_each), [128, 128, 128, 64, 12, 8]);
     }
 }

@@ -12,17 +12,18 @@ use pyo3::prelude::*;
 
 use crate::ScenarioError;
 
-/// Runs a script and returns what came of it as JSON text.
+/// Runs a script and returns what came of it as JSON text. Files that it names are looked for in these
+/// folders, in their order.
 #[pyfunction]
-#[pyo3(signature = (text, profile = None, folder = None))]
+#[pyo3(signature = (text, profile = None, folders = Vec::new()))]
 pub(crate) fn drill(
     py: Python<'_>,
     text: &str,
     profile: Option<&str>,
-    folder: Option<PathBuf>,
+    folders: Vec<PathBuf>,
 ) -> PyResult<String> {
     let read = |name: &str| {
-        folder.as_ref().and_then(|folder| text_file::read(&folder.join(name), MAX_FILE_MEGABYTES).ok())
+        folders.iter().find_map(|folder| text_file::read(&folder.join(name), MAX_FILE_MEGABYTES).ok())
     };
     let report = py.detach(|| {
         // A script may be long, so Ctrl-C and the like are checked during it.

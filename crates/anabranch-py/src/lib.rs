@@ -6,6 +6,7 @@ mod capture;
 mod drill;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod heeding;
 mod live;
 mod owned;
 mod plugins;

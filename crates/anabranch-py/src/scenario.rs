@@ -22,6 +22,7 @@ use anabranch_transport::units::{Bytes, Rate};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyType};
 
+use crate::heeding::{HEARING, apart, heeding};
 use crate::plugins::take_interrupt;
 use crate::{RunError, ScenarioError};
 
@@ -35,12 +36,9 @@ use crate::{RunError, ScenarioError};
 /// >>> scenario.cell_key(4)
 /// {'rto_max': 1.0, 'pmr': 1.0}
 #[pyclass(name = "Scenario", frozen, module = "anabranch._engine")]
-pub(crate) struct PyScenario(pub(crate) Study);
+pub(crate) struct PyScenario(pub(crate) Arc<Study>);
 
 type Sets = Vec<(String, String)>;
-
-/// How often signals are looked for while other threads compute.
-const HEARING: Duration = Duration::from_millis(50);
 
 pub(crate) fn scenario_error(error: impl std::fmt::Display) -> PyErr {
     // Ctrl-C may have been pressed while a class of Python was read or an object of it was made.
@@ -52,14 +50,14 @@ impl PyScenario {
     #[staticmethod]
     #[pyo3(signature = (path, sets = Vec::new()))]
     fn load(py: Python<'_>, path: PathBuf, sets: Sets) -> PyResult<Self> {
-        // Other threads, which build its cells, may need Python for plug-ins.
-        py.detach(|| Study::load(&path, &sets)).map(Self).map_err(scenario_error)
+        heeding(py, |is_cancelled| Study::load_unless(&path, &sets, is_cancelled)).map(Self::new)
     }
 
     #[staticmethod]
     #[pyo3(signature = (text, sets = Vec::new(), folder = PathBuf::from(".")))]
     fn parse(py: Python<'_>, text: &str, sets: Sets, folder: PathBuf) -> PyResult<Self> {
-        py.detach(|| Study::parse(text, &sets, Path::new(&folder))).map(Self).map_err(scenario_error)
+        let folder = Path::new(&folder);
+        heeding(py, |is_cancelled| Study::parse_unless(text, &sets, folder, is_cancelled)).map(Self::new)
     }
 
     fn check_reached(&self, sets: Sets) -> PyResult<()> {
@@ -156,8 +154,9 @@ impl PyScenario {
     }
 
     #[getter]
-    fn hash(&self) -> String {
-        format!("{:016x}", self.0.hash())
+    fn hash(&self, py: Python<'_>) -> PyResult<String> {
+        let study = Arc::clone(&self.0);
+        Ok(format!("{:016x}", apart(py, move || study.hash())?))
     }
 
     /// What a notebook shows, which the Python package draws.
@@ -167,7 +166,8 @@ impl PyScenario {
     }
 
     fn cell_hashes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let hashes = py.detach(|| self.0.cell_hashes()).map_err(scenario_error)?;
+        let study = Arc::clone(&self.0);
+        let hashes = apart(py, move || study.cell_hashes())?.map_err(scenario_error)?;
         Ok(hashes.into_iter().map(|hash| format!("{hash:016x}")).collect())
     }
 
@@ -204,17 +204,18 @@ impl PyScenario {
 
     #[pyo3(signature = (points, study = "main"))]
     fn with_points(&self, py: Python<'_>, points: Vec<Vec<f64>>, study: &str) -> PyResult<Self> {
-        py.detach(|| self.0.with_points(study, &points)).map(Self).map_err(scenario_error)
+        heeding(py, |is_cancelled| self.0.with_points(study, &points, is_cancelled)).map(Self::new)
     }
 
-    fn to_toml(&self) -> String {
-        self.0.to_toml()
+    fn to_toml(&self, py: Python<'_>) -> PyResult<String> {
+        let study = Arc::clone(&self.0);
+        apart(py, move || study.to_toml())
     }
 
     /// The text and the folder in which its file names start, from which another process can read it again.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyType>,))> {
         let folder = std::env::current_dir()?;
-        let arguments = ("parse", slf.get().0.to_toml(), Sets::new(), folder);
+        let arguments = ("parse", slf.get().to_toml(slf.py())?, Sets::new(), folder);
         let parse = slf.py().import("operator")?.call_method1("methodcaller", arguments)?;
         Ok((parse, (slf.get_type(),)))
     }
@@ -233,6 +234,10 @@ impl PyScenario {
 }
 
 impl PyScenario {
+    fn new(study: Study) -> Self {
+        Self(Arc::new(study))
+    }
+
     /// The number of a cell if there is such a cell, since users may ask for anything.
     pub(crate) fn checked_cell(&self, cell: i128) -> PyResult<u64> {
         let count = self.0.sweep.cell_count();
@@ -499,7 +504,9 @@ pub(crate) fn watch(simulation: &Simulation, used: Duration) -> impl FnMut() -> 
 /// The tree that a TOML text is, as JSON text, before anything in it has a meaning.
 #[pyfunction]
 pub(crate) fn toml_tree(py: Python<'_>, text: &str) -> PyResult<String> {
-    py.detach(|| anabranch::study::toml_tree(text)).map(|tree| tree.to_string()).map_err(scenario_error)
+    let text = text.to_owned();
+    let tree = move || anabranch::study::toml_tree(&text).map(|tree| tree.to_string());
+    apart(py, tree)?.map_err(scenario_error)
 }
 
 /// The number of nanoseconds, bits in a second or bytes that a text is, by the kind of the quantity.

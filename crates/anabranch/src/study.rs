@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_transport::rng;
 use serde_json::{Value, json};
@@ -39,7 +41,21 @@ impl Study {
     /// # Errors
     /// When the file cannot be read or is not a scenario.
     pub fn load(file: &Path, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
-        let mut study = in_file(file, |text, folder| Self::parse(text, sets, folder))?;
+        Self::load_unless(file, sets, &|| false)
+    }
+
+    /// As [`Study::load`], unless `is_cancelled` says in the meantime that it is to be given up. It is asked
+    /// by the calling thread, at least some times in a second as long as much is left to do.
+    ///
+    /// # Errors
+    /// As for [`Study::load`], and when it is given up.
+    pub fn load_unless(
+        file: &Path,
+        sets: &[(String, String)],
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self, ScenarioError> {
+        let parse = |text: &str, folder: &Path| Self::parse_unless(text, sets, folder, is_cancelled);
+        let mut study = in_file(file, parse)?;
         study.scenario.name_after(file);
         Ok(study)
     }
@@ -49,19 +65,37 @@ impl Study {
     /// # Errors
     /// When the text is not a scenario.
     pub fn parse(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Self, ScenarioError> {
-        let mut base = read(text, sets, folder)?;
+        Self::parse_unless(text, sets, folder, &|| false)
+    }
+
+    /// As [`Study::parse`], unless it is given up, as in [`Study::load_unless`].
+    ///
+    /// # Errors
+    /// As for [`Study::parse`], and when it is given up.
+    pub fn parse_unless(
+        text: &str,
+        sets: &[(String, String)],
+        folder: &Path,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self, ScenarioError> {
+        let mut base = read(text, sets, folder, is_cancelled)?;
         let sweep = match base.as_object_mut().and_then(|table| table.remove("sweep")) {
             Some(tree) => {
                 let mut config: sweep::Config = error::from_value(&tree, "sweep")?;
                 config.resolve_files(folder);
-                Sweep::new(config)?
+                if config.has_conditions() {
+                    parallel::apart(is_cancelled, move || Sweep::new(config)).ok_or_else(given_up)??
+                } else {
+                    Sweep::new(config)?
+                }
             }
             None => Sweep::default(),
         };
         let scenario: Scenario = error::from_value(&base, "")?;
         check_name(&scenario.name)?;
         let study = Self { base, scenario, sweep };
-        study.check()?;
+        study.scenario.check()?;
+        study.check_sweep(is_cancelled)?;
         Ok(study)
     }
 
@@ -127,22 +161,39 @@ impl Study {
     ///
     /// # Errors
     /// When there is no such design, when the points are not of it, or when one of them cannot be built.
-    pub fn with_points(&self, part: &str, points: &[Vec<f64>]) -> Result<Self, ScenarioError> {
+    pub fn with_points(
+        &self,
+        part: &str,
+        points: &[Vec<f64>],
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self, ScenarioError> {
         let study = Self { sweep: self.sweep.with_points(part, points)?, ..self.clone() };
-        study.check_sweep()?;
+        study.check_sweep(is_cancelled)?;
         Ok(study)
-    }
-
-    fn check(&self) -> Result<(), ScenarioError> {
-        self.scenario.check()?;
-        self.check_sweep()
     }
 
     /// Checks that every value of every axis gives a scenario that can be built, in the first cell that has
     /// it.
-    fn check_sweep(&self) -> Result<(), ScenarioError> {
+    fn check_sweep(&self, is_cancelled: &dyn Fn() -> bool) -> Result<(), ScenarioError> {
+        let count = self.sweep.parts().iter().map(|part| part.representatives().len()).sum::<usize>();
+        if count == 0 {
+            return Ok(());
+        }
+        let (study, flag) = (self.clone(), Arc::new(AtomicBool::new(false)));
+        let told = Arc::clone(&flag);
+        let checked = parallel::apart(is_cancelled, move || study.first_mistake(&told));
+        // What has been begun is finished, and nothing else is begun.
+        flag.store(true, Ordering::Relaxed);
+        checked.ok_or_else(given_up)?.map_or(Ok(()), Err)
+    }
+
+    /// The first mistake in the cells that [`Study::check_sweep`] looks at, as long as it is not given up.
+    fn first_mistake(&self, is_given_up: &AtomicBool) -> Option<ScenarioError> {
         for part in self.sweep.parts() {
             let mistake = |(axis, position, cell)| {
+                if is_given_up.load(Ordering::Relaxed) {
+                    return None;
+                }
                 let mut tree = self.base.clone();
                 let scenario = part.apply(cell, &mut tree).and_then(|()| error::from_value(&tree, ""));
                 let checked = scenario.and_then(|scenario: Scenario| scenario.check());
@@ -152,16 +203,33 @@ impl Study {
                 Some(ScenarioError::new(sentence))
             };
             if let Some(error) = parallel::find_first(part.representatives(), mistake) {
-                return Err(error);
+                return Some(error);
             }
         }
-        Ok(())
+        None
     }
 }
 
+/// Bytes of text that are read within a tenth of a second on any machine.
+const LONG_TEXT: usize = 100_000;
+
+fn given_up() -> ScenarioError {
+    ScenarioError::new("it was given up")
+}
+
 /// Reads TOML text as a tree, with its includes and these settings.
-fn read(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Value, ScenarioError> {
-    let mut base = tree::parse(text)?;
+fn read(
+    text: &str,
+    sets: &[(String, String)],
+    folder: &Path,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<Value, ScenarioError> {
+    let mut base = if text.len() > LONG_TEXT {
+        let text = text.to_owned();
+        parallel::apart(is_cancelled, move || tree::parse(&text)).ok_or_else(given_up)??
+    } else {
+        tree::parse(text)?
+    };
     include::resolve(&mut base, sets, folder)?;
     for (path, value) in sets.iter().filter(|(path, _)| path != include::KEY) {
         edit::set(&mut base, path, edit::value_of(value))?;
@@ -210,7 +278,7 @@ impl Scenario {
         sets: &[(String, String)],
         folder: &Path,
     ) -> Result<Self, ScenarioError> {
-        let mut base = read(text, sets, folder)?;
+        let mut base = read(text, sets, folder, &|| false)?;
         if let Some(table) = base.as_object_mut() {
             table.remove("sweep");
             table.entry("flows").or_insert_with(|| json!({}));

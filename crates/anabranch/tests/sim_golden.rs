@@ -112,7 +112,7 @@ fn threads_and_the_order_of_jobs_change_nothing() {
         let mut study = load(&file, &[]);
         if study.sweep.parts()[0].is_open() {
             let axes = study.sweep.columns().len();
-            study = study.with_points("main", &[vec![0.25; axes], vec![0.75; axes]]).unwrap();
+            study = study.with_points("main", &[vec![0.25; axes], vec![0.75; axes]], &|| false).unwrap();
         }
         let cells = study.sweep.cell_count().min(3);
         let mut jobs: Vec<Job> =

@@ -34,6 +34,12 @@ class Script:
     name: str
     """The file's name, relative to the suite's folder."""
 
+    @property
+    def folders(self) -> list[Path]:
+        """Where files that the script names are looked for: beside it, then at the suite's root."""
+        root = self.file.parents[len(Path(self.name).parts) - 1]
+        return list(dict.fromkeys([self.file.parent, root]))
+
 
 @dataclass(frozen=True)
 class Result:
@@ -106,7 +112,7 @@ def run_script(script: Script, profile: str | None = None) -> Result:
     except UnicodeDecodeError as error:
         raise AnabranchError(f"{script.file} is not text in UTF-8: {error.reason}") from None
     try:
-        found = _engine.drill(text, profile, str(script.file.parent))
+        found = _engine.drill(text, profile, [str(folder) for folder in script.folders])
     except AnabranchError as error:
         raise AnabranchError(f"{script.file}: {error}") from None
     return Result(script, **json.loads(found))

@@ -232,6 +232,11 @@ impl Sweep {
 }
 
 impl Config {
+    /// Whether cells are chosen by conditions, of which there may be many to look at.
+    pub(crate) fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty() || self.studies.values().any(|study| !study.conditions.is_empty())
+    }
+
     /// Makes relative file names start in a folder.
     pub(crate) fn resolve_files(&mut self, folder: &Path) {
         self.each_setting(&mut |setting| files::resolve(setting, folder));
