@@ -15,6 +15,7 @@ const FIRST_COUNT: u32 = 5;
 const QUICK_FOR_MARK: u32 = 2;
 
 /// The negotiated mode, and what has to be echoed.
+#[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ecn {
     /// The mode that was negotiated. It is never [`EcnMode::L4s`], which becomes `Accurate`.
