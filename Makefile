@@ -15,13 +15,15 @@ WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab reproduce test test-rust test-python test-stubs bench bench-check bench-peers bench-scaling bench-update lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
+.PHONY: help setup dev lab reproduce test test-rust test-python test-stubs bench bench-check bench-peers bench-scaling bench-update lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
-setup: $(VENV)/.built ## .venv with the anabranch command, and the tools for tests
+setup: $(VENV)/.built ## .venv with the anabranch command
+
+dev: $(VENV)/.dev ## beside it the extras, and the tools for tests, lints and documentation
 
 lab: ## the page of `anabranch lab`, with the engine as WebAssembly (needs Node.js and a compiler for it; some minutes)
 	@command -v npm > /dev/null || { echo "make lab needs Node.js 20 or later with npm." >&2; exit 1; }
@@ -44,28 +46,28 @@ test-rust:
 		cargo run --locked --quiet --profile test --example "$$(basename "$$example" .rs)" > /dev/null; \
 	done
 
-test-stubs: setup
+test-stubs: dev
 	$(BIN)/python -m mypy.stubtest anabranch._engine --mypy-config-file pyproject.toml
 
-test-python: setup
+test-python: dev
 	$(BIN)/python -m pytest --hypothesis-seed=1 --numprocesses auto --dist loadscope --no-loadscope-reorder
 
 bench: ## speed of the engine
 	cargo bench --locked -p anabranch-bench
 
-bench-check: setup ## instructions of seven runs beside the committed ones, within 1 % (needs valgrind, else it says so)
+bench-check: dev ## instructions of seven runs beside the committed ones, within 1 % (needs valgrind, else it says so)
 	$(BIN)/python tools/bench_check.py benches/instructions.json
 
 bench-peers: setup ## how much longer ns-2 and ns-3 take, where they are installed (three minutes)
 	$(BIN)/python tools/bench_peers.py
 
-bench-scaling: setup ## instructions per packet for more links, flows, paths and larger windows (needs valgrind; ten minutes)
+bench-scaling: dev ## instructions per packet for more links, flows, paths and larger windows (needs valgrind; ten minutes)
 	$(BIN)/python tools/scaling.py
 
-bench-update: setup
+bench-update: dev
 	$(BIN)/python tools/bench_check.py --update benches/instructions.json
 
-lint: setup ## formatting, clippy, ruff, mypy, arrows between folders; changes nothing
+lint: dev ## formatting, clippy, ruff, mypy, arrows between folders; changes nothing
 	cargo fmt --all --check
 	git ls-files '*.rs' | xargs $(BIN)/python tools/comment_width.py --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -77,18 +79,18 @@ lint: setup ## formatting, clippy, ruff, mypy, arrows between folders; changes n
 	$(BIN)/lint-imports --no-cache
 	@if git grep -nE '^(<<<<<<<|>>>>>>>) '; then echo 'left of a merge' >&2; exit 1; fi
 
-format: setup ## formats everything and applies safe fixes
+format: dev ## formats everything and applies safe fixes
 	cargo fmt --all
 	git ls-files '*.rs' | xargs $(BIN)/python tools/comment_width.py
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: setup ## regenerates docs/scenario.schema.json, docs/scenario.md and docs/imports.md
+docs: dev ## regenerates docs/scenario.schema.json, docs/scenario.md and docs/imports.md
 	$(BIN)/python tools/scenario_reference.py docs
 	$(BIN)/python tools/imports_page.py docs/imports.md
 
 # cargo-fuzz builds with the stable compiler: without a sanitizer it needs nothing of a nightly one.
-fuzz: setup ## every fuzz target in turn (SECONDS_EACH=600), beginning with packets of our own captures; ends at the first finding
+fuzz: dev ## every fuzz target in turn (SECONDS_EACH=600), beginning with packets of our own captures; ends at the first finding
 	@command -v cargo-fuzz > /dev/null || { echo "make fuzz needs cargo-fuzz: cargo install cargo-fuzz" >&2; exit 1; }
 	$(BIN)/python tools/fuzz_seeds.py fuzz/seeds
 	cargo fuzz build --sanitizer none
@@ -102,15 +104,15 @@ fuzz: setup ## every fuzz target in turn (SECONDS_EACH=600), beginning with pack
 kernel: ## target/kernel/linux, a Linux in virtual time, from the distribution's kernel sources (about 5 minutes)
 	kernel/build.sh target/kernel
 
-oracles: setup ## regenerates the comparisons with other implementations in docs (some minutes)
+oracles: dev ## regenerates the comparisons with other implementations in docs (some minutes)
 	$(BIN)/python tools/comparison_pages.py docs
 
-docs-check: setup
+docs-check: dev
 	$(BIN)/python tools/scenario_reference.py --check docs
 	$(BIN)/python tools/imports_page.py --check docs/imports.md
 	$(BIN)/python tools/documentation_site.py --check target/site
 
-site: setup ## target/site/html, the documentation as a static site with a search, with the figures of its gallery
+site: dev ## target/site/html, the documentation as a static site with a search, with the figures of its gallery
 	$(BIN)/python tools/documentation_site.py target/site
 
 wheel: $(BIN)/maturin lab ## dist/ with the source distribution, and a wheel for this platform made from it (some minutes)
@@ -123,7 +125,7 @@ wheel-check: wheel ## installs the wheel where there is no compiler, and draws a
 	$(BIN)/python tests/wheel_check.py dist/*.whl
 
 # A case of a property about whole simulations costs a thousand times what one about a part does.
-validate: setup lab site wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
+validate: dev lab site wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --lib -- --include-ignored
 	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
 	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire --test wire_ip
@@ -171,6 +173,13 @@ $(BIN)/maturin: pyproject.toml
 	@touch $@
 
 # maturin cannot follow the extra `all`, which names the package itself.
+DEVELOP = PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet
+
 $(VENV)/.built: $(BIN)/maturin $(ENGINE_SOURCES)
-	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --extras dask,gym,optuna,sensitivity --group dev
+	$(DEVELOP)
+	@touch $@
+
+# Once the engine is built, only what Python needs is installed here.
+$(VENV)/.dev: pyproject.toml | $(VENV)/.built
+	$(DEVELOP) --extras dask,gym,optuna,sensitivity --group dev
 	@touch $@

@@ -2,7 +2,7 @@
 
 `python study_crashes.py random FOLDER SWEEP` kills a study at 20 random moments and lets it end.
 `python study_crashes.py each FOLDER SWEEP` kills one before each thing that it does to its folder;
-`merge` and `migrate` do the same to those commands, the latter with the older folder `old` beside.
+`merge` does the same to a merge.
 
 The parent only forks: modules with threads (polars, the engine) are first used in the children.
 """
@@ -124,13 +124,6 @@ def kill_merge_before_each_step(folder: Path, sweep: Path) -> None:
     print(json.dumps({"steps": [_kill_before_each(merge, sweep, folder, begun)]}))
 
 
-def kill_migration_before_each_step(folder: Path, sweep: Path) -> None:
-    """Prints how many steps a migration has."""
-    migrate = partial(store.migrate, folder)
-    steps = _kill_before_each(migrate, sweep, folder, folder.with_name("old"))
-    print(json.dumps({"steps": [steps]}))
-
-
 def _live(sweep: Path, folder: Path) -> None:
     folders._MANY = 1
     Study(sweep, folder, replications=FEW, jobs=1).run()
@@ -209,7 +202,7 @@ def check(folder: Path, expected: Path | None = None) -> None:
             assert "links" in tomllib.loads(path.read_text())
         else:
             assert path.name == "study.json"
-            assert json.loads(path.read_text())["schema_version"] in (1, store.SCHEMA_VERSION)
+            assert json.loads(path.read_text())["schema_version"] == store.SCHEMA_VERSION
     if expected is not None:
         found, wanted = store.read(folder), pl.read_parquet(expected)
         assert found.equals(wanted)
@@ -224,7 +217,6 @@ KINDS = {
     "random": kill_at_random,
     "each": kill_before_each_step,
     "merge": kill_merge_before_each_step,
-    "migrate": kill_migration_before_each_step,
 }
 
 if __name__ == "__main__":

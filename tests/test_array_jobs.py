@@ -38,7 +38,7 @@ def test_all_tasks_together_compute_what_a_plain_sweep_computes(
     scenario = written(folder / "my sweep.toml", SWEEP)
     out = folder / "the rows"
     options = ("--set", 'name="a b"', "--replications", "7")
-    made = anabranch("array", scenario, "--out", out, "--tasks", str(TASKS), *options)
+    made = anabranch("sweep", scenario, "--out", out, "--array", str(TASKS), *options)
     assert made.returncode == 0, made.stderr
     assert f"#SBATCH --array=1-{TASKS}\n" in made.stdout
     assert "#SBATCH --job-name=a-b\n" in made.stdout
@@ -72,5 +72,12 @@ def test_a_share_is_one_of_all(anabranch: Command, sweep_file: Path, shard: str)
 
 @pytest.mark.parametrize("tasks", ["0", "100001"])
 def test_an_array_has_tasks(anabranch: Command, sweep_file: Path, tasks: str) -> None:
-    error = one_error(anabranch("array", sweep_file, "--out", "out", "--tasks", tasks))
+    error = one_error(anabranch("sweep", sweep_file, "--out", "out", "--array", tasks))
     assert "from 1 to 100,000" in error
+
+
+def test_a_script_computes_nothing_itself(anabranch: Command, sweep_file: Path) -> None:
+    error = one_error(
+        anabranch("sweep", sweep_file, "--out", "out", "--array", "2", "--shard", "1/2")
+    )
+    assert "--shard does not go with --array" in error

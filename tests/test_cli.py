@@ -33,17 +33,12 @@ COMMANDS = [
     "new",
     "validate",
     "emodel",
-    "schema",
     "reproduce",
     "compare",
     "explain",
     "bench-cc",
     "lab",
     "advise",
-    "array",
-    "difference",
-    "merge",
-    "migrate",
     "profile",
     "query",
     "report",
@@ -64,6 +59,21 @@ def test_every_command_has_help_with_examples(anabranch: Command, command: str) 
     assert "Examples:" in result.stdout
     assert f"anabranch {command}" in result.stdout
     assert command in anabranch("--help").stdout
+
+
+@pytest.mark.parametrize("name", cli.RENAMED)
+def test_an_old_name_says_the_new_one(anabranch: Command, name: str) -> None:
+    command = cli.RENAMED[name].split()[0]
+    assert f"`{name}` is `anabranch {command} " in one_error(anabranch(name, "x"))
+    assert anabranch(command, "--help").returncode == 0
+
+
+def test_commands_are_grouped_by_what_people_do(anabranch: Command) -> None:
+    said = anabranch("--help").stdout
+    titles = ("Model and run", "Study", "Understand", "Real networks", "Check", "Options")
+    places = [said.index(f"╭─ {title} ─") for title in titles]
+    assert places == sorted(places)
+    assert all(said.index(f" {name} ") < places[-1] for name in COMMANDS)
 
 
 def test_run_prints_what_a_person_wants(anabranch: Command, call_file: Path) -> None:
@@ -90,7 +100,7 @@ def test_a_process_says_the_same(anabranch: Command, process: Command, sweep_fil
         ("run", sweep_file, "--cell", 2),
         ("run", sweep_file, "--cell", 99),
         ("list", "papers"),
-        ("difference",),
+        ("compare", "a.json"),
     ):
         within, without = anabranch(*words), process(*words)
         assert within.returncode == without.returncode
@@ -324,7 +334,7 @@ def test_emodel_mistakes(anabranch: Command, options: list[str], words: str) -> 
 
 
 def test_schema_is_the_schema_of_the_scenarios(anabranch: Command) -> None:
-    schema = json.loads(anabranch("schema").stdout)
+    schema = json.loads(anabranch("list", "schema").stdout)
     assert {"links", "paths", "flows"} <= schema["properties"].keys()
 
 
@@ -465,7 +475,7 @@ TARGETS = {
     "traces into a file": ["run", "call.toml", "--trace", "call.toml"],
     "figures below a file": ["run", "call.toml", "--plot", "call.toml/figures"],
     "a study that is a file": ["sweep", "call.toml", "--out", "call.toml"],
-    "a comparison": ["compare", "linux-sctp", "--csv", "nowhere/x.csv"],
+    "a comparison": ["compare", "a", "b", "--csv", "nowhere/x.csv"],
     "a page": ["reproduce", "voip-sctp", "--out", "call.toml/page"],
     "the folder of the traces": ["run", "call.toml", "--json", "new", "--trace", "new"],
     "below that folder": ["run", "call.toml", "--json", "new/a/x.json", "--trace", "new"],

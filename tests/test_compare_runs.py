@@ -560,9 +560,9 @@ def test_other_mistakes_are_one_sentence(anabranch: Command, studies: Any, tmp_p
         (["a.json", "none"], "none has no runs"),
         (["a.json", studies("plain").parent], "has a study folder in it"),
         (["a.json"], "name a second result beside it"),
-        (["linux-tpc"], "did you mean `linux-tcp`?"),
-        (["a.json", "b.json", "--jobs", "2"], "--jobs is for a comparison with an implementation"),
-        (["linux-tcp", "--all"], "--all is for a comparison with A and B"),
+        (["a.json", "--all"], "--all does not go with one study alone"),
+        (["a.json", "b.json", "--a", "x=1"], "--a does not go with two results"),
+        (["a", "--a", "x=1", "--b", "x=2"], "--metric names 0 scalars; within one study"),
         (["a.json", "b.json", "--metric", "call.moss"], "did you mean `call.mos`?"),
         (["a.json", "b.json", "--level", "95"], "level is 95"),
         (["a.json", "b.json", "--bound", "-1"], "--bound is -1"),
@@ -691,11 +691,6 @@ def test_the_page_has_everything_and_is_not_cut(
         assert "links.wan.rate = 2 Mbit/s | 1.5 Mbit/s" in text
         assert page.locator("table.numbers tbody tr").count() > 5
         assert page.locator("svg.plot:visible").count() == 4
-
-
-def test_both_help_texts_say_which_is_for_what(anabranch: Command) -> None:
-    assert "anabranch difference" in anabranch("compare", "--help").stdout
-    assert "anabranch compare" in anabranch("difference", "--help").stdout
 
 
 def test_python_says_what_the_command_says(anabranch: Command, tmp_path: Path) -> None:

@@ -498,7 +498,7 @@ def test_a_study_and_the_command_line_compare(
 
     def difference(*arguments: str) -> tuple[int, list[str], str]:
         metric = [] if "--metric" in arguments else ["--metric", "call.mos"]
-        code = cli.main(["difference", out, *arguments, *metric])
+        code = cli.main(["compare", out, *arguments, *metric])
         said = capsys.readouterr()
         return code, said.out.splitlines(), said.err
 

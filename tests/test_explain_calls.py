@@ -163,7 +163,7 @@ def test_the_worse_direction_is_explained() -> None:
 def test_costs_do_not_depend_on_an_order() -> None:
     # Three players of a game whose worth is known: 1 for any two of them, 2 for all.
     worth = -np.array([0.0, 0, 0, 1, 0, 1, 1, 2])
-    assert [calls._shapley(worth, 3, i) for i in range(3)] == pytest.approx([2 / 3] * 3)
+    assert [calls.shapley(worth, 3, i) for i in range(3)] == pytest.approx([2 / 3] * 3)
 
 
 def test_the_command_and_its_json(anabranch: Command, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from anabranch.oracles import failover
+from oracles import failover
 
 NANOSECOND = 1e-9
 ROUND_TRIP_S = 0.0025

@@ -1,6 +1,5 @@
 """Flows with a `count`: their scalars are stored as lists, and cost what is asked of them."""
 
-import json
 import logging
 import time
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import anabranch as package
-from anabranch import AnabranchError, Scenario, StoreError, Study, report, store
-from anabranch.store import members, migration, query, shard_files, tables
+from anabranch import AnabranchError, Scenario, StoreError, Study, report
+from anabranch.store import query, shard_files, tables
 from anabranch.store.query import Tables
 from conftest import Command, written
 
@@ -72,21 +71,6 @@ def reference(scenario: Scenario) -> pl.DataFrame:
 
 def scalars(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(name for name in frame.columns if "." in name)
-
-
-def as_version_2(patch: pytest.MonkeyPatch, out: Path, scenario: Scenario) -> None:
-    """A study folder as version 2 wrote it: a column for each scalar."""
-
-    def wide(values: dict[str, Any], _: object) -> list[pl.Series]:
-        return [pl.Series(name, column, dtype=pl.Float64) for name, column in values.items()]
-
-    with patch.context() as patched:
-        patched.setattr(members, "together", wide)
-        patched.setattr(store.rows, "SCHEMA_VERSION", 2)
-        patched.setattr("anabranch.store.definitions.SCHEMA_VERSION", 2)
-        patched.setattr("anabranch.store.folder.SCHEMA_VERSION", 2)
-        Study(scenario, out, jobs=1).run()
-    assert json.loads((out / "study.json").read_text())["schema_version"] == 2
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
@@ -231,109 +215,21 @@ def test_many_scalars_are_columns_of_rows_only_when_named(
             opened.frame('SELECT "call_6.mos" FROM rows')
 
 
-def test_a_folder_of_version_2_opens_and_goes_on(
-    scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_equal_runs_count_once_and_other_values_are_refused(
+    scenario: Scenario, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    as_version_2(monkeypatch, out, scenario)
-    before = package.read(out)
-    reference = Study(scenario)
-    reference.run()
-    assert_frame_equal(before, reference.frame(), check_exact=True)
-    assert Study(out).query("SELECT * FROM rows").height == 12
-    more = Study(scenario, out, replications=3)
-    more.run()
-    fresh = Study(scenario, replications=3)
-    fresh.run()
-    assert_frame_equal(more.frame(), fresh.frame(), check_exact=True)
-    assert json.loads((out / "study.json").read_text())["schema_version"] == 3
-    assert more.query("SELECT count(*) FROM members").item() == (3 + 5) * 2 * 3
-    for shard in out.glob("rows/*.parquet"):
-        assert "call_1.mos" not in pl.read_parquet_schema(shard)
-
-
-@pytest.mark.parametrize("stopped_at", [0, 1, 2])
-def test_bringing_up_to_date_can_be_stopped(
-    scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped_at: int
-) -> None:
-    out = tmp_path / "out"
-    as_version_2(monkeypatch, out, scenario)
-    (whole,) = out.glob("rows/*.parquet")
-    rows = pl.read_parquet(whole)
-    for part in (rows[:5], rows[5:]):
-        shard_files.write(out / "rows", part)
-    whole.unlink()
-    before = package.read(out)
-    calls: list[int] = []
-    write, unlink = shard_files.write, Path.unlink
-
-    def stop(folder: Path, table: pl.DataFrame) -> shard_files.FileShard:
-        calls.append(1)
-        if len(calls) > stopped_at:
-            raise KeyboardInterrupt
-        return write(folder, table)
-
-    def leave(path: Path, missing_ok: bool = False) -> None:  # noqa: FBT001, FBT002
-        if stopped_at == 2 and path.parent.name == "rows":
-            raise KeyboardInterrupt  # both forms of the rows are there
-        unlink(path, missing_ok)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(shard_files, "write", stop)
-        patched.setattr(Path, "unlink", leave)
-        with pytest.raises(KeyboardInterrupt):
-            store.migrate(out)
-    assert_frame_equal(package.read(out), before, check_exact=True)
-    assert store.migrate(out)
-    assert not store.migrate(out)
-    assert_frame_equal(package.read(out), before, check_exact=True)
-    assert Study(out).query("SELECT count(*) FROM members").item() == (3 + 5) * 2 * 2
-
-
-def test_shares_of_an_older_folder_wait_for_migrate(
-    scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, other = tmp_path / "out", tmp_path / "other"
-    as_version_2(monkeypatch, out, scenario)
-    with pytest.raises(StoreError, match=f"`anabranch migrate {out}` first"):
-        Study(scenario, out, replications=3).run(shard=(1, 2))
-    Study(scenario, other).run()
-    with pytest.raises(StoreError, match=f"schema version 2, .* `anabranch migrate {out}`"):
-        store.merge(other, [out])
-
-
-def test_a_damaged_definition_leaves_the_columns_as_they_are(
-    scenario: Scenario,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    out = tmp_path / "out"
-    as_version_2(monkeypatch, out, scenario)
-    before = scalars(package.read(out))
-    definition = out / "definitions" / f"{scenario.hash}.toml"
-    text = definition.read_text()
-    definition.write_text("damaged")
-    migration.put_together(out)
-    assert "keep their columns" in caplog.text
-    definition.write_text(text)
-    assert_frame_equal(scalars(package.read(out)), before, check_exact=True)
-
-
-def test_equal_runs_in_both_forms_count_once_and_other_values_are_refused(
-    scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, older = tmp_path / "out", tmp_path / "older"
-    Study(scenario, out).run()
-    as_version_2(monkeypatch, older, scenario)
-    (shard,) = older.glob("rows/*.parquet")
+    Study(scenario, out, jobs=1).run()
+    (shard,) = out.glob("rows/*.parquet")
     rows = pl.read_parquet(shard)
     before = package.read(out)
-    twin = shard_files.write(out / "rows", rows)
+    twin = shard_files.write(out / "rows", rows[:5])
     assert_frame_equal(package.read(out), before, check_exact=True)
     twin.path.unlink()
-    shard_files.write(out / "rows", rows.with_columns(pl.col("call_2.mos") + 1))
-    with pytest.raises(StoreError, match=r"disagree about `call_2\.mos`"):
+    shard_files.write(
+        out / "rows", rows.with_columns(pl.col("call_*.mos").list.eval(pl.element() + 1))
+    )
+    with pytest.raises(StoreError, match=r"disagree about `call_1\.mos`"):
         package.read(out)
 
 

@@ -21,10 +21,11 @@ from anabranch.advise.paths import read as read_paths
 from anabranch.errors import AnabranchError
 from anabranch.profile import Estimate, Measurement, Profile, estimate, measure, output
 from anabranch.profile.estimates import _behind_the_queue
-from anabranch.profile.flows import DATA, ROWS, Row, _gaps
 from anabranch.profile.intervals import block_interval, minimum_interval
 from anabranch.profile.loss import Flags, Losses, best, share_of_bad
 from anabranch.profile.measurement import Delays, LossSequence
+from anabranch.profile.numbers import Data
+from anabranch.profile.sent_again import at_receiver
 from anabranch.profile.timed import TimedFit, TimedLosses, chain
 from anabranch.studies import result
 from anabranch.support.capture import Capture
@@ -605,9 +606,14 @@ def test_tags_of_vlans_and_offsets_of_time_stamps(tmp_path: Path) -> None:
 
 def test_a_segment_that_is_late_at_the_receiver_is_not_lost() -> None:
     order = [(0, 0.0), (1, 0.01), (3, 0.03), (2, 0.031), (5, 0.05), (4, 0.2)]
-    rows = [(at, 1, 140, *Row(DATA, n * 100, n * 100 + 100)) for n, at in order]
-    lost_, _ = _gaps(np.array(rows, dtype=ROWS), 0.1)
-    assert lost_.sum() == 1  # only the one that came a round-trip time after its hole
+    numbers, times = np.array(order).T
+    start = numbers.astype(np.int64) * 100
+    yes = np.ones(len(order), dtype=bool)
+    sizes = np.full(len(order), 140.0)
+    data = Data(np.arange(6), times, start, start + 100, sizes, sizes, yes, ~yes)
+    fates = at_receiver(data, 0.1, None)
+    assert fates.lost.sum() == 1  # only the one that came a round-trip time after its hole
+    assert fates.seen_s[fates.lost] == pytest.approx([0.0405])
 
 
 def test_the_goodness_of_fit_counts_its_parameters() -> None:

@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,6 @@ from anabranch.store import (
     FolderStore,
     MemoryStore,
     folder,
-    migrate,
     read,
     shard_files,
 )
@@ -627,10 +627,11 @@ def test_a_newer_schema_version_needs_a_newer_anabranch(
     out = fill(tmp_path / "out", scenario, ALL)
     edit_identity(out, schema_version=4)
     before = sorted(path.name for path in out.rglob("*"))
-    for arguments in (("sweep", sweep_file, "--out", out), ("migrate", out), ("merge", out, out)):
+    sweep = ("sweep", sweep_file, "--out", out)
+    for arguments in (sweep, ("sweep", sweep_file, "--out", "new", "--merge", out)):
         assert "of schema version 4; this anabranch" in one_error(anabranch(*arguments))
     for reading in (read, Study):
-        with pytest.raises(StoreError, match=r"schema version 4; .* knows up to 3: update it"):
+        with pytest.raises(StoreError, match=r"schema version 4; .* reads version 3: update it"):
             reading(out)
     assert sorted(path.name for path in out.rglob("*")) == before
 
@@ -750,15 +751,24 @@ def test_large_shards_stay_as_they_are(
 
 
 def test_halves_of_two_machines_are_merged(
-    anabranch: Command, scenario: Scenario, tmp_path: Path, reference: pl.DataFrame
+    anabranch: Command,
+    scenario: Scenario,
+    sweep_file: Path,
+    tmp_path: Path,
+    reference: pl.DataFrame,
 ) -> None:
     fill(tmp_path / "a", scenario, ALL[:10], ALL[10:20])
     fill(tmp_path / "b", scenario, ALL[15:])
-    result = anabranch("merge", "all", "a", "b")
-    assert (result.returncode, result.stdout) == (0, "36 runs are new in all\n")
-    assert_same(read(tmp_path / "all"), reference)
-    assert anabranch("merge", "all", "b", "a").stdout == "0 runs are new in all\n"
-    assert anabranch("merge", "a", "b").stdout == "16 runs are new in a\n"
+    merging = ("sweep", sweep_file, "--out", "all", "--merge", "a", "--merge", "b")
+    for found in (36, 0):
+        result = anabranch(*merging)
+        assert (result.returncode, result.stdout.splitlines()[0]) == (
+            0,
+            f"{found} runs new in all",
+        )
+        assert "small: 36/36" in result.stderr, "nothing is computed"
+        assert_same(read(tmp_path / "all"), reference)
+    assert store.merge(tmp_path / "a", [tmp_path / "b"]) == 16
     assert_same(read(tmp_path / "a"), reference)
     assert read(tmp_path / "b").height == 21
     # A merged folder goes on as any other.
@@ -823,14 +833,14 @@ def test_a_merge_into_rows_that_nothing_describes_is_refused(
 
 @pytest.mark.parametrize("mistake", ["damaged", "disagrees", "engine", "nothing", "itself", "none"])
 def test_what_cannot_be_merged_changes_nothing(
-    anabranch: Command, scenario: Scenario, tmp_path: Path, mistake: str
+    scenario: Scenario, tmp_path: Path, mistake: str
 ) -> None:
     into = fill(tmp_path / "a", scenario, ALL[:10])
     other = fill(tmp_path / "b", scenario, ALL[5:])
     match = {
         "damaged": "is damaged: its bytes do not give its name",
         "disagrees": "disagree about `call.mos`",
-        "engine": "cannot be merged with a: it holds rows of anabranch 0.0.1, not",
+        "engine": f"cannot be merged with {into}: it holds rows of anabranch 0.0.1, not",
         "nothing": "b is not a study folder: it has no study.json",
         "itself": "a cannot be merged into itself",
         "none": "name at least one study folder",
@@ -847,112 +857,10 @@ def test_what_cannot_be_merged_changes_nothing(
         shutil.rmtree(other)
         other.mkdir()
     before = {path: path.read_bytes() for path in into.rglob("*") if path.is_file()}
-    others = {"itself": ["b", "a"], "none": []}.get(mistake, ["b"])
-    error = one_error(anabranch("merge", "a", *others))
-    assert match in error
+    others = {"itself": [other, into], "none": []}.get(mistake, [other])
+    with pytest.raises(StoreError, match=re.escape(match)):
+        store.merge(into, others)
     assert {path: path.read_bytes() for path in into.rglob("*") if path.is_file()} == before
-
-
-# --- Older folders ---
-
-
-def write_schema_1(out: Path, scenario: Scenario, *batches: Runs) -> Path:
-    """A study folder as schema version 1 had it."""
-    (out / "rows").mkdir(parents=True)
-    written(out / ".lock", "")
-    identity = {
-        "schema_version": 1,
-        "engine_version": _engine.ENGINE_VERSION,
-        "scenario_hash": scenario.hash,
-        "name": scenario.name,
-        "seed": scenario.seed,
-        "axes": scenario.axes,
-    }
-    written(out / "scenario.toml", scenario.to_toml())
-    written(out / "study.json", json.dumps(identity, indent=2) + "\n")
-    axes = [axis["name"] for axis in scenario.axes]
-    for number, runs in enumerate(batches):
-        batch = _engine.run_batch(scenario, runs, 2)
-        keys = [scenario.cell_key(cell) for cell, _ in runs]
-        columns = [
-            pl.Series("cell", [cell for cell, _ in runs], dtype=pl.UInt32),
-            pl.Series("replication", [replication for _, replication in runs], dtype=pl.UInt32),
-            pl.Series("seed", [scenario.seed] * len(runs), dtype=pl.UInt64),
-            *(pl.Series(name, [key[name] for key in keys]) for name in axes),
-            *(pl.Series(name, batch[name], dtype=pl.Float64) for name in batch if "." in name),
-            pl.Series("engine_version", [_engine.ENGINE_VERSION] * len(runs)),
-            pl.Series("scenario_hash", [scenario.hash] * len(runs)),
-        ]
-        pl.DataFrame(columns).write_parquet(
-            out / "rows" / f"{number:04}.parquet", compression="zstd", statistics=False
-        )
-    return out
-
-
-def test_an_older_folder_is_migrated_without_computing(
-    anabranch: Command,
-    scenario: Scenario,
-    sweep_file: Path,
-    tmp_path: Path,
-    reference: pl.DataFrame,
-) -> None:
-    out = write_schema_1(tmp_path / "out", scenario, ALL[:20], ALL[20:30])
-    for arguments in (("sweep", sweep_file, "--out", "out"), ("merge", "new", "out")):
-        assert "`anabranch migrate out` brings it up to date" in one_error(anabranch(*arguments))
-    for reading in (read, Study):
-        with pytest.raises(StoreError, match="of schema version 1; `anabranch migrate"):
-            reading(out)
-    assert len(shards_in(out)) == 2
-    result = anabranch("migrate", "out")
-    assert (result.returncode, result.stdout) == (0, "out has schema version 3 now\n")
-    assert anabranch("migrate", "out").stdout == "out is up to date\n"
-    heard: list[int] = []
-    study = Study(scenario, out)
-    study.run(lambda status: heard.append(status.done))
-    assert (heard[0], heard[-1]) == (30, 36)
-    assert_same(study.frame(), reference)
-
-
-def test_a_migration_that_was_stopped_goes_on(
-    scenario: Scenario,
-    tmp_path: Path,
-    reference: pl.DataFrame,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    out = write_schema_1(tmp_path / "out", scenario, *(ALL[i : i + 9] for i in range(0, 36, 9)))
-    write = shard_files.write
-    written_ones: list[int] = []
-
-    def stop(rows: Path, frame: pl.DataFrame) -> shard_files.FileShard:
-        if len(written_ones) == 2:
-            raise KeyboardInterrupt
-        written_ones.append(1)
-        return write(rows, frame)
-
-    monkeypatch.setattr(shard_files, "write", stop)
-    with pytest.raises(KeyboardInterrupt):
-        migrate(out)
-    monkeypatch.undo()
-    assert len(shards_in(out)) == 4
-    with pytest.raises(StoreError, match="anabranch migrate"):
-        read(out)
-    assert migrate(out)
-    assert_same(read(out), reference)
-
-
-def test_a_damaged_or_foreign_shard_of_an_older_folder(
-    scenario: Scenario, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    out = write_schema_1(tmp_path / "out", scenario, ALL[:20], ALL[20:])
-    cut(out / "rows" / "0000.parquet")
-    assert migrate(out)
-    assert "0000.parquet is damaged; set aside as 0000.parquet.corrupt" in caplog.text
-    assert read(out).height == 16
-    other = write_schema_1(tmp_path / "other", scenario, ALL)
-    written(other / "scenario.toml", with_axes(PMR % "0, 1").to_toml())
-    with pytest.raises(StoreError, match=r"it is not the scenario of these rows"):
-        migrate(other)
-    assert (other / "rows" / "0000.parquet").exists()
 
 
 # --- What the system refuses ---
@@ -1001,7 +909,6 @@ def test_a_folder_that_may_only_be_read(
         subprocess.run(["mount", "-o", "remount,bind,ro", str(there)], check=True)
         error = one_error(anabranch("sweep", sweep_file, "--out", there / "out"))
         assert error.endswith("Read-only file system")
-        assert one_error(anabranch("migrate", there)).endswith("it has no study.json")
         assert read(there / "out").height == 10
         # It may still be merged from.
         assert store.merge(tmp_path / "copy", [there / "out"]) == 10
@@ -1056,12 +963,8 @@ def test_killed_before_each_step(sweep_file: Path, tmp_path: Path) -> None:
 
 
 @needs_fork
-@pytest.mark.parametrize("kind", ["merge", "migrate"])
-def test_merge_and_migration_killed_before_each_step(
-    scenario: Scenario, sweep_file: Path, tmp_path: Path, kind: str
-) -> None:
-    write_schema_1(tmp_path / "old", scenario, ALL[:9], ALL[9:12])
-    assert crash(kind, tmp_path, sweep_file)["steps"][0] > 10
+def test_a_merge_killed_before_each_step(sweep_file: Path, tmp_path: Path) -> None:
+    assert crash("merge", tmp_path, sweep_file)["steps"][0] > 10
 
 
 # --- Folders that a command fills by itself ---

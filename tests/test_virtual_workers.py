@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import anabranch
-from anabranch.emulate import testbed
+from anabranch.emulate import guest, testbed
 from anabranch.errors import LiveError
 from anabranch.studies.workers import Batch
 from anabranch.virtual import Finished
@@ -41,7 +41,7 @@ class Kernels:
     def run(self, command: Sequence[str | Path], *, folder: Path, seed: int, **_: Any) -> Finished:
         self.commands.append(command)
         self.seeds.append(seed)
-        for name in list(map(str, command))[7:]:
+        for name in list(map(str, command))[6:]:
             if name == self.ends_before:
                 break
             assert 'kind = "bulk"' in (folder / f"{name}.toml").read_text()
@@ -73,14 +73,49 @@ def computed(runs: list[tuple[int, int]], runs_per_boot: int = 1) -> Batch:
 def test_each_run_of_a_kernel_has_its_row(kernels: Kernels) -> None:
     batch = computed([(0, 0), (1, 0), (1, 1)], runs_per_boot=3)
     assert len(kernels.commands) == 1
-    # The scenario's seed, the interval of samples, no program for usrsctp, and the kept traces.
-    assert list(map(str, kernels.commands[0]))[3:7] == ["7", "20", "", "paths"]
+    # The interval of samples, no program for usrsctp, and the kept traces.
+    assert list(map(str, kernels.commands[0]))[3:6] == ["20", "", "paths"]
     assert kernels.seeds == [testbed.kernel_seed(7, 0)]
     assert batch.columns["cell"].tolist() == [0, 1, 1]
     assert batch.columns["replication"].tolist() == [0, 0, 1]
     assert batch.columns["bulk.goodput_kbit_per_s"].tolist() == [0.0, 1.0, 1.1]
     assert [run[:2] for run in batch.traces] == [(0, 0), (1, 0), (1, 1)]
     assert batch.failures == []
+
+
+OVER_SEEDS = f'{SCENARIO}sweep.axes.seeds = {{ set = "seed", values = [3, 4] }}'
+
+
+def test_kernels_have_the_seeds_of_their_cells(kernels: Kernels) -> None:
+    workers = testbed.VirtualKernel(anabranch.load(OVER_SEEDS))
+    for cell in range(4):
+        workers.compute([(cell, 1)])
+    workers.close()
+    assert kernels.seeds == [testbed.kernel_seed(seed, 1) for seed in (3, 4, 3, 4)]
+
+
+def test_a_run_within_a_kernel_has_the_seed_of_its_cell(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    setups = []
+
+    class Bed:
+        def __init__(self, _: object, *setup: object) -> None:
+            setups.append(setup)
+
+        def is_over(self) -> bool:
+            return True
+
+        def finish(self) -> dict[str, dict[str, float]]:
+            return {"summary": {}, "traces": {}}
+
+    monkeypatch.setattr(guest._engine, "Testbed", Bed)
+    monkeypatch.chdir(tmp_path)
+    scenario = anabranch.load(OVER_SEEDS)
+    for cell in range(2):
+        Path(f"{cell}-5.toml").write_text(scenario.cell_toml(cell))
+    guest.main(["20", "", "", "0-5", "1-5"])
+    assert [setup[1:3] for setup in setups] == [(3, 5), (4, 5)]
 
 
 def test_a_run_that_fails_leaves_the_others_their_rows(kernels: Kernels) -> None:
@@ -105,7 +140,7 @@ def test_a_study_fills_kernels_with_as_many_runs_as_asked(kernels: Kernels, tmp_
     scenario = anabranch.load(SCENARIO)
     workers = testbed.VirtualKernel(scenario, jobs=2, runs_per_boot=3)
     anabranch.Study(scenario, tmp_path, replications=5).run(progress=False, workers=workers)
-    assert sorted(len(command) - 7 for command in kernels.commands) == [1, 3, 3, 3]
+    assert sorted(len(command) - 6 for command in kernels.commands) == [1, 3, 3, 3]
     rows = anabranch.read(tmp_path)
     assert rows.height == 10
     assert set(rows["engine_version"].str.extract("on Linux (.*)$")) == {"9.9 in virtual time"}

@@ -28,8 +28,7 @@ def one_study() -> pl.DataFrame:
         study: anabranch.Study = anabranch.Study(SWEEP, f"shares/{share}", replications=2)
         study.run(progress=False, shard=(share, 2))
     new: int = anabranch.merge("all", ["shares/1", "shares/2"])
-    was_old: bool = anabranch.migrate("all")
-    print(new, was_old, study.compare({"pmr": 0}, {"pmr": 1}, "call.mos").sentence)
+    print(new, study.compare({"pmr": 0}, {"pmr": 1}, "call.mos").sentence)
     return anabranch.read("all", columns=["call.mos"])
 
 

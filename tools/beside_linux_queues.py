@@ -81,17 +81,22 @@ class Queue:
         )
 
 
+PIE_TIMER = "update = '16 ms', first_update = '400 ms'"
+"""15 ms are 15 jiffies at HZ 1000, and the timer wheel adds one.
+
+The first update comes half a second after the discipline is installed, which is somewhat before
+the flows begin.
+"""
+
 QUEUES = {
     "codel": Queue("codel", "{ kind = 'codel', square_root = 'newton' }"),
     "fq_codel": Queue(
         "fq_codel noecn",
         "{ kind = 'fq_codel', mtu_of_all = true, square_root = 'newton', ecn = false }",
     ),
-    # 15 ms are 15 jiffies at HZ 1000, and the timer wheel adds one.
-    "pie": Queue("pie", "{ kind = 'pie', update = '16 ms' }"),
-    "fq_pie": Queue("fq_pie", "{ kind = 'fq_pie', update = '16 ms' }"),
-    # The packet that waits for the token bucket is one of the 127.
-    "sfq": Queue("sfq", "{ kind = 'sfq', packets = 126 }"),
+    "pie": Queue("pie", f"{{ kind = 'pie', {PIE_TIMER} }}"),
+    "fq_pie": Queue("fq_pie", f"{{ kind = 'fq_pie', {PIE_TIMER} }}"),
+    "sfq": Queue("sfq", "{ kind = 'sfq' }"),
 }
 
 

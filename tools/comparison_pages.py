@@ -14,7 +14,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from anabranch.figures import plots
-from anabranch.oracles import (
+from oracles import (
     failover,
     linux_aqm,
     linux_mptcp,

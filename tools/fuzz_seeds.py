@@ -44,6 +44,9 @@ def parts(packet: bytes) -> Iterator[tuple[str, bytes]]:
     is_v6 = packet[0] >> 4 == 6
     header, protocol = (40, packet[6]) if is_v6 else (20, packet[9])
     yield "ip", b"\0" + packet
+    if len(packet) < 256:
+        # A frame of raw IP, the sixth of that target's link types.
+        yield "capture", bytes([5 << 1 | 1, len(packet)]) + packet
     if protocol in PROTOCOLS:
         yield PROTOCOLS[protocol], bytes([is_v6]) + packet[header:]
     if protocol == 132:

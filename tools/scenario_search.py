@@ -55,11 +55,6 @@ from random_scenarios import (
     repair,
 )
 
-AHEAD = ".cross_"
-"""In the name of a scalar that traces may change, where a run ends early: a link asked ahead
-counts its cross traffic up to there. All others are equal to the bit.
-"""
-
 GUARDS = ("run.max_events", "run.max_wall_time", "run.max_memory", "own.py:", "examples.py:")
 """What a refusal by `run` of a valid scenario may be about: a guard, or an error of a plug-in."""
 
@@ -288,7 +283,7 @@ def _broken_traces(
     if traced is None:
         if "run.max_memory" not in said:  # of which traces take some
             yield Failure("a run fails with traces", said)
-    elif different := _different(summary, traced, AHEAD):
+    elif different := _different(summary, traced):
         yield Failure("a run differs with traces", different)
 
 
@@ -318,7 +313,7 @@ def _broken_sweep(inside: Path, command: Command, report: Report) -> Iterator[Fa
     of_run = anabranch.run("scenario.toml").summary
     row = {name: value for name, value in first.row(0, named=True).items() if is_scalar(name)}
     kept = {name: of_run.get(name) for name in row}
-    if different := _different(kept, row, AHEAD if loaded.traces else None):
+    if different := _different(kept, row):
         yield Failure("a row differs from its run", different)
     counted = command("query", "study", "SELECT count(*) AS n FROM rows", "--json", "count.json")
     found = json.loads((inside / "count.json").read_text()) if counted.code == 0 else []
@@ -412,11 +407,10 @@ def _summary(path: Path) -> Summary:
     return json.loads(path.read_text(encoding="utf-8"))["summary"]  # type: ignore[no-any-return]
 
 
-def _different(one: Summary, other: Summary, left_out: str | None = None) -> str:
+def _different(one: Summary, other: Summary) -> str:
     """The first scalar in which two runs differ; empty if there is none."""
     for name in sorted(one.keys() | other.keys()):
-        is_left_out = left_out is not None and left_out in name
-        if not is_left_out and _bits(one.get(name)) != _bits(other.get(name)):
+        if _bits(one.get(name)) != _bits(other.get(name)):
             return f"{name}: {one.get(name)} and {other.get(name)}"
     return ""
 

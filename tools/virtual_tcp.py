@@ -19,14 +19,14 @@ from statistics import fmean
 import polars as pl
 from scipy import stats
 
-from anabranch import oracles
+import oracles
 from anabranch._engine import Scenario
 from anabranch.emulate import testbed
-from anabranch.oracles import linux_tcp
 from anabranch.papers.studies import Place, Work, compute_all, folder_of
 from anabranch.stats import Interval, mean_interval
 from anabranch.store import read
 from anabranch.support.toml_text import inline
+from oracles import linux_tcp
 
 BEGIN = "<!-- generated: tools/virtual_tcp.py -->"
 END = "<!-- end of virtual -->"

@@ -13,6 +13,7 @@ import {
   rangeAround,
   sameValue,
   shareOf,
+  stepsOf,
   toml,
   valueAt,
 } from "./knobs";
@@ -34,7 +35,6 @@ interface Turned {
 }
 
 const MOST_KNOBS = 4;
-const STEPS = 200;
 
 export class Compare {
   private knobs: Turned[] = [];
@@ -110,7 +110,7 @@ export class Compare {
   ask(isWanted = false) {
     const { good } = this.scenario;
     if (!good) return;
-    const cost = isWanted ? "" : costOfBatch(good.opened.scenario, [this.sets], Number(this.count.value));
+    const cost = isWanted ? "" : costOfBatch(good.opened.scenario, [this.sets], Number(this.count.value), this.pool.pace);
     if (cost) {
       const go = h("button", { type: "button", class: "small" }, "Run them all the same");
       go.onclick = () => this.ask(true);
@@ -188,7 +188,10 @@ export class Compare {
               void this.run();
             }
           });
-        this.status.textContent = `${rows.size} of ${count} runs, ${((performance.now() - start) / 1e3).toFixed(2)} s`;
+        const passed = (performance.now() - start) / 1e3;
+        const left = (passed * (count - rows.size)) / rows.size;
+        const rest = passed > 2 && rows.size < count ? `, ${Math.ceil(left)} s left` : "";
+        this.status.textContent = `${rows.size} of ${count} runs, ${passed.toFixed(2)} s${rest}`;
       });
       if (turn !== this.turn) return;
       this.isBusy = false;
@@ -283,11 +286,12 @@ export class Compare {
       turned.value = select.value;
       return h("div", { class: "knob" }, label, select, remove);
     }
-    const now = Math.round(STEPS * shareOf(knob, quantity(turned.value)?.value ?? knob.least ?? 0));
-    const slider = h("input", { id, type: "range", min: 0, max: STEPS, step: 1, value: now });
+    const steps = stepsOf(knob);
+    const now = Math.round(steps * shareOf(knob, quantity(turned.value)?.value ?? knob.least ?? 0));
+    const slider = h("input", { id, type: "range", min: 0, max: steps, step: 1, value: now });
     slider.setAttribute("aria-valuetext", turned.value);
     slider.oninput = () => {
-      turned.value = valueAt(knob, Number(slider.value) / STEPS);
+      turned.value = valueAt(knob, Number(slider.value) / steps);
       shownValue.textContent = labelOfValue(knob, turned.value);
       slider.setAttribute("aria-valuetext", turned.value);
       this.ask();

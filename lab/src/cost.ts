@@ -45,25 +45,47 @@ function withSets(scenario: Scenario, sets: Sets): Scenario {
   return changed;
 }
 
+/** Simulated seconds of all flows of a run. */
+export function workOf(scenario: Scenario): number {
+  return flowsOf(scenario) * secondsOf(scenario);
+}
+
+/** How long it takes on this machine, where that is known. */
+function here(seconds: number, pace: number): string {
+  if (pace <= 0) return "";
+  const wait = seconds / pace;
+  return wait < 100 ? `, about ${Math.max(1, Math.round(wait))} s here` : `, about ${Math.round(wait / 60)} min here`;
+}
+
+/** Simulated seconds of flows that this machine computes in a second: one run after another, and in batches. */
+export interface Pace {
+  one: number;
+  all: number;
+}
+
+const UNKNOWN: Pace = { one: 0, all: 0 };
+
 /** Of one run. */
-export function costOfRun(scenario: Scenario): string {
+export function costOfRun(scenario: Scenario, pace = UNKNOWN): string {
   const [flows, seconds] = [flowsOf(scenario), secondsOf(scenario)];
-  if (flows > MOST_FLOWS) return `The scenario has ${flows} flows`;
+  const wait = here(flows * seconds, pace.one);
+  if (flows > MOST_FLOWS) return `The scenario has ${flows} flows${wait}`;
   const isLong = seconds * flows > MOST_FLOW_SECONDS;
-  return isLong ? `The run takes ${shown(seconds)} s of simulated time with ${flows} flows` : "";
+  const many = flows === 1 ? "one flow" : `${flows} flows`;
+  return isLong ? `The run takes ${shown(seconds)} s of simulated time with ${many}${wait}` : "";
 }
 
 /** Of so many runs of each cell, which is the scenario with some settings. */
-export function costOfBatch(scenario: Scenario, cells: Sets[], runs: number): string {
+export function costOfBatch(scenario: Scenario, cells: Sets[], runs: number, pace = UNKNOWN): string {
   let seconds = 0;
   for (const sets of cells) {
     const cell = withSets(scenario, sets);
-    const one = costOfRun(cell);
+    const one = costOfRun(cell, pace);
     if (one) return one;
-    seconds += runs * flowsOf(cell) * secondsOf(cell);
+    seconds += runs * workOf(cell);
   }
   const isLong = seconds > MOST_BATCH_FLOW_SECONDS;
   return isLong
-    ? `These are ${runs * cells.length} runs, and ${shown(seconds)} s of simulated time in all of their flows`
+    ? `These are ${runs * cells.length} runs, and ${shown(seconds)} s of simulated time in all of their flows${here(seconds, pace.all)}`
     : "";
 }

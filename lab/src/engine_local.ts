@@ -69,7 +69,7 @@ function settings(tree: Tree, path: string[] = []): string[] {
 }
 
 class Panel {
-  private readonly box = h("section", { id: "local", "aria-labelledby": "local-title" });
+  private readonly box = h("details", { id: "local" });
   private readonly what = h("p", { id: "local-what" });
   private readonly axes = h("div", { id: "local-axes" });
   private readonly known = h("datalist", { id: "local-settings" });
@@ -99,7 +99,7 @@ class Panel {
       return; // served by something else, or by another lab than the token's
     }
     this.box.append(
-      h("h2", { id: "local-title" }, "On this computer"),
+      h("summary", {}, h("h2", { id: "local-title" }, "On this computer")),
       h("p", { class: "quiet" }, "Sweeps with more runs than a page should compute run beside it, on ", state.cores === 1 ? "one core" : `all ${state.cores} cores`, ", into ", h("code", {}, state.folder), "."),
       this.what,
       this.axes,

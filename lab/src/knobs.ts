@@ -28,6 +28,19 @@ export interface Range {
   choices?: { label: string; value: string }[];
 }
 
+/** Places of a slider for a number that has no steps of its own. */
+const STEPS = 200;
+
+function isWhole({ isWhole: isSaid, family = "", most = 1 }: Knob): boolean {
+  return isSaid ?? (family === "" && most > 2);
+}
+
+/** How many steps a slider has: one for each whole number, as far as there are that few. */
+export function stepsOf(knob: Knob): number {
+  const { least = 0, most = 1, isLogarithmic } = knob;
+  return isWhole(knob) && !isLogarithmic && most - least <= STEPS ? Math.max(1, Math.round(most - least)) : STEPS;
+}
+
 /** How far along its slider a value is, from 0 to 1. */
 export function shareOf({ least = 0, most = 1, isLogarithmic }: Knob, value: number): number {
   return isLogarithmic
@@ -37,24 +50,24 @@ export function shareOf({ least = 0, most = 1, isLogarithmic }: Knob, value: num
 
 /** The value at a place of its slider, as `--set` has it. */
 export function valueAt(knob: Knob, share: number): string {
-  const { least = 0, most = 1, isLogarithmic, family = "", isWhole = family === "" && most > 2 } = knob;
+  const { least = 0, most = 1, isLogarithmic, family = "" } = knob;
   const value = isLogarithmic ? least * (most / least) ** share : least + (most - least) * share;
-  return isWhole ? String(Math.round(value)) : written(value, family);
+  return isWhole(knob) ? String(Math.round(value)) : written(value, family);
 }
 
 /** A slider for a number that is `value` now: within what the schema allows, and wide enough to see something. */
-export function rangeAround(value: number, family: string, { minimum, maximum, isWhole }: Range): Partial<Knob> {
+export function rangeAround(value: number, family: string, { minimum, maximum, isWhole: isInteger }: Range): Partial<Knob> {
   const within = (one: number) => Math.min(maximum ?? Infinity, Math.max(minimum ?? 0, one));
-  if (family === "" && !isWhole && value <= 1)
+  if (family === "" && !isInteger && value <= 1)
     return { least: within(0), most: within(Math.max(0.2, Math.min(1, 2 * value))), isWhole: false };
   const usual = { s: [1e-3, 10], "bit/s": [1e5, 1e8], B: [1e3, 1e7] }[family] ?? [0, 100];
   const [low = 0, high = 1] = value > 0 ? [value / 20, value * 20] : usual;
-  const least = isWhole ? Math.max(minimum ?? 0, Math.floor(low)) : within(low);
+  const least = isInteger ? Math.max(minimum ?? 0, Math.floor(low)) : within(low);
   return {
     least,
-    most: within(isWhole ? Math.max(high, 10) : high),
-    isLogarithmic: !isWhole && least > 0,
-    isWhole: !!isWhole,
+    most: within(isInteger ? Math.max(Math.ceil(high), 10) : high),
+    isLogarithmic: !isInteger && least > 0,
+    isWhole: !!isInteger,
   };
 }
 

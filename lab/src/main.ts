@@ -2,7 +2,7 @@
 
 import { type Chart, chartsOf } from "./charts";
 import { Compare } from "./compare";
-import { costOfRun } from "./cost";
+import { costOfRun, workOf } from "./cost";
 import { ScenarioDocument } from "./document";
 import { byId, h, save } from "./dom";
 import { LabError } from "./engine";
@@ -230,7 +230,7 @@ class Page {
     const { good } = this.scenario;
     if (!good) return;
     const turn = ++this.turn;
-    const warning = isWanted ? "" : costOfRun(good.opened.scenario);
+    const warning = isWanted ? "" : costOfRun(good.opened.scenario, this.pool.pace);
     if (warning) {
       this.pool.stopTrace();
       this.stop.hidden = true;
@@ -250,6 +250,7 @@ class Page {
         TABLES,
       );
       if (turn !== this.turn) return;
+      this.pool.learn(workOf(good.opened.scenario), traced.took);
       this.status.textContent = "Reading the run …";
       const read = await inPieces(reading(good.opened.scenario, traced), () => turn === this.turn && !this.isStopped);
       if (!read) throw new Stopped();

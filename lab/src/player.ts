@@ -48,6 +48,11 @@ export class Player {
     new ResizeObserver(() => this.drawLine()).observe(this.line);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.seek(this.time));
     document.addEventListener("keydown", (event) => this.hear(event));
+    // Keys are the player's again after a click; what the keyboard has reached keeps them.
+    document.addEventListener("click", ({ detail, target }) => {
+      const pressed = target instanceof Element && target.closest<HTMLElement>("button, summary, [role=button]");
+      if (detail > 0 && pressed && !pressed.matches(":focus-visible")) pressed.blur();
+    });
   }
 
   load(trace: Trace | undefined, charts: Chart[]) {
@@ -185,15 +190,8 @@ export class Player {
   }
 
   private hear(event: KeyboardEvent) {
-    const target = event.target as HTMLElement;
-    if (
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey ||
-      /^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(target.tagName)
-    )
-      return;
-    if (target.getAttribute("role") === "button" || target.getAttribute("role") === "tab") return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (isTaken(event.key, event.target as HTMLElement)) return;
     const actions: Record<string, () => void> = {
       " ": () => this.toggle(),
       ArrowRight: () => this.seek(this.time + this.step),
@@ -209,4 +207,13 @@ export class Player {
     event.preventDefault();
     action();
   }
+}
+
+/** Whether a key means something to what has the focus. */
+function isTaken(key: string, target: HTMLElement): boolean {
+  if (/^(TEXTAREA|SELECT)$/.test(target.tagName)) return true;
+  const isArrow = /^(Arrow|Home|End|Page)/.test(key);
+  if (target instanceof HTMLInputElement && target.type !== "checkbox") return target.type !== "range" || isArrow;
+  if (target.getAttribute("role") === "tab" && isArrow) return true;
+  return key === " " && target.matches("button, summary, input, [role=button]");
 }

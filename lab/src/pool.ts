@@ -1,6 +1,7 @@
 /** The workers of the page, which run replications side by side. */
 
 import type { Header, Opened, Reply, Request, Scalars, Sets, Tree } from "./messages";
+import type { Pace } from "./cost";
 import { LabError, type Table } from "./engine";
 
 export interface Traced {
@@ -69,6 +70,8 @@ export class Stopped extends Error {}
 let latest = 0;
 
 export class Pool {
+  /** Simulated seconds of flows that a lane computes in a second of this machine, after the last traced run. */
+  private speed = 0;
   /** Reads, edits and runs what is traced. */
   private readonly desk: Lane;
   private readonly player: Lane;
@@ -117,6 +120,16 @@ export class Pool {
   /** The headers of a packet of the run that was traced last. */
   async headers(packet: number): Promise<Header[]> {
     return (await this.player.ask<{ headers: Header[] }>({ kind: "headers", id: ++latest, packet })).headers;
+  }
+
+  /** Has seen how long so many simulated seconds of flows took, in ms. */
+  learn(seconds: number, took: number) {
+    if (took > 0) this.speed = (1e3 * seconds) / took;
+  }
+
+  /** The same for one lane and for all together; 0 while nothing is known. */
+  get pace(): Pace {
+    return { one: this.speed, all: this.speed * this.lanes.length };
   }
 
   stopTrace() {

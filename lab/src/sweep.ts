@@ -65,7 +65,7 @@ export class Sweep {
       const moved = cell.flatMap((place, axis) => axes[axis]?.values[place]?.sets ?? []);
       return [...others.filter(([path]) => !moved.some(([one]) => one === path)), ...moved];
     });
-    const cost = isWanted ? "" : costOfBatch(good.opened.scenario, sets, RUNS);
+    const cost = isWanted ? "" : costOfBatch(good.opened.scenario, sets, RUNS, this.pool.pace);
     if (cost) {
       const go = h("button", { type: "button", class: "small" }, "Run it all the same");
       go.onclick = () => void this.run(true);

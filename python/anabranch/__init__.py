@@ -18,7 +18,7 @@ from anabranch.support.views import drawn_by
 
 if TYPE_CHECKING:
     from anabranch import stats
-    from anabranch.store import merge, migrate, read
+    from anabranch.store import merge, read
     from anabranch.studies.result import Result, load, run
     from anabranch.studies.study import Study
 else:
@@ -26,7 +26,7 @@ else:
     _LATE = {
         "Study": "studies.study",
         **dict.fromkeys(("Result", "load", "run"), "studies.result"),
-        **dict.fromkeys(("merge", "migrate", "read"), "store"),
+        **dict.fromkeys(("merge", "read"), "store"),
     }
 
     def __getattr__(name: str) -> object:
@@ -50,7 +50,6 @@ __all__ = [
     "__version__",
     "load",
     "merge",
-    "migrate",
     "read",
     "run",
     "stats",

@@ -1,6 +1,7 @@
 """The compiled engine: everything that computes. Times in results are in the unit that their name ends with."""
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any, Literal, Protocol, TypedDict, final, overload, type_check_only
 
 from anabranch.errors import LiveError, RunError, ScenarioError
@@ -11,6 +12,7 @@ __all__ = [
     "AckEvent",
     "ArrivalEvent",
     "Cancel",
+    "CaptureReader",
     "CongestionEvent",
     "Cumulative",
     "Drops",
@@ -48,6 +50,7 @@ __all__ = [
     "drill",
     "emodel",
     "enter_namespaces",
+    "is_capture",
     "models",
     "plugin_calls",
     "plugin_interrupt",
@@ -238,6 +241,43 @@ class Interval:
     @property
     def timeouts(self) -> int:
         """Retransmission timeouts."""
+
+@final
+class CaptureReader:
+    """A capture that is being read: pcap, pcapng, snoop or ERF, also in gzip and zstd. AnabranchError if it is none."""
+
+    def __new__(cls, path: str | PathLike[str], interface: str | None = None) -> CaptureReader:
+        """`interface` is the only interface or place whose packets are wanted."""
+    def next_batch(self) -> dict[str, tuple[str, bytes]] | None:
+        """The columns of the next packets, up to 65,536: of each the type of its values in numpy's words, and the values. None
+        at the end. Releases the GIL."""
+    @property
+    def position(self) -> int:
+        """How many bytes of the file have been read."""
+    @property
+    def interfaces(self) -> list[tuple[str, int]]:
+        """The names of interfaces with frames so far, and how many each has."""
+    def places(self, first: int) -> list[tuple[str, str]]:
+        """The places from this number on: each one's name and that of its interface."""
+    def addresses(self, first: int) -> list[bytes]:
+        """The addresses from this number on, packed."""
+    def comments(self, first: int) -> list[bytes]:
+        """The comments from this number on, as they are in the file."""
+    @property
+    def names(self) -> list[tuple[bytes, bytes]]:
+        """Hosts' packed addresses and names."""
+    @property
+    def left_out(self) -> list[tuple[str, int]]:
+        """What has been left out so far, in words, and how often."""
+    @property
+    def damage(self) -> str | None:
+        """Why the file could not be read to its end."""
+    @property
+    def steps_back(self) -> tuple[int, int]:
+        """How often time stepped back at an interface, and the longest of these steps in nanoseconds."""
+
+def is_capture(path: str | PathLike[str]) -> bool:
+    """Whether a file is a capture, also if it is compressed."""
 
 @final
 class SteppedRun:

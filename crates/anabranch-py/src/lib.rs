@@ -2,6 +2,7 @@
 //! `python/anabranch/_engine.pyi` describes the interface.
 
 mod call;
+mod capture;
 mod drill;
 #[cfg(target_os = "linux")]
 mod emulate;
@@ -15,6 +16,7 @@ mod stepped;
 mod testbed;
 
 // These are Python's classes, so that they are `AnabranchError`s: a class made here can have only one base.
+pyo3::import_exception!(anabranch.errors, AnabranchError);
 pyo3::import_exception!(anabranch.errors, LiveError);
 pyo3::import_exception!(anabranch.errors, RunError);
 pyo3::import_exception!(anabranch.errors, ScenarioError);
@@ -26,6 +28,8 @@ mod _engine {
 
     #[pymodule_export]
     use super::call::LiveCall;
+    #[pymodule_export]
+    use super::capture::{CaptureReader, is_capture};
     #[pymodule_export]
     use super::drill::drill;
     #[cfg(target_os = "linux")]

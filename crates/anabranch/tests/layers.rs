@@ -60,7 +60,7 @@ const ANABRANCH: [(&str, &str); 13] = [
 ];
 
 /// The modules of `net`: the parts of a link know neither the link nor its configuration.
-const NET: [(&str, &str); 18] = [
+const NET: [(&str, &str); 19] = [
     ("ground", ""),
     ("ring", ""),
     ("sojourns", ""),
@@ -70,9 +70,10 @@ const NET: [(&str, &str); 18] = [
     ("impairments", ""),
     ("loss", ""),
     ("cross_traffic", "capacity"),
+    ("counted", "cross_traffic ledger"),
     ("qdisc", "capacity ground"),
-    ("evented", "capacity cross_traffic ground qdisc"),
-    ("server", "backlog capacity cross_traffic evented ground qdisc"),
+    ("evented", "capacity counted cross_traffic ground qdisc"),
+    ("server", "backlog capacity counted cross_traffic evented ground qdisc"),
     ("radio", "capacity ground qdisc sojourns"),
     ("config", "capacity cross_traffic ground loss qdisc radio"),
     ("one_way", "capacity config cross_traffic evented ground impairments ledger loss radio server"),
@@ -117,6 +118,19 @@ const EMULATE: [(&str, &str); 15] = [
     ("testbed", "clock emulator kernel space"),
 ];
 
+/// The modules of `anabranch-capture`.
+const CAPTURE: [(&str, &str); 9] = [
+    ("bytes", ""),
+    ("columns", ""),
+    ("source", ""),
+    ("link", "bytes"),
+    ("tables", "link source"),
+    ("formats", "bytes source tables"),
+    ("packet", "bytes link tables"),
+    ("transport", "bytes columns packet"),
+    ("reader", "columns formats link packet source tables transport"),
+];
+
 /// The modules of `anabranch-drill`.
 const DRILL: [(&str, &str); 11] = [
     ("script", ""),
@@ -156,6 +170,7 @@ fn modules_import_what_stands_above_them() {
     let engine = sources("anabranch");
     check(&ANABRANCH, &arrows(&engine, &[]));
     check(&NET, &arrows(&engine, &["net"]));
+    check(&CAPTURE, &arrows(&sources("anabranch-capture"), &[]));
     check(&LIVE, &arrows(&sources("anabranch-live"), &[]));
     check(&EMULATE, &arrows(&sources("anabranch-emulate"), &[]));
     check(&DRILL, &arrows(&sources("anabranch-drill"), &[]));
@@ -181,8 +196,14 @@ fn check(table: &[(&str, &str)], found: &Arrows) {
 
 #[test]
 fn files_import_each_other_in_no_circle() {
-    for name in ["anabranch", "anabranch-drill", "anabranch-emulate", "anabranch-live", "anabranch-transport"]
-    {
+    for name in [
+        "anabranch",
+        "anabranch-capture",
+        "anabranch-drill",
+        "anabranch-emulate",
+        "anabranch-live",
+        "anabranch-transport",
+    ] {
         let mut files = arrows_of_files(&sources(name));
         for (_, file) in TYPES_IN_PARTS.iter().filter(|(krate, _)| *krate == name) {
             let parts = files.iter().filter(|(_, imported)| imported.contains(*file)).count();

@@ -453,6 +453,15 @@ fn a_mistake_names_its_key_and_what_is_allowed() {
 }
 
 #[test]
+fn a_mistake_in_a_flow_with_a_count_names_that_flow() {
+    let is_in_flow = |path: &str| path.starts_with("flows.call.") && !path.starts_with("flows.call.count");
+    for (path, value, _) in MISTAKES.iter().filter(|(path, ..)| is_in_flow(path)) {
+        let of_several = message(&[(path, value), ("flows.call.count", "12")]);
+        assert_eq!(of_several, message(&[(path, value)]), "{path} = {value}");
+    }
+}
+
+#[test]
 fn text_that_is_not_a_scenario_is_one_sentence() {
     for (text, words) in [
         ("", "missing field `links`"),

@@ -30,14 +30,9 @@ fn capture(scenario: &Scenario, trace: bool) -> Outcome {
     simulation.run(&mut || None).unwrap()
 }
 
-/// Names and values as bits. A link that is asked ahead of time counts its cross traffic up to there, so
-/// these counters are left out unless the run had its whole time.
+/// Names and values as bits.
 fn results(row: &Row) -> BTreeMap<String, u64> {
-    let has_whole_time = row.value("run.simulated_s") == Some(2.5);
-    row.scalars()
-        .filter(|(name, _)| has_whole_time || !name.contains(".cross_"))
-        .map(|(name, value)| (name.to_owned(), value.to_bits()))
-        .collect()
+    row.scalars().map(|(name, value)| (name.to_owned(), value.to_bits())).collect()
 }
 
 fn differences(left: &Row, right: &Row) -> Vec<String> {
@@ -409,8 +404,7 @@ proptest! {
             let is_counter = (name.starts_with("link.") || name.starts_with("run.packets"))
                 && !name.contains(".mean_")
                 && !name.ends_with("_sojourn_ms")
-                && !name.ends_with(".in_link_packets")
-                && !name.contains(".cross_");
+                && !name.ends_with(".in_link_packets");
             if is_counter {
                 prop_assert_eq!(late, value(&whole) - value(&early), "{} {}", name, text);
             } else if matches!(name.rsplit('.').next(), Some("mos" | "in_link_packets")) {

@@ -20,25 +20,20 @@ from anabranch.errors import ENDING, AnabranchError, HungUp, TemplateError, shor
 
 from . import (  # noqa: F401 - each adds its command
     advise,
-    array,
     bench_cc,
     compare,
-    difference,
     drill,
     emodel,
     emulate,
     explain,
     lab,
     list_,
-    merge,
-    migrate,
     new,
     profile,
     query,
     report,
     reproduce,
     run,
-    schema,
     sctp,
     sweep,
     testbed,
@@ -49,6 +44,14 @@ from .messages import USER_ERROR, complain, say
 
 NARROWEST = 20
 """The fewest characters of a line that tables and help are laid out for."""
+
+RENAMED = {
+    "array": "sweep SCENARIO --out DIR --array TASKS",
+    "difference": "compare DIR --a AXIS=VALUE --b AXIS=VALUE --metric NAME",
+    "merge": "sweep SCENARIO --out DIR --merge OTHER",
+    "schema": "list schema",
+}
+"""Commands that there were, and what does their work."""
 
 __all__ = ["USER_ERROR", "main"]
 
@@ -85,6 +88,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             # An empty word as a file name would mean the current folder.
             before = ["anabranch", *words][words.index("")]
             raise AnabranchError(f"an argument is empty: the one after `{shortened(before)}`")
+        if words[:1] and (now := RENAMED.get(words[0])) is not None:
+            raise AnabranchError(f"`{words[0]}` is `anabranch {now}` now")
         code = app.meta(
             words,
             exit_on_error=False,

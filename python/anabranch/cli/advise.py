@@ -8,16 +8,18 @@ from cyclopts import Parameter
 from anabranch.support import progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder
 
-from .app import Flag, Sets, Whole, app, pairs, write_json
+from .app import UNDERSTAND, Flag, Sets, Whole, app, pairs, write_json
 
 
 @app.command(
+    group=UNDERSTAND,
+    sort_key=2,
     help_epilogue="""\
 Examples:
   anabranch advise --paths lossy-two-paths --goal mos
   anabranch advise --paths my-paths.toml --goal failover --out advice
   anabranch advise --paths wifi.toml lte.toml --goal latency --full
-  anabranch advise --paths wifi-and-lte --goal goodput --transport tcp"""
+  anabranch advise --paths wifi-and-lte --goal goodput --transport tcp""",
 )
 def advise(
     *,

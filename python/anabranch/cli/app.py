@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, Parameter, Token
+from cyclopts import App, Group, Parameter, Token
 
 from anabranch import _engine
 from anabranch.errors import AnabranchError
@@ -18,8 +18,12 @@ from anabranch.support.files import write_atomically
 if TYPE_CHECKING:
     from anabranch.studies.result import Result
 
+_OPTIONS = Group("Options", sort_key=9)
+
 app = App(
     name="anabranch",
+    group_commands=_OPTIONS,
+    group_parameters=_OPTIONS,
     help="A laboratory for transport over several paths at once.",
     help_format="plaintext",
     help_epilogue="""\
@@ -37,6 +41,13 @@ Start with:
 app.register_install_completion_command(
     help="Install completion of commands and options for this shell (bash, zsh, fish)."
 )
+
+MODEL = Group("Model and run", sort_key=1)
+STUDY = Group("Study", sort_key=2)
+UNDERSTAND = Group("Understand", sort_key=3)
+REAL = Group("Real networks", sort_key=4)
+CHECK = Group("Check", sort_key=5)
+"""What people do: `--help` lists the commands so, and the documentation in the same order."""
 
 Flag = Parameter(negative="", show_default=False)
 
@@ -100,6 +111,13 @@ def pairs(sets: Sequence[str], option: str = "--set PATH=VALUE") -> dict[str, st
             raise AnabranchError(f"`{flag} {text}` is not {form}")
         parsed[name.strip()] = value.strip()
     return parsed
+
+
+def refuse(form: str, **options: object) -> None:
+    """Raises if one of these options is given, which do not go with this form of a command."""
+    for name, value in options.items():
+        if value not in (None, False, ()):
+            raise AnabranchError(f"--{name.rstrip('_')} does not go with {form}")
 
 
 def run_record(result: "Result", kind: str) -> dict[str, object]:

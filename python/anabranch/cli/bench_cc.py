@@ -8,10 +8,12 @@ from cyclopts import Parameter
 from anabranch.errors import AnabranchError
 from anabranch.support import terminal
 
-from .app import Flag, Whole, app
+from .app import UNDERSTAND, Flag, Whole, app
 
 
 @app.command(
+    group=UNDERSTAND,
+    sort_key=5,
     name="bench-cc",
     help_epilogue="""\
 Examples:

@@ -7,10 +7,12 @@ from cyclopts import Parameter
 
 from anabranch.support import terminal
 
-from .app import app
+from .app import CHECK, app
 
 
 @app.command(
+    group=CHECK,
+    sort_key=1,
     help_epilogue="""\
 Examples:
   anabranch drill my-handshake.pkt

@@ -9,15 +9,17 @@ from anabranch.errors import AnabranchError
 from anabranch.support import terminal
 from anabranch.support.quantities import milliseconds, share
 
-from .app import Sets, app, json_text, pairs
+from .app import UNDERSTAND, Sets, app, json_text, pairs
 
 
 @app.command(
+    group=UNDERSTAND,
+    sort_key=4,
     help_epilogue="""\
 Examples:
   anabranch emodel --codec g711+plc --delay 63ms --loss 2%
   anabranch emodel --codec g729a+vad --delay 150ms --loss 1% --form simplified
-  anabranch emodel --ie 10 --bpl 19 --delay 0.2s --set A=10 --json"""
+  anabranch emodel --ie 10 --bpl 19 --delay 0.2s --set A=10 --json""",
 )
 def emodel(
     *,

@@ -8,10 +8,12 @@ from cyclopts import App, Parameter
 from anabranch.errors import AnabranchError
 from anabranch.support.files import check_different, check_file
 
-from .app import Flag, Natural, Sets, app, pairs
+from .app import REAL, Flag, Natural, Sets, app, pairs
 
 emulate = App(
     name="emulate",
+    group=REAL,
+    sort_key=1,
     help="Run programs over the links of a scenario, in real time.",
     help_format="plaintext",
     help_epilogue="""\

@@ -9,17 +9,19 @@ from anabranch.errors import AnabranchError
 from anabranch.support import progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder
 
-from .app import Flag, Natural, Sets, app, pairs, write_json
+from .app import UNDERSTAND, Flag, Natural, Sets, app, pairs, write_json
 
 
 @app.command(
+    group=UNDERSTAND,
+    sort_key=1,
     help_epilogue="""\
 Examples:
   anabranch explain scenarios/load-sharing.toml
   anabranch explain scenarios/load-sharing.toml --cell 3 --plot figures
   anabranch explain my-transfer.toml --set flows.transfer.transport.receive_buffer='64 kB'
   tcpdump -i eth0 -s 128 -w transfer.pcap
-  anabranch explain transfer.pcap --plot figures"""
+  anabranch explain transfer.pcap --plot figures""",
 )
 def explain(
     source: Path,
@@ -33,6 +35,7 @@ def explain(
     metric: str | None = None,
     no_alone: Annotated[bool, Flag] = False,
     interface: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
+    codec: str | None = None,
     plot: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> None:
@@ -40,7 +43,7 @@ def explain(
 
     A scenario is run once, and once more over each path of the flow alone. Of a capture (pcap,
     pcapng) the flows of the most bytes are explained: what was lost and sent again, timeouts,
-    failovers, pauses, and how long packets waited in queues.
+    failovers, pauses, how long packets waited in queues, and what a call in RTP is worth.
 
     Parameters
     ----------
@@ -64,6 +67,9 @@ def explain(
         Do not try each path alone.
     interface
         Of a capture: look only at packets of these interfaces.
+    codec
+        Of a capture: the codec of a call in RTP (`anabranch list codecs`), if its payload type does
+        not say it.
     plot
         Draw what held each path back over time into this folder.
     json_file
@@ -88,10 +94,13 @@ def explain(
         for option, is_given in of_runs.items():
             if is_given:
                 raise AnabranchError(f"{option} is for scenarios, and {source} is a capture")
-        _explain_capture(source, flow, interface, plot, json_file)
+        _explain_capture(source, flow, interface, codec, plot=plot, json_file=json_file)
         return
-    if interface:
-        raise AnabranchError(f"--interface is for captures (pcap, pcapng), and {source} is not one")
+    for option, given in {"--interface": bool(interface), "--codec": codec is not None}.items():
+        if given:
+            raise AnabranchError(
+                f"{option} is for captures (pcap, pcapng), and {source} is not one"
+            )
     explanation = explaining.explain(
         source,
         set=pairs(set_),
@@ -121,6 +130,8 @@ def _explain_capture(
     file: Path,
     flow: str | None,
     interfaces: tuple[str, ...],
+    codec: str | None,
+    *,
     plot: Path | None,
     json_file: Path | None,
 ) -> None:
@@ -128,7 +139,7 @@ def _explain_capture(
 
     with progress.reading() as reading:
         explanation = captured.explain(
-            file, flow=flow, interfaces=interfaces, progress=reading(file)
+            file, flow=flow, codec=codec, interfaces=interfaces, progress=reading(file)
         )
     out = terminal.console()
     out.print(explanation.tables(out.width))

@@ -12,19 +12,21 @@ from anabranch.errors import AnabranchError
 from anabranch.support import terminal
 from anabranch.support.files import check_folder
 
-from .app import Natural, app
+from .app import MODEL, Natural, app
 
 RESULTS = Path("results/lab")
 """Where studies go that the page hands over, unless `--results` says otherwise."""
 
 
 @app.command(
+    group=MODEL,
+    sort_key=5,
     help_epilogue="""\
 Examples:
   anabranch lab
   anabranch lab my-call.toml
   anabranch lab results/rto --cell 3
-  anabranch lab --out site"""
+  anabranch lab --out site""",
 )
 def lab(
     scenario: Path | None = None,

@@ -5,20 +5,23 @@ from anabranch.errors import AnabranchError, suggestion
 from anabranch.studies import library
 from anabranch.support import terminal, wording
 
-from .app import app
+from .app import MODEL, app
 
 _FIRST = 4
 """How many names of each category the overview shows."""
 
 
 @app.command(
+    group=MODEL,
+    sort_key=2,
     name="list",
     help_epilogue="""\
 Examples:
   anabranch list
   anabranch list loss
   anabranch list all
-  anabranch list codecs""",
+  anabranch list codecs
+  anabranch list schema > scenario.schema.json""",
 )
 def list_(category: str | None = None, /) -> None:
     """List what can be named in scenarios and commands: the categories, or all in one of them.
@@ -26,8 +29,12 @@ def list_(category: str | None = None, /) -> None:
     Parameters
     ----------
     category
-        One of the categories, or `all`; an overview of them if not given.
+        One of the categories, or `all`; an overview of them if not given. `schema` prints the JSON
+        Schema of scenario files, for editors.
     """
+    if category == "schema":
+        print(_engine.schema())
+        return
     models = dict(_engine.models())
     models["templates"] = library.described()
     models["papers"] = [(name, "anabranch reproduce " + name) for name in papers.names()]
@@ -41,7 +48,7 @@ def list_(category: str | None = None, /) -> None:
     )
     if category not in (None, "all", *tables):
         hint = suggestion(str(category), tables)
-        there = f"there are {', '.join(tables)}"
+        there = f"there are {', '.join(tables)}, schema"
         raise AnabranchError(f"there is no category `{category}`{hint}; {there}")
     out = terminal.console()
     if category in (None, "all"):

@@ -5,15 +5,17 @@ from pathlib import Path
 from anabranch.studies import library
 from anabranch.support import terminal
 
-from .app import app
+from .app import MODEL, app
 
 
 @app.command(
+    group=MODEL,
+    sort_key=1,
     help_epilogue="""\
 Examples:
   anabranch new my-call
   anabranch new handover --template wifi-to-lte
-  anabranch list templates"""
+  anabranch list templates""",
 )
 def new(name: Path, /, *, template: str = "two-path-call") -> None:
     """Write a scenario to start from; an existing file is never overwritten.

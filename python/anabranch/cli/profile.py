@@ -9,13 +9,15 @@ from anabranch.errors import AnabranchError
 from anabranch.support import progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
-from .app import app, write_json
+from .app import UNDERSTAND, app, write_json
 
 if TYPE_CHECKING:
     from anabranch.profile import Profile
 
 
 @app.command(
+    group=UNDERSTAND,
+    sort_key=3,
     help_epilogue="""\
 Examples:
   ping -D -i 0.2 -c 3000 example.org > wifi.txt
@@ -23,7 +25,7 @@ Examples:
   anabranch profile capture.pcapng --name lte
   anabranch profile sender.pcapng receiver.pcapng --json path.json
   anabranch run my-call.toml --pcap call.pcapng
-  anabranch profile call.pcapng --interface wifi@phone wifi@server"""
+  anabranch profile call.pcapng --interface wifi@phone wifi@server""",
 )
 def profile(
     *files: Path,

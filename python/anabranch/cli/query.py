@@ -10,7 +10,7 @@ from anabranch.support import terminal, wording
 from anabranch.support.files import check_different, check_file
 from anabranch.support.quantities import milliseconds
 
-from .app import Whole, app
+from .app import STUDY, Whole, app
 from .messages import say
 
 _SHOWN = 40
@@ -18,13 +18,15 @@ _SHOWN = 40
 
 
 @app.command(
+    group=STUDY,
+    sort_key=3,
     help_epilogue="""\
 Examples:
   anabranch query results/rto
   anabranch query results/rto 'select rto_max, avg("call.mos") from rows group by all order by 2'
   anabranch query results/rto 'select * from cells'
   anabranch query results/rto --csv rows.csv --arrow rows.arrow
-  anabranch query results/rto 'select count(*) from rows a, rows b' --timeout 30s"""
+  anabranch query results/rto 'select count(*) from rows a, rows b' --timeout 30s""",
 )
 def query(
     folder: Path,

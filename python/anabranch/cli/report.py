@@ -8,16 +8,18 @@ from cyclopts import Parameter
 from anabranch.support import terminal
 from anabranch.support.files import check_different, check_file
 
-from .app import app
+from .app import STUDY, app
 
 
 @app.command(
+    group=STUDY,
+    sort_key=2,
     help_epilogue="""\
 Examples:
   anabranch report results/rto
   anabranch report results/rto --metric call.mos --metric call.loss_percent --out rto.html
   anabranch report results/paths --per loss --per delay
-  anabranch report results/rto --lab https://example.org/lab/"""
+  anabranch report results/rto --lab https://example.org/lab/""",
 )
 def report(
     folder: Path,

@@ -9,7 +9,7 @@ from anabranch import papers
 from anabranch.errors import AnabranchError
 from anabranch.support import cores, terminal
 
-from .app import Flag, Whole, app
+from .app import STUDY, Flag, Whole, app
 from .rooted import become_root
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 @app.command(
+    group=STUDY,
+    sort_key=5,
     help_epilogue="""\
 Examples:
   anabranch reproduce voip-sctp --quick
@@ -28,7 +30,7 @@ Examples:
   anabranch reproduce mptcp-aqm --full
   anabranch reproduce tcp-wimax --quick --kernel virtual
   anabranch reproduce sctp-handover --quick --stack usrsctp
-  anabranch reproduce ./my-paper --smoke"""
+  anabranch reproduce ./my-paper --smoke""",
 )
 def reproduce(
     paper: str,

@@ -14,7 +14,7 @@ from anabranch.studies import headline
 from anabranch.support import terminal, wording
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
-from .app import Natural, Sets, app, pairs, run_record, write_json
+from .app import MODEL, Natural, Sets, app, pairs, run_record, write_json
 
 if TYPE_CHECKING:
     from anabranch.studies.result import Result
@@ -25,6 +25,8 @@ Formats = Annotated[
 
 
 @app.command(
+    group=MODEL,
+    sort_key=4,
     help_epilogue="""\
 Examples:
   anabranch run scenarios/two-path-call.toml
@@ -32,7 +34,7 @@ Examples:
   anabranch run my-call.toml --plot out
   anabranch run my-call.toml --trace traces --plot out --formats png pdf
   anabranch run my-call.toml --pcap call.pcapng && tshark -r call.pcapng
-  anabranch run scenarios/rto-sweep.toml --cell 3 --json result.json"""
+  anabranch run scenarios/rto-sweep.toml --cell 3 --json result.json""",
 )
 def run(
     scenario: Path,

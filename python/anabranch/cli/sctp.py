@@ -8,11 +8,13 @@ from cyclopts import App, Parameter
 from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
 
-from .app import Flag, Natural, Sets, app, pairs
+from .app import REAL, Flag, Natural, Sets, app, pairs
 from .sctp_options import STANDARD, File, Messages, Sockets, value
 
 sctp = App(
     name="sctp",
+    group=REAL,
+    sort_key=3,
     help="""SCTP on the network: listen, connect, send, receive, call.
 
 Packets travel in UDP (RFC 6951), which needs no rights; with --raw in IP itself, with --tun

@@ -1,6 +1,7 @@
 """`anabranch sweep`."""
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,11 +9,12 @@ from cyclopts import Parameter
 
 import anabranch
 from anabranch.errors import AnabranchError
+from anabranch.studies import array_jobs
 from anabranch.studies.array_jobs import MOST_TASKS
 from anabranch.support import progress, terminal, wording
 from anabranch.support.files import check_folder
 
-from .app import Sets, Whole, app, pairs
+from .app import STUDY, Sets, Whole, app, pairs, refuse
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,6 +31,8 @@ Texts = Annotated[
 
 
 @app.command(
+    group=STUDY,
+    sort_key=1,
     help_epilogue="""\
 Examples:
   anabranch sweep scenarios/rto-sweep.toml --out results/rto
@@ -36,7 +40,9 @@ Examples:
   anabranch sweep scenarios/rto-sweep.toml --out results/rto --until call.mos=0.05
   anabranch sweep my-sweep.toml --out mine --jobs 2 --metric call.loss_percent
   anabranch sweep my-sweep.toml --out mine --dask tcp://10.0.0.1:8786
-Read the rows in Python with anabranch.read("results/rto")."""
+  anabranch sweep my-sweep.toml --out mine --array 20 > mine.sh; sbatch mine.sh
+  anabranch sweep my-sweep.toml --out mine --merge machine-2/mine
+Read the rows in Python with anabranch.read("results/rto").""",
 )
 def sweep(
     scenario: Path,
@@ -51,6 +57,10 @@ def sweep(
     trace: Texts = (),
     dask: str | None = None,
     shard: str | None = None,
+    array: Whole | None = None,
+    merge: Annotated[
+        tuple[Path, ...], Parameter(negative="", show_default=False, consume_multiple=False)
+    ] = (),
     matters: str | None = None,
 ) -> None:
     """Run every cell of a scenario's sweep, in parallel, into a study folder.
@@ -83,21 +93,49 @@ def sweep(
         Compute on the workers of a Dask scheduler, tcp://HOST:PORT, or of a
         cluster of --jobs processes on this machine: local.
     shard
-        I/N: compute only the I-th of N shares; others compute the rest. See `anabranch array`.
+        I/N: compute only the I-th of N shares; others compute the rest. See --array.
+    array
+        Compute nothing: print a script for `sbatch` in which so many tasks compute a share each
+        into the same folder, which all nodes must be able to reach. With `bash`, after the tasks,
+        it prints the results and computes what is missing.
+    merge
+        First copy the runs that this study folder has, such as one of another machine; may be given
+        several times. It stays unchanged, and a run that several folders have counts once.
     matters
         The smallest difference that matters, in the metric's unit or as a share such as 5%; less
         is called equal. 0.1 for a MOS, 5% for others, if not given.
     """
     if until is not None and replications is not None:
         raise AnabranchError("--until and --replications exclude each other: give one of them")
+    sets = {**pairs(set_), **sweep_sets(until, trace)}
+    if array is not None:
+        refuse(
+            "--array",
+            jobs=jobs,
+            metric=metric,
+            dask=dask,
+            shard=shard,
+            merge=merge,
+            matters=matters,
+        )
+        options = {
+            "--set": set_,
+            "--replications": () if replications is None else (str(replications),),
+            "--until": () if until is None else (until,),
+            "--trace": trace,
+        }
+        sys.stdout.write(_script(scenario, out, array, sets, options))
+        return
     from anabranch.stats import comparison, verdicts  # noqa: PLC0415 - slow to import
 
     what = None if matters is None else verdicts.matters(matters)
     share = None if shard is None else share_of(shard)
-    loaded = anabranch.load(scenario, {**pairs(set_), **sweep_sets(until, trace)})
+    loaded = anabranch.load(scenario, sets)
     with progress.waiting(finding_runs(loaded)):
         study = anabranch.Study(loaded, out, replications=replications, jobs=jobs)
     check_folder(out)
+    if merge:
+        _merge(out, merge)
     with progress.shown(study.scenario.name, kept=True) as shown:
         study.run(shown, cluster=dask, shard=share, metrics=metric)
     output = terminal.console()
@@ -141,6 +179,32 @@ def _readable(table: "pl.DataFrame", metric: str) -> tuple["pl.DataFrame", str]:
     means = table["mean"].fill_nan(None)
     order = means.arg_sort(descending=is_more, nulls_last=True)
     return table[order.head(_MOST_CELLS)], "best"
+
+
+def _merge(out: Path, others: tuple[Path, ...]) -> None:
+    """Copies the runs of other study folders."""
+    from anabranch import store  # noqa: PLC0415 - slow to import
+
+    runs = store.merge(out, others)
+    terminal.console().print(f"{wording.counted(runs, 'run')} new in {out}")
+
+
+def _script(
+    scenario: Path,
+    out: Path,
+    tasks: int,
+    sets: dict[str, str],
+    options: dict[str, tuple[str, ...]],
+) -> str:
+    """The script for `--array`; `sets` change the scenario, `options` are those of each task."""
+    if not 1 <= tasks <= MOST_TASKS:
+        raise AnabranchError(f"--array is {tasks}; it must be from 1 to {MOST_TASKS:,}")
+    replications = options["--replications"]
+    loaded = anabranch.load(scenario, sets)
+    with progress.waiting(finding_runs(loaded)):
+        study = anabranch.Study(loaded, replications=int(replications[0]) if replications else None)
+    words = [word for name, values in options.items() for value in values for word in (name, value)]
+    return array_jobs.script(scenario, out, tasks, words, study.scenario.name)
 
 
 def finding_runs(scenario: anabranch.Scenario) -> str:

@@ -8,10 +8,12 @@ from cyclopts import Parameter
 from anabranch.errors import AnabranchError
 from anabranch.support.files import check_different, check_file, check_folder
 
-from .app import Flag, Natural, Sets, Whole, app, pairs
+from .app import REAL, Flag, Natural, Sets, Whole, app, pairs
 
 
 @app.command(
+    group=REAL,
+    sort_key=2,
     name="testbed",
     help_epilogue="""\
 Examples:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anabranch
 from anabranch.emulate import testbed, usrsctp
 from anabranch.studies import headline
+from anabranch.studies.result import checked
 from anabranch.support import cores, progress, terminal, wording
 
 from . import lateness, virtual
@@ -84,7 +85,7 @@ def run_virtual(wanted: Wanted) -> int:
         "--stack": wanted.stack,
         "--all": wanted.shows_all,
     }
-    seed = loaded.seed if wanted.seed is None else wanted.seed
+    _, _, seed, replication = checked(loaded, None, wanted.cell, wanted.seed, wanted.replication)
     done = virtual.again(
         "testbed",
         options,
@@ -92,7 +93,7 @@ def run_virtual(wanted: Wanted) -> int:
         [str(wanted.scenario)],
         files=(wanted.pcap, wanted.json),
         folders=(wanted.trace,),
-        seed=testbed.kernel_seed(seed, wanted.replication),
+        seed=testbed.kernel_seed(seed, replication),
         is_quiet=wanted.is_quiet,
     )
     if done.returncode == 0 and not wanted.is_quiet:

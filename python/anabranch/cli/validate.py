@@ -7,15 +7,17 @@ from anabranch.errors import AnabranchError
 from anabranch.support import terminal
 from anabranch.support.wording import counted
 
-from .app import Sets, app, pairs
+from .app import MODEL, Sets, app, pairs
 from .messages import USER_ERROR, complain
 
 
 @app.command(
+    group=MODEL,
+    sort_key=3,
     help_epilogue="""\
 Examples:
   anabranch validate my-call.toml
-  anabranch validate scenarios/*.toml"""
+  anabranch validate scenarios/*.toml""",
 )
 def validate(*scenarios: Path, set_: Sets = ()) -> int:
     """Check scenarios without running them.

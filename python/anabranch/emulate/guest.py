@@ -21,15 +21,16 @@ _LOOK_EVERY = 0.1
 def main(words: Sequence[str]) -> None:
     """Runs the runs that the command line names.
 
-    `words` are the seed, the interval in ms, the program for SCTP ends on usrsctp (empty if they
-    are not used), the traces to keep, and the runs' names, `CELL-REPLICATION`.
+    `words` are the interval in ms, the program for SCTP ends on usrsctp (empty if they are not
+    used), the traces to keep, and the runs' names, `CELL-REPLICATION`.
     """
-    seed, interval_ms, usrsctp, tables, *names = words
+    interval_ms, usrsctp, tables, *names = words
     for name in names:
         scenario = _engine.Scenario.parse(Path(f"{name}.toml").read_text(encoding="utf-8"))
         replication = int(name.partition("-")[2])
         kept = tables.split(",") if tables else []
-        setup = (0, int(seed), replication, bool(kept), int(interval_ms), None, usrsctp or None)
+        seed = scenario.seed
+        setup = (0, seed, replication, bool(kept), int(interval_ms), None, usrsctp or None)
         found = _run(scenario, setup, kept)
         Path("part").write_text(json.dumps(found), encoding="utf-8")
         Path("part").rename(f"{name}.json")

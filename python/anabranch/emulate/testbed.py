@@ -230,7 +230,7 @@ class VirtualKernel(_Testbeds):
     """The workers of a study whose runs are in virtual kernels; see `Workers`.
 
     With a kernel for each run, the same run gives the same bytes again: the kernel's random numbers
-    follow from the scenario's seed and the replication. Several runs in one kernel save the time to
+    follow from the cell's seed and the replication. Several runs in one kernel save the time to
     boot it, about 0.7 s of CPU each. A run then depends on those before it, which change the
     kernel's random numbers and where the run begins between two ticks of its timers.
     """
@@ -263,7 +263,8 @@ class VirtualKernel(_Testbeds):
         return f"{self._on} {self._release} in virtual time"
 
     def _run(self, runs: Sequence[Run]) -> Iterator[Found | str]:
-        seed = self._scenario.seed
+        cell, replication = runs[0]
+        seed = kernel_seed(seed_of(self._scenario, cell), replication)
         with tempfile.TemporaryDirectory(prefix="anabranch-testbed-") as base:
             folder = Path(base)
             for cell, replication in runs:
@@ -271,14 +272,14 @@ class VirtualKernel(_Testbeds):
                 (folder / f"{cell}-{replication}.toml").write_text(text, encoding="utf-8")
             names = [f"{cell}-{replication}" for cell, replication in runs]
             kept = ",".join(self._scenario.traces)
-            words = [seed, self._interval_ms, self._program or "", kept, *names]
+            words = [self._interval_ms, self._program or "", kept, *names]
             # The script is started by its path: `-m` would import its package, too.
             script = Path(__file__).with_name("guest.py")
             try:
                 done = run_in_kernel(
                     [sys.executable, "-P", script, *map(str, words)],
                     folder=folder,
-                    seed=kernel_seed(seed, runs[0][1]),
+                    seed=seed,
                     cancelled=self._cancelled,
                 )
             except (LiveError, OSError) as error:

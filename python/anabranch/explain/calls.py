@@ -328,7 +328,7 @@ class _Direction:
         for i in range(groups):
             # With more causes than can be told apart, the last place collects all the small ones.
             kind, path = ("others", "") if i == _MOST - 1 < len(causes) - 1 else causes[i]
-            mos = _shapley(worth, groups, i)
+            mos = shapley(worth, groups, i)
             costs.append(Cost(kind, path, int(frames_of[i]), float(delay[i]), mos))
         return costs, float(worth[0]), float(worth[0] - worth[-1])
 
@@ -346,11 +346,11 @@ class _Direction:
         }
         terms |= {key: self.app[key] for key in ("ie", "bpl") if self.app.get(key) is not None}
         if self.app["burst_ratio"] == "measured" and self.app["emodel"] != "g107_1":
-            terms["burst_ratio"] = _burst_ratio(np.append(bits, [False])[frame_cause])
+            terms["burst_ratio"] = burst_ratio(np.append(bits, [False])[frame_cause])
         return float(_engine.emodel(terms)[-1][1])
 
 
-def _burst_ratio(missing: np.ndarray) -> float:
+def burst_ratio(missing: np.ndarray) -> float:
     """The burst ratio as in the engine (G.107 section 7.5): 1 if none or all are lost."""
     lost = int(missing.sum())
     if lost in (0, len(missing)):
@@ -359,7 +359,7 @@ def _burst_ratio(missing: np.ndarray) -> float:
     return lost / bursts * (1 - lost / len(missing))
 
 
-def _shapley(worth: np.ndarray, count: int, which: int) -> float:
+def shapley(worth: np.ndarray, count: int, which: int) -> float:
     """The mean gain from taking this cause away, over all orders.
 
     `worth` is indexed by the set of active causes.

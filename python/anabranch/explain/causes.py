@@ -99,7 +99,7 @@ def _cause(flow: Flow, sender: End, path: Account) -> Cause:
         text = f"{path.name} is full: {_carries(path)}."
         return Cause("capacity", path.name, text, "Only a faster path would help.")
     if not shares[kind] >= OBSTACLE:
-        return _window(sender, path)
+        return _window(flow, sender, path)
     time = f"{_percent(shares[kind])} of the time"
     if kind == "handshake" and math.isclose(shares[kind], 1):
         return Cause(kind, path.name, f"{path.name}: the connection never opened.", UNOPENED)
@@ -107,7 +107,7 @@ def _cause(flow: Flow, sender: End, path: Account) -> Cause:
         text, advice = SIMPLE[kind]
         return Cause(kind, path.name, f"{path.name}: {text.format(time)}.", advice)
     if kind == "losses":
-        return _losses(sender, path, f"losses were repaired {time}")
+        return _losses(flow, sender, path, f"losses were repaired {time}")
     return _buffer(flow, sender, path, kind, time)
 
 
@@ -194,7 +194,7 @@ def _recommended(sender: End) -> tuple[float, str]:
     return size, f"2 x {many} Mbit/s x {rtt:.0f} ms, RFC 6182 section 5.3"
 
 
-def _losses(sender: End, path: Account, shares: str) -> Cause:
+def _losses(flow: Flow, sender: End, path: Account, shares: str) -> Cause:
     """The cause where repairs take the path's time, or keep its window small."""
     text = f"{path.name}: {shares}; {_repairs(path)}; {_carries(path)}."
     if path.carried is None:
@@ -207,19 +207,25 @@ def _losses(sender: End, path: Account, shares: str) -> Cause:
             text += f" {sender.rescheduled} chunks were rescheduled."
             advice += ", or was rescheduled: load_sharing.chunk_rescheduling counts that as a loss"
         return Cause("spurious_losses", path.name, text, f"{advice}.")
-    if lost > dropped:
+    if lost > dropped and flow.settings["transport"]["kind"] == "sctp":
+        # SCTP's stacks have one control (RFC 9260 section 7); what they can set are its timers.
+        advice = (
+            "Most losses are no congestion: how long each one delays data is a matter of "
+            "`rto_min`, `rto_max` and `sack_delay`, for which `anabranch advise` finds values."
+        )
+    elif lost > dropped:
         advice = "Most losses are no congestion: a control such as bbr is less sensitive to them."
     else:
         advice = "Most losses are congestion: a longer queue or an AQM changes them."
     return Cause("losses", path.name, text, advice)
 
 
-def _window(sender: End, path: Account) -> Cause:
+def _window(flow: Flow, sender: End, path: Account) -> Cause:
     """The cause where the congestion window is the limit and the path does not seem full."""
     time = f"{_percent(path.share('cwnd_limited'))} of the time"
     shares = f"data waited for the congestion window {time}"
     if path.recoveries + path.timeouts > 0:
-        return _losses(sender, path, shares)
+        return _losses(flow, sender, path, shares)
     text = f"{path.name}: {shares}; {_repairs(path)}; {_carries(path)}."
     advice = "Nothing was lost: the window was still growing, or its congestion control holds it."
     return Cause("window", path.name, text, advice)

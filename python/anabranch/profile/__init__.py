@@ -12,7 +12,7 @@ from pathlib import Path
 from anabranch.errors import AnabranchError
 from anabranch.support import capture
 
-from . import flows, logs, pair
+from . import logs, main_flow, pair
 from .estimates import Estimate, Profile, estimate
 from .measurement import Measurement
 
@@ -72,10 +72,8 @@ def measure(
     ]
     named = " and ".join(str(file) for file in files)
     try:
-        if len(captures) == 2:
-            measured = pair.measure(*(each.packets() for each in captures))
-        else:
-            measured = flows.measure(flows.Flows(captures[0].packets()))
+        measure_ = pair.measure if len(captures) == 2 else main_flow.measure
+        measured = measure_(*captures)
     except AnabranchError as error:
         if str(error).startswith(tuple(str(file) for file in files)):
             raise
@@ -107,7 +105,7 @@ def _reader(file: Path) -> logs.Reader | None:
         head = stream.read(4096)
     if not head:
         raise AnabranchError(f"{file}: the file is empty")
-    if head[:4] in capture.MAGICS or head[:4] == capture.PCAPNG:
+    if capture.is_capture(file):
         return None
     if _PROFILE.search(head.decode("utf-8", errors="replace")):
         raise AnabranchError(
@@ -119,5 +117,6 @@ def _reader(file: Path) -> logs.Reader | None:
     if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd" or head[:3] == b"BZh":
         raise AnabranchError(f"{file}: compressed; unpack it first")
     raise AnabranchError(
-        f"{file}: neither a capture (pcap, pcapng) nor a log that is read: {logs.names()}"
+        f"{file}: neither a capture (pcap, pcapng, snoop, ERF) nor a log that is read: "
+        f"{logs.names()}"
     )

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .counted import CountedLosses
-from .flows import FEWEST_PACKETS
 from .intervals import LEVEL, Bounds, Vector, block_interval, minimum_interval
 from .logs.mahimahi import OCTETS
 from .loss import Fit, Losses, best
@@ -21,6 +20,7 @@ from .measurement import (
     Opportunities,
     Rates,
 )
+from .regular import FEWEST_PACKETS
 from .timed import TimedFit, TimedLosses
 
 FEWEST_LOSSES_TO_CHOOSE = 10
@@ -60,6 +60,8 @@ class Profile:
     measurement: Measurement
     delay_s: Estimate | None = None
     """The delay of one way."""
+    delay_is_bound: bool = False
+    """Whether it is only an upper bound: timers of the receiver may be a part of it."""
     jitter_s: Estimate | None = None
     """The jitter of one way: the random part of the delay is uniform from 0 to this."""
     rate_bit_per_s: Estimate | None = None
@@ -96,13 +98,14 @@ def estimate(measurement: Measurement) -> Profile:
     delay = jitter = queue = None
     if measurement.delays is not None:
         transmission = packet * 8 / known_rate if known_rate else 0.0
+        says_more = not measurement.delays.is_bound
         if measurement.delays.absolute:
             delay = _base_delay(measurement.delays, known_rate)
-        if known_rate and rate is not None:
+        if known_rate and rate is not None and says_more:
             queue = _queue(measurement.delays, rate, packet)
-        if queue is None:
+        if queue is None and says_more:
             jitter = _jitter(measurement.delays, transmission)
-        else:
+        elif queue is not None:
             note = "the queue's delays hide what jitter there may be"
             measurement = replace(measurement, notes=[*measurement.notes, note])
     if measurement.jitters is not None:
@@ -112,6 +115,7 @@ def estimate(measurement: Measurement) -> Profile:
     profile = Profile(
         measurement,
         delay_s=delay,
+        delay_is_bound=measurement.delays is not None and measurement.delays.is_bound,
         jitter_s=jitter,
         rate_bit_per_s=rate,
         rate_is_bound=is_bound,
@@ -120,7 +124,44 @@ def estimate(measurement: Measurement) -> Profile:
         outages=outages,
         back=None if measurement.back is None else estimate(measurement.back),
     )
-    return profile if measurement.losses is None else _with_losses(profile, measurement.losses)
+    if measurement.losses is not None:
+        profile = _with_losses(profile, measurement.losses)
+    return _sound(profile)
+
+
+def _sound(profile: Profile) -> Profile:
+    """Leaves out what no path can have, and says so; the rest has its value in its interval."""
+    kept: dict[str, Estimate | None] = {}
+    notes = list(profile.measurement.notes)
+    for key, (what, least, most) in _RANGES.items():
+        estimate: Estimate | None = getattr(profile, key)
+        if estimate is None:
+            continue
+        if not least <= estimate.value <= most:
+            notes.append(f"{what} left out: {estimate.value:g} is no value that a path can have")
+            kept[key] = None
+            continue
+        # Not a number: not known.
+        low, high = np.clip(np.nan_to_num(estimate.interval, nan=estimate.value), least, most)
+        interval = float(min(low, estimate.value)), float(max(high, estimate.value))
+        kept[key] = replace(estimate, interval=interval)
+    if notes != profile.measurement.notes:
+        profile = replace(profile, measurement=replace(profile.measurement, notes=notes))
+    if kept.get("rate_bit_per_s", profile.rate_bit_per_s) is None:
+        kept["queue_packets"] = None
+    if "mean_loss" in kept and kept["mean_loss"] is None:
+        profile = replace(profile, losses=None, fits=(), loss=None)
+    return replace(profile, **kept)  # type: ignore[arg-type] # every key is that of an estimate
+
+
+_RANGES = {
+    "delay_s": ("base delay", 0.0, 1e9),
+    "jitter_s": ("jitter", 0.0, 1e9),
+    "rate_bit_per_s": ("rate", 1.0, 1e13),
+    "queue_packets": ("queue", 1.0, 2.0**32 - 1),
+    "mean_loss": ("loss", 0.0, 1.0),
+}
+"""What a link of a scenario takes."""
 
 
 def _with_losses(profile: Profile, sequence: LossSequence | LossCounts) -> Profile:
@@ -254,6 +295,10 @@ def _base_delay(delays: Delays, rate: float | None) -> Estimate:
         return Estimate(
             least, (0.0, least), f"{how} that TCP knew, which is no less than the path's"
         )
+    if delays.is_bound:
+        least = float(seconds.min()) / delays.legs
+        how = f"{how}, of which the receiver's timers may be a part"
+        return Estimate(least, (0.0, least), how)
     if rate is not None and delays.octets is not None:
         seconds = np.maximum(seconds - delays.octets * 8 / rate, 0.0)
         how += ", less a packet's transmission"
@@ -330,7 +375,7 @@ def _rate(deliveries: Deliveries, delays: Delays | None) -> tuple[Estimate | Non
     if len(windows) < 4:
         return None, False
     # The fastest window is not used: a burst of acknowledgements does not make a link faster.
-    top = float(np.quantile(windows, 0.9))
+    top = float(np.quantile(windows, 0.9, method="inverted_cdf"))
     busy = windows[np.abs(windows / top - 1) <= 0.1]
     value = float(np.median(busy))
     interval = (
@@ -340,6 +385,7 @@ def _rate(deliveries: Deliveries, delays: Delays | None) -> tuple[Estimate | Non
     filled = (
         delays is not None
         and delays.absolute
+        and not delays.is_bound
         and _standing(delays, packet, width) >= 0.1
         and len(busy) >= max(5, 0.1 * len(windows))
     )

@@ -9,6 +9,9 @@ Bounds = tuple[float, float]
 LEVEL = 0.95
 """The level of every interval."""
 
+FEWEST_TO_EXTRAPOLATE = 20
+"""Of fewer delays, the least is taken for what the least may be."""
+
 _MOST = 10_000
 """The most values from which a quantile is resampled."""
 
@@ -52,6 +55,9 @@ def minimum_interval(values: Vector, legs: int) -> tuple[float, Bounds]:
     ratio of the distances of the least and the m-th least value from the minimum has the
     distribution of the least of m - 1 uniform numbers from 0 to 1, raised to 1 / legs (I. Weissman,
     Communications in Statistics A10(6), 1981).
+
+    The value is the least one where there are fewer than `FEWEST_TO_EXTRAPOLATE`, or where what
+    lies below it is as wide as what lies between it and 0: then they are no sum of this kind.
     """
     lowest = np.sort(values)
     m = int(np.clip(len(lowest) // 10, 2, 50))
@@ -64,7 +70,10 @@ def minimum_interval(values: Vector, legs: int) -> tuple[float, Bounds]:
         ratio = (1 - (1 - probability) ** (1 / (m - 1))) ** (1 / legs)
         return float(max(first - spread * ratio / (1 - ratio), 0.0))
 
-    return threshold(0.5), (threshold(LEVEL), first)
+    value = threshold(0.5)
+    if len(lowest) < FEWEST_TO_EXTRAPOLATE or value < first / 2:
+        value = first
+    return value, (threshold(LEVEL), first)
 
 
 def _correlation_length(values: Vector) -> int:

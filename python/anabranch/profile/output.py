@@ -101,6 +101,11 @@ def _delay_lines(profile: Profile) -> list[str]:
     lines = []
     if profile.delay_s is None:
         lines.append('# delay: not measured; say what it is, such as delay = "20 ms"')
+    elif profile.delay_is_bound:
+        value = _texts(profile.delay_s, 1e-3)[0]
+        lines.append(
+            f'# delay = "{value} ms"  # at most: {_comment(profile.delay_s.how)}; say what it is'
+        )
     else:
         value = f'delay = "{_texts(profile.delay_s, 1e-3)[0]} ms"'
         lines.append(value + _sure(profile.delay_s, "ms", 1e-3))
@@ -202,14 +207,18 @@ def _model(
         return _timed_chain(values)
     clock = 'clock = "packet"'
     if measured.spacing_s:
-        clock = f'clock = "slot", slot = "{_digits(measured.spacing_s * 1e3)} ms"'
+        clock = _slot(measured.spacing_s)
     return f'{{ kind = "gilbert", {clock}, {_pairs(values)} }}'
 
 
 def _timed_chain(values: dict[str, float]) -> str:
     slot_s = slot_of(values)
-    clock = f'clock = "slot", slot = "{_digits(slot_s * 1e3)} ms"'
-    return f'{{ kind = "gilbert", {clock}, {_pairs(chain(values, slot_s))} }}'
+    return f'{{ kind = "gilbert", {_slot(slot_s)}, {_pairs(chain(values, slot_s))} }}'
+
+
+def _slot(seconds: float) -> str:
+    """The clock of a chain; a link takes no slot below 1 ns."""
+    return f'clock = "slot", slot = "{_digits(max(seconds, 2e-9) * 1e3)} ms"'
 
 
 def _pairs(values: dict[str, float]) -> str:
@@ -325,7 +334,8 @@ def netem(
     here = _netem_part(profile, profile)
     if lost := profile.losses is not None and profile.losses.count > 0 and profile.loss is not None:
         assert profile.loss is not None
-        here.insert(1 if profile.delay_s is not None else 0, netem_loss(profile.loss))
+        known = profile.delay_s is not None and not profile.delay_is_bound
+        here.insert(int(known), netem_loss(profile.loss))
     there = _netem_part(profile.back or profile, profile)
     if (back := profile.back) is not None and back.loss and back.losses and back.losses.count:
         there.insert(1, netem_loss(back.loss))
@@ -354,6 +364,8 @@ def netem(
 def _netem_part(way: Profile, there: Profile) -> list[str]:
     """Delay, rate and limit of one way; what was not measured of the way back is as there."""
     delay = way.delay_s or there.delay_s
+    if (way if way.delay_s is not None else there).delay_is_bound:
+        delay = None
     jitter = way.jitter_s if way.delay_s is not None else there.jitter_s
     width = jitter.value if jitter is not None else 0.0
     parts = []
@@ -414,6 +426,11 @@ def rows(profile: Profile) -> list[Row]:
     if profile.rate_is_bound:
         described = [
             (name, f"≥ {value}" if name == "rate" else value, interval, how)
+            for name, value, interval, how in described
+        ]
+    if profile.delay_is_bound:
+        described = [
+            (name, f"≤ {value}" if name.startswith("base delay") else value, interval, how)
             for name, value, interval, how in described
         ]
     if profile.measurement.opportunities is not None:
@@ -529,6 +546,7 @@ def as_json(profile: Profile, name: str) -> dict[str, Any]:
         "notes": [*profile.measurement.notes, *missing(profile)],
         "loss_is_one_way": losses is not None and not _of_round_trip(profile),
         "delay_s": number(profile.delay_s),
+        "delay_is_upper_bound": profile.delay_is_bound,
         "jitter_s": number(profile.jitter_s),
         "rate_bit_per_s": number(profile.rate_bit_per_s),
         "rate_is_lower_bound": profile.rate_is_bound,

@@ -21,7 +21,6 @@ from .definitions import asked_of, read_definition, read_identity
 from .folder import FolderStore, free_of_other_engines, read, read_cells, scalars, shards, traces
 from .memory import MemoryStore, Run, Store
 from .merging import merge
-from .migration import migrate
 from .rows import (
     SCHEMA_VERSION,
     cells_of,
@@ -40,7 +39,6 @@ __all__ = [
     "cells_of",
     "free_of_other_engines",
     "merge",
-    "migrate",
     "read",
     "read_cells",
     "read_definition",

@@ -13,7 +13,7 @@ from anabranch._engine import ENGINE_VERSION, Scenario, ScenarioError, __version
 from anabranch.errors import StoreError
 from anabranch.support.files import write_atomically
 
-from .rows import READABLE, SCHEMA_VERSION, cells_of
+from .rows import SCHEMA_VERSION, cells_of
 from .tables import parquet, read_table
 
 Identity = dict[str, Any]
@@ -154,12 +154,6 @@ def check_same(folder: Path, identity: Identity, other: Path, theirs: Identity) 
     """Raises StoreError if the rows of two folders cannot be combined."""
     if difference := _difference(theirs, identity):
         raise StoreError(f"{other} cannot be merged with {folder}: it holds rows {difference}")
-    for place, version in ((folder, identity["schema_version"]), (other, theirs["schema_version"])):
-        if version != SCHEMA_VERSION:
-            raise StoreError(
-                f"{place} is a study folder of schema version {version}, which cannot be merged;"
-                f" `anabranch migrate {place}` brings it up to date"
-            )
 
 
 def _difference(other: Identity, mine: Identity) -> str | None:
@@ -181,7 +175,7 @@ def read_identity(folder: Path) -> Identity:
     """
     identity = read_any_identity(folder)
     version = identity["schema_version"]
-    if version in READABLE:
+    if version == SCHEMA_VERSION:
         for key, is_sound in _KEYS.items():
             if key not in identity or not is_sound(identity[key]):
                 what = f"its `{key}` is {identity[key]!r:.40}" if key in identity else f"no `{key}`"
@@ -190,11 +184,11 @@ def read_identity(folder: Path) -> Identity:
                     " sweep writes it again"
                 )
         return identity
-    if version == 1:
-        advice = f"`anabranch migrate {folder}` brings it up to date"
-    else:
-        advice = f"this anabranch, {__version__}, knows up to {SCHEMA_VERSION}: update it"
-    raise StoreError(f"{folder} is a study folder of schema version {version}; {advice}")
+    advice = "compute it anew in another folder" if version < SCHEMA_VERSION else "update it"
+    raise StoreError(
+        f"{folder} is a study folder of schema version {version}; this anabranch, {__version__},"
+        f" reads version {SCHEMA_VERSION}: {advice}"
+    )
 
 
 def read_any_identity(folder: Path) -> Identity:

@@ -15,7 +15,7 @@ from anabranch.errors import StoreError
 from anabranch.support.columns import INDEX
 from anabranch.support.files import write_atomically
 
-from . import migration, shard_files
+from . import shard_files
 from .definitions import (
     Asked,
     cells_in,
@@ -28,7 +28,7 @@ from .definitions import (
 )
 from .locks import hold
 from .memory import Matrix, mark
-from .rows import ADDRESS, READABLE, SCHEMA_VERSION, cells_of, frame, scalars_in
+from .rows import ADDRESS, SCHEMA_VERSION, cells_of, frame, scalars_in
 from .shard_files import FileShard
 from .tables import is_complete, parquet
 
@@ -90,7 +90,6 @@ class FolderStore:
         self._held.enter_context(hold(folder, shared=shared))
         try:
             self._check()
-            self._bring_up_to_date()
             whole = shard_files.set_aside_damaged(self._rows)
             self._small = len(whole)
             self._check_shards(whole)
@@ -174,18 +173,6 @@ class FolderStore:
                 " choose another output folder"
             )
 
-    def _bring_up_to_date(self) -> None:
-        """Gives the rows of an older schema version the form of this one."""
-        path = self._folder / "study.json"
-        if not path.exists() or read_identity(self._folder)["schema_version"] == SCHEMA_VERSION:
-            return
-        if self._shared:
-            raise StoreError(
-                f"{self._folder} has rows of an older form, and several processes write to it:"
-                f" `anabranch migrate {self._folder}` first brings it up to date"
-            )
-        migration.put_together(self._folder)
-
     def _check_shards(self, whole: Sequence[FileShard]) -> None:
         """Checks the shards of a folder without `study.json`; warns if no run is the scenario's."""
         if not (self._folder / "study.json").exists():
@@ -227,7 +214,7 @@ def free_of_other_engines(folder: Path, own: str = ENGINE_VERSION) -> None:
     except StoreError:
         return  # a new folder, or a damaged one, which opening reports
     engine = str(identity.get("engine_version"))
-    if identity["schema_version"] in READABLE and engine == own:
+    if identity["schema_version"] == SCHEMA_VERSION and engine == own:
         return
     names = (f"{folder.name}.{number}" for number in itertools.count(1))
     aside = next(path for name in names if not (path := folder.with_name(name)).exists())

@@ -172,7 +172,6 @@ class Tables:
         self._source = "(SELECT scenario_hash, 0::UINTEGER AS replication FROM cells WHERE false)"
         self._scalars: list[str] = []
         if shards:
-            self._warn_of_columns(shards)
             self._check_names(shards)
             stored = f"read_parquet({_list(shards)}, union_by_name = true)"
             self._source = self._once(stored)
@@ -197,9 +196,7 @@ class Tables:
         scalars = {name: f"r.{_name(name)}" for name in self._scalars}
         for name in self._named(sql) if self._is_large else self._of_members():
             column, place = members.list_of(name)
-            value = f"r.{_name(column)}[{place + 1}]"
-            # A folder can have both: shards of an older schema version have a column for each.
-            scalars[name] = f"coalesce({scalars[name]}, {value})" if name in scalars else value
+            scalars[name] = f"r.{_name(column)}[{place + 1}]"
         chosen = [
             "c.cell",
             "r.replication",
@@ -256,18 +253,6 @@ class Tables:
         if parts:
             self._execute(f"CREATE VIEW members AS {' UNION ALL BY NAME '.join(parts)}")
             self._note_columns("members")
-
-    def _warn_of_columns(self, shards: Sequence[Path]) -> None:
-        """Warns that shards of an older schema version take long, and says how they do not."""
-        if self._identity["schema_version"] == store.SCHEMA_VERSION:
-            return
-        columns = max(len(pl.read_parquet_schema(path)) for path in shards)
-        if columns > MOST_COLUMNS:
-            message = (
-                "%s has a column for each of %d scalars, as older versions stored them, so"
-                " that a query takes minutes; `anabranch migrate %s` makes it fast"
-            )
-            _log.warning(message, self._folder, columns, self._folder)
 
     def _check_names(self, shards: Sequence[Path]) -> None:
         """Raises if scalars differ only in case, as DuckDB would confuse them."""

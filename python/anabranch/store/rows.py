@@ -19,9 +19,6 @@ from . import members
 SCHEMA_VERSION = 3
 """The version of the folder's layout and of its shards' columns."""
 
-READABLE = (2, SCHEMA_VERSION)
-"""The versions that can be read as they are; version 2 has a column for each member's scalar."""
-
 ADDRESS = ("scenario_hash", "replication")
 """The columns that identify a stored row, independent of the definition."""
 
@@ -284,11 +281,7 @@ def _padded(shard: Shard, names: Sequence[str]) -> pl.DataFrame:
     rows = shard.read([*own, *lists] or ADDRESS[1:])
     found = {name: rows[name] for name in own}
     for column, wanted in lists.items():
-        for scalar in members.apart(rows[column], wanted):
-            # Shards of schema version 2 have a column for each; merged with others, both.
-            if (other := found.get(scalar.name)) is not None:
-                scalar = other.zip_with(other.is_not_null(), scalar)  # noqa: PLW2901
-            found[scalar.name] = scalar
+        found |= {scalar.name: scalar for scalar in members.apart(rows[column], wanted)}
     missing = pl.Series([None], dtype=pl.Float64)
     return pl.DataFrame(
         [

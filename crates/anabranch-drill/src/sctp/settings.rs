@@ -38,7 +38,6 @@ fn freebsd() -> Config {
             aborts_on_unsent_tsn: Some(true),
             only_delivered_is_final: Some(true),
             bundles_forward_tsn: Some(true),
-            cumulative_tsn_restarts_timers: Some(true),
             first_sack_at_once: Some(true),
             gives_up_reported_data: Some(true),
             holds_back_writes: Some(true),

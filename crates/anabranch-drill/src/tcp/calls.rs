@@ -190,7 +190,7 @@ impl TcpExecutor {
             // there is nothing to close (section 3.10.4).
             let aborts = connection.available() > 0 || connection.end.info().state == "SYN-SENT";
             let command = if aborts { Command::Abort } else { Command::Shutdown };
-            connection.end.close_reading();
+            connection.end.close_reading(now);
             connection.command(now, command);
         } else if let Role::Listening { .. } = socket.role {
             // Linux, inet_csk_listen_stop: connections that nobody has accepted are reset.

@@ -138,8 +138,8 @@ impl End {
         }
     }
 
-    pub(super) fn close_reading(&mut self) {
-        self.with_tcp(tcp::Connection::close_reading);
+    pub(super) fn close_reading(&mut self, now: Time) {
+        self.with_tcp(|end| end.close_reading(now));
     }
 
     pub(super) fn end_record(&mut self, length: u64) {

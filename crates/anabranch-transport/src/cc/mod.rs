@@ -177,6 +177,8 @@ pub struct AckEvent {
     pub rtt: Option<Duration>,
     /// The smallest round-trip time seen so far (Linux: within the last 5 minutes).
     pub min_rtt: Option<Duration>,
+    /// The smoothed round-trip time (RFC 6298); unknown in SCTP.
+    pub srtt: Option<Duration>,
     /// The first byte of the stream that is not acknowledged cumulatively.
     pub acknowledged_to: u64,
     /// The first byte of the stream that has not been sent yet: a round that begins now ends when everything
@@ -207,6 +209,7 @@ impl AckEvent {
             newly_lost: 0,
             rtt: None,
             min_rtt: None,
+            srtt: None,
             acknowledged_to: 0,
             sent_to: 0,
             rate: None,

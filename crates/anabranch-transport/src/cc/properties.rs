@@ -68,6 +68,7 @@ impl Transport {
             newly_lost: if self.chance(5) { self.amount(1 << 20) } else { 0 },
             rtt: (!self.chance(10)).then(|| self.duration()),
             min_rtt: (!self.chance(10)).then(|| self.duration()),
+            srtt: (!self.chance(10)).then(|| self.duration()),
             acknowledged_to: self.acked,
             sent_to: self.sent,
             rate,

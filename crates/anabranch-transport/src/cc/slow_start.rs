@@ -9,8 +9,9 @@
 //!   the threshold that it found (section 4.3).
 //!
 //! Known deviations: HyStart's allowance for bursts uses the last round-trip time where Linux uses the
-//! smoothed one, in its estimate of the pacing rate. HyStart++ grows by what an acknowledgement acknowledges
-//! only where the transport counts that; elsewhere by one segment, which is L = 1 (RFC 5681).
+//! smoothed one, in its estimate of the pacing rate. HyStart++ grows by what an acknowledgement acknowledges,
+//! with the L that section 4.3 recommends, only where the transport counts that; elsewhere by one segment,
+//! which is L = 1, as in the slow starts after it (RFC 5681).
 
 use std::fmt;
 

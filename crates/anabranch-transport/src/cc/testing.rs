@@ -120,6 +120,7 @@ impl Rounds {
             segments_acked: counted,
             rtt,
             min_rtt: Some(self.rtt),
+            srtt: Some(self.rtt),
             acknowledged_to: self.acked,
             sent_to: self.acked + u64::from(window),
             ..AckEvent::new(self.now, segments * MSS, window)
@@ -336,6 +337,7 @@ impl Sender {
             next_departure: self.next_send,
             rtt: Some(rtt),
             min_rtt: self.min_rtt,
+            srtt: Some(rtt),
             acknowledged_to: acknowledged * u64::from(MSS),
             sent_to: self.next * u64::from(MSS),
             rate: Some(rate),

@@ -265,7 +265,10 @@ impl Connection {
         }
         // A segment that is not near the window may be a stranger's: the subflow alone deals with it.
         let is_near = flags.has(Flags::SYN) || self.subflows[path].tcp.is_near(segment);
-        let is_third = self.state == State::Opening && !self.is_opener && flags.has(Flags::ACK) && is_near;
+        // A late acknowledgement of the last connection may come over another path.
+        let opens = self.subflows[path].phase == Phase::Opening;
+        let is_third =
+            self.state == State::Opening && !self.is_opener && opens && flags.has(Flags::ACK) && is_near;
         if is_third && !flags.has(Flags::RST) && options == Options::default() {
             // RFC 8684 section 3.1: a peer that stops using the option is handled as one that has only TCP.
             self.fall_back(path);

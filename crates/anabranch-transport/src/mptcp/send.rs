@@ -337,10 +337,10 @@ impl Connection {
             return;
         }
         self.renew_interval(now);
-        if self.parameters.send_queue.is_some() {
-            self.scheduler.begin();
-        }
         while self.send_again(now) || self.send_new(now) {}
+        if self.parameters.send_queue.is_some() {
+            self.scheduler.end_push();
+        }
         let sender = &mut self.sender;
         if sender.is_finished && !sender.has_sent_fin && sender.unsent() == 0 {
             sender.has_sent_fin = true;
@@ -452,14 +452,14 @@ impl Connection {
             .aim
             .filter(|(path, end)| position < *end && self.subflows[usize::from(*path)].is_usable());
         self.sender.aim = aim;
-        self.resend(now, index, aim.map(|(path, _)| PathId(path))).is_some()
+        let is_free = aim.is_some() || self.counts_intervals();
+        self.resend(now, index, aim.map(|(path, _)| PathId(path)), is_free).is_some()
     }
 
-    /// Sends this chunk, or as much of it as makes a segment: on the subflow that is given, or else on one
-    /// that does not carry it yet; for Linux, on any.
-    fn resend(&mut self, now: Time, index: usize, aim: Option<PathId>) -> Option<PathId> {
+    /// Sends this chunk, or as much of it as makes a segment: on the subflow that is given, or else where the
+    /// scheduler says; if that is not free, on one that does not carry the chunk yet.
+    fn resend(&mut self, now: Time, index: usize, aim: Option<PathId>, is_free: bool) -> Option<PathId> {
         let chunk = self.sender.chunks[index].clone();
-        let is_free = aim.is_some() || self.parameters.stale_counts == StaleCounts::Intervals;
         let views = self.subflows.look(now, if is_free { &[] } else { &chunk.carriers });
         if aim.map_or_else(|| longest(views), |path| views[path.index()].most) == 0 {
             return None;
@@ -497,16 +497,16 @@ impl Connection {
     }
 
     /// When the peer's window is full, has a subflow with room send the data that fills it from its
-    /// beginning, and reduces the window of the slower subflow that holds this data (Raiciu et al. 2012,
-    /// section 4.2; the first Linux implementation's `mptcp_rcv_buf_optimization`). Returns whether anything
-    /// was sent.
+    /// beginning, unless it carries that itself, and reduces the window of the slower subflow that holds this
+    /// data (Raiciu et al. 2012, section 4.2; the first Linux implementation's `mptcp_rcv_buf_optimization`,
+    /// whose `path_mask` is the carriers). Returns whether anything was sent.
     fn retransmit_opportunistically(&mut self, now: Time) -> bool {
         if !self.parameters.opportunistic_retransmission {
             return false;
         }
         let Some(first) = self.sender.chunks.front() else { return false };
         let holders = first.carriers.clone();
-        let Some(path) = self.resend(now, 0, None) else { return false };
+        let Some(path) = self.resend(now, 0, None, false) else { return false };
         self.stats.opportunistic_retransmissions += 1;
         self.scheduler.on_blocked();
         if self.parameters.penalisation {

@@ -45,11 +45,8 @@ impl Association {
         }
         if self.load_sharing.is_some() {
             self.note_shared_sack(packets, advanced);
-        } else if self.parameters.procedures.cumulative_tsn_restarts_timers {
-            for path in &mut self.paths {
-                path.acked.earliest = advanced;
-            }
         }
+        self.restart_all_timers(advanced);
         self.tell_paths(now, from, advanced);
         if self.probing.is_some() {
             self.follow_sack(now);
@@ -78,6 +75,17 @@ impl Association {
             self.send_forward_tsn(now);
         }
         self.send(now);
+    }
+
+    /// Where one acknowledgement concerns the timers of all paths, starts them anew if it moved the cumulative
+    /// TSN (FreeBSD: `sctp_express_handle_sack`, which SHUTDOWN comes to by `sctp_update_acked`).
+    #[inline(always)]
+    pub(super) fn restart_all_timers(&mut self, advanced: bool) {
+        if self.parameters.procedures.cumulative_tsn_restarts_timers && self.load_sharing.is_none() {
+            for path in &mut self.paths {
+                path.acked.earliest = advanced;
+            }
+        }
     }
 
     /// Says that there is room in the send buffer, where the application waits for it.

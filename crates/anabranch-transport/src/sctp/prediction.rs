@@ -135,11 +135,11 @@ impl Association {
                 probe_sent_at = Some(chunk.departure);
             }
         }
+        let restarts_others = self.parameters.procedures.cumulative_tsn_restarts_timers;
         for (index, path) in self.paths.iter().enumerate() {
+            let is_idle = outstanding.on(PathId(index as u8)) == 0;
             let is_settled = path.fast_recovery_exit.is_none()
-                && (index == id.index()
-                    || (path.t3.is_never() == (outstanding.on(PathId(index as u8)) == 0)
-                        && !self.parameters.procedures.cumulative_tsn_restarts_timers));
+                && (index == id.index() || (path.t3.is_never() == is_idle && (is_idle || !restarts_others)));
             if !is_settled {
                 return false;
             }

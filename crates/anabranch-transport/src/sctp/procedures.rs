@@ -74,9 +74,10 @@ procedures! {
     /// and 7.2.4), in profile linux true (`sctp_check_transmitted`, `sctp_transport_reset_t3_rtx`).
     timer_follows_cumulative_tsn: [false, true, false];
     /// Whether a SACK starts the retransmission timers of all paths anew when its cumulative TSN moves and
-    /// none otherwise, as with FreeBSD (`sctp_handle_sack`), instead of a path's when its earliest chunk is
-    /// acknowledged; default false (RFC 9260 section 6.3.2 R3). With load sharing it is not.
-    cumulative_tsn_restarts_timers: [false, false, false];
+    /// none otherwise, instead of a path's when its earliest chunk is acknowledged; a SHUTDOWN as well.
+    /// Default false (RFC 9260 section 6.3.2 R3), in profile `freebsd_10` true (`sctp_handle_sack`,
+    /// `sctp_express_handle_sack`). With load sharing it is not.
+    cumulative_tsn_restarts_timers: [false, false, true];
     /// Whether the window is asked for every chunk, not for every packet, and after a timeout too; default
     /// false, in profile linux true (`sctp_packet_can_append_data`).
     asks_window_for_chunks: [false, true, false];

@@ -131,6 +131,7 @@ impl Association {
         let known = self.outstanding.cumulative_tsn();
         if tsn::before(known, cumulative_tsn) && tsn::before(cumulative_tsn, self.outstanding.next_tsn()) {
             self.acknowledge_cumulatively(cumulative_tsn);
+            self.restart_all_timers(true);
             self.tell_paths(now, from, true);
         }
         self.send(now);

@@ -447,6 +447,7 @@ impl Connection {
         event.newly_lost = report.lost_bytes;
         event.rtt = report.rtt;
         event.min_rtt = self.rtt.min_rtt();
+        event.srtt = self.rtt.srtt();
         event.acknowledged_to = self.sender.unacknowledged;
         event.sent_to = self.sender.next;
         event.rate = report.rate;

@@ -9,6 +9,9 @@ use crate::wire::tcp::{Flags, Segment};
 /// minutes.
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
+/// The least time for which a closed socket waits for the peer's FIN (Linux: `net.ipv4.tcp_fin_timeout`).
+const FIN_TIMEOUT: Duration = Duration::from_secs(60);
+
 impl Connection {
     /// Handles the end of the application's data: FIN follows what it has written.
     pub(super) fn shut_down(&mut self, now: Time) {
@@ -59,10 +62,23 @@ impl Connection {
     #[cold]
     pub(super) fn on_fin_acknowledged(&mut self, now: Time) {
         match self.state {
-            State::FinWait1 => self.state = State::FinWait2,
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                self.limit_fin_wait_2(now);
+            }
             State::Closing => self.start_time_wait(now),
             State::LastAck => self.end(CloseReason::Shutdown),
             _ => {}
+        }
+    }
+
+    /// Begins to count the time for which an end in FIN-WAIT-2 whose application has closed its socket waits
+    /// for the peer's FIN (Linux: `tcp_fin_time`).
+    pub(super) fn limit_fin_wait_2(&mut self, now: Time) {
+        let is_limited = self.parameters.procedures.leaves_fin_wait_2 && self.receiver.is_closed;
+        if is_limited && self.state == State::FinWait2 {
+            let longest = Duration::from_nanos(self.rtt.rto().as_nanos() / 2 * 7);
+            self.time_wait = now + FIN_TIMEOUT.max(longest);
         }
     }
 

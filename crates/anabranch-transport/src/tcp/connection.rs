@@ -104,7 +104,7 @@ pub struct Connection {
     pub(super) fast_open: Option<Box<FastOpen>>,
     /// Whether [`Event::Closed`] has been reported for this connection, or nothing is to be reported.
     pub(super) has_closed: bool,
-    /// When TIME-WAIT is over.
+    /// When TIME-WAIT is over, or FIN-WAIT-2 of an end whose application has closed its socket.
     pub(super) time_wait: Time,
 
     /// Numbers of what we send and of what the peer sends.
@@ -119,10 +119,8 @@ pub struct Connection {
     pub(super) timestamp_offset: u32,
     /// The peer's latest timestamp (RFC 7323 section 4.3: TS.Recent).
     pub(super) recent_timestamp: u32,
-    /// When an old segment without data was last answered (RFC 7323 section 5.3 R1).
-    pub(super) old_answered_at: Option<Time>,
-    /// When a segment was last answered with a challenge ACK.
-    pub(super) challenged_at: Option<Time>,
+    /// When a segment was last answered of those whose answers are limited.
+    pub(super) answered_at: Option<Time>,
 
     pub(super) sender: Sender,
     pub(super) board: Scoreboard,
@@ -207,8 +205,7 @@ impl Connection {
             has_sack: false,
             timestamp_offset: rng.bits() as u32,
             recent_timestamp: 0,
-            old_answered_at: None,
-            challenged_at: None,
+            answered_at: None,
             sender: Sender::default(),
             board: Scoreboard::default(),
             recovery: Recovery::default(),
@@ -379,8 +376,7 @@ impl Connection {
             self.on_delayed_ack_timer(now);
         }
         if self.time_wait <= now {
-            self.time_wait = Time::NEVER;
-            self.state = State::Closed;
+            self.end(CloseReason::Shutdown);
         }
         if self.measures.is_some() {
             self.measure(now);

@@ -1,6 +1,9 @@
 //! When received data is acknowledged (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2; Linux's
 //! `__tcp_ack_snd_check`).
 //!
+//! Known deviation from Linux: the delay is `ack_delay`, 40 ms, where Linux's follows the pauses between
+//! segments and grows with each acknowledgement that no data has carried (`icsk_ack.ato`).
+//!
 //! Known deviations from Linux where acknowledgements of a gap are held back: its timer may be 100 us late
 //! (`tcp_comp_sack_slack_ns`), and is on an idle machine; and it sends what it holds back at once when a
 //! segment belongs to none of the two latest blocks of SACK, without that segment (`tcp_sack_new_ofo_skb`,
@@ -110,7 +113,7 @@ impl DelayedAck {
         let pause = now.saturating_since(self.last_data_at);
         // With the first data, and with data after a long pause, the sender may be in slow start.
         if !self.has_data || pause > Duration::from_millis(200).max(parameters.rto_min) {
-            self.enter_quick_mode(parameters, window);
+            self.raise_quick(window, parameters.quick_acks);
         }
         self.has_data = true;
         self.last_data_at = now;
@@ -162,11 +165,18 @@ impl DelayedAck {
         self.quick = 0;
     }
 
-    /// Acknowledges the next segments at once (Linux: `tcp_incr_quickack`).
-    pub(super) fn enter_quick_mode(&mut self, parameters: &Parameters, window: u64) {
+    /// Acknowledges the next segments at once, `most` of them at most, unless data goes both ways (Linux:
+    /// `tcp_incr_quickack`).
+    fn raise_quick(&mut self, window: u64, most: u32) {
         let segments = (window / (2 * u64::from(self.segment_size.max(1)))).max(2);
-        let quick = segments.min(u64::from(parameters.quick_acks)) as u32;
+        let quick = segments.min(u64::from(most)) as u32;
         self.quick = self.quick.max(quick);
+    }
+
+    /// Acknowledges the next segments at once, `most` of them at most (Linux: `tcp_enter_quickack_mode`).
+    pub(super) fn enter_quick_mode(&mut self, window: u64, most: u32) {
+        self.raise_quick(window, most);
+        self.is_interactive = false;
     }
 
     pub(super) fn on_out_of_order(&mut self) {
@@ -179,11 +189,16 @@ impl DelayedAck {
         self.is_now = true;
     }
 
+    /// Notes that data is sent. It may be the answer to what has arrived within the delay of an
+    /// acknowledgement, whether that has been acknowledged by itself or not (Linux: `tcp_event_data_sent`,
+    /// with `net.ipv4.tcp_pingpong_thresh` at its 1).
+    #[inline]
+    pub(super) fn note_data_sent(&mut self, now: Time, delay: Duration) {
+        self.is_interactive |= self.has_data && now < self.last_data_at + delay;
+    }
+
     /// Notes that an acknowledgement has been sent, with data or without.
-    fn on_sent(&mut self, next: u64, with_data: bool) {
-        if with_data && self.is_pending {
-            self.is_interactive = true;
-        }
+    fn on_sent(&mut self, next: u64) {
         if self.is_pending {
             self.quick = self.quick.saturating_sub(1);
         }
@@ -199,8 +214,8 @@ impl DelayedAck {
 }
 
 impl Connection {
-    pub(super) fn note_ack_sent(&mut self, with_data: bool) {
-        self.delayed_ack.on_sent(self.receiver.next, with_data);
+    pub(super) fn note_ack_sent(&mut self) {
+        self.delayed_ack.on_sent(self.receiver.next);
         self.ecn.note_ack_sent();
     }
 
@@ -278,6 +293,10 @@ impl Connection {
 
     pub(super) fn on_delayed_ack_timer(&mut self, now: Time) {
         if self.delayed_ack.is_pending {
+            if self.delayed_ack.timer <= now {
+                // Linux, tcp_delack_timer_handler: no answer came in time that could carry it.
+                self.delayed_ack.is_interactive = false;
+            }
             self.send_ack(now);
         } else {
             self.delayed_ack.stop();

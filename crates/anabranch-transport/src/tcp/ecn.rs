@@ -11,6 +11,9 @@ use crate::wire::tcp::{Flags, Segment};
 /// recognised.
 const FIRST_COUNT: u32 = 5;
 
+/// So many segments are acknowledged at once after a mark (Linux: `__tcp_ecn_check_ce`).
+const QUICK_FOR_MARK: u32 = 2;
+
 /// The negotiated mode, and what has to be echoed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ecn {
@@ -21,6 +24,8 @@ pub(super) struct Ecn {
     is_l4s: bool,
     /// Whether ECE is set on what we send (RFC 3168 section 6.1.3).
     echoes: bool,
+    /// Whether a packet has arrived that is ECN-capable (Linux: `TCP_ECN_SEEN`).
+    has_seen: bool,
     /// Whether CWR is to be set on the next new data.
     cwr_waits: bool,
     /// Marked packets that have arrived, and those that the peer has reported.
@@ -172,8 +177,37 @@ impl Connection {
     #[inline]
     pub(super) fn note_mark(&mut self, now: Time, mark: EcnField, segment: &Segment) {
         if self.ecn.is_on() {
+            self.quicken_for_mark(mark, segment);
             self.note_mark_when_on(now, mark == EcnField::Ce, segment);
         }
+    }
+
+    /// Acknowledges at once what has perhaps come from a sender with a small window: data that cannot be
+    /// marked was sent again, and a sender that says CWR or meets its first mark has just halved its window.
+    #[cold]
+    fn quicken_for_mark(&mut self, mark: EcnField, segment: &Segment) {
+        if segment.payload.length == 0 || !matches!(self.ecn.mode, EcnMode::Dctcp | EcnMode::Rfc3168) {
+            return;
+        }
+        let (most, window) = (self.parameters.quick_acks, self.receiver_window());
+        if !self.parameters.procedures.quickens_for_marks {
+            // Linux 2.6.20, TCP_ECN_check_ce. Without quick acknowledgements, as in profile rfc, it has no effect.
+            if mark == EcnField::NotEct {
+                self.delayed_ack.enter_quick_mode(window, most);
+            }
+            return;
+        }
+        // Linux, tcp_ecn_accept_cwr, then __tcp_ecn_check_ce.
+        let says_cwr = segment.flags.has(Flags::CWR);
+        if says_cwr {
+            self.delayed_ack.acknowledge_now();
+        }
+        let is_first_mark =
+            mark == EcnField::Ce && self.ecn.mode == EcnMode::Rfc3168 && (says_cwr || !self.ecn.echoes);
+        if is_first_mark || (mark == EcnField::NotEct && self.ecn.has_seen) {
+            self.delayed_ack.enter_quick_mode(window, most.min(QUICK_FOR_MARK));
+        }
+        self.ecn.has_seen |= mark != EcnField::NotEct;
     }
 
     #[cold]
@@ -186,10 +220,7 @@ impl Connection {
                 if segment.flags.has(Flags::CWR) {
                     self.ecn.echoes = false;
                 }
-                if is_marked {
-                    self.ecn.echoes = true;
-                    self.delayed_ack.enter_quick_mode(&self.parameters, self.receiver_window());
-                }
+                self.ecn.echoes |= is_marked;
             }
             EcnMode::Dctcp => {
                 if is_marked != self.ecn.echoes {

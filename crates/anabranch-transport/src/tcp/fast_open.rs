@@ -370,7 +370,7 @@ impl Connection {
             self.on_data(now, 1, segment, mark);
         }
         self.send_syn(now);
-        self.note_ack_sent(false);
+        self.note_ack_sent();
         self.receiver.is_paused = is_paused;
         if self.receiver.unread > 0 && !is_paused {
             self.read(now);

@@ -124,7 +124,7 @@ impl Connection {
         self.mss = self.parameters.mss(self.mtu, self.ip);
         (self.has_timestamps, self.has_sack) = (false, false);
         self.recent_timestamp = 0;
-        (self.old_answered_at, self.challenged_at) = (None, None);
+        self.answered_at = None;
         self.sender = Sender::default();
         self.board = Scoreboard::default();
         self.recovery = Recovery::default();

@@ -17,7 +17,8 @@
 //! cut, so less than a whole one fits into the window only when the persist timer says so; a window that the
 //! application does not use is not reduced (RFC 2861's second rule; in Linux it has no effect while
 //! acknowledgements come, since `tcp_cong_avoid` sets `snd_cwnd_stamp` with each), nor is RFC 7661 there; in
-//! recovery nothing is sent again that is not taken for lost (RFC 6675's rules 3 and 4 of `NextSeg`).
+//! recovery nothing is sent again that is not taken for lost (RFC 6675's rules 3 and 4 of `NextSeg`); a closed
+//! socket sends its last data and FIN again as often as an open one (Linux: `tcp_orphan_retries`).
 
 mod acknowledgement;
 mod alert;

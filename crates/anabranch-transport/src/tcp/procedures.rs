@@ -33,9 +33,10 @@ procedures! {
     /// are taken; default false (RFC 7323 section 5.3), in Linux true (`tcp_paws_discard`,
     /// `tcp_disordered_ack`).
     tolerates_old_timestamps: [false, true, true];
-    /// Whether old segments without data are answered once in 500 ms at most, as are a SYN that comes again
-    /// and what comes in TIME-WAIT; default false, in profile `linux_6` true (`tcp_oow_rate_limited`).
-    limits_answers_to_old_timestamps: [false, false, true];
+    /// Whether segments without data that are old or lie outside the window, a SYN that comes again and what
+    /// comes in TIME-WAIT are answered once in 500 ms at most, counted together with challenges; default
+    /// false: only challenges are (RFC 5961 section 7), in profile `linux_6` true (`tcp_oow_rate_limited`).
+    limits_answers: [false, false, true];
     /// Whether a segment that acknowledges what was not sent is dropped, in ESTABLISHED, as if it had not
     /// come; default false: it is answered with an acknowledgement (RFC 9293 section 3.10.7.4), in Linux true
     /// (`tcp_rcv_established`).
@@ -54,6 +55,14 @@ procedures! {
     /// nothing is sent before and there was data; default false: at once (RFC 9293 section 3.10.7.4), in
     /// Linux true (`tcp_fin`).
     delays_ack_of_fin: [false, true, true];
+    /// Whether data with the first of several marks, data that is not ECN-capable after data that was, and the
+    /// segment behind it are acknowledged at once, as is data that says CWR; default false, in profile
+    /// `linux_6` true (`__tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`).
+    quickens_for_marks: [false, false, true];
+    /// Whether an end whose application has closed its socket waits for the peer's FIN for a minute only, or
+    /// for 3.5 times RTO if that is longer; default false: for ever (RFC 9293 section 3.6), in Linux true
+    /// (`tcp_fin_time`).
+    leaves_fin_wait_2: [false, true, true];
     /// Whether a SYN that is answered with a wrong acknowledgement is retransmitted 2 ms later, if it is the
     /// first one; default false: after the timeout, in profile `linux_6` true
     /// (`tcp_rcv_synsent_state_process`).

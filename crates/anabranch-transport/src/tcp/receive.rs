@@ -10,13 +10,9 @@ use crate::ground::{Ecn as EcnField, Payload};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 
-/// Old segments without data are answered at most once in this time (Linux:
-/// `net.ipv4.tcp_invalid_ratelimit`).
-const OLD_ANSWER_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Challenge acknowledgements leave at most once in this time (RFC 5961 section 7; Linux:
-/// `tcp_send_challenge_ack` with `net.ipv4.tcp_invalid_ratelimit`).
-const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
+/// Answers to what a stranger may have made up leave at most once in this time (RFC 5961 section 7; Linux:
+/// `__tcp_oow_rate_limited` with `net.ipv4.tcp_invalid_ratelimit`).
+const ANSWER_INTERVAL: Duration = Duration::from_millis(500);
 
 /// At most this many runs wait above gaps. That is more than there are when every second segment of a window
 /// of 40 MB is lost, and limits what a peer that sends every second byte can cost.
@@ -331,14 +327,16 @@ impl Connection {
     /// (Linux: `tcp_oow_rate_limited`).
     pub(super) fn may_answer_again(&mut self, now: Time, segment: &Segment) -> bool {
         let has_data = segment.sequence_length() > 0 && !segment.flags.has(Flags::SYN);
-        if has_data || !self.parameters.procedures.limits_answers_to_old_timestamps {
-            return true;
+        has_data || !self.parameters.procedures.limits_answers || self.takes_turn_to_answer(now)
+    }
+
+    /// Whether the last answer is long enough ago; if so, this is one.
+    fn takes_turn_to_answer(&mut self, now: Time) -> bool {
+        let is_due = self.answered_at.is_none_or(|at| now >= at + ANSWER_INTERVAL);
+        if is_due {
+            self.answered_at = Some(now);
         }
-        if self.old_answered_at.is_some_and(|at| now < at + OLD_ANSWER_INTERVAL) {
-            return false;
-        }
-        self.old_answered_at = Some(now);
-        true
+        is_due
     }
 
     /// Acknowledges and drops a segment outside the window (RFC 9293 section 3.10.7.4).
@@ -349,7 +347,11 @@ impl Connection {
         if start < self.receiver.edge {
             self.on_acknowledgement(now, segment, start, end > start);
         }
-        self.answer_unacceptable(now, segment, start, end);
+        if self.may_answer_again(now, segment) {
+            self.answer_unacceptable(now, segment, start, end);
+        } else if self.state != State::Closed {
+            self.send(now);
+        }
     }
 
     fn answer_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
@@ -361,7 +363,10 @@ impl Connection {
         }
         if self.state != State::Closed {
             self.send(now);
-            self.delayed_ack.enter_quick_mode(&self.parameters, self.receiver_window());
+            // Linux, tcp_send_dupack and tcp_data_queue: data that is old, or that the window has no room for.
+            if end > start && start <= self.receiver.edge {
+                self.delayed_ack.enter_quick_mode(self.receiver_window(), self.parameters.quick_acks);
+            }
             self.send_ack(now);
         }
     }
@@ -399,8 +404,7 @@ impl Connection {
     /// peer sends it again with the right number (RFC 5961).
     #[cold]
     pub(super) fn challenge(&mut self, now: Time) {
-        if self.challenged_at.is_none_or(|at| now >= at + CHALLENGE_INTERVAL) {
-            self.challenged_at = Some(now);
+        if self.takes_turn_to_answer(now) {
             self.send_ack(now);
         }
     }

@@ -367,7 +367,10 @@ impl Connection {
             }
             self.add_sack(segment);
         }
-        self.note_ack_sent(true);
+        if length > 0 {
+            self.delayed_ack.note_data_sent(now, self.parameters.ack_delay);
+        }
+        self.note_ack_sent();
         (self.sender.last_sent_at, self.sender.last_packet_at) = (now, now);
         self.pacing.on_sent(length);
         // RFC 3168 section 6.1.5: retransmissions do not carry ECT.
@@ -454,7 +457,7 @@ impl Connection {
         if let Body::Tcp(segment) = &mut packet.body {
             self.add_sack(segment);
         }
-        self.note_ack_sent(false);
+        self.note_ack_sent();
         self.stats.acks_sent += 1;
         self.sender.last_packet_at = now;
         self.transmit(packet, EcnField::NotEct);

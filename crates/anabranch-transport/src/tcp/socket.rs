@@ -45,9 +45,11 @@ impl Connection {
         self.sender.marks.holds = false;
     }
 
-    /// Stops reading for good: new data, which would be lost, resets the connection (RFC 9293 section 3.6.1).
-    pub fn close_reading(&mut self) {
+    /// Stops reading for good, as an application that closes its socket does: new data, which would be lost,
+    /// resets the connection (RFC 9293 section 3.6.1), and nobody waits for the peer's FIN.
+    pub fn close_reading(&mut self, now: Time) {
         self.receiver.is_closed = true;
+        self.limit_fin_wait_2(now);
     }
 
     /// Sets how long data may be outstanding before the connection is given up (`TCP_USER_TIMEOUT`, RFC 9293

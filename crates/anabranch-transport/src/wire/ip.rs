@@ -1,8 +1,8 @@
 //! IP packets as bytes: RFC 791, RFC 8200.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use etherparse::{IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv6Header};
+use etherparse::{IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv4HeaderSlice, Ipv6Header, Ipv6HeaderSlice};
 
 use super::bytes::{Malformed, Reader, Receiving, Sending};
 use super::checksum::Sum;
@@ -10,11 +10,57 @@ pub use super::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
 use super::{Body, Packet, mptcp, sctp, tcp, udp};
 use crate::ground::{Ecn, PathId};
 
-/// The header of a fragment in IPv6 (RFC 8200 section 4.5).
-const IPV6_FRAGMENT: u8 = 44;
+/// Numbers of IPv6's extension headers (RFC 8200 section 4, RFC 4302; mobility RFC 6275, HIP RFC 7401, Shim6
+/// RFC 5533).
+mod extension {
+    pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const ROUTING: u8 = 43;
+    pub(super) const FRAGMENT: u8 = 44;
+    pub(super) const AUTHENTICATION: u8 = 51;
+    pub(super) const DESTINATION: u8 = 60;
+    pub(super) const MOBILITY: u8 = 135;
+    pub(super) const HIP: u8 = 139;
+    pub(super) const SHIM6: u8 = 140;
+}
 
 /// The time to live of sent packets: RFC 1700's recommendation.
 const TIME_TO_LIVE: u8 = 64;
+
+/// The fields of an IP header, whose checksum and lengths nothing has checked: what a capture has that was
+/// cut to headers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Header {
+    /// Source and destination.
+    pub addresses: [IpAddr; 2],
+    /// The ECN field.
+    pub ecn: Ecn,
+    /// Time to live, or hop limit.
+    pub time_to_live: u8,
+    /// The number of the protocol that follows the headers.
+    pub protocol: u8,
+    /// Length of the headers in bytes.
+    pub header_bytes: usize,
+    /// Length of the packet in bytes, headers included; 0 if the length field is 0, as it is in a packet that
+    /// is to be segmented later, and in a jumbogram.
+    pub packet_bytes: usize,
+    /// The identification field; IPv6 has it in a fragment header only.
+    pub identification: Option<u32>,
+    /// Whether no router may fragment it.
+    pub dont_fragment: bool,
+    /// Its place in the whole packet, if it is a fragment.
+    pub fragment: Option<Place>,
+}
+
+/// Why there is no [`Header`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoHeader {
+    /// The version is neither 4 nor 6.
+    NotIp,
+    /// The bytes end within it.
+    Short,
+    /// Its length field says less than it has.
+    Contradiction,
+}
 
 /// The fields of an IP header, and what follows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,62 +175,127 @@ impl<'a> Split<'a> {
     pub fn of(bytes: &'a [u8]) -> Result<Self, Malformed> {
         const NO_HEADER: Malformed = malformed("there is no whole header");
         const SHORT: Malformed = malformed("the length is not that of the packet");
-        match bytes.first().map(|first| first >> 4) {
-            Some(4) => {
-                let (header, rest) = Ipv4Header::from_slice(bytes).map_err(|_| NO_HEADER)?;
-                // The sum of the bytes, including the checksum itself.
-                let header_bytes = header.header_len();
-                if Sum::default().bytes(&bytes[..header_bytes]).checksum() != 0 {
-                    return Err(malformed("the header's checksum is wrong"));
-                }
-                let length = usize::from(header.total_len).checked_sub(header_bytes);
+        let header = Header::read(bytes).map_err(|problem| match problem {
+            NoHeader::NotIp => malformed("the version is neither 4 nor 6"),
+            NoHeader::Short | NoHeader::Contradiction => NO_HEADER,
+        })?;
+        let is_v6 = header.addresses[0].is_ipv6();
+        // The sum of the bytes, including the checksum itself.
+        if !is_v6 && Sum::default().bytes(&bytes[..header.header_bytes]).checksum() != 0 {
+            return Err(malformed("the header's checksum is wrong"));
+        }
+        // A packet of IPv6 without payload has the length 0.
+        let packet_bytes = header.packet_bytes.max(if is_v6 { header.header_bytes } else { 0 });
+        let packet =
+            bytes.get(..packet_bytes).filter(|_| packet_bytes >= header.header_bytes).ok_or(SHORT)?;
+        let mut header = header;
+        if is_v6 && header.protocol == extension::FRAGMENT {
+            header.take_extension(packet).map_err(|_| NO_HEADER)?;
+        }
+        let Header { addresses, ecn, protocol, header_bytes, fragment, .. } = header;
+        Ok(Self { addresses, ecn, protocol, header_bytes, payload: &packet[header_bytes..], fragment })
+    }
+}
+
+impl Header {
+    /// Reads the header with which a packet begins, without IPv6's extension headers.
+    ///
+    /// # Errors
+    /// When there is no whole header.
+    pub fn read(bytes: &[u8]) -> Result<Self, NoHeader> {
+        let problem = || {
+            let contradicts = bytes[0] >> 4 == 4 && bytes.len() >= 20 && bytes[0] & 0xf < 5;
+            if contradicts { NoHeader::Contradiction } else { NoHeader::Short }
+        };
+        match bytes.first().ok_or(NoHeader::Short)? >> 4 {
+            4 => {
+                let header = Ipv4HeaderSlice::from_slice(bytes).map_err(|_| problem())?;
+                let identification = header.identification().into();
                 let place = Place {
-                    identification: header.identification.into(),
-                    start: usize::from(header.fragment_offset.value()) * 8,
-                    has_more: header.more_fragments,
+                    identification,
+                    start: usize::from(header.fragments_offset().value()) * 8,
+                    has_more: header.more_fragments(),
                 };
                 Ok(Self {
-                    addresses: [header.source, header.destination]
-                        .map(|octets| Ipv4Addr::from(octets).into()),
-                    ecn: ecn_of(header.ecn),
-                    protocol: header.protocol.0,
-                    header_bytes,
-                    payload: length.and_then(|length| rest.get(..length)).ok_or(SHORT)?,
+                    addresses: [header.source_addr().into(), header.destination_addr().into()],
+                    ecn: ecn_of(header.ecn()),
+                    time_to_live: header.ttl(),
+                    protocol: header.protocol().0,
+                    header_bytes: header.slice().len(),
+                    packet_bytes: header.total_len().into(),
+                    identification: Some(identification),
+                    dont_fragment: header.dont_fragment(),
                     fragment: header.is_fragmenting_payload().then_some(place),
                 })
             }
-            Some(6) => {
-                let (header, rest) = Ipv6Header::from_slice(bytes).map_err(|_| NO_HEADER)?;
-                let whole = Self {
-                    addresses: [header.source, header.destination]
-                        .map(|octets| Ipv6Addr::from(octets).into()),
-                    ecn: ecn_of(IpEcn::try_new(header.traffic_class & 3).expect("two bits")),
-                    protocol: header.next_header.0,
+            6 => {
+                let header = Ipv6HeaderSlice::from_slice(bytes).map_err(|_| problem())?;
+                let length = usize::from(header.payload_length());
+                Ok(Self {
+                    addresses: [header.source_addr().into(), header.destination_addr().into()],
+                    ecn: ecn_of(IpEcn::try_new(header.traffic_class() & 3).expect("two bits")),
+                    time_to_live: header.hop_limit(),
+                    protocol: header.next_header().0,
                     header_bytes: 40,
-                    payload: rest.get(..header.payload_length.into()).ok_or(SHORT)?,
+                    packet_bytes: if length == 0 { 0 } else { 40 + length },
+                    identification: None,
+                    dont_fragment: true,
                     fragment: None,
-                };
-                if whole.protocol == IPV6_FRAGMENT { whole.behind_fragment_header() } else { Ok(whole) }
+                })
             }
-            _ => Err(malformed("the version is neither 4 nor 6")),
+            _ => Err(NoHeader::NotIp),
         }
     }
 
-    /// Takes off a fragment header (RFC 8200 section 4.5). A fragment that is the whole packet is handled as
-    /// that packet (RFC 6946).
-    fn behind_fragment_header(self) -> Result<Self, Malformed> {
-        let mut reader = Reader(self.payload);
-        let mut header = || Some((reader.u16()?, reader.u16()?, reader.u32()?));
-        let (next, place, identification) = header().ok_or(malformed("there is no whole header"))?;
-        let (start, has_more) = (usize::from(place & !7), place & 1 != 0);
-        let is_part = start > 0 || has_more;
-        Ok(Self {
-            protocol: (next >> 8) as u8,
-            header_bytes: self.header_bytes + 8,
-            payload: reader.0,
-            fragment: is_part.then_some(Place { identification, start, has_more }),
-            ..self
-        })
+    /// Goes past the extension headers of IPv6 and the authentication header of either version (RFC 4302).
+    /// The headers of a fragment other than the first end with its fragment header.
+    ///
+    /// # Errors
+    /// When there are not all of them.
+    pub fn take_extensions(&mut self, packet: &[u8]) -> Result<(), NoHeader> {
+        let is_v6 = self.addresses[0].is_ipv6();
+        loop {
+            let is_extension = match self.protocol {
+                extension::AUTHENTICATION => true,
+                extension::HOP_BY_HOP
+                | extension::ROUTING
+                | extension::FRAGMENT
+                | extension::DESTINATION
+                | extension::MOBILITY
+                | extension::HIP
+                | extension::SHIM6 => is_v6,
+                _ => false,
+            };
+            if !is_extension || self.fragment.is_some_and(|place| place.start > 0) {
+                return Ok(());
+            }
+            self.take_extension(packet)?;
+        }
+    }
+
+    /// Goes past the extension header that comes next. A fragment that is the whole packet is handled as that
+    /// packet (RFC 6946).
+    fn take_extension(&mut self, packet: &[u8]) -> Result<(), NoHeader> {
+        let mut reader = Reader(packet.get(self.header_bytes..).unwrap_or_default());
+        let (Some(next), Some(length)) = (reader.u8(), reader.u8().map(usize::from)) else {
+            return Err(NoHeader::Short);
+        };
+        let length = match self.protocol {
+            extension::FRAGMENT => {
+                let mut rest = || Some((reader.u16()?, reader.u32()?));
+                let (place, identification) = rest().ok_or(NoHeader::Short)?;
+                let (start, has_more) = (usize::from(place & !7), place & 1 != 0);
+                self.identification = Some(identification);
+                self.dont_fragment = false;
+                self.fragment = (start > 0 || has_more).then_some(Place { identification, start, has_more });
+                8
+            }
+            extension::AUTHENTICATION => (length + 2) * 4,
+            _ => (length + 1) * 8,
+        };
+        self.protocol = next;
+        self.header_bytes += length;
+        Ok(())
     }
 }
 

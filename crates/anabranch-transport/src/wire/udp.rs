@@ -36,6 +36,26 @@ pub struct Rtp {
     pub timestamp: u32,
 }
 
+/// The header, whose fields nothing has checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Source and destination port.
+    pub ports: [u16; 2],
+    /// The length field: that of the datagram in bytes.
+    pub length: u16,
+    /// The checksum field.
+    pub checksum: u16,
+}
+
+impl Header {
+    /// Reads the header with which a datagram begins; [`None`] if there are less than [`HEADER_BYTES`].
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let ports = [reader.u16()?, reader.u16()?];
+        Some(Self { ports, length: reader.u16()?, checksum: reader.u16()? })
+    }
+}
+
 const fn malformed(problem: &'static str) -> Malformed {
     Malformed { protocol: "UDP", problem }
 }
@@ -77,9 +97,8 @@ impl Datagram {
         addresses: [IpAddr; 2],
         receiving: &mut impl Receiving,
     ) -> Result<Self, Malformed> {
-        let mut reader = Reader(bytes);
-        let mut header = || Some((reader.u16()?, reader.u16()?, reader.u16()?, reader.u16()?));
-        let (source_port, destination_port, length, sum) = header().ok_or(malformed("there is no header"))?;
+        let Header { ports: [source_port, destination_port], length, checksum: sum } =
+            Header::read(bytes).ok_or(malformed("there is no header"))?;
         let whole = bytes.get(..usize::from(length)).filter(|whole| whole.len() >= HEADER_BYTES as usize);
         let whole = whole.ok_or(malformed("the length is not that of the packet"))?;
         if source_port == 0 || destination_port == 0 {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use anabranch_transport::time::Time;
 
 use super::capacity::{Departure, MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
+use super::counted::Counted;
 use super::cross_traffic::{CrossCounters, Source, earliest};
 use super::ground::{QueueSample, Verdict, Waiting};
 use super::qdisc::DropTail;
@@ -19,7 +20,7 @@ pub(crate) struct EventedServer {
     line: Line,
     discipline: Timeline<DropTail>,
     sources: Vec<Source>,
-    cross_counters: CrossCounters,
+    counted: Counted,
     next_id: u64,
     samples: Vec<QueueSample>,
     /// When the service of the packet that came last begins, and when it leaves, in nanoseconds; kept until
@@ -111,7 +112,7 @@ impl EventedServer {
             line: Line { now: 0, capacity, packets: VecDeque::new() },
             discipline,
             sources,
-            cross_counters: CrossCounters::default(),
+            counted: Counted::default(),
             next_id: 0,
             samples: Vec::new(),
             service: None,
@@ -134,13 +135,18 @@ impl EventedServer {
         self.service.take()
     }
 
-    /// The time up to which events have run, in nanoseconds.
-    pub(crate) fn now(&self) -> u64 {
-        self.line.now
+    /// Runs to the end of the run, unless it is beyond it already, and counts cross traffic up to it.
+    pub(crate) fn finish(&mut self, end: u64) {
+        self.advance(end.max(self.line.now));
+        self.counted.finish(self.line.now, end);
     }
 
     pub(crate) fn cross_counters(&self) -> CrossCounters {
-        self.cross_counters
+        self.counted.counters
+    }
+
+    pub(crate) fn counted_mut(&mut self) -> &mut Counted {
+        &mut self.counted
     }
 
     pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
@@ -164,6 +170,7 @@ impl EventedServer {
 
     /// Runs all events up to `now`.
     pub(crate) fn advance(&mut self, now: u64) {
+        self.counted.before_taking(&self.sources, self.line.now, now);
         loop {
             let arrival = earliest(&mut self.sources, now).map_or(u64::MAX, |(time, _)| time);
             let completion = self.line.completion();
@@ -183,11 +190,11 @@ impl EventedServer {
                 let (_, source) = earliest(&mut self.sources, now).expect("it was there");
                 let size = source.size;
                 source.pop();
-                self.cross_counters.arrived += 1;
+                self.counted.counters.arrived += 1;
                 if self.is_closed() {
-                    self.cross_counters.dropped_down += 1;
+                    self.counted.drop(next, true);
                 } else if self.enter(size).is_none() {
-                    self.cross_counters.dropped_full += 1;
+                    self.counted.drop(next, false);
                 }
             }
         }

@@ -199,3 +199,10 @@ pub(crate) struct Waiting {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
 }
+
+impl Waiting {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}

@@ -10,6 +10,7 @@
 mod backlog;
 mod capacity;
 mod config;
+mod counted;
 mod cross_traffic;
 mod duplex;
 mod evented;

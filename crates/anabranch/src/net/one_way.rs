@@ -473,11 +473,17 @@ impl OneWay {
     #[inline]
     pub(crate) fn runs_ahead(&mut self, now: Time) {
         self.ledger.runs_ahead(now.as_nanos());
+        if let Some(server) = &mut self.server {
+            server.runs_ahead(now.as_nanos());
+        }
     }
 
     /// Tells that [`OneWay::finish`] is not called for a time before this one.
     pub(crate) fn expect_no_report_before(&mut self, time: Time) {
         self.ledger.expect_no_report_before(time.as_nanos());
+        if let Some(server) = &mut self.server {
+            server.expect_no_report_before(time.as_nanos());
+        }
     }
 
     /// This direction's own process of loss.

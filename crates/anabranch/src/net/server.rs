@@ -25,6 +25,7 @@
 
 use super::backlog::Backlog;
 use super::capacity::{Capacity, ConstantRate, Departure, UNITS_PER_BYTE, Varying};
+use super::counted::Counted;
 use super::cross_traffic::{Arrivals, CrossCounters, Poisson, Source, earliest};
 use super::evented::EventedServer;
 use super::ground::{Verdict, Waiting};
@@ -54,10 +55,11 @@ impl Server {
         }
     }
 
-    /// Advances cross traffic and queue to the end of the run, unless they are beyond it already.
+    /// Advances cross traffic and queue to the end of the run; if they are beyond it already, cross traffic is
+    /// counted up to it.
     pub(crate) fn finish(&mut self, end: u64) {
         match self {
-            Self::Evented(server) => server.advance(end.max(server.now())),
+            Self::Evented(server) => server.finish(end),
             Self::Lazy(server) => server.finish(end),
         }
     }
@@ -66,7 +68,25 @@ impl Server {
     pub(crate) fn cross_counters(&self) -> CrossCounters {
         match self {
             Self::Evented(server) => server.cross_counters(),
-            Self::Lazy(server) => server.queue.cross_counters,
+            Self::Lazy(server) => server.queue.counted.counters,
+        }
+    }
+
+    /// The same as [`OneWay::runs_ahead`](super::one_way::OneWay::runs_ahead) for the cross traffic.
+    #[inline]
+    pub(crate) fn runs_ahead(&mut self, now: u64) {
+        self.counted().runs_ahead(now);
+    }
+
+    /// Tells that [`Server::finish`] is not called for a time before this one, in nanoseconds.
+    pub(crate) fn expect_no_report_before(&mut self, time: u64) {
+        self.counted().expect_no_report_before(time);
+    }
+
+    fn counted(&mut self) -> &mut Counted {
+        match self {
+            Self::Evented(server) => server.counted_mut(),
+            Self::Lazy(server) => &mut server.queue.counted,
         }
     }
 }
@@ -122,7 +142,7 @@ struct LazyQueue {
     /// The most unfinished work with which the queue certainly accepts the next packet of cross traffic; each
     /// other packet counts as one of the cross traffic.
     sure_units: u64,
-    cross_counters: CrossCounters,
+    counted: Counted,
     /// With `down = "drop"`, when the link is up; it accepts nothing while it is down.
     up_to_enter: Option<Timeline<bool>>,
 }
@@ -144,7 +164,7 @@ impl LazyServer {
             backlog: Backlog::new(capacity, bulk_units),
             sure_units: sure_units.unwrap_or(0).min(MOST_WORK_AT_ONCE),
             discipline,
-            cross_counters: CrossCounters::default(),
+            counted: Counted::default(),
             up_to_enter,
         };
         Self { queue, sources, sure_rate, lone }
@@ -215,12 +235,14 @@ impl LazyServer {
     fn finish(&mut self, end: u64) {
         self.tell_backlog();
         self.advance(end.max(self.queue.backlog.at()));
+        self.queue.counted.finish(self.queue.backlog.at(), end);
     }
 
     /// Enters the cross traffic up to `now` and moves on to `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
         self.tell_backlog();
+        self.queue.counted.before_taking(&self.sources, self.queue.backlog.at(), now);
         match (&self.queue.backlog.capacity, self.sources.as_mut_slice()) {
             (_, []) => {}
             (&Capacity::Constant(rate), [Source { arrivals: Arrivals::Poisson(poisson), size, units }]) => {
@@ -308,27 +330,25 @@ impl LazyQueue {
         });
         let at = refused.unwrap_or(now);
         self.backlog.push_bulk(count, at, end.saturating_sub(rate * (at - start)));
-        self.cross_counters.arrived += count;
+        self.counted.counters.arrived += count;
         refused
     }
 
     /// Enters one background packet, if the discipline takes it.
     fn enter_one(&mut self, time: u64, size: u32, units: u64) {
         self.backlog.advance(time);
-        self.cross_counters.arrived += 1;
+        self.counted.counters.arrived += 1;
         if let Some(up) = &mut self.up_to_enter
             && !up.at(time)
         {
-            self.cross_counters.dropped_down += 1;
-            return;
+            return self.counted.drop(time, true);
         }
         let found = self.backlog.units();
         let discipline = self.discipline.at(time);
         if found > 0 && !discipline.surely_admits(self.backlog.most_packets() + 1, found + units) {
             let waiting = self.backlog.waiting();
             if !self.takes(discipline, waiting, size, units) {
-                self.cross_counters.dropped_full += 1;
-                return;
+                return self.counted.drop(time, false);
             }
         }
         self.backlog.push(units);
@@ -380,7 +400,7 @@ mod tests {
             for (gap, size) in packets {
                 now += gap;
                 prop_assert_eq!(quick.accept(now, size), careful.accept(now, size));
-                prop_assert_eq!(quick.queue.cross_counters, careful.queue.cross_counters);
+                prop_assert_eq!(quick.queue.counted.counters, careful.queue.counted.counters);
                 prop_assert_eq!(quick.queue.backlog.waiting(), careful.queue.backlog.waiting());
             }
         }

@@ -207,13 +207,16 @@ impl Emulation {
         Ok(Self { simulation, scenario, paths, streams, copies, first_portal, next_tick, cuts, next_cut })
     }
 
-    /// The flows in the order of their numbers; one that stands for several is expanded.
+    /// The flows in the order of their numbers, each with its name in the scenario file; one that stands for
+    /// several is there as often.
     ///
     /// # Errors
     /// Not of a scenario that this was built from.
     pub fn flows(&self) -> Result<Vec<(String, FlowConfig)>, ScenarioError> {
         let (written, _) = flow_groups::write_out(&self.scenario, usize::MAX)?;
-        Ok(written.flows.iter().map(|(name, flow)| (name.clone(), flow.clone())).collect())
+        let names = self.scenario.flows.iter();
+        let names = names.flat_map(|(name, flow)| std::iter::repeat_n(name, flow.count as usize));
+        Ok(names.zip(written.flows.values()).map(|(name, flow)| (name.clone(), flow.clone())).collect())
     }
 
     /// Hands over the commands that the applications of a testbed have given since the last call, in order at

@@ -187,7 +187,8 @@ impl Simulation {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let mut media = Media::build(&scenario.links, streams, trace).map_err(ScenarioError::new)?;
-        let mut routes = Routes::resolve(scenario)?;
+        let in_file = |error| flow_groups::in_file(&groups, error);
+        let mut routes = Routes::resolve(scenario).map_err(in_file)?;
         for (name, path) in &scenario.paths {
             check_path(scenario, name, path)?;
         }
@@ -200,7 +201,7 @@ impl Simulation {
         let flows = scenario
             .flows
             .iter()
-            .map(|(name, config)| build_flow(scenario, name, config, streams))
+            .map(|(name, config)| build_flow(scenario, name, config, streams).map_err(in_file))
             .collect::<Result<Vec<_>, _>>()?;
         let flows = if others == Others::RunEnds {
             flows.into_iter().map(Flow::with_outside_ends).collect()

@@ -58,6 +58,17 @@ pub(super) fn write_out(
     Ok((Cow::Owned(Scenario { flows: written, ..scenario.clone() }), groups))
 }
 
+/// A mistake in a flow of a group as one in the flow that the scenario file has: `flows.f` for `flows.f_1`.
+pub(super) fn in_file(groups: &[Group], error: ScenarioError) -> ScenarioError {
+    let sentence = error.to_string();
+    let after = |member: &String| {
+        let rest = sentence.strip_prefix("flows.")?.strip_prefix(member.as_str())?;
+        rest.starts_with(['.', ':', ' ']).then_some(rest)
+    };
+    let found = groups.iter().find_map(|group| Some((group, group.members.iter().find_map(after)?)));
+    found.map_or(error, |(group, rest)| ScenarioError::new(format!("flows.{}{rest}", group.name)))
+}
+
 fn one_of(flow: &FlowConfig, later: Duration) -> FlowConfig {
     let mut one = FlowConfig { count: 1, stagger: None, ..flow.clone() };
     let start = one.app.start_mut();

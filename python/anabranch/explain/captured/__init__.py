@@ -18,14 +18,13 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.explain import accounts, tables
 from anabranch.explain.causes import Cause
-from anabranch.support import terminal, wording
-from anabranch.support.capture import GZIP, MAGICS, PCAPNG
+from anabranch.support import capture, holes, terminal, wording
 
-from . import causes, measures
+from . import calls, causes, measures
+from .calls import Rated
 from .causes import Way
-from .flows import Flow, find
-from .journeys import FEWEST_PACKETS, Journeys, Sent, follow
-from .packets import SYN, Chunks, Segment
+from .flows import Flow, find, is_first
+from .journeys import FEWEST_PACKETS, Journeys, follow, has_data
 from .sender import Sender, Track
 
 if TYPE_CHECKING:
@@ -50,13 +49,7 @@ _ORDER = (
 
 def is_capture(file: Path) -> bool:
     """Whether a file is one, by its name or its first bytes."""
-    if file.suffix in {".pcap", ".pcapng"}:
-        return True
-    if not file.is_file():
-        return False
-    with file.open("rb") as stream:
-        head = stream.read(4)
-    return head in MAGICS or head == PCAPNG or head[:2] == GZIP
+    return file.suffix in {".pcap", ".pcapng"} or (file.is_file() and capture.is_capture(file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +65,8 @@ class Explained:
     causes: list[Cause]
     main: Cause | None
     notes: list[str]
+    calls: tuple[Rated, ...] = ()
+    """What each direction in RTP is worth."""
 
     def parts(self, width: int) -> "Iterator[RenderableType]":
         """Tables and sentences for people."""
@@ -83,6 +78,10 @@ class Explained:
                 yield f"what held {end.host} (side {end.side}) back:"
                 yield tables.shares(end, width)
         yield self._table(width)
+        for rated in self.calls:
+            if rated.call is not None:
+                yield f"what {rated.section} costs:"
+                yield rated.call.table(width)
         yield "\n".join(self.sentences())
 
     def _table(self, width: int) -> "RenderableType":
@@ -102,7 +101,8 @@ class Explained:
         said += [cause.text for cause in self.causes]
         if self.main is not None:
             kind = "none" if self.main.kind == "nothing" else self.main.kind
-            said.append(f"Main cause: {kind}, on {self.main.path}. {self.main.advice}".rstrip())
+            on = f", on {self.main.path}" if self.main.path else ""
+            said.append(f"Main cause: {kind}{on}. {self.main.advice}".rstrip())
         return said
 
     def _main_sender(self) -> Sender | None:
@@ -140,6 +140,7 @@ class Explained:
             "timeouts": [
                 asdict(one) for sender in self.senders if sender for one in sender.expiries
             ],
+            "calls": [rated.as_json() for rated in self.calls],
             "causes": [asdict(cause) for cause in self.causes],
             "main_cause": None if self.main is None else asdict(self.main),
             "sentences": self.sentences(),
@@ -189,6 +190,7 @@ def explain(
     file: str | Path,
     *,
     flow: str | None = None,
+    codec: str | None = None,
     interfaces: Collection[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Capture:
@@ -200,6 +202,8 @@ def explain(
         A pcap or pcapng file, of tcpdump or of `anabranch run --pcap`.
     flow
         A part of the name of the flow; those of the most bytes if not given.
+    codec
+        That of calls in RTP, one of `anabranch list codecs`; that of the payload type if not given.
     interfaces
         The only places to look at; all if there are none.
     progress
@@ -224,23 +228,16 @@ def explain(
     if (more := len(chosen) - MOST_FLOWS) > 0:
         others = "1 flow of fewer bytes is" if more == 1 else f"{more} flows of fewer bytes are"
         notes.append(f"{others} not explained; --flow names one")
-    return Capture(file, [_explained(one, journeys) for one in chosen[:MOST_FLOWS]], notes)
+    return Capture(file, [_explained(one, journeys, codec) for one in chosen[:MOST_FLOWS]], notes)
 
 
-def _explained(flow: Flow, journeys: Journeys) -> Explained:
+def _explained(flow: Flow, journeys: Journeys, codec: str | None) -> Explained:
     if flow.protocol == "UDP":
-        ways = tuple(
-            [_way(flow, journeys, path, side) for path in _used(flow, side)] for side in (0, 1)
-        )
-        said = [
-            f"{way.path}, from {way.host}: {causes.losses(way.losses)}."
-            + (f" {causes.waits(way.waits)}" if way.waits is not None else "")
-            for of_side in ways
-            for way in of_side
-        ]
-        return Explained(flow, None, (None, None), (ways[0], ways[1]), [], None, said)
+        return _of_datagrams(flow, journeys, codec)
+    for side in (0, 1):
+        measures.fill(flow, side)
     senders = (Sender(flow, 0), Sender(flow, 1))
-    place = _place(flow)
+    place = _place(flow, senders)
     both: list[list[Way]] = [[], []]
     for side in (0, 1):
         at_receiver = place in {0, 1} and place != side
@@ -250,7 +247,7 @@ def _explained(flow: Flow, journeys: Journeys) -> Explained:
                 both[side].append(_way(flow, journeys, path, side, track, at_receiver=at_receiver))
     account = _account(flow, senders, both)
     main = "ab".index(account.sender.side)
-    notes = []
+    notes = _notes(flow)
     if place == _UNKNOWN:
         notes.append("There is no handshake: it is taken to be captured where the data is sent.")
     ways = (both[0], both[1])
@@ -262,38 +259,82 @@ def _explained(flow: Flow, journeys: Journeys) -> Explained:
         notes += [f"{way.path}: {causes.losses(way.losses)}." for way in both[main]]
         return Explained(flow, None, senders, ways, [], None, notes)
     sender = senders[main]
+    notes += causes.timers(sender)
     of_paths = {one.name: one for one in account.ends[main].paths}
     tracks = {track.name: track for track in sender.tracks}
     named = [causes.of_path(sender, tracks[w.path], of_paths[w.path], w) for w in both[main]]
     return Explained(flow, account, senders, ways, named, _main(named, of_paths), notes)
 
 
+def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None) -> Explained:
+    """A flow of UDP: numbers of RTP, or none."""
+    ways: tuple[list[Way], list[Way]] = ([], [])
+    rated = []
+    notes = _notes(flow)
+    for side in (0, 1):
+        for path in _used(flow, side):
+            direction = flow.paths[path].ways[side]
+            assert direction is not None
+            stream = measures.stream_of(direction)
+            lost = measures.losses(direction, journeys.end_s, stream=stream)
+            way = Way(flow.hosts[side], flow.paths[path].name, lost, measures.waits(direction, []))
+            ways[side].append(way)
+            section = f"{way.path}, from {way.host}"
+            waited = "" if way.waits is None else f" {causes.waits(way.waits)}"
+            notes.append(f"{section}: {causes.losses(lost)}.{waited}")
+            if stream is not None:
+                rated.append(calls.rate(flow.name, section, direction, stream, codec))
+    notes += [sentence for one in rated for sentence in one.sentences()]
+    worst = min((one.call for one in rated if one.call), key=lambda one: one.mos, default=None)
+    named = [] if worst is None else worst.causes([])
+    main = named[0] if named else None
+    return Explained(flow, None, (None, None), ways, named, main, notes, tuple(rated))
+
+
 _UNKNOWN = -1
 
 
-def _place(flow: Flow) -> int | None:
+def _notes(flow: Flow) -> list[str]:
+    """What of a flow's packets is not as the path carried them."""
+    said = []
+    if flow.copies:
+        copies = "copy" if flow.copies == 1 else "copies"
+        said.append(
+            f"Left out: {flow.copies:,} {copies} of packets, which a mirror port, a bridge or "
+            "several interfaces show more than once."
+        )
+    for side in (0, 1):
+        ways = [way for way in flow.directions(side) if way.offloaded]
+        if ways:
+            count = sum(way.offloaded for way in ways)
+            most = max(ways, key=lambda way: way.largest)
+            said.append(
+                f"{wording.counted(count, 'packet')} from {flow.hosts[side]} of up to "
+                f"{most.largest:,} bytes are cut into segments of at most {most.segment:,} by a "
+                "network card behind this place (segmentation offload): segments are counted."
+            )
+    return said
+
+
+def _place(flow: Flow, senders: Sequence[Sender]) -> int | None:
     """The side at which a flow was captured; None where both ends are seen, -1 if nothing tells.
 
     At the side that opens the connection the answer takes long to come, and at the other one what
-    follows on it.
+    follows on it. Where that is not in the capture, packets that were lost before this place fill
+    holes here, and those that were lost behind it are seen twice.
     """
     if not flow.places(0) & flow.places(1):
         return None
     first, second = flow.paths[0].ways
-    if first is None or second is None or not _begins(first.sent[0]):
-        return _UNKNOWN
-    answer_s = second.sent[0].sent_s
-    third_s = next((one.sent_s for one in first.sent[1:] if one.sent_s >= answer_s), None)
-    if third_s is None:
-        return _UNKNOWN
-    return int(third_s - answer_s > answer_s - first.sent[0].sent_s)
-
-
-def _begins(packet: Sent) -> bool:
-    content = packet.content
-    if isinstance(content, Segment):
-        return bool(content.flags & SYN)
-    return isinstance(content, Chunks) and content.begins
+    if first is not None and second is not None and is_first(first.sent[0]):
+        answer_s = second.sent[0].sent_s
+        third_s = next((one.sent_s for one in first.sent[1:] if one.sent_s >= answer_s), None)
+        if third_s is not None:
+            return int(third_s - answer_s > answer_s - first.sent[0].sent_s)
+    side = max((0, 1), key=lambda side: sum(track.octets for track in senders[side].tracks))
+    data = [packet for way in flow.directions(side) for packet in way.sent if has_data(packet)]
+    filled = sum(packet.fills == holes.SENT_AGAIN for packet in data)
+    return 1 - side if filled > sum(packet.was_repeated for packet in data) else _UNKNOWN
 
 
 def _used(flow: Flow, side: int) -> list[int]:
@@ -312,7 +353,8 @@ def _way(
     way = flow.paths[path].ways[side]
     assert way is not None
     lost = measures.losses(way, journeys.end_s, at_receiver=at_receiver)
-    waited = measures.waits(way, [] if track is None or at_receiver else track.round_trips)
+    trips = [] if track is None or at_receiver else track.round_trips or track.measured
+    waited = measures.waits(way, trips)
     again = 0 if track is None else track.again
     return Way(flow.hosts[side], flow.paths[path].name, lost, waited, again)
 
@@ -350,7 +392,7 @@ def _account(flow: Flow, senders: Sequence[Sender], ways: Sequence[list[Way]]) -
 
 
 def _path_account(flow: Flow, track: Track, lost: int | None) -> accounts.Account:
-    trips = [delay_s for _, delay_s in track.round_trips]
+    trips = [delay_s for _, delay_s in track.measured]
     srtt_ms = 1e3 * sum(trips) / len(trips) if trips else math.nan
     carried = None
     if lost is not None:

@@ -19,13 +19,22 @@ ADVICE = {
     "capacity": "Only a faster path would help, or a shorter queue against the delay.",
     "handshake": "The transfer is short beside the round-trip time, or its opening was lost.",
     "losses": "Look where the path loses packets; a control such as bbr is less sensitive to it.",
-    "nothing": "",
+    "nothing": "A capture shows nothing that held it back: `anabranch profile` makes a path of it, "
+    "and `anabranch advise` finds settings for that.",
     "path_down": "Timers find failures out: a lower RTO, or fewer expiries, moves data sooner.",
+    "slow_reader": "The receiver's application has to read faster; a larger buffer only fills.",
     "receive_window": "Enlarge the receive buffer, or let the application read faster.",
     "spurious_losses": "Most of what was sent again was only late: look for what reorders packets.",
     "window": "Nothing was lost: the congestion window was still growing, or its control holds it.",
 }
 """What to change."""
+
+_OF_SCTP = {
+    "losses": "Look where the path loses packets; how long each loss delays data is a matter of "
+    "RTO.Min, RTO.Max and the delay of SACKs, for which `anabranch advise` finds values.",
+    "window": "Nothing was lost: the congestion window was still growing (RFC 9260 section 7.2).",
+}
+"""The same of SCTP, whose stacks have one congestion control and settings of their timers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +52,21 @@ class Way:
 def of_path(sender: Sender, track: Track, account: Account, way: Way) -> Cause:
     """What held an end back most on a path."""
     kind = _kind(sender, track, account, way)
-    return Cause(kind, track.name, " ".join(_path(sender, track, account, way)), ADVICE[kind])
+    advice = _OF_SCTP.get(kind, ADVICE[kind]) if sender.is_sctp else ADVICE[kind]
+    return Cause(kind, track.name, " ".join(_path(sender, track, account, way)), advice)
 
 
 def _kind(sender: Sender, track: Track, account: Account, way: Way) -> str:
     shares = {kind: account.share(*limits) for kind, limits in GROUPS.items()}
     kind = max(shares, key=lambda kind: shares[kind])
-    trips = [delay for _, delay in track.round_trips]
+    trips = [delay for _, delay in track.round_trips or track.measured]
     mean_s = sum(trips) / len(trips) if trips else 0.0
     is_bulk = track.packets * mean_s >= _BULK * (account.total or math.inf)
     is_full = is_bulk and way.waits is not None and way.waits.standing >= STANDING
     if is_full and kind not in {"application", "path_down"}:
         return "capacity"
+    if kind == "receive_window" and shares[kind] >= OBSTACLE and track.probed_s:
+        return "slow_reader"
     if shares[kind] >= OBSTACLE and kind not in {"application", "losses"}:
         return kind
     if shares["losses"] >= OBSTACLE or track.again or (way.losses.lost and kind != "path_down"):
@@ -74,7 +86,14 @@ def _path(sender: Sender, track: Track, account: Account, way: Way) -> Iterator[
         yield waits(way.waits)
     closed_s = account.seconds["receive_window_limited"]
     if closed_s > 0:
-        yield f"The receive window was closed for {_seconds(closed_s)} ({_of(account, closed_s)})."
+        text = f"The receive window was closed for {_seconds(closed_s)} ({_of(account, closed_s)})"
+        if track.probed_s:
+            count = wording.counted(len(track.probed_s), "probe")
+            text += f", and {count} asked whether it still was: the receiver reads slowly"
+        yield f"{text}."
+    if track.keepalives:
+        count = wording.counted(track.keepalives, "keep-alive")
+        yield f"{count} asked whether the peer is still there; they brought no data."
     pauses = [end - start for start, end, limit in track.limits if limit == "application_limited"]
     long = [pause for pause in pauses if pause >= IDLE_S]
     if long:
@@ -88,7 +107,10 @@ def _path(sender: Sender, track: Track, account: Account, way: Way) -> Iterator[
 def losses(lost: Losses) -> str:
     """How much was lost, in which bursts, and where."""
     if lost.known_by == "nothing":
-        return f"{wording.counted(lost.packets, 'packet')}, whose losses nothing tells"
+        return (
+            f"{wording.counted(lost.packets, 'packet')} without numbers, whose losses only "
+            "captures of both ends tell (`anabranch profile SENDER RECEIVER`)"
+        )
     packets = f"{lost.lost:,} of {wording.counted(lost.packets, 'packet')}"
     share = f"{wording.number(100 * lost.share, 3)} %"
     text = {
@@ -101,13 +123,24 @@ def losses(lost: Losses) -> str:
         text += f", in {wording.counted(lost.bursts, 'burst')}"
         if lost.longest > 1:
             text += f", the longest of {lost.longest} at {wording.number(lost.longest_s, 4)} s"
-    reasons = [f"{count:,} {reason}" for reason, count in lost.reasons.items()]
-    return f"{text}: {', '.join(reasons)}" if reasons else text
+    if lost.reasons:
+        text += f": {', '.join(f'{count:,} {reason}' for reason, count in lost.reasons.items())}"
+    return text + (f"; {lost.out_of_order:,} came out of order" if lost.out_of_order else "")
+
+
+_FEW = 5
+"""Values of which a mean and a part of them say nothing."""
 
 
 def waits(waited: Waits) -> str:
     """What queues cost."""
+    if waited.samples == 1:
+        what = "One packet took" if waited.is_one_way else "One round trip took"
+        return f"{what} {_ms(waited.least_ms)}."
     what = "packets took" if waited.is_one_way else "round trips took"
+    if waited.samples < _FEW:
+        most = _ms(waited.least_ms + waited.most_ms)
+        return f"{waited.samples} {what} {_ms(waited.least_ms)} to {most}."
     return (
         f"Its {what} {_ms(waited.mean_ms)} longer on average than the least, "
         f"{_ms(waited.least_ms)}: 95 % at most {_ms(waited.most_of_ms)} longer, the longest "
@@ -147,6 +180,11 @@ def of_connection(sender: Sender, start_s: float) -> list[str]:
     if sender.opened_s is not None and sender.attempts:
         tries = "" if sender.attempts == 1 else f", with {sender.attempts} attempts"
         said.append(f"It was open after {_seconds(sender.opened_s - start_s)}{tries}.")
+    said += [
+        f"{track.name}: {track.attempts} attempts opened it."
+        for track in sender.tracks
+        if track.attempts > 1 and len(sender.tracks) > 1
+    ]
     moves = [move for move in sender.moves if move.is_failover]
     said += [_move(move) for move in moves[:_MOST_MOVES]]
     rest = len(sender.moves) - min(len(moves), _MOST_MOVES)
@@ -158,6 +196,38 @@ def of_connection(sender: Sender, start_s: float) -> list[str]:
             f"{times}."
         )
     return said
+
+
+def timers(sender: Sender) -> list[str]:
+    """Round trips that a timer of the peer may have made longer."""
+    said = []
+    for track in sender.tracks:
+        delays = [delay_s for _, delay_s in track.bounds]
+        if not delays or len(delays) < len(track.round_trips):
+            continue
+        known_s = min((delay_s for _, delay_s in track.measured), default=math.nan)
+        if max(delays) <= known_s * _DELAYED:
+            continue
+        is_one = len(delays) == 1
+        count = "1 single message was" if is_one else f"{len(delays):,} single messages were"
+        least, most = _ms(1e3 * min(delays)), _ms(1e3 * max(delays))
+        range_ = least if least == most else f"{least} to {most}"
+        text = f"{track.name}: {count} acknowledged after {range_}"
+        if math.isnan(known_s):
+            said.append(
+                f"{text}, so that its round trip is at most {least}: a receiver may delay such "
+                "acknowledgements, usually by up to 200 ms, and nothing here is answered at once."
+            )
+        else:
+            said.append(
+                f"{text}; a receiver may delay such acknowledgements, so that its round trip is "
+                f"that of what is answered at once, {_ms(1e3 * known_s)} at least."
+            )
+    return said
+
+
+_DELAYED = 1.5
+"""Times the least round trip from which on an acknowledgement is said to have been delayed."""
 
 
 _MOST_MOVES = 5

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address
+from math import isfinite
 
-from .journeys import FEWEST_PACKETS, Direction, Ends, Journeys, Sent
-from .packets import SYN, Chunks, Segment, token
+from anabranch.support.packets import SYN
+
+from .journeys import FEWEST_PACKETS, Direction, End, Ends, Journeys, Sent
+from .packets import Chunks, Segment
 
 
 @dataclass(slots=True)
@@ -48,6 +50,17 @@ class Flow:
     def octets(self) -> int:
         """Bytes of all of them."""
         return sum(way.octets for side in (0, 1) for way in self.directions(side))
+
+    @property
+    def copies(self) -> int:
+        """Packets that the capture has once more."""
+        ways = [way for side in (0, 1) for way in self.directions(side)]
+        return sum({way.domain: way.copies for way in ways}.values())
+
+    def round_trip_s(self) -> float | None:
+        """The least round trip of the slowest path in use; None where no path shows one."""
+        ways = [way for side in (0, 1) for way in self.directions(side)]
+        return max((w.round_trip_s for w in ways if isfinite(w.round_trip_s)), default=None)
 
     @property
     def start_s(self) -> float:
@@ -98,8 +111,8 @@ def find(journeys: Journeys) -> list[Flow]:
 
 def _belongs_to(direction: Direction) -> Iterator[object]:
     """What directions of one flow have in common."""
-    protocol, ends, generation = direction.protocol, direction.ends, direction.generation
-    yield protocol, frozenset(ends), generation
+    protocol, ends = direction.protocol, direction.ends
+    yield direction.domain, direction.generation
     tags: set[int] = set()
     for packet in direction.sent:
         content = packet.content
@@ -107,20 +120,20 @@ def _belongs_to(direction: Direction) -> Iterator[object]:
             # Whatever goes to one end of an association has the tag that this end chose.
             tags.add(content.tag)
             if content.tag:
-                yield protocol, ends[0][-2:], ends[1][-2:], content.tag
+                yield protocol, ends[0].port, ends[1].port, content.tag
         elif isinstance(content, Segment):
-            for key in content.keys:
-                yield token(key)
+            for token in content.tokens:
+                yield "token", token
             if content.joins is not None:
-                yield content.joins
+                yield "token", content.joins
 
 
 def _flow(group: list[Direction], names: dict[bytes, str]) -> Flow:
     first = min(group, key=lambda way: way.sent[0].sent_s)
     sides = _sides(group, first)
-    pairs: dict[tuple[frozenset[bytes], int], list[Direction | None]] = {}
+    pairs: dict[tuple[int, int], list[Direction | None]] = {}
     for way in sorted(group, key=lambda way: way.sent[0].sent_s):
-        pair = pairs.setdefault((frozenset(way.ends), way.generation), [None, None])
+        pair = pairs.setdefault((way.domain, way.generation), [None, None])
         pair[sides[id(way)]] = way
     labels = [_label(ways, names) for ways in pairs.values()]
     count = Counter(labels)
@@ -135,9 +148,7 @@ def _flow(group: list[Direction], names: dict[bytes, str]) -> Flow:
     hosts = (_host(first.ends[0], names), _host(first.ends[1], names))
     if len(paths) == 1 and "–" in paths[0].name:
         paths[0].name = "path"
-    ends = " to ".join(
-        f"{host}:{int.from_bytes(end[-2:])}" for host, end in zip(hosts, first.ends, strict=True)
-    )
+    ends = " to ".join(f"{host}:{end.port}" for host, end in zip(hosts, first.ends, strict=True))
     return Flow(f"{protocol} from {ends}", protocol, hosts, paths)
 
 
@@ -159,11 +170,11 @@ def _side_of(ends: Ends, first: Ends) -> int:
     """The side of a direction of TCP or UDP: of its ends or, on another subflow, of its ports."""
     if ends in {first, first[::-1]}:
         return int(ends != first)
-    port = first[1][-2:]
-    ports = [end[-2:] == port for end in ends]
+    port = first[1].port
+    ports = [end.port == port for end in ends]
     if ports[0] != ports[1]:
         return int(ports[0])
-    return int(ends[0][:-2] == first[1][:-2])
+    return int(ends[0].address == first[1].address)
 
 
 def _tag(way: Direction) -> dict[int, None]:
@@ -180,15 +191,15 @@ def _is_multipath(group: Iterable[Direction]) -> bool:
     return any(
         isinstance(packet.content, Segment)
         and packet.content.flags & SYN
-        and (packet.content.keys or packet.content.joins)
+        and (packet.content.tokens or packet.content.joins is not None)
         for way in group
         for packet in way.sent[:3]
     )
 
 
-def _host(end: bytes, names: dict[bytes, str]) -> str:
-    name = names.get(end[:-2])
-    return name.rpartition(".")[0] or name if name else str(ip_address(end[:-2]))
+def _host(end: End, names: dict[bytes, str]) -> str:
+    name = names.get(end.address.packed)
+    return name.rpartition(".")[0] or name if name else str(end.address)
 
 
 def _label(ways: list[Direction | None], names: dict[bytes, str]) -> str:
@@ -196,10 +207,29 @@ def _label(ways: list[Direction | None], names: dict[bytes, str]) -> str:
     way = ways[0] or ways[1]
     assert way is not None
     ends = way.ends if ways[0] is not None else way.ends[::-1]
-    known = {names.get(end[:-2], "").rpartition(".")[2] for end in ends}
+    known = {names.get(end.address.packed, "").rpartition(".")[2] for end in ends}
     if len(known) == 1 and (name := known.pop()):
         return name
-    return " – ".join(str(ip_address(end[:-2])) for end in ends)
+    return " – ".join(str(end.address) for end in ends)
+
+
+def begins(path: Path) -> bool:
+    """Whether the capture has its beginning: a SYN, or the INIT of an association."""
+    return any(
+        is_first(packet) for way in path.ways if way is not None for packet in way.sent[:_FIRST]
+    )
+
+
+_FIRST = 10
+"""The packets of a direction among which its beginning is."""
+
+
+def is_first(packet: Sent) -> bool:
+    """Whether a packet asks for a connection, or grants one."""
+    content = packet.content
+    if isinstance(content, Segment):
+        return bool(content.flags & SYN)
+    return isinstance(content, Chunks) and content.begins
 
 
 def data_of(ways: Iterable[Direction]) -> list[Sent]:

@@ -6,14 +6,23 @@ packet seen there has been sent once more. The other places that see it tell whe
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from anabranch.errors import AnabranchError
-from anabranch.support.capture import Capture, Packet
+from anabranch.support import segments, wording
+from anabranch.support.capture import Capture
+from anabranch.support.gathered import joined
+from anabranch.support.holes import IN_ORDER
+from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, PSH, SYN, TCP
 
-from .packets import ACK, SYN, Chunks, Content, Segment, read
+from .columns import Looked, look
+from .packets import PROTOCOLS, Chunks, Content, Run, Segment, contents
 
 DROPPED = "dropped here: "
 """How the comments begin with which `anabranch run` says that a packet goes no further."""
@@ -21,8 +30,8 @@ DROPPED = "dropped here: "
 _LONGEST_S = 60.0
 """A packet that takes longer from one place to another is not told from the next that is equal."""
 
-_TWICE_S = 1e-3
-"""A packet that is seen again at its place within this time was captured twice, as on a bridge."""
+_MOST_EQUAL = 256
+"""Of packets that are equal to the bit, the last ones of which one may be what comes elsewhere."""
 
 FEWEST_PACKETS = 10
 """Of a flow that says anything."""
@@ -43,14 +52,28 @@ class Sent:
     """Something of it was sent before."""
     was_repeated: bool = False
     """Something of it was sent again, or given up, before it was acknowledged."""
+    fills: int = IN_ORDER
+    """What it is by its numbers at its place (`support.holes`)."""
+    purpose: str = ""
+    """`keepalive` or `probe` for bytes that ask whether the peer, or its window, is still there."""
 
     def at(self, places: Collection[str]) -> float | None:
         """When it was first seen at one of these places."""
-        return next((time for time, place in self.seen if place in places), None)
+        for time_s, place in self.seen:
+            if place in places:
+                return time_s
+        return None
 
 
-Ends = tuple[bytes, bytes]
-"""Address and port of the source, and of the destination."""
+class End(NamedTuple):
+    """An address with a port."""
+
+    address: IPv4Address | IPv6Address
+    port: int
+
+
+Ends = tuple[End, End]
+"""The source, and the destination."""
 
 
 @dataclass(slots=True)
@@ -59,13 +82,25 @@ class Direction:
 
     protocol: str
     ends: Ends
+    domain: int
+    """Which of the networks with these addresses."""
     generation: int
     """Which connection of those between the same ends."""
     near: str
     """The place where they are sent."""
     sent: list[Sent] = field(default_factory=list)
     copies: int = 0
-    """Packets that came to a place once more: something on the way had made a copy."""
+    """Packets that the capture has once more."""
+    offloaded: int = 0
+    """Packets that were larger than a segment of the path."""
+    largest: int = 0
+    """The payload of the largest of them, in bytes."""
+    segment: int = 0
+    """The most payload that a segment of the path has."""
+    cuts_s: list[float] = field(default_factory=list)
+    """When the capture's clock was set back: no time is measured across it."""
+    round_trip_s: float = float("nan")
+    """The least round trip between its ends, both ways, as far as this place shows it."""
 
     @property
     def octets(self) -> int:
@@ -104,7 +139,7 @@ def follow(
     Parameters
     ----------
     file
-        A pcap or pcapng file.
+        A capture.
     interfaces
         The only places to look at; all if there are none.
     progress
@@ -118,96 +153,193 @@ def follow(
     if not file.is_file():
         raise AnabranchError(f"{file}: not a file" if file.exists() else f"{file}: no such file")
     capture = Capture(file, progress)
-    follower = _Follower(frozenset(interfaces))
-    for packet in capture.packets():
-        follower.take(packet)
+    batches = list(capture.batches())
+    names = {place.name for place in capture.places} | set(capture.interfaces)
     for wanted in interfaces:
-        if wanted not in capture.interfaces:
+        if wanted not in names:
             there = ", ".join(capture.interfaces) or "none"
             raise AnabranchError(
                 f"{file}: --interface {wanted}: there is none of this name that has packets; "
                 f"those are {there}"
             )
-    capture.left_out.update(follower.left_out)
-    if not follower.directions:
+    for batch in batches:
+        capture.left_out.update(_unused(batch.unused(PROTOCOLS)))
+    packets = joined(batches)
+    follower = None
+    if packets is not None:
+        follower = _Follower(capture, look(capture, packets, interfaces))
+    if follower is None or not follower.directions:
         said = "; ".join(["it has no packets of SCTP, TCP or UDP", *capture.notes])
         raise AnabranchError(f"{file}: {said}")
     return Journeys(
         list(follower.directions.values()),
         capture.names,
         follower.end_s,
-        capture.notes,
+        capture.notes + _clocks(follower.looked),
         follower.is_ours,
     )
 
 
-class _Follower:
-    """Packets are put to their directions as they are read."""
+def _clocks(looked: Looked) -> list[str]:
+    """A sentence about clocks that were set back."""
+    if not looked.cuts_s:
+        return []
+    times = wording.counted(len(looked.cuts_s), "time")
+    return [
+        f"The clock was set back {times}, first at {wording.number(looked.cuts_s[0], 4)} s: it is "
+        "taken to go on from there, and nothing is measured across it."
+    ]
 
-    def __init__(self, wanted: frozenset[str]) -> None:
-        self.wanted = wanted
-        self.directions: dict[tuple[str, Ends, int], Direction] = {}
-        self.left_out: Counter[str] = Counter()
+
+def _unused(counts: Counter[str]) -> Counter[str]:
+    """What is left out, with what reads it."""
+    named = {
+        f"packets of IP protocol {number}": f"packets of {name}, whose echoes `anabranch profile` "
+        "reads"
+        for number, name in ((ICMP, "ICMP"), (ICMP6, "ICMPv6"))
+    }
+    return Counter({named.get(what, what): count for what, count in counts.items()})
+
+
+class _Follower:
+    """Packets are put to their directions in the order of their times."""
+
+    def __init__(self, capture: Capture, looked: Looked) -> None:
+        self.directions: dict[tuple[int, Ends, int], Direction] = {}
         self.end_s = 0.0
         self.is_ours = False
-        self._first_ns: int | None = None
-        self._generations: dict[frozenset[bytes], tuple[int, int]] = {}
-        """Of the connections between two ends: which one it is, and its first number."""
-        self._waiting: dict[tuple[str, bytes], deque[Sent]] = defaultdict(deque)
+        self._generations: dict[int, tuple[int, int]] = {}
+        """Of the connections of a flow: which one it is, and its first number."""
+        self._waiting: dict[tuple[int, int], deque[Sent]] = defaultdict(
+            lambda: deque(maxlen=_MOST_EQUAL)
+        )
+        self.looked = looked
+        packets, rows = looked.packets, looked.rows
+        said = contents(packets)
+        pieces = _pieces(looked)
+        places = [place.name for place in capture.places]
+        names = ("source", "source_port", "destination", "destination_port")
+        ends = [getattr(packets, name)[rows].tolist() for name in names]
+        columns = [
+            column[rows].tolist()
+            for column in (
+                packets.protocol, looked.flow, looked.seen_s, looked.place, packets.octets,
+                packets.identity, packets.comment,
+            )
+        ]  # fmt: skip
+        for row, *values, source, port, destination, to_port in zip(
+            rows.tolist(), *columns, *ends, strict=True
+        ):
+            protocol, flow, time_s, place, octets, identity, comment = values
+            content = said[row]
+            assert content is not None
+            self.end_s = max(self.end_s, time_s)
+            both = (
+                End(capture.addresses[source], port),
+                End(capture.addresses[destination], to_port),
+            )
+            generation = self._generation(flow, content)
+            direction = self._direction(protocol, flow, both, generation, places[place])
+            if row in pieces:
+                direction.offloaded += 1
+                direction.largest = max(direction.largest, int(packets.payload[row]))
+                direction.segment = max(direction.segment, int(looked.most[row]))
+            seen = Sent(time_s, octets, content, [(time_s, places[place])])
+            sent = self._take(direction, seen, identity)
+            if sent is not None:
+                _cut(direction, sent, pieces.get(row))
+                if comment >= 0 and capture.comments[comment].startswith(DROPPED):
+                    self.is_ours = True
+                    why = capture.comments[comment].removeprefix(DROPPED)
+                    sent.dropped = f"{why} ({places[place]})"
 
-    def take(self, packet: Packet) -> None:
-        if self.wanted and packet.interface not in self.wanted:
-            return
-        got = read(packet)
-        if isinstance(got, str):
-            self.left_out[got] += 1
-            return
-        if self._first_ns is None:
-            self._first_ns = packet.time_ns
-        time_s = (packet.time_ns - self._first_ns) / 1e9
-        self.end_s = max(self.end_s, time_s)
-        ends = (packet.source + got.ports[0], packet.destination + got.ports[1])
-        key = (got.protocol, ends, self._generation(ends, got.content))
-        place = packet.interface
+    def _direction(
+        self, protocol: int, flow: int, ends: Ends, generation: int, place: str
+    ) -> Direction:
+        key = (flow, ends, generation)
         direction = self.directions.get(key)
         if direction is None:
-            direction = self.directions[key] = Direction(*key, near=place)
-        waiting = self._waiting[got.protocol, packet.identity()]
-        sent = None
-        if place == direction.near:
-            if packet.identification and waiting and time_s - waiting[-1].sent_s < _TWICE_S:
-                direction.copies += 1  # what is sent again has another number of its IP packet
-                return
-            sent = Sent(time_s, packet.octets, got.content, [(time_s, place)])
-            direction.sent.append(sent)
-            waiting.append(sent)
-            if waiting[0].sent_s < time_s - _LONGEST_S:
-                waiting.popleft()
-        else:
-            # What is sent again may be the same to the bit: what arrives is the one sent last.
-            sent = next((o for o in reversed(waiting) if not o.dropped and not o.at({place})), None)
-            if sent is None:
-                direction.copies += bool(waiting)
-                return
-            sent.seen.append((time_s, place))
-        if packet.comment.startswith(DROPPED):
-            self.is_ours = True
-            sent.dropped = f"{packet.comment.removeprefix(DROPPED)} ({place})"
+            direction = self.directions[key] = Direction(
+                PROTOCOLS[protocol], ends, flow, generation, place,
+                copies=self.looked.copied.get(flow, 0),
+                cuts_s=self.looked.cuts_s,
+                round_trip_s=float(self.looked.round_trip_s[flow]),
+            )  # fmt: skip
+        return direction
 
-    def _generation(self, ends: Ends, content: Content) -> int:
-        """Which connection between these ends: another SYN than the first one begins the next."""
-        pair = frozenset(ends)
-        number, first = self._generations.get(pair, (0, -1))
+    def _take(self, direction: Direction, seen: Sent, identity: int) -> Sent | None:
+        """A packet that is sent here, or the one that is seen here once more on its way."""
+        waiting = self._waiting[direction.domain, identity]
+        place = seen.seen[0][1]
+        if place == direction.near:
+            direction.sent.append(seen)
+            waiting.append(seen)
+            if waiting[0].sent_s < seen.sent_s - _LONGEST_S:
+                waiting.popleft()
+            return seen
+        # What is sent again may be the same to the bit: what arrives is the one sent last.
+        sent = next((o for o in reversed(waiting) if not o.dropped and o.at({place}) is None), None)
+        if sent is not None:
+            sent.seen += seen.seen
+        return sent
+
+    def _generation(self, flow: int, content: Content) -> int:
+        """Which connection of a flow: another SYN than the first one begins the next."""
+        number, first = self._generations.get(flow, (0, -1))
         if isinstance(content, Segment) and content.flags & (SYN | ACK) == SYN and content.data:
             begins = content.data.start
             if first not in {begins, -1}:
                 number += 1
-            self._generations[pair] = (number, begins)
+            self._generations[flow] = (number, begins)
         return number
 
 
-def has_data(content: Content) -> bool:
+def _pieces(looked: Looked) -> dict[int, list[tuple[Run, int]]]:
+    """The numbers and bytes of each segment of packets that a network card cuts apart later."""
+    packets, rows = looked.packets, looked.rows
+    most = looked.most[rows]
+    large = rows[(packets.protocol[rows] == TCP) & (packets.payload[rows] > most) & (most > 0)]
+    flags = packets.flags[large]
+    start = packets.sequence[large] + ((flags & SYN) != 0)
+    payload, octets = packets.payload[large].astype(np.int64), packets.octets[large]
+    end = start + payload + ((flags & FIN) != 0)
+    cut = segments.split(start, end, payload, octets.astype(np.int64), looked.most[large])
+    found: dict[int, list[tuple[Run, int]]] = {}
+    for row, first, behind, octets in zip(
+        large[cut.packet].tolist(), cut.start.tolist(), cut.end.tolist(), cut.octets.tolist(),
+        strict=True,
+    ):  # fmt: skip
+        found.setdefault(row, []).append((Run(first, behind), octets))
+    return found
+
+
+def _cut(direction: Direction, sent: Sent, pieces: list[tuple[Run, int]] | None) -> None:
+    """Puts the segments of a packet, the last one of a direction, in its place."""
+    if pieces is None or direction.sent[-1] is not sent:
+        return
+    direction.sent.pop()
+    direction.sent += [
+        Sent(sent.sent_s, octets, content, sent.seen)
+        for content, octets in _segments_of(sent.content, pieces)
+    ]
+
+
+def _segments_of(content: Content, pieces: list[tuple[Run, int]]) -> Iterator[tuple[Segment, int]]:
+    assert isinstance(content, Segment)
+    for index, (run, octets) in enumerate(pieces):
+        is_last = index == len(pieces) - 1
+        segment = content._replace(sequence=run.start, data=run)
+        if not is_last:
+            segment = segment._replace(flags=segment.flags & ~(FIN | PSH), data_end=None)
+        if index:
+            # It is acknowledged once.
+            segment = segment._replace(acknowledgement=None, selective=())
+        yield segment, octets
+
+
+def has_data(packet: Sent) -> bool:
     """Whether a packet carries something of the application's."""
+    content = packet.content
     if isinstance(content, Segment):
-        return content.data is not None and not content.flags & SYN
+        return content.data is not None and not content.flags & SYN and not packet.purpose
     return bool(content.data) if isinstance(content, Chunks) else True

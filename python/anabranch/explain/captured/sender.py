@@ -7,13 +7,17 @@ and what waits for the network's round trip are one limit here, `under_way`.
 """
 
 import itertools
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .flows import Flow, data_of
+from anabranch.support.holes import OVERTAKEN
+from anabranch.support.packets import ACK, FIN, RST, SYN
+
+from .flows import Flow, begins, data_of
 from .journeys import Sent, has_data
-from .packets import ACK, SYN, Chunks, Run, Segment
+from .packets import Chunks, Datagram, Run, Segment
 
 _HALF = 1 << 31
 _PROMPT_S = 0.005
@@ -24,6 +28,11 @@ _SHARED = 0.02
 
 IDLE_S = 0.2
 """The least pause that is called one."""
+
+_CLOSED = "window_closed"
+"""A limit that becomes `receive_window_limited` if data waited behind the closed window, which
+probes and what follows its opening at once say, and `application_limited` otherwise.
+"""
 
 
 @dataclass(slots=True)
@@ -77,8 +86,22 @@ class Track:
     """Of these, tail loss probes (RFC 8985 section 7)."""
     recoveries: int = 0
     timeouts: int = 0
+    attempts: int = 0
+    """SYN of this path, or of this subflow."""
+    keepalives: int = 0
+    """Packets that ask whether the peer is still there (RFC 9293 section 3.8.4)."""
+    probed_s: list[float] = field(default_factory=list)
+    """When the peer was asked whether its closed window is open (RFC 9293 section 3.8.6.1)."""
     round_trips: list[tuple[float, float]] = field(default_factory=list)
-    """When, and how long in s; without what was sent twice (Karn's algorithm)."""
+    """When, and how long in s, of data whose acknowledgement nothing delayed; without what was sent
+    twice (Karn's algorithm).
+    """
+    answers: list[tuple[float, float]] = field(default_factory=list)
+    """The same of what is answered at once: handshakes, heartbeats, keep-alives, probes."""
+    bounds: list[tuple[float, float]] = field(default_factory=list)
+    """The same of single messages, whose acknowledgement may have waited for a second one."""
+    fresh_s: list[float] = field(default_factory=list)
+    """When new data was sent."""
     limits: list[tuple[float, float, str]] = field(default_factory=list)
     outstanding: int = 0
     recovery: int | None = None
@@ -91,6 +114,15 @@ class Track:
     heard_s: float = 0.0
     state: str | None = None
     since_s: float = 0.0
+    room: float = math.inf
+    """The least that the peer has taken in this state, in bytes."""
+    shut: tuple[int, float] | None = None
+    """The limit that was last called the receive window's, and what the peer took meanwhile."""
+
+    @property
+    def measured(self) -> list[tuple[float, float]]:
+        """Round trips that no timer made longer: when, and how long in s."""
+        return sorted(self.round_trips + self.answers)
 
 
 class _Space:
@@ -115,6 +147,11 @@ class _Space:
         self.records.append(_Record(run, path, sent))
         self.starts.append(run.start)
         self.highest = run.end
+
+    def take(self, cumulative: int) -> None:
+        """The peer has taken a byte or chunk of which a probe was sent, and no record kept."""
+        if self.highest is not None and cumulative == self.highest + 1:
+            self.highest = cumulative
 
     def within(self, run: Run) -> Iterator[_Record]:
         """Those that are not acknowledged cumulatively and have a part of these numbers."""
@@ -159,24 +196,38 @@ class Sender:
         self.opened_s: float | None = None
         """When it could send; when it did first, where it was open before the capture began."""
         self.attempts = 0
-        """Packets with which it asked for the connection."""
-        self._is_sctp = flow.protocol == "SCTP"
+        """Packets with which it asked for the connection, or granted it."""
+        self.is_sctp = flow.protocol == "SCTP"
         self._flow, self._side = flow, side
+        self._opening: Track | None = None
+        """The path on which the connection began, of TCP."""
+        self._cuts_s = flow.directions(side)[0].cuts_s if flow.directions(side) else []
+        self._asked: dict[Hashable, tuple[float, int] | None] = {}
+        """When and on which path the peer was asked what is not answered yet; None if twice."""
         one = _Space()
-        self._spaces = [one if self._is_sctp else _Space() for _ in flow.paths]
+        self._spaces = [one if self.is_sctp else _Space() for _ in flow.paths]
         self._data = _Space()
         """Of Multipath TCP, what has been sent and acknowledged on the connection level."""
         self._window: float | None = None
         """What the peer still takes, as it said last, from what it had acknowledged on."""
         self._scale = 0
         self._edge: int | None = None
+        self._is_zero = False
+        """Whether the peer said last that it takes nothing."""
         self._largest = 0
         self._primary: int | None = None
         self._is_shared = self._shares()
         self._least_s = float("inf")
         self._now = flow.start_s
-        for track in self.tracks:
+        begun = [begins(path) for path in flow.paths]
+        for track, is_begun in zip(self.tracks, begun, strict=True):
             track.since_s = track.heard_s = flow.start_s
+            # What the capture does not see being opened was open before.
+            track.is_open = not (any(begun) if self.is_sctp else is_begun)
+        self._carries = [
+            any(has_data(packet) for packet in way.sent) if way is not None else False
+            for way in (path.ways[side] for path in flow.paths)
+        ]
         for at_s, path, packet, is_own in self._events():
             self._now = at_s
             if is_own:
@@ -187,6 +238,7 @@ class Sender:
         self._now = max(flow.end_s, self._now)
         for track in self.tracks:
             self._close(track)
+            _settle(track)
 
     def _events(self) -> list[tuple[float, int, Sent, bool]]:
         """What is sent and what comes in, in the order of the times at this end."""
@@ -213,7 +265,7 @@ class Sender:
         order = [
             of[id(packet)]
             for packet in data_of(way for way in ways if way is not None)
-            if has_data(packet.content)
+            if has_data(packet)
         ]
         changes = sum(one != other for one, other in itertools.pairwise(order))
         return changes > _SHARED * len(order)
@@ -221,16 +273,22 @@ class Sender:
     def _on_sent(self, path: int, packet: Sent) -> None:
         track, content = self.tracks[path], packet.content
         if isinstance(content, Segment) and content.flags & SYN:
-            self.attempts += not content.flags & ACK or self._side == 1
+            is_first = track is self._opening or self._opening is None
+            self._opening = self._opening or track
+            self.attempts += is_first
+            track.attempts += 1
             self._scale_of(content, is_own=True)
         if isinstance(content, Chunks) and content.begins:
             self.attempts += 1
         if isinstance(content, Chunks) and content.passes is not None:
             self._on_passed(path, content.passes)
+        self._ask(path, packet)
+        if packet.purpose or packet.fills == OVERTAKEN:
+            return
         runs = list(_runs(packet))
         if not runs:
             return
-        if not self._is_sctp or not self.attempts:
+        if not self.is_sctp or not self.attempts:
             self._open(track)  # it has been, although the capture may lack how
         track.packets += 1
         track.octets += packet.octets
@@ -253,7 +311,56 @@ class Sender:
             self._data.highest = max(end, self._data.highest or end)
         track.again += packet.is_again
         if is_new:
-            self._on_new(path)
+            self._on_new(path, sum(octets for _, octets in runs))
+
+    def _ask(self, path: int, packet: Sent) -> None:
+        """Remembers what the peer answers at once."""
+        track, content = self.tracks[path], packet.content
+        packet.purpose = self._purpose(path, packet)
+        track.keepalives += packet.purpose == "keepalive"
+        if packet.purpose == "probe":
+            track.probed_s.append(self._now)
+        if packet.purpose and not self.is_sctp:
+            self._asked[path, "purpose"] = (self._now, path)
+        for question in () if isinstance(content, Datagram) else content.asks:
+            key = question if self.is_sctp else (path, question)
+            self._asked[key] = None if key in self._asked else (self._now, path)
+
+    def _purpose(self, path: int, packet: Sent) -> str:
+        """Whether a packet asks for the peer or its window, rather than to bring something.
+
+        A keep-alive has the number before the next one, and that byte or none; so has a probe of
+        Linux. Others' probes have the next byte, which the peer does not take.
+        """
+        content, space = packet.content, self._spaces[path]
+        is_idle = space.highest is not None and space.cumulative == space.highest
+        if not is_idle:
+            return ""
+        if isinstance(content, Chunks):
+            is_next = [space.near(tsn) for tsn, _ in content.data] == [space.highest]
+            return "probe" if self._is_zero and is_next else ""
+        if not isinstance(content, Segment) or content.flags & (SYN | FIN | RST):
+            return ""
+        octets = content.data.end - content.data.start if content.data is not None else 0
+        start = space.near(content.sequence)
+        if octets <= 1 and start == (space.highest or 0) - 1:
+            return "probe" if self._is_zero else "keepalive"
+        return "probe" if self._is_zero and octets == 1 and start == space.highest else ""
+
+    def _answered(self, path: int, packet: Sent) -> None:
+        """Round trips of what is answered at once."""
+        content = packet.content
+        if isinstance(content, Datagram):
+            return
+        keys: list[Hashable] = [one if self.is_sctp else (path, one) for one in content.answers]
+        if isinstance(content, Segment) and content.flags & ACK:
+            keys.append((path, "purpose"))
+        for key in keys:
+            asked = self._asked.pop(key, None)
+            if asked is not None and self._is_measured(asked[0]):
+                delay_s = self._now - asked[0]
+                self.tracks[asked[1]].answers.append((self._now, delay_s))
+                self._least_s = min(self._least_s, delay_s)
 
     def _on_passed(self, path: int, last: int) -> None:
         """Data up to this TSN is given up rather than sent again."""
@@ -268,8 +375,16 @@ class Sender:
             self.tracks[record.path].outstanding -= size
         self.given_up += len(given_up)
 
-    def _on_new(self, path: int) -> None:
+    def _on_new(self, path: int, octets: int) -> None:
         """New data goes on this path."""
+        track = self.tracks[path]
+        track.fresh_s.append(self._now)
+        if track.shut is not None:
+            index, room = track.shut
+            if octets <= room:
+                # It would have fit before: the window was not what it waited for.
+                track.limits[index] = (*track.limits[index][:2], "under_way")
+            track.shut = None
         before, self._primary = self._primary, path
         if before is None or before == path or self._is_shared:
             return
@@ -291,7 +406,7 @@ class Sender:
                 packet.is_again = True
             record.sent.was_repeated = True
             if record.path != path:
-                size = _octets(record, is_sctp=self._is_sctp)
+                size = _octets(record, is_sctp=self.is_sctp)
                 self.tracks[record.path].outstanding -= size
                 self.tracks[path].outstanding += size
             record.path, record.sent, record.times = path, packet, record.times + 1
@@ -312,7 +427,7 @@ class Sender:
             return  # what was lost goes out packet by packet
         is_last = record is space.records[-1]
         is_first = space.base < len(space.records) and record is space.records[space.base]
-        if not self._is_sctp and is_last and not is_first and track.timeout is None:
+        if not self.is_sctp and is_last and not is_first and track.timeout is None:
             track.probes += 1
             return
         track.row = track.row + 1 if track.expired_s >= track.heard_s else 1
@@ -327,6 +442,7 @@ class Sender:
 
     def _on_heard(self, path: int, packet: Sent) -> None:
         track, content = self.tracks[path], packet.content
+        self._answered(path, packet)
         if isinstance(content, Segment):
             self._scale_of(content, is_own=False)
             track.heard_s, track.is_down = self._now, False
@@ -353,17 +469,22 @@ class Sender:
         space = self._spaces[path]
         assert segment.acknowledgement is not None
         cumulative = space.near(segment.acknowledgement)
+        space.take(cumulative)
         known = [Run(space.near(run.start), space.near(run.end)) for run in segment.selective]
         # What lies below the acknowledgement, or in the second report, came twice (RFC 2883).
         is_twice = bool(known) and known[0].end <= cumulative
         if len(known) > 1:
             is_twice |= known[1].start <= known[0].start and known[0].end <= known[1].end
-        self.came_twice += is_twice
+        is_asked = self.tracks[path].keepalives > 0 and known[:1] == [
+            Run(cumulative - 1, cumulative)
+        ]
+        self.came_twice += is_twice and not is_asked
         done = [r for r in space.acknowledge(cumulative) if not r.is_acknowledged]
         for run in known[is_twice:]:
             done += [r for r in space.select(run) if not r.is_acknowledged]
         self._acknowledged(done)
         window = segment.window << (0 if segment.flags & SYN else self._scale)
+        self._is_zero = window == 0
         if self._flow.protocol != "MPTCP":
             self._edge = cumulative + window
         elif segment.data_acknowledgement is not None:
@@ -373,6 +494,7 @@ class Sender:
         space = self._spaces[path]
         assert chunks.cumulative is not None
         cumulative = space.near(chunks.cumulative) + 1
+        space.take(cumulative)
         done = [r for r in space.acknowledge(cumulative) if not r.is_acknowledged]
         offset = cumulative - 1 - chunks.cumulative
         for start, end in chunks.gaps:
@@ -381,13 +503,16 @@ class Sender:
         self._acknowledged(done)
         self.tracks[path].heard_s = self._now
         self._window = chunks.window
+        self._is_zero = chunks.window == 0
 
     def _acknowledged(self, done: Sequence[_Record]) -> None:
         newest: dict[int, _Record] = {}
+        packets: dict[int, set[int]] = {}
         for record in done:
+            packets.setdefault(record.path, set()).add(id(record.sent))
             record.is_acknowledged = True
             track = self.tracks[record.path]
-            track.outstanding -= _octets(record, is_sctp=self._is_sctp)
+            track.outstanding -= _octets(record, is_sctp=self.is_sctp)
             track.heard_s = self._now
             if record.times == 1:
                 track.is_down = False
@@ -395,9 +520,21 @@ class Sender:
                 if best is None or record.sent.sent_s > best.sent.sent_s:
                     newest[record.path] = record
         for path, record in newest.items():
+            if not self._is_measured(record.sent.sent_s):
+                continue
             delay_s = self._now - record.sent.sent_s
-            self.tracks[path].round_trips.append((self._now, delay_s))
+            # A second packet is acknowledged at once (RFC 9293 section 3.8.6.3, RFC 9260 section
+            # 6.2); one with nothing behind it may have waited for one.
+            is_single = len(packets[path]) == 1
+            is_last = record.sent is self._spaces[path].records[-1].sent
+            track = self.tracks[path]
+            samples = track.bounds if is_single and is_last else track.round_trips
+            samples.append((self._now, delay_s))
             self._least_s = min(self._least_s, delay_s)
+
+    def _is_measured(self, since_s: float) -> bool:
+        """Whether the clock was not set meanwhile."""
+        return bisect_left(self._cuts_s, since_s) == bisect_left(self._cuts_s, self._now)
 
     def _end_episodes(self) -> None:
         for track, space in zip(self.tracks, self._spaces, strict=True):
@@ -415,26 +552,31 @@ class Sender:
         elif segment.flags & SYN and segment.scale is None:
             self._scale = 0
 
-    def _is_window_closed(self, path: int) -> bool:
-        if self._is_sctp:
+    def _room(self, path: int) -> float:
+        """What the peer takes beyond what it has been sent, in bytes."""
+        if self.is_sctp:
             outstanding = sum(track.outstanding for track in self.tracks)
-            return self._window is not None and self._window - outstanding < self._largest
+            return math.inf if self._window is None else self._window - outstanding
         space = self._data if self._flow.protocol == "MPTCP" else self._spaces[path]
         if self._edge is None or space.highest is None:
-            return False
-        return self._edge - space.highest < self._largest
+            return math.inf
+        return self._edge - space.highest
 
     def _limit(self, path: int) -> str:
         track = self.tracks[path]
         is_elsewhere = any(other.outstanding > 0 for other in self.tracks if other is not track)
+        room = self._room(path)
+        # A path that others carry data beside, and that never has any, stands by.
+        is_spare = not self._carries[path] and any(self._carries)
         holds = (
             (not track.is_open, "handshake"),
             (track.is_down, "path_down"),
             (track.timeout is not None, "in_timeout"),
             (track.recovery is not None, "in_recovery"),
-            (track.outstanding > 0 and self._is_window_closed(path), "receive_window_limited"),
+            (track.outstanding > 0 and room < self._largest, "receive_window_limited"),
             (track.outstanding > 0, "under_way"),
-            (is_elsewhere or self._primary not in {None, path}, "standby"),
+            (self._is_zero and self._primary in {None, path}, _CLOSED),
+            (is_spare or is_elsewhere or self._primary not in {None, path}, "standby"),
         )
         return next((limit for is_so, limit in holds if is_so), "application_limited")
 
@@ -443,11 +585,29 @@ class Sender:
             limit = self._limit(path)
             if limit != track.state:
                 self._close(track)
-                track.state, track.since_s = limit, self._now
+                track.state, track.since_s, track.room = limit, self._now, math.inf
+            track.room = min(track.room, self._room(path))
 
     def _close(self, track: Track) -> None:
         if track.state is not None and self._now > track.since_s:
             track.limits.append((track.since_s, self._now, track.state))
+            if track.state == "receive_window_limited":
+                track.shut = (len(track.limits) - 1, track.room)
+
+
+def _settle(track: Track) -> None:
+    """Says of a closed window whether data waited behind it, and joins what is alike."""
+    settled: list[tuple[float, float, str]] = []
+    for start_s, end_s, noted in track.limits:
+        limit = noted
+        if limit == _CLOSED:
+            is_probed = bisect_right(track.probed_s, end_s) > bisect_left(track.probed_s, start_s)
+            at = bisect_left(track.fresh_s, end_s)
+            is_prompt = at < len(track.fresh_s) and track.fresh_s[at] - end_s <= _PROMPT_S
+            limit = "receive_window_limited" if is_probed or is_prompt else "application_limited"
+        is_same = bool(settled) and settled[-1][2] == limit
+        settled.append((settled.pop()[0] if is_same else start_s, end_s, limit))
+    track.limits = settled
 
 
 def _runs(packet: Sent) -> Iterator[tuple[Run, int]]:

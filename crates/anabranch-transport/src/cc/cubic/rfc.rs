@@ -4,9 +4,8 @@
 //! that was idle included (RFC 5681 section 4.1). Time in which the window does not limit the sender does not
 //! count (section 5.8).
 //!
-//! Known deviations: the share of the window that a reduction leaves is one of the window, not of what is
-//! outstanding (section 4.6 allows it, as this window does not grow while it is not used); the round-trip
-//! time in the target is the last one, not the smoothed one.
+//! Known deviation: the share of the window that a reduction leaves is one of the window, not of what is
+//! outstanding (section 4.6 allows it, as this window does not grow while it is not used).
 
 use super::super::used_time::UsedTime;
 use super::super::window::{Algorithm, State, Window};
@@ -107,7 +106,7 @@ impl Rfc {
             return cwnd.max(stage.w_est);
         }
         // Sections 4.4 and 4.5: for each acknowledgement.
-        let rtt = event.rtt.or(event.min_rtt).map_or(0.0, Duration::as_secs_f64);
+        let rtt = event.srtt.map_or(0.0, Duration::as_secs_f64);
         let target = w_cubic(t + rtt).clamp(cwnd, 1.5 * cwnd);
         cwnd + (target - cwnd) * counted / cwnd
     }

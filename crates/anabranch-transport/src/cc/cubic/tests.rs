@@ -260,6 +260,20 @@ fn rfc9438_4_9_2_a_late_undo_changes_nothing() {
     assert_eq!(run(true), run(false));
 }
 
+/// RFC 9438 section 4.2: the target is the curve one smoothed round-trip time ahead, whatever the last
+/// round-trip time was; a rise of the delay for a moment makes no window leap.
+#[test]
+fn rfc9438_4_2_the_target_is_one_smoothed_round_trip_time_ahead() {
+    let grown = |last: Duration| {
+        let config = Config { tcp_friendliness: false, ..Config::default() };
+        let (mut control, mut rounds) = after_loss(config, Rules::Rfc, 400);
+        rounds.round_with(&mut control, last);
+        cwnd(&control) - 280
+    };
+    // W(t) = 0.4 (t - K)^3 + 400 with K = 6.69 s rises by 5.3 segments in the first 100 ms.
+    assert_eq!([RTT, Duration::from_secs(1)].map(grown), [5, 5]);
+}
+
 /// RFC 9438 section 4.2: a slow start, here that of a sender that was idle (RFC 5681 section 4.1), ends the
 /// stage of congestion avoidance. The next one begins on the curve at the window that the slow start came to.
 #[test]

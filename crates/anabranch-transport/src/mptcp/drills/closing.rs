@@ -118,3 +118,26 @@ fn an_end_may_go_on_sending_after_the_peers_data_fin() {
         assert!(pair.heard(side, &Event::PeerFinished));
     }
 }
+
+/// An acknowledgement of the last connection may come late, over another path, while the peer opens the next
+/// one: it says nothing about that.
+#[test]
+fn a_late_acknowledgement_is_no_third_segment_of_the_next_connection() {
+    let mut pair = Pair::open(&rfc(), wires(2));
+    pair.write_and_close(Side::A, 100);
+    pair.run_to_the_end(5);
+    pair.run_for(Duration::from_secs(1));
+    let is_bare = |it: &&Logged| it.from == Side::A && it.path == 1 && it.kind == "ack";
+    let mut late = pair.log.iter().rev().find(is_bare).expect("it acknowledges the FIN").tcp.clone();
+    late.flags = Flags::ACK;
+    pair.start_over();
+    pair.command(Side::A, Command::Connect);
+    let end = pair.now + ms(30);
+    pair.run_until(end, |_| false);
+    inject(&mut pair, Side::B, 1, late);
+    assert!(!pair.end(Side::B).has_fallen_back());
+    pair.write(Side::A, 1_000);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.heard(Side::B, &Event::Connected));
+    assert_eq!(pair.received_bytes(Side::B), 1_000);
+}

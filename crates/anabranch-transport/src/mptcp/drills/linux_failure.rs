@@ -280,3 +280,22 @@ fn tcp_update_skb_after_send_counts_data_without_options() {
     assert!((ms(75)..ms(95)).contains(&linux), "{linux}");
     assert!((ms(41)..ms(55)).contains(&other), "{other}");
 }
+
+/// What fills the peer's window is not repeated on the subflow that carries it.
+#[test]
+fn mptcp_rcv_buf_optimization_looks_for_another_subflow() {
+    for paths in [1, 2] {
+        let small = Config {
+            receive_buffer: Some(Bytes(2_920)),
+            opportunistic_retransmission: Some(true),
+            ..config(Profile::Linux6)
+        };
+        let mut pair = Pair::open(&small, vec![Wire::default(); paths]);
+        let began = pair.now;
+        pair.write(Side::A, 20_000);
+        pair.run_until(began + Duration::from_secs(60), |pair| pair.received_bytes(Side::B) == 20_001);
+        assert_eq!(pair.received_bytes(Side::B), 20_001);
+        let again = pair.end(Side::A).stats().bytes_reinjected;
+        assert!(again <= 20_000 * (paths as u64 - 1), "{again} B over {paths} subflows");
+    }
+}

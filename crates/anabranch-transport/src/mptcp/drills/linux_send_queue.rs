@@ -1,6 +1,7 @@
 //! Drills of where data of profile `linux_6` waits: in the queues of subflows, whose memory follows their
 //! windows. Tests name the kernel's functions (`net/ipv4/tcp_input.c`, `net/mptcp/protocol.c`).
 
+use crate::endpoint::Input;
 use crate::ground::Side;
 use crate::mptcp::testing::{Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile};
@@ -75,4 +76,16 @@ fn every_byte_arrives_through_queues_of_any_size() {
             assert_eq!(pair.received_bytes(Side::B), 1_000_001, "{kilobytes} kB, {send_autotuning:?}");
         }
     }
+}
+
+/// A burst lasts no longer than the push that it belongs to: an endpoint that is woken early is as before.
+#[test]
+fn mptcp_push_pending_begins_with_a_choice() {
+    let mut pair = Pair::open(&config(Profile::Linux6), vec![Wire::default(); 2]);
+    let scheduler = |pair: &Pair| format!("{:?}", pair.end(Side::A).scheduler);
+    pair.write(Side::A, 10_000);
+    assert!(pair.bytes_on(Side::A, 0) > 0);
+    let before = scheduler(&pair);
+    pair.input(Side::A, Input::Timeout);
+    assert_eq!(scheduler(&pair), before);
 }

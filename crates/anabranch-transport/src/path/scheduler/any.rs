@@ -105,10 +105,10 @@ pub enum AnyScheduler {
 }
 
 impl AnyScheduler {
-    /// What is sent next does not follow what was sent before.
-    pub fn begin(&mut self) {
+    /// Everything has been sent that may be: what is sent next does not follow it.
+    pub fn end_push(&mut self) {
         if let Self::Linux(scheduler) = self {
-            scheduler.begin();
+            scheduler.end_push();
         }
     }
 }

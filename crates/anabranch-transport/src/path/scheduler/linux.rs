@@ -52,9 +52,9 @@ impl Linux {
         self.rate(path).map_or(0, |rate| u64::try_from(queued / u128::from(rate)).unwrap_or(u64::MAX))
     }
 
-    /// Forgets the present burst: the kernel chooses anew whenever it begins to send
-    /// (`__mptcp_push_pending`).
-    pub(super) fn begin(&mut self) {
+    /// Forgets the present burst once everything has been sent that may be: the kernel chooses anew whenever it
+    /// begins to send (`__mptcp_push_pending`).
+    pub(super) fn end_push(&mut self) {
         self.burst = None;
     }
 
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(next(&mut scheduler, &paths), Decision::Send(PathId(0)));
         paths[0].queued = Some(300_000);
         assert_eq!(next(&mut scheduler, &paths), Decision::Send(PathId(0)), "the burst goes on");
-        scheduler.begin();
+        scheduler.end_push();
         assert_eq!(next(&mut scheduler, &paths), Decision::Send(PathId(1)), "a push begins with a choice");
     }
 

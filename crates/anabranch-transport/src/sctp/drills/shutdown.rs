@@ -2,7 +2,7 @@
 
 use super::closed;
 use crate::endpoint::{CloseReason, Command, Reliability};
-use crate::ground::Side;
+use crate::ground::{PathId, Side};
 use crate::path::PathState;
 use crate::sctp::Profile;
 use crate::sctp::config::{Buffer, RtoBackoff};
@@ -78,6 +78,70 @@ fn a_peer_that_still_sends_is_not_given_up() {
         pair.sent(Side::A, "shutdown").len() > 8 + 6,
         "T2-shutdown expired more often than may be in a row"
     );
+}
+
+/// Sections 9.2 and 6.3.2: the cumulative TSN of a SHUTDOWN acknowledges as that of a SACK does. It stops
+/// T3-rtx where nothing is left, and starts it anew where something is.
+#[test]
+fn a_shutdown_stops_or_restarts_t3_rtx() {
+    for profile in [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc9260] {
+        for is_last_lost in [false, true] {
+            let mut pair = Pair::open(&config(profile), 1);
+            let start = pair.now;
+            let mut tsns = 0;
+            pair.drop_if = Box::new(move |_, _, packet| {
+                tsns += i32::from(holds(packet, "data"));
+                holds(packet, "sack") || (is_last_lost && tsns == 3 && holds(packet, "data"))
+            });
+            pair.send_reliable(2, 1_400);
+            pair.send_reliable(1, 1_400);
+            pair.run_for(ms(500));
+            assert!(!pair.ends[0].paths[0].t3.is_never());
+            pair.command(Side::B, Command::Shutdown);
+            pair.run_for(ms(30));
+            let rto = pair.ends[0].paths[0].rto.rto;
+            if is_last_lost {
+                // Linux's wheel adds up to 64 ms.
+                let expires = pair.ends[0].paths[0].t3.saturating_since(start);
+                let expected = ms(520) + rto;
+                assert!(expires >= expected && expires <= expected + ms(64), "{profile:?}: {expires}");
+            } else {
+                assert!(pair.ends[0].paths[0].t3.is_never(), "{profile:?}");
+            }
+            pair.run_for(Duration::from_secs(10));
+            assert_eq!((closed(&pair, Side::A), closed(&pair, Side::B)), (SHUTDOWN, SHUTDOWN), "{profile:?}");
+            assert_eq!(pair.ends[0].stats().t3_expiries, u64::from(is_last_lost), "{profile:?}");
+        }
+    }
+}
+
+/// FreeBSD 10, `sctp_handle_sack` and `sctp_express_handle_sack`: what moves the cumulative TSN, a SHUTDOWN
+/// too, starts the timers of all paths anew, that of a black one included. RFC 9260 section 6.3.2 R3 is about
+/// the path whose earliest chunk is acknowledged.
+#[test]
+fn freebsd_restarts_the_timers_of_all_paths() {
+    for (profile, restarts) in [(Profile::FreeBsd10, true), (Profile::Rfc9260, false)] {
+        for answer in ["sack", "shutdown"] {
+            let mut pair = Pair::open(&config(profile), 2);
+            pair.run_for(Duration::from_secs(5));
+            pair.command(Side::A, Command::SetPrimary(PathId(1)));
+            pair.send_reliable(2, 1_400);
+            pair.command(Side::A, Command::SetPrimary(PathId(0)));
+            pair.set_up(0, false);
+            pair.send_reliable(1, 1_400);
+            let began = pair.ends[0].paths[0].t3;
+            assert!(!began.is_never() && !pair.ends[0].paths[1].t3.is_never(), "{profile:?}");
+            if answer == "shutdown" {
+                pair.drop_if = Box::new(|_, _, packet| holds(packet, "sack"));
+                pair.run_for(ms(25));
+                pair.set_up(0, true);
+                pair.command(Side::B, Command::Shutdown);
+            }
+            pair.run_for(ms(50));
+            assert!(pair.ends[0].paths[1].t3.is_never(), "{profile:?}, {answer}: it is acknowledged");
+            assert_eq!(pair.ends[0].paths[0].t3 > began, restarts, "{profile:?}, {answer}");
+        }
+    }
 }
 
 #[test]

@@ -194,6 +194,53 @@ fn rfc9293_3_10_7_4_time_wait_acknowledges_all_but_a_bare_acknowledgement() {
     }
 }
 
+/// Linux, `tcp_fin_time`: an end whose application has closed its socket waits for the peer's FIN for a
+/// minute, whether the socket was closed before our FIN was acknowledged or later. Without a socket of its own
+/// it answers a later FIN with a reset. In RFC 9293 it waits for ever, as in Linux does an application that
+/// keeps its socket.
+#[test]
+fn linux_leaves_fin_wait_2_after_a_minute() {
+    for settings in [rfc(), config(Profile::Linux2620), linux()] {
+        for closes_at in [None, Some(100), Some(200)] {
+            let mut drill = open_socket(&settings);
+            if closes_at == Some(100) {
+                drill.end.close_reading(drill.now);
+            }
+            drill.input(Input::Command(Command::Shutdown));
+            drill.ack(1, &[]).at(200);
+            assert_eq!(drill.end.state, State::FinWait2);
+            if closes_at == Some(200) {
+                drill.end.close_reading(drill.now);
+                drill.input(Input::Command(Command::Shutdown));
+            }
+            let Some(since) = closes_at.filter(|_| settings.profile != Profile::Rfc) else {
+                drill.at(3_600_000);
+                assert_eq!(drill.end.state, State::FinWait2, "{:?}", settings.profile);
+                continue;
+            };
+            drill.at(since + 59_999);
+            assert_eq!(drill.end.state, State::FinWait2);
+            drill.at(since + 60_000).sent();
+            assert_eq!(drill.end.state, State::Closed, "{:?}", settings.profile);
+            assert_eq!(drill.events.last(), Some(&Event::Closed(CloseReason::Shutdown)));
+            drill.data_marked(0, 0, Ecn::NotEct, FIN);
+            assert!(drill.sent()[0].segment.flags.has(Flags::RST));
+        }
+    }
+    // A FIN in time begins TIME-WAIT, which lasts for a minute from then on; data resets.
+    for (length, state) in [(0, State::TimeWait), (100, State::Closed)] {
+        let mut drill = open_socket(&linux());
+        drill.end.close_reading(drill.now);
+        drill.input(Input::Command(Command::Shutdown));
+        drill.ack(1, &[]).at(50_000).data_marked(0, length, Ecn::NotEct, FIN);
+        assert_eq!(drill.end.state, state);
+        drill.at(109_999);
+        assert_eq!(drill.end.state, state);
+        drill.at(110_000);
+        assert_eq!(drill.end.state, State::Closed);
+    }
+}
+
 #[test]
 fn linux_answers_once_in_half_a_second_in_time_wait() {
     for (settings, answers) in [(rfc(), 2), (linux(), 1)] {

@@ -4,7 +4,7 @@ use super::*;
 use crate::endpoint::Command;
 use crate::ground::{Ecn, Side};
 use crate::tcp::config::EcnMode;
-use crate::tcp::testing::{Pair, ms};
+use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;
 use crate::wire::tcp::Flags;
 
@@ -109,6 +109,64 @@ fn rfc3168_6_1_2_a_window_of_one_segment_waits_for_the_timer() {
 fn in_linux_marks_leave_two_segments() {
     let (marked, _) = sent_while_marked(&with(EcnMode::Rfc3168));
     assert!(marked.windows(2).all(|pair| pair[1] - pair[0] < 60), "{marked:?}");
+}
+
+/// An end that has agreed on ECN and has no quick acknowledgements left: it acknowledges every second segment.
+fn after_quick_acknowledgements(profile: Profile) -> Drill {
+    let settings = Config { receive_autotuning: Some(false), ..config(profile) };
+    let mut drill = Drill::open(&settings, false);
+    drill.end.ecn.accept(EcnMode::Rfc3168, Flags::ECE.with(Flags::CWR));
+    for index in 0..20 {
+        drill.data_marked(index * SIZE, SIZE, Ecn::Ect0, Flags::ACK);
+    }
+    drill.acks();
+    drill
+}
+
+/// Whether each of these segments is acknowledged at once.
+fn acknowledged_at_once(drill: &mut Drill, segments: &[(Ecn, Flags)]) -> Vec<bool> {
+    let mut at_once = Vec::new();
+    for &(ecn, flags) in segments {
+        let next = drill.end.receiver.next as u32 - 1;
+        drill.data_marked(next, SIZE, ecn, flags);
+        at_once.push(!drill.acks().is_empty());
+    }
+    at_once
+}
+
+/// Linux, `__tcp_ecn_check_ce`: the first mark has two segments acknowledged at once, its own and the next,
+/// further marks none until CWR has been heard (`tcp_ecn_accept_cwr`), which is acknowledged at once. Nothing
+/// in RFC 3168 asks for it.
+#[test]
+fn linux_acknowledges_at_once_after_the_first_mark() {
+    const ACK: Flags = Flags::ACK;
+    const CWR: Flags = Flags::ACK.with(Flags::CWR);
+    let marks = [(Ecn::Ce, ACK), (Ecn::Ce, ACK), (Ecn::Ce, ACK), (Ecn::Ce, ACK)];
+    let cwr = [(Ecn::Ect0, CWR), (Ecn::Ect0, ACK), (Ecn::Ect0, ACK)];
+    for (profile, after_marks, after_cwr) in [
+        (Profile::Linux6, [true, true, false, true], [true, false, true]),
+        (Profile::Linux2620, [false, true, false, true], [false, true, false]),
+        (Profile::Rfc, [false, true, false, true], [false, true, false]),
+    ] {
+        let mut drill = after_quick_acknowledgements(profile);
+        assert_eq!(acknowledged_at_once(&mut drill, &marks), after_marks, "{profile:?}");
+        assert_eq!(acknowledged_at_once(&mut drill, &cwr), after_cwr, "{profile:?}");
+    }
+}
+
+/// Linux, `__tcp_ecn_check_ce`, `TCP_ECN_check_ce` in 2.6.20: data that cannot be marked, after data that
+/// could, was sent again.
+#[test]
+fn linux_acknowledges_at_once_what_cannot_be_marked() {
+    let segments: Vec<_> =
+        [Ecn::NotEct].into_iter().chain([Ecn::Ect0; 17]).map(|ecn| (ecn, Flags::ACK)).collect();
+    for (profile, quick) in [(Profile::Linux6, 2), (Profile::Linux2620, 16), (Profile::Rfc, 0)] {
+        let mut drill = after_quick_acknowledgements(profile);
+        let at_once = acknowledged_at_once(&mut drill, &segments);
+        let delayed =
+            at_once[quick..].iter().enumerate().map(|(index, at_once)| *at_once == (index % 2 == 1));
+        assert!(at_once[..quick].iter().all(|at_once| *at_once) && delayed.fold(true, |all, is| all && is));
+    }
 }
 
 #[test]

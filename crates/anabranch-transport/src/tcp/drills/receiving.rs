@@ -208,6 +208,65 @@ fn rfc7323_5_3_an_acknowledgement_from_before_does_not_count() {
     assert_eq!(acknowledge_from_before(&linux(), 10, false), (1, 0));
 }
 
+/// Linux, `tcp_oow_rate_limited`, `tcp_send_challenge_ack`: what carries no data and lies outside the window
+/// is answered once in 500 ms, challenges counted with it; data is always answered. RFC 5961 section 7 limits
+/// challenges only, RFC 9293 section 3.10.7.4 has each of the others answered.
+#[test]
+fn linux_answers_what_lies_outside_the_window_once_in_half_a_second() {
+    for (settings, answers) in [(rfc(), [2, 1, 1]), (linux(), [1, 0, 1])] {
+        let mut drill = Drill::open(&settings, false);
+        drill.data(0, SIZE).at(400).acks();
+        // Bare segments before and, in Linux, behind the window are probes of it.
+        for _ in 0..2 {
+            drill.data_marked(SIZE - 1, 0, Ecn::NotEct, Flags::ACK);
+        }
+        assert_eq!(drill.acks().len(), answers[0], "{:?}", settings.profile);
+        drill.at(899).data_marked(SIZE, 0, Ecn::NotEct, Flags::SYN);
+        assert_eq!(drill.acks().len(), answers[1], "a challenge, {:?}", settings.profile);
+        drill.data(0, SIZE).data(0, SIZE);
+        assert_eq!(drill.acks(), [SIZE, SIZE], "data that comes again");
+        drill.at(900).data_marked(SIZE - 1, 0, Ecn::NotEct, Flags::ACK);
+        assert_eq!(drill.acks().len(), answers[2]);
+    }
+}
+
+/// Linux, `tcp_event_data_sent`: data sent within the delay of an acknowledgement after data has come makes
+/// both ends take turns, also where that data was acknowledged at once; `tcp_delack_timer_handler`: an
+/// acknowledgement that no answer has carried in time ends it.
+#[test]
+fn linux_delays_acknowledgements_of_ends_that_take_turns() {
+    for (answers_after, takes_turns) in [(10, true), (39, true), (40, false)] {
+        let mut drill = Drill::open(&untuned(), false);
+        drill.data(0, 100);
+        assert_eq!(drill.acks(), [100], "the first data");
+        drill.at(100 + answers_after).write(50).at(210).ack(50, &[]);
+        drill.sent();
+        drill.data(100, 100).at(249);
+        assert_eq!(drill.acks().is_empty(), takes_turns, "{answers_after} ms");
+        drill.at(250);
+        assert_eq!(drill.acks(), if takes_turns { vec![200] } else { vec![] });
+        drill.at(260).data(200, 100);
+        assert_eq!(drill.acks(), [300], "at once again");
+    }
+}
+
+/// Linux, `tcp_send_dupack`, `tcp_data_queue`: data that comes again is acknowledged at once, as is what
+/// follows it, also by an end that takes turns; a bare segment outside the window changes nothing.
+#[test]
+fn linux_acknowledges_at_once_after_data_that_comes_again() {
+    for (length, is_quick) in [(SIZE, true), (0, false)] {
+        let mut drill = Drill::open(&untuned(), false);
+        for index in 0..17 {
+            drill.data(index * SIZE, SIZE);
+        }
+        drill.at(101).write(50).ack(50, &[]).at(145).acks();
+        drill.data_marked(0, length, Ecn::NotEct, Flags::ACK);
+        assert_eq!(drill.acks(), [17 * SIZE]);
+        drill.data(17 * SIZE, SIZE);
+        assert_eq!(drill.acks().len(), usize::from(is_quick), "{length}");
+    }
+}
+
 /// A peer may contradict itself, but nothing follows its FIN, and its FIN comes behind everything that it has
 /// sent.
 #[test]

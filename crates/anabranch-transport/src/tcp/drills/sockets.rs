@@ -85,7 +85,7 @@ fn a_place_within_the_stream_can_be_pushed() {
 #[test]
 fn rfc9293_3_6_1_data_that_nobody_will_read_resets_the_connection() {
     let mut drill = Drill::open(&linux(), false);
-    drill.end.close_reading();
+    drill.end.close_reading(drill.now);
     drill.input(Input::Command(Command::Shutdown));
     drill.sent();
     drill.data(0, 1);

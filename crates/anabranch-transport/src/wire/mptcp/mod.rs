@@ -10,6 +10,7 @@ use crate::ground::IpVersion;
 use crate::wire::tcp;
 
 pub(super) use parse::Carrier;
+pub use parse::{Capable, Dss, Mapping, Number, Said};
 
 /// A TCP segment of a subflow with its MPTCP option.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,18 +10,67 @@ use crate::wire::bytes::{Reader, Receiving};
 use crate::wire::tcp;
 
 /// The contents of a DSS option (section 3.3).
-struct Dss {
-    ack: Option<Number>,
-    mapping: Option<Mapping>,
-    has_fin: bool,
+#[derive(Clone, Copy, Debug)]
+pub struct Dss {
+    /// The octet of flags.
+    pub flags: u8,
+    /// The Data ACK.
+    pub ack: Option<Number>,
+    /// Where its data belongs.
+    pub mapping: Option<Mapping>,
 }
 
-struct Mapping {
-    sequence: Number,
+/// A mapping of data to numbers of the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapping {
+    /// The number of the first byte on the connection level.
+    pub sequence: Number,
     /// The place in the subflow's stream, relative to the subflow's first number.
-    subflow: u32,
-    length: u16,
+    pub subflow: u32,
+    /// How many bytes it is for, `DATA_FIN` included.
+    pub length: u16,
     checksum: Option<u16>,
+}
+
+/// The contents of an `MP_CAPABLE` option; version 0 (RFC 6824 section 3.1) has the same form.
+#[derive(Clone, Copy, Debug)]
+pub struct Capable {
+    /// The version.
+    pub version: u8,
+    /// The octet of flags.
+    pub flags: u8,
+    /// The key of the end that sends the option, and that of the other end.
+    pub keys: [Option<u64>; 2],
+}
+
+/// What an MPTCP option says by itself, in a capture: nothing is checked, and numbers are those of the wire.
+#[derive(Clone, Copy, Debug)]
+pub enum Said {
+    /// `MP_CAPABLE`.
+    Capable(Capable),
+    /// DSS.
+    Dss(Dss),
+    /// `MP_JOIN`.
+    Join(Join),
+    /// Another option, with the octet that follows its subtype.
+    Other(Option<u8>),
+}
+
+impl Said {
+    /// Reads the value of an option of a segment with these control bits: its subtype, the four bits beside
+    /// it, and what it says; [`None`] if it is cut off.
+    pub fn read(value: &[u8], flags: tcp::Flags) -> Option<(u8, u8, Self)> {
+        let mut reader = Reader(value);
+        let first = reader.u8()?;
+        let (kind, low) = (first >> 4, first & 0xf);
+        let said = match kind {
+            subtype::CAPABLE => Self::Capable(capable(low, &mut reader)?),
+            subtype::DSS => Self::Dss(read_dss(reader)?),
+            subtype::JOIN => Self::Join(join(low & BACKUP != 0, reader, flags)?),
+            _ => Self::Other(reader.u8()),
+        };
+        Some((kind, low, said))
+    }
 }
 
 /// What is known of a segment when its options are read.
@@ -35,15 +84,25 @@ pub(in crate::wire) struct Carrier<'a> {
 const MOST_POSITION: u64 = u64::MAX >> 1;
 
 /// A data sequence number, or its low half.
-#[derive(Clone, Copy)]
-enum Number {
+#[derive(Clone, Copy, Debug)]
+pub enum Number {
+    /// All 64 bits.
     Whole(u64),
+    /// The low 32 bits.
     Low(u32),
 }
 
 impl Number {
     fn read(reader: &mut Reader<'_>, is_long: bool) -> Option<Self> {
         if is_long { reader.u64().map(Self::Whole) } else { reader.u32().map(Self::Low) }
+    }
+
+    /// The low 32 bits.
+    pub const fn low(self) -> u32 {
+        match self {
+            Self::Whole(number) => number as u32,
+            Self::Low(number) => number,
+        }
     }
 
     /// The position in a stream that begins with number `first`; of several, the one nearest to `near`.
@@ -84,14 +143,12 @@ impl Options {
         let [own_key, peers_key] = receiving.connection_keys();
         match kind {
             subtype::CAPABLE if low == VERSION => {
-                let flags = value.u8()?;
+                let Capable { flags, keys: [sender_key, receiver_key], .. } = capable(low, &mut value)?;
                 // Section 3.1: an option with flag B, or without a code that is understood, is ignored.
                 if flags & EXTENSIBILITY != 0 || flags & HMAC_SHA_256 == 0 {
                     return Some(());
                 }
                 self.has_checksum = flags & CHECKSUMS != 0;
-                let sender_key = value.u64();
-                let receiver_key = value.u64();
                 if segment.payload.length > 0 {
                     // The mapping of the first data of the connection and of its subflow; its length is the
                     // segment's.
@@ -111,7 +168,9 @@ impl Options {
                 }
                 self.handshake = Some(Handshake::Capable { sender_key, receiver_key });
             }
-            subtype::JOIN => self.handshake = Some(Handshake::Join(join(low & BACKUP != 0, value, segment)?)),
+            subtype::JOIN => {
+                self.handshake = Some(Handshake::Join(join(low & BACKUP != 0, value, segment.flags)?));
+            }
             subtype::DSS => return self.take_dss(read_dss(value)?, carrier, receiving),
             subtype::ADD_ADDRESS => {
                 let address = value.u8()?;
@@ -165,10 +224,11 @@ impl Options {
     /// Takes a DSS: an acknowledgement on the connection level, a mapping, and `DATA_FIN` (section 3.3).
     fn take_dss(
         &mut self,
-        Dss { ack, mapping, has_fin }: Dss,
+        Dss { flags, ack, mapping }: Dss,
         Carrier { segment, payload }: Carrier<'_>,
         receiving: &mut impl Receiving,
     ) -> Option<()> {
+        let has_fin = flags & dss::DATA_FIN != 0;
         let [own_key, peers_key] = receiving.connection_keys();
         let [expected, acknowledged] = receiving.data_near();
         self.data_ack = ack.map(|ack| ack.position(first_data_sequence(own_key), acknowledged));
@@ -210,8 +270,12 @@ impl Options {
     }
 }
 
-fn join(is_backup: bool, mut value: Reader<'_>, segment: &tcp::Segment) -> Option<Join> {
-    let has = |flag| segment.flags.has(flag);
+fn capable(version: u8, value: &mut Reader<'_>) -> Option<Capable> {
+    Some(Capable { version, flags: value.u8()?, keys: [value.u64(), value.u64()] })
+}
+
+fn join(is_backup: bool, mut value: Reader<'_>, flags: tcp::Flags) -> Option<Join> {
+    let has = |flag| flags.has(flag);
     let address = value.u8()?;
     Some(match (has(tcp::Flags::SYN), has(tcp::Flags::ACK)) {
         (true, false) => Join::Syn { token: value.u32()?, nonce: value.u32()?, address, is_backup },
@@ -230,7 +294,7 @@ fn read_dss(mut value: Reader<'_>) -> Option<Dss> {
     } else {
         None
     };
-    Some(Dss { ack, mapping, has_fin: has(dss::DATA_FIN) })
+    Some(Dss { flags, ack, mapping })
 }
 
 impl Segment {

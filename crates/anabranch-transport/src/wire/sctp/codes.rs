@@ -2,13 +2,19 @@
 //! (SCTP) Parameters").
 
 /// Types of chunks.
-pub(super) mod chunk {
-    pub(crate) const DATA: u8 = 0;
-    pub(crate) const INIT: u8 = 1;
-    pub(crate) const INIT_ACK: u8 = 2;
-    pub(crate) const SACK: u8 = 3;
-    pub(crate) const HEARTBEAT: u8 = 4;
-    pub(crate) const HEARTBEAT_ACK: u8 = 5;
+pub mod chunk {
+    /// DATA.
+    pub const DATA: u8 = 0;
+    /// INIT.
+    pub const INIT: u8 = 1;
+    /// INIT ACK.
+    pub const INIT_ACK: u8 = 2;
+    /// SACK.
+    pub const SACK: u8 = 3;
+    /// HEARTBEAT.
+    pub const HEARTBEAT: u8 = 4;
+    /// HEARTBEAT ACK.
+    pub const HEARTBEAT_ACK: u8 = 5;
     pub(crate) const ABORT: u8 = 6;
     pub(crate) const SHUTDOWN: u8 = 7;
     pub(crate) const SHUTDOWN_ACK: u8 = 8;

@@ -2,7 +2,7 @@
 
 pub mod authentication;
 pub mod chunk;
-mod codes;
+pub mod codes;
 mod emit;
 mod parse;
 pub mod reconfig;
@@ -10,7 +10,7 @@ mod tlv;
 
 use chunk::Chunk;
 
-pub use parse::Parsed;
+pub use parse::{ChunkHeader, Numbers, Parsed};
 
 /// Size of the common header in bytes (RFC 9260 section 3.1).
 pub const COMMON_HEADER_BYTES: u32 = 12;

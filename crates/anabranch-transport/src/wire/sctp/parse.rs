@@ -148,18 +148,106 @@ fn check_signature(value: &[u8], signed: &[u8], receiving: &impl Receiving) -> R
 }
 
 /// A chunk's header and what it contains, without padding.
-struct ChunkHeader<'a> {
-    kind: u8,
-    flags: u8,
-    value: &'a [u8],
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkHeader<'a> {
+    /// Its type.
+    pub kind: u8,
+    /// Its flags.
+    pub flags: u8,
+    /// Its length in bytes, header included.
+    pub length: u16,
+    /// What it contains, as far as it is there.
+    pub value: &'a [u8],
 }
+
+/// Numbers of a chunk that a capture has; each is [`None`] if such a chunk has none or it is cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers<'a> {
+    /// DATA, I-DATA: the TSN. SACK, NR-SACK, SHUTDOWN: the cumulative TSN. FORWARD TSN, I-FORWARD-TSN: the
+    /// new one. INIT, INIT ACK: the initial TSN.
+    pub tsn: Option<u32>,
+    /// DATA, I-DATA: the stream.
+    pub stream: Option<u16>,
+    /// DATA, I-DATA: bytes of user data.
+    pub data: u16,
+    /// SACK, NR-SACK, INIT, INIT ACK: the receiver's window in bytes.
+    pub a_rwnd: Option<u32>,
+    /// INIT, INIT ACK: the tag.
+    pub initiate_tag: Option<u32>,
+    /// SACK, NR-SACK: how many TSNs it reports as duplicate.
+    pub duplicates: u16,
+    /// SACK, NR-SACK: Gap Ack Blocks of either kind.
+    blocks: &'a [u8],
+}
+
+impl Numbers<'_> {
+    /// The Gap Ack Blocks.
+    pub fn gap_blocks(&self) -> impl Iterator<Item = GapBlock> {
+        let (blocks, _) = self.blocks.as_chunks::<4>();
+        let block = |&[a, b, c, d]: &[u8; 4]| GapBlock {
+            start: u16::from_be_bytes([a, b]),
+            end: u16::from_be_bytes([c, d]),
+        };
+        blocks.iter().map(block)
+    }
+}
+
+/// Lengths of DATA and I-DATA without user data (RFC 9260 section 3.3.1, RFC 8260 section 2.1).
+const DATA_BYTES: u16 = 16;
+const I_DATA_BYTES: u16 = 20;
 
 impl<'a> ChunkHeader<'a> {
     /// Reads a chunk; [`None`] if no whole chunk is left.
     fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let (kind, flags, length) = (reader.u8()?, reader.u8()?, reader.u16()?);
         let value = reader.take(usize::from(length).checked_sub(4)?)?;
-        Some(Self { kind, flags, value })
+        Some(Self { kind, flags, length, value })
+    }
+
+    /// Reads the chunk with which these bytes begin, which may end within it; [`None`] if they end within its
+    /// header, or its length is none.
+    pub fn of_cut(bytes: &'a [u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let (kind, flags, length) = (reader.u8()?, reader.u8()?, reader.u16()?);
+        let contained = usize::from(length).checked_sub(4)?;
+        let value = &reader.0[..contained.min(reader.0.len())];
+        Some(Self { kind, flags, length, value })
+    }
+
+    /// Its numbers, as far as they are there, without a check.
+    pub fn numbers(&self) -> Numbers<'a> {
+        let mut numbers = Numbers::default();
+        let mut reader = Reader(self.value);
+        match self.kind {
+            chunk::DATA | chunk::I_DATA => {
+                (numbers.tsn, numbers.stream) = (reader.u32(), reader.u16());
+                let header = if self.kind == chunk::DATA { DATA_BYTES } else { I_DATA_BYTES };
+                numbers.data = self.length.saturating_sub(header);
+            }
+            chunk::INIT | chunk::INIT_ACK => {
+                (numbers.initiate_tag, numbers.a_rwnd) = (reader.u32(), reader.u32());
+                let _streams = reader.u32();
+                numbers.tsn = reader.u32();
+            }
+            chunk::SACK | chunk::NR_SACK => {
+                (numbers.tsn, numbers.a_rwnd) = (reader.u32(), reader.u32());
+                let (gaps, others) = (reader.u16().unwrap_or(0), reader.u16().unwrap_or(0));
+                let blocks = if self.kind == chunk::SACK {
+                    numbers.duplicates = others;
+                    usize::from(gaps)
+                } else {
+                    // draft-natarajan-tsvwg-sctp-nrsack section 4.2: a second kind of block, duplicates,
+                    // reserved.
+                    numbers.duplicates = reader.u16().unwrap_or(0);
+                    let _reserved = reader.u16();
+                    usize::from(gaps) + usize::from(others)
+                };
+                numbers.blocks = &reader.0[..(4 * blocks).min(reader.0.len())];
+            }
+            chunk::FORWARD_TSN | chunk::I_FORWARD_TSN | chunk::SHUTDOWN => numbers.tsn = reader.u32(),
+            _ => {}
+        }
+        numbers
     }
 
     /// The chunk, in a packet between these ports, or an illegal one (RFC 9260 section 3.3.10.13: fields that
@@ -191,7 +279,7 @@ impl<'a> ChunkHeader<'a> {
         receiving: &mut impl Receiving,
         listed: &mut Listed,
     ) -> Result<Chunk, Fault> {
-        let Self { kind, flags, value } = *self;
+        let Self { kind, flags, value, .. } = *self;
         let mut reader = Reader(value);
         let tag_reflected = flags & TAG_REFLECTED != 0;
         Ok(match kind {

@@ -9,15 +9,23 @@ use crate::wire::checksum::Sum;
 use crate::wire::protocol::TCP;
 
 /// Kinds of options.
-pub(crate) mod option {
-    pub(crate) const END: u8 = 0;
-    pub(crate) const NOP: u8 = 1;
-    pub(crate) const MSS: u8 = 2;
-    pub(crate) const WINDOW_SCALE: u8 = 3;
-    pub(crate) const SACK_PERMITTED: u8 = 4;
-    pub(crate) const SACK: u8 = 5;
-    pub(crate) const TIMESTAMPS: u8 = 8;
-    pub(crate) const MPTCP: u8 = 30;
+pub mod option {
+    /// The end of the list.
+    pub const END: u8 = 0;
+    /// No operation: one byte of padding.
+    pub const NOP: u8 = 1;
+    /// Maximum Segment Size (RFC 9293 section 3.7.1).
+    pub const MSS: u8 = 2;
+    /// Window Scale (RFC 7323 section 2).
+    pub const WINDOW_SCALE: u8 = 3;
+    /// SACK-Permitted (RFC 2018 section 2).
+    pub const SACK_PERMITTED: u8 = 4;
+    /// SACK (RFC 2018 section 3).
+    pub const SACK: u8 = 5;
+    /// Timestamps (RFC 7323 section 3).
+    pub const TIMESTAMPS: u8 = 8;
+    /// Multipath TCP (RFC 8684 section 3).
+    pub const MPTCP: u8 = 30;
     pub(crate) const FAST_OPEN: u8 = 34;
     pub(crate) const ACCURATE_ECN_0: u8 = 172;
     pub(crate) const ACCURATE_ECN_1: u8 = 174;

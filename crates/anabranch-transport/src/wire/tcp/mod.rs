@@ -8,7 +8,8 @@ use arrayvec::ArrayVec;
 
 use crate::ground::Payload;
 
-pub(super) use emit::option;
+pub use emit::option;
+pub use parse::{Header, options};
 pub use rare::{AccurateEcn, Cookie, FastOpen, RareOptions, UnknownOption};
 
 /// Size of the header without options in bytes (RFC 9293 section 3.1).

@@ -14,6 +14,57 @@ const fn malformed(problem: &'static str) -> Malformed {
 
 const SHORT: Malformed = malformed("there is no whole header");
 
+/// The header without its options, whose fields nothing has checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Source and destination port.
+    pub ports: [u16; 2],
+    /// The sequence number.
+    pub sequence: u32,
+    /// The acknowledgement number, also without [`Flags::ACK`].
+    pub acknowledgement: u32,
+    /// The length of the header with its options in bytes.
+    pub length: usize,
+    /// The nine control bits.
+    pub bits: u16,
+    /// The window field.
+    pub window: u16,
+}
+
+impl Header {
+    /// Reads the header with which a segment begins; [`None`] if there are less than [`HEADER_BYTES`].
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let ports = [reader.u16()?, reader.u16()?];
+        let (sequence, acknowledgement) = (reader.u32()?, reader.u32()?);
+        let (offset, window) = (reader.u16()?, reader.u16()?);
+        // The checksum and the urgent pointer are skipped.
+        reader.u32()?;
+        let length = usize::from(offset >> 12) * 4;
+        Some(Self { ports, sequence, acknowledgement, length, bits: offset & 0x1ff, window })
+    }
+}
+
+/// Kind and value of each option. What follows a malformed option is not read (RFC 9293 section 3.1, MUST-7:
+/// an option that is not known is passed over by its length).
+pub fn options(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut reader = Reader(bytes);
+    std::iter::from_fn(move || {
+        loop {
+            let kind = reader.u8()?;
+            if kind == option::END {
+                return None;
+            }
+            if kind == option::NOP {
+                continue;
+            }
+            let length = reader.u8().and_then(|length| usize::from(length).checked_sub(2));
+            return Some((kind, length.and_then(|length| reader.take(length))?));
+        }
+    })
+    .fuse()
+}
+
 impl Segment {
     /// Reads a segment and the MPTCP options in it: everything behind an IP header with these addresses.
     ///
@@ -24,32 +75,23 @@ impl Segment {
         addresses: [IpAddr; 2],
         receiving: &mut impl Receiving,
     ) -> Result<(Self, Option<mptcp::Options>), Malformed> {
-        let mut reader = Reader(bytes);
-        let mut header = || {
-            let ports = (reader.u16()?, reader.u16()?);
-            let numbers = (reader.u32()?, reader.u32()?);
-            let rest = (reader.u16()?, reader.u16()?);
-            // The checksum and the urgent pointer are skipped.
-            reader.u32()?;
-            Some((ports, numbers, rest))
-        };
-        let ((source_port, destination_port), (sequence, acknowledgement), (offset, window)) =
-            header().ok_or(SHORT)?;
+        let header = Header::read(bytes).ok_or(SHORT)?;
+        let Header { ports: [source_port, destination_port], sequence, acknowledgement, window, .. } = header;
+        let mut reader = Reader(&bytes[HEADER_BYTES as usize..]);
         if checksum(addresses, bytes) != 0 {
             return Err(malformed("the checksum is wrong"));
         }
         if source_port == 0 || destination_port == 0 {
             return Err(malformed("a port is 0"));
         }
-        let length = usize::from(offset >> 12) * 4;
-        let options = length.checked_sub(HEADER_BYTES as usize).and_then(|length| reader.take(length));
+        let options = header.length.checked_sub(HEADER_BYTES as usize).and_then(|length| reader.take(length));
         let options = options.ok_or(malformed("the data offset lies outside"))?;
         let mut segment = Self {
             source_port,
             destination_port,
             sequence,
             acknowledgement,
-            flags: Flags::from_bits(offset),
+            flags: Flags::from_bits(header.bits),
             window,
             ..Self::blank()
         };
@@ -64,20 +106,10 @@ impl Segment {
         Ok((segment, mptcp))
     }
 
-    /// Notes the options and returns those of MPTCP. What follows a malformed option is not read (RFC 9293
-    /// section 3.1, MUST-7: an option that is not known is passed over by its length).
+    /// Notes the options and returns those of MPTCP.
     fn take_options<'a>(&mut self, bytes: &'a [u8]) -> Vec<&'a [u8]> {
-        let mut reader = Reader(bytes);
         let mut mptcp = Vec::new();
-        while let Some(kind) = reader.u8() {
-            if kind == option::END {
-                break;
-            }
-            if kind == option::NOP {
-                continue;
-            }
-            let length = reader.u8().and_then(|length| usize::from(length).checked_sub(2));
-            let Some(value) = length.and_then(|length| reader.take(length)) else { break };
+        for (kind, value) in options(bytes) {
             if kind == option::MPTCP {
                 mptcp.push(value);
             } else {

@@ -3,7 +3,7 @@
 //! The gaps are exponential, drawn by the ziggurat of G. Marsaglia and W. W. Tsang (Journal of Statistical
 //! Software 5, 2000) with 256 layers, in integers: the same on every machine, about 20 instructions each.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use anabranch_transport::rng::{BlockRng, Draw};
 
@@ -11,7 +11,7 @@ use anabranch_transport::rng::{BlockRng, Draw};
 #[derive(Clone, Debug)]
 pub(crate) struct Poisson {
     rng: BlockRng,
-    layers: Layers,
+    layers: Arc<Layers>,
     /// The next arrival in 2^-64 ns.
     next: u128,
     /// Arrivals after this time, in nanoseconds, do not count.
@@ -74,7 +74,7 @@ impl Poisson {
         let mean = 1e9 / packets_per_sec;
         let is_ever = mean < Self::LONGEST_MEAN_GAP && start < stop;
         let mut rng = BlockRng::new(key, 0);
-        let layers = Layers::new(mean.min(Self::LONGEST_MEAN_GAP));
+        let layers = Arc::new(Layers::new(mean.min(Self::LONGEST_MEAN_GAP)));
         let next = if is_ever { (u128::from(start) << 64) + layers.draw(&mut rng) } else { u128::MAX };
         // This is 18 years before the end of time, so that the arrival after the last one is still a time.
         let last = stop.saturating_sub(1).min(u64::MAX - (1 << 59));

@@ -81,7 +81,7 @@ impl Blue {
 
 impl QueueDisc for Blue {
     fn enqueue(&mut self, now: u64, mut packet: Held, drops: &mut Drops) {
-        if self.queue.len() >= self.config.packets.into() {
+        if self.queue.backlog().packets >= self.config.packets.into() {
             self.change(now, self.config.increment.get());
             return drops.overflow(packet);
         }
@@ -98,6 +98,10 @@ impl QueueDisc for Blue {
             self.change(now, -self.config.decrement.get());
         }
         packet
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.queue.hold_back(held_back);
     }
 
     fn waiting(&self) -> Waiting {

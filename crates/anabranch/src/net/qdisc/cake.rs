@@ -121,6 +121,7 @@ impl CakeConfig {
             decaying: VecDeque::new(),
             bulk_flows: Box::new([[0; 256]; 2]),
             waiting: Waiting::default(),
+            is_held_back: false,
         })
     }
 }
@@ -149,6 +150,8 @@ pub(crate) struct Cake {
     /// For each sending and each receiving host, the number of its queues in [`Set::Bulk`].
     bulk_flows: Box<[[u16; 256]; 2]>,
     waiting: Waiting,
+    /// Whether a shaper above holds a packet; limits count none of it, as Linux's do not.
+    is_held_back: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -295,6 +298,7 @@ impl QueueDisc for Cake {
     /// `cake_enqueue`.
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
         if self.waiting.packets == 0
+            && !self.is_held_back
             && let Some(shaper) = &mut self.shaper
             && shaper.next < now
         {
@@ -380,6 +384,10 @@ impl QueueDisc for Cake {
             .iter_mut()
             .flat_map(|flow| std::iter::from_fn(|| flow.queue.pop_oldest()).collect::<Vec<_>>())
             .collect()
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.is_held_back = held_back.packets > 0;
     }
 
     fn waiting(&self) -> Waiting {

@@ -73,7 +73,7 @@ pub(crate) struct Cobalt {
 
 impl QueueDisc for Cobalt {
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
-        if self.queue.len() < self.packets {
+        if self.queue.backlog().packets < self.packets {
             return self.queue.push(packet);
         }
         self.control.queue_full(now, &self.settings);
@@ -82,6 +82,10 @@ impl QueueDisc for Cobalt {
 
     fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
         self.control.dequeue(now, &self.settings, &mut self.queue, &mut self.rng, drops)
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.queue.hold_back(held_back);
     }
 
     fn waiting(&self) -> Waiting {

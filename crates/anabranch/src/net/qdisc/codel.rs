@@ -89,7 +89,7 @@ pub(crate) struct Codel {
 
 impl QueueDisc for Codel {
     fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
-        if self.queue.len() < self.packets {
+        if self.queue.backlog().packets < self.packets {
             self.queue.push(packet);
         } else {
             drops.overflow(packet);
@@ -98,6 +98,10 @@ impl QueueDisc for Codel {
 
     fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
         self.control.dequeue(now, &mut self.queue, 0, drops)
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.queue.hold_back(held_back);
     }
 
     fn waiting(&self) -> Waiting {

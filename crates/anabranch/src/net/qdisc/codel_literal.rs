@@ -46,7 +46,7 @@ pub(crate) struct CodelLiteral {
 
 impl QueueDisc for CodelLiteral {
     fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
-        if self.queue.len() < self.packets {
+        if self.queue.backlog().packets < self.packets {
             self.queue.push(packet);
         } else {
             drops.overflow(packet);
@@ -61,6 +61,10 @@ impl QueueDisc for CodelLiteral {
             }
             drops.early(packet);
         }
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.queue.hold_back(held_back);
     }
 
     fn waiting(&self) -> Waiting {

@@ -61,7 +61,7 @@ impl QueueDisc for Drr {
     fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
         let number = self.turns.number(packet.flow);
         self.turns.push(number, packet, self.quantum);
-        if self.turns.waiting.packets > self.packets
+        if self.turns.backlog().packets > self.packets
             && let Some(packet) = self.turns.steal(number, false)
         {
             drops.overflow(packet);
@@ -84,6 +84,10 @@ impl QueueDisc for Drr {
         }
     }
 
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.turns.hold_back(held_back);
+    }
+
     fn waiting(&self) -> Waiting {
         self.turns.waiting
     }
@@ -103,6 +107,7 @@ pub(super) struct Turns {
     queues: Vec<Queue>,
     order: VecDeque<u32>,
     pub(super) waiting: Waiting,
+    held_back: Waiting,
 }
 
 /// The queue of one hash value.
@@ -124,7 +129,18 @@ impl Turns {
             queues: Vec::new(),
             order: VecDeque::new(),
             waiting: Waiting::default(),
+            held_back: Waiting::default(),
         }
+    }
+
+    /// See `QueueDisc::hold_back`.
+    pub(super) fn hold_back(&mut self, held_back: Waiting) {
+        self.held_back = held_back;
+    }
+
+    /// What waits in all queues and what is held back.
+    pub(super) fn backlog(&self) -> Waiting {
+        self.waiting.and(self.held_back)
     }
 
     /// The number of the queue for a flow.

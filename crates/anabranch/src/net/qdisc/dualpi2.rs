@@ -86,6 +86,7 @@ impl DualPi2Config {
             classic_weight,
             classic: Lane::default(),
             l4s: Lane::default(),
+            held_back: Waiting::default(),
             base: Base {
                 target: target.as_secs_f64(),
                 update,
@@ -123,6 +124,8 @@ pub(crate) struct DualPi2 {
     classic_weight: i64,
     classic: Lane,
     l4s: Lane,
+    /// What a shaper above has taken out and still holds.
+    held_back: Waiting,
     base: Base,
     /// Weighted bytes that the classic queue may send before the other; the classic queue has its turn while
     /// this is above 0.
@@ -235,7 +238,7 @@ impl DualPi2 {
 impl QueueDisc for DualPi2 {
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
         self.update_until(now);
-        if self.waiting().packets >= self.packets {
+        if self.waiting().and(self.held_back).packets >= self.packets {
             return drops.overflow(packet);
         }
         // RFC 9332 section 2.3 and RFC 9331 section 5.1.
@@ -267,6 +270,10 @@ impl QueueDisc for DualPi2 {
         }
         self.credit = self.first_credit;
         None
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.held_back = held_back;
     }
 
     fn waiting(&self) -> Waiting {

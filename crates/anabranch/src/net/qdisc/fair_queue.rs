@@ -22,8 +22,8 @@ pub(crate) trait FlowControl: Clone {
         self.clone()
     }
 
-    /// Whether to keep a packet that arrives, with this much waiting in all queues; if not, it is added to
-    /// `drops`.
+    /// Whether to keep a packet that arrives, with this much waiting in all queues or held back; if not, it is
+    /// added to `drops`.
     fn admits(
         &mut self,
         _now: u64,
@@ -69,6 +69,7 @@ impl Sharing {
             new: VecDeque::new(),
             old: VecDeque::new(),
             waiting: Waiting::default(),
+            held_back: Waiting::default(),
         })
     }
 }
@@ -91,6 +92,8 @@ pub(crate) struct FairQueue<C> {
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     waiting: Waiting,
+    /// What a shaper above has taken out and still holds; no flow counts it.
+    held_back: Waiting,
 }
 
 #[derive(Clone, Debug)]
@@ -145,7 +148,8 @@ impl<C: FlowControl> QueueDisc for FairQueue<C> {
     fn enqueue(&mut self, now: u64, mut packet: Held, drops: &mut Drops) {
         let number = self.classify(packet.flow);
         let flow = &mut self.flows[number as usize];
-        if !flow.control.admits(now, &mut packet, &flow.queue, self.waiting, drops) {
+        let backlog = self.waiting.and(self.held_back);
+        if !flow.control.admits(now, &mut packet, &flow.queue, backlog, drops) {
             return;
         }
         self.waiting.packets += 1;
@@ -156,7 +160,7 @@ impl<C: FlowControl> QueueDisc for FairQueue<C> {
             flow.deficit = self.sharing.quantum.0 as i64;
             self.new.push_back(number);
         }
-        if self.waiting.packets > self.sharing.packets.into() {
+        if backlog.packets >= self.sharing.packets.into() {
             self.drop_from_fattest(drops);
         }
     }
@@ -193,6 +197,10 @@ impl<C: FlowControl> QueueDisc for FairQueue<C> {
                 flow.has_turn = false;
             }
         }
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.held_back = held_back;
     }
 
     fn waiting(&self) -> Waiting {

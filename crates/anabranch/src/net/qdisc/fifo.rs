@@ -9,6 +9,8 @@ use crate::net::ground::{Held, Waiting};
 pub(crate) struct Fifo {
     packets: VecDeque<Held>,
     bytes: u64,
+    /// What a shaper above has taken out and still holds.
+    held_back: Waiting,
 }
 
 impl Fifo {
@@ -43,6 +45,16 @@ impl Fifo {
 
     pub(super) fn waiting(&self) -> Waiting {
         Waiting { packets: self.len(), bytes: self.bytes }
+    }
+
+    /// See `QueueDisc::hold_back`.
+    pub(super) fn hold_back(&mut self, held_back: Waiting) {
+        self.held_back = held_back;
+    }
+
+    /// What waits here and what is held back: what limits are compared with.
+    pub(super) fn backlog(&self) -> Waiting {
+        self.waiting().and(self.held_back)
     }
 
     pub(super) fn memory(&self) -> usize {

@@ -32,6 +32,10 @@ pub struct FqPieConfig {
     pub target: Duration,
     /// Time between updates of the probabilities, from 1 ms to 1 s. Default: 15 ms.
     pub update: Duration,
+    /// When the first update is made, at most 10 s. Default: as `update`; Linux makes it half a second after
+    /// the discipline is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_update: Option<Duration>,
     /// Change of a probability per update and second above the target, from 0 to 100. Default: 0.125.
     pub alpha: f64,
     /// Change of a probability per update and second of growth, from 0 to 100. Default: 1.25.
@@ -48,16 +52,17 @@ pub struct FqPieConfig {
 impl Default for FqPieConfig {
     fn default() -> Self {
         let Sharing { packets, flows, quantum, .. } = Sharing::DEFAULT;
-        let PieConfig { target, update, alpha, beta, burst, ecn, mark_up_to, .. } = PieConfig::default();
-        Self { packets, flows, quantum, target, update, alpha, beta, burst, ecn, mark_up_to }
+        let PieConfig { target, update, first_update, alpha, beta, burst, ecn, mark_up_to, .. } =
+            PieConfig::default();
+        Self { packets, flows, quantum, target, update, first_update, alpha, beta, burst, ecn, mark_up_to }
     }
 }
 
 impl FqPieConfig {
     pub(super) fn build(&self, place: Place<'_>) -> Result<FqPie, String> {
-        let &Self { packets, flows, quantum, target, update, alpha, beta, burst, ecn, mark_up_to } = self;
-        let pie =
-            PieConfig { packets, target, update, first_update: None, alpha, beta, burst, ecn, mark_up_to };
+        let &Self { packets, flows, quantum, target, update, first_update, .. } = self;
+        let &Self { alpha, beta, burst, ecn, mark_up_to, .. } = self;
+        let pie = PieConfig { packets, target, update, first_update, alpha, beta, burst, ecn, mark_up_to };
         pie.check(place)?;
         let key = place.streams.key(place.component);
         let control = pie::Control::new(pie, BlockRng::new(key, 0)).of_linux();
@@ -103,7 +108,7 @@ impl FlowControl for FlowPie {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{packet, place};
+    use super::super::testing::{overload, packet, place};
     use super::*;
     use crate::net::ground::DropCause;
     use crate::net::qdisc::ground::QueueDisc as _;
@@ -147,6 +152,18 @@ mod tests {
             queue.enqueue(0, packet(slot as u32, 0, flow), &mut drops);
         }
         assert_eq!(drops.0.iter().map(|(packet, _)| packet.slot).collect::<Vec<_>>(), [4]);
+    }
+
+    /// Nothing is dropped before the first update, as the probability is 0 until then.
+    #[test]
+    fn the_first_update_can_be_late() {
+        let first_drop = |first_update| {
+            let config = FqPieConfig { first_update, ..Default::default() };
+            overload(&mut config.build(place()).unwrap(), MILLI, 2, 2_000 * MILLI).0[0].0
+        };
+        let late = first_drop(Some(Duration::from_millis(500)));
+        assert!((500 * MILLI..600 * MILLI).contains(&late), "{late}");
+        assert!(first_drop(None) < 450 * MILLI);
     }
 
     /// Each queue has draws of its own.

@@ -21,6 +21,10 @@ pub(crate) trait QueueDisc {
         u64::MAX
     }
 
+    /// Called when what `dequeue` gave begins to wait for a shaper above, and with nothing once it no longer
+    /// does, so that limits and backlogs count it as waiting (Linux, `qdisc_peek_dequeued`).
+    fn hold_back(&mut self, _now: u64, _held_back: Waiting) {}
+
     /// Takes out everything that waits, as the link goes down; packets dropped in doing so are added to
     /// `drops`.
     fn flush(&mut self, now: u64, drops: &mut Drops) -> Vec<Held> {

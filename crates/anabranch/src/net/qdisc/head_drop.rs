@@ -40,9 +40,8 @@ pub(crate) struct HeadDrop {
 
 impl QueueDisc for HeadDrop {
     fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
-        if self.queue.len() == self.packets
-            && let Some(oldest) = self.queue.pop_oldest()
-        {
+        if self.queue.backlog().packets == self.packets {
+            let Some(oldest) = self.queue.pop_oldest() else { return drops.overflow(packet) };
             drops.overflow(oldest);
         }
         self.queue.push(packet);
@@ -50,6 +49,10 @@ impl QueueDisc for HeadDrop {
 
     fn dequeue(&mut self, _: u64, _: &mut Drops) -> Option<Held> {
         self.queue.pop_oldest()
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.queue.hold_back(held_back);
     }
 
     fn waiting(&self) -> Waiting {

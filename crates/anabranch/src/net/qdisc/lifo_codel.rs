@@ -108,13 +108,10 @@ impl QueueDisc for LifoCodel {
         if self.stack.len() == 0 {
             self.busy_since = now;
         }
-        if self.stack.len() == self.packets {
-            if !self.drop_bottom {
-                return drops.overflow(packet);
-            }
-            if let Some(bottom) = self.stack.pop_oldest() {
-                drops.overflow(bottom);
-            }
+        if self.stack.backlog().packets == self.packets {
+            let bottom = if self.drop_bottom { self.stack.pop_oldest() } else { None };
+            let Some(bottom) = bottom else { return drops.overflow(packet) };
+            drops.overflow(bottom);
         }
         self.stack.push(packet);
     }
@@ -123,6 +120,10 @@ impl QueueDisc for LifoCodel {
         let is_calm = self.adapts_after.is_some_and(|interval| now - self.busy_since < interval);
         let pop = if is_calm { Fifo::pop_oldest } else { Fifo::pop_newest };
         self.control.dequeue_by(pop, now, &mut self.stack, drops)
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.stack.hold_back(held_back);
     }
 
     fn waiting(&self) -> Waiting {

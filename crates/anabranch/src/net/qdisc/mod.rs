@@ -117,6 +117,13 @@ macro_rules! disciplines {
                 }
             }
 
+            fn hold_back(&mut self, now: u64, held_back: Waiting) {
+                match self {
+                    $(Self::$name(queue) => queue.hold_back(now, held_back),)*
+                    Self::Plugin(queue) => queue.hold_back(now, held_back),
+                }
+            }
+
             fn flush(&mut self, now: u64, drops: &mut Drops) -> Vec<Held> {
                 match self {
                     $(Self::$name(queue) => queue.flush(now, drops),)*

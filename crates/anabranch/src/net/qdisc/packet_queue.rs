@@ -18,6 +18,8 @@ pub(crate) struct PacketQueue {
     discipline: Timeline<DropTail>,
     packets: VecDeque<Held>,
     bytes: u64,
+    /// What a shaper above has taken out and still holds.
+    held_back: Waiting,
     /// The queue's changes, for a link that is traced.
     samples: Option<Vec<QueueSample>>,
 }
@@ -31,7 +33,8 @@ impl DropTailConfig {
 
 impl PacketQueue {
     pub(crate) fn new(discipline: Timeline<DropTail>, is_traced: bool) -> Self {
-        Self { discipline, packets: VecDeque::new(), bytes: 0, samples: is_traced.then(Vec::new) }
+        let samples = is_traced.then(Vec::new);
+        Self { discipline, packets: VecDeque::new(), bytes: 0, held_back: Waiting::default(), samples }
     }
 
     /// Takes a packet at `now`, in nanoseconds, if there is room; returns whether it did. A packet that finds
@@ -42,7 +45,7 @@ impl PacketQueue {
     }
 
     fn take(&mut self, now: u64, mut packet: Held, is_first: bool) -> bool {
-        let waiting = self.waiting();
+        let waiting = self.waiting().and(self.held_back);
         let discipline = self.discipline.at(now);
         if !is_first && !discipline.admits(waiting, packet.size.into()) {
             return false;
@@ -97,6 +100,10 @@ impl QueueDisc for PacketQueue {
 
     fn dequeue(&mut self, now: u64, _: &mut Drops) -> Option<Held> {
         self.next(now)
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.held_back = held_back;
     }
 
     fn waiting(&self) -> Waiting {

@@ -102,9 +102,20 @@ pub(crate) struct Pie {
     control: Control<Rng>,
 }
 
+#[cfg(test)]
+impl Pie {
+    pub(super) fn probability(&self) -> f64 {
+        self.control.probability
+    }
+
+    pub(super) fn set_probability(&mut self, probability: f64) {
+        self.control.probability = probability;
+    }
+}
+
 impl QueueDisc for Pie {
     fn enqueue(&mut self, now: u64, mut packet: Held, drops: &mut Drops) {
-        let is_full = self.queue.len() >= self.packets;
+        let is_full = self.queue.backlog().packets >= self.packets;
         if self.control.admits(now, &mut packet, &self.queue, is_full, drops) {
             self.queue.push(packet);
         }
@@ -112,6 +123,12 @@ impl QueueDisc for Pie {
 
     fn dequeue(&mut self, now: u64, _: &mut Drops) -> Option<Held> {
         self.control.dequeue(now, &mut self.queue)
+    }
+
+    fn hold_back(&mut self, now: u64, held_back: Waiting) {
+        // Updates until now have seen what was held back before.
+        self.control.update_until(now, self.queue.backlog().bytes);
+        self.queue.hold_back(held_back);
     }
 
     fn waiting(&self) -> Waiting {
@@ -194,14 +211,15 @@ impl<R: Draw> Control<R> {
         is_full: bool,
         drops: &mut Drops,
     ) -> bool {
-        self.update_until(now, queue.bytes());
+        let backlog = queue.backlog().bytes;
+        self.update_until(now, backlog);
         if is_full {
             // A drop starts the accumulation again.
             self.accumulated = 0.0;
             drops.overflow(*packet);
             return false;
         }
-        if self.drops_early(queue.bytes()) && !(self.may_mark() && mark(packet)) {
+        if self.drops_early(backlog) && !(self.may_mark() && mark(packet)) {
             drops.early(*packet);
             return false;
         }
@@ -210,7 +228,7 @@ impl<R: Draw> Control<R> {
 
     /// The next packet to send.
     pub(super) fn dequeue(&mut self, now: u64, queue: &mut Fifo) -> Option<Held> {
-        self.update_until(now, queue.bytes());
+        self.update_until(now, queue.backlog().bytes);
         let packet = queue.pop_oldest()?;
         self.has_left(now - packet.arrived, queue.bytes());
         Some(packet)

@@ -109,13 +109,15 @@ fn is_stack(config: &QueueConfig) -> bool {
     serde_json::to_string(config).unwrap().contains("lifo")
 }
 
-/// The most packets and bytes that may wait: those of the settings, and one more packet for each bucket at
-/// which one waits.
+/// The most packets and bytes that may wait: those of the settings. A child counts what a bucket holds back,
+/// unless it is a bucket itself; CAKE does not, whose limit is in bytes.
 fn limits(settings: &Value) -> (u64, u64) {
     if settings["kind"] == "token_bucket" {
         let child = &settings["child"];
         let (packets, bytes) = if child.is_null() { (50, u64::MAX) } else { limits(child) };
-        return (packets.saturating_add(1), bytes.saturating_add(1500));
+        let is_counted = child["kind"] != "token_bucket" && child["kind"] != "cake";
+        let of_one = |size: u64| if is_counted { 0 } else { size };
+        return (packets.saturating_add(of_one(1)), bytes.saturating_add(of_one(1500)));
     }
     let bytes = if settings["bytes"].is_null() { u64::MAX } else { 6000 };
     let of_default = if settings["kind"] == "drop_tail" { 50 } else { u64::MAX };

@@ -121,7 +121,7 @@ impl Red {
             let packets = (now - since) as f64 / self.transmission as f64;
             self.mean *= libm::pow(keeps, packets);
         }
-        self.mean = keeps * self.mean + self.config.weight * self.queue.len() as f64;
+        self.mean = keeps * self.mean + self.config.weight * self.queue.backlog().packets as f64;
     }
 
     fn adapt(&mut self, now: u64) {
@@ -174,13 +174,13 @@ impl QueueDisc for Red {
     fn enqueue(&mut self, now: u64, mut packet: Held, drops: &mut Drops) {
         self.average(now);
         self.adapt(now);
-        if self.queue.len() >= self.config.packets.into() {
+        if self.queue.backlog().packets >= self.config.packets.into() {
             self.since_last = 0;
             return drops.overflow(packet);
         }
         let base = self.base_probability();
         if self.chooses(base) && !(self.config.ecn && base < 1.0 && mark(&mut packet)) {
-            if self.queue.len() == 0 {
+            if self.queue.backlog().packets == 0 {
                 self.empty_since = Some(now);
             }
             return drops.early(packet);
@@ -201,6 +201,12 @@ impl QueueDisc for Red {
             self.empty_since = Some(now);
         }
         packet
+    }
+
+    fn hold_back(&mut self, now: u64, held_back: Waiting) {
+        self.queue.hold_back(held_back);
+        // What is held back is no pause.
+        self.empty_since = (self.queue.backlog().packets == 0).then_some(now);
     }
 
     fn waiting(&self) -> Waiting {

@@ -123,7 +123,7 @@ impl QueueDisc for Sfq {
             return;
         }
         self.turns.push(number, packet, self.quantum());
-        if self.turns.waiting.packets > self.config.packets.into() {
+        if self.turns.backlog().packets > self.config.packets.into() {
             // If all queues have one packet, the queue whose turn is next loses it (`sfq_drop`).
             let are_short = self.turns.waiting.packets == self.turns.active() as u64;
             let preferred = self.turns.next().filter(|_| are_short).unwrap_or(number);
@@ -148,6 +148,10 @@ impl QueueDisc for Sfq {
             queue.deficit += quantum;
             self.turns.end_turn();
         }
+    }
+
+    fn hold_back(&mut self, _: u64, held_back: Waiting) {
+        self.turns.hold_back(held_back);
     }
 
     fn waiting(&self) -> Waiting {

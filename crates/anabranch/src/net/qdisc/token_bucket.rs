@@ -3,10 +3,9 @@
 //!
 //! In any time t, at most `burst` + `rate` x t leaves; with a peak rate, also at most `peak_burst` +
 //! `peak_rate` x t. A packet leaves as soon as tokens suffice for all of it; what is larger than a bucket is
-//! dropped. The packet that waits for tokens has left the other discipline already, as in Linux with any
-//! discipline that decides at departure. Tokens are counted exactly. The link behind has its own `rate`,
-//! which should be higher. Deviation: limits and backlog of the other discipline do not count that packet, as
-//! those of Linux still do (`qdisc_peek_dequeued`), so that PIE spares more here.
+//! dropped. The packet that waits for tokens has left the other discipline already, whose limits and backlog
+//! still count it, as in Linux with any discipline that decides at departure (`qdisc_peek_dequeued`). Tokens
+//! are counted exactly. The link behind has its own `rate`, which should be higher.
 
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::{Bytes, Rate};
@@ -158,16 +157,24 @@ impl QueueDisc for TokenBucket {
     }
 
     fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
-        if self.head.is_none() {
+        let was_held = self.head.is_some();
+        if !was_held {
             self.head = self.child.dequeue(now, drops);
         }
-        let tokens = tokens_for(self.head.as_ref()?);
+        let packet = self.head?;
+        let tokens = tokens_for(&packet);
         for bucket in &mut self.buckets {
             bucket.fill(now);
         }
         self.head_ready = self.buckets.iter().map(|bucket| bucket.ready(tokens)).max()?;
         if self.head_ready > now {
+            if !was_held {
+                self.child.hold_back(now, Waiting { packets: 1, bytes: packet.size.into() });
+            }
             return None;
+        }
+        if was_held {
+            self.child.hold_back(now, Waiting::default());
         }
         for bucket in &mut self.buckets {
             bucket.tokens -= tokens;
@@ -180,6 +187,7 @@ impl QueueDisc for TokenBucket {
     }
 
     fn flush(&mut self, now: u64, drops: &mut Drops) -> Vec<Held> {
+        self.child.hold_back(now, Waiting::default());
         self.head.take().into_iter().chain(self.child.flush(now, drops)).collect()
     }
 
@@ -198,7 +206,8 @@ impl QueueDisc for TokenBucket {
 mod tests {
     use super::super::testing::{packet, place};
     use super::*;
-    use crate::net::qdisc::HeadDropConfig;
+    use crate::net::qdisc::{HeadDropConfig, PieConfig};
+    use serde_json::json;
 
     /// The departures of packets that come at the same time, if the link is always free.
     fn departures(config: &TokenBucketConfig, packets: u32) -> Vec<u64> {
@@ -277,6 +286,66 @@ mod tests {
         let config = TokenBucketConfig { burst: Bytes(15_000), peak_rate, peak_burst: Bytes(1500), ..config };
         let QueueConfig::DropTail(child) = config.child("queue").unwrap() else { panic!() };
         assert_eq!(child.bytes, Some(Schedule::Constant(Bytes(5100))));
+    }
+
+    /// What each discipline still takes while a packet waits for tokens (`qdisc_peek_dequeued`): the limit of
+    /// three counts it, and CAKE, whose limit is in bytes, takes as much as without a bucket.
+    #[test]
+    fn limits_count_what_is_held_back() {
+        for kind in QueueConfig::all().iter().map(QueueConfig::kind) {
+            let child = match kind.as_str() {
+                "token_bucket" => continue,
+                "cake" => json!({"kind": kind, "bytes": "4500 B"}),
+                "fq_codel" | "fq_lifo_codel" => json!({"kind": kind, "packets": 3, "drop_batch": 1}),
+                _ => json!({"kind": kind, "packets": 3}),
+            };
+            let child = Some(Box::new(serde_json::from_value(child).unwrap()));
+            let mut queue =
+                TokenBucketConfig { burst: Bytes(1500), child, ..Default::default() }.build(place()).unwrap();
+            let mut drops = Drops::default();
+            let mut taken = |queue: &mut TokenBucket, slots: std::ops::Range<u32>| {
+                for slot in slots {
+                    let arrival = Held { found_units: 1, ..packet(slot, 0, 0) };
+                    queue.enqueue(0, arrival, &mut drops);
+                }
+                queue.waiting().packets
+            };
+            assert_eq!(taken(&mut queue, 0..2), 2);
+            assert!(queue.dequeue(0, &mut Drops::default()).is_some(), "{kind}");
+            assert!(queue.dequeue(0, &mut Drops::default()).is_none(), "{kind}");
+            let most = if kind == "cake" { 4 } else { 3 };
+            assert_eq!(taken(&mut queue, 2..9), most, "{kind}");
+            // Once it has left, its place is free.
+            let later = queue.not_before();
+            assert!(queue.dequeue(later, &mut Drops::default()).is_some(), "{kind}");
+            assert_eq!(taken(&mut queue, 9..19), 3, "{kind}");
+        }
+    }
+
+    /// Linux's PIE does not let its probability fall by a 64th while only a packet waits that is held back
+    /// (`pie_calculate_probability`, `backlog != 0`).
+    #[test]
+    fn pie_sees_what_is_held_back() {
+        let child = || Some(Box::new(QueueConfig::Pie(PieConfig::default())));
+        let probability_after = |burst: u64| {
+            let config = TokenBucketConfig { burst: Bytes(burst), child: child(), ..Default::default() };
+            let mut queue = config.build(place()).unwrap();
+            let Discipline::Pie(pie) = &mut *queue.child else { panic!() };
+            pie.set_probability(0.5);
+            let mut drops = Drops::default();
+            queue.enqueue(0, packet(0, 0, 0), &mut drops);
+            queue.enqueue(0, packet(1, 0, 0), &mut drops);
+            while queue.dequeue(0, &mut drops).is_some() {}
+            // After three updates, the first packet to come shows the probability.
+            let now = 46_000_000;
+            queue.enqueue(now, packet(2, now, 0), &mut drops);
+            let Discipline::Pie(pie) = &*queue.child else { panic!() };
+            pie.probability()
+        };
+        // Each update lowers it by alpha x target; an empty queue lowers it by a 64th as well.
+        let held: f64 = 0.5 - 3.0 * 0.125 * 0.015;
+        assert!((probability_after(1500) - held).abs() < 1e-12);
+        assert!(probability_after(3000) < held - 3.0 * 0.005);
     }
 
     #[test]

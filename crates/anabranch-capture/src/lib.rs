@@ -1,0 +1,22 @@
+//! Captures of packets as columns: what people have on their disks, read in pieces and in constant memory.
+//!
+//! A [`Reader`] goes over a file once ([`source`]: plain, gzip or zstd; [`formats`]: pcap and its relatives,
+//! pcapng, snoop, ERF), finds the IP packet of each frame ([`link`]: link layers, tags and labels;
+//! [`packet`]: tunnels), takes its headers apart with the parsers of `anabranch-transport` and adds a row to
+//! a [`Batch`] ([`columns`]). Nothing in a file is trusted: no input panics, what a file makes the reader
+//! keep is bounded, and the time is linear in its (unpacked) length. What is left out is counted, under a
+//! sentence.
+
+mod bytes;
+pub mod columns;
+mod formats;
+mod link;
+mod packet;
+mod reader;
+mod source;
+mod tables;
+mod transport;
+
+pub use columns::Batch;
+pub use reader::{Error, Reader, is_capture};
+pub use tables::{Interface, Place};

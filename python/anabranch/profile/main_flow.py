@@ -1,0 +1,163 @@
+"""The flow of a capture that is measured: the one with the most bytes."""
+
+import numpy as np
+
+from anabranch.errors import AnabranchError
+from anabranch.support.capture import Capture, left_out
+from anabranch.support.packets import ICMP, ICMP6, SCTP, SYN, TCP, UDP
+
+from . import echoes, rtp, transfer
+from .loss import Flags
+from .measurement import Measurement
+from .numbers import DATA_CHUNKS, Integers
+from .once import Seen, once
+from .regular import FEWEST_PACKETS
+from .transfer import Flow
+
+_NAMES = {ICMP: "ICMP echo", ICMP6: "ICMP echo", SCTP: "SCTP", TCP: "TCP", UDP: "UDP"}
+
+_MP_CAPABLE, _MP_JOIN = 0, 1
+"""Subtypes of Multipath TCP's option (RFC 8684 section 3)."""
+
+
+def measure(capture: Capture) -> Measurement:
+    """The measurement of the main flow of a capture."""
+    seen = once(capture.batches())
+    rows, others = main(seen)
+    part = seen.of(rows)
+    packets = part.packets
+    protocol = int(packets.protocol[0])
+    side = _direction(part)
+    if protocol in (ICMP, ICMP6):
+        measured = echoes.measure(packets, part.seen_s, part.clock)
+    elif protocol == UDP:
+        way = part.of(np.flatnonzero(part.forward == side))
+        measured = rtp.measure(way.packets, way.seen_s)
+    else:
+        measured = transfer.measure(_flow(seen, part, side, capture))
+    first = int(np.flatnonzero(part.forward == side)[0])
+    start = _end(capture, protocol, packets.source[first], packets.source_port[first])
+    end = _end(capture, protocol, packets.destination[first], packets.destination_port[first])
+    notes = [*measured.notes, *seen.notes, *left_out(seen.left_out)]
+    if (said := _multipath(seen, int(part.flow[0]))) is not None:
+        notes.append(said)
+    if others:
+        notes.append(f"the flow of the most bytes; {others} more are not looked at")
+    return Measurement(
+        f"{_NAMES[protocol]} from {start} to {end}, {len(rows)} packets",
+        measured.delays, measured.losses, measured.deliveries, None, notes,
+    )  # fmt: skip
+
+
+def main(seen: Seen) -> tuple[Integers, int]:
+    """The rows of the flow with the most payload, and the number of other flows.
+
+    Among flows with as much, the one that began first counts.
+    """
+    count = np.bincount(seen.flow)
+    octets = np.bincount(seen.flow, weights=seen.packets.payload)
+    wanted = count >= FEWEST_PACKETS
+    if not wanted.any():
+        raise AnabranchError(
+            f"no flow of TCP, SCTP, RTP or ICMP echoes has {FEWEST_PACKETS} packets"
+        )
+    octets[~wanted] = -1
+    largest = octets == octets.max()
+    flow = seen.flow[np.flatnonzero(largest[seen.flow])[0]]
+    return np.flatnonzero(seen.flow == flow), int(wanted.sum()) - 1
+
+
+def _direction(part: Seen) -> bool:
+    """The direction with the most data; if both have as much, that of the first packet."""
+    packets = part.packets
+    protocol = int(packets.protocol[0])
+    weights = np.ones(len(packets))
+    if protocol in (ICMP, ICMP6):
+        weights = echoes.is_question(packets).astype(float)
+    elif protocol == TCP:
+        length = packets.payload > 0
+        weights = packets.octets * (length | (packets.flags & SYN != 0)).astype(float)
+    elif protocol == SCTP:
+        carries = np.zeros(len(packets), dtype=bool)
+        carries[packets.chunks.packet[np.isin(packets.chunks.kind, DATA_CHUNKS)]] = True
+        weights = packets.octets * carries.astype(float)
+    ahead, back = (float(weights[part.forward == side].sum()) for side in (True, False))
+    return bool(part.forward[0]) if ahead == back else ahead > back
+
+
+def _flow(seen: Seen, part: Seen, side: bool, capture: Capture) -> Flow:  # noqa: FBT001
+    """The packets of the connection; of an association, those on all of its addresses."""
+    packets = part.packets
+    if int(packets.protocol[0]) == TCP:
+        address = capture.addresses[int(packets.source[0])]
+        fixed = 40 if address.version == 4 else 60
+        forward = part.forward == side
+        every = np.ones(len(packets), dtype=bool)
+        return Flow(packets, part.seen_s - part.seen_s[0], part.clock, forward, every, fixed)
+    rows, forward = _association(seen, part, side)
+    whole = seen.of(rows)
+    on_path = whole.flow == part.flow[0]
+    seen_s = whole.seen_s - whole.seen_s[0]
+    return Flow(whole.packets, seen_s, whole.clock, forward, on_path, 0)
+
+
+def _association(seen: Seen, part: Seen, side: bool) -> tuple[Integers, Flags]:  # noqa: FBT001
+    """The packets with the ports and the tags of these, and which ones go the same way.
+
+    The verification tag is that of the end to which a packet goes (RFC 9260 section 8.5).
+    """
+    packets = part.packets
+    first = int(np.flatnonzero(part.forward == side)[0])
+    ports = int(packets.source_port[first]), int(packets.destination_port[first])
+    way = part.forward == side
+    there, back = (_most_frequent(packets.tag[one & (packets.tag > 0)]) for one in (way, ~way))
+    every = seen.packets
+    same = every.protocol == SCTP
+    from_, to = every.source_port, every.destination_port
+    on = seen.flow == part.flow[0]
+    ahead = same & (from_ == ports[0]) & (to == ports[1]) & (every.tag == there)
+    behind = same & (from_ == ports[1]) & (to == ports[0]) & (every.tag == back)
+    if there == back:
+        behind &= on
+        ahead &= on
+    forward = np.where(on, seen.forward == side, ahead)
+    rows = np.flatnonzero(on | ahead | behind)
+    return rows, np.asarray(forward[rows], dtype=bool)
+
+
+def _most_frequent(values: Integers) -> int:
+    if not len(values):
+        return -2
+    different, counts = np.unique(values, return_counts=True)
+    return int(different[np.argmax(counts)])
+
+
+def _multipath(seen: Seen, flow: int) -> str | None:
+    """A sentence where the flow is a path of Multipath TCP."""
+    options = seen.packets.multipath
+    of = seen.flow[options.packet]
+    if not len(of) or not (of == flow).any():
+        return None
+    leader: dict[int, int] = {}
+    """Of flows: the connection of each, by the smallest number of a flow in it."""
+    owner: dict[int, int] = {}
+    """Of tokens: a flow of their connection."""
+    capable = options.kind == _MP_CAPABLE
+    for tokens in (options.token, options.peer_token):
+        known = capable & (tokens >= 0)
+        for token, one in zip(tokens[known].tolist(), of[known].tolist(), strict=True):
+            owner.setdefault(token, one)
+    for row in np.flatnonzero((options.kind == _MP_JOIN) & (options.token >= 0)).tolist():
+        joined = owner.get(int(options.token[row]))
+        if joined is not None:
+            leader[int(of[row])] = joined
+    own = leader.get(flow, flow)
+    paths = 1 + sum(one == own for one in leader.values())
+    return f"a path of a Multipath TCP connection, which has {paths} in this capture"
+
+
+def _end(capture: Capture, protocol: int, address: int, port: int) -> str:
+    host = capture.addresses[int(address)]
+    if protocol in (ICMP, ICMP6):
+        return str(host)
+    return f"{host}:{port}" if host.version == 4 else f"[{host}]:{port}"

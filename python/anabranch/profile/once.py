@@ -1,0 +1,204 @@
+"""The packets of one place of capture, each once and in one line of time."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from anabranch.errors import AnabranchError
+from anabranch.support import clocks, copies
+from anabranch.support.gathered import chosen, joined
+from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, SCTP, SYN, TCP, UDP, Packets
+
+from .intervals import Vector
+from .loss import Flags
+from .numbers import DATA_CHUNKS, SACK_CHUNKS, Integers
+
+USED = (ICMP, ICMP6, SCTP, TCP, UDP)
+"""The protocols that are measured."""
+
+_CUT = 2
+"""`Packets.fault` up to which nothing of the transport is known."""
+
+NO_ECHO = "ICMP messages other than echoes"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Packets in the order of their times, and the flows that they belong to."""
+
+    packets: Packets
+    seen_s: Vector
+    """In seconds since the first packet; seconds since 1970 would have steps of 200 ns and more."""
+    clock: Integers
+    """How often the clock was set back before each: no delay is known across a step."""
+    flow: Integers
+    """A number for the flow of each, both directions alike."""
+    forward: Flags
+    """Whether it goes from the end with the smaller address and port."""
+    began_ns: int
+    """When the first packet was seen, in ns since 1970."""
+    notes: list[str] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """What is not used, with the number of packets."""
+
+    def of(self, rows: Integers) -> "Seen":
+        """Some of the packets."""
+        return Seen(
+            chosen(self.packets, rows), self.seen_s[rows], self.clock[rows], self.flow[rows],
+            self.forward[rows], self.began_ns, self.notes, self.left_out,
+        )  # fmt: skip
+
+    @property
+    def time_ns(self) -> Integers:
+        """When each was seen, in ns since 1970, by the clock of the first packet."""
+        return np.asarray(self.began_ns + np.round(self.seen_s * 1e9).astype(np.int64))
+
+
+def once(batches: Iterable[Packets]) -> Seen:
+    """The packets without their copies.
+
+    Raises
+    ------
+    AnabranchError
+        Where there is none that is used.
+    """
+    left_out: Counter[str] = Counter()
+
+    def usable() -> Iterable[Packets]:
+        for batch in batches:
+            left_out.update(batch.unused(USED))
+            is_icmp = np.isin(batch.protocol, (ICMP, ICMP6))
+            other = is_icmp & (batch.icmp_identifier < 0)
+            if other.any():
+                left_out[NO_ECHO] += int(other.sum())
+            kept = np.isin(batch.protocol, USED) & ~other
+            kept &= (batch.fault == 0) | (batch.fault > _CUT)
+            if kept.any():
+                yield chosen(batch, np.flatnonzero(kept))
+
+    packets = joined(usable())
+    if packets is None:
+        raise AnabranchError("no flow of TCP, SCTP, RTP or ICMP echoes")
+    clock = clocks.clocks(packets.time_ns)
+    seen_ns = clocks.continued(packets.time_ns, clock)
+    order = np.argsort(seen_ns, kind="stable")
+    began_ns = int(packets.time_ns[0])
+    packets, clock, seen_s = chosen(packets, order), clock[order], seen_ns[order] / 1e9
+    flow, forward = flows(packets)
+    seen = Seen(packets, seen_s, clock, flow, forward, began_ns, left_out=left_out)
+    if clock[-1]:
+        times = "once" if clock[-1] == 1 else f"{clock[-1]} times"
+        seen.notes.append(
+            f"the clock was set back {times}: the order of the file counts, and no delay is taken "
+            "across a step"
+        )
+    return _without_copies(seen)
+
+
+def flows(packets: Packets) -> tuple[Integers, Flags]:
+    """A number for each packet's flow, and whether it goes from the smaller end to the larger."""
+    is_icmp = np.isin(packets.protocol, (ICMP, ICMP6))
+    ends = [
+        address.astype(np.int64) << 17 | np.where(is_icmp, packets.icmp_identifier, port) + 1
+        for address, port in (
+            (packets.source, packets.source_port),
+            (packets.destination, packets.destination_port),
+        )
+    ]
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    names, at = np.unique(np.concatenate([low, high]), return_inverse=True)
+    one, other = at[: len(low)].astype(np.int64), at[len(low) :].astype(np.int64)
+    _, pair = np.unique(one * len(names) + other, return_inverse=True)
+    _, flow = np.unique(pair * 256 + packets.protocol, return_inverse=True)
+    return flow.astype(np.int64), np.asarray(ends[0] <= ends[1])
+
+
+def _without_copies(seen: Seen) -> Seen:
+    packets = seen.packets
+    key = copies.keys(packets.identity, packets.content, packets.octets)
+    _, first = np.unique(key, return_index=True)
+    if len(first) == len(key):
+        return _apart(seen, packets.place.astype(np.int64))
+    is_copy = copies.copies(
+        key,
+        seen.seen_s,
+        seen.flow,
+        tells_apart=copies.tells(key, packets.identification, 2 * seen.flow + seen.forward),
+        is_numbered=_is_numbered(packets),
+        round_trip_s=_round_trips(seen, np.sort(first))[seen.flow],
+    )
+    if not is_copy.any():
+        return _apart(seen, packets.place.astype(np.int64))
+    seen.notes.append(
+        f"{is_copy.sum()} of {len(key)} packets are copies of one that was captured before; they "
+        "are left out"
+    )
+    place = copies.places(key, packets.place, is_copy)
+    kept = np.flatnonzero(~is_copy)
+    return _apart(seen.of(kept), place[kept])
+
+
+def _is_numbered(packets: Packets) -> Flags:
+    """Which packets would be counted as sent again if they came twice."""
+    found = (packets.payload > 0) | (packets.flags & SYN != 0)
+    found[packets.protocol == SCTP] = False
+    found[packets.chunks.packet[np.isin(packets.chunks.kind, DATA_CHUNKS)]] = True
+    return np.asarray(found)
+
+
+def _round_trips(seen: Seen, rows: Integers) -> Vector:
+    """For each flow, the least round trip between both ends, by these of its packets.
+
+    It is not finite where it is unknown.
+    """
+    packets, chunks = seen.packets, seen.packets.chunks
+    used = np.zeros(len(packets), dtype=bool)
+    used[rows] = True
+    length = packets.payload + (packets.flags & SYN > 0) + (packets.flags & FIN > 0)
+    tcp = used & (packets.protocol == TCP)
+    data, acks = np.flatnonzero(tcp & (length > 0)), np.flatnonzero(tcp & (packets.flags & ACK > 0))
+    of = used[chunks.packet]
+    tsns = np.flatnonzero(of & np.isin(chunks.kind, DATA_CHUNKS))
+    sacks = np.flatnonzero(of & np.isin(chunks.kind, SACK_CHUNKS))
+    asked = np.concatenate([data, chunks.packet[tsns]])
+    answered = np.concatenate([acks, chunks.packet[sacks]])
+    ends = np.concatenate([packets.sequence[data] + length[data], chunks.number[tsns] + 1])
+    acknowledged = np.concatenate([packets.acknowledgement[acks], chunks.number[sacks] + 1])
+    sender = 2 * seen.flow + seen.forward
+    ways = copies.round_trips(
+        (sender[asked], ends, seen.seen_s[asked]),
+        (sender[answered] ^ 1, acknowledged, seen.seen_s[answered]),
+        2 * (int(seen.flow.max()) + 1),
+    ).reshape(-1, 2)
+    known = np.isfinite(ways)
+    return np.where(known.any(axis=1), np.where(known, ways, 0.0).sum(axis=1), np.inf)
+
+
+def _apart(seen: Seen, place: Integers) -> Seen:
+    """The packets with a number for each connection.
+
+    Flows of equal addresses and ports are several where both directions pass at each of several
+    places (VLANs, interfaces), and where a handshake begins anew with other numbers.
+    """
+    packets = seen.packets
+    _, at = np.unique(seen.flow * (int(place.max()) + 1) + place, return_inverse=True)
+    both = np.zeros((int(at.max()) + 1, 2), dtype=bool)
+    both[at, seen.forward.astype(int)] = True
+    whole = np.zeros((int(at.max()) + 1,), dtype=np.int64)
+    whole[at] = seen.flow
+    complete = np.bincount(whole[both.all(axis=1)], minlength=int(seen.flow.max()) + 1)
+    several = complete[seen.flow] > 1
+    flow = np.where(several, at, 0) + (seen.flow << 32)
+    # A SYN with another number than the one before it in its direction.
+    begins = np.flatnonzero((packets.flags & (SYN | ACK)) == SYN)
+    order = begins[np.lexsort((begins, seen.forward[begins], flow[begins]))]
+    anew = np.zeros(len(packets), dtype=np.int64)
+    same = (np.diff(flow[order]) == 0) & (np.diff(seen.forward[order].astype(int)) == 0)
+    anew[order[1:][same & (np.diff(packets.sequence[order]) != 0)]] = 1
+    by_flow = np.argsort(flow, kind="stable")
+    nth = np.zeros(len(packets), dtype=np.int64)
+    nth[by_flow] = np.cumsum(anew[by_flow])
+    _, flow = np.unique(np.stack([flow, nth]), axis=1, return_inverse=True)
+    return replace(seen, flow=np.asarray(flow, dtype=np.int64).ravel())

@@ -1,0 +1,52 @@
+"""Clocks that were set back while a capture ran: one line of time from several.
+
+NTP, a suspended host or a virtual machine that moves set a clock back. The order of the file is
+that in which packets were seen, so it goes on where times do not.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+STEP_NS = 100_000_000
+"""A step back that is smaller, in ns, is one of several queues that are captured side by side."""
+
+_LASTS = 8
+"""Packets after a step that all have to be before it; single packets are late, not the clock."""
+
+
+def clocks(time_ns: Integers) -> Integers:
+    """For each packet of one interface, how often its clock has been set back before.
+
+    Parameters
+    ----------
+    time_ns
+        Times in the order of the file.
+    """
+    steps = np.flatnonzero(np.diff(time_ns) < -STEP_NS) + 1
+    lasting = [at for at in steps.tolist() if time_ns[at : at + _LASTS].max() < time_ns[at - 1]]
+    found = np.zeros(len(time_ns), dtype=np.int64)
+    found[lasting] = 1
+    return np.cumsum(found)
+
+
+def continued(time_ns: Integers, clock: Integers) -> Integers:
+    """Nanoseconds since the first packet, without the steps.
+
+    What comes after a step begins as long after the packets before it as packets usually do. How
+    long it was is not known, so that no delay may be taken across a step.
+    """
+    found = time_ns - time_ns[:1]
+    starts = np.flatnonzero(np.diff(clock)) + 1
+    if not len(starts):
+        return found
+    steps = np.diff(found)
+    forward = steps[(steps >= 0) & (np.diff(clock) == 0)]
+    usual = int(np.median(forward)) if len(forward) else 0
+    starts = np.concatenate([[0], starts])
+    lasts = np.maximum.reduceat(found, starts)
+    shifts = np.zeros(len(starts), dtype=np.int64)
+    for i in range(1, len(starts)):
+        shifts[i] = lasts[i - 1] + shifts[i - 1] + usual - found[starts[i]]
+    return np.asarray(found + np.repeat(shifts, np.diff([*starts, len(found)])))

@@ -1,0 +1,206 @@
+"""Packets that a capture has more than once: seen twice is not sent twice.
+
+A mirror port, a bridge, a router, `tcpdump -i any` and a tunnel's two ends show a packet several
+times, up to some milliseconds apart; only its TTL, its MAC addresses and its VLAN may differ. What
+an end sends again has another identification (RFC 6864), another time stamp (RFC 7323), or comes
+no sooner than a round trip after the first one, since only an answer or its absence calls for it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+Vector = NDArray[np.float64]
+
+SAME_IDENTIFICATION_S = 0.5
+"""Equal packets with an identification that tells packets apart are one packet for this long: some
+paths are captured at both of their ends.
+"""
+
+UNKNOWN_ROUND_TRIP_S = 1e-3
+"""Taken for the least round trip where none is known: nobody sends again so soon."""
+
+_STEP_S = 1e-6
+"""The step of most captures' times, in s."""
+
+_FEWEST = 3
+"""An identification tells packets apart if at least so many packets have different ones."""
+
+
+def keys(identity: Hashes, content: Hashes, octets: NDArray[np.integer]) -> Hashes:
+    """A number for each packet that its copies have, too, and no other packet.
+
+    Parameters
+    ----------
+    identity, content
+        Hashes of what no router changes, and of all that was captured behind IP's header.
+    octets
+        Lengths of the IP packets: of two with equal headers the payload may not be captured.
+    """
+    mixed = (content ^ octets.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    return np.asarray(identity ^ mixed ^ (mixed >> np.uint64(32)), dtype=np.uint64)
+
+
+def tells(key: Hashes, identification: NDArray[np.integer], sender: Integers) -> Flags:
+    """Whether each packet's identification tells it apart from what its sender sends again.
+
+    Some systems set 0, or a constant, in packets that are never fragmented (RFC 6864 section 4.1).
+
+    Parameters
+    ----------
+    key
+        See `keys`.
+    identification
+        Of IPv4, or of a fragment of IPv6; -1 if there is none.
+    sender
+        A number for the direction of the flow to which each packet belongs.
+    """
+    if not len(key):
+        return np.zeros(0, dtype=bool)
+    _, first = np.unique(key, return_index=True)
+    of = sender[first]
+    pairs = np.unique(np.stack([of, identification[first].astype(np.int64)]), axis=1)
+    count = int(sender.max()) + 1
+    different = np.bincount(pairs[0], minlength=count)
+    packets = np.bincount(of, minlength=count)
+    varies = (different >= _FEWEST) & (2 * different > packets)
+    return np.asarray(varies[sender] & (identification > 0))
+
+
+def copies(
+    key: Hashes,
+    seen_s: Vector,
+    flow: Integers,
+    *,
+    tells_apart: Flags,
+    is_numbered: Flags,
+    round_trip_s: Vector,
+) -> Flags:
+    """Which packets are copies of one that the capture has before them.
+
+    Parameters
+    ----------
+    key
+        See `keys`.
+    seen_s
+        When each was captured, in s, in the order of the file.
+    flow
+        A number for the flow, of both directions, to which each packet belongs.
+    tells_apart
+        See `tells`.
+    is_numbered
+        Whether the packet has numbered content, such as data or SYN. Acknowledgements alone may
+        come several times with equal content; they are copies where the flow's other packets have
+        some, as far apart.
+    round_trip_s
+        The least round trip of each packet's flow, in s; infinite or not a number if it is not
+        known.
+    """
+    found = np.zeros(len(key), dtype=bool)
+    if not len(key):
+        return found
+    known_s = np.where(np.isfinite(round_trip_s) & (round_trip_s > 0), round_trip_s, 0.0)
+    least_s = np.where(known_s > 0, known_s, UNKNOWN_ROUND_TRIP_S)
+    most_s = np.where(tells_apart, SAME_IDENTIFICATION_S, least_s)
+    sure = np.flatnonzero(is_numbered | tells_apart)
+    later, apart_s = _soon(key[sure], seen_s[sure], most_s[sure])
+    later = sure[later]
+    found[later] = True
+    count = int(flow.max()) + 1
+    copied = np.bincount(flow[later[is_numbered[later]]], minlength=count)
+    numbered = np.bincount(flow[is_numbered], minlength=count)
+    furthest_s = np.zeros(count)
+    np.maximum.at(furthest_s, flow[later], apart_s)
+    # Of packets that were captured twice, half are copies.
+    apart_s = np.where((copied > 0) & (3 * copied >= numbered), 2 * furthest_s + _STEP_S, 0.0)
+    others = np.flatnonzero(~is_numbered & ~tells_apart)
+    later, _ = _soon(key[others], seen_s[others], apart_s[flow[others]])
+    found[others[later]] = True
+    return found
+
+
+def _soon(key: Hashes, seen_s: Vector, most_s: Vector) -> tuple[Integers, Vector]:
+    """The packets with a key that one has not long before them, and how much later they come.
+
+    The time runs from the first packet of several, not from one of its copies: what was sent again
+    may come sooner after them than after it.
+    """
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.diff(key[order], prepend=~key[order[:1]]) != 0)
+    sizes = np.diff([*starts, len(key)])
+    by_size = np.argsort(-sizes, kind="stable")
+    starts, sizes = starts[by_size], sizes[by_size]
+    began_s = seen_s[order[starts]]
+    later, apart = [], []
+    for nth in range(1, int(sizes[0]) if len(sizes) else 0):
+        has = int(np.searchsorted(-sizes, -nth))
+        rows = order[starts[:has] + nth]
+        since_s = np.abs(seen_s[rows] - began_s[:has])
+        is_soon = since_s < most_s[rows]
+        began_s[:has] = np.where(is_soon, began_s[:has], seen_s[rows])
+        later.append(rows[is_soon])
+        apart.append(since_s[is_soon])
+    if not later:
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    return np.concatenate(later), np.concatenate(apart)
+
+
+def round_trips(
+    asked: tuple[Integers, Integers, Vector],
+    answered: tuple[Integers, Integers, Vector],
+    count: int,
+) -> Vector:
+    """The least time from a number to its acknowledgement, by the direction of the numbers.
+
+    Numbers that were sent more than once are left out (P. Karn, C. Partridge, SIGCOMM 1987).
+
+    Parameters
+    ----------
+    asked
+        Of each packet with a number: the direction of its flow, the number that follows it, and
+        when it was seen in s; without copies.
+    answered
+        Of each acknowledgement: the direction of what it acknowledges, its number, and when it was
+        seen.
+    count
+        How many directions there are. Where none was measured, the result is infinite.
+    """
+    found = np.full(count, np.inf)
+    question, first, times = np.unique(
+        asked[0] << 32 | asked[1] & 0xFFFFFFFF, return_index=True, return_counts=True
+    )
+    answer, heard = np.unique(answered[0] << 32 | answered[1] & 0xFFFFFFFF, return_index=True)
+    if not len(question) or not len(answer):
+        return found
+    at = np.minimum(np.searchsorted(question, answer), len(question) - 1)
+    fits = (question[at] == answer) & (times[at] == 1)
+    first, heard = first[at[fits]], heard[fits]
+    took_s = answered[2][heard] - asked[2][first]
+    np.minimum.at(found, asked[0][first[took_s > 0]], took_s[took_s > 0])
+    return found
+
+
+def places(key: Hashes, place: NDArray[np.integer], is_copy: Flags) -> Integers:
+    """Where each packet was seen, with places as one that have copies of the same packets.
+
+    What goes through a router is at one of its places on its way there and at another on its way
+    back, if only the first of its copies is kept.
+    """
+    order = np.argsort(key, kind="stable")
+    equal = np.flatnonzero((key[order][1:] == key[order][:-1]) & is_copy[order][1:])
+    pairs = np.unique(np.stack([place[order[equal]], place[order[equal + 1]]]), axis=1)
+    leader = list(range(int(place.max()) + 1))
+
+    def of(one: int) -> int:
+        while leader[one] != one:
+            leader[one] = leader[leader[one]]
+            one = leader[one]
+        return one
+
+    for one, other in pairs.T.tolist():
+        low, high = sorted((of(one), of(other)))
+        leader[high] = low
+    leaders = np.array([of(one) for one in range(len(leader))], dtype=np.int64)
+    return np.asarray(leaders[place])

@@ -1,0 +1,133 @@
+"""Holes in numbers that packets fill: what was only overtaken, and what was sent again.
+
+A packet that is missing opens a hole when the next one passes. What fills the hole was either
+overtaken on its way (reordering, RFC 4737) or sent again. A sender learns of the hole from its
+peer, so nothing that it sends again because of it passes the same place sooner than a round trip
+after the hole was opened. The rule holds wherever on the path the packets were captured.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+IN_ORDER, OVERTAKEN, SENT_AGAIN, REPEATED = range(4)
+"""What a packet is by its number: above all before it; late in a hole; sent once more to fill a
+hole; without anything that had not passed."""
+
+UNKNOWN_ROUND_TRIP_S = 3e-3
+"""Taken for the round trip where none is known; as tshark does (tcp.analysis.out_of_order)."""
+
+MOST_HOLES = 4096
+"""Open ones that are kept; the oldest is given up for another, and what fills it was sent again."""
+
+Integers = NDArray[np.int64]
+Vector = NDArray[np.float64]
+
+
+def unwrapped(numbers: NDArray[np.integer], bits: int) -> Integers:
+    """Numbers of this many bits that start over, as numbers that do not.
+
+    A step forward is less than half of all numbers (RFC 1982).
+    """
+    whole = numbers.astype(np.int64)
+    if not len(whole):
+        return whole
+    modulus = 1 << bits
+    steps = (np.diff(whole) + modulus // 2) % modulus - modulus // 2
+    return np.concatenate([whole[:1], whole[0] + np.cumsum(steps)])
+
+
+def least_round_trip(samples_s: Sequence[float] | Vector) -> float:
+    """The round trip to give to `kinds`: the least of those that were measured."""
+    known = [float(sample) for sample in samples_s if sample > 0]
+    return min(known, default=UNKNOWN_ROUND_TRIP_S)
+
+
+def kinds(
+    starts: Integers,
+    ends: Integers,
+    seen_s: Vector,
+    round_trip_s: float,
+    stamps: Integers | None = None,
+) -> NDArray[np.uint8]:
+    """Says what each packet of one direction is by its number, at one place.
+
+    Parameters
+    ----------
+    starts, ends
+        The number of each packet's first byte (chunk, packet), and the one behind its last, as
+        `unwrapped` gives them; packets without data are left out before.
+    seen_s
+        When each passed, in the order of the file.
+    round_trip_s
+        The least round trip between both ends, in s: see `least_round_trip`.
+    stamps
+        The sender's time stamps (TSval, RFC 7323), `unwrapped`; -1 where a packet has none. An
+        older one than that of the packet which opened the hole says that it was overtaken, however
+        late it comes; a newer one, that it was sent again.
+
+    Returns
+    -------
+    For each packet `IN_ORDER`, `OVERTAKEN`, `SENT_AGAIN` or `REPEATED`.
+    """
+    found = np.full(len(starts), IN_ORDER, dtype=np.uint8)
+    if not len(starts):
+        return found
+    before = np.concatenate([starts[:1], np.maximum.accumulate(ends)[:-1]])
+    opens = starts > before
+    below = starts < before
+    if not below.any():
+        return found
+    holes: list[_Hole] = []
+    given_up = int(starts.min())
+    for index in np.flatnonzero(opens | below).tolist():
+        if opens[index]:
+            holes.append((int(before[index]), int(starts[index]), index))
+            if len(holes) > MOST_HOLES:
+                given_up = holes.pop(0)[1]
+            continue
+        start, end = int(starts[index]), int(min(ends[index], before[index]))
+        opened = _fill(holes, start, end)
+        if opened is None:
+            # What begins below and ends above is a larger packet sent again; where it begins one
+            # byte below, that byte had asked a closed window (RFC 9293 section 3.8.6.1).
+            is_probed = ends[index] > before[index] == starts[index] + 1
+            is_new = ends[index] > before[index] or start < given_up
+            found[index] = IN_ORDER if is_probed else SENT_AGAIN if is_new else REPEATED
+            continue
+        late_s = float(seen_s[index] - seen_s[opened])
+        is_overtaken = late_s < round_trip_s
+        if stamps is not None and min(stamps[index], stamps[opened]) >= 0:
+            older = int(stamps[opened] - stamps[index])
+            is_overtaken = older > 0 or (older == 0 and is_overtaken)
+        found[index] = OVERTAKEN if is_overtaken else SENT_AGAIN
+    return found
+
+
+_Hole = tuple[int, int, int]
+"""The first number that is missing, the one behind the last, and the packet that opened it."""
+
+
+def _fill(holes: list[_Hole], start: int, end: int) -> int | None:
+    """Fills what is missing of these numbers; gives the packet that opened the first such hole."""
+    low, high = 0, len(holes)
+    while low < high:
+        middle = (low + high) // 2
+        if holes[middle][1] <= start:
+            low = middle + 1
+        else:
+            high = middle
+    last, left = low, []
+    while last < len(holes) and holes[last][0] < end:
+        first, behind, opened = holes[last]
+        if first < start:
+            left.append((first, start, opened))
+        if end < behind:
+            left.append((end, behind, opened))
+        last += 1
+    if last == low:
+        return None
+    opened = holes[low][2]
+    holes[low:last] = left
+    return opened

@@ -1,0 +1,177 @@
+"""Rules for packets of captures: copies, segments, clocks, and rows with what is beside them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch.support import clocks, copies, segments
+from anabranch.support.capture import Capture
+from anabranch.support.gathered import chosen, joined
+from anabranch.support.packets import Packets
+
+CASES = Path(__file__).parent / "cases" / "captures"
+
+
+def found(
+    names: str,
+    seen_s: list[float],
+    *,
+    tells: bool = False,
+    numbered: str = "",
+    round_trip_s: float = 0.02,
+) -> list[int]:
+    """The rows that are copies, where equal letters are equal packets."""
+    count = len(names)
+    key = np.array([ord(name) for name in names], dtype=np.uint64)
+    return np.flatnonzero(
+        copies.copies(
+            key,
+            np.array(seen_s),
+            np.zeros(count, dtype=np.int64),
+            tells_apart=np.full(count, tells),
+            is_numbered=np.array([name in (numbered or names) for name in names]),
+            round_trip_s=np.full(count, round_trip_s),
+        )
+    ).tolist()
+
+
+def test_what_comes_again_within_a_round_trip_is_a_copy() -> None:
+    assert found("aabb", [0, 0.019, 0.03, 0.051]) == [1]
+    # The round trip counts from the first packet, not from its copy.
+    assert found("aaa", [0, 0.015, 0.024]) == [1]
+    assert found("aaaa", [0, 0.015, 0.024, 0.03]) == [1, 3]
+    assert found("aa", [0, 0.1], tells=True) == [1]
+    assert found("aa", [0, 0.6], tells=True) == []
+
+
+@pytest.mark.parametrize("unknown", [np.inf, np.nan, 0.0])
+def test_an_unknown_round_trip_is_short(unknown: float) -> None:
+    assert found("aabb", [0, 0.0009, 0.1, 0.1011], round_trip_s=unknown) == [1]
+
+
+def test_acknowledgements_alone_may_be_equal() -> None:
+    """They are copies where the data has copies, and no further apart than twice as these."""
+    assert found("ackkk", [0, 0.01, 0.02, 0.021, 0.022], numbered="ac") == []
+    times = [0, 0.001, 0.01, 0.011, 0.02, 0.021, 0.023]
+    assert found("aacckkk", times, numbered="ac") == [1, 3, 5]
+
+
+def test_an_identification_tells_if_it_differs() -> None:
+    key = np.arange(10, dtype=np.uint64) // 2
+    sender = np.zeros(10, dtype=np.int64)
+    assert copies.tells(key, np.arange(10) // 2 + 1, sender).all()
+    for useless in (0, 77, -1):
+        assert not copies.tells(key, np.full(10, useless), sender).any()
+
+
+def test_places_of_copies_are_one() -> None:
+    key = np.array([1, 1, 2, 3, 3, 4], dtype=np.uint64)
+    place = np.array([0, 2, 2, 1, 1, 3])
+    is_copy = np.array([False, True, False, False, True, False])
+    assert copies.places(key, place, is_copy).tolist() == [0, 0, 0, 1, 1, 3]
+
+
+def most(payload: list[int], header: int = 40, mss: int | None = None) -> int:
+    sizes = np.array(payload)
+    (one,) = set(segments.largest(sizes, np.full(len(sizes), header), 40, mss).tolist())
+    return int(one)
+
+
+def test_the_largest_segment() -> None:
+    assert most([14_600], mss=1460) == 1460
+    assert most([14_480], header=52, mss=1460) == 1448  # RFC 6691
+    assert most([14_600, 100]) == 1460
+    # A tunnel's packets, and jumbo frames.
+    assert most([1360] * 5 + [13_600] * 20) == 1360
+    assert most([8960] * 30 + [3000]) == 8960
+    assert most([8760] * 30 + [1460] * 2) == 1460
+    assert most([10], mss=1) == 216
+
+
+@settings(max_examples=100)
+@given(
+    packets=st.lists(
+        st.tuples(st.integers(0, 70_000), st.sampled_from([40, 52, 60]), st.integers(0, 1)),
+        min_size=1,
+        max_size=20,
+    ),
+    most=st.integers(216, 9000),
+)
+def test_segments_are_the_whole_packet(packets: list[tuple[int, int, int]], most: int) -> None:
+    payload, header, fin = np.array(packets).T
+    start = np.concatenate([[7], 7 + np.cumsum(payload + fin)[:-1]])
+    end = start + payload + fin
+    cut = segments.split(start, end, payload, payload + header, np.full(len(start), most))
+    count = np.bincount(cut.packet)
+    assert (count == np.maximum(-(-payload // most), 1)).all()
+    assert (
+        np.bincount(cut.packet, weights=cut.octets).astype(int).tolist()
+        == (payload + header * count).tolist()
+    )
+    assert (cut.octets - header[cut.packet] <= most).all()
+    # One after the other, without a hole.
+    assert cut.start[0] == 7
+    assert (cut.start[1:] == cut.end[:-1]).all()
+    assert cut.end[-1] == end[-1]
+    last = np.flatnonzero(np.diff(cut.packet, append=-1))
+    assert cut.sent[last].tolist() == (payload + header * count).tolist()
+
+
+def test_a_clock_that_was_set_back_is_not_a_late_packet() -> None:
+    second = 1_000_000_000
+    times = np.arange(100, dtype=np.int64) * second // 100
+    late = times.copy()
+    late[50] -= second // 2
+    assert not clocks.clocks(late).any()
+    late[50:] = times[50:] - second // 100 * 5  # by less than 0.1 s
+    assert not clocks.clocks(late).any()
+    for back in (second // 5, 30 * second):
+        stepped = times.copy()
+        stepped[50:] -= back
+        clock = clocks.clocks(stepped)
+        assert clock.tolist() == [0] * 50 + [1] * 50
+        assert (np.diff(clocks.continued(stepped, clock)) == second // 100).all()
+
+
+def test_many_steps_take_no_longer() -> None:
+    """Each packet is before the last one: no piece is looked at twice."""
+    times = -np.arange(100_000, dtype=np.int64) * 1_000_000_000
+    clock = clocks.clocks(times)
+    assert clock[-1] == len(times) - 1
+    assert (np.diff(clocks.continued(times, clock)) >= 0).all()
+
+
+def batch(name: str) -> Packets:
+    (packets,) = Capture(CASES / f"{name}.pcap").batches()
+    return packets
+
+
+@pytest.mark.parametrize("name", ["sctp-signalling-hb", "mptcp-v0-two-subflows"])
+def test_rows_keep_what_is_beside_them(name: str) -> None:
+    whole = batch(name)
+    rows = np.arange(len(whole))
+    one, other = chosen(whole, rows[:30]), chosen(whole, rows[30:])
+    again = joined([one, other])
+    assert again is not None
+    for table, column in (("chunks", "number"), ("multipath", "kind"), ("gaps", "start")):
+        for key in {"packet", column} & set(getattr(whole, table).__dataclass_fields__):
+            assert (
+                getattr(getattr(again, table), key) == getattr(getattr(whole, table), key)
+            ).all()
+    assert (again.time_ns == whole.time_ns).all()
+    reversed_ = chosen(whole, rows[::-1])
+    back = chosen(reversed_, rows[::-1])
+    assert (back.chunks.packet == whole.chunks.packet).all()
+    assert (back.multipath.token == whole.multipath.token).all()
+    assert joined([]) is None
+
+
+def test_more_segments_than_are_looked_at() -> None:
+    payload = np.full(200_000, 65_000)
+    most = np.full(200_000, 1460)
+    used = segments.within(payload, most)
+    assert used * 45 <= segments.MOST < (used + 1) * 45
+    assert segments.within(payload[:10], most[:10]) == 10

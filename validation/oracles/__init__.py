@@ -1,0 +1,1 @@
+"""Comparisons with the numbers of other implementations, which lie beside the modules."""
