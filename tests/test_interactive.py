@@ -24,6 +24,7 @@ from anabranch.figures.marks import Mark
 from anabranch.figures.pages import cells, interactive
 from anabranch.papers import plots as paper_plots
 from anabranch.papers.intervals import Interval
+from anabranch.support import wording
 from conftest import CALL, ROOT, SWEEP, Command, one_error
 
 AXE = ROOT / "lab/node_modules/axe-core/axe.min.js"
@@ -331,7 +332,7 @@ def test_a_mark_answers_to_the_pointer(page: Page, made: Path) -> None:
     said = tip.inner_text()
     assert "rto_max 0.05 s, pmr 0" in said
     # With the digits that mean something, as everywhere on the page.
-    assert f"call.mos: {' ± '.join(report.page._rounded(mean, half))}, 6 runs" in said
+    assert f"call.mos: {' ± '.join(wording.rounded(mean, half))}, 6 runs" in said
     page.page.mouse.move(2, 2)
     assert not tip.is_visible()
 

@@ -2,7 +2,7 @@
 
 `sides` finds the runs, `outcome` compares them scalar by scalar, `overlays` lays their traces over
 each other, `page` makes a page of both. Two settings within one study are compared, in one scalar
-at a time, by `Study.compare` and the command `difference`.
+at a time, by `Study.compare` and `anabranch compare DIR --a --b`.
 """
 
 from .outcome import Cell, SideBySide, compare
