@@ -29,8 +29,8 @@ const BLOCK: usize = 1 << 17;
 const MOST_BLOCKS: usize = 128;
 /// The fewest, which hold 656 such packets.
 const LEAST_BLOCKS: usize = 8;
-/// The blocks that the rings of an emulation share, 128 MiB. The kernel clears each before it hands a ring out,
-/// so that many rings of full size would take seconds.
+/// The blocks that the rings of an emulation share, 128 MiB. The kernel clears each before it hands a ring
+/// out, so that many rings of full size would take seconds.
 const SHARED_BLOCKS: usize = 1024;
 /// The most bytes before a packet's IP header in a frame: the kernel's header of 32, a socket address of 20,
 /// the Ethernet header of 14, and alignment to 16.

@@ -14,8 +14,8 @@ use crate::scenario::scenario_error;
 /// How often signals are looked for while other threads compute.
 pub(crate) const HEARING: Duration = Duration::from_millis(50);
 
-/// Computes something without Python's lock, in this thread, since it may call classes of Python, which Ctrl-C
-/// interrupts in this thread alone. It asks now and then whether to give up.
+/// Computes something without Python's lock, in this thread, since it may call classes of Python, which
+/// Ctrl-C interrupts in this thread alone. It asks now and then whether to give up.
 pub(crate) fn heeding<T: Send>(
     py: Python<'_>,
     compute: impl FnOnce(&dyn Fn() -> bool) -> Result<T, ScenarioError> + Send,

@@ -18,8 +18,8 @@ mod threads {
     /// How often it is asked whether a computation is to be given up.
     const PERIOD: Duration = Duration::from_millis(50);
 
-    /// The result of `compute`, or [`None`] once `is_cancelled` says so, which the calling thread is asked now
-    /// and then. What has begun is then finished in vain, unless it looks after that itself.
+    /// The result of `compute`, or [`None`] once `is_cancelled` says so, which the calling thread is asked
+    /// now and then. What has begun is then finished in vain, unless it looks after that itself.
     pub(crate) fn apart<R: Send + 'static>(
         is_cancelled: &dyn Fn() -> bool,
         compute: impl FnOnce() -> R + Send + 'static,

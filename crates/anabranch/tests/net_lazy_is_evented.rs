@@ -27,8 +27,8 @@ struct Arrival {
 }
 
 /// Gives the packets to the link in the order of time, as an engine with an event per crossing does, and
-/// returns what became of each of them.
-/// What becomes of packets in a run that ends at `end`, of which the link is told where packets come much later.
+/// returns what became of each of them. What becomes of packets in a run that ends at `end`, of which the
+/// link is told where packets come much later.
 fn drive(link: &mut DuplexLink, arrivals: &[Arrival], end: Time) -> Vec<Step> {
     let mut steps = vec![Step::Stays; arrivals.len()];
     let mut crossings: Vec<(Time, usize, Ecn)> = Vec::new();

@@ -77,8 +77,8 @@ impl Association {
         self.send(now);
     }
 
-    /// Where one acknowledgement concerns the timers of all paths, starts them anew if it moved the cumulative
-    /// TSN (FreeBSD: `sctp_express_handle_sack`, which SHUTDOWN comes to by `sctp_update_acked`).
+    /// Where one acknowledgement concerns the timers of all paths, starts them anew if it moved the
+    /// cumulative TSN (FreeBSD: `sctp_express_handle_sack`, which SHUTDOWN comes to by `sctp_update_acked`).
     #[inline(always)]
     pub(super) fn restart_all_timers(&mut self, advanced: bool) {
         if self.parameters.procedures.cumulative_tsn_restarts_timers && self.load_sharing.is_none() {

@@ -70,8 +70,8 @@ procedures! {
     /// profile linux true (`__sctp_outq_flush_rtx`).
     waiting_data_defers_heartbeats: [false, true, false];
     /// Whether the retransmission timer starts anew when the cumulative TSN passes chunks of its path,
-    /// instead of when the earliest one is acknowledged or retransmitted; default false (RFC 9260 sections 6.3.2
-    /// and 7.2.4), in profile linux true (`sctp_check_transmitted`, `sctp_transport_reset_t3_rtx`).
+    /// instead of when the earliest one is acknowledged or retransmitted; default false (RFC 9260 sections
+    /// 6.3.2 and 7.2.4), in profile linux true (`sctp_check_transmitted`, `sctp_transport_reset_t3_rtx`).
     timer_follows_cumulative_tsn: [false, true, false];
     /// Whether a SACK starts the retransmission timers of all paths anew when its cumulative TSN moves and
     /// none otherwise, instead of a path's when its earliest chunk is acknowledged; a SHUTDOWN as well.

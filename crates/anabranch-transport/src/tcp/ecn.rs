@@ -192,7 +192,8 @@ impl Connection {
         }
         let (most, window) = (self.parameters.quick_acks, self.receiver_window());
         if !self.parameters.procedures.quickens_for_marks {
-            // Linux 2.6.20, TCP_ECN_check_ce. Without quick acknowledgements, as in profile rfc, it has no effect.
+            // Linux 2.6.20, TCP_ECN_check_ce. Without quick acknowledgements, as in profile rfc, it has no
+            // effect.
             if mark == EcnField::NotEct {
                 self.delayed_ack.enter_quick_mode(window, most);
             }

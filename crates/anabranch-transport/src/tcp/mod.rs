@@ -11,14 +11,14 @@
 //! ("Multipath-TCP in ns-3", WNS3 2014); its places name the functions of its `mp-tcp-socket-base.cc`.
 //!
 //! Known deviations: buffers count bytes of data, not the kernel's memory for them, and the send buffer does
-//! not tune itself; no auto-corking, no urgent data, no path MTU discovery; an end that hears
-//! the peer's FIN closes too once everything it was given has been delivered, unless it has half-close; a SYN
-//! from the peer's next port takes the place of a connection that the peer knows no more; segments are never
-//! cut, so less than a whole one fits into the window only when the persist timer says so; a window that the
+//! not tune itself; no auto-corking, no urgent data, no path MTU discovery; an end that hears the peer's FIN
+//! closes too once everything it was given has been delivered, unless it has half-close; a SYN from the
+//! peer's next port takes the place of a connection that the peer knows no more; segments are never cut, so
+//! less than a whole one fits into the window only when the persist timer says so; a window that the
 //! application does not use is not reduced (RFC 2861's second rule; in Linux it has no effect while
 //! acknowledgements come, since `tcp_cong_avoid` sets `snd_cwnd_stamp` with each), nor is RFC 7661 there; in
-//! recovery nothing is sent again that is not taken for lost (RFC 6675's rules 3 and 4 of `NextSeg`); a closed
-//! socket sends its last data and FIN again as often as an open one (Linux: `tcp_orphan_retries`).
+//! recovery nothing is sent again that is not taken for lost (RFC 6675's rules 3 and 4 of `NextSeg`); a
+//! closed socket sends its last data and FIN again as often as an open one (Linux: `tcp_orphan_retries`).
 
 mod acknowledgement;
 mod alert;

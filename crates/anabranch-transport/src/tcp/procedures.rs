@@ -55,8 +55,8 @@ procedures! {
     /// nothing is sent before and there was data; default false: at once (RFC 9293 section 3.10.7.4), in
     /// Linux true (`tcp_fin`).
     delays_ack_of_fin: [false, true, true];
-    /// Whether data with the first of several marks, data that is not ECN-capable after data that was, and the
-    /// segment behind it are acknowledged at once, as is data that says CWR; default false, in profile
+    /// Whether data with the first of several marks, data that is not ECN-capable after data that was, and
+    /// the segment behind it are acknowledged at once, as is data that says CWR; default false, in profile
     /// `linux_6` true (`__tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`).
     quickens_for_marks: [false, false, true];
     /// Whether an end whose application has closed its socket waits for the peer's FIN for a minute only, or

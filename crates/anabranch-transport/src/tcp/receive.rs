@@ -363,7 +363,8 @@ impl Connection {
         }
         if self.state != State::Closed {
             self.send(now);
-            // Linux, tcp_send_dupack and tcp_data_queue: data that is old, or that the window has no room for.
+            // Linux, tcp_send_dupack and tcp_data_queue: data that is old, or that the window has no room
+            // for.
             if end > start && start <= self.receiver.edge {
                 self.delayed_ack.enter_quick_mode(self.receiver_window(), self.parameters.quick_acks);
             }

@@ -285,8 +285,8 @@ impl DuplexLink {
 
     /// Brings every lazy state to the end of the run, and asserts that every packet is accounted for.
     ///
-    /// Packets that the link was asked for ahead of time and that had not arrived by then are not counted, nor
-    /// is cross traffic that came later.
+    /// Packets that the link was asked for ahead of time and that had not arrived by then are not counted,
+    /// nor is cross traffic that came later.
     pub fn finish(&mut self, end: Time) {
         for one_way in &mut self.directions {
             one_way.finish(end);

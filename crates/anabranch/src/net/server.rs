@@ -55,8 +55,8 @@ impl Server {
         }
     }
 
-    /// Advances cross traffic and queue to the end of the run; if they are beyond it already, cross traffic is
-    /// counted up to it.
+    /// Advances cross traffic and queue to the end of the run; if they are beyond it already, cross traffic
+    /// is counted up to it.
     pub(crate) fn finish(&mut self, end: u64) {
         match self {
             Self::Evented(server) => server.finish(end),

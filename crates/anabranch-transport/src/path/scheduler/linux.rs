@@ -52,8 +52,8 @@ impl Linux {
         self.rate(path).map_or(0, |rate| u64::try_from(queued / u128::from(rate)).unwrap_or(u64::MAX))
     }
 
-    /// Forgets the present burst once everything has been sent that may be: the kernel chooses anew whenever it
-    /// begins to send (`__mptcp_push_pending`).
+    /// Forgets the present burst once everything has been sent that may be: the kernel chooses anew whenever
+    /// it begins to send (`__mptcp_push_pending`).
     pub(super) fn end_push(&mut self) {
         self.burst = None;
     }

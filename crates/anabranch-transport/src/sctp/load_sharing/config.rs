@@ -28,8 +28,8 @@ pub struct Config {
     pub buffer_splitting: Sides,
     /// What takes up a path's share of a buffer; default "outstanding".
     pub split_by: SplitBy,
-    /// Which buffer must be blocked for the chunk that everything waits for to be retransmitted on a path with
-    /// room; default "both".
+    /// Which buffer must be blocked for the chunk that everything waits for to be retransmitted on a path
+    /// with room; default "both".
     pub chunk_rescheduling: Sides,
 }
 

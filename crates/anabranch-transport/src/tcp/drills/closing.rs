@@ -195,9 +195,9 @@ fn rfc9293_3_10_7_4_time_wait_acknowledges_all_but_a_bare_acknowledgement() {
 }
 
 /// Linux, `tcp_fin_time`: an end whose application has closed its socket waits for the peer's FIN for a
-/// minute, whether the socket was closed before our FIN was acknowledged or later. Without a socket of its own
-/// it answers a later FIN with a reset. In RFC 9293 it waits for ever, as in Linux does an application that
-/// keeps its socket.
+/// minute, whether the socket was closed before our FIN was acknowledged or later. Without a socket of its
+/// own it answers a later FIN with a reset. In RFC 9293 it waits for ever, as in Linux does an application
+/// that keeps its socket.
 #[test]
 fn linux_leaves_fin_wait_2_after_a_minute() {
     for settings in [rfc(), config(Profile::Linux2620), linux()] {

@@ -111,7 +111,8 @@ fn in_linux_marks_leave_two_segments() {
     assert!(marked.windows(2).all(|pair| pair[1] - pair[0] < 60), "{marked:?}");
 }
 
-/// An end that has agreed on ECN and has no quick acknowledgements left: it acknowledges every second segment.
+/// An end that has agreed on ECN and has no quick acknowledgements left: it acknowledges every second
+/// segment.
 fn after_quick_acknowledgements(profile: Profile) -> Drill {
     let settings = Config { receive_autotuning: Some(false), ..config(profile) };
     let mut drill = Drill::open(&settings, false);

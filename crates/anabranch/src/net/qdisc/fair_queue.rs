@@ -22,8 +22,8 @@ pub(crate) trait FlowControl: Clone {
         self.clone()
     }
 
-    /// Whether to keep a packet that arrives, with this much waiting in all queues or held back; if not, it is
-    /// added to `drops`.
+    /// Whether to keep a packet that arrives, with this much waiting in all queues or held back; if not, it
+    /// is added to `drops`.
     fn admits(
         &mut self,
         _now: u64,
