@@ -731,7 +731,55 @@ asyncio.run(main())
 """
 
 
-def test_a_sender_that_was_killed_is_given_up(tmp_path: Path) -> None:
+ICMP = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of ICMP messages")
+REFUSED = "the association has been aborted: nobody has the UDP port there (ICMP)"
+
+
+@ICMP
+def test_a_sender_that_was_killed_is_gone(tmp_path: Path) -> None:
+    """The system answers for a port that nobody has any more."""
+    with waiting("receive", "5001", str(tmp_path / "copy")) as (receiving, udp):
+        sends = [sys.executable, "-c", VANISHES, udp]
+        with subprocess.Popen(sends, stdout=subprocess.PIPE, text=True) as sending:
+            assert sending.stdout
+            assert sending.stdout.readline() == "said\n"
+            sending.kill()
+        _, said = receiving.communicate(timeout=30)
+    assert receiving.returncode == 2
+    assert REFUSED in said, said
+    assert not list(tmp_path.iterdir())
+
+
+@ICMP
+def test_who_connects_hears_that_nobody_has_the_port() -> None:
+    for address in (LOOPBACK, "::1"):
+        words = command("connect", address, "5001", "--remote-udp", str(free_port()))
+        done = subprocess.run(
+            words, check=False, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"anabranch: error: {REFUSED}\n"
+
+
+def test_who_connects_says_what_it_waits_for() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind((LOOPBACK, 0))
+        udp = str(silent.getsockname()[1])
+        words = command(*("connect", LOOPBACK, "5001", "--remote-udp", udp, "--patience", "2.5"))
+        began = time.monotonic()
+        done = subprocess.run(
+            words, check=False, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL
+        )
+        assert time.monotonic() - began > 2.5
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        f"anabranch: waits for an answer from {LOOPBACK}, port 5001, UDP port {udp}: 2.5 s"
+        " (--patience)",
+        "anabranch: error: the peer has not answered within 2.5 s",
+    ]
+
+
+def test_a_sender_that_is_silent_is_given_up(tmp_path: Path) -> None:
     words = ["receive", "5001", str(tmp_path / "copy"), "--patience", "7"]
     with waiting(*words) as (receiving, udp):
         sends = [sys.executable, "-c", VANISHES, udp]
@@ -739,17 +787,19 @@ def test_a_sender_that_was_killed_is_given_up(tmp_path: Path) -> None:
             assert sending.stdout
             assert sending.stdout.readline() == "said\n"
             assert sending.stdout.readline() == "idle\n"
+            # It has its port still, so that the system does not answer for it.
+            sending.send_signal(signal.SIGSTOP)
+            began = time.monotonic()
+            assert receiving.stderr
+            said = receiving.stderr.readline()
+            assert said.startswith(
+                f"anabranch: nothing has come from {LOOPBACK} for 5 s; it is given"
+            ), said
+            said = receiving.stderr.readline()
+            assert "the peer is gone: nothing has come from it for 7 s (--patience)" in said, said
+            assert receiving.wait(timeout=30) == 2
+            assert 2 < time.monotonic() - began < 15
             sending.kill()
-        began = time.monotonic()
-        assert receiving.stderr
-        said = receiving.stderr.readline()
-        assert said.startswith(
-            f"anabranch: nothing has come from {LOOPBACK} for 5 s; it is given"
-        ), said
-        said = receiving.stderr.readline()
-        assert "the peer is gone: nothing has come from it for 7 s (--patience)" in said, said
-        assert receiving.wait(timeout=30) == 2
-        assert 2 < time.monotonic() - began < 15
     assert not list(tmp_path.iterdir())
 
 
@@ -795,6 +845,7 @@ def test_streams_that_are_closed(redirection: str) -> None:
         (["connect", LOOPBACK, "5001", "--set", "rto_max=soon"], "rto_max"),
         (["call"], "a call needs either HOST and PORT, or --listen PORT"),
         (["send", LOOPBACK, "5001", "--size", "0"], "--size is 0; it must be at least 1"),
+        (["connect", LOOPBACK, "5001", "--patience", "0"], "--patience is 0.0; it must be more"),
         (
             ["send", LOOPBACK, "5001", "-", "--stream", "65536"],
             "stream is 65536; it must be from 0",

@@ -346,7 +346,7 @@ def schema() -> str:
 def models() -> dict[str, list[tuple[str, str]]]:
     """What can be chosen: category (`loss`, `queue`, `app`, ...) -> (kind, one line about it)."""
 
-def drill(text: str, profile: str | None = None, folders: Sequence[str] = ()) -> str:
+def drill(text: str, profile: str | None = None, folders: Sequence[str] = ...) -> str:
     """Runs a script in packetdrill's language; what came of it, as JSON text. Raises ScenarioError.
 
     `profile`: that of the endpoints; `folders`: where files that the script names are looked for, in their order.

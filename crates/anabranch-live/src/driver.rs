@@ -24,7 +24,7 @@ use crate::sctp::{self, Settings};
 use crate::secrets;
 use crate::stack::Stack;
 use crate::tun::{Tun, TunDevice};
-use crate::udp::{Buffers, Udp};
+use crate::udp::{Buffers, Udp, is_of_icmp};
 
 /// How many batches are read from a socket before others have their turn.
 const MOST_BATCHES: usize = 8;
@@ -445,6 +445,10 @@ impl<H: Stack> Loop<H> {
 
     /// Reads for a while. Returns whether there may be more.
     fn receive(&mut self, index: usize) -> bool {
+        let Self { host, sockets, clock, buffers, .. } = self;
+        if let Socket::Udp(udp) = &sockets[index] {
+            udp.errors(buffers, |said, quoted| host.handle_unreachable(clock.now(), said, quoted));
+        }
         for _ in 0..MOST_BATCHES {
             let Self { host, sockets, clock, buffers, devices, .. } = self;
             let now = clock.now();
@@ -464,8 +468,8 @@ impl<H: Stack> Loop<H> {
             };
             match read {
                 Ok(()) => self.drain(),
-                // What came back from a peer that is not there has been read with it.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                // What came back from a peer that is not there.
+                Err(error) if is_of_icmp(&error) => {}
                 Err(error) => return error.kind() == io::ErrorKind::Interrupted,
             }
         }

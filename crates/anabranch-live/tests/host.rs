@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use anabranch_live::sctp::{
     AssociationId, Extent, Host, HostEvent, Outbound, Place, Refusal, Route, Settings,
 };
-use anabranch_live::stack::Stack as _;
+use anabranch_live::stack::{Stack as _, Unreachable};
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
@@ -241,6 +241,61 @@ fn ending(world: &World, index: usize) -> Option<CloseReason> {
         HostEvent::Closed { reason, .. } => Some(*reason),
         _ => None,
     })
+}
+
+/// What host 0 tells when ICMP says that host 1 is unreachable at a port of UDP, and quotes these bytes.
+fn after_icmp(world: &mut World, port: u16, is_refused: bool, quoted: &[u8]) -> Vec<HostEvent> {
+    let route = Route { local: IpAddr::from([0; 4]), remote: address(1, 0), port: Some(port) };
+    let said = Unreachable { route, is_refused, reason: "gone" };
+    world.hosts[0].handle_unreachable(world.now, said, quoted);
+    std::iter::from_fn(|| world.hosts[0].poll_event()).map(|(_, event)| event).collect()
+}
+
+fn is_refusal(told: &[HostEvent]) -> bool {
+    let reason = "gone";
+    matches!(told, [HostEvent::Unreachable { is_refused: true, reason: said, .. },
+                    HostEvent::Closed { reason: CloseReason::Aborted, .. }] if *said == reason)
+}
+
+/// RFC 9260 section 10 (ICMP5, ICMP6, ICMP8): an INIT that is quoted is known by its Initiate Tag.
+#[test]
+fn an_icmp_message_ends_the_association_whose_init_it_quotes() {
+    let mut world = World::new(1, Weather::default());
+    world.call(&Config::default(), 0, 1);
+    let init = world.hosts[0].poll_transmit(1).expect("an INIT").bytes.to_vec();
+    let mut other = init.clone();
+    other[19] ^= 1;
+    for (port, quoted) in [(PORT, &other[..]), (PORT, &init[..16]), (PORT, &[]), (1, &init[..20])] {
+        assert_eq!(after_icmp(&mut world, port, true, quoted), []);
+    }
+    // ICMP3: what is told of the host is news, and no more; the same again is none.
+    let told = after_icmp(&mut world, PORT, false, &init[..20]);
+    assert!(matches!(told[..], [HostEvent::Unreachable { is_refused: false, .. }]), "{told:?}");
+    assert_eq!(after_icmp(&mut world, PORT, false, &init[..20]), []);
+    assert_eq!(world.hosts[0].associations(), 1);
+    let mut world = World::new(1, Weather::default());
+    world.call(&Config::default(), 0, 1);
+    let init = world.hosts[0].poll_transmit(1).expect("an INIT").bytes.to_vec();
+    assert!(is_refusal(&after_icmp(&mut world, PORT, true, &init[..20])));
+    assert_eq!(world.hosts[0].associations(), 0);
+}
+
+/// RFC 9260 section 10, ICMP6: any other packet is known by the verification tag of the peer.
+#[test]
+fn an_icmp_message_ends_an_open_association_only_with_the_peers_tag() {
+    let mut world = World::new(1, Weather::default());
+    let id = world.connect(&Config::default(), 1);
+    world.run_for(Duration::from_secs(1));
+    world.hosts[0].send(world.now, id, message(0, false, 0, 10)).expect("there is room");
+    let data = world.hosts[0].poll_transmit(1).expect("a packet").bytes.to_vec();
+    let mut other = data.clone();
+    other[7] ^= 1;
+    assert_eq!(after_icmp(&mut world, PORT, true, &other), []);
+    assert_eq!(after_icmp(&mut world, PORT, true, &data[..7]), []);
+    // A tag of 0 is that of an INIT, and this end sends none any more.
+    other[4..8].fill(0);
+    assert_eq!(after_icmp(&mut world, PORT, true, &other), []);
+    assert!(is_refusal(&after_icmp(&mut world, PORT, true, &data[..8])));
 }
 
 #[test]

@@ -338,6 +338,7 @@ const fn kind(event: &HostEvent) -> &'static str {
         HostEvent::PartialDeliveryAborted { .. } => "partial_delivery_aborted",
         HostEvent::PathChanged { .. } => "path_changed",
         HostEvent::PrimaryChanged { .. } => "primary_changed",
+        HostEvent::Unreachable { .. } => "unreachable",
         HostEvent::Received(_) => "received",
         HostEvent::Restarted => "restarted",
         HostEvent::StreamReset { .. } => "stream_reset",
@@ -376,6 +377,9 @@ fn particulars(py: Python<'_>, event: HostEvent) -> PyResult<Bound<'_, PyAny>> {
                 Extent::Whole => None,
             };
             (bytes, message.stream, message.ppid, message.unordered, is_last).into_bound_py_any(py)
+        }
+        HostEvent::Unreachable { path, reason, is_refused } => {
+            (path.0, reason, is_refused).into_bound_py_any(py)
         }
         HostEvent::StreamReset { stream } | HostEvent::StreamResetRefused { stream } => {
             stream.into_bound_py_any(py)

@@ -93,7 +93,7 @@ const LIVE: [(&str, &str); 13] = [
     ("stack", "outbox route"),
     ("sctp", "alarms outbox outgoing route stack"),
     ("stream", "alarms outbox outgoing route stack"),
-    ("udp", "outbox route"),
+    ("udp", "outbox route stack"),
     ("raw", "outbox route udp"),
     ("tun", "outbox route udp"),
     ("driver", "clock outbox raw route sctp secrets stack tun udp"),

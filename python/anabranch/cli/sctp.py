@@ -24,6 +24,12 @@ through a TUN device, so that the peer may be on the same machine.""",
 app.command(sctp)
 
 _CHUNK = 16_384
+_PATIENCE = 30.0
+
+
+def _check_patience(seconds: float) -> None:
+    if not seconds > 0:
+        raise AnabranchError(f"--patience is {seconds}; it must be more than 0 seconds")
 
 
 @sctp.command(
@@ -75,6 +81,7 @@ def connect(
     sockets: Sockets | None = None,
     messages: Messages | None = None,
     remote_udp: Natural = 9899,
+    patience: float = _PATIENCE,
 ) -> None:
     """Connect, send the lines of standard input as messages and print what comes back.
 
@@ -86,12 +93,15 @@ def connect(
         The peer's SCTP port.
     remote_udp
         The peer's UDP port.
+    patience
+        Seconds for which the peer's answer is awaited; inf until the transport gives it up.
     """
     sockets, messages = sockets or Sockets(), messages or Messages()
+    _check_patience(patience)
 
     from . import sctp_work  # noqa: PLC0415 - slow to import
 
-    sctp_work.run(sctp_work.connect(sockets, messages, host, port, remote_udp))
+    sctp_work.run(sctp_work.connect(sockets, messages, host, port, remote_udp, patience))
 
 
 @sctp.command(
@@ -110,6 +120,7 @@ def send(
     messages: Messages | None = None,
     remote_udp: Natural = 9899,
     size: Natural = _CHUNK,
+    patience: float = _PATIENCE,
 ) -> None:
     """Send a file, or standard input, and shut down once the peer has all of it.
 
@@ -125,14 +136,17 @@ def send(
         The peer's UDP port.
     size
         Bytes in each message, at least 1.
+    patience
+        Seconds for which the peer's answer is awaited; inf until the transport gives it up.
     """
     sockets, messages = sockets or Sockets(), messages or Messages()
     if size < 1:
         raise AnabranchError("--size is 0; it must be at least 1")
+    _check_patience(patience)
 
     from . import sctp_work  # noqa: PLC0415 - slow to import
 
-    sctp_work.run(sctp_work.send(sockets, messages, host, port, remote_udp, file, size))
+    sctp_work.run(sctp_work.send(sockets, messages, host, port, remote_udp, file, size, patience))
 
 
 @sctp.command(
@@ -147,7 +161,7 @@ def receive(
     /,
     *,
     sockets: Sockets | None = None,
-    patience: float = 30.0,
+    patience: float = _PATIENCE,
 ) -> None:
     """Wait for a peer and write what it sends to a file or to standard output.
 
@@ -162,8 +176,7 @@ def receive(
         is given up; inf for no limit but that of the transport.
     """
     sockets = sockets or Sockets()
-    if not patience > 0:
-        raise AnabranchError(f"--patience is {patience}; it must be more than 0 seconds")
+    _check_patience(patience)
     if file != STANDARD:
         check_file(file)
 
@@ -187,6 +200,7 @@ def call(
     listen: Natural | None = None,
     sockets: Sockets | None = None,
     remote_udp: Natural = 9899,
+    patience: float = _PATIENCE,
     duration: float = 60.0,
     app_: Annotated[Sets, Parameter(name="--app", consume_multiple=False)] = (),
 ) -> None:
@@ -205,6 +219,8 @@ def call(
         Wait for a call at this SCTP port instead.
     remote_udp
         The peer's UDP port.
+    patience
+        Seconds for which the peer's answer is awaited; inf until the transport gives it up.
     duration
         Seconds of talk; the calling end decides.
     app_
@@ -213,6 +229,7 @@ def call(
     """
     if (listen is None) == (host is None or port is None):
         raise AnabranchError("a call needs either HOST and PORT, or --listen PORT")
+    _check_patience(patience)
     sockets = sockets or Sockets()
     settings = {name: value(text) for name, text in pairs(app_, "--app KEY=VALUE").items()}
     if not 0 < duration < math.inf:
@@ -224,4 +241,4 @@ def call(
     if listen is not None:
         sctp_work.run(sctp_work.answer(sockets, settings, listen))
     elif host is not None and port is not None:
-        sctp_work.run(sctp_work.call(sockets, settings, host, port, remote_udp))
+        sctp_work.run(sctp_work.call(sockets, settings, host, port, remote_udp, patience))

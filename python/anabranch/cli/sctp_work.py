@@ -28,6 +28,7 @@ from anabranch.sctp import (
     Sight,
     StreamReset,
     Talk,
+    Unreachable,
     check_call,
     check_message,
 )
@@ -43,6 +44,8 @@ _PLAIN_SECONDS = 10
 _SILENT_SECONDS = 5
 """Seconds without a packet after which a line says so."""
 _LOOK_EVERY = 0.5
+_QUIET_SECONDS = 1
+"""Seconds after which a line says which answer is awaited."""
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -85,14 +88,19 @@ async def listen(
                 return
 
 
-async def connect(
-    sockets: Sockets, messages: Messages, host: str, port: int, remote_udp: int
+async def connect(  # noqa: PLR0917
+    sockets: Sockets,
+    messages: Messages,
+    host: str,
+    port: int,
+    remote_udp: int,
+    patience: float,
 ) -> None:
     """Talks with a peer."""
     check_message(**messages.options())
     lines, out = _Pieces(_standard_input().readline), _standard_output()
     async with (
-        _connected(sockets, host, port, remote_udp) as association,
+        _connected(sockets, host, port, remote_udp, patience) as association,
         _telling(association),
     ):
         await _converse(association, messages, lines, out, until_said=True)
@@ -107,11 +115,12 @@ async def send(  # noqa: PLR0917
     remote_udp: int,
     file: Path,
     size: int,
+    patience: float,
 ) -> None:
     """Sends a file."""
     check_message(**messages.options())
     source = _standard_input() if file == STANDARD else file.open("rb")
-    async with _connected(sockets, host, port, remote_udp) as association:
+    async with _connected(sockets, host, port, remote_udp, patience) as association:
         began, total = time.monotonic(), 0
         async for content in _Pieces(lambda: source.read(size)):
             await association.send(content, **messages.options())
@@ -152,12 +161,17 @@ async def answer(sockets: Sockets, settings: Mapping[str, object], port: int) ->
                 await association.ended()
 
 
-async def call(
-    sockets: Sockets, settings: Mapping[str, object], host: str, port: int, remote_udp: int
+async def call(  # noqa: PLR0917
+    sockets: Sockets,
+    settings: Mapping[str, object],
+    host: str,
+    port: int,
+    remote_udp: int,
+    patience: float,
 ) -> None:
     """Calls a peer."""
     check_call(settings)
-    async with _connected(sockets, host, port, remote_udp) as association:
+    async with _connected(sockets, host, port, remote_udp, patience) as association:
         await _talk(association, sockets, settings, calls=True)
 
 
@@ -270,13 +284,28 @@ async def _waiting(
 
 @asynccontextmanager
 async def _connected(
-    sockets: Sockets, host: str, port: int, remote_udp: int
+    sockets: Sockets, host: str, port: int, remote_udp: int, patience: float
 ) -> AsyncIterator[Association]:
     """An association with a peer, which is shut down at the end."""
+
+    async def tell(carrier: str) -> None:
+        await asyncio.sleep(_QUIET_SECONDS)
+        limit = "until the transport gives it up" if math.isinf(patience) else f"{patience:g} s"
+        say(f"waits for an answer from {host}, port {port}, {carrier}: {limit} (--patience)")
+
     async with sockets.endpoint(waits=False) as endpoint:
-        association = await endpoint.connect(
-            host.split(","), port, udp_port=remote_udp, settings=sockets.settings()
-        )
+        carrier = "IP" if endpoint.udp_port is None else f"UDP port {remote_udp}"
+        telling = asyncio.create_task(tell(carrier))
+        try:
+            association = await endpoint.connect(
+                host.split(","),
+                port,
+                udp_port=remote_udp,
+                settings=sockets.settings(),
+                patience=patience,
+            )
+        finally:
+            telling.cancel()
         async with association:
             yield association
 
@@ -328,6 +357,8 @@ async def _telling(association: Association) -> AsyncIterator[None]:
                     say(f"{_peer(association)} has left the address {address}")
                 case Restarted():
                     say(f"{_peer(association)} has restarted")
+                case Unreachable(_, reason):
+                    say(f"{_peer(association)}: {reason} (ICMP)")
                 case StreamReset(None):
                     say(f"{_peer(association)} has reset all its streams")
                 case StreamReset(stream):

@@ -40,6 +40,7 @@ from .association import (
     PrimaryChanged,
     Restarted,
     StreamReset,
+    Unreachable,
     check_message,
 )
 from .call import CallOutcome, Sight, Talk, check_call
@@ -65,6 +66,7 @@ __all__ = [
     "Sight",
     "StreamReset",
     "Talk",
+    "Unreachable",
     "check_call",
     "check_message",
     "connect",

@@ -53,6 +53,13 @@ def flag(name: str, value: object) -> bool:
     return value
 
 
+def positive(name: str, value: object) -> float:
+    """A number above 0, infinity included."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        refuse(name, value, "a number above 0")
+    return float(value)
+
+
 def keys(name: str, value: object) -> Mapping[str, object]:
     """Settings by their keys; none for None."""
     if value is None:

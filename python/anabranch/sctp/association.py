@@ -3,6 +3,7 @@
 import asyncio
 import ipaddress
 import itertools
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import astuple, dataclass
@@ -86,6 +87,17 @@ class PrimaryChanged:
 
 
 @dataclass(frozen=True)
+class Unreachable:
+    """An ICMP message says that a packet has not reached the peer's address on this path.
+
+    Only what it says of the port or the protocol ends an association (RFC 9260 section 10).
+    """
+
+    path: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Abandoned:
     """A message was given up (partial reliability): the number that `send` returned."""
 
@@ -131,6 +143,7 @@ Event = (
     | PrimaryChanged
     | Restarted
     | StreamReset
+    | Unreachable
 )
 
 
@@ -150,7 +163,7 @@ class AssociationClosedError(LiveError):
             "failed": f"has failed: {why}",
             "closing": "is closing: no message can be sent any more",
             "shutdown": "has been shut down",
-            "aborted": "has been aborted",
+            "aborted": f"has been aborted: {why}" if why else "has been aborted",
             "lost": "is lost: the peer does not answer",
         }
         super().__init__(f"the association {how.get(reason, reason)}")
@@ -200,6 +213,7 @@ class Association:
         self._messages_read = self._read = 0
         self._reason: str | None = None
         self._why = ""
+        self._unreached = ""
         self._counted: dict[str, float] = {}
         self._changed = Changed()
         self._is_open = False
@@ -483,8 +497,15 @@ class Association:
         if self._reason is not None:
             raise AssociationClosedError(self._reason, self._why)
 
-    async def _opened(self) -> None:
-        await until(self._changed, lambda: self._is_open or self._reason is not None)
+    async def _opened(self, patience: float) -> None:
+        limit = None if math.isinf(patience) else patience
+        try:
+            async with asyncio.timeout(limit):
+                await until(self._changed, lambda: self._is_open or self._reason is not None)
+        except TimeoutError:
+            self._begin_abort()
+            heard = f"; {self._unreached}" if self._unreached else ""
+            raise LiveError(f"the peer has not answered within {patience:g} s{heard}") from None
         if not self._is_open:
             self._check_open()
 
@@ -545,6 +566,23 @@ class Association:
                 self._reason, self._counted = reason, counted
             case "connected", _:
                 self._is_open = True
+            case (
+                ("address_added" | "address_deleted" | "address_refused"),
+                (str(address), bool(is_ours)),
+            ):
+                self._take_change(kind, address, is_ours=is_ours)
+            case "restarted", _:
+                self._begin_anew()
+            case (("stream_reset" | "stream_reset_refused"), int(stream)):
+                for answer in self._resets.pop(stream, []):
+                    answer.set_result(kind == "stream_reset")
+            case _:
+                self._take_news(kind, particulars)
+        self._changed.set()
+
+    def _take_news(self, kind: str, particulars: object) -> None:
+        """Handles an event that is only told."""
+        match kind, particulars:
             case "path_changed", (
                 int(path),
                 ("active" | "inactive" | "potentially_failed") as state,
@@ -554,19 +592,13 @@ class Association:
                 self._events.append(PrimaryChanged(before, after))
             case "abandoned", int(number):
                 self._events.append(Abandoned(number))
-            case (
-                ("address_added" | "address_deleted" | "address_refused"),
-                (str(address), bool(is_ours)),
-            ):
-                self._take_change(kind, address, is_ours=is_ours)
-            case "restarted", _:
-                self._begin_anew()
             case "stream_reset_by_peer", (int() | None) as stream:
                 self._events.append(StreamReset(stream))
-            case (("stream_reset" | "stream_reset_refused"), int(stream)):
-                for answer in self._resets.pop(stream, []):
-                    answer.set_result(kind == "stream_reset")
-        self._changed.set()
+            case "unreachable", (int(path), str(reason), bool(is_refused)):
+                self._events.append(Unreachable(path, reason))
+                self._unreached = f"{reason} (ICMP)"
+                if is_refused:
+                    self._why = self._unreached
 
 
 def _address(given: object) -> str:

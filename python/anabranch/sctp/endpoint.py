@@ -1,6 +1,7 @@
 """An endpoint: sockets, and the associations over them."""
 
 import asyncio
+import math
 import os
 import socket
 from collections import deque
@@ -12,7 +13,7 @@ from typing import Any, Self
 from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
 
-from .arguments import keys, octets, texts
+from .arguments import keys, octets, positive, texts
 from .association import Association
 from .settings import settings_text
 from .waiting import Changed, until
@@ -158,6 +159,7 @@ class Endpoint:
         local_port: int = 0,
         udp_port: int = ENCAPSULATION_PORT,
         settings: Mapping[str, object] | None = None,
+        patience: float = math.inf,
     ) -> Association:
         """Opens an association.
 
@@ -175,11 +177,17 @@ class Endpoint:
         settings
             The keys of a scenario's `transport` of kind `sctp`, such as `{"rto_max": "1 s"}`;
             buffers have 1 MB by default.
+        patience
+            Seconds after which a peer that does not answer is given up; by default when the
+            transport gives it up (`max_init_retransmits`), after some minutes.
 
         Raises
         ------
         AssociationClosedError
-            The peer refuses, or does not answer.
+            The peer refuses, or does not answer; or an ICMP message says that its host has nobody
+            at the UDP port, or no SCTP.
+        LiveError
+            It has not answered within `patience`.
         ScenarioError
             A setting does not exist, or its value is impossible.
         """
@@ -192,7 +200,7 @@ class Endpoint:
         number = self._live().connect(remote, port, local_port, given)
         association = self._association(number)
         try:
-            await association._opened()
+            await association._opened(positive("patience", patience))
         except asyncio.CancelledError:
             self._live().command(number, "abort")
             raise

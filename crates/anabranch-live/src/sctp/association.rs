@@ -48,6 +48,8 @@ pub(super) struct Live {
     pub(super) unread: Unread,
     /// Whether the message handed over last was refused.
     pub(super) is_refused: bool,
+    /// The path of the last ICMP message, and what it said.
+    pub(super) unreachable: Option<(PathId, &'static str)>,
     pub(super) has_ended: bool,
 }
 
@@ -222,6 +224,7 @@ impl Live {
             ports,
             unread: Unread::default(),
             is_refused: false,
+            unreachable: None,
             has_ended: false,
         }
     }

@@ -134,6 +134,16 @@ pub enum HostEvent {
         /// The stream; [`None`] means all.
         stream: Option<u16>,
     },
+    /// An ICMP message says that a packet has not reached an address of the peer. If nobody has SCTP there, the
+    /// association has ended.
+    Unreachable {
+        /// The path.
+        path: PathId,
+        /// What is unreachable, in words.
+        reason: &'static str,
+        /// Whether nobody has SCTP there.
+        is_refused: bool,
+    },
     /// The peer has refused the reset of an outgoing stream.
     StreamResetRefused {
         /// The stream.

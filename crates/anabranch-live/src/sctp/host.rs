@@ -22,12 +22,14 @@ use super::incoming::Staged;
 use crate::alarms::Alarms;
 use crate::outbox::{Outbox, Transmit};
 use crate::route::{Route, is_unicast, source_for, version};
-use crate::stack::Stack;
+use crate::stack::{Stack, Unreachable};
 
 /// The first dynamic port. These ports are not assigned to any service (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 /// The longest key vector in bytes, which one with a list of all chunk types does not exceed.
 const MOST_KEY_BYTES: usize = 512;
+/// The chunk type of INIT (RFC 9260 section 3.2).
+const INIT: u8 = 1;
 /// The header of UDP, in bytes.
 const UDP_HEADER: u32 = 8;
 
@@ -635,6 +637,34 @@ impl Stack for Host {
             Some(id) => self.give(now, id, arrival),
             None if self.has_wrong_tag(&arrival) => {}
             None => self.give_to_listener(now, arrival),
+        }
+    }
+
+    /// RFC 9260 section 10; for SCTP in UDP, RFC 6951 section 5.5: an unreachable port of UDP is an unreachable
+    /// protocol. Of what else cannot be reached, only the application is told (ICMP3).
+    fn handle_unreachable(&mut self, now: Time, unreachable: Unreachable, quoted: &[u8]) {
+        let Unreachable { route, is_refused, reason } = unreachable;
+        let Some(&[o0, o1, p0, p1, t0, t1, t2, t3]) = quoted.first_chunk::<8>() else { return };
+        let [own, peers] = [[o0, o1], [p0, p1]].map(u16::from_be_bytes);
+        let tag = u32::from_be_bytes([t0, t1, t2, t3]);
+        // ICMP6: an INIT, whose own tag is 0, is known by its Initiate Tag.
+        let init = quoted.get(12..20).filter(|init| init[0] == INIT);
+        let initiate_tag = init.and_then(|init| init[4..].try_into().ok()).map(u32::from_be_bytes);
+        let Some(ids) = self.by_address.get(&(route.remote, peers, own)) else { return };
+        let has_sent = |id: &AssociationId| self.associations[id].end.may_have_sent(tag, initiate_tag);
+        let Some(id) = ids.iter().copied().find(has_sent) else { return };
+        let live = self.associations.get_mut(&id).expect("it has an address");
+        let Some(path) = live.path_to(route.remote) else { return };
+        if live.routes[path.index()].port != route.port {
+            return;
+        }
+        // Each packet may have such an answer; the first of a kind is news.
+        if live.unreachable.replace((path, reason)) != Some((path, reason)) {
+            self.events.push_back((id, HostEvent::Unreachable { path, reason, is_refused }));
+        }
+        if is_refused {
+            live.end.end_unreachable(now);
+            self.drain(now, id, &[]);
         }
     }
 

@@ -368,6 +368,23 @@ impl Association {
         matches!(self.state, State::CookieEchoed | State::CookieWait)
     }
 
+    /// Whether this end may have sent a packet with this verification tag which an ICMP message quotes, and
+    /// with this Initiate Tag if it begins with INIT (RFC 9260 section 10, ICMP6).
+    pub fn may_have_sent(&self, verification_tag: u32, initiate_tag: Option<u32>) -> bool {
+        match initiate_tag {
+            Some(initiate_tag) => {
+                verification_tag == 0 && self.awaits_init_ack() && initiate_tag == self.local_tag
+            }
+            None => verification_tag != 0 && verification_tag == self.peer_tag,
+        }
+    }
+
+    /// Takes an ICMP message of such a packet, by which the peer's host has no SCTP, as an ABORT (RFC 9260
+    /// section 10, ICMP8).
+    pub fn end_unreachable(&mut self, now: Time) {
+        self.end(now, CloseReason::Aborted);
+    }
+
     const fn accepts_messages(&self) -> bool {
         matches!(self.state, State::Closed | State::CookieEchoed | State::CookieWait | State::Established)
     }
