@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use anabranch_transport::ground::{IpVersion, PathId, Payload};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::bytes::{Secret, Sending as _};
-use anabranch_transport::wire::mptcp::{Options, Reset, Signal};
+use anabranch_transport::wire::mptcp::{InfiniteMapping, Options, Reset, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::authentication::{Hmac, association_key, key_vector};
 use anabranch_transport::wire::sctp::chunk::{Chunk, Cookie, Init, StateCookie};
@@ -28,7 +28,8 @@ fn receiver(ip: IpVersion, packet: &Packet) -> World {
     let mut world = World::new(ip);
     world.next = packet.body.tcp().map_or(0, |tcp| tcp.payload.offset);
     if let Body::Mptcp(segment) = &packet.body {
-        let position = segment.options.data_position.or(segment.options.data_fin);
+        let infinite = segment.options.infinite.map(|mapping| mapping.data);
+        let position = infinite.or(segment.options.data_position).or(segment.options.data_fin);
         // Near the right position, but not there.
         world.near = [position.unwrap_or(0).saturating_sub(100_000), 500_000];
     }
@@ -409,7 +410,8 @@ fn a_short_number_stays_short() {
     let bytes = options_of(both, 24, 4);
     assert_eq!(bytes[..4], [30, 22, 0x20, 0x01 | 0x02 | 0x04]);
     assert_eq!(parse(bytes, 11), Some(both));
-    assert_eq!(parse(options_of(mapped, 16, 0), 9), None);
+    let without_payload = options_of(mapped, 16, 4)[..16].to_vec();
+    assert_eq!(parse(without_payload, 9), None);
 }
 
 /// RFC 8684 sections 3.4.2, 3.6 and 3.7, byte by byte.
@@ -432,6 +434,19 @@ fn signals_of_mptcp_byte_by_byte() {
     );
     let announced = Signal::AddAddress { address: 3, is_echo: true, port: Some(0x1234) };
     assert_eq!(options_of(signal(announced), 12, 0), [30, 10, 0x31, 3, 10, 2, 0, 3, 0x12, 0x34, 1, 1]);
+}
+
+/// RFC 8684 sections 3.3.1 and 3.7: an infinite mapping has the length 0, and its checksum is 0.
+#[test]
+fn an_infinite_mapping_byte_by_byte() {
+    let infinite = Some(InfiniteMapping { data: 0x1c, position: 0x1c });
+    let options = Options { infinite, has_short_number: true, has_checksum: true, ..Options::default() };
+    let bytes = options_of(options, 16, 4);
+    let first = mptcp::keys::first_data_sequence(World::new(IpVersion::Ipv4).keys[0]);
+    assert_eq!(bytes[..4], [30, 16, 0x20, 0x04]);
+    assert_eq!(bytes[4..8], (first.wrapping_add(0x1c) as u32).to_be_bytes());
+    assert_eq!(bytes[8..16], [0, 0, 0, 0x1d, 0, 0, 0, 0]);
+    assert_eq!(bytes[16..], [0x20, 0x21, 0x22, 0x23]);
 }
 
 /// RFC 5061 section 4.2.7: a peer may say in one of two ways that it knows partial reliability.

@@ -213,10 +213,6 @@ impl<E: StreamEnd> Live<E> {
         said: Said,
         datagram: &[u8],
     ) {
-        let is_damaged = matches!(&packet.body, Body::Mptcp(segment) if segment.options.is_damaged);
-        if is_damaged {
-            return self.end.handle_input(now, Input::Packet(packet));
-        }
         if let Some(end) = self.end.as_multipath()
             && is_near(end, &packet)
             && !self.mappings.apply(end, &mut packet, said)

@@ -77,7 +77,8 @@ impl Mappings {
             _ => return false,
         };
         let payload = segment.payload;
-        if payload.length == 0 || has_place {
+        let is_infinite = matches!(&packet.body, Body::Mptcp(segment) if segment.options.infinite.is_some());
+        if payload.length == 0 || has_place || is_infinite {
             return true;
         }
         // The bytes were delivered before, so whatever they map to has arrived.

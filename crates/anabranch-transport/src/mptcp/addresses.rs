@@ -181,7 +181,7 @@ impl Connection {
 
     /// Opens a subflow on this path (RFC 8684 section 3.2), if it has none and the peer would accept one.
     fn join(&mut self, now: Time, path: usize) {
-        let may_join = self.state == State::Established && self.is_fully_established;
+        let may_join = self.state == State::Established && self.is_fully_established && !self.awaits_answer();
         let is_free = |subflow: &Subflow| subflow.is_present && subflow.phase == Phase::Closed;
         if may_join && is_free(&self.subflows[path]) {
             let nonce = self.draw() as u32;
@@ -214,7 +214,10 @@ impl Connection {
 
     pub(super) fn on_path_timers(&mut self, now: Time, path: usize) {
         let subflow = &mut self.subflows[path];
-        if subflow.confirm_at <= now {
+        if let Some(damage) = subflow.damage.filter(|_| subflow.confirm_at <= now) {
+            subflow.confirm_at = Time::NEVER;
+            self.on_no_answer(now, path, damage);
+        } else if subflow.confirm_at <= now {
             // RFC 8684 section 3.2: the third segment is sent again until it is answered.
             subflow.confirm_at = now + subflow.tcp.rto();
             if subflow.phase == Phase::Open {
@@ -356,7 +359,7 @@ impl Connection {
                     self.on_address_removed(now, address);
                 }
             }
-            Signal::Fail { .. } => self.on_fail(now, path),
+            Signal::Fail { position } => self.on_fail(now, path, position),
             Signal::FastClose => self.on_fast_close(now),
             Signal::Priority { is_backup } => self.subflows[path].is_asked_backup = is_backup,
         }

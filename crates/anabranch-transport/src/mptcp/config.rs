@@ -83,7 +83,7 @@ pub struct Config {
     pub close_timeout: Option<Duration>,
     /// Whether this end asks for checksums of mappings (RFC 8684 section 3.3.1), which the options have room
     /// for; both ends then have them; default false (Linux: `net.mptcp.checksum_enabled`). Data that was
-    /// changed on its way ends its subflow.
+    /// changed on its way ends its subflow; if that is the only one, the connection goes on as one of TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checksums: Option<bool>,
     /// Paths that carry data only while no other one can, by their position in the flow's list (RFC 8684

@@ -25,8 +25,8 @@ use crate::tcp;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::timer::Clock;
-use crate::wire::mptcp::{Handshake, Join, Options, Reset};
-use crate::wire::tcp::Flags;
+use crate::wire::mptcp::{Handshake, Join, Options, Reset, Signal};
+use crate::wire::tcp::{Flags, Segment};
 use crate::wire::{Body, Packet};
 
 /// The states of a connection (RFC 8684 sections 3.1 and 3.3.3). A closed end accepts a connection.
@@ -75,6 +75,8 @@ pub struct Connection {
     pub(super) receiver: Receiver,
     /// Addresses of this end that belong to no path and that the peer is being told of.
     pub(super) announcements: Vec<Announcement>,
+    /// Whether there was never a further subflow, and nothing was sent again on the connection level.
+    pub(super) has_been_single: bool,
     /// Whether mappings have checksums, as one of the ends wants them (RFC 8684 section 3.1).
     pub(super) has_checksums: bool,
     /// Paths whose addresses have gone while no subflow could tell the peer.
@@ -155,6 +157,7 @@ impl Connection {
             sender: Sender::new(),
             receiver: Receiver::default(),
             announcements: Vec::new(),
+            has_been_single: true,
             has_checksums: false,
             removed: Vec::new(),
             close_at: Time::NEVER,
@@ -277,7 +280,13 @@ impl Connection {
         let is_tcps =
             matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns_segment(segment);
         if is_tcps || (!is_near && segment.payload.length == 0) {
-            return self.hand_down(now, path, packet);
+            let asks = is_near && self.state == State::Fallback(path) && is_failure(&options, flags);
+            self.hand_down(now, path, packet);
+            if asks {
+                // The peer has not heard that this end has fallen back.
+                self.acknowledge_on(now, path);
+            }
+            return;
         }
         if !is_near {
             // Its mapping is ignored, and data without a mapping must not get into the subflow's stream.
@@ -292,20 +301,11 @@ impl Connection {
             }
             return;
         }
-        if options.data_ack.is_none()
-            && options == Options::default()
-            && self.state == State::Established
-            && !flags.has(Flags::RST)
-        {
-            if !self.on_plain(now, path, segment) {
-                return;
-            }
-            if self.has_fallen_back() {
-                return self.hand_down(now, path, packet);
-            }
+        if !self.stands(now, path, &options, segment) {
+            return;
         }
-        if options.is_damaged {
-            return self.on_damaged(now, path, options.data_position);
+        if self.has_fallen_back() {
+            return self.hand_down(now, path, packet);
         }
         if let Some(acknowledged) = options.data_ack {
             let window = u64::from(segment.window) << self.subflows[path].tcp.peer_scale();
@@ -320,7 +320,9 @@ impl Connection {
         let Payload { offset: position, length } = segment.payload;
         if let Some(data) = options.data_position {
             self.answers_at_length = !options.has_short_number;
-            self.subflows[path].note_mapping(Mapping { position, data, length });
+            if self.is_trusted(path, data + u64::from(length)) {
+                self.subflows[path].note_mapping(Mapping { position, data, length });
+            }
         }
         let subflow = &self.subflows[path];
         if let Some(Handshake::Join(Join::Third { code })) = options.handshake {
@@ -355,9 +357,32 @@ impl Connection {
         if let Some(signal) = signal.filter(|_| is_believed) {
             self.on_signal(now, path, signal);
         }
-        if let Some(position) = options.data_fin {
+        if let Some(position) = options.data_fin.filter(|fin| self.is_trusted(path, fin + 1)) {
             self.note_data_fin(now, path, position, length == 0);
         }
+        if matches!(self.subflows[path].signal, Some(Signal::Fail { .. })) {
+            self.acknowledge_on(now, path);
+        }
+    }
+
+    /// Handles what a segment says of damage and of going on as TCP. Returns whether its subflow takes it.
+    fn stands(&mut self, now: Time, path: usize, options: &Options, segment: &Segment) -> bool {
+        if self.is_parting(path, options, segment) {
+            return self.on_parting(now, path, options);
+        }
+        let is_plain = options.data_ack.is_none()
+            && *options == Options::default()
+            && self.state == State::Established
+            && !segment.flags.has(Flags::RST);
+        if is_plain {
+            return self.on_plain(now, path, segment);
+        }
+        !options.is_damaged || self.on_damaged(now, path, options)
+    }
+
+    /// Whether data of this subflow that ends here on the connection level may be taken.
+    fn is_trusted(&self, path: usize, end: u64) -> bool {
+        self.subflows[path].damage.is_none_or(|damage| damage.allows(end))
     }
 
     /// Gives a packet to its subflow and handles what follows from it.
@@ -394,6 +419,8 @@ impl Connection {
                     match event {
                         Event::Closed(_) => self.has_closed = true,
                         Event::Connected => self.has_closed = false,
+                        // `DATA_FIN` has said so.
+                        Event::PeerFinished if self.receiver.has_ended() => continue,
                         // What the application reads late comes after the end, which stays the end.
                         _ => {}
                     }
@@ -411,7 +438,9 @@ impl Connection {
                     break;
                 }
                 Output::Transmit(mut packet) => {
-                    if self.state != State::Fallback(path) {
+                    if self.state == State::Fallback(path) {
+                        self.add_parting_options(path, &mut packet);
+                    } else {
                         self.add_options(path, &mut packet);
                     }
                     self.outputs.push_back(Output::Transmit(packet));
@@ -479,6 +508,11 @@ impl Connection {
             self.outputs.push_back(Output::Event(Event::Closed(reason)));
         }
     }
+}
+
+/// Whether a segment that is no reset says `MP_FAIL`.
+pub(super) fn is_failure(options: &Options, flags: Flags) -> bool {
+    matches!(options.signal, Some(Signal::Fail { .. })) && !flags.has(Flags::RST)
 }
 
 impl Transport for Config {

@@ -17,12 +17,23 @@ impl Connection {
         self.stats.fallbacks += 1;
         self.stop_timers();
         self.announcements.clear();
+        self.sender.note_blocked(self.last_now, false);
+        // What the subflow holds from damaged data on.
+        let subflow = &self.subflows[path];
+        let held = match subflow.damage {
+            Some(_) => subflow.tcp.positions()[1].saturating_sub(self.receiver.end_of_order()),
+            None => 0,
+        };
         self.subflows[path].forget();
-        let unread = self.receiver.take_unread();
+        let unread = self.receiver.take_unread() + held;
+        // Then TCP tells the application of the end, behind the data.
+        self.receiver.reopen_if(unread > 0);
         let tcp = &mut self.subflows[path].tcp;
         tcp.fall_back(self.half_close, unread);
         if self.receiver.is_paused {
             tcp.handle_input(self.last_now, Input::Command(Command::PauseReading));
+        } else if unread > 0 {
+            tcp.handle_input(self.last_now, Input::Command(Command::ResumeReading));
         }
     }
 
@@ -62,13 +73,16 @@ impl Connection {
         }
         let subflow = &self.subflows[path];
         let is_unmapped = !subflow.is_mapped(segment.payload);
-        let acknowledges = !subflow.is_confirmed && subflow.tcp.acknowledges_data(segment);
+        // Linux says nothing else of it if the first data is damaged.
+        let is_new = !subflow.is_confirmed || self.has_checksums;
+        let acknowledges = is_new && subflow.tcp.acknowledges_data(segment);
         if !is_unmapped && !acknowledges && !segment.flags.has(Flags::FIN) {
             return true;
         }
         if self.is_contiguous(path) {
-            self.fall_back(path);
-            self.hand_over(now, path);
+            // RFC 8684 section 3.7: the sender sends one final mapping, in case the path drops options in one
+            // direction only. Linux does not (check_fully_established).
+            self.go_on_alone(now, path, acknowledges && !self.counts_intervals());
         } else if is_unmapped {
             self.subflows[path].abort(now, Reset::MIDDLEBOX);
             return false;
@@ -77,12 +91,12 @@ impl Connection {
     }
 
     /// Whether this subflow is the only one, and what it carries is the stream of each direction.
-    fn is_contiguous(&self, path: usize) -> bool {
+    pub(super) fn is_contiguous(&self, path: usize) -> bool {
         let mut others = self.subflows.iter().enumerate().filter(|(other, _)| *other != path);
         let subflow = &self.subflows[path];
         !subflow.joins
             && others.all(|(_, other)| other.phase == Phase::Closed)
-            && [self.sender.next, self.receiver.next] == subflow.tcp.positions()
+            && [self.sender.next, self.receiver.end_of_order()] == subflow.tcp.positions()
             && subflow.maps_to_itself()
     }
 }

@@ -1,6 +1,7 @@
 //! Opening a connection and joining further subflows to it (RFC 8684 sections 3.1 and 3.2).
 
 use super::connection::{Connection, State};
+use super::damage::Damage;
 use crate::cc::coupled::Group;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output};
 use crate::ground::{PathId, Payload};
@@ -62,6 +63,7 @@ impl Connection {
         self.keys = [Some(self.draw()), None];
         self.announcements.clear();
         self.has_checksums = self.parameters.checksums;
+        self.has_been_single = true;
         self.sender = self.sender.renewed(self.last_now);
         let is_paused = std::mem::take(&mut self.receiver).is_paused;
         self.receiver.is_paused = is_paused;
@@ -93,7 +95,7 @@ impl Connection {
         match options.handshake {
             Some(Handshake::Join(join)) => {
                 let Join::Syn { token, nonce, address, is_backup } = join else { return false };
-                if self.state != State::Established || Some(token) != self.token() {
+                if self.state != State::Established || Some(token) != self.token() || self.awaits_answer() {
                     return false;
                 }
                 // The peer has given up the last subflow on this path, if there was one.
@@ -173,7 +175,9 @@ impl Connection {
         }
         if !subflow.is_confirmed && subflow.phase == Phase::Open && options.data_ack.is_some() {
             subflow.is_confirmed = true;
-            subflow.confirm_at = Time::NEVER;
+            if subflow.damage.is_none() {
+                subflow.confirm_at = Time::NEVER;
+            }
             if !std::mem::replace(&mut self.is_fully_established, true) {
                 self.open_further(now);
             }
@@ -209,6 +213,7 @@ impl Connection {
             return;
         }
         let subflow = &mut self.subflows[path];
+        self.has_been_single &= !subflow.joins;
         if subflow.joins && subflow.initiates {
             subflow.confirm_at = now + subflow.tcp.rto();
         } else if subflow.joins {
@@ -358,7 +363,8 @@ impl Connection {
             options.data_ack = Some(self.receiver.next);
         }
         if length == 0
-            && let Some(signal) = subflow.signal.take()
+            && let Some(signal) =
+                subflow.signal.take().or_else(|| subflow.damage.and_then(Damage::said_again))
         {
             options.signal = Some(signal);
             bytes += signal.wire_bytes(self.ip);

@@ -50,13 +50,18 @@ impl Receiver {
         std::mem::replace(&mut self.unread, 0)
     }
 
+    /// Leaves it to another keeper to tell of the end, if `is_open`.
+    pub(super) const fn reopen_if(&mut self, is_open: bool) {
+        self.has_ended &= !is_open;
+    }
+
     /// Whether everything that the peer has to say has arrived.
     pub(super) const fn has_ended(&self) -> bool {
         self.has_ended
     }
 
     /// The position behind the last byte in order. `DATA_FIN` is not a byte.
-    fn end_of_order(&self) -> u64 {
+    pub(super) fn end_of_order(&self) -> u64 {
         self.next - u64::from(self.has_ended)
     }
 

@@ -55,6 +55,8 @@ impl Chunk {
 pub(super) struct Sender {
     /// The position up to which the peer has acknowledged on the connection level.
     pub(super) unacknowledged: u64,
+    /// Where the last piece begins that the peer has acknowledged.
+    pub(super) intact: u64,
     /// The next position to send.
     pub(super) next: u64,
     /// Bytes that the application has written.
@@ -99,6 +101,7 @@ impl Sender {
     pub(super) fn new() -> Self {
         Self {
             unacknowledged: 0,
+            intact: 0,
             next: 0,
             written: 0,
             edge: 0,
@@ -320,7 +323,8 @@ impl Connection {
         let bytes = acknowledged.min(sender.written) - sender.unacknowledged.min(sender.written);
         self.stats.bytes_acknowledged += bytes;
         sender.unacknowledged = acknowledged;
-        while sender.chunks.front().is_some_and(|chunk| chunk.end() <= acknowledged) {
+        while let Some(first) = sender.chunks.front().filter(|chunk| chunk.end() <= acknowledged) {
+            sender.intact = first.start;
             sender.chunks.pop_front();
         }
         if !sender.again.is_empty() {
@@ -446,6 +450,9 @@ impl Connection {
     /// that could leave.
     fn send_again(&mut self, now: Time) -> bool {
         let Some(&position) = self.sender.again.first() else { return false };
+        if self.awaits_answer() {
+            return false;
+        }
         let index = self.sender.index(position);
         let aim = self
             .sender
@@ -491,6 +498,7 @@ impl Connection {
         }
         sender.chunks[index].length = length;
         sender.chunks[index].carriers.push(path.0);
+        self.has_been_single = false;
         self.subflows[path.index()].append(now, chunk.start, length);
         self.stats.bytes_reinjected += u64::from(length);
         Some(path)

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::damage::{Damage, Parting};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Input};
 use crate::ground::Payload;
 use crate::path::PathState;
@@ -85,7 +86,11 @@ pub(super) struct Subflow {
     pub(super) reset: Option<Reset>,
     /// When its TCP connection wants to be woken.
     pub(super) timeout: Time,
-    /// When the third segment of an `MP_JOIN` is sent again.
+    /// Damaged data about which the peer has been told, until it answers.
+    pub(super) damage: Option<Damage>,
+    /// What its first new segment says if the connection goes on as TCP after it worked with MPTCP.
+    pub(super) parting: Option<Parting>,
+    /// When the third segment of an `MP_JOIN`, or `MP_FAIL`, is sent again.
     pub(super) confirm_at: Time,
     /// When it is opened again.
     pub(super) rejoin_at: Time,
@@ -131,6 +136,8 @@ impl Subflow {
             signal: None,
             reset: None,
             timeout: Time::NEVER,
+            damage: None,
+            parting: None,
             confirm_at: Time::NEVER,
             rejoin_at: Time::NEVER,
             announce_at: Time::NEVER,
@@ -160,6 +167,7 @@ impl Subflow {
         self.sent.clear();
         self.received.clear();
         (self.signal, self.reset) = (None, None);
+        (self.damage, self.parting) = (None, None);
         self.penalised_at = None;
         (self.confirm_at, self.rejoin_at) = (Time::NEVER, Time::NEVER);
     }
@@ -265,6 +273,19 @@ impl Subflow {
         if self.received.get(index).is_none_or(|other| other.position != mapping.position) {
             self.received.insert(index, mapping);
         }
+    }
+
+    /// Whether any of the peer's data with a mapping has arrived in order.
+    pub(super) const fn has_delivered(&self) -> bool {
+        self.delivered > 0
+    }
+
+    /// Forgets where data from this position of the connection level on belongs.
+    pub(super) fn forget_mappings_from(&mut self, position: u64) {
+        self.received.retain_mut(|mapping| {
+            mapping.length = mapping.length.min(position.saturating_sub(mapping.data) as u32);
+            mapping.length > 0
+        });
     }
 
     /// Whether the place on the connection level of all these bytes is known, or they were delivered before.

@@ -113,6 +113,11 @@ impl Connection {
         [self.sender.written, self.receiver.next.saturating_sub(1 + fin)]
     }
 
+    /// The position of the first byte that has not been sent.
+    pub(crate) const fn unsent_position(&self) -> u64 {
+        self.sender.next.saturating_sub(1)
+    }
+
     /// Whether a segment acknowledges data, and not only our SYN.
     pub(crate) fn acknowledges_data(&self, segment: &Segment) -> bool {
         let number = self.own_numbers.number(segment.acknowledgement, self.sender.unacknowledged);

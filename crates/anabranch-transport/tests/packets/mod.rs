@@ -2,7 +2,7 @@
 
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Payload};
 use anabranch_transport::time::{Duration, Time};
-use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Reset, Signal};
+use anabranch_transport::wire::mptcp::{Handshake, InfiniteMapping, Join, Options, Reset, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::authentication::Hmac;
 use anabranch_transport::wire::sctp::chunk::{
@@ -437,6 +437,14 @@ fn mptcp_options(ip: IpVersion) -> impl Strategy<Value = (Options, u32, u16)> {
             (options, bytes, ack)
         },
     );
+    let place = (1_000_000..1_000_000_000_000u64, any::<u32>());
+    let infinite = (place, any::<(bool, bool)>()).prop_map(
+        move |((data, position), (has_short_number, has_checksum))| {
+            let infinite = Some(InfiniteMapping { data, position });
+            let options = Options { infinite, has_short_number, has_checksum, ..Options::default() };
+            (options, if has_short_number { 16 } else { 20 }, ack)
+        },
+    );
     let address_bytes = if ip == IpVersion::Ipv4 { 4 } else { 16 };
     let signal = prop_oneof![
         (any::<(u8, bool)>(), option::of(any::<u16>())).prop_map(move |((address, is_echo), port)| {
@@ -463,7 +471,7 @@ fn mptcp_options(ip: IpVersion) -> impl Strategy<Value = (Options, u32, u16)> {
         let bytes = 4 + if closes { 12 } else { 0 };
         (Options { signal, reset, ..Options::default() }, bytes, ack | Flags::RST.bits())
     });
-    prop_oneof![3 => handshake, 1 => first_data, 3 => dss, 3 => with_signal, 1 => reset]
+    prop_oneof![3 => handshake, 1 => first_data, 3 => dss, 1 => infinite, 3 => with_signal, 1 => reset]
 }
 
 fn mptcp_segments(ip: IpVersion) -> impl Strategy<Value = Body> {
@@ -479,7 +487,7 @@ fn mptcp_segments(ip: IpVersion) -> impl Strategy<Value = Body> {
                 window_scale: None,
                 sack_permitted: false,
                 rare: None,
-                payload: if has_data { payload } else { Payload::default() },
+                payload: if has_data || options.infinite.is_some() { payload } else { Payload::default() },
                 ..tcp
             };
             let room = 40 - option_bytes;

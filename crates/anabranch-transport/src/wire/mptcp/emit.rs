@@ -2,7 +2,7 @@
 
 use super::checksum::PseudoHeader;
 use super::keys::{address_code, first_data_sequence};
-use super::{Handshake, Join, Reset, Segment, Signal};
+use super::{Handshake, InfiniteMapping, Join, Reset, Segment, Signal};
 use crate::ground::PathId;
 use crate::wire::bytes::{Append as _, Sending};
 use crate::wire::tcp::option::{MPTCP, NOP};
@@ -115,7 +115,8 @@ impl Segment {
     /// short, comes before the acknowledgement's.
     fn emit_dss(&self, sending: &impl Sending, out: &mut Vec<u8>) {
         let options = &self.options;
-        let is_mapped = options.data_position.is_some() || options.data_fin.is_some();
+        let is_mapped =
+            options.infinite.is_some() || options.data_position.is_some() || options.data_fin.is_some();
         let is_implied = matches!(options.handshake, Some(Handshake::Capable { .. }));
         let has_mapping = is_mapped && !is_implied;
         if options.data_ack.is_none() && !has_mapping {
@@ -139,7 +140,7 @@ impl Segment {
             (has_ack && is_long_ack, dss::ACK_IS_LONG),
             (has_mapping, dss::HAS_MAPPING),
             (has_mapping && is_long, dss::SEQUENCE_IS_LONG),
-            (options.data_fin.is_some(), dss::DATA_FIN),
+            (options.data_fin.is_some() && options.infinite.is_none(), dss::DATA_FIN),
         ];
         let flags = flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
         out.extend([MPTCP, size(widths) as u8, subtype::DSS << 4, flags]);
@@ -154,7 +155,9 @@ impl Segment {
             return;
         }
         let has_fin = options.data_fin.is_some();
-        let header = if let Some(position) = options.data_position {
+        let header = if let Some(InfiniteMapping { data, position }) = options.infinite {
+            PseudoHeader { sequence: own.wrapping_add(data), subflow: position.wrapping_add(1), length: 0 }
+        } else if let Some(position) = options.data_position {
             PseudoHeader {
                 sequence: own.wrapping_add(position),
                 subflow: (self.tcp.payload.offset as u32).wrapping_add(1),
@@ -168,7 +171,10 @@ impl Segment {
         number(header.sequence, is_long);
         out.u32(header.subflow);
         out.u16(header.length);
-        if options.has_checksum {
+        if options.has_checksum && options.infinite.is_some() {
+            // Section 3.3.1: the checksum of an infinite mapping is 0.
+            out.u16(0);
+        } else if options.has_checksum {
             self.emit_checksum(&header, sending, out);
         }
     }

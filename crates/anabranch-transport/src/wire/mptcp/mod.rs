@@ -33,6 +33,8 @@ pub struct Options {
     pub data_position: Option<u64>,
     /// The end of the stream (DSS: `DATA_FIN`).
     pub data_fin: Option<u64>,
+    /// A mapping of everything that follows (DSS: data-level length 0). It comes without another mapping.
+    pub infinite: Option<InfiniteMapping>,
     /// Whether the number of the mapping, where there is one, has only 4 bytes, its low half (DSS without
     /// flag m). A long one for which there is no room is short on the wire, too.
     pub has_short_number: bool,
@@ -46,6 +48,15 @@ pub struct Options {
     /// Whether the checksum was wrong, so that the payload is not to be trusted (section 3.7). It can be
     /// computed if the segment has everything that is mapped.
     pub is_damaged: bool,
+}
+
+/// A mapping without an end (section 3.3.1), with which a connection goes on as one of TCP (section 3.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InfiniteMapping {
+    /// The position on the connection level at which it begins.
+    pub data: u64,
+    /// The same place in the subflow's stream: the low 32 bits of the position.
+    pub position: u32,
 }
 
 /// Why a subflow is reset.

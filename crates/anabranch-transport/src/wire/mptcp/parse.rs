@@ -5,7 +5,7 @@
 use super::checksum::PseudoHeader;
 use super::emit::{BACKUP, CHECKSUMS, ECHO, EXTENSIBILITY, HMAC_SHA_256, TRANSIENT, VERSION, dss, subtype};
 use super::keys::{address_code, first_data_sequence};
-use super::{Handshake, Join, Options, Reset, Segment, Signal};
+use super::{Handshake, InfiniteMapping, Join, Options, Reset, Segment, Signal};
 use crate::wire::bytes::{Reader, Receiving};
 use crate::wire::tcp;
 
@@ -68,6 +68,10 @@ impl Options {
         let mut options = Self::default();
         for value in values {
             let _ = options.take(Reader(value), carrier, receiving);
+        }
+        if options.infinite.is_some() && matches!(options.handshake, Some(Handshake::Capable { .. })) {
+            // `MP_CAPABLE` with data has a mapping of its own.
+            (options.infinite, options.has_short_number) = (None, false);
         }
         (options != Self::default()).then_some(options)
     }
@@ -169,6 +173,9 @@ impl Options {
         Carrier { segment, payload }: Carrier<'_>,
         receiving: &mut impl Receiving,
     ) -> Option<()> {
+        if self.infinite.is_some() {
+            return None;
+        }
         let [own_key, peers_key] = receiving.connection_keys();
         let [expected, acknowledged] = receiving.data_near();
         self.data_ack = ack.map(|ack| ack.position(first_data_sequence(own_key), acknowledged));
@@ -177,6 +184,14 @@ impl Options {
         let start = sequence.position(first, expected);
         if start > MOST_POSITION {
             return None;
+        }
+        self.has_checksum |= checksum.is_some();
+        if length == 0 && !has_fin {
+            self.infinite = Some(InfiniteMapping { data: start, position: subflow.wrapping_sub(1) });
+            (self.data_position, self.data_fin, self.is_damaged) = (None, None, false);
+            self.has_checksum = checksum.is_some();
+            self.has_short_number = matches!(sequence, Number::Low(_));
+            return Some(());
         }
         let data = u64::from(length).saturating_sub(has_fin.into());
         // A mapping may be longer than the segment and begin before it.
@@ -190,7 +205,6 @@ impl Options {
         let is_kept = self.data_position.is_some() || self.data_fin.is_some();
         self.has_short_number = is_kept && matches!(sequence, Number::Low(_));
         if let Some(checksum) = checksum {
-            self.has_checksum = true;
             let is_alone = subflow == 0 && data == 0;
             if is_alone || (place == 0 && data == payload.len() as u64) {
                 let covered = if is_alone { &[] } else { payload };
