@@ -69,7 +69,8 @@ impl StreamEnd for Connection {
 
     fn source(&self, packet: &Packet) -> u64 {
         match &packet.body {
-            Body::Mptcp(segment) => segment.options.data_position.unwrap_or(0),
+            // An infinite mapping is of a path that is the stream.
+            Body::Mptcp(segment) => segment.options.data_position.unwrap_or(segment.tcp.payload.offset),
             body => body.tcp().map_or(0, |segment| segment.payload.offset),
         }
     }

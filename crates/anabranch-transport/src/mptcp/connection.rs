@@ -280,13 +280,8 @@ impl Connection {
         let is_tcps =
             matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns_segment(segment);
         if is_tcps || (!is_near && segment.payload.length == 0) {
-            let asks = is_near && self.state == State::Fallback(path) && is_failure(&options, flags);
-            self.hand_down(now, path, packet);
-            if asks {
-                // The peer has not heard that this end has fallen back.
-                self.acknowledge_on(now, path);
-            }
-            return;
+            let asks = is_near && is_failure(&options, flags);
+            return self.give_to_tcp(now, path, packet, asks);
         }
         if !is_near {
             // Its mapping is ignored, and data without a mapping must not get into the subflow's stream.
@@ -361,6 +356,15 @@ impl Connection {
             self.note_data_fin(now, path, position, length == 0);
         }
         if matches!(self.subflows[path].signal, Some(Signal::Fail { .. })) {
+            self.acknowledge_on(now, path);
+        }
+    }
+
+    /// Gives a packet to its subflow alone. A peer that asks with `MP_FAIL` has not heard yet that this end has
+    /// fallen back.
+    fn give_to_tcp(&mut self, now: Time, path: usize, packet: Box<Packet>, asks: bool) {
+        self.hand_down(now, path, packet);
+        if asks && self.state == State::Fallback(path) {
             self.acknowledge_on(now, path);
         }
     }

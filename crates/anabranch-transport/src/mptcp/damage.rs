@@ -62,7 +62,7 @@ impl Connection {
         let mapped = options.data_position.or(options.data_fin);
         let mut position = mapped.unwrap_or(self.receiver.next);
         let linux = self.counts_intervals();
-        if !self.may_go_on_alone(path) {
+        if self.subflows[path].damage.is_none() && !self.may_go_on_alone(path) {
             let subflow = &mut self.subflows[path];
             subflow.signal = Some(Signal::Fail { position });
             subflow.abort(now, Reset::MIDDLEBOX);
