@@ -295,8 +295,8 @@ fn both_paths_carry_a_stream_and_one_alone_after_a_cut() {
 }
 
 /// RFC 8684 section 3.7: with checksums, data that is changed on one path is sent on the other, and a
-/// connection with only that path goes on as one of TCP, with what is changed. Without them, the change is not
-/// noticed.
+/// connection with only that path goes on as one of TCP, with what is changed. Without them, the change is
+/// not noticed.
 #[test]
 fn checksums_of_mappings_find_who_meddles() {
     let checksums = mptcp::Config { checksums: Some(true), ..mptcp::Config::default() };

@@ -51,7 +51,7 @@ pub(crate) fn apart<T: Send + 'static>(
         loop {
             match is_done.recv_timeout(HEARING) {
                 Ok(result) => return Ok(result),
-                Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+                Err(RecvTimeoutError::Timeout) => Python::attach(|py: Python<'_>| py.check_signals())?,
                 Err(RecvTimeoutError::Disconnected) => {
                     panic::resume_unwind(work.join().expect_err("it has given no result"))
                 }

@@ -134,8 +134,8 @@ pub enum HostEvent {
         /// The stream; [`None`] means all.
         stream: Option<u16>,
     },
-    /// An ICMP message says that a packet has not reached an address of the peer. If nobody has SCTP there, the
-    /// association has ended.
+    /// An ICMP message says that a packet has not reached an address of the peer. If nobody has SCTP there,
+    /// the association has ended.
     Unreachable {
         /// The path.
         path: PathId,

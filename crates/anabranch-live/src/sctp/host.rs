@@ -640,8 +640,8 @@ impl Stack for Host {
         }
     }
 
-    /// RFC 9260 section 10; for SCTP in UDP, RFC 6951 section 5.5: an unreachable port of UDP is an unreachable
-    /// protocol. Of what else cannot be reached, only the application is told (ICMP3).
+    /// RFC 9260 section 10; for SCTP in UDP, RFC 6951 section 5.5: an unreachable port of UDP is an
+    /// unreachable protocol. Of what else cannot be reached, only the application is told (ICMP3).
     fn handle_unreachable(&mut self, now: Time, unreachable: Unreachable, quoted: &[u8]) {
         let Unreachable { route, is_refused, reason } = unreachable;
         let Some(&[o0, o1, p0, p1, t0, t1, t2, t3]) = quoted.first_chunk::<8>() else { return };

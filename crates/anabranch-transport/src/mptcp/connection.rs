@@ -360,8 +360,8 @@ impl Connection {
         }
     }
 
-    /// Gives a packet to its subflow alone. A peer that asks with `MP_FAIL` has not heard yet that this end has
-    /// fallen back.
+    /// Gives a packet to its subflow alone. A peer that asks with `MP_FAIL` has not heard yet that this end
+    /// has fallen back.
     fn give_to_tcp(&mut self, now: Time, path: usize, packet: Box<Packet>, asks: bool) {
         self.hand_down(now, path, packet);
         if asks && self.state == State::Fallback(path) {
@@ -637,6 +637,9 @@ impl Endpoint for Connection {
                 self.subflows[path].is_dirty = true;
             }
             (Input::Command(command), _) => self.on_command(now, command),
+            // Room that the last acknowledgement gave a subflow's queue is used with the next one, not
+            // earlier.
+            (Input::Timeout, _) if self.next_timeout() > now => return,
             (Input::Timeout, _) => self.on_timers(now),
         }
         self.follow_up(now);

@@ -2,8 +2,8 @@
 //! section 3.7), and infinite mappings, with which a connection of one subflow goes on nevertheless.
 //!
 //! Where there are several subflows, the one with the damaged data is reset with `MP_FAIL`. Where the first
-//! subflow is the only one and its stream is the connection's, the receiver says `MP_FAIL` on an
-//! each acknowledgement, the sender answers with `MP_FAIL`, and both go on as ends of a TCP connection. From the
+//! subflow is the only one and its stream is the connection's, the receiver says `MP_FAIL` on an each
+//! acknowledgement, the sender answers with `MP_FAIL`, and both go on as ends of a TCP connection. From the
 //! damaged data on, the receiver acknowledges only on the subflow: what it holds belongs to the stream once
 //! the sender has answered.
 //!
@@ -137,7 +137,8 @@ impl Connection {
     }
 
     /// Handles the peer's report that data on a subflow arrived damaged, on a segment that is no reset: the
-    /// peer wishes to go on with this subflow alone. Only who knows the keys knows the number of what was sent.
+    /// peer wishes to go on with this subflow alone. Only who knows the keys knows the number of what was
+    /// sent.
     #[cold]
     pub(super) fn on_fail(&mut self, now: Time, path: usize, position: u64) {
         let was_sent = position <= self.sender.next + u64::from(self.sender.has_sent_fin);

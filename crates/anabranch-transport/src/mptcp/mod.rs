@@ -10,9 +10,9 @@
 //! Keys, tokens and the codes of `MP_JOIN` are real; the numbers of the connection are positions here, and
 //! become data sequence numbers where a packet becomes bytes ([`crate::wire::mptcp`]).
 //!
-//! Known deviations: the checksum of a mapping that takes several segments is not looked at; a connection goes
-//! on by an infinite mapping only as that of its first subflow, whose stream is the connection's. An address
-//! that comes at side A is announced and joined by side A, so that nobody joins an address because of
+//! Known deviations: the checksum of a mapping that takes several segments is not looked at; a connection
+//! goes on by an infinite mapping only as that of its first subflow, whose stream is the connection's. An
+//! address that comes at side A is announced and joined by side A, so that nobody joins an address because of
 //! `ADD_ADDR` alone. A mapping is one segment. The receive buffer does not tune itself: the window is the
 //! whole buffer from the beginning. Data that a subflow holds above a gap of its own reaches the connection
 //! when the gap is filled, as in Linux. Subflows close when both `DATA_FIN` are acknowledged. `REMOVE_ADDR`

@@ -20,7 +20,7 @@ pub(crate) struct Counted {
     /// The counters are not asked for before this time.
     asked_from: u64,
     /// The sources as they were, the oldest first; the first one is no younger than any report to come.
-    copies: VecDeque<Sources>,
+    copies: VecDeque<Copied>,
     /// From this time on, the next copy is due.
     due: u64,
     /// The packets that were dropped since the first copy.
@@ -29,7 +29,7 @@ pub(crate) struct Counted {
 
 /// The sources when all arrivals up to `time` had been taken.
 #[derive(Clone, Debug)]
-struct Sources {
+struct Copied {
     time: u64,
     arrived: u64,
     sources: Vec<Source>,
@@ -72,11 +72,7 @@ impl Counted {
         }
         let run = self.asked_ahead_at.take().unwrap_or(to.saturating_sub(AHEAD_LIMIT));
         self.due = to.saturating_add(AHEAD_LIMIT);
-        self.copies.push_back(Sources {
-            time: at,
-            arrived: self.counters.arrived,
-            sources: sources.to_vec(),
-        });
+        self.copies.push_back(Copied { time: at, arrived: self.counters.arrived, sources: sources.to_vec() });
         while self.copies.get(1).is_some_and(|second| second.time <= run.max(self.asked_from)) {
             self.copies.pop_front();
         }
@@ -104,7 +100,7 @@ impl Counted {
             return;
         }
         let copy = self.copies.iter().rev().find(|copy| copy.time <= end).cloned();
-        let Some(Sources { mut arrived, mut sources, .. }) = copy else {
+        let Some(Copied { mut arrived, mut sources, .. }) = copy else {
             // There are no sources, or the run ends earlier than it was told.
             debug_assert!(self.counters.arrived == 0, "a link was asked further ahead than it was told");
             return;

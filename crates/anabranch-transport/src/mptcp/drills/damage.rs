@@ -2,7 +2,7 @@
 //! function of the kernel are of profile `linux_6`.
 
 use super::{deliver, reset};
-use crate::endpoint::{CloseReason, Command, Input};
+use crate::endpoint::{CloseReason, Command};
 use crate::ground::Side;
 use crate::mptcp::testing::{Logged, Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile, Rejoin};
@@ -172,8 +172,8 @@ fn what_is_held_can_be_read_late() {
     assert_eq!(pair.received_bytes(Side::B), 100_001);
 }
 
-/// Here `MP_FAIL` is said with every acknowledgement and timeout; a sender that has fallen back shows that by its answer
-/// without options.
+/// Here `MP_FAIL` is said with every acknowledgement and timeout; a sender that has fallen back shows that by
+/// its answer without options.
 #[test]
 fn a_lost_message_of_damage_or_its_answer_is_made_up_for() {
     for from in [Side::A, Side::B] {
@@ -243,7 +243,7 @@ fn mptcp_finish_join_disallows_infinite_mappings() {
         let mut pair = Pair::open(&config, vec![Wire::default(); 2]);
         let now = pair.now;
         pair.end_mut(Side::A).subflows[1].abort(now, Reset::UNSPECIFIED);
-        pair.input(Side::A, Input::Timeout);
+        pair.command(Side::A, Command::ResumeReading);
         pair.run_for(ms(500));
         pair.log.clear();
         let position = damage(&mut pair, 0);
