@@ -927,3 +927,16 @@ def test_the_command_refuses_what_is_wrong(tmp_path: Path, anabranch: Command) -
     assert "--json and --plot are both x" in one_error(twice)
     assert "captures of the same traffic" in one_error(anabranch("profile", "p.csv", "p.csv"))
     assert "a folder" in one_error(anabranch("profile", "p.csv", "--out", "."))
+
+
+def test_a_calls_own_pace_is_not_the_rate_of_a_link_that_others_fill(tmp_path: Path) -> None:
+    """Its packets wait behind those of others for a tenth of the time, and come in a row then."""
+    capture = tmp_path / "call.pcapng"
+    run = result.run(ROOT / "scenarios" / "two-path-call.toml", pcap=capture)
+    measured = measure([capture], interfaces=["first@caller", "first@callee"])
+    found = estimate(measured)
+    assert measured.delays is not None
+    assert len(measured.delays.seconds) == run.summary["link.first.forward.delivered_packets"]
+    assert found.delay_s is not None
+    assert found.delay_s.value == pytest.approx(0.03, rel=0.02)
+    assert found.rate_is_bound

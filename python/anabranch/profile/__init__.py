@@ -52,7 +52,7 @@ def measure(
     >>> _ = anabranch.run("scenarios/two-path-call.toml", pcap=capture)
     >>> measured = measure([capture], interfaces=["first@caller", "first@callee"])
     >>> measured.title
-    '1498 packets seen at both ends'
+    '1566 packets seen at both ends'
     >>> print(round(estimate(measured).delay_s.value, 3))
     0.03
     """

@@ -382,26 +382,46 @@ def _rate(deliveries: Deliveries, delays: Delays | None) -> tuple[Estimate | Non
         block_interval(busy, 0.5) if len(busy) >= 4 else (float(busy.min()), float(busy.max()))
     )
     packet = deliveries.packet_octets * 8 / value
-    filled = (
-        delays is not None
-        and delays.absolute
-        and not delays.is_bound
-        and _standing(delays, packet, width) >= 0.1
-        and len(busy) >= max(5, 0.1 * len(windows))
-    )
+    filled = delays is not None and delays.absolute and not delays.is_bound
+    if filled and delays is not None:
+        share, is_more = _standing(delays, packet, width)
+        # A queue of others' packets does not make a flow's own pace the rate of the link.
+        is_rate = is_more or not _come_faster(deliveries, value)
+        filled = share >= 0.1 and is_rate and len(busy) >= max(5, 0.1 * len(windows))
     how = f"rate of {deliveries.what}, in {len(busy)} busy windows of {width * 1e3:.0f} ms"
     return Estimate(value, interval, how), not filled
 
 
-def _standing(delays: Delays, packet_s: float, width: float) -> float:
-    """The share of windows in which there was always a queue, so that the link was never idle."""
+def _standing(delays: Delays, packet_s: float, width: float) -> tuple[float, bool]:
+    """The share of windows in which there was always a queue, so that the link was never idle.
+
+    Also whether more was sent in these windows than in the others, if there are any.
+    """
     if delays.times_s is None:
-        return 0.0
+        return 0.0, False
     window = ((delays.times_s - delays.times_s.min()) / width).astype(int)
-    least = np.full(window.max() + 1, np.inf)
+    count = np.bincount(window)
+    least = np.full(len(count), np.inf)
     np.minimum.at(least, window, delays.seconds)
-    least = least[np.isfinite(least)]
-    return float(np.mean(least >= delays.seconds.min() + 2 * packet_s))
+    least, count = least[count > 0], count[count > 0]
+    stood = least >= delays.seconds.min() + 2 * packet_s
+    if stood.mean() >= 0.9 or not stood.any():
+        return float(stood.mean()), True
+    return float(stood.mean()), bool(np.median(count[stood]) > 1.1 * np.median(count[~stood]))
+
+
+def _come_faster(deliveries: Deliveries, rate: float) -> bool:
+    """Whether packets arrived behind each other at more than twice this rate.
+
+    Then it is the pace of their sender, and not the rate of a link that sends one after another.
+    """
+    if not deliveries.is_seen:
+        return False
+    order = np.argsort(deliveries.times_s, kind="stable")
+    times, first = np.unique(deliveries.times_s[order], return_index=True)
+    octets = np.add.reduceat(deliveries.octets[order], first)
+    faster = octets[1:] * 8 > 2 * rate * np.diff(times)
+    return bool(np.count_nonzero(faster) >= max(5, 0.02 * len(faster)))
 
 
 def _queue(delays: Delays, rate: Estimate, packet: float) -> Estimate | None:

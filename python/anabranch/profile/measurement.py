@@ -111,6 +111,8 @@ class Deliveries:
     packet_octets: float
     """The length of a full packet."""
     what: str
+    is_seen: bool = True
+    """Whether the packets were seen when they arrived; otherwise their acknowledgements were."""
 
 
 @dataclass(frozen=True, slots=True)

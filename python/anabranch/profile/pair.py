@@ -264,7 +264,8 @@ def _pieces(passed: _Passed, end: Integers, starts: NDArray[np.integer]) -> _Pas
 def _arrivals(ends: _Ends) -> Integers:
     """For each that was sent, the one that arrived; -1 where none did.
 
-    Of what was sent several times, each arrival is of the last that was sent before it.
+    Of what was sent several times, each arrival is of the last that was sent before it, by the
+    least delay of the others; by half of that where nothing else is left.
     """
     sent, arrived = ends.sender, ends.receiver
     keys, first, name, times = np.unique(
@@ -290,8 +291,10 @@ def _arrivals(ends: _Ends) -> Integers:
     for key, rows in wanted.items():
         left = open_[key]
         for row in reversed(rows):
-            latest = int(arrived.seen_ns[row]) - ends.offset_ns - max(least, 0) // 2
-            while left and int(sent.seen_ns[left[-1]]) > latest:
+            arrived_ns = int(arrived.seen_ns[row]) - ends.offset_ns
+            while left and int(sent.seen_ns[left[-1]]) > arrived_ns - max(least, 0) // 2:
+                left.pop()
+            while len(left) > 1 and int(sent.seen_ns[left[-1]]) > arrived_ns - least * 19 // 20:
                 left.pop()
             if left:
                 found[left.pop()] = row

@@ -185,5 +185,6 @@ def _deliveries(side: Side, data: Data, *, at_sender: bool, name: str) -> Delive
     if not keep.any():  # nothing new after the first
         return None
     return Deliveries(
-        acknowledgements.seen_s[keep], octets[keep].astype(float), full, f"what {name} acknowledged"
-    )
+        acknowledgements.seen_s[keep], octets[keep].astype(float), full,
+        f"what {name} acknowledged", is_seen=False,
+    )  # fmt: skip

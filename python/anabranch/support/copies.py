@@ -114,7 +114,7 @@ def copies(
     furthest_s = np.zeros(count)
     np.maximum.at(furthest_s, flow[later], apart_s)
     # Of packets that were captured twice, half are copies.
-    apart_s = np.where((copied > 0) & (3 * copied >= numbered), 2 * furthest_s + _STEP_S, 0.0)
+    apart_s = np.where((copied > 0) & (3 * copied >= numbered), 2 * furthest_s + 1.5 * _STEP_S, 0.0)
     others = np.flatnonzero(~is_numbered & ~tells_apart)
     later, _ = _soon(key[others], seen_s[others], apart_s[flow[others]])
     found[others[later]] = True

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
 use super::ground::{Drops, Place};
-use super::pie::{self, PieConfig};
+use super::pie::{self, PieConfig, PieVariant};
 use crate::net::ground::{Held, Waiting};
 
 /// FQ-PIE.
@@ -62,10 +62,12 @@ impl FqPieConfig {
     pub(super) fn build(&self, place: Place<'_>) -> Result<FqPie, String> {
         let &Self { packets, flows, quantum, target, update, first_update, .. } = self;
         let &Self { alpha, beta, burst, ecn, mark_up_to, .. } = self;
-        let pie = PieConfig { packets, target, update, first_update, alpha, beta, burst, ecn, mark_up_to };
+        let variant = PieVariant::Linux;
+        let pie =
+            PieConfig { packets, target, update, first_update, alpha, beta, burst, ecn, mark_up_to, variant };
         pie.check(place)?;
         let key = place.streams.key(place.component);
-        let control = pie::Control::new(pie, BlockRng::new(key, 0)).of_linux();
+        let control = pie::Control::new(pie, BlockRng::new(key, 0));
         let control = FlowPie { packets: packets.into(), key, control };
         // No packet ever exceeds the limit, so none has to be dropped for that.
         Sharing { packets, flows, quantum, drop_batch: 1 }.build(place, control)

@@ -43,6 +43,20 @@ pub struct PieConfig {
     pub ecn: bool,
     /// Above this probability ECN-capable packets are dropped as well. Default: 10 %.
     pub mark_up_to: Probability,
+    /// Whose PIE it is. Default: `rfc`.
+    pub variant: PieVariant,
+}
+
+/// Where Linux's PIE differs from that of RFC 8033.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PieVariant {
+    /// That of RFC 8033: the probability is at most 1, and up to two waiting packets are spared.
+    #[default]
+    Rfc,
+    /// That of Linux: the probability may grow beyond 1 while the queue is long, and has to fall below it again
+    /// before any packet stays that finds two waiting packets or more.
+    Linux,
 }
 
 impl Default for PieConfig {
@@ -57,6 +71,7 @@ impl Default for PieConfig {
             burst: Duration::from_millis(150),
             ecn: false,
             mark_up_to: Probability::new(0.1).unwrap_or(Probability::ZERO),
+            variant: PieVariant::Rfc,
         }
     }
 }
@@ -174,10 +189,16 @@ impl<R: Draw> Control<R> {
     pub(super) fn new(config: PieConfig, rng: R) -> Self {
         let burst = config.burst.as_nanos();
         let first_update = config.first_update.unwrap_or(config.update).as_nanos();
+        // Linux does not spare two waiting packets (`pie_drop_early`), and bounds the probability by what its
+        // counter holds (`pie_calculate_probability`).
+        let (spared_bytes, overflow) = match config.variant {
+            PieVariant::Rfc => (SPARED_BYTES, 1.0),
+            PieVariant::Linux => (SPARED_BYTES - 1, LINUX_OVERFLOW),
+        };
         Self {
             target: config.target.as_secs_f64(),
-            spared_bytes: SPARED_BYTES,
-            overflow: 1.0,
+            spared_bytes,
+            overflow,
             config,
             rng,
             probability: 0.0,
@@ -188,12 +209,6 @@ impl<R: Draw> Control<R> {
             next_update: first_update,
             period: first_update,
         }
-    }
-
-    /// The variant of Linux: two waiting packets are not spared (`pie_drop_early`), and the probability may
-    /// grow beyond 1, and has to fall below it again before any packet stays (`pie_calculate_probability`).
-    pub(super) fn of_linux(self) -> Self {
-        Self { spared_bytes: SPARED_BYTES - 1, overflow: LINUX_OVERFLOW, ..self }
     }
 
     /// The same control with other random numbers.
@@ -349,8 +364,8 @@ mod tests {
     #[test]
     fn only_linux_lets_the_probability_grow_beyond_one() {
         let after = |probability: f64, is_linux: bool| {
-            let control = PieConfig::default().build(place()).unwrap().control;
-            let mut control = if is_linux { control.of_linux() } else { control };
+            let variant = if is_linux { PieVariant::Linux } else { PieVariant::Rfc };
+            let mut control = PieConfig { variant, ..Default::default() }.build(place()).unwrap().control;
             // With a long delay, 2 % for what is above the target, and 2 % for being above 250 ms.
             (control.probability, control.delay, control.old_delay) = (probability, 0.3, 0.3);
             control.update(9_000);
@@ -387,7 +402,7 @@ mod tests {
         let rng = || place().streams.stream("test");
         for (control, most) in [
             (Control::new(PieConfig::default(), rng()), 3000),
-            (Control::new(PieConfig::default(), rng()).of_linux(), 2999),
+            (Control::new(PieConfig { variant: PieVariant::Linux, ..Default::default() }, rng()), 2999),
         ] {
             let mut control = Control { probability: 1.0, delay: 0.1, burst_left: 0, ..control };
             assert!(!control.drops_early(most));
