@@ -250,8 +250,8 @@ fn round_trips_per_minute_over_tcp() {
     assert!((of("connect_ms") - 40.1).abs() < 0.1, "{row:?}");
     // 4200 B are three segments.
     assert!((of("tls_ms") - 44.0).abs() < 1.0, "{row:?}");
-    // The request leaves after an acknowledgement of 52 B; it and the answer, which carries its acknowledgement,
-    // have 152 B each.
+    // The request leaves after an acknowledgement of 52 B; it and the answer, which carries its
+    // acknowledgement, have 152 B each.
     assert!((of("fetch_ms") - 40.2848).abs() < 1e-6, "{row:?}");
     assert!((of("rpm") - 60_000.0 / ((of("connect_ms") + of("tls_ms") + of("fetch_ms")) / 3.0)).abs() < 1e-6);
 }

@@ -54,8 +54,8 @@ pub enum PieVariant {
     /// That of RFC 8033: the probability is at most 1, and up to two waiting packets are spared.
     #[default]
     Rfc,
-    /// That of Linux: the probability may grow beyond 1 while the queue is long, and has to fall below it again
-    /// before any packet stays that finds two waiting packets or more.
+    /// That of Linux: the probability may grow beyond 1 while the queue is long, and has to fall below it
+    /// again before any packet stays that finds two waiting packets or more.
     Linux,
 }
 
