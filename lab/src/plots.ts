@@ -103,7 +103,7 @@ export class Plots {
         },
         axes: [
           { ...axis, size: 26, values: (_plot, marks) => marks.map((mark) => `${Number(mark.toPrecision(6))} s`) },
-          { ...axis, size: 44 },
+          { ...axis, size: 54 },
         ],
         series: [{}, ...series.map(line)],
       },
