@@ -599,6 +599,8 @@ def handing(browser: Any, tmp_path: Path) -> Iterator[tuple[Page, lab.server.Ser
         found.page.goto(served.opened(lab.fragment(FAILOVER)))
         found.has_run()
         found.until(lambda: found.page.locator("#local").is_visible(), "there is no panel")
+        assert not found.page.locator("#local-run").is_visible(), "it is folded at first"
+        found.page.click("#local-title")
         yield found, served
         context.close()
         assert found.complaints == []

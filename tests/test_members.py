@@ -139,7 +139,8 @@ def test_a_sweep_of_one_takes_a_few_times_as_long_as_its_run(tmp_path: Path) -> 
     study.frame(columns=["*.mos"])
     study.query("SELECT count(*), avg(sent) FROM members")
     # With a column for each of 45,000 scalars, the first two took 500 times as long as the run.
-    assert time.perf_counter() - begun - run < 15 * run + 1.0
+    # Three seconds are for a machine that has much else to do.
+    assert time.perf_counter() - begun - run < 15 * run + 3.0
 
 
 def test_a_report_reads_thousands_without_a_value_in_a_few_pieces(
