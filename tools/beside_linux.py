@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 from scipy import stats
 
+import marked
 from anabranch._engine import Scenario
 from anabranch.emulate import testbed
 from anabranch.papers.studies import Place, Work, compute_all
@@ -199,9 +200,7 @@ def write_table(page: Path, tool: str, heads: Sequence[str], lines: Iterable[lis
     rule = "|---" * (len(heads) - 5) + "|---:" * 4 + "|---|"
     table = "\n".join([rows[0], rule, *rows[1:]])
     text = page.read_text(encoding="utf-8")
-    head, _, rest = text.partition(begin)
-    tail = rest.partition(end)[2]
-    page.write_text(f"{head}{begin}\n\n{said}\n\n{table}\n\n{end}{tail}", encoding="utf-8")
+    page.write_text(marked.replaced(text, begin, end, f"{said}\n\n{table}"), encoding="utf-8")
 
 
 def _lines(row: Row, real: pl.DataFrame, simulated: pl.DataFrame) -> Iterator[list[str]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+import marked
 from anabranch.figures import plots
 from oracles import (
     failover,
@@ -72,9 +73,7 @@ def generated(folder: Path) -> tuple[dict[str, str], list[Callable[[], dict[str,
 
 
 def _page(path: Path, summary: str, table: str) -> str:
-    head, _, rest = path.read_text("utf-8").partition(_BEGIN)
-    tail = rest.partition(_END)[2]
-    return head + "\n\n".join([_BEGIN, summary, table, _END]) + tail
+    return marked.replaced(path.read_text("utf-8"), _BEGIN, _END, f"{summary}\n\n{table}")
 
 
 def _sctp_summary(rows: list[linux_sctp_rows.Row]) -> str:

@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import marked
+
 Module = tuple[str, ...]
 Graph = dict[str, set[str]]
 
 ROOT = Path(__file__).resolve().parent.parent
-_BEGIN = "<!-- generated: tools/imports_page.py -->\n"
-_END = "<!-- end of generated -->\n"
+_BEGIN = "<!-- generated: tools/imports_page.py -->"
+_END = "<!-- end of generated -->"
 # The crates whose modules are drawn, each with what the picture is called.
 _DRAWN = {
     "anabranch-transport": "The protocols",
@@ -187,14 +189,12 @@ def generated(root: Path) -> str:
         f"## {title}: `{name}`\n\n{_picture(title, modules(files(sources[name])))}"
         for name, title in _DRAWN.items()
     ]
-    return "\n\n".join(pictures) + "\n"
+    return "\n\n".join(pictures)
 
 
 def page(text: str, root: Path) -> str:
     """The page with its generated part made anew."""
-    before, _, rest = text.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    return f"{before}{_BEGIN}\n{generated(root)}\n{_END}{after}"
+    return marked.replaced(text, _BEGIN, _END, generated(root))
 
 
 def main(arguments: list[str]) -> int:

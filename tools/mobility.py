@@ -14,6 +14,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 import anabranch
+import marked
 from anabranch.figures import plots, run_plots
 from anabranch.stats import mean_interval
 from anabranch.studies import library
@@ -164,9 +165,7 @@ def figure() -> Figure:
 
 def page(text: str) -> str:
     """The page with a new generated part."""
-    head, _, rest = text.partition(_BEGIN)
-    tail = rest.partition(_END)[2]
-    return head + "\n\n".join([_BEGIN, table(outcomes()), _END]) + tail
+    return marked.replaced(text, _BEGIN, _END, table(outcomes()))
 
 
 def main() -> int:

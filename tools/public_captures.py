@@ -26,6 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import marked
 from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.explain import captured
@@ -305,9 +306,9 @@ def main() -> int:
         for remark in outcome.remarks:
             print(f"{outcome.file.relative_to(arguments.folder)}: {remark}")
     if arguments.page is not None:
-        head, _, rest = arguments.page.read_text("utf-8").partition(_BEGIN)
-        tail = rest.partition(_END)[2]
-        arguments.page.write_text("\n\n".join([head + _BEGIN, *["\n".join(lines)], _END + tail]))
+        text = arguments.page.read_text("utf-8")
+        page = marked.replaced(text, _BEGIN, _END, "\n".join(lines))
+        arguments.page.write_text(page, "utf-8")
     return 1 if any(word.endswith(("crashed", "hung")) for o in outcomes for word in o.words) else 0
 
 

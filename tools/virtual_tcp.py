@@ -19,6 +19,7 @@ from statistics import fmean
 import polars as pl
 from scipy import stats
 
+import marked
 import oracles
 from anabranch._engine import Scenario
 from anabranch.emulate import testbed
@@ -63,11 +64,9 @@ def main() -> None:
     took = (usage.ru_utime + usage.ru_stime, time.monotonic() - began)
     simulated = compute_all(works, out, jobs, "simulated transfers")
     text = page.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    tail = rest.partition(END)[2]
     body = table(rows, values(real), values(simulated))
     print(f"{took[0]:.0f} s of CPU, {took[1]:.0f} s on the wall")
-    page.write_text("\n\n".join([head + BEGIN, body, END]) + tail, encoding="utf-8")
+    page.write_text(marked.replaced(text, BEGIN, END, body), encoding="utf-8")
 
 
 def pattern(rows: list[linux_tcp.Measured], number: int) -> Work:

@@ -72,6 +72,9 @@ def _natural(kind: object, tokens: Sequence[Token]) -> int:
 
 Whole = Annotated[int, Parameter(converter=_whole)]
 Natural = Annotated[int, Parameter(converter=_natural)]
+Texts = Annotated[
+    tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=False)
+]
 Sets = Annotated[
     tuple[str, ...],
     Parameter(name="--set", negative="", show_default=False, consume_multiple=False),

@@ -10,11 +10,7 @@ from anabranch.errors import AnabranchError
 from anabranch.support import terminal
 from anabranch.support.files import check_different, check_file, check_folder
 
-from .app import STUDY, app, pairs, refuse
-
-Texts = Annotated[
-    tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=False)
-]
+from .app import STUDY, Texts, app, pairs, refuse
 
 
 @app.command(

@@ -14,7 +14,7 @@ from anabranch.studies.array_jobs import MOST_TASKS
 from anabranch.support import progress, terminal, wording
 from anabranch.support.files import check_folder
 
-from .app import STUDY, Sets, Whole, app, pairs, refuse
+from .app import STUDY, Sets, Texts, Whole, app, pairs, refuse
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,10 +24,6 @@ _MOST_CELLS = 100
 
 _MOST_SCALARS = 10
 """The most scalars that are printed if none is named, each with a table of the cells."""
-
-Texts = Annotated[
-    tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=False)
-]
 
 
 @app.command(

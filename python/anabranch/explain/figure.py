@@ -9,21 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from anabranch.explain.accounts import SHOWN, Account, Flow
-from anabranch.figures import plots
+from anabranch.figures import plots, transfers
 
-COLOURS = {
-    "cwnd_limited": "#009E73",
-    "under_way": "#009E73",
-    "application_limited": "#9AD3BD",
-    "receive_window_limited": "#D55E00",
-    "send_buffer_limited": "#E69F00",
-    "scheduler_waiting": "#CC79A7",
-    "in_recovery": "#56B4E9",
-    "in_timeout": "#0072B2",
-    "path_down": "#000000",
-    "standby": "#F2F2F2",
-    "handshake": plots.QUIET,
-}
+COLOURS = {name: colour for name, (_, colour) in transfers.LIMITS.items()}
+COLOURS["under_way"] = COLOURS["cwnd_limited"]
 """Okabe and Ito's colours, as in all figures; grey and pale where nothing is meant to be sent."""
 
 WAITING = ("#BBBBBB", "#444444", "#888888", "#DDDDDD")

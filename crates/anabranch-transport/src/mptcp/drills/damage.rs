@@ -53,6 +53,18 @@ fn closed(pair: &Pair) -> [Option<CloseReason>; 2] {
     [Side::A, Side::B].map(|side| pair.closed(side))
 }
 
+/// The first data on the wire is damaged.
+fn damage_first(pair: &mut Pair) {
+    let mut is_first = true;
+    pair.meddle = Box::new(move |_, packet| {
+        if let Body::Mptcp(segment) = &mut packet.body
+            && segment.tcp.payload.length > 0
+        {
+            segment.options.is_damaged |= std::mem::take(&mut is_first);
+        }
+    });
+}
+
 /// If there is another subflow, this one is reset with `MP_FAIL` and `MP_TCPRST`.
 #[test]
 fn a_damaged_mapping_ends_its_subflow() {
@@ -141,14 +153,7 @@ fn the_first_data_may_be_damaged() {
     for is_third_lost in [false, true] {
         let mut pair = Pair::new(&checked(), one());
         pair.drop_if = Box::new(move |it| is_third_lost && it.kind == "mp_capable_ack");
-        let mut is_first = true;
-        pair.meddle = Box::new(move |_, packet| {
-            if let Body::Mptcp(segment) = &mut packet.body
-                && segment.tcp.payload.length > 0
-            {
-                segment.options.is_damaged |= std::mem::take(&mut is_first);
-            }
-        });
+        damage_first(&mut pair);
         pair.command(Side::A, Command::Connect);
         pair.write(Side::A, 50_000);
         pair.run_for(Duration::from_secs(5));
@@ -259,14 +264,7 @@ fn mptcp_finish_join_disallows_infinite_mappings() {
 #[test]
 fn subflow_can_fallback_without_a_valid_checksum() {
     let mut pair = Pair::new(&linux(), one());
-    let mut is_first = true;
-    pair.meddle = Box::new(move |_, packet| {
-        if let Body::Mptcp(segment) = &mut packet.body
-            && segment.tcp.payload.length > 0
-        {
-            segment.options.is_damaged |= std::mem::take(&mut is_first);
-        }
-    });
+    damage_first(&mut pair);
     pair.command(Side::A, Command::Connect);
     pair.write(Side::A, 50_000);
     pair.run_for(Duration::from_secs(5));
