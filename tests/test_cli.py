@@ -43,6 +43,7 @@ COMMANDS = [
     "query",
     "report",
     "plot",
+    "methods",
 ]
 
 
