@@ -3,12 +3,14 @@
 import html
 import json
 import os
+import re
 import shlex
 import signal
 import stat
 import subprocess
 import sys
 import time
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ import anabranch as package
 import scenario_reference
 from anabranch import _engine, cli, papers
 from anabranch.errors import AnabranchError, HungUp, Terminated
+from anabranch.papers import new as made
 from anabranch.studies import library
 from anabranch.support import files, terminal
 from conftest import CALL, COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
@@ -43,6 +46,7 @@ COMMANDS = [
     "query",
     "report",
     "plot",
+    "methods",
 ]
 
 
@@ -221,6 +225,53 @@ def test_every_template_can_be_copied(tmp_path: Path, template: str) -> None:
     assert copy == tmp_path / "my-copy.toml"
     assert package.load(copy).name == "my-copy"
     assert package.load(copy).hash == package.load(library.scenarios()[template]).hash
+
+
+NETWORKS = {
+    "mptcp-aqm": ("scenario.toml",),
+    "sctp-handover": ("network.toml", "experiment1.toml"),
+    "tcp-wimax": ("scenario.toml",),
+    "voip-sctp": ("scenario.toml",),
+}
+
+
+@pytest.mark.parametrize("paper", papers.names())
+def test_the_scenario_of_a_paper_is_a_template(
+    anabranch: Command, tmp_path: Path, paper: str
+) -> None:
+    result = anabranch("new", "mine", "--template", paper)
+    assert "anabranch sweep mine.toml --out results/mine" in result.stdout, result.stderr
+    text = (tmp_path / "mine.toml").read_text("utf-8")
+    folder = Path(papers.__file__).parent / paper.replace("-", "_")
+    own = "\n".join((folder / name).read_text("utf-8") for name in NETWORKS[paper])
+    network = own.partition("\n[sweep]\n")[0]
+    trees = [tomllib.loads(each) for each in (text, network)]
+    for tree in trees:
+        for key in ("name", "description", "seed", "sweep"):
+            tree.pop(key, None)
+    assert trees[0] == trees[1], "the network is the paper's"
+    comments = [line for line in network.rstrip().splitlines() if line.startswith("#")]
+    assert sum(line in text for line in comments) >= len(comments) - 1
+    assert anabranch("validate", "mine.toml").returncode == 0
+    assert package.load(tmp_path / "mine.toml").name == "mine"
+    assert package.load(tmp_path / "mine.toml").cell_count <= 48
+    # The commands that its comments name.
+    done = anabranch("sweep", "mine.toml", "--out", "results/mine", "--replications=1")
+    assert done.returncode == 0, done.stderr
+    (line,) = re.findall("(?m)^#   anabranch (plot .*)$", text)
+    assert anabranch(*line.split()).returncode == 0
+
+
+def test_a_reproduction_takes_no_other_values(anabranch: Command, tmp_path: Path) -> None:
+    error = one_error(anabranch("reproduce", "voip-sctp", "--set", "links.p0-last.delay=1 ms"))
+    assert "`anabranch new mine --template voip-sctp` writes its scenario" in error
+    assert (
+        "`anabranch sweep mine.toml --set 'links.p0-last.delay=1 ms' --out results/mine`" in error
+    )
+    assert "--set" not in anabranch("reproduce", "--help").stdout
+    made.create("my-paper", tmp_path)
+    error = one_error(anabranch("reproduce", "./my-paper", "--set", "seed=1"))
+    assert "change my-paper/scenario.toml" in error
 
 
 def test_validate_tells_good_files_from_bad_ones(

@@ -30,6 +30,13 @@ def test_the_citation_is_of_this_version() -> None:
     assert " OR ".join(licences) == project()["license"]
 
 
+def test_the_package_has_the_citation() -> None:
+    package = Path(anabranch.__file__).parent
+    assert (package / "CITATION.cff").read_text("utf-8") == (ROOT / "CITATION.cff").read_text(
+        "utf-8"
+    )
+
+
 def test_the_extra_all_has_every_extra() -> None:
     extras = project()["optional-dependencies"]
     (everything,) = extras.pop("all")

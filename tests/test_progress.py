@@ -1,6 +1,7 @@
 """How far the work is, on a terminal and where there is none."""
 
 import io
+import json
 import sys
 import time
 from pathlib import Path
@@ -22,6 +23,60 @@ def test_lines_say_what_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert first == "figures: 0/2 figures"
     assert last.startswith("figures: 2/2 figures, ")
     assert captured.out == ""
+
+
+def test_programs_get_one_object_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress.form("json"), progress.shown("a sweep", kept=True) as update:
+        for done in range(0, 101, 5):
+            update(progress.Status(done, 100, is_estimate=done < 50, note="so far – good"))
+            now += 25
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    (message,) = [line for line in lines if "message" in line]
+    assert message["message"].startswith("a sweep: 95 more runs take about 8 minutes")
+    steps = [line for line in lines if "message" not in line]
+    assert [line["done"] for line in steps] == list(range(0, 101, 5))
+    assert steps[0] == {
+        "work": "a sweep",
+        "unit": "runs",
+        "done": 0,
+        "total": 100,
+        "total_is_estimate": True,
+        "per_s": None,
+        "eta_s": None,
+        "note": "so far – good",
+    }
+    assert (steps[10]["per_s"], steps[10]["eta_s"]) == (0.2, 250.0)
+    assert (steps[-1]["done"], steps[-1]["eta_s"]) == (100, 0.0)
+    # Afterwards people get words again.
+    with progress.steps("figures", 1) as step:
+        step()
+    assert "figures: 1/1 runs" in capsys.readouterr().err
+
+
+def test_quick_work_does_not_flood_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.form("json"), progress.steps("a sweep", 2000) as step:
+        for _ in range(2000):
+            step()
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 <= len(lines) < 100
+    assert json.loads(lines[-1])["done"] == 2000
+
+
+def test_every_command_has_the_form_of_its_progress(
+    sweep_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = str(tmp_path / "study")
+    words = ["sweep", str(sweep_file), "--out", study, "--replications", "1", "--progress", "json"]
+    assert cli.main(words) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert (lines[-1]["work"], lines[-1]["done"], lines[-1]["total"]) == ("small", 6, 6)
+    assert cli.main(["--progress", "json", "report", study]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert lines[-1]["unit"] == "tables"
 
 
 def test_a_log_of_a_day_has_few_lines(

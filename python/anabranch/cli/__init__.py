@@ -28,6 +28,7 @@ from . import (  # noqa: F401 - each adds its command
     explain,
     lab,
     list_,
+    methods,
     new,
     plot,
     profile,

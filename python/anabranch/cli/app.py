@@ -14,6 +14,7 @@ from cyclopts import App, Group, Parameter, Token
 from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.support.files import write_atomically
+from anabranch.support.progress import Form, form
 
 if TYPE_CHECKING:
     from anabranch.studies.result import Result
@@ -108,6 +109,7 @@ app.meta.suppress_keyboard_interrupt = False
 def _with_log_level(
     *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     log_level: Literal["debug", "info", "warning", "error"] = "warning",
+    progress: Form = "text",
 ) -> object:
     """Set up what all commands share.
 
@@ -115,12 +117,15 @@ def _with_log_level(
     ----------
     log_level
         The least severe messages about the work that are printed on standard error.
+    progress
+        How standard error says how far long work is: in words, or one JSON object a line.
     """
     logging.basicConfig(
         level=log_level.upper(), format="anabranch: %(levelname)s: %(message)s", force=True
     )
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
-    return app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+    with form(progress):
+        return app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
 
 
 def pairs(sets: Sequence[str], option: str = "--set PATH=VALUE") -> dict[str, str]:

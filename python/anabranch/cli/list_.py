@@ -2,6 +2,7 @@
 
 from anabranch import _engine, papers
 from anabranch.errors import AnabranchError, suggestion
+from anabranch.papers import templates
 from anabranch.studies import library
 from anabranch.support import terminal, wording
 
@@ -36,7 +37,8 @@ def list_(category: str | None = None, /) -> None:
         print(_engine.schema())
         return
     models = dict(_engine.models())
-    models["templates"] = library.described()
+    of_papers = [(name, templates.described(name)) for name in papers.names()]
+    models["templates"] = library.described() + of_papers
     models["papers"] = [(name, "anabranch reproduce " + name) for name in papers.names()]
     tables = {
         name: terminal.choices(rows, name, "what it is") for name, rows in models.items() if rows

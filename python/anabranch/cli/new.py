@@ -1,7 +1,11 @@
 """`anabranch new`."""
 
+import shlex
+from functools import partial
 from pathlib import Path
 
+from anabranch import papers
+from anabranch.papers import templates
 from anabranch.studies import library
 from anabranch.support import terminal
 
@@ -15,6 +19,7 @@ from .app import MODEL, app
 Examples:
   anabranch new my-call
   anabranch new handover --template wifi-to-lte
+  anabranch new mine --template voip-sctp
   anabranch list templates""",
 )
 def new(name: Path, /, *, template: str = "two-path-call") -> None:
@@ -25,7 +30,14 @@ def new(name: Path, /, *, template: str = "two-path-call") -> None:
     name
         Name or path of the new file; `.toml` is added.
     template
-        Which scenario to copy; `anabranch list templates` shows them.
+        Which scenario to copy; `anabranch list templates` shows them. The name of a reproduced
+        paper gives its network with all comments, and a small sweep to change.
     """
-    path = library.create(name, template)
-    terminal.say(f"wrote {path}; run it with: anabranch run {path}")
+    others = {paper: partial(templates.text, paper) for paper in papers.names()}
+    path = library.create(name, template, others)
+    command = (
+        f"anabranch sweep {shlex.quote(str(path))} --out results/{shlex.quote(path.stem)}"
+        if template in others
+        else f"anabranch run {shlex.quote(str(path))}"
+    )
+    terminal.say(f"wrote {path}; run it with: {command}")

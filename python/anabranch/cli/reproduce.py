@@ -1,5 +1,7 @@
 """`anabranch reproduce`."""
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,7 +11,7 @@ from anabranch import papers
 from anabranch.errors import AnabranchError
 from anabranch.support import cores, terminal
 
-from .app import STUDY, Flag, Whole, app
+from .app import STUDY, Flag, Sets, Whole, app
 from .rooted import become_root
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def reproduce(
     quick: Annotated[bool, Flag] = False,
     full: Annotated[bool, Flag] = False,
     smoke: Annotated[bool, Flag] = False,
+    set_: Annotated[Sets, Parameter(show=False)] = (),
     kernel: Literal["virtual", "host"] | None = None,
     stack: Literal["kernel", "usrsctp"] | None = None,
     jobs: Whole | None = None,
@@ -76,6 +79,8 @@ def reproduce(
     if len(chosen) > 1:
         raise AnabranchError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
     asked_for = papers.load(paper)
+    if set_:
+        raise AnabranchError(_no_set(paper, set_))
     mode = chosen[0] if chosen else "quick"
     folder = out or Path("results") / (
         f"{asked_for.name}-{mode}" if mode == "smoke" else asked_for.name
@@ -84,6 +89,18 @@ def reproduce(
     if kernel is not None or stack is not None:
         real = stack_of(kernel or "virtual", cores.threads(jobs), stack or "kernel")
     return asked_for.reproduce(mode, jobs, folder, json_file, terminal.console(), stack=real)
+
+
+def _no_set(paper: str, sets: Sequence[str]) -> str:
+    """Why a reproduction takes no other values, and what to do instead."""
+    if paper not in papers.names():
+        return f"a reproduction has the paper's own values: change {Path(paper) / 'scenario.toml'}"
+    words = shlex.join(["anabranch", "sweep", "mine.toml", "--set", sets[0]])
+    return (
+        "a reproduction has the paper's own values, which its claims are about:"
+        f" `anabranch new mine --template {paper}` writes its scenario, and `{words} --out"
+        " results/mine` runs it with yours"
+    )
 
 
 def stack_of(

@@ -329,16 +329,16 @@ def render(
         name=identity["name"],
         description=scenario.description,
         network=Markup(Diagram(scenario).svg()),
-        axes=_axes(scenario),
+        axes=axes_of(scenario),
         sections=sections,
         headline=sections[0].finding if sections else "No run has a value.",
         runs=counted(runs, "simulated run"),
         cells=f"{f'{counts.height:,} of ' if counts.height < cells.height else ''}"
         + counted(cells.height, "cell"),
-        replications=_range(counts["len"].to_numpy()),
+        replications=range_text(counts["len"].to_numpy()),
         asked_for=asked_for,
         missing=_missing(wanted, counts),
-        stopping=_stopping(scenario) if asked is None else [],
+        stopping=stopping(scenario) if asked is None else [],
         level=100 * LEVEL,
         toml=scenario.to_toml(),
         facts=_facts(folder, scenario, identity, cells) | {"runs": f"{runs:,}"},
@@ -372,7 +372,7 @@ def _wanted(scenario: Scenario, asked: Sequence[int] | None) -> tuple[np.ndarray
     runs, its = counted(int(wanted.sum()), "run"), f"{int(defined.sum()):,}"
     least = "at least " if rules else ""
     return wanted, (
-        f"Asked for: {runs}, {_range(wanted)} of each cell; the scenario itself asks for"
+        f"Asked for: {runs}, {range_text(wanted)} of each cell; the scenario itself asks for"
         f" {least}{its}."
     )
 
@@ -384,7 +384,7 @@ def _missing(wanted: np.ndarray, counts: pl.DataFrame) -> int:
     return int(np.maximum(wanted - there, 0).sum())
 
 
-def _stopping(scenario: Scenario) -> list[str]:
+def stopping(scenario: Scenario) -> list[str]:
     """Sentences on the stopping rules of the parts."""
     rules = [(part["study"], part["until"]) for part in scenario.parts if part["until"]]
     return [
@@ -417,7 +417,7 @@ def _facts(
     }
 
 
-def _axes(scenario: Scenario) -> list[dict[str, str]]:
+def axes_of(scenario: Scenario) -> list[dict[str, str]]:
     """The axes: name, settings that they change, and values."""
     import tomllib  # noqa: PLC0415 - only here
 
@@ -442,7 +442,8 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _range(counts: np.ndarray) -> str:
+def range_text(counts: np.ndarray) -> str:
+    """Numbers of runs as one number, or from the least to the most."""
     if not len(counts):
         return "0"
     low, high = int(counts.min()), int(counts.max())

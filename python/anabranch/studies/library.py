@@ -2,11 +2,15 @@
 
 import re
 import tomllib
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, suggestion
 from anabranch.support.files import write_atomically
 
+_NONE: Mapping[str, Callable[[], str]] = MappingProxyType({})
 _FOLDER = Path(__file__).parents[1] / "scenarios"
 
 
@@ -23,23 +27,31 @@ def described() -> list[tuple[str, str]]:
     ]
 
 
-def create(target: Path, template: str) -> Path:
+def create(target: Path, template: str, others: Mapping[str, Callable[[], str]] = _NONE) -> Path:
     """Writes a copy of a template under a new name; an existing file is never overwritten.
+
+    `others` are further templates, by name.
 
     Returns
     -------
     The path, with `.toml` added when it had no suffix.
     """
-    known = scenarios()
+    known: dict[str, Callable[[], str]] = {
+        **{name: partial(path.read_text, "utf-8") for name, path in scenarios().items()},
+        **others,
+    }
     if template not in known:
-        raise AnabranchError(f"there is no template `{template}`; there are {', '.join(known)}")
+        hint = suggestion(template, known)
+        raise AnabranchError(
+            f"there is no template `{template}`{hint}; there are {', '.join(known)}"
+        )
     if not re.fullmatch(r"[\w-][\w .-]*", target.name):
         raise AnabranchError(
             f"`{target}` is not a name for a scenario; use letters, digits, spaces, `-`, `_`"
             " and `.`"
         )
     path = target if target.suffix else target.with_suffix(".toml")
-    text = known[template].read_text("utf-8")
+    text = known[template]()
     text, count = re.subn(r'(?m)^name = ".*"$', f'name = "{path.stem}"', text, count=1)
     if count != 1:
         raise AnabranchError(f"the template `{template}` has no name to replace")

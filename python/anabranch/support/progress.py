@@ -1,12 +1,17 @@
-"""The progress of a sweep on standard error: a bar on a terminal, otherwise a line now and then."""
+"""The progress of a sweep on standard error: a bar on a terminal, otherwise a line now and then.
+
+For programs it is one JSON object a line (`form`).
+"""
 
 import html
+import json
 import sys
 import time
 from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
@@ -33,6 +38,25 @@ _LONG_SECONDS = 60.0
 
 _NOTEBOOK_SECONDS = 0.2
 """Seconds between two updates of a notebook's bar."""
+
+
+Form = Literal["text", "json"]
+"""Words for people, or one JSON object a line for programs."""
+
+_JSON_SECONDS = 1.0
+"""Seconds between two such lines; the last one of some work comes at once."""
+
+_form: ContextVar[Form] = ContextVar("form", default="text")
+
+
+@contextmanager
+def form(name: Form) -> "Iterator[None]":
+    """Within this context progress has this form."""
+    token = _form.set(name)
+    try:
+        yield
+    finally:
+        _form.reset(token)
 
 
 @dataclass(frozen=True)
@@ -96,8 +120,10 @@ def shown(
         Whether finished work is kept if the work is stopped: Ctrl-C then says so.
     """
     console = Console(stderr=True)
-    reporter: _Bar | _Lines | _Notebook
-    if in_notebook():
+    reporter: _Bar | _Json | _Lines | _Notebook
+    if _form.get() == "json":
+        reporter = _Json(what, unit)
+    elif in_notebook():
         reporter = _Notebook(what, unit)
     else:
         reporter = _Bar(what, unit, console) if console.is_terminal else _Lines(what, unit)
@@ -125,14 +151,18 @@ def shown(
 
 def announce(sentence: str) -> None:
     """Prints on standard error how long something takes, before it starts."""
-    terminal.say_on_error(f"anabranch: {sentence}")
+    if _form.get() == "json":
+        _write(json.dumps({"message": sentence}, ensure_ascii=False))
+    else:
+        terminal.say_on_error(f"anabranch: {sentence}")
 
 
 @contextmanager
 def waiting(what: str) -> "Iterator[None]":
     """Shows on a terminal what is going on while nothing can be counted."""
     console = Console(stderr=True)
-    with console.status(Text(what)) if console.is_terminal else nullcontext():
+    is_shown = console.is_terminal and _form.get() == "text"
+    with console.status(Text(what)) if is_shown else nullcontext():
         yield
 
 
@@ -312,13 +342,46 @@ class _Lines:
             line += f", {rate_text(rate)} {self._unit}/s, {_left(status, rate):,.0f} s left"
         if status.note:
             line += f"; {status.note}"
-        if (
-            sys.stderr is None
-        ):  # standard error is closed; `print` would use standard output instead
-            return
-        # A run is not given up because its progress cannot be printed.
-        with suppress(OSError):
-            print(line, file=sys.stderr, flush=True)
+        _write(line)
 
     def close(self) -> None:
         pass
+
+
+class _Json:
+    """A line for programs, now and then."""
+
+    def __init__(self, what: str, unit: str) -> None:
+        self._what = what
+        self._unit = unit
+        self._rate = _Rate()
+        self._next = 0.0
+
+    def update(self, status: Status) -> None:
+        rate = self._rate(status.done)
+        now = time.monotonic()
+        if now < self._next and (status.is_estimate or status.done < status.total):
+            return
+        self._next = now + _JSON_SECONDS
+        line = {
+            "work": self._what,
+            "unit": self._unit,
+            "done": status.done,
+            "total": status.total,
+            "total_is_estimate": status.is_estimate,
+            "per_s": round(rate, 3) if rate > 0 else None,
+            "eta_s": round(_left(status, rate), 1) if rate > 0 else None,
+            "note": status.note,
+        }
+        _write(json.dumps(line, ensure_ascii=False))
+
+    def close(self) -> None:
+        pass
+
+
+def _write(line: str) -> None:
+    if sys.stderr is None:  # standard error is closed; `print` would use standard output instead
+        return
+    # A run is not given up because its progress cannot be printed.
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
