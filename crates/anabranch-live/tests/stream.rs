@@ -15,6 +15,8 @@ use anabranch_transport::{mptcp, tcp};
 use proptest::prelude::*;
 
 const PORT: u16 = 5_001;
+/// The flag of a segment.
+const SYN: u8 = 2;
 const STREAMS: Streams = Streams { seed: 1, replication: 0 };
 
 /// The impairments of packets, each with this probability.
@@ -54,8 +56,8 @@ struct World<E: StreamEnd> {
     cut: Option<u8>,
     /// The network on which data is changed on its way, with a TCP checksum made valid again.
     meddled: Option<u8>,
-    /// Whether options of MPTCP pass on SYNs only.
-    strips: bool,
+    /// How many more segments of each host keep the options of MPTCP, besides SYNs.
+    keeps: [u32; 2],
     /// Octets that came on each network.
     carried: [u64; 2],
 }
@@ -80,7 +82,7 @@ fn meddle(segment: &mut [u8]) {
 /// Replaces the options of MPTCP by padding, but for SYNs, and makes the checksum valid again (RFC 1624).
 fn strip(segment: &mut [u8]) {
     let header = usize::from(segment[12] >> 4) * 4;
-    if segment[13] & 2 != 0 {
+    if segment[13] & SYN != 0 {
         return;
     }
     let sum = |segment: &[u8]| {
@@ -131,7 +133,7 @@ impl<E: StreamEnd> World<E> {
             sent: 0,
             cut: None,
             meddled: None,
-            strips: false,
+            keeps: [u32::MAX; 2],
             carried: [0; 2],
         }
     }
@@ -176,8 +178,10 @@ impl<E: StreamEnd> World<E> {
                 if self.meddled == Some(network) {
                     meddle(&mut bytes);
                 }
-                if self.strips {
+                if self.keeps[index] == 0 {
                     strip(&mut bytes);
+                } else if bytes[13] & SYN == 0 {
+                    self.keeps[index] -= 1;
                 }
                 if self.rng.bernoulli(self.weather.damage) {
                     let bit = self.rng.below(bytes.len() as u64 * 8) as usize;
@@ -347,7 +351,7 @@ fn a_connection_follows_another_one_at_once() {
 fn a_late_reader_gets_everything<E: StreamEnd>(config: &E::Config, strips: bool) {
     for (is_followed, is_given_up) in [(false, false), (false, true), (true, false)] {
         let mut world = World::<E>::new(1, Weather::default());
-        world.strips = strips;
+        world.keeps = [if strips { 0 } else { u32::MAX }; 2];
         world.connect(config, 40_000, [20_000, 30_000]);
         world.users[1].is_late = true;
         world.run_for(Duration::from_secs(300));
@@ -383,10 +387,26 @@ fn a_late_reader_gets_everything_over_tcp_and_mptcp() {
 fn hosts_whose_options_are_taken_away_fall_back() {
     for sizes in [[1_000_000, 700_000], [0, 10], [10, 0]] {
         let mut world = World::<mptcp::Connection>::new(1, Weather { loss: 0.01, ..Weather::default() });
-        world.strips = true;
+        world.keeps = [0; 2];
         world.connect(&mptcp::Config::default(), 0, sizes);
         world.run_for(Duration::from_secs(600));
         world.assert_exact();
+    }
+}
+
+/// RFC 8684 section 3.7: the peer of the host that reads hears nothing on the connection level and falls back;
+/// its infinite mapping is lost with all other options, so that its data has none behind that of the first
+/// segments.
+#[test]
+fn data_without_a_mapping_behind_mapped_data_is_tcps() {
+    for mapped in 0..12 {
+        for loss in [0.0, 0.05] {
+            let mut world = World::<mptcp::Connection>::new(1, Weather { loss, ..Weather::default() });
+            world.keeps = [1, mapped];
+            world.connect(&mptcp::Config::default(), 0, [0, 300_000]);
+            world.run_for(Duration::from_secs(600));
+            world.assert_exact();
+        }
     }
 }
 

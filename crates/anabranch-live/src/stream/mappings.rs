@@ -37,6 +37,8 @@ pub(super) struct Said {
 impl Mappings {
     /// Takes note of a segment's mapping and addresses, and adds the mapping that it lacks. Gives false if
     /// the segment cannot be used: its data has no mapping yet, or it comes before the peer's key is known.
+    /// Data in order that nothing maps, on a segment without options, is left to the connection: its peer may
+    /// have fallen back to TCP (section 3.7).
     pub(super) fn apply(&mut self, end: &Connection, packet: &mut Packet, said: Said) -> bool {
         if end.has_fallen_back() {
             return true;
@@ -86,15 +88,16 @@ impl Mappings {
         if end_of_payload <= next {
             return true;
         }
-        let Some((position, (place, length))) = known.range(..=payload.offset).next_back() else {
-            // Without any option of MPTCP, it may be data of TCP.
-            return matches!(packet.body, Body::Tcp(_));
+        let (place, covered) = match known.range(..=payload.offset).next_back() {
+            Some((position, (place, length))) => {
+                let inside = payload.offset - position;
+                (place + inside, u64::from(*length).saturating_sub(inside).min(payload.length.into()) as u32)
+            }
+            None => (0, 0),
         };
-        let inside = payload.offset - position;
-        let covered = u64::from(*length).saturating_sub(inside).min(payload.length.into()) as u32;
-        let data_position = Some(place + inside);
         if covered == 0 {
-            return false;
+            // Without any option of MPTCP, it may be data of TCP. Above a gap, its mapping may be in the gap.
+            return payload.offset <= next && matches!(packet.body, Body::Tcp(_));
         }
         let option_bytes = match &packet.body {
             Body::Mptcp(segment) => segment.option_bytes,
@@ -104,7 +107,7 @@ impl Mappings {
             Body::Mptcp(segment) => segment.options,
             _ => mptcp::Options::default(),
         };
-        options.data_position = data_position;
+        options.data_position = Some(place);
         let mut tcp = segment.clone();
         if covered < payload.length {
             // The data after the end of the mapping will be sent again.

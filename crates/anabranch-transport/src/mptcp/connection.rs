@@ -269,13 +269,20 @@ impl Connection {
         // A segment that is not near the window may be a stranger's: the subflow alone deals with it.
         let is_near = flags.has(Flags::SYN) || self.subflows[path].tcp.is_near(segment);
         // A late acknowledgement of the last connection may come over another path.
-        let opens = self.subflows[path].phase == Phase::Opening;
-        let is_third =
-            self.state == State::Opening && !self.is_opener && opens && flags.has(Flags::ACK) && is_near;
+        let opens = self.subflows[path].phase == Phase::Opening && !self.subflows[path].initiates;
+        let is_third = opens && flags.has(Flags::ACK) && is_near;
         if is_third && !flags.has(Flags::RST) && options == Options::default() {
-            // RFC 8684 section 3.1: a peer that stops using the option is handled as one that has only TCP.
-            self.fall_back(path);
-            self.hand_over(now, path);
+            match self.state {
+                // RFC 8684 section 3.1: a peer that stops using the option is handled as one that has only
+                // TCP.
+                State::Opening => {
+                    self.fall_back(path);
+                    self.hand_over(now, path);
+                }
+                // RFC 8684 section 3.2: without the option, the peer has not shown that it has the keys.
+                State::Established => return self.refuse_third(now, path),
+                State::Closed | State::Closing | State::Fallback(_) => {}
+            }
         }
         let is_tcps =
             matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns_segment(segment);
@@ -367,6 +374,13 @@ impl Connection {
         if asks && self.state == State::Fallback(path) {
             self.acknowledge_on(now, path);
         }
+    }
+
+    /// Resets a subflow whose third segment came without the option. Linux: `subflow_syn_recv_sock`.
+    #[cold]
+    fn refuse_third(&mut self, now: Time, path: usize) {
+        let reason = if self.counts_intervals() { Reset::MPTCP_ERROR } else { Reset::MIDDLEBOX };
+        self.subflows[path].abort(now, reason);
     }
 
     /// Handles what a segment says of damage and of going on as TCP. Returns whether its subflow takes it.

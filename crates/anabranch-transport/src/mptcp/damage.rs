@@ -2,7 +2,7 @@
 //! section 3.7), and infinite mappings, with which a connection of one subflow goes on nevertheless.
 //!
 //! Where there are several subflows, the one with the damaged data is reset with `MP_FAIL`. Where the first
-//! subflow is the only one and its stream is the connection's, the receiver says `MP_FAIL` on an each
+//! subflow is the only one and its stream is the connection's, the receiver says `MP_FAIL` on each
 //! acknowledgement, the sender answers with `MP_FAIL`, and both go on as ends of a TCP connection. From the
 //! damaged data on, the receiver acknowledges only on the subflow: what it holds belongs to the stream once
 //! the sender has answered.
@@ -153,13 +153,16 @@ impl Connection {
             // RFC 8684 section 3.7: the receiver of an MP_FAIL responds with an MP_FAIL.
             self.subflows[path].signal = Some(Signal::Fail { position });
         } else if !linux {
+            // RFC 8684 section 3.7: if the data is not contiguous, the subflow is closed by a reset with MP_FAIL.
+            let position = self.receiver.next;
+            self.subflows[path].signal = Some(Signal::Fail { position });
             self.subflows[path].abort(now, Reset::MIDDLEBOX);
         }
     }
 
     /// Whether the connection can go on as that of this subflow alone: the data of both directions is
     /// contiguous on it.
-    fn may_go_on_alone(&self, path: usize) -> bool {
+    pub(super) fn may_go_on_alone(&self, path: usize) -> bool {
         // Linux: allow_infinite_fallback.
         self.is_contiguous(path) && (self.has_been_single || !self.counts_intervals())
     }

@@ -61,10 +61,11 @@ impl Connection {
     /// Handles a segment of the peer that has none of the options of MPTCP, when the connection is
     /// established. Returns false if the subflow is reset and the segment is not to be taken.
     ///
-    /// RFC 8684 section 3.7: as long as no acknowledgement has had the option, an acknowledgement of data
-    /// that has none shows that the path is not capable of MPTCP. Data without a mapping, or the end of the
-    /// stream without `DATA_FIN`, shows it as long as all data is contiguous on one subflow (Linux:
-    /// `subflow_can_fallback`); later, such data shows that its subflow is broken.
+    /// RFC 8684 section 3.7: as long as no acknowledgement of data has had the option, an acknowledgement of
+    /// data that has none shows that the path is not capable of MPTCP, and so does data that nothing maps, or
+    /// the end of the stream without `DATA_FIN`. Then the first subflow goes on as TCP if all data is
+    /// contiguous on it, and a further one is reset. Later, data that nothing maps shows that its subflow is
+    /// broken; Linux falls back even then (`allow_infinite_fallback`).
     #[cold]
     pub(super) fn on_plain(&mut self, now: Time, path: usize, segment: &Segment) -> bool {
         if self.receiver.has_ended() {
@@ -73,17 +74,17 @@ impl Connection {
         }
         let subflow = &self.subflows[path];
         let is_unmapped = !subflow.is_mapped(segment.payload);
-        // Linux says nothing else of it if the first data is damaged.
-        let is_new = !subflow.is_confirmed || self.has_checksums;
+        let is_new = if subflow.joins { !subflow.is_confirmed } else { self.sender.unacknowledged == 0 };
         let acknowledges = is_new && subflow.tcp.acknowledges_data(segment);
-        if !is_unmapped && !acknowledges && !segment.flags.has(Flags::FIN) {
+        if !is_unmapped && !acknowledges && !(is_new && segment.flags.has(Flags::FIN)) {
             return true;
         }
-        if self.is_contiguous(path) {
+        let linux = self.counts_intervals();
+        if (is_new || linux) && self.may_go_on_alone(path) {
             // RFC 8684 section 3.7: the sender sends one final mapping, in case the path drops options in one
             // direction only. Linux does not (check_fully_established).
-            self.go_on_alone(now, path, acknowledges && !self.counts_intervals());
-        } else if is_unmapped {
+            self.go_on_alone(now, path, acknowledges && !linux);
+        } else if is_unmapped || acknowledges {
             self.subflows[path].abort(now, Reset::MIDDLEBOX);
             return false;
         }

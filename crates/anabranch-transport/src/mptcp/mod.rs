@@ -11,7 +11,8 @@
 //! become data sequence numbers where a packet becomes bytes ([`crate::wire::mptcp`]).
 //!
 //! Known deviations: the checksum of a mapping that takes several segments is not looked at; a connection
-//! goes on by an infinite mapping only as that of its first subflow, whose stream is the connection's. An
+//! goes on by an infinite mapping only as that of its first subflow, whose stream is the connection's (section
+//! 3.7 also allows a new subflow that begins with one). An
 //! address that comes at side A is announced and joined by side A, so that nobody joins an address because of
 //! `ADD_ADDR` alone. A mapping is one segment. The receive buffer does not tune itself: the window is the
 //! whole buffer from the beginning. Data that a subflow holds above a gap of its own reaches the connection

@@ -7,13 +7,13 @@ use crate::endpoint::{
     CloseReason, Command, Event, Input, Message, Output, Reliability, Site, Transport as _,
 };
 use crate::ground::{Ecn, IpVersion, PathId, Payload};
-use crate::mptcp::Connection;
-use crate::mptcp::testing::plain;
+use crate::mptcp::testing::{Logged, plain};
+use crate::mptcp::{Connection, Rejoin};
 use crate::rng::Streams;
 use crate::tcp;
 use crate::time::{Duration, Time};
 use crate::wire;
-use crate::wire::mptcp::{Handshake, Options};
+use crate::wire::mptcp::{Handshake, Join, Options, Reset};
 
 /// Section 3.7: without the option in the answer, the connection is one of TCP, and so it is for an end that
 /// is asked without the option.
@@ -241,4 +241,88 @@ fn a_further_subflow_whose_options_are_taken_away_is_reset() {
         "a middlebox interferes"
     );
     assert!(!pair.end(Side::A).has_fallen_back() && !pair.end(Side::B).has_fallen_back());
+}
+
+/// Takes the options of MPTCP from what A sends on the second path, but for SYNs and what `keeps` wants.
+fn strip_second(pair: &mut Pair, keeps: fn(&Options) -> bool) {
+    pair.meddle = Box::new(move |side, packet| {
+        if let Body::Mptcp(segment) = &mut packet.body
+            && side == Side::A
+            && packet.path == PathId(1)
+            && !segment.tcp.flags.has(Flags::SYN)
+            && !keeps(&segment.options)
+        {
+            packet.size -= segment.option_bytes;
+            packet.body = Body::Tcp(segment.tcp.clone());
+        }
+    });
+}
+
+fn reset_by_b(pair: &Pair) -> Option<&Logged> {
+    pair.log.iter().find(|it| it.from == Side::B && it.tcp.flags.has(Flags::RST))
+}
+
+/// Section 3.2: an end that does not show that it has the keys is reset (Linux: `subflow_syn_recv_sock`).
+#[test]
+fn a_third_segment_of_a_join_without_the_option_is_reset() {
+    for (profile, reason) in [(Profile::Rfc8684, 6), (Profile::Linux6, 1)] {
+        let mut pair = Pair::new(&config(profile), wires(2));
+        strip_second(&mut pair, |_| false);
+        pair.command(Side::A, Command::Connect);
+        pair.write(Side::A, 1_000);
+        pair.run_for(ms(500));
+        pair.write(Side::B, 200_000);
+        pair.run_for(Duration::from_secs(2));
+        let reset = reset_by_b(&pair).expect("the subflow is reset");
+        assert_eq!((reset.path, reset.options.reset.map(|it| it.reason)), (1, Some(reason)), "{profile:?}");
+        assert_eq!(pair.bytes_on(Side::B, 1), 0, "{profile:?}");
+        assert_eq!((pair.received_bytes(Side::A), pair.received_bytes(Side::B)), (200_000, 1_000));
+        assert!(!pair.end(Side::A).has_fallen_back() && !pair.end(Side::B).has_fallen_back());
+    }
+}
+
+/// Section 3.7: so is a further subflow on which the first data is acknowledged without the option.
+#[test]
+fn a_further_subflow_that_acknowledges_without_the_option_is_reset() {
+    let mut pair = Pair::new(&rfc(), wires(2));
+    strip_second(&mut pair, |options| matches!(options.handshake, Some(Handshake::Join(Join::Third { .. }))));
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 1_000);
+    pair.run_for(Duration::from_secs(1));
+    assert!(reset_by_b(&pair).is_none());
+    pair.write(Side::B, 400_000);
+    pair.run_for(Duration::from_secs(10));
+    assert!(pair.bytes_on(Side::B, 1) > 0);
+    let reset = reset_by_b(&pair).expect("the subflow is reset");
+    assert_eq!((reset.path, reset.options.reset.map(|it| it.reason)), (1, Some(6)));
+    assert_eq!(pair.received_bytes(Side::A), 400_000);
+    assert!(!pair.end(Side::A).has_fallen_back() && !pair.end(Side::B).has_fallen_back());
+}
+
+/// Section 3.7: once data was acknowledged with the option, data without a mapping shows that its subflow is
+/// broken. Linux falls back as long as there was never a further subflow (`allow_infinite_fallback`).
+#[test]
+fn options_that_are_taken_away_later_break_the_subflow() {
+    for (profile, paths, breaks) in
+        [(Profile::Rfc8684, 1, true), (Profile::Linux6, 1, false), (Profile::Linux6, 2, true)]
+    {
+        let config = Config { rejoin: Some(Rejoin::Never), ..config(profile) };
+        let mut pair = Pair::open(&config, wires(paths));
+        let now = pair.now;
+        if paths == 2 {
+            pair.end_mut(Side::A).subflows[1].abort(now, Reset::UNSPECIFIED);
+        }
+        pair.write(Side::A, 10_000);
+        pair.write(Side::B, 10_000);
+        pair.run_for(ms(500));
+        pair.log.clear();
+        strip_from(&mut pair, Side::A);
+        pair.write(Side::A, 10_000);
+        pair.run_for(ms(200));
+        let reason = reset_by_b(&pair).and_then(|it| it.options.reset).map(|it| it.reason);
+        assert_eq!(reason, breaks.then_some(6), "{profile:?} {paths}");
+        assert_eq!(pair.end(Side::B).has_fallen_back(), !breaks, "{profile:?} {paths}");
+        let arrived = if breaks { 10_001 } else { 20_001 };
+        assert_eq!(pair.received_bytes(Side::B), arrived, "{profile:?} {paths}");
+    }
 }
