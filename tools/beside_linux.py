@@ -1,4 +1,4 @@
-"""What depends on the moment, in a real Linux and in profile `linux_6`: a table with intervals.
+"""What depends on the moment, in real stacks and in their profiles: a table with intervals.
 
 `python tools/beside_linux.py PAGE [OUT]` runs each row on the virtual kernel and simulated, at the
 same moments, and writes a table into the page between its marks. Finished runs are kept in OUT.
@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -22,7 +23,7 @@ from anabranch.papers.studies import Place, Work, compute_all
 from anabranch.stats import Interval, mean_interval
 from anabranch.support.toml_text import inline
 
-HEADS = ("row", "variant", "scalar", "Linux", "simulated", "deviation, %", "p", "verdict")
+HEADS = ("row", "variant", "scalar", "real", "simulated", "deviation, %", "p", "verdict")
 CONTROLS = {
     control: {"flows.bulk.transport.cc.kind": control} for control in ("reno", "cubic", "bbr")
 }
@@ -70,6 +71,7 @@ class Row:
     paths: str = '["p1", "p2"]'
     replications: int = 1
     app: str = BULK
+    stack: testbed.SctpStack = "kernel"
 
     def work(self) -> Work:
         """The study of these runs."""
@@ -101,11 +103,16 @@ def _returns(at: float, moment: int) -> dict[str, object]:
     return {**_black(at, seconds), "seed": moment}
 
 
-def _lossy() -> dict[str, object]:
+def _lossy(percent: float) -> dict[str, object]:
     return {
-        "links.first.loss": {"kind": "bernoulli", "probability": "1 %"},
+        "links.first.loss": {"kind": "bernoulli", "probability": f"{percent} %"},
         "links.first.reverse.loss": {"kind": "bernoulli", "probability": 0},
     }
+
+
+def _room(**buffers: int) -> dict[str, object]:
+    """Buffers in kB."""
+    return {f"flows.bulk.transport.{name}": f"{size} kB" for name, size in buffers.items()}
 
 
 _STALL = ("bulk.stalled_s",)
@@ -160,9 +167,40 @@ ROWS = (
         12,
         "{ kind = 'mptcp', profile = 'linux_6' }",
         ("link.first.forward.delivered_packets",),
-        lambda _, __: _lossy(),
+        lambda _, __: _lossy(1),
         1,
         replications=20,
+    ),
+    Row(
+        "small-buffers",
+        "Multipath TCP, small buffers, one of two paths loses 0.1 %",
+        TWO_PATHS,
+        10,
+        "{ kind = 'mptcp', profile = 'linux_6' }",
+        ("bulk.received_bytes",),
+        lambda _, __: _lossy(0.1),
+        1,
+        variants={
+            f"{size} kB each": _room(send_buffer=size, receive_buffer=size)
+            for size in (64, 128, 256)
+        },
+        replications=10,
+    ),
+    Row(
+        "small-buffer",
+        "TCP, a small buffer, 0.1 % lost",
+        ONE_PATH,
+        10,
+        "{ kind = 'tcp', profile = 'linux_6' }",
+        ("bulk.received_bytes",),
+        lambda _, __: _lossy(0.1),
+        1,
+        variants={
+            "send_buffer 32 kB": _room(send_buffer=32),
+            "receive_buffer 32 kB": _room(receive_buffer=32),
+        },
+        paths='["p1"]',
+        replications=10,
     ),
     Row(
         "return",
@@ -176,6 +214,20 @@ ROWS = (
         variants=FAILURES,
         app=CALL,
     ),
+    Row(
+        "return-usrsctp",
+        "FreeBSD's SCTP (usrsctp), RTO.Min 0.2 s, the first path is black for 25 to 27 s",
+        TWO_PATHS,
+        70,
+        "{ kind = 'sctp', profile = 'freebsd_10', rto_min = '200 ms', rto_max = '1 s',"
+        " hb_interval = '1 s', nagle = false }",
+        ("bulk.stalled_s", "link.second.forward.delivered_packets"),
+        _returns,
+        20,
+        variants={f"PMR {most}": {f"{_SCTP}.path_max_retrans": most} for most in (2, 5)},
+        app=CALL,
+        stack="usrsctp",
+    ),
 )
 
 
@@ -184,11 +236,14 @@ def main() -> None:
     page = Path(sys.argv[1])
     out = Path(sys.argv[2] if len(sys.argv) > 2 else "results/beside-linux")
     jobs = os.cpu_count() or 1
-    works = [row.work() for row in ROWS]
-    place = Place("-virtual", lambda scenario: testbed.VirtualKernel(scenario, jobs=jobs))
-    real = compute_all(works, out, jobs, "runs in virtual kernels", place)
-    simulated = compute_all(works, out, jobs, "simulated runs")
-    lines = [line for row in ROWS for line in _lines(row, real[row.name], simulated[row.name])]
+    lines: list[list[str]] = []
+    for row in ROWS:
+        kernels = partial(testbed.VirtualKernel, jobs=jobs, stack=row.stack)
+        place = Place("-virtual", kernels)
+        work = row.work()
+        real = compute_all([work], out, jobs, f"{row.name} in virtual kernels", place)
+        simulated = compute_all([work], out, jobs, f"{row.name} simulated")
+        lines += _lines(row, real[row.name], simulated[row.name])
     write_table(page, "beside_linux", HEADS, lines)
 
 

@@ -97,6 +97,8 @@ QUEUES = {
     "pie": Queue("pie", f"{{ kind = 'pie', variant = 'linux', {PIE_TIMER} }}"),
     "fq_pie": Queue("fq_pie", f"{{ kind = 'fq_pie', {PIE_TIMER} }}"),
     "sfq": Queue("sfq", "{ kind = 'sfq' }"),
+    "cobalt": Queue("cake unlimited besteffort flowblind", "{ kind = 'cobalt' }"),
+    "cake": Queue("cake unlimited besteffort", "{ kind = 'cake' }"),
 }
 
 
@@ -152,7 +154,7 @@ class Row:
 
 ROWS = [
     *(Row(queue, 2, 30) for queue in QUEUES),
-    *(Row(queue, 10, 20) for queue in ("codel", "fq_codel")),
+    *(Row(queue, 10, 20) for queue in ("codel", "fq_codel", "cobalt", "cake")),
 ]
 
 

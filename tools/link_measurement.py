@@ -172,9 +172,9 @@ def chain(*disciplines: str) -> Iterator[Start]:
                 tool(f"tc -n {name} filter add dev {device} ingress {redirected}")
         tool(f"ip -n {names[0]} address add 10.9.0.1/24 dev on")
         tool(f"ip -n {names[-1]} address add 10.9.0.2/24 dev back")
-        for name, device, own, other in ((names[0], "on", 1, 2), (names[-1], "back", 2, 1)):
+        for name, device, own, far in ((names[0], "on", 1, 2), (names[-1], "back", 2, 1)):
             tool(f"ip -n {name} link set {device} address {_ETHERNET}{own}")
-            tool(f"ip -n {name} neigh add 10.9.0.{other} lladdr {_ETHERNET}{other} dev {device}")
+            tool(f"ip -n {name} neigh add 10.9.0.{far} lladdr {_ETHERNET}{far} dev {device}")
 
         def start(node: str, command: list[str], **options: Any) -> "subprocess.Popen[Any]":
             words = ["ip", "netns", "exec", f"anabranch-{node}", *command]
