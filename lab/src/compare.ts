@@ -74,6 +74,7 @@ export class Compare {
     this.count.value = String(replications);
     this.baseline = undefined;
     this.rows = new Map();
+    this.status.textContent = "";
     this.knobs = knobs.map((knob) => ({ knob, value: this.present(knob.path) ?? knob.choices?.[0]?.value ?? "" }));
     this.showKnobs();
     this.draw();
@@ -218,7 +219,7 @@ export class Compare {
 
   /** Puts what the sliders say into the scenario. */
   private async keep() {
-    for (const [path, value] of this.sets) await this.scenario.set(path.split("."), meant(value));
+    await this.scenario.setAll(this.sets.map(([path, value]) => [path.split("."), meant(value)]));
   }
 
   /** The names of the scalars, once they are known. */
@@ -271,6 +272,7 @@ export class Compare {
     remove.onclick = () => {
       this.knobs = this.knobs.filter((one) => one !== turned);
       this.showKnobs();
+      (this.knobBox.querySelector("button") ?? byId("ask")).focus();
       this.ask();
     };
     const shownValue = h("output", { for: id }, labelOfValue(knob, turned.value));
