@@ -291,7 +291,7 @@ def test_what_would_take_long_is_asked_for_and_can_be_stopped(page: Page) -> Non
     page.until(lambda: page.text("run-status") == "Stopped.", "it does not stop", most_s=2.0)
     page.page.click("#tab-compare")
     page.page.click("#ask")
-    page.until(lambda: "may take long" in page.text("batch-status"), "a batch is not warned of")
+    page.until(lambda: "all the same" in page.text("batch-status"), "a batch is not warned of")
     page.page.select_option("#story", "dead-path")
     page.has_run()
 
@@ -390,6 +390,43 @@ def test_a_link_holds_the_scenario(browser: Any, address: str, tmp_path: Path) -
     again.until(again.page.locator("#alert").is_visible, "a hundred megabytes pass")
     assert "holds no scenario" in again.text("alert")
     context.close()
+
+
+@needs_page
+def test_the_address_keeps_what_was_changed(page: Page) -> None:
+    def ends(with_: str) -> bool:
+        return bool(page.page.evaluate("end => location.hash.endsWith(end)", with_))
+
+    page.page.click("text=RTO.Max = 60 s")
+    page.until(lambda: ends("&story=dead-path"), "the address stays the same")
+    page.page.reload()
+    page.has_run()
+    assert 'rto_max = "60 s"' in page.page.input_value("#toml")
+    assert page.page.input_value("#story") == "dead-path"
+    page.page.click("text=Start the story over")
+    page.until(lambda: ends("#dead-path"), "the address keeps the change")
+    assert 'rto_max = "1 s"' in page.page.input_value("#toml")
+    page.page.evaluate("location.hash = '#no-such-story'")
+    page.until(page.page.locator("#alert").is_visible, "a wrong name is not said")
+
+
+@needs_page
+def test_a_mistake_leads_to_its_line(page: Page) -> None:
+    text = page.page.input_value("#toml")
+    marked = """() => {
+        const toml = document.getElementById("toml");
+        return toml.value.slice(toml.selectionStart, toml.selectionEnd);
+    }"""
+    for wrong in ("delay = 20 ms", 'delay = "20 km"'):
+        page.open_text(text.replace('delay = "20 ms"', wrong))
+        go = page.page.locator("#alert button")
+        page.until(lambda go=go: go.count() == 1, f"{wrong}: no line")  # type: ignore[misc]
+        assert "without a mistake" in page.text("alert")
+        page.page.click("#tab-story")
+        go.click()
+        assert page.page.evaluate(marked) == wrong
+        page.open_text(text)
+        page.until(lambda go=go: go.count() == 0, "it stays")  # type: ignore[misc]
 
 
 @needs_page

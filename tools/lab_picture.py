@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 from anabranch import lab
 
 _STORY = "slow-second-path"
-_AT_S = 3.42
+_AT_S = 2.31
 """The window is full: data of the fast path waits for a piece that is on the slow one."""
 _WAIT_S = 120.0
 

@@ -115,7 +115,7 @@ export class Compare {
     if (cost) {
       const go = h("button", { type: "button", class: "small" }, "Run them all the same");
       go.onclick = () => this.ask(true);
-      this.status.replaceChildren(`${cost}, which may take long here. `, go);
+      this.status.replaceChildren(`${cost}. `, go);
       return;
     }
     // One request after the other, each drawn once at least: a slow machine shows the way of a drag, too.
@@ -405,7 +405,9 @@ export class Compare {
         half === 0 && centre === 0
           ? "no difference"
           : Math.abs(centre) > half
-            ? "a difference"
+            ? Math.abs(centre) + half < matters(name, mean([...other.values()]))
+              ? "a difference too small to matter"
+              : "a difference"
             : "no difference that these runs show";
       parts.push(
         `; against the baseline (${this.baseline.label}), run by run: ${sign}${shown(centre)} ± ${shown(half)}, ${verdict}`,
@@ -413,6 +415,12 @@ export class Compare {
     }
     this.finding.replaceChildren(...parts, ".");
   }
+}
+
+/** The smallest difference that matters: 0.1 of a MOS, 5 % of a goodput, as in `anabranch compare`; of others any does. */
+function matters(name: string, value: number): number {
+  if (/\.mos$/.test(name)) return 0.1;
+  return /goodput/.test(name) ? 0.05 * Math.abs(value) : 0;
 }
 
 function valuesOf(rows: Map<number, Scalars>, name: string): Map<number, number> {

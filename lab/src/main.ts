@@ -134,6 +134,7 @@ class Page {
     const story = STORIES.find(({ id }) => location.hash === `#${id}`) ?? STORIES[0];
     if (story) await this.tellStory(story);
     if (isBroken) alert("The link holds no scenario: it was cut, or is not of this page.");
+    else if (hash.length > 1 && hash !== `#${story?.id}`) alert("The lab has no story of the name that the address has; this is the first one.");
   }
 
   /** A scenario of the person's own. */
@@ -216,7 +217,8 @@ class Page {
     if (this.toml.value !== this.scenario.text) this.toml.value = this.scenario.text;
     const line = lineOf(this.scenario.text, this.scenario.mistake);
     const go = h("button", { type: "button", class: "small", onclick: () => this.goTo(line) }, `Line ${line} of the TOML`);
-    alert(this.scenario.mistake, ...(line ? [go] : []));
+    const still = this.scenario.good ? " What is shown is the last scenario without a mistake." : "";
+    alert(this.scenario.mistake.replace(/\.?$/, `.${still}`), ...(line ? [go] : []));
     if (this.status.textContent === READING) {
       this.status.textContent = "";
       this.stop.hidden = true;
@@ -229,9 +231,11 @@ class Page {
   /** The address holds what is seen, so that it is still there when the page is loaded again. */
   private remember() {
     clearTimeout(this.remembering);
-    this.remembering = window.setTimeout(async () => {
-      if (this.scenario.text.length <= MOST_REMEMBERED) history.replaceState(null, "", await this.fragment());
-    }, 300);
+    const latest = (this.remembering = window.setTimeout(async () => {
+      if (this.scenario.text.length > MOST_REMEMBERED) return;
+      const fragment = await this.fragment();
+      if (latest === this.remembering) history.replaceState(null, "", fragment);
+    }, 100));
   }
 
   /** What a link to this has behind `#`: the story alone where nothing of it has been changed. */
@@ -278,7 +282,7 @@ class Page {
       this.player.load(undefined, []);
       const go = h("button", { type: "button", class: "small" }, "Run it all the same");
       go.onclick = () => void this.run(true);
-      this.status.replaceChildren(`${warning}, which may take long here. `, go);
+      this.status.replaceChildren(`${warning}. `, go);
       return;
     }
     this.stop.hidden = false;

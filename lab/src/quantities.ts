@@ -107,7 +107,7 @@ export function written(value: number, family: string): string {
 export function shown(value: number | null | undefined): string {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(2);
+  if (size !== 0 && (size >= 1e6 || size < 1e-4)) return value.toExponential(2);
   return String(Number(value.toPrecision(size >= 1000 ? 5 : 4)));
 }
 

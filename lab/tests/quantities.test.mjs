@@ -49,6 +49,7 @@ test("numbers are short", () => {
   assert.equal(shown(NaN), "–");
   assert.equal(shown(3.14159), "3.142");
   assert.equal(shown(12345.6), "12346");
+  assert.equal(shown(2.87e-4), "0.000287");
   assert.equal(shown(1e-5), "1.00e-5");
 });
 
