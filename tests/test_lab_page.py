@@ -1,7 +1,6 @@
 """The page of the lab in Chromium or Firefox (`ANABRANCH_BROWSER=firefox`), and its server."""
 
 import base64
-import os
 import shutil
 import signal
 import socket
@@ -18,31 +17,10 @@ from typing import Any
 import pytest
 
 from anabranch import lab, report
-from anabranch.errors import AnabranchError
 from conftest import COMMAND, ROOT, Command, one_error, written
+from lab_pages import AXE, IS_BUILT, WHOLE, Page, needs_page
 
 FAILOVER = ROOT / "scenarios/failover.toml"
-AXE = ROOT / "lab/node_modules/axe-core/axe.min.js"
-WHOLE = "ANABRANCH_LAB_WHOLE" in os.environ
-
-try:
-    lab.files()
-    IS_BUILT = True
-except AnabranchError:
-    IS_BUILT = False
-
-
-def is_outdated() -> bool:
-    """Whether the page was built before its sources changed: then it lacks what is tested here."""
-    built = ROOT / "python/anabranch/lab/static/lab.js"
-    sources = (ROOT / "lab/src").rglob("*.*")
-    return any(file.stat().st_mtime > built.stat().st_mtime for file in sources)
-
-
-needs_page = pytest.mark.skipif(
-    not IS_BUILT or is_outdated(), reason="needs the page of the lab, as it is now: make lab"
-)
-
 MANY = """
 run.duration = "60 s"
 links.wan = { ends = ["a", "b"], rate = "1 Gbit/s", delay = "1 ms" }
@@ -67,72 +45,6 @@ LONG = MANY.replace("count = 1000\n", "").replace("60 s", "100 h")
 def address() -> Iterator[str]:
     with lab.serving(lab.files(), 0) as found:
         yield found.address
-
-
-class Page:
-    """A page of the lab, which must complain of nothing."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        # For a machine that has much else to do.
-        page.set_default_timeout(120_000)
-        page.on("console", lambda message: self._heard(message.type, message.text))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-
-    def _heard(self, kind: str, text: str) -> None:
-        if kind in {"error", "warning"}:
-            self.complaints.append(text)
-
-    def until(self, holds: Callable[[], bool], what: str, most_s: float = 120.0) -> None:
-        # Playwright's own waiting evaluates text, which the page's policy forbids.
-        end = time.monotonic() + most_s
-        while not holds():
-            assert time.monotonic() < end, f"{what}: {self.complaints} {self.text('run-status')}"
-            time.sleep(0.05)
-
-    def text(self, name: str) -> str:
-        text: str = self.page.inner_text(f"#{name}")
-        return text
-
-    def has_run(self) -> None:
-        self.until(lambda: "packets in" in self.text("run-status"), "it has not run")
-
-    def picture(self, name: str) -> str:
-        script = "name => document.getElementById(name).toDataURL()"
-        picture: str = self.page.evaluate(script, name)
-        return picture
-
-    def colours(self, left: float, right: float) -> list[list[float]]:
-        """Where the stage has the colour of the first path, between two parts of its width."""
-        found: list[list[float]] = self.page.evaluate(
-            """([left, right]) => {
-                const canvas = document.querySelector("#stage canvas");
-                const style = getComputedStyle(document.documentElement);
-                const hex = style.getPropertyValue("--blue").trim().slice(1);
-                const ink = [0, 2, 4].map(at => parseInt(hex.slice(at, at + 2), 16));
-                const { width, height } = canvas;
-                const pixels = canvas.getContext("2d").getImageData(0, 0, width, height).data;
-                const ratio = width / canvas.clientWidth;
-                const places = [];
-                for (let y = 0; y < height; y++)
-                    for (let x = Math.floor(left * width); x < right * width; x++) {
-                        const at = 4 * (y * width + x);
-                        if (pixels[at + 3] === 255 && ink.every((one, i) => pixels[at + i] === one))
-                            places.push([x / ratio, y / ratio]);
-                    }
-                return places;
-            }""",
-            [left, right],
-        )
-        return found
-
-    def seconds(self) -> float:
-        return float(self.text("clock").removesuffix(" s"))
-
-    def open_text(self, text: str) -> None:
-        self.page.click("#tab-text")
-        self.page.fill("#toml", text)
 
 
 @pytest.fixture
@@ -379,7 +291,7 @@ def test_what_would_take_long_is_asked_for_and_can_be_stopped(page: Page) -> Non
     page.until(lambda: page.text("run-status") == "Stopped.", "it does not stop", most_s=2.0)
     page.page.click("#tab-compare")
     page.page.click("#ask")
-    page.until(lambda: "may take long" in page.text("batch-status"), "a batch is not warned of")
+    page.until(lambda: "all the same" in page.text("batch-status"), "a batch is not warned of")
     page.page.select_option("#story", "dead-path")
     page.has_run()
 
@@ -478,6 +390,43 @@ def test_a_link_holds_the_scenario(browser: Any, address: str, tmp_path: Path) -
     again.until(again.page.locator("#alert").is_visible, "a hundred megabytes pass")
     assert "holds no scenario" in again.text("alert")
     context.close()
+
+
+@needs_page
+def test_the_address_keeps_what_was_changed(page: Page) -> None:
+    def ends(with_: str) -> bool:
+        return bool(page.page.evaluate("end => location.hash.endsWith(end)", with_))
+
+    page.page.click("text=RTO.Max = 60 s")
+    page.until(lambda: ends("&story=dead-path"), "the address stays the same")
+    page.page.reload()
+    page.has_run()
+    assert 'rto_max = "60 s"' in page.page.input_value("#toml")
+    assert page.page.input_value("#story") == "dead-path"
+    page.page.click("text=Start the story over")
+    page.until(lambda: ends("#dead-path"), "the address keeps the change")
+    assert 'rto_max = "1 s"' in page.page.input_value("#toml")
+    page.page.evaluate("location.hash = '#no-such-story'")
+    page.until(page.page.locator("#alert").is_visible, "a wrong name is not said")
+
+
+@needs_page
+def test_a_mistake_leads_to_its_line(page: Page) -> None:
+    text = page.page.input_value("#toml")
+    marked = """() => {
+        const toml = document.getElementById("toml");
+        return toml.value.slice(toml.selectionStart, toml.selectionEnd);
+    }"""
+    for wrong in ("delay = 20 ms", 'delay = "20 km"'):
+        page.open_text(text.replace('delay = "20 ms"', wrong))
+        go = page.page.locator("#alert button")
+        page.until(lambda go=go: go.count() == 1, f"{wrong}: no line")  # type: ignore[misc]
+        assert "without a mistake" in page.text("alert")
+        page.page.click("#tab-story")
+        go.click()
+        assert page.page.evaluate(marked) == wrong
+        page.open_text(text)
+        page.until(lambda go=go: go.count() == 0, "it stays")  # type: ignore[misc]
 
 
 @needs_page

@@ -330,6 +330,17 @@ def test_a_thinned_trace_keeps_what_a_line_shows() -> None:
     assert plots.thinned(thin, "value", 10).equals(thin)
 
 
+def test_a_sentence_leaves_names_as_they_are() -> None:
+    for text, said in (
+        ("call, sctp from a to b", "Call, sctp from a to b"),
+        ("load_1, tcp from a to b", "load_1, tcp from a to b"),
+        ("link.access.mean, 3 ms", "link.access.mean, 3 ms"),
+        ("bottlenecks: none.", "Bottlenecks: none."),
+        ("", ""),
+    ):
+        assert pages.sentence(text) == said
+
+
 def test_only_half_widths_stand_on_lines_of_their_own() -> None:
     template = pages.environment({}).from_string("<td>{{ a }}</td><p>{{ a }}</p><td>1 Mbit/s</td>")
     text = template.render(a="1.0 ± 0.5 ms")

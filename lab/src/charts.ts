@@ -66,7 +66,7 @@ export function* chartsOf(trace: Trace): Work<Chart[]> {
   const queues: Series[] = trace.queues
     .filter(({ most }) => most > 0)
     .map(({ link, isForward, times, packets }) => ({
-      label: `${link}${isForward ? "" : ", reverse"}`,
+      label: `${link}${isForward ? "" : " (back)"}`,
       times,
       values: packets,
       isHeld: true,
@@ -90,21 +90,32 @@ export function* chartsOf(trace: Trace): Work<Chart[]> {
       series: (yield* groups(tables["paths"], "time_s", "cwnd_bytes", 1e-3, true, true)).filter(isSender),
     },
     {
-      title: "Smoothed round-trip time",
+      title: "Round-trip time",
       unit: "ms",
       series: (yield* groups(tables["paths"], "time_s", "srtt_ms", 1, true, true)).filter(isSender),
     },
     {
-      title: "Retransmission timeout",
+      title: "Timeout (RTO)",
       unit: "ms",
       series: (yield* groups(tables["paths"], "time_s", "rto_ms", 1, true, true)).filter(isSender),
     },
-    { title: "Packets that wait", unit: "packets", series: queues },
+    { title: "Queues", unit: "packets", series: queues },
   ];
   const isThere = ({ values }: Series) => Array.prototype.some.call(values, (value: number) => Number.isFinite(value));
   return all
-    .map((chart) => ({ ...chart, series: chart.series.filter(isThere).slice(0, MOST_SERIES) }))
+    .map((chart) => ({ ...chart, series: told(chart.series.filter(isThere).slice(0, MOST_SERIES)) }))
     .filter(({ series }) => series.length > 0);
+}
+
+/** Series by the shortest names that tell them apart: the flow, the path of a flow with several, and the host if need be. */
+function told(series: Series[]): Series[] {
+  const parts = series.map(({ label }) => label.split(", "));
+  const flows = parts.map(([flow]) => flow);
+  const names = [
+    parts.map(([flow = "", path = flow]) => (flows.indexOf(flow) === flows.lastIndexOf(flow) ? flow : path)),
+    parts.map(([flow = "", path = flow]) => (flows.indexOf(flow) === flows.lastIndexOf(flow) ? flow : `${flow}, ${path}`)),
+  ].find((all) => new Set(all).size === all.length);
+  return series.map((one, index) => ({ ...one, label: names?.[index] ?? one.label }));
 }
 
 /** More lines than colours tell nothing. */

@@ -74,6 +74,7 @@ export class Compare {
     this.count.value = String(replications);
     this.baseline = undefined;
     this.rows = new Map();
+    this.status.textContent = "";
     this.knobs = knobs.map((knob) => ({ knob, value: this.present(knob.path) ?? knob.choices?.[0]?.value ?? "" }));
     this.showKnobs();
     this.draw();
@@ -114,7 +115,7 @@ export class Compare {
     if (cost) {
       const go = h("button", { type: "button", class: "small" }, "Run them all the same");
       go.onclick = () => this.ask(true);
-      this.status.replaceChildren(`${cost}, which may take long here. `, go);
+      this.status.replaceChildren(`${cost}. `, go);
       return;
     }
     // One request after the other, each drawn once at least: a slow machine shows the way of a drag, too.
@@ -218,7 +219,7 @@ export class Compare {
 
   /** Puts what the sliders say into the scenario. */
   private async keep() {
-    for (const [path, value] of this.sets) await this.scenario.set(path.split("."), meant(value));
+    await this.scenario.setAll(this.sets.map(([path, value]) => [path.split("."), meant(value)]));
   }
 
   /** The names of the scalars, once they are known. */
@@ -271,6 +272,7 @@ export class Compare {
     remove.onclick = () => {
       this.knobs = this.knobs.filter((one) => one !== turned);
       this.showKnobs();
+      (this.knobBox.querySelector("button") ?? byId("ask")).focus();
       this.ask();
     };
     const shownValue = h("output", { for: id }, labelOfValue(knob, turned.value));
@@ -403,7 +405,9 @@ export class Compare {
         half === 0 && centre === 0
           ? "no difference"
           : Math.abs(centre) > half
-            ? "a difference"
+            ? Math.abs(centre) + half < matters(name, mean([...other.values()]))
+              ? "a difference too small to matter"
+              : "a difference"
             : "no difference that these runs show";
       parts.push(
         `; against the baseline (${this.baseline.label}), run by run: ${sign}${shown(centre)} ± ${shown(half)}, ${verdict}`,
@@ -411,6 +415,12 @@ export class Compare {
     }
     this.finding.replaceChildren(...parts, ".");
   }
+}
+
+/** The smallest difference that matters: 0.1 of a MOS, 5 % of a goodput, as in `anabranch compare`; of others any does. */
+function matters(name: string, value: number): number {
+  if (/\.mos$/.test(name)) return 0.1;
+  return /goodput/.test(name) ? 0.05 * Math.abs(value) : 0;
 }
 
 function valuesOf(rows: Map<number, Scalars>, name: string): Map<number, number> {

@@ -50,9 +50,12 @@ export function workOf(scenario: Scenario): number {
   return flowsOf(scenario) * secondsOf(scenario);
 }
 
+/** Seconds of a person that a batch may take without being asked for, where they are known. */
+const PATIENCE_S = 15;
+
 /** How long it takes on this machine, where that is known. */
 function here(seconds: number, pace: number): string {
-  if (pace <= 0) return "";
+  if (pace <= 0) return ", which may take long here";
   const wait = seconds / pace;
   return wait < 100 ? `, about ${Math.max(1, Math.round(wait))} s here` : `, about ${Math.round(wait / 60)} min here`;
 }
@@ -84,7 +87,7 @@ export function costOfBatch(scenario: Scenario, cells: Sets[], runs: number, pac
     if (one) return one;
     seconds += runs * workOf(cell);
   }
-  const isLong = seconds > MOST_BATCH_FLOW_SECONDS;
+  const isLong = seconds > MOST_BATCH_FLOW_SECONDS && !(seconds < PATIENCE_S * pace.all);
   return isLong
     ? `These are ${runs * cells.length} runs, and ${shown(seconds)} s of simulated time in all of their flows${here(seconds, pace.all)}`
     : "";

@@ -62,6 +62,23 @@ export function sized(canvas: HTMLCanvasElement): { context: CanvasRenderingCont
   return { context, width, height };
 }
 
+const measure = document.createElement("canvas").getContext("2d");
+
+/** How wide a text is in this font, in CSS pixels. */
+export function wideOf(text: string, font: string): number {
+  if (!measure) return 0;
+  measure.font = font;
+  return measure.measureText(text).width;
+}
+
+/** A text, or as much of it as there is room for. */
+export function shortened(text: string, wide: number, font: string): string {
+  if (wideOf(text, font) <= wide) return text;
+  let length = Math.min(text.length, 200);
+  while (length > 0 && wideOf(`${text.slice(0, length)}…`, font) > wide) length--;
+  return length > 0 ? `${text.slice(0, length).trimEnd()}…` : "";
+}
+
 /** Downloads a text under this name. */
 export function save(name: string, text: string) {
   const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));

@@ -76,20 +76,21 @@ export class Form {
     const parted = h("label", { class: "part" }, "Settings of ", chooser);
     this.box.replaceChildren(parted, ...this.structure(kind, name, tree), ...fields);
     this.box.scrollTop = scroll;
-    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    // A part that is no longer there leaves the choice of another.
+    if (focused) (document.getElementById(focused) ?? chooser).focus({ preventScroll: true });
     this.complain();
   }
 
   /** What the network is made of: parts are named, taken away and added. */
   private structure(kind: Selection["kind"], name: string, tree: Scenario): HTMLElement[] {
-    const button = (label: string, act: () => void) =>
-      h("button", { type: "button", class: "small", onclick: act }, label);
+    const button = (id: string, label: string, act: () => void) =>
+      h("button", { type: "button", class: "small", id, onclick: act }, label);
     const change = async (edits: Edit[], selection: Selection) => {
       this.selection = selection;
       await this.scenario.setAll(edits);
     };
     const adds = PARTS.map((part) =>
-      button(`Add a ${part}`, () => {
+      button(`add-${part}`, `Add a ${part}`, () => {
         const fresh = freeName(tree, part);
         void change([[[`${part}s`, fresh], newPart(tree, part)]], { kind: part, name: fresh });
       }),
@@ -110,6 +111,7 @@ export class Form {
         await this.scenario.rename([`${kind}s`, name], other, renames(tree, kind, name, other));
       };
       const remove = button(
+        "remove-part",
         `Remove ${kind} ${name}`,
         () => void change(removals(tree, kind, name), { kind: "run", name: "" }),
       );

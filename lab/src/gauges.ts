@@ -2,7 +2,7 @@
 
 import { ink } from "./dom";
 import { colourOf, ROW, TOP } from "./looks";
-import { shown } from "./quantities";
+import { shown, written } from "./quantities";
 import type { Sender, SenderNow } from "./states";
 import type { Host } from "./topology";
 import type { Trace } from "./trace";
@@ -44,7 +44,7 @@ export function drawHosts(context: CanvasRenderingContext2D, trace: Trace, time:
     context.fillRect(at.x, at.y, wide * share, 8);
     if (isNarrow) continue;
     context.fillStyle = ink("ink");
-    context.fillText(gauge(sender, now), at.x, at.y + 16, wide);
+    write(context, gauge(sender, now), at.x, at.y + 16, wide);
   }
   for (const blocking of trace.states.blockings) {
     const waiting = trace.states.waitingFor(blocking, time);
@@ -55,12 +55,8 @@ export function drawHosts(context: CanvasRenderingContext2D, trace: Trace, time:
     context.strokeRect(at.x + 1, at.y, wide - 2, 8);
     if (isNarrow) continue;
     context.fillStyle = ink("ink");
-    context.fillText(
-      `${sayBytes(waiting)} wait for ${trace.pathName(blocking.flow, blocking.path)}`,
-      at.x,
-      at.y + 16,
-      wide,
-    );
+    const [much, path] = [written(waiting, "B"), trace.pathName(blocking.flow, blocking.path)];
+    write(context, [`${much} wait for ${path}`, `${much} wait`], at.x, at.y + 16, wide);
   }
 }
 
@@ -78,12 +74,15 @@ const LIMITS: Record<string, string> = {
   in_timeout: "timeout",
 };
 
-function gauge(sender: Sender, { cwnd, rto, state, limit }: SenderNow): string {
-  const why = state === "inactive" ? "failed" : (LIMITS[limit] ?? limit.replaceAll("_", " "));
-  const timer = limit === "in_timeout" || sender.rto.length === 0 ? `RTO ${shown(Math.round(rto))} ms` : sayBytes(cwnd);
-  return [timer, why].filter(Boolean).join(" · ");
+/** The first of some texts that there is room for. */
+function write(context: CanvasRenderingContext2D, texts: string[], x: number, y: number, wide: number) {
+  const text = texts.find((one) => context.measureText(one).width <= wide) ?? texts.at(-1) ?? "";
+  context.fillText(text, x, y, wide);
 }
 
-function sayBytes(bytes: number): string {
-  return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e3).toFixed(1)} kB`;
+/** What is said of a sender, with all of it or with what matters most. */
+function gauge(sender: Sender, { cwnd, rto, state, limit }: SenderNow): string[] {
+  const why = state === "inactive" ? "failed" : (LIMITS[limit] ?? limit.replaceAll("_", " "));
+  const timer = limit === "in_timeout" || sender.rto.length === 0 ? `RTO ${shown(Math.round(rto))} ms` : written(cwnd, "B");
+  return [[timer, why].filter(Boolean).join(" · "), why || timer];
 }

@@ -22,15 +22,20 @@ function piped(bytes: Uint8Array<ArrayBuffer>, by: GenericTransformStream): Read
   return new Blob([bytes]).stream().pipeThrough(by as ReadableWritablePair<Uint8Array, Uint8Array>);
 }
 
-export async function fragmentOf(text: string): Promise<string> {
+export async function fragmentOf(text: string, story = ""): Promise<string> {
   const bytes = await through(piped(new TextEncoder().encode(text), new CompressionStream("deflate-raw")));
   const code = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
-  return `#scenario=${code.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")}`;
+  return `#scenario=${code.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")}${story && `&story=${story}`}`;
+}
+
+/** The story whose scenario was changed into the one of a fragment, if it says one. */
+export function storyOf(fragment: string): string {
+  return /^#scenario=[A-Za-z0-9_-]+&story=([a-z-]+)$/.exec(fragment)?.[1] ?? "";
 }
 
 /** The text in a fragment, if there is one. */
 export async function textOf(fragment: string): Promise<string | undefined> {
-  const code = /^#scenario=([A-Za-z0-9_-]+)$/.exec(fragment)?.[1];
+  const code = /^#scenario=([A-Za-z0-9_-]+)(?:&story=[a-z-]+)?$/.exec(fragment)?.[1];
   if (!code) return undefined;
   try {
     const bytes = Uint8Array.from(atob(code.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));

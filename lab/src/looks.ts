@@ -9,6 +9,6 @@ export function colourOf(number: number): string {
   return ink(INKS[number % INKS.length] ?? "blue");
 }
 
-export const ROW = 84;
-export const TOP = 14;
+export const ROW = 76;
+export const TOP = 4;
 export const TRACK = 26;

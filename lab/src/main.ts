@@ -3,12 +3,12 @@
 import { type Chart, chartsOf } from "./charts";
 import { Compare } from "./compare";
 import { costOfRun, workOf } from "./cost";
-import { ScenarioDocument } from "./document";
+import { lineOf, ScenarioDocument } from "./document";
 import { byId, h, save } from "./dom";
 import { LabError } from "./engine";
 import { handOver } from "./engine_local";
 import { Form } from "./form";
-import { fragmentOf, MOST_TEXT_BYTES, textOf } from "./link";
+import { fragmentOf, MOST_TEXT_BYTES, storyOf, textOf } from "./link";
 import type { Scenario, Tree } from "./messages";
 import { packetStory } from "./packet";
 import { inPieces, type Work } from "./pieces";
@@ -25,12 +25,16 @@ import { TABLES, Trace } from "./trace";
 const ALERT = byId("alert");
 const TABS = ["story", "compare", "settings", "text"] as const;
 
-function alert(sentence: string) {
-  ALERT.textContent = sentence;
+/** Says what is wrong, with a way to it where there is one. */
+function alert(sentence: string, ...way: HTMLElement[]) {
+  ALERT.replaceChildren(sentence, ...way.flatMap((one) => [" ", one]));
   ALERT.hidden = !sentence;
 }
 
 function openTab(name: (typeof TABS)[number], isFocused = false) {
+  // Whoever has come by keys does not lose the way with the panel that is closed.
+  const active = document.activeElement;
+  isFocused ||= !!active?.matches(":focus-visible") && !!active.closest("[role=tabpanel], #stage, #legend");
   for (const tab of TABS) {
     const button = byId(`tab-${tab}`);
     button.setAttribute("aria-selected", String(tab === name));
@@ -67,6 +71,9 @@ class Page {
   private isStopped = false;
   private turn = 0;
   private typing = 0;
+  private remembering = 0;
+  /** The story that is told, if one is. */
+  private story: Story | undefined;
   /** What is done once the next run has been traced. */
   private then: () => void = () => {};
 
@@ -119,16 +126,20 @@ class Page {
 
   /** What the address says. */
   private async read() {
-    const text = await textOf(location.hash);
-    if (text !== undefined) return this.take(text);
+    const { hash } = location;
+    const text = await textOf(hash);
+    const changed = STORIES.find(({ id }) => id === storyOf(hash));
+    if (text !== undefined) return changed ? this.tellStory(changed, text) : this.take(text);
     const isBroken = location.hash.startsWith("#scenario=");
     const story = STORIES.find(({ id }) => location.hash === `#${id}`) ?? STORIES[0];
     if (story) await this.tellStory(story);
     if (isBroken) alert("The link holds no scenario: it was cut, or is not of this page.");
+    else if (hash.length > 1 && hash !== `#${story?.id}`) alert("The lab has no story of the name that the address has; this is the first one.");
   }
 
   /** A scenario of the person's own. */
   private async take(text: string) {
+    this.story = undefined;
     byId<HTMLSelectElement>("story").value = "";
     byId("panel-story").replaceChildren(
       h("h2", {}, "Your own scenario"),
@@ -145,9 +156,10 @@ class Page {
     openTab(this.scenario.mistake ? "text" : "settings");
   }
 
-  private async tellStory(story: Story) {
+  /** A story, with its own scenario or one that somebody has made of it. */
+  private async tellStory(story: Story, text = story.scenario) {
+    this.story = story;
     byId<HTMLSelectElement>("story").value = story.id;
-    if (location.hash !== `#${story.id}`) history.replaceState(null, "", `#${story.id}`);
     const steps = story.steps.map(({ text, label, sets, at, speed, compares }) => {
       const item = h("li", {}, text, " ");
       if (label) {
@@ -159,7 +171,7 @@ class Page {
               if (at !== undefined) this.player.seek(at);
               this.player.play();
             };
-          if (sets) for (const [path, value] of sets) await this.scenario.set(path.split("."), value);
+          if (sets) await this.scenario.setAll(sets.map(([path, value]) => [path.split("."), value]));
           else this.arrived();
           if (compares) {
             openTab("compare");
@@ -174,12 +186,13 @@ class Page {
       h("h2", {}, story.title),
       ...story.text.map((text) => h("p", {}, text)),
       h("ol", {}, ...steps),
+      h("button", { type: "button", class: "small", onclick: () => void this.tellStory(story) }, "Start the story over"),
     );
     byId("panel-story").scrollTop = 0;
     openTab("story");
     this.player.setSpeed(story.speed);
     this.then = () => this.player.seek(story.at);
-    await this.scenario.replace(story.scenario, true);
+    await this.scenario.replace(text, true);
     this.form.select({ kind: "run", name: "" });
     this.compare.start(story.knobs, story.metric, story.replications);
     this.sweep.clear();
@@ -196,18 +209,50 @@ class Page {
     this.form.show();
     this.compare.refresh();
     this.showTools();
+    this.remember();
     void this.run();
   }
 
   private mistaken() {
     if (this.toml.value !== this.scenario.text) this.toml.value = this.scenario.text;
-    alert(this.scenario.mistake);
+    const line = lineOf(this.scenario.text, this.scenario.mistake);
+    const go = h("button", { type: "button", class: "small", onclick: () => this.goTo(line) }, `Line ${line} of the TOML`);
+    const still = this.scenario.good ? " What is shown is the last scenario without a mistake." : "";
+    alert(this.scenario.mistake.replace(/\.?$/, `.${still}`), ...(line ? [go] : []));
     if (this.status.textContent === READING) {
       this.status.textContent = "";
       this.stop.hidden = true;
     }
     this.form.complain();
     this.showTools();
+    this.remember();
+  }
+
+  /** The address holds what is seen, so that it is still there when the page is loaded again. */
+  private remember() {
+    clearTimeout(this.remembering);
+    const latest = (this.remembering = window.setTimeout(async () => {
+      if (this.scenario.text.length > MOST_REMEMBERED) return;
+      const fragment = await this.fragment();
+      if (latest === this.remembering) history.replaceState(null, "", fragment);
+    }, 100));
+  }
+
+  /** What a link to this has behind `#`: the story alone where nothing of it has been changed. */
+  private async fragment(): Promise<string> {
+    const { story, scenario } = this;
+    return story?.scenario === scenario.text ? `#${story.id}` : fragmentOf(scenario.text, story?.id);
+  }
+
+  /** A line of the text, marked. */
+  private goTo(line: number) {
+    openTab("text");
+    const before = this.toml.value.split("\n").slice(0, line - 1);
+    const start = before.reduce((sum, one) => sum + one.length + 1, 0);
+    const end = this.toml.value.indexOf("\n", start);
+    this.toml.focus();
+    this.toml.setSelectionRange(start, end < 0 ? this.toml.value.length : end);
+    this.toml.scrollTop = Math.max(0, line - 5) * parseFloat(getComputedStyle(this.toml).lineHeight);
   }
 
   /** The settings of a part that somebody has chosen. */
@@ -237,7 +282,7 @@ class Page {
       this.player.load(undefined, []);
       const go = h("button", { type: "button", class: "small" }, "Run it all the same");
       go.onclick = () => void this.run(true);
-      this.status.replaceChildren(`${warning}, which may take long here. `, go);
+      this.status.replaceChildren(`${warning}. `, go);
       return;
     }
     this.stop.hidden = false;
@@ -255,9 +300,10 @@ class Page {
       const read = await inPieces(reading(good.opened.scenario, traced), () => turn === this.turn && !this.isStopped);
       if (!read) throw new Stopped();
       this.trace = read.trace;
-      this.status.textContent = `${this.trace.packets.length} packets in ${shown(this.trace.end)} s, computed in ${shown(traced.took)} ms`;
-      this.player.load(this.trace, read.charts);
+      this.status.textContent = `${this.trace.packets.length} packets in ${shown(this.trace.end)} s`;
+      this.status.title = `Computed in ${shown(Math.max(1, Math.round(traced.took)))} ms`;
       this.showLegend(this.trace);
+      this.player.load(this.trace, read.charts);
       byId("packet").hidden = true;
       this.arrived();
     } catch (error) {
@@ -291,7 +337,7 @@ class Page {
         return key;
       }),
     );
-    byId("legend").replaceChildren(...keys.slice(0, 8), h("span", {}, LEGEND));
+    byId("legend").replaceChildren(...keys.slice(0, 8));
   }
 
   /** The story of a packet. */
@@ -306,6 +352,7 @@ class Page {
       this.stage.marked = undefined;
       this.player.seek(this.player.now);
     };
+    this.player.onEscape = close;
     box.replaceChildren(...packetStory(trace, number, this.pool.headers(number), (other) => this.follow(other), close));
     box.hidden = false;
     this.player.seek(this.player.now);
@@ -337,8 +384,7 @@ class Page {
       await this.take(await chosen.text());
     };
     byId("share").onclick = async () => {
-      const fragment = await fragmentOf(this.scenario.text);
-      history.replaceState(null, "", fragment);
+      history.replaceState(null, "", await this.fragment());
       try {
         await navigator.clipboard.writeText(location.href);
         this.status.textContent = "The link is copied.";
@@ -364,8 +410,8 @@ function* reading(scenario: Scenario, traced: Traced): Work<{ trace: Trace; char
 }
 
 const READING = "Reading the scenario …";
-const LEGEND =
-  "■ data ○ acknowledgements and control ✕ lost ▮ queue · shaded: a burst of loss · in a host: how much of a path's window is out, and what holds it back; framed, what waits for earlier data";
+/** Characters of a scenario that an address holds without being asked. */
+const MOST_REMEMBERED = 100_000;
 
 async function main() {
   watchTabs();

@@ -25,6 +25,10 @@ export class Player {
   private readonly scrub = byId<HTMLInputElement>("scrub");
   private readonly line = byId<HTMLCanvasElement>("timeline");
   private readonly pace = byId<HTMLSelectElement>("speed");
+  /** For people who do not see the picture: what a key or a button has done. */
+  private readonly said = byId("said");
+  /** What the key that leaves something does. */
+  onEscape: () => void = () => {};
   /** Where nothing is to move, pictures follow each other as on slides. */
   private readonly isCalm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -39,8 +43,8 @@ export class Player {
     }
     this.pace.onchange = () => (this.speed = Number(this.pace.value));
     this.button.onclick = () => this.toggle();
-    byId("step-back").onclick = () => this.seek(this.time - this.step);
-    byId("step").onclick = () => this.seek(this.time + this.step);
+    byId("step-back").onclick = () => this.move(-1);
+    byId("step").onclick = () => this.move(1);
     byId("next-event").onclick = () => this.jump(["event", "window"]);
     byId("next-drop").onclick = () => this.jump(["drop"]);
     byId("next-packet").onclick = () => this.choose(1);
@@ -78,16 +82,16 @@ export class Player {
     if (this.time >= this.trace.end) this.time = 0;
     this.isPlaying = true;
     this.button.textContent = "Pause";
-    this.button.setAttribute("aria-pressed", "true");
+    this.say(`Playing, ${this.pace.selectedOptions[0]?.textContent ?? ""} of the speed of time.`);
     this.before = performance.now();
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame((now) => this.tick(now));
   }
 
   pause() {
+    if (this.isPlaying) this.say("Paused.");
     this.isPlaying = false;
     this.button.textContent = "Play";
-    this.button.setAttribute("aria-pressed", "false");
     cancelAnimationFrame(this.frame);
   }
 
@@ -106,11 +110,25 @@ export class Player {
     return Math.min(STEP_S, this.speed / 10);
   }
 
+  /** A step, which is said: a picture more does not say itself. */
+  private move(steps: number) {
+    this.pause();
+    this.seek(this.time + steps * this.step);
+    this.say("");
+  }
+
   private jump(kinds: Moment["kind"][]) {
     const next = this.trace?.next(this.time, kinds);
     this.pause();
     if (next) this.seek(next.time);
     else this.event.textContent = "Nothing of the kind comes any more.";
+    this.say(next ? "" : "Nothing of the kind comes any more.");
+  }
+
+  /** Says a sentence, where the player is, and what happened last. */
+  private say(sentence: string) {
+    const last = this.trace?.last(this.time)?.text ?? "";
+    this.said.textContent = [sentence, `At ${this.clock.textContent}.`, last].filter(Boolean).join(" ");
   }
 
   /** The packet after, or before, the one whose story is told; the first in view where none is. */
@@ -194,13 +212,14 @@ export class Player {
     if (isTaken(event.key, event.target as HTMLElement)) return;
     const actions: Record<string, () => void> = {
       " ": () => this.toggle(),
-      ArrowRight: () => this.seek(this.time + this.step),
-      ArrowLeft: () => this.seek(this.time - this.step),
+      ArrowRight: () => this.move(1),
+      ArrowLeft: () => this.move(-1),
       e: () => this.jump(["event", "window"]),
       d: () => this.jump(["drop"]),
       n: () => this.choose(1),
       b: () => this.choose(-1),
-      Home: () => this.seek(0),
+      Home: () => this.move(-Infinity),
+      Escape: () => this.onEscape(),
     };
     const action = actions[event.key];
     if (!action) return;

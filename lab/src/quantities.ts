@@ -107,6 +107,15 @@ export function written(value: number, family: string): string {
 export function shown(value: number | null | undefined): string {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(2);
+  if (size !== 0 && (size >= 1e6 || size < 1e-4)) return value.toExponential(2);
   return String(Number(value.toPrecision(size >= 1000 ? 5 : 4)));
+}
+
+/** The next round number above a value, half of which is round, too: for the end of a scale that begins at 0. */
+export function roundAbove(value: number, isWhole: boolean): number {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  const found = [1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10].find((factor) => factor * power >= value * 1.02) ?? 12;
+  const most = Number((found * power).toPrecision(6));
+  return isWhole ? Math.ceil(most) : most;
 }

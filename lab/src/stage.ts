@@ -1,6 +1,6 @@
 /** The network drawn, and what moves in it: hosts and links in SVG, packets and queues on a canvas above. */
 
-import { h, ink, sized, svg } from "./dom";
+import { h, ink, shortened, sized, svg, wideOf } from "./dom";
 import { drawHosts } from "./gauges";
 import { INKS, ROW, TOP, TRACK } from "./looks";
 import type { Opened, Tree } from "./messages";
@@ -59,7 +59,8 @@ export class Stage {
   }
 
   private get hostWidth() {
-    return this.width < 520 ? 50 : 92;
+    if (this.width < 520) return 54;
+    return this.width < 700 || this.layout.columns > 2 ? 104 : 128;
   }
 
   private columnX(column: number): number {
@@ -97,8 +98,7 @@ export class Stage {
     const [x, y] = [this.columnX(host.column), TOP + host.firstRow * ROW + 12];
     const high = (host.lastRow - host.firstRow + 1) * ROW - 16;
     const text = svg("text", { x: x + hostWidth / 2, y: y + 12, class: isNarrow ? "host-name narrow" : "host-name" });
-    const most = isNarrow ? 7 : 13;
-    text.append(host.name.length > most ? `${host.name.slice(0, most - 1)}…` : host.name);
+    text.append(shortened(host.name, hostWidth - 4, `600 ${isNarrow ? 10 : 13}px system-ui, sans-serif`));
     const drawn = [
       svg("title", {}, host.name),
       svg("rect", { x, y, width: hostWidth, height: high, rx: 8, class: "host" }),
@@ -145,9 +145,11 @@ export class Stage {
       link && link.loss.kind !== "none" ? `${link.loss.kind} loss${sayLoss(link.loss)}` : "",
       link && link.queue.kind !== "drop_tail" ? link.queue.kind : "",
     ].filter(Boolean);
-    const room = Math.floor((x2 - x1) / 6.4);
     const whole = `${lane.link} · ${facts.join(" · ")}`;
     const wide = Math.max(0, x2 - x1);
+    const [strong, plain] = ["600 12px system-ui, sans-serif", "12px system-ui, sans-serif"];
+    const name = shortened(lane.link, wide - 4, strong);
+    const rest = name === lane.link ? shortened(whole.slice(name.length), wide - 4 - wideOf(name, strong), plain) : "";
     const group = this.button(
       "lane",
       `Link ${lane.link}: ${facts.join(", ")}. Change it.`,
@@ -160,11 +162,7 @@ export class Stage {
       ],
     );
     const label = svg("text", { x: x1 + 2, y: y - TRACK - 6, class: "lane-name" });
-    const [name, rest] = [lane.link, whole.slice(lane.link.length, Math.max(lane.link.length, room))];
-    label.append(
-      svg("tspan", { class: "strong" }, name.slice(0, room)),
-      rest.length + name.length < whole.length && rest ? `${rest.slice(0, -1)}…` : rest,
-    );
+    label.append(svg("tspan", { class: "strong" }, name), rest.length > 3 ? rest : "");
     group.append(label);
     return group;
   }

@@ -69,7 +69,7 @@ export class Sweep {
     if (cost) {
       const go = h("button", { type: "button", class: "small" }, "Run it all the same");
       go.onclick = () => void this.run(true);
-      this.finding.replaceChildren(`${cost}, which may take long here. `, go);
+      this.finding.replaceChildren(`${cost}. `, go);
       return;
     }
     const turn = ++this.turn;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { quantity, scheduled, shown, written } from "../src/quantities";
+import { quantity, roundAbove, scheduled, shown, written } from "../src/quantities";
 
 test("quantities are read with their units", () => {
   for (const [text, value, family] of [
@@ -49,5 +49,17 @@ test("numbers are short", () => {
   assert.equal(shown(NaN), "–");
   assert.equal(shown(3.14159), "3.142");
   assert.equal(shown(12345.6), "12346");
+  assert.equal(shown(2.87e-4), "0.000287");
   assert.equal(shown(1e-5), "1.00e-5");
+});
+
+test("a scale ends at a round number that nothing is above", () => {
+  for (let power = -7; power < 13; power += 0.013) {
+    const value = 10 ** power;
+    const most = roundAbove(value, false);
+    assert.ok(most > value && most <= 2.1 * value, `${value}: ${most}`);
+    assert.ok(String(Number((most / 2).toPrecision(6))).replace(/[.0]|e.*/g, "").length <= 2, `${most}`);
+  }
+  assert.deepEqual([1, 2, 3, 9, 99].map((value) => roundAbove(value, true)), [2, 3, 4, 10, 120]);
+  for (const value of [0, -1, NaN, null]) assert.equal(roundAbove(value, false), 1);
 });

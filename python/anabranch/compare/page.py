@@ -90,7 +90,7 @@ def write(outcome: SideBySide, rows: pl.DataFrame, folder: Path) -> list[Path]:
     drawn = drawing.draw(makers, folder)
     page = Page(
         title=f"{outcome.a.scenario or outcome.b.scenario or 'Two results'}: A beside B",
-        headline=outcome.sentence,
+        headline=outcome.sentence.replace("`", ""),
         sentences=[*outcome.notes, laid.note],
         # Where nothing differs, the table shows what was compared.
         tables=[table(outcome, rows if rows.height else outcome.rows.head(_MOST_EQUAL))],

@@ -424,6 +424,9 @@ def _rto_limits(axes: Axes, limits_ms: tuple[float, float] | None) -> None:
             xytext=(3, 3),
             textcoords="offset points",
             color=QUIET,
+            # Lines that pass behind it leave it readable.
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
+            zorder=3,
         )
 
 

@@ -60,7 +60,7 @@ INK = {
     "#ffffff": "paper",
     "#666666": "quiet",
     "#e4e4e4": "line",
-    "#eeeeee": "soft",
+    "#eeeeee": "grey-4",
     "#0072b2": "blue",
     "#d55e00": "orange",
     "#009e73": "green",
@@ -120,11 +120,12 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital first letter.
+    """The text with a capital first letter, unless it begins with a name such as `load_1`.
 
     `capitalize` would make the others small, as in TCP or Wi-Fi.
     """
-    return text[:1].upper() + text[1:]
+    is_name = re.match(r"[\w.-]*[\d_.][\w.-]*\w", text)
+    return text if is_name else text[:1].upper() + text[1:]
 
 
 MOST_STACKED = 9
