@@ -181,5 +181,5 @@ $(VENV)/.built: $(BIN)/maturin $(ENGINE_SOURCES)
 
 # Once the engine is built, only what Python needs is installed here.
 $(VENV)/.dev: pyproject.toml | $(VENV)/.built
-	$(DEVELOP) --extras dask,gym,optuna,sensitivity --group dev
+	$(DEVELOP) --extras dask,gym,optuna,pandas,sensitivity --group dev
 	@touch $@

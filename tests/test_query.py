@@ -270,7 +270,7 @@ def test_a_million_rows_in_little_memory(tmp_path: Path) -> None:
         from anabranch import report
         folder = Path(sys.argv[1])
         if sys.argv[2] == "report":
-            found = report.write(folder, folder / "report.html")
+            found = report.write(folder, folder / "report.html").metrics
         else:
             study = anabranch.Study(folder)
             means = study.query(

@@ -445,8 +445,35 @@ def test_a_call_has_the_scalars_of_a_simulated_one() -> None:
                     assert 0 <= outcome.scalars[f"{way}.mean_delay_ms"] < 100
                     assert 1 <= outcome.scalars[f"{way}.mos"] <= 4.5
                 assert outcome.round_trip_ms < 1000
+                worst = min(outcome.scalars[f"{way}.mos"] for way in ("a_to_b", "b_to_a"))
+                assert f"the MOS is {worst:.2f}, " in outcome.sentence
 
     run(work)
+
+
+def test_the_outcome_of_a_call_is_a_sentence() -> None:
+    good = {"mos": 4.36, "lost": 1.0, "late": 2.0, "sent": 1500.0, "mean_delay_ms": 31.25}
+    bad = good | {"mos": 3.2, "lost": 60.0}
+
+    def sentence(**ways: dict[str, float]) -> str:
+        scalars = {
+            f"{way}.{name}": value for way, own in ways.items() for name, value in own.items()
+        }
+        return sctp.CallOutcome(scalars).sentence
+
+    assert sentence(a_to_b=good, b_to_a=bad) == (
+        "From the called end to the caller the MOS is 3.20, so many users are dissatisfied: 62 of"
+        " 1,500 frames were not played, and they took 31.2 ms one way; from the caller to the"
+        " called end it is 4.36."
+    )
+    assert sentence(a_to_b=good) == (
+        "From the caller to the called end the MOS is 4.36, so users are very satisfied: 3 of 1,500"
+        " frames were not played, and they took 31.2 ms one way; nothing is known of the other"
+        " direction."
+    )
+    assert "2.00, which is not recommended" in sentence(a_to_b=good | {"mos": 2.0})
+    assert sentence() == "Neither end heard enough of the other to rate the call."
+    assert sentence(a_to_b={"mos": math.nan}) == sentence()
 
 
 def test_an_endpoint_that_fails_says_why_to_everybody() -> None:

@@ -78,12 +78,14 @@ def report(
     check_file(target)
     address = cells.LAB if lab is None else cells.address(lab)
     what = None if matters is None else verdicts.matters(matters)
-    chosen = reports.write(
+    said = reports.write(
         folder, target, metric, per, address, matters=what, json_file=json_file, formats=formats
     )
-    terminal.say(f"wrote {target}: {', '.join(chosen)}")
+    terminal.say(f"wrote {target}: {', '.join(said.metrics)}")
     if formats:
         drawn = reports.figures_of(target)
         terminal.say(f"wrote {wording.counted(len(set(drawn.glob('*.csv'))), 'figure')} to {drawn}")
     if json_file is not None:
         terminal.say(f"wrote {json_file}")
+    for finding in said.findings[:1]:
+        terminal.say(finding)

@@ -187,6 +187,7 @@ async def _talk(
     out.print(terminal.summary(outcome.scalars))
     half = outcome.round_trip_ms / 2
     out.print(f"delays are known to ± {half:.3g} ms (half of the quickest round trip)")
+    out.print(outcome.sentence)
     if association.reason is None and calls:
         await association.shutdown()
     _count(association, sockets, outcome.scalars)

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,16 @@ MOST_METRICS = 4
 """How many scalars a report shows if none are asked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a report says."""
+
+    metrics: list[str]
+    """The scalars that it is about."""
+    findings: list[str]
+    """A sentence for each of its sections; the first one is its headline."""
+
+
 def write(
     folder: Path,
     out: Path,
@@ -40,8 +51,8 @@ def write(
     matters: Matters | None = None,
     json_file: Path | None = None,
     formats: Sequence[str] = (),
-) -> list[str]:
-    """Writes the report of a study folder to a file; gives the scalars that it is about.
+) -> Written:
+    """Writes the report of a study folder to a file; gives what it is about, and what it finds.
 
     Parameters
     ----------
@@ -129,7 +140,7 @@ def write(
     write_atomically(out, text.encode())
     if json_file is not None:
         write_atomically(json_file, (json.dumps(page.as_json(sections), indent=2) + "\n").encode())
-    return chosen
+    return Written(chosen, [section.finding for section in sections])
 
 
 def figures_of(out: Path) -> Path:

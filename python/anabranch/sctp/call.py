@@ -37,6 +37,25 @@ _MOST = 1e15
 """The largest number accepted in the peer's report."""
 
 
+_WAYS = {
+    "a_to_b": "From the caller to the called end",
+    "b_to_a": "From the called end to the caller",
+}
+
+_LIKINGS = (
+    (4.34, "so users are very satisfied"),
+    (4.03, "so users are satisfied"),
+    (3.60, "so some users are dissatisfied"),
+    (3.10, "so many users are dissatisfied"),
+    (2.58, "so nearly all users are dissatisfied"),
+)
+"""The least MOS for each judgement."""
+
+
+def _liking(mos: float) -> str:
+    return next((words for least, words in _LIKINGS if mos >= least), "which is not recommended")
+
+
 @dataclass
 class CallOutcome:
     """What came of a call."""
@@ -45,6 +64,32 @@ class CallOutcome:
     """`a_to_b.mos` and so on, as for a simulated call; A is the end that called."""
     round_trip_ms: float = math.nan
     """The fastest round trip; the delays may be wrong by half of it."""
+
+    @property
+    def sentence(self) -> str:
+        """What came out, the worse direction first.
+
+        The words for a MOS are those of ITU-T G.107 (12/2011), Annex B, table B.1.
+        """
+        known = sorted(
+            (self.scalars[f"{way}.mos"], way)
+            for way in _WAYS
+            if not math.isnan(self.scalars.get(f"{way}.mos", math.nan))
+        )
+        if not known:
+            return "Neither end heard enough of the other to rate the call."
+        mos, way = known[0]
+        lost, late = (self.scalars.get(f"{way}.{name}", math.nan) for name in ("lost", "late"))
+        sent = self.scalars.get(f"{way}.sent", math.nan)
+        delay = self.scalars.get(f"{way}.mean_delay_ms", math.nan)
+        missing = f"{lost + late:,.0f} of {sent:,.0f} frames were not played"
+        text = (
+            f"{_WAYS[way]} the MOS is {mos:.2f}, {_liking(mos)}: {missing}, and they took"
+            f" {delay:.3g} ms one way"
+        )
+        if len(known) == 1:
+            return f"{text}; nothing is known of the other direction."
+        return f"{text}; {_WAYS[known[1][1]].lower()} it is {known[1][0]:.2f}."
 
 
 @dataclass(frozen=True)
