@@ -10,6 +10,7 @@ import anabranch
 import capture_kinds
 import captured_transfers
 import kernel_transfer
+from anabranch.explain import captured
 from anabranch.profile import estimate, measure
 from captured_transfers import BOUNDS, Found, errors, judged
 from conftest import no_emulation
@@ -101,3 +102,17 @@ def test_the_clocks_of_an_end_with_offload_are_aligned_by_small_packets(tmp_path
     assert any("segmentation offload" in note for note in found.measurement.notes)
     assert found.delay_s is not None
     assert found.delay_s.value == pytest.approx(0.006, rel=0.05)
+
+
+@pytest.mark.parametrize("from_s", [0.0, 2.0])
+def test_a_window_whose_scale_was_not_captured_limits_nothing(
+    tmp_path: Path, from_s: float
+) -> None:
+    """Without the handshake, a window of 512 may be one of 64 kB (RFC 7323 section 2.2)."""
+    frames = capture_kinds.at(simulated(tmp_path), "link@a")
+    late = [frame for frame in frames if frame.time_s - frames[0].time_s >= from_s]
+    said = captured.explain(capture_kinds.save(tmp_path / "late.pcap", late)).as_json()
+    (flow,) = said["flows"]
+    seconds = flow["ends"][flow["sender"]]["paths"]["path"]["seconds"]
+    assert seconds["receive_window_limited"] == 0
+    assert seconds["under_way"] > 2
