@@ -649,13 +649,13 @@ def test_numbers_are_checked(name: str, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def estimated(file: Path) -> None:
-    """Either a sentence, or a profile whose values lie in their intervals and in range."""
+def estimated(file: Path) -> bool:
+    """Whether it is a profile, with values in their intervals and in range; else a sentence."""
     try:
         found = estimate(measure([file]))
     except AnabranchError as error:
         assert "\n" not in str(error)  # noqa: PT017 - both are right
-        return
+        return False
     for each in (found, found.back):
         if each is None:
             continue
@@ -667,6 +667,7 @@ def estimated(file: Path) -> None:
     output.netem(found)
     output.rows(found)
     output.as_json(found, "x")
+    return True
 
 
 FUZZ = settings(

@@ -3,9 +3,11 @@
 python tools/fuzz_seeds.py FOLDER
 
 It writes a folder of seeds for each target that reads packets (see fuzz/). From every scenario in
-scenarios/ that has such packets, it takes the first ones of each length.
+scenarios/ that has such packets, it takes the first ones of each length. The target `capture` has a
+folder for each link layer, tunnel and format of file, so that each can be fuzzed by itself.
 """
 
+import gzip
 import struct
 import sys
 import tempfile
@@ -44,9 +46,13 @@ def parts(packet: bytes) -> Iterator[tuple[str, bytes]]:
     is_v6 = packet[0] >> 4 == 6
     header, protocol = (40, packet[6]) if is_v6 else (20, packet[9])
     yield "ip", b"\0" + packet
-    if len(packet) < 256:
-        # A frame of raw IP, the sixth of that target's link types.
-        yield "capture", bytes([5 << 1 | 1, len(packet)]) + packet
+    if len(packet) < 160:
+        for name, link, frame in frames(packet):
+            # The target makes a file of frames: its link type, then each behind its length.
+            yield f"capture/{name}", bytes([LINKS.index(link) << 1 | 1, *[len(frame), *frame] * 2])
+            if name == "ethernet":
+                for kind, data in files(frame):
+                    yield f"capture/{kind}", b"\0" + data
     if protocol in PROTOCOLS:
         yield PROTOCOLS[protocol], bytes([is_v6]) + packet[header:]
     if protocol == 132:
@@ -63,6 +69,108 @@ def parts(packet: bytes) -> Iterator[tuple[str, bytes]]:
         how = bytes([is_v6]) + bytes(6) + bytes([flags, payload])
         for value in mptcp_options(packet[header + 20 : header + 4 * words]):
             yield "mptcp", how + bytes([value[0], len(value) - 1]) + value[1:]
+
+
+LINKS = (0, 1, 9, 50, 51, 101, 104, 105, 108, 113, 127, 204, 219, 228, 229, 239, 276, 12, 147)
+"""The link types of `fuzz_targets/capture.rs`."""
+
+
+def frames(packet: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """The packet behind each link layer and in each tunnel: its name, its link type, the frame."""
+    is_v6 = packet[0] >> 4 == 6
+    kind = b"\x86\xdd" if is_v6 else b"\x08\x00"
+    macs = bytes(range(2, 14))
+    ppp = (b"\x00\x57" if is_v6 else b"\x00\x21") + packet
+    pppoe = struct.pack(">BBHH", 0x11, 0, 7, len(ppp)) + ppp
+    mpls = struct.pack(">II", 16 << 12 | 64, 17 << 12 | 0x100 | 64) + packet
+    ethernet = macs + kind + packet
+    snap = b"\xaa\xaa\x03\0\0\0" + kind + packet
+    wireless = b"\x88\x01\0\0" + bytes(20) + bytes(2) + snap
+    yield "loopback", 0, b"\x02\0\0\0" + packet
+    yield "ethernet", 1, ethernet
+    yield "vlan", 1, macs + b"\x88\xa8\0\x05\x81\0\0\x07" + kind + packet
+    yield "802.2", 1, macs + struct.pack(">H", len(snap)) + snap
+    yield "ppp", 9, b"\xff\x03" + ppp
+    yield "ppp", 204, b"\x01" + ppp
+    yield "hdlc", 104, b"\x0f\0" + kind + packet
+    yield "pppoe", 51, pppoe
+    yield "pppoe", 1, macs + b"\x88\x64" + pppoe
+    yield "mpls", 219, mpls
+    yield "mpls", 1, macs + b"\x88\x47" + mpls[:8] + bytes(4) + ethernet
+    yield "raw", 101, packet
+    yield "wireless", 105, wireless
+    yield "radiotap", 127, struct.pack("<BBHIQBB", 0, 0, 18, 3, 1, 0, 0) + wireless
+    yield "sll", 113, b"\0\x04\0\x01\0\x06" + macs[:8] + kind + packet
+    yield "sll2", 276, kind + struct.pack(">HIHBB", 0, 3, 1, 0, 6) + macs[:8] + packet
+    fields = [(1, b"\x08\0\x03\0"), (9, packet)]
+    attributes = (
+        struct.pack("<HH", 4 + len(value), number) + value + bytes(-len(value) % 4)
+        for number, value in fields
+    )
+    yield "nflog", 239, b"\x02\0\0\0" + b"".join(attributes)
+    yield "gre", 101, outer(47, b"\x30\0" + kind + bytes(8) + packet)
+    yield "gre", 101, outer(47, b"\0\0\x65\x58" + ethernet)
+    yield "vxlan", 101, outer(17, udp(4789, b"\x08\0\0\0\0\0\x05\0" + ethernet))
+    gtp = struct.pack(">BBHIHBB", 0x34, 255, len(packet) + 8, 9, 1, 0, 0x85)
+    yield "gtp-u", 101, outer(17, udp(2152, gtp + b"\x01\0\x09\0" + packet))
+    yield "ip-in-ip", 101, outer(41 if is_v6 else 4, packet)
+
+
+def outer(protocol: int, payload: bytes) -> bytes:
+    """An IPv4 packet."""
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, 64, protocol, 0)
+    return head + b"\x0a\0\0\x01\x0a\0\0\x02" + payload
+
+
+def udp(port: int, payload: bytes) -> bytes:
+    """A datagram to a tunnel's port."""
+    return struct.pack(">HHHH", 40_000, port, 8 + len(payload), 0) + payload
+
+
+def files(frame: bytes) -> Iterator[tuple[str, bytes]]:
+    """Whole files with two or three of an Ethernet frame, by their format."""
+    size, link = len(frame), 1
+    padded = frame + bytes(-size % 4)
+    for order, mark in (("<", "little"), (">", "big")):
+        for name, magic in (("pcap", 0xA1B2C3D4), ("pcap", 0xA1B23C4D), ("modified", 0xA1B2CD34)):
+            head = struct.pack(f"{order}IHHIIII", magic, 2, 4, 0, 0, 262_144, link)
+            record = struct.pack(f"{order}IIII", 1, 5, size, size)
+            record += struct.pack(f"{order}IHBB", 1, 0x800, 4, 0) if name == "modified" else b""
+            file = head + (record + frame) * 2
+            yield f"{name}-{mark}", file
+            if name == "pcap":
+                yield "gzip", gzip.compress(file, mtime=0)
+        blocks = (
+            (0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1)),
+            (1, struct.pack(f"{order}HHI", link, 0, 0) + struct.pack(f"{order}HHB3x", 9, 1, 9)),
+            (6, struct.pack(f"{order}IIIII", 0, 1, 5, size, size) + padded),
+            (3, struct.pack(f"{order}I", size) + padded),
+            (6, struct.pack(f"{order}IIIII", 0, 1, 9, size, size) + padded),
+        )
+        yield (
+            f"pcapng-{mark}",
+            b"".join(
+                struct.pack(f"{order}II", kind, 12 + len(body))
+                + body
+                + struct.pack(f"{order}I", 12 + len(body))
+                for kind, body in blocks
+            ),
+        )
+    # RFC 1761: Ethernet has number 4 there.
+    record = struct.pack(">IIIIII", size, size, 24 + len(padded), 0, 1, 5) + padded
+    yield "snoop", b"snoop\0\0\0" + struct.pack(">II", 2, 4) + record * 2
+    # The time's upper half is in seconds; type 2 is Ethernet, with two bytes of padding before it.
+    head = struct.pack("<II", 0, 1_700_000_000) + struct.pack(">BBHHH", 2, 4, 18 + size, 0, size)
+    yield "erf", (head + bytes(2) + frame) * 3
+    if size < 100:
+        pcap = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, link)
+        yield "zstd", zstandard(pcap + struct.pack("<IIII", 1, 5, size, size) + frame)
+
+
+def zstandard(content: bytes) -> bytes:
+    """A frame with its content as it is (RFC 8878 section 3.1.1)."""
+    block = (len(content) << 3 | 1).to_bytes(3, "little")
+    return b"\x28\xb5\x2f\xfd" + b"\x20" + bytes([min(len(content), 255)]) + block + content
 
 
 def mptcp_options(options: bytes) -> Iterator[bytes]:

@@ -97,9 +97,8 @@ def profile(
     heads = ("what", "value", "95 % interval", "how")
     console.print(terminal.choices(output.rows(estimated), *heads))
     if estimated.fits:
-        console.print(
-            terminal.choices(output.model_rows(estimated), *output.model_heads(estimated))
-        )
+        models = output.model_heads(estimated), output.model_rows(estimated)
+        console.print(terminal.side_by_side(*models, console.width, 1))
         console.print("* chosen: the least BIC, or too few losses for more")
     for line in output.netem(estimated, ends):
         print(line)

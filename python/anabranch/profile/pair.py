@@ -215,8 +215,10 @@ def _by_bytes(first: Seen, second: Seen, both: _Both, near: Capture) -> _Ends | 
     if len(at) < FEWEST_PACKETS:
         return None
     way = (first.packets.source[both.first] == start[0]) == forward
+    # Small packets, as a handshake's, are the same at both ends; their transmission takes no time.
+    ahead = _later_ns(first, second, both.first[way], both.second[way])
     exchanged, offset, notes = _aligned(
-        received.seen_ns[where] - passed[0].seen_ns[at],
+        np.concatenate([received.seen_ns[where] - passed[0].seen_ns[at], ahead]),
         _later_ns(first, second, both.first[~way], both.second[~way]),
     )
     if exchanged:

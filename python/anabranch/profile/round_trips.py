@@ -123,7 +123,8 @@ def of_echoes(
     own
         Which packets echo.
     full
-        Bytes of a full packet, whose transmission is part of a delay.
+        Bytes of a full packet: of a larger one, the first segment's transmission is part of a
+        delay.
     """
     has = (packets.stamp >= 0) & (packets.acknowledgement >= 0)
     theirs, ours = np.flatnonzero(~own & has), np.flatnonzero(own & has)
@@ -142,7 +143,8 @@ def of_echoes(
     gap_s = seen_s[answered] - seen_s[ours[np.maximum(place - 1, 0)]]
     busy = (place > 0) & (gap_s <= _SOON * delay_s)
     prompt = busy | (packets.payload[answered] >= _BULK) | (packets.flags[asked] & SYN != 0)
-    whole = Samples(seen_s[answered], delay_s, np.full(len(delay_s), full), prompt)
+    octets = np.minimum(packets.octets[answered].astype(float), full)
+    whole = Samples(seen_s[answered], delay_s, octets, prompt)
     return whole.only(np.argsort(answered, kind="stable"))
 
 

@@ -148,7 +148,10 @@ def _flow(group: list[Direction], names: dict[bytes, str]) -> Flow:
     hosts = (name_of(first.ends[0].address, names), name_of(first.ends[1].address, names))
     if len(paths) == 1 and "–" in paths[0].name:
         paths[0].name = "path"
-    ends = " to ".join(f"{host}:{end.port}" for host, end in zip(hosts, first.ends, strict=True))
+    ends = " to ".join(
+        f"[{host}]:{end.port}" if ":" in host else f"{host}:{end.port}"
+        for host, end in zip(hosts, first.ends, strict=True)
+    )
     return Flow(f"{protocol} from {ends}", protocol, hosts, paths)
 
 

@@ -210,7 +210,8 @@ class Sender:
         """Of Multipath TCP, what has been sent and acknowledged on the connection level."""
         self._window: float | None = None
         """What the peer still takes, as it said last, from what it had acknowledged on."""
-        self._scale = 0
+        self._scale: int | None = None
+        """By how many bits the peer shifts its window; None where its SYN was not captured."""
         self._edge: int | None = None
         self._is_zero = False
         """Whether the peer said last that it takes nothing."""
@@ -483,8 +484,12 @@ class Sender:
         for run in known[is_twice:]:
             done += [r for r in space.select(run) if not r.is_acknowledged]
         self._acknowledged(done)
-        window = segment.window << (0 if segment.flags & SYN else self._scale)
-        self._is_zero = window == 0
+        self._is_zero = segment.window == 0
+        scale = 0 if segment.flags & SYN or self._is_zero else self._scale
+        if scale is None:
+            self._edge = None
+            return
+        window = segment.window << scale
         if self._flow.protocol != "MPTCP":
             self._edge = cumulative + window
         elif segment.data_acknowledgement is not None:
@@ -553,7 +558,7 @@ class Sender:
             self._scale = 0
 
     def _room(self, path: int) -> float:
-        """What the peer takes beyond what it has been sent, in bytes."""
+        """What the peer takes beyond what it has been sent, in bytes; infinite if not known."""
         if self.is_sctp:
             outstanding = sum(track.outstanding for track in self.tracks)
             return math.inf if self._window is None else self._window - outstanding
