@@ -1,5 +1,6 @@
 """`anabranch explain`."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,7 @@ def explain(
     metric: str | None = None,
     no_alone: Annotated[bool, Flag] = False,
     interface: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
+    from_s: Annotated[float, Parameter(name="--from")] = 0.0,
     codec: str | None = None,
     plot: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -67,6 +69,8 @@ def explain(
         Do not try each path alone.
     interface
         Of a capture: look only at packets of these interfaces.
+    from_s
+        Of a capture: leave out what was captured in its first so many seconds.
     codec
         Of a capture: the codec of a call in RTP (`anabranch list codecs`), if its payload type does
         not say it.
@@ -94,9 +98,18 @@ def explain(
         for option, is_given in of_runs.items():
             if is_given:
                 raise AnabranchError(f"{option} is for scenarios, and {source} is a capture")
-        _explain_capture(source, flow, interface, codec, plot=plot, json_file=json_file)
+        if not 0 <= from_s < math.inf:
+            raise AnabranchError(f"--from {from_s}: give seconds, 0 or more")
+        _explain_capture(
+            source, flow, interface, codec, from_s=from_s, plot=plot, json_file=json_file
+        )
         return
-    for option, given in {"--interface": bool(interface), "--codec": codec is not None}.items():
+    of_captures = {
+        "--interface": bool(interface),
+        "--from": from_s != 0,
+        "--codec": codec is not None,
+    }
+    for option, given in of_captures.items():
         if given:
             raise AnabranchError(
                 f"{option} is for captures (pcap, pcapng), and {source} is not one"
@@ -132,6 +145,7 @@ def _explain_capture(
     interfaces: tuple[str, ...],
     codec: str | None,
     *,
+    from_s: float,
     plot: Path | None,
     json_file: Path | None,
 ) -> None:
@@ -139,8 +153,9 @@ def _explain_capture(
 
     with progress.reading() as reading:
         explanation = captured.explain(
-            file, flow=flow, codec=codec, interfaces=interfaces, progress=reading(file)
-        )
+            file, flow=flow, codec=codec, interfaces=interfaces, from_s=from_s,
+            progress=reading(file),
+        )  # fmt: skip
     out = terminal.console()
     out.print(explanation.tables(out.width))
     if plot is not None:

@@ -1,8 +1,11 @@
 """The flow of a capture that is measured: the one with the most bytes."""
 
+from collections import Counter
+
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support import bounded, wording
 from anabranch.support.capture import Capture, left_out
 from anabranch.support.packets import ICMP, ICMP6, SCTP, SYN, TCP, UDP
 
@@ -10,7 +13,7 @@ from . import echoes, rtp, transfer
 from .loss import Flags
 from .measurement import Measurement
 from .numbers import DATA_CHUNKS, Integers
-from .once import Seen, once
+from .once import Seen, is_used, once, unused
 from .regular import FEWEST_PACKETS
 from .transfer import Flow
 
@@ -23,13 +26,18 @@ _MP_CAPABLE, _MP_JOIN = 0, 1
 _FEWEST = {TCP: 5, SCTP: 5}
 """Packets with which a connection is measured; other flows need `FEWEST_PACKETS`."""
 
+MOST = 1 << 20
+"""Packets of a capture that are kept, about 500 bytes each at the most: 1.5 GB of full frames."""
+
 _MOST_TRIED = 20
 """Flows that are tried: those of UDP may have no numbers."""
 
 
 def measure(capture: Capture) -> Measurement:
     """The measurement of the main flow of a capture."""
-    seen = once(capture.batches())
+    unread: Counter[str] = Counter()
+    kept = bounded.read(capture, is_used, _to_try, MOST, lambda batch: unread.update(unused(batch)))
+    seen = once(kept.packets, unread)
     flows = by_payload(seen)
     for tried, flow in enumerate(flows[:_MOST_TRIED].tolist()):
         part = seen.of(np.flatnonzero(seen.flow == flow))
@@ -40,10 +48,23 @@ def measure(capture: Capture) -> Measurement:
         notes = []
         if tried:
             notes.append(f"larger flows of UDP without RTP, which has no numbers: {tried}")
-        if (others := len(flows) - tried - 1) > 0:
+        if (others := len(flows) - tried - 1 + kept.others) > 0:
             notes.append(f"the flow of the most bytes; {others} more are not looked at")
+        if kept.is_cut and part.packets.time_ns[-1] < kept.end_ns:
+            end_s = (kept.end_ns - seen.began_ns) / 1e9
+            notes.append(
+                f"the first {len(part.packets)} packets are looked at, of which the last one came "
+                f"after {wording.number(float(part.seen_s[-1]), 4)} s; the flow goes on until "
+                f"{wording.number(end_s, 4)} s"
+            )
         return _measured(capture, seen, part, notes, side=side)
     raise AnabranchError(rtp.NO_NUMBERS)
+
+
+def _to_try(listed: bounded.Listed) -> range:
+    """The largest flow, and where those before it are of UDP, which may have no numbers, those."""
+    others = np.flatnonzero(listed.protocol != UDP)
+    return range(min(_MOST_TRIED, int(others[0]) + 1 if len(others) else len(listed.protocol)))
 
 
 def _measured(

@@ -1,13 +1,13 @@
 """The packets of one place of capture, each once and in one line of time."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from anabranch.errors import AnabranchError
 from anabranch.support import clocks, copies
+from anabranch.support.capture import Capture
 from anabranch.support.gathered import chosen, joined
 from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, SCTP, SYN, TCP, UDP, Packets
 
@@ -56,29 +56,43 @@ class Seen:
         return np.asarray(self.began_ns + np.round(self.seen_s * 1e9).astype(np.int64))
 
 
-def once(batches: Iterable[Packets]) -> Seen:
+def is_used(batch: Packets) -> Flags:
+    """Which packets are measured: their headers are whole, and ICMP's are echoes."""
+    kept = np.isin(batch.protocol, USED) & ~_is_other(batch)
+    return np.asarray(kept & ((batch.fault == 0) | (batch.fault > _CUT)))
+
+
+def unused(batch: Packets) -> Counter[str]:
+    """What of a batch is not measured, with the number of packets."""
+    counts = batch.unused(USED)
+    if others := int(_is_other(batch).sum()):
+        counts[NO_ECHO] += others
+    return counts
+
+
+def _is_other(batch: Packets) -> Flags:
+    return np.asarray(np.isin(batch.protocol, (ICMP, ICMP6)) & (batch.icmp_identifier < 0))
+
+
+def whole(capture: Capture) -> Seen:
+    """All packets of a capture, without their copies."""
+    left_out: Counter[str] = Counter()
+    parts = []
+    for batch in capture.batches():
+        left_out.update(unused(batch))
+        if len(rows := np.flatnonzero(is_used(batch))):
+            parts.append(chosen(batch, rows))
+    return once(joined(parts), left_out)
+
+
+def once(packets: Packets | None, left_out: Counter[str]) -> Seen:
     """The packets without their copies.
 
     Raises
     ------
     AnabranchError
-        Where there is none that is used.
+        Where there is none.
     """
-    left_out: Counter[str] = Counter()
-
-    def usable() -> Iterable[Packets]:
-        for batch in batches:
-            left_out.update(batch.unused(USED))
-            is_icmp = np.isin(batch.protocol, (ICMP, ICMP6))
-            other = is_icmp & (batch.icmp_identifier < 0)
-            if other.any():
-                left_out[NO_ECHO] += int(other.sum())
-            kept = np.isin(batch.protocol, USED) & ~other
-            kept &= (batch.fault == 0) | (batch.fault > _CUT)
-            if kept.any():
-                yield chosen(batch, np.flatnonzero(kept))
-
-    packets = joined(usable())
     if packets is None:
         raise AnabranchError("no packets of TCP, SCTP, RTP or ICMP echoes")
     clock = clocks.clocks(packets.time_ns)

@@ -20,7 +20,7 @@ from . import main_flow
 from .intervals import Vector
 from .measurement import Delays, Deliveries, LossSequence, Measurement
 from .numbers import Integers, of_tcp
-from .once import Seen, once
+from .once import Seen, whole
 from .regular import FEWEST_PACKETS, spacing
 
 
@@ -53,8 +53,8 @@ def measure(near: Capture, far: Capture) -> Measurement:
     the first capture saw first. Clocks need not agree where both directions have packets: half the
     sum of the least delays is taken as the least delay of each direction.
     """
-    first = _on_one_clock(once(near.batches()))
-    second = _renamed(_on_one_clock(once(far.batches())), near, far)
+    first = _on_one_clock(whole(near))
+    second = _renamed(_on_one_clock(whole(far)), near, far)
     both = _both(first, second)
     ends = _by_bytes(first, second, both, near)
     if ends is None:

@@ -67,6 +67,10 @@ class Capture:
             if len(packets):
                 yield packets
 
+    def again(self) -> "Capture":
+        """The same capture, to be read once more."""
+        return Capture(self.file, interface=self.interface)
+
     def _take(self, reader: _engine.CaptureReader, counted: Counter[str]) -> None:
         """Takes what the reader knows besides packets; `counted` is what was left out before."""
         for name, frames in reader.interfaces:

@@ -5,8 +5,10 @@ paths (`flows`), and played to a sender of which only those are known (`sender`)
 what was lost and how long it took, `causes` says it. Times count from the capture's first packet.
 """
 
+import gc
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,16 +26,13 @@ from . import calls, causes, measures
 from .calls import Rated
 from .causes import Way
 from .flows import Flow, find, is_first
-from .journeys import FEWEST_PACKETS, Direction, End, Journeys, follow, has_data
+from .journeys import FEWEST_PACKETS, MOST_FLOWS, Direction, End, Journeys, follow, has_data
 from .rtcp import reported
 from .sender import Sender, Track
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
-
-MOST_FLOWS = 3
-"""That are explained unless one is asked for."""
 
 _ORDER = (
     "receive_window_limited",
@@ -193,6 +192,7 @@ def explain(
     flow: str | None = None,
     codec: str | None = None,
     interfaces: Collection[str] = (),
+    from_s: float = 0.0,
     progress: Callable[[int], None] | None = None,
 ) -> Capture:
     """Says what the flows of a capture lost time and data to.
@@ -207,6 +207,8 @@ def explain(
         That of calls in RTP, one of `anabranch list codecs`; that of the payload type if not given.
     interfaces
         The only places to look at; all if there are none.
+    from_s
+        What comes sooner after the capture's first packet is left out.
     progress
         Told how many bytes are read, now and then.
 
@@ -216,20 +218,35 @@ def explain(
         Where the file is no capture, or nothing in it can be explained.
     """
     file = Path(file)
-    journeys = follow(file, interfaces, progress)
-    found = find(journeys)
-    notes = list(journeys.notes)
-    if not found:
-        said = f"no flow of SCTP, TCP or UDP has {FEWEST_PACKETS} packets"
-        raise AnabranchError("; ".join([f"{file}: {said}", *notes]))
-    chosen = [one for one in found if flow is None or flow in one.name]
-    if not chosen:
-        there = "; ".join(one.name for one in found[:10])
-        raise AnabranchError(f"{file}: no flow's name has `{flow}` in it; there are {there}")
-    if (more := len(chosen) - MOST_FLOWS) > 0:
-        others = "1 flow of fewer bytes is" if more == 1 else f"{more} flows of fewer bytes are"
-        notes.append(f"{others} not explained; --flow names one")
-    return Capture(file, [_explained(one, journeys, codec) for one in chosen[:MOST_FLOWS]], notes)
+    with _no_cycles():
+        journeys = follow(file, interfaces, progress, flow=flow, from_s=from_s)
+        found = find(journeys)
+        notes = list(journeys.notes)
+        if not found:
+            said = f"no flow of SCTP, TCP or UDP has {FEWEST_PACKETS} packets"
+            raise AnabranchError("; ".join([f"{file}: {said}", *notes]))
+        chosen = [one for one in found if flow is None or flow in one.name]
+        if not chosen:
+            there = "; ".join(one.name for one in found[:10])
+            raise AnabranchError(f"{file}: no flow's name has `{flow}` in it; there are {there}")
+        if (more := len(chosen) - MOST_FLOWS + (journeys.others if flow is None else 0)) > 0:
+            others = "1 flow of fewer bytes is" if more == 1 else f"{more} flows of fewer bytes are"
+            notes.append(f"{others} not explained; --flow names one")
+        return Capture(
+            file, [_explained(one, journeys, codec) for one in chosen[:MOST_FLOWS]], notes
+        )
+
+
+@contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Lets no cycles of objects be looked for: packets make millions of objects and no cycle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _explained(flow: Flow, journeys: Journeys, codec: str | None) -> Explained:

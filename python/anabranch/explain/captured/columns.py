@@ -5,7 +5,7 @@ that a network card cuts apart later become segments (`support.segments`).
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from anabranch.support import copies, segments
 from anabranch.support.capture import Capture
 from anabranch.support.packets import ACK, SCTP, SYN, TCP, Packets
-
-from .packets import is_used
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -55,20 +53,11 @@ class Looked:
     """When clocks were set back; times before and after it cannot be compared."""
 
 
-def look(capture: Capture, packets: Packets, interfaces: Collection[str]) -> Looked:
-    """What of a capture that has been read is looked at: all, or the packets of some places."""
-    wanted = is_used(packets)
-    if interfaces:
-        chosen = [
-            index
-            for index, place in enumerate(capture.places)
-            if place.name in interfaces or place.interface in interfaces
-        ]
-        wanted = wanted & np.isin(packets.place, chosen)
+def look(capture: Capture, packets: Packets) -> Looked:
+    """What is looked at of the packets that are used."""
     at = [place.interface for place in capture.places]
-    seen_s, cuts_s = _times(packets, at, wanted)
-    rows = np.flatnonzero(wanted)
-    rows = rows[np.argsort(seen_s[rows], kind="stable")]
+    seen_s, cuts_s = _times(packets, at)
+    rows = np.argsort(seen_s, kind="stable")
     flow, sender = _flows(packets, rows)
     key = copies.keys(packets.identity, packets.content, packets.octets)
     place = packets.place.astype(np.int64)
@@ -93,9 +82,7 @@ def look(capture: Capture, packets: Packets, interfaces: Collection[str]) -> Loo
     return Looked(packets, rows, seen_s, flow, place, copied, most, trips, cuts_s)
 
 
-def _times(
-    packets: Packets, interface_of: Sequence[str], wanted: Flags
-) -> tuple[Vector, list[float]]:
+def _times(packets: Packets, interface_of: Sequence[str]) -> tuple[Vector, list[float]]:
     """Seconds since the first packet; where an interface's clock was set back, it goes on.
 
     With the times at which it was.
@@ -115,7 +102,7 @@ def _times(
         time_ns = time_ns.copy()
         time_ns[rows] += np.cumsum(shift)
         cuts_ns += (time_ns[rows[cuts]] - 1).tolist()
-    first = time_ns[wanted].min() if wanted.any() else 0
+    first = time_ns.min()
     cuts_s = sorted((cut - int(first)) / 1e9 for cut in cuts_ns)
     return (time_ns - first) / 1e9, cuts_s
 

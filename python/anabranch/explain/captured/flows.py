@@ -7,7 +7,7 @@ from math import isfinite
 
 from anabranch.support.packets import SYN
 
-from .journeys import FEWEST_PACKETS, Direction, End, Ends, Journeys, Sent
+from .journeys import FEWEST_PACKETS, Direction, Ends, Journeys, Sent, name_of
 from .packets import Chunks, Segment
 
 
@@ -145,7 +145,7 @@ def _flow(group: list[Direction], names: dict[bytes, str]) -> Flow:
         for label, ways in zip(labels, pairs.values(), strict=True)
     ]
     protocol = "MPTCP" if first.protocol == "TCP" and _is_multipath(group) else first.protocol
-    hosts = (_host(first.ends[0], names), _host(first.ends[1], names))
+    hosts = (name_of(first.ends[0].address, names), name_of(first.ends[1].address, names))
     if len(paths) == 1 and "–" in paths[0].name:
         paths[0].name = "path"
     ends = " to ".join(
@@ -198,11 +198,6 @@ def _is_multipath(group: Iterable[Direction]) -> bool:
         for way in group
         for packet in way.sent[:3]
     )
-
-
-def _host(end: End, names: dict[bytes, str]) -> str:
-    name = names.get(end.address.packed)
-    return name.rpartition(".")[0] or name if name else str(end.address)
 
 
 def _label(ways: list[Direction | None], names: dict[bytes, str]) -> str:

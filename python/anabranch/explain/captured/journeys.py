@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anabranch.errors import AnabranchError
-from anabranch.support import segments, wording
+from anabranch.support import bounded, segments, wording
 from anabranch.support.capture import Capture
-from anabranch.support.gathered import joined
 from anabranch.support.holes import IN_ORDER
-from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, PSH, SYN, TCP
+from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, PSH, SYN, TCP, Packets
 
 from .columns import Looked, look
-from .packets import PROTOCOLS, Chunks, Content, Run, Segment, contents
+from .packets import PROTOCOLS, Chunks, Content, Run, Segment, contents, is_used
 
 DROPPED = "dropped here: "
 """How the comments begin with which `anabranch run` says that a packet goes no further."""
@@ -32,6 +32,12 @@ _LONGEST_S = 60.0
 
 _MOST_EQUAL = 256
 """Of packets that are equal to the bit, the last ones of which one may be what comes elsewhere."""
+
+MOST = 1 << 18
+"""Packets of a capture that are kept, about 2.3 kB each."""
+
+MOST_FLOWS = 3
+"""That are explained unless one is asked for."""
 
 FEWEST_PACKETS = 10
 """Of a flow that says anything."""
@@ -127,12 +133,17 @@ class Journeys:
     notes: list[str]
     is_ours: bool
     """Whether comments say what was dropped."""
+    others: int = 0
+    """Flows that are not among these directions, of a capture that has more than `MOST` packets."""
 
 
 def follow(
     file: Path,
     interfaces: Collection[str] = (),
     progress: Callable[[int], None] | None = None,
+    *,
+    flow: str | None = None,
+    from_s: float = 0.0,
 ) -> Journeys:
     """Reads a capture.
 
@@ -144,6 +155,10 @@ def follow(
         The only places to look at; all if there are none.
     progress
         Told how many bytes are read, now and then.
+    flow
+        A part of the name of the flow that is kept where there are more than `MOST` packets.
+    from_s
+        What comes sooner after the first packet is left out.
 
     Raises
     ------
@@ -153,7 +168,14 @@ def follow(
     if not file.is_file():
         raise AnabranchError(f"{file}: not a file" if file.exists() else f"{file}: no such file")
     capture = Capture(file, progress)
-    batches = list(capture.batches())
+    unread: Counter[str] = Counter()
+    kept = bounded.read(
+        capture,
+        _Wanted(capture, interfaces, from_s),
+        lambda listed: _to_explain(listed, capture, flow),
+        MOST,
+        lambda batch: unread.update(_unused(batch.unused(PROTOCOLS))),
+    )
     names = {place.name for place in capture.places} | set(capture.interfaces)
     for wanted in interfaces:
         if wanted not in names:
@@ -162,22 +184,86 @@ def follow(
                 f"{file}: --interface {wanted}: there is none of this name that has packets; "
                 f"those are {there}"
             )
-    for batch in batches:
-        capture.left_out.update(_unused(batch.unused(PROTOCOLS)))
-    packets = joined(batches)
-    follower = None
-    if packets is not None:
-        follower = _Follower(capture, look(capture, packets, interfaces))
-    if follower is None or not follower.directions:
+    capture.left_out.update(unread)
+    packets = kept.packets
+    if packets is None:
         said = "; ".join(["it has no packets of SCTP, TCP or UDP", *capture.notes])
-        raise AnabranchError(f"{file}: {said}")
+        after = f" after {wording.number(from_s, 4)} s" if from_s else ""
+        raise AnabranchError(f"{file}: {said}{after}")
+    follower = _Follower(capture, look(capture, packets))
     return Journeys(
         list(follower.directions.values()),
         capture.names,
         follower.end_s,
-        capture.notes + _clocks(follower.looked),
+        capture.notes + _clocks(follower.looked) + _cut_off(kept, follower.end_s, from_s),
         follower.is_ours,
+        kept.others,
     )
+
+
+class _Wanted:
+    """Which packets of a batch are looked at."""
+
+    def __init__(self, capture: Capture, interfaces: Collection[str], from_s: float) -> None:
+        self._capture, self._interfaces, self._from_s = capture, interfaces, from_s
+        self._first_ns: int | None = None
+
+    def __call__(self, batch: Packets) -> NDArray[np.bool_]:
+        wanted = is_used(batch)
+        if self._interfaces:
+            numbers = [
+                index
+                for index, place in enumerate(self._capture.places)
+                if place.name in self._interfaces or place.interface in self._interfaces
+            ]
+            wanted = wanted & np.isin(batch.place, numbers)
+        if self._from_s:
+            if self._first_ns is None:
+                self._first_ns = int(batch.time_ns[0])
+            wanted = wanted & (batch.time_ns - self._first_ns >= self._from_s * 1e9)
+        return np.asarray(wanted)
+
+
+def _to_explain(listed: bounded.Listed, capture: Capture, flow: str | None) -> list[int]:
+    """The largest flows, or the largest one whose name has this part."""
+    if flow is None:
+        return list(range(min(MOST_FLOWS, len(listed.protocol))))
+    for number, (protocol, *ends) in enumerate(zip(*(c.tolist() for c in listed), strict=True)):
+        source, port, destination, to_port = ends
+        texts = [
+            f"{name_of(capture.addresses[address], capture.names)}:{at}"
+            for address, at in ((source, port), (destination, to_port))
+        ]
+        kind = PROTOCOLS[protocol]
+        ways = (texts, texts[::-1])
+        if any(flow in f"MP{kind} from {one} to {other}" for one, other in ways):
+            return [number]
+    return list(range(min(MOST_FLOWS, len(listed.protocol))))
+
+
+def name_of(address: IPv4Address | IPv6Address, names: dict[bytes, str]) -> str:
+    """A host, by its name in the capture if that has one."""
+    name = names.get(address.packed)
+    return name.rpartition(".")[0] or name if name else str(address)
+
+
+def _cut_off(kept: bounded.Kept, end_s: float, from_s: float) -> list[str]:
+    """What of a long capture is not looked at."""
+    said = []
+    if from_s:
+        said.append(
+            f"What was captured in the first {wording.number(from_s, 6)} s is left out; times "
+            "count from the first packet after it."
+        )
+    if kept.is_cut and kept.packets is not None:
+        first_ns = int(kept.packets.time_ns[0])
+        said.append(
+            f"The first {len(kept.packets):,} packets of the largest flows are explained, until "
+            f"{wording.number(end_s, 4)} s; they go on until "
+            f"{wording.number((kept.end_ns - first_ns) / 1e9, 4)} s: `--from "
+            f"{wording.number(from_s + end_s, 6)}` explains what follows."
+        )
+    return said
 
 
 def _clocks(looked: Looked) -> list[str]:
