@@ -202,7 +202,10 @@ def _blocks(data: bytes) -> Iterator[bytes]:
 def errors(truth: Truth, found: Found) -> dict[str, float]:
     """By what part each estimate is off, beyond what is free; of a bound, if it does not hold."""
     drawn, off = truth.drawn, {}
-    lost = truth.lost_later if "half" in found.kind else truth.lost
+    lost, has_overflowed = truth.lost, truth.has_overflowed
+    if "half" in found.kind:
+        # What was lost since then is known, and without other losses also why.
+        lost, has_overflowed = truth.lost_later, drawn.loss == 0 and truth.lost_later > 0
     if found.lost is not None:
         off["losses"] = _off(found.lost, lost, RANDOM_LOSS_SHOWN)
     if found.delay is not None:
@@ -213,7 +216,7 @@ def errors(truth: Truth, found: Found) -> dict[str, float]:
         off["rate"] = _off(found.rate, drawn.rate, 0.0)
         if found.rate_is_bound:
             off["rate"] = max(off["rate"], 0.0)
-    if found.queue is not None and truth.has_overflowed:
+    if found.queue is not None and has_overflowed:
         off["queue"] = _off(found.queue, drawn.queue, 2)
         # What stood in it all the time is not seen.
         if found.delay_is_bound:
