@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -60,8 +61,11 @@ class Found:
     kind: str
     lost: int | None = None
     delay: float | None = None
+    delay_is_bound: bool = False
+    """Whether the delay is at most this."""
     rate: float | None = None
     rate_is_bound: bool = False
+    """Whether the rate is at least this."""
     queue: float | None = None
     refused: str = ""
     remarks: tuple[str, ...] = ()
@@ -150,7 +154,8 @@ def _profiled(truth: Truth, kind: str, files: list[Path], interfaces: list[str])
         number,
         kind,
         None if losses is None else int(losses.lost.sum()),
-        None if delay is None or profile.delay_is_bound else delay.value,
+        None if delay is None else delay.value,
+        profile.delay_is_bound,
         None if rate is None else rate.value,
         profile.rate_is_bound,
         None if queue is None else queue.value,
@@ -195,17 +200,27 @@ def _blocks(data: bytes) -> Iterator[bytes]:
 
 
 def errors(truth: Truth, found: Found) -> dict[str, float]:
-    """By what part each estimate is off, and 0 where that is within what is not bounded by it."""
+    """By what part each estimate is off, beyond what is free; of a bound, if it does not hold."""
     drawn, off = truth.drawn, {}
-    lost = truth.lost_later if "half" in found.kind else truth.lost
+    lost, has_overflowed = truth.lost, truth.has_overflowed
+    if "half" in found.kind:
+        # What was lost since then is known, and without other losses also why.
+        lost, has_overflowed = truth.lost_later, drawn.loss == 0 and truth.lost_later > 0
     if found.lost is not None:
         off["losses"] = _off(found.lost, lost, RANDOM_LOSS_SHOWN)
     if found.delay is not None:
         off["delay"] = _off(found.delay, drawn.delay, 0.3e-3 + drawn.hold_s)
-    if found.rate is not None and not found.rate_is_bound:
+        if found.delay_is_bound:
+            off["delay"] = min(off["delay"], 0.0)
+    if found.rate is not None:
         off["rate"] = _off(found.rate, drawn.rate, 0.0)
-    if found.queue is not None and truth.has_overflowed:
+        if found.rate_is_bound:
+            off["rate"] = max(off["rate"], 0.0)
+    if found.queue is not None and has_overflowed:
         off["queue"] = _off(found.queue, drawn.queue, 2)
+        # What stood in it all the time is not seen.
+        if found.delay_is_bound:
+            off["queue"] = max(off["queue"], 0.0)
     return off
 
 
@@ -213,7 +228,7 @@ def _off(found: float, truth: float, free: float) -> float:
     distance = found - truth
     if abs(distance) <= free:
         return 0.0
-    return math.copysign(abs(distance) - free, distance) / max(truth, 1e-12)
+    return math.copysign(abs(distance) - free, distance) / (truth or 1.0)
 
 
 def run(numbers: list[int], folder: Path, kernel: str) -> None:
@@ -254,10 +269,16 @@ def tables(done: list[tuple[Truth, list[Found]]]) -> str:
     for truth, found in done:
         for one in found:
             by_kind.setdefault(one.kind, []).append((truth, one))
-    heads = ["capture", "says nothing", *(f"{what}: median, 95 %, most, beyond" for what in BOUNDS)]
+    heads = [
+        "capture", "refused", "delay is a bound", "rate is a bound",
+        *(f"{what}: median, 95 %, most, beyond" for what in BOUNDS),
+    ]  # fmt: skip
     rows, outside = [], []
+    bounds = Counter(one.kind for _, found in done for one in found if one.delay_is_bound)
+    slow = Counter(one.kind for _, found in done for one in found if one.rate_is_bound)
     for kind, pairs in by_kind.items():
-        row = [kind, str(sum(bool(one.refused) for _, one in pairs) or "")]
+        refused = sum(bool(one.refused) for _, one in pairs)
+        row = [kind, *(str(count or "") for count in (refused, bounds[kind], slow[kind]))]
         for what, bound in BOUNDS.items():
             values = [
                 (off[what], truth, one)

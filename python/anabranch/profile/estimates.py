@@ -34,6 +34,9 @@ BAD_STATE_S = 0.1
 long.
 """
 
+_AT_FIRST = 10
+"""So many delays are the first ones of a measurement."""
+
 _WINDOW_S = 0.1
 """The shortest time, in seconds, over which a rate is taken."""
 _WINDOW_PACKETS = 16
@@ -108,6 +111,15 @@ def estimate(measurement: Measurement) -> Profile:
         elif queue is not None:
             note = "the queue's delays hide what jitter there may be"
             measurement = replace(measurement, notes=[*measurement.notes, note])
+    may_stand = known_rate is not None and _may_stand(measurement, known_rate, packet)
+    if may_stand and delay is not None:
+        how = f"{delay.how}, of which a queue that never emptied may be a part"
+        delay = Estimate(delay.value, (0.0, delay.value), how)
+        note = (
+            "the link was never seen idle: a part of the least delay may be its queue's, which is "
+            "then deeper"
+        )
+        measurement = replace(measurement, notes=[*measurement.notes, note])
     if measurement.jitters is not None:
         jitter = _jitter_by_interval(measurement.jitters)
     if known_rate:
@@ -115,7 +127,8 @@ def estimate(measurement: Measurement) -> Profile:
     profile = Profile(
         measurement,
         delay_s=delay,
-        delay_is_bound=measurement.delays is not None and measurement.delays.is_bound,
+        delay_is_bound=may_stand
+        or (measurement.delays is not None and measurement.delays.is_bound),
         jitter_s=jitter,
         rate_bit_per_s=rate,
         rate_is_bound=is_bound,
@@ -284,6 +297,22 @@ def _on_the_wire(losses: LossSequence, rate: float, dropped: NDArray[np.bool_]) 
     sending = np.cumsum(np.where(dropped, 0.0, losses.octets * 8 / rate))
     waits = losses.times_s - np.concatenate([[0.0], sending[:-1]])
     return replace(losses, times_s=np.maximum.accumulate(waits) + sending)
+
+
+def _may_stand(measurement: Measurement, rate: float, packet: float) -> bool:
+    """Whether a queue may have stood all the time, as in a part of a transfer that fills its link.
+
+    Then each delivery follows the one before it after its own transmission. Where the least delay
+    is one of the first, the traffic found the link idle when it began. A receiver also sees how
+    long an answer takes to what it sends at the end.
+    """
+    delays, deliveries = measurement.delays, measurement.deliveries
+    if delays is None or deliveries is None or (delays.legs == 2 and deliveries.is_seen):
+        return False
+    if np.argmin(delays.seconds) < _AT_FIRST:
+        return False
+    idle_s = np.diff(deliveries.times_s) - deliveries.octets[1:] * 8 / rate
+    return bool((idle_s < 2 * packet * 8 / rate).all())
 
 
 def _base_delay(delays: Delays, rate: float | None) -> Estimate:

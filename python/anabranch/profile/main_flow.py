@@ -96,9 +96,10 @@ def by_payload(seen: Seen) -> Integers:
 
     Among flows with as much, the one that began first counts.
     """
-    count = np.bincount(seen.flow)
-    octets = np.bincount(seen.flow, weights=seen.packets.payload)
-    _, first = np.unique(seen.flow, return_index=True)
+    # Of a part of a capture, some flows may have no packets.
+    names, first, flow = np.unique(seen.flow, return_index=True, return_inverse=True)
+    count = np.bincount(flow)
+    octets = np.bincount(flow, weights=seen.packets.payload)
     protocol = seen.packets.protocol[first]
     fewest = np.full(len(count), FEWEST_PACKETS)
     for each, packets in _FEWEST.items():
@@ -109,7 +110,7 @@ def by_payload(seen: Seen) -> Integers:
             f"no flow of TCP or SCTP has {_FEWEST[TCP]} packets, and none of RTP or ICMP echoes "
             f"{FEWEST_PACKETS}"
         )
-    return wanted[np.lexsort((first[wanted], -octets[wanted]))]
+    return np.asarray(names[wanted[np.lexsort((first[wanted], -octets[wanted]))]])
 
 
 def _direction(part: Seen) -> bool:

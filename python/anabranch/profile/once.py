@@ -135,14 +135,21 @@ def _without_copies(seen: Seen) -> Seen:
     _, first = np.unique(key, return_index=True)
     if len(first) == len(key):
         return _apart(seen, packets.place.astype(np.int64))
+    trips_s = _round_trips(seen, np.sort(first))[seen.flow]
     is_copy = copies.copies(
         key,
         seen.seen_s,
         seen.flow,
         tells_apart=copies.tells(key, packets.identification, 2 * seen.flow + seen.forward),
         is_numbered=_is_numbered(packets),
-        round_trip_s=_round_trips(seen, np.sort(first))[seen.flow],
+        round_trip_s=trips_s,
     )
+    is_copy |= copies.wholes(
+        np.where(packets.protocol == TCP, 2 * seen.flow + seen.forward, -1),
+        (packets.sequence, packets.stamp), packets.payload,
+        where=copies.devices(packets.place, packets.direction, packets.ttl),
+        seen_s=seen.seen_s, most_s=copies.longest_apart(packets.stamp, trips_s),
+    )  # fmt: skip
     if not is_copy.any():
         return _apart(seen, packets.place.astype(np.int64))
     seen.notes.append(

@@ -147,6 +147,68 @@ def _soon(key: Hashes, seen_s: Vector, most_s: Vector) -> tuple[Integers, Vector
     return np.concatenate(later), np.concatenate(apart)
 
 
+def wholes(
+    sender: Integers,
+    number: tuple[Integers, Integers],
+    payload: NDArray[np.integer],
+    *,
+    where: Integers,
+    seen_s: Vector,
+    most_s: Vector,
+) -> Flags:
+    """Which packets of TCP are several segments in one that were captured one by one, too.
+
+    A router shows a packet of a host with segmentation offload as it came, and at another of its
+    devices the segments that it was cut into; of a card that joins segments it is the other way
+    round. The segments are the packets of the path.
+
+    Parameters
+    ----------
+    sender
+        A number for the direction of the flow to which each packet belongs; negative if none.
+    number
+        The sequence numbers and the time stamps, which the first segment has from the whole.
+    payload
+        Bytes of each packet.
+    where
+        A number for where each was captured, see `devices`.
+    seen_s
+        When each was captured, in s.
+    most_s
+        How far a whole and its first segment are apart at most, in s.
+    """
+    found = np.zeros(len(sender), dtype=bool)
+    rows = np.flatnonzero((payload > 0) & (sender >= 0))
+    rows = rows[np.lexsort((seen_s[rows], payload[rows], *(of[rows] for of in number),
+                            sender[rows]))]  # fmt: skip
+    same = np.ones(max(len(rows) - 1, 0), dtype=bool)
+    for of in (*number, sender):
+        same &= np.diff(of[rows]) == 0
+    # The shortest packet with these numbers, for each.
+    starts = np.concatenate([[True], ~same])[: len(rows)]
+    shortest = rows[np.flatnonzero(starts)][np.cumsum(starts) - 1]
+    is_whole = (payload[rows] > payload[shortest]) & (where[rows] != where[shortest])
+    is_whole &= np.abs(seen_s[rows] - seen_s[shortest]) < most_s[rows]
+    found[rows[is_whole]] = True
+    return found
+
+
+def devices(
+    place: NDArray[np.integer], direction: NDArray[np.integer], ttl: NDArray[np.integer]
+) -> Integers:
+    """A number for the device at which each packet was captured, as far as the capture tells.
+
+    What a host sends again comes to the same place, in the same direction and with the same TTL.
+    """
+    return place.astype(np.int64) << 16 | (direction.astype(np.int64) + 1) << 8 | ttl
+
+
+def longest_apart(stamp: Integers, round_trip_s: Vector) -> Vector:
+    """How far `wholes` are from their segments, in s: a time stamp tells what is sent again."""
+    known_s = np.where(np.isfinite(round_trip_s), round_trip_s, UNKNOWN_ROUND_TRIP_S)
+    return np.where(stamp >= 0, SAME_IDENTIFICATION_S, known_s)
+
+
 def round_trips(
     asked: tuple[Integers, Integers, Vector],
     answered: tuple[Integers, Integers, Vector],

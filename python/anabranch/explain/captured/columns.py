@@ -76,6 +76,12 @@ def look(capture: Capture, packets: Packets) -> Looked:
         is_numbered=_is_numbered(packets)[rows],
         round_trip_s=trips[flow[rows]],
     )
+    is_copy |= copies.wholes(
+        np.where(packets.protocol == TCP, sender * (int(place.max()) + 1) + place, -1)[rows],
+        (packets.sequence[rows], packets.stamp[rows]), packets.payload[rows],
+        where=copies.devices(packets.place, packets.direction, packets.ttl)[rows],
+        seen_s=seen_s[rows], most_s=copies.longest_apart(packets.stamp[rows], trips[flow[rows]]),
+    )  # fmt: skip
     copied = Counter(flow[rows[is_copy]].tolist())
     rows = rows[~is_copy]
     most = _most(packets, rows, flow, sender, capture)
