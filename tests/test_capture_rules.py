@@ -74,9 +74,10 @@ def test_places_of_copies_are_one() -> None:
     assert copies.places(key, place, is_copy).tolist() == [0, 0, 0, 1, 1, 3]
 
 
-def most(payload: list[int], header: int = 40, mss: int | None = None) -> int:
+def most(payload: list[int], header: int = 40, mss: int | None = None, peers: int = 0) -> int:
     sizes = np.array(payload)
-    (one,) = set(segments.largest(sizes, np.full(len(sizes), header), 40, mss).tolist())
+    whole = np.full(len(sizes), header)
+    (one,) = set(segments.largest(sizes, whole, 40, (mss, peers or mss)).tolist())
     return int(one)
 
 
@@ -89,6 +90,14 @@ def test_the_largest_segment() -> None:
     assert most([8960] * 30 + [3000]) == 8960
     assert most([8760] * 30 + [1460] * 2) == 1460
     assert most([10], mss=1) == 216
+
+
+def test_an_end_may_send_more_than_it_takes() -> None:
+    """Full segments of one size that the peer takes are no work of a network card."""
+    assert most([1446] * 9 + [600], mss=1430, peers=1460) == 1460
+    assert most([2860] * 9 + [600], mss=1430, peers=1460) == 1430
+    assert most([1446, 1435, 1440, 600], mss=1430, peers=1460) == 1430
+    assert most([14_600], mss=1460, peers=1380) == 1380
 
 
 @settings(max_examples=100)

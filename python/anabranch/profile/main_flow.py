@@ -7,12 +7,13 @@ import numpy as np
 from anabranch.errors import AnabranchError
 from anabranch.support import bounded, wording
 from anabranch.support.capture import Capture, left_out
+from anabranch.support.flows import DATA_CHUNKS
 from anabranch.support.packets import ICMP, ICMP6, SCTP, SYN, TCP, UDP
 
 from . import echoes, rtp, transfer
 from .loss import Flags
 from .measurement import Measurement
-from .numbers import DATA_CHUNKS, Integers
+from .numbers import Integers
 from .once import Seen, is_used, once, unused
 from .regular import FEWEST_PACKETS
 from .transfer import Flow

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.support import segments
+from anabranch.support.flows import DATA_CHUNKS, SACK_CHUNKS
 from anabranch.support.holes import unwrapped
 from anabranch.support.packets import FIN, RST, SYN, Packets
 
@@ -17,11 +18,6 @@ from .intervals import Vector
 from .loss import Flags
 
 Integers = NDArray[np.int64]
-
-DATA_CHUNKS, SACK_CHUNKS = (0, 64), (3, 16)
-"""DATA and I-DATA, SACK and NR-SACK (RFC 9260 section 3.2, RFC 8260 section 2.1,
-draft-natarajan-tsvwg-sctp-nrsack).
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +111,10 @@ def of_tcp(packets: Packets, seen_s: Vector, own: Flags, fixed: int) -> Side:
     kept = (end > start) & ~probing
     sent, start, end, payload = sent[kept], start[kept], end[kept], payload[kept]
     octets = packets.octets[sent].astype(np.int64)
-    announced = packets.mss[(packets.flags & SYN != 0) & (packets.mss > 0)]
-    mss = int(announced.min()) if len(announced) else None
-    most = segments.largest(payload, octets - payload, fixed, mss)
+    says = (packets.flags & SYN != 0) & (packets.mss > 0)
+    announced = [packets.mss[says & way] for way in (own, ~own)]
+    mine, peers = (int(values.min()) if len(values) else None for values in announced)
+    most = segments.largest(payload, octets - payload, fixed, (mine, peers))
     used = segments.within(payload, most)
     sent, start, end, payload = sent[:used], start[:used], end[:used], payload[:used]
     cut = segments.split(start, end, payload, octets[:used], most[:used])

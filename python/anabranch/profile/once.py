@@ -6,14 +6,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from anabranch.errors import AnabranchError
-from anabranch.support import clocks, copies
+from anabranch.support import clocks, copies, flows
 from anabranch.support.capture import Capture
+from anabranch.support.flows import DATA_CHUNKS
 from anabranch.support.gathered import chosen, joined
-from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, SCTP, SYN, TCP, UDP, Packets
+from anabranch.support.packets import ACK, ICMP, ICMP6, SCTP, SYN, TCP, UDP, Packets
 
 from .intervals import Vector
 from .loss import Flags
-from .numbers import DATA_CHUNKS, SACK_CHUNKS, Integers
+from .numbers import Integers
 
 USED = (ICMP, ICMP6, SCTP, TCP, UDP)
 """The protocols that are measured."""
@@ -98,35 +99,13 @@ def once(packets: Packets | None, left_out: Counter[str]) -> Seen:
     clock = clocks.clocks(packets.time_ns)
     seen_ns = clocks.continued(packets.time_ns, clock)
     order = np.argsort(seen_ns, kind="stable")
-    began_ns = int(packets.time_ns[0])
+    began_ns, back_s = int(packets.time_ns[0]), clocks.largest_s(packets.time_ns, clock)
     packets, clock, seen_s = chosen(packets, order), clock[order], seen_ns[order] / 1e9
-    flow, forward = flows(packets)
+    flow, forward = flows.numbered(packets)
     seen = Seen(packets, seen_s, clock, flow, forward, began_ns, left_out=left_out)
-    if clock[-1]:
-        times = "once" if clock[-1] == 1 else f"{clock[-1]} times"
-        seen.notes.append(
-            f"the clock was set back {times}: the order of the file counts, and no delay is taken "
-            "across a step"
-        )
+    cuts = np.flatnonzero(np.diff(clock)) + 1
+    seen.notes.extend(clocks.said(seen_s[cuts].tolist(), back_s))
     return _without_copies(seen)
-
-
-def flows(packets: Packets) -> tuple[Integers, Flags]:
-    """A number for each packet's flow, and whether it goes from the smaller end to the larger."""
-    is_icmp = np.isin(packets.protocol, (ICMP, ICMP6))
-    ends = [
-        address.astype(np.int64) << 17 | np.where(is_icmp, packets.icmp_identifier, port) + 1
-        for address, port in (
-            (packets.source, packets.source_port),
-            (packets.destination, packets.destination_port),
-        )
-    ]
-    low, high = np.minimum(*ends), np.maximum(*ends)
-    names, at = np.unique(np.concatenate([low, high]), return_inverse=True)
-    one, other = at[: len(low)].astype(np.int64), at[len(low) :].astype(np.int64)
-    _, pair = np.unique(one * len(names) + other, return_inverse=True)
-    _, flow = np.unique(pair * 256 + packets.protocol, return_inverse=True)
-    return flow.astype(np.int64), np.asarray(ends[0] <= ends[1])
 
 
 def _without_copies(seen: Seen) -> Seen:
@@ -135,17 +114,20 @@ def _without_copies(seen: Seen) -> Seen:
     _, first = np.unique(key, return_index=True)
     if len(first) == len(key):
         return _apart(seen, packets.place.astype(np.int64))
-    trips_s = _round_trips(seen, np.sort(first))[seen.flow]
+    count = int(seen.flow.max()) + 1
+    sender = 2 * seen.flow + seen.forward
+    trips = flows.least_round_trips(packets, np.sort(first), sender, seen.seen_s, count)
+    trips_s = trips[seen.flow]
     is_copy = copies.copies(
         key,
         seen.seen_s,
         seen.flow,
-        tells_apart=copies.tells(key, packets.identification, 2 * seen.flow + seen.forward),
+        tells_apart=copies.tells(key, packets.identification, sender),
         is_numbered=_is_numbered(packets),
         round_trip_s=trips_s,
     )
     is_copy |= copies.wholes(
-        np.where(packets.protocol == TCP, 2 * seen.flow + seen.forward, -1),
+        np.where(packets.protocol == TCP, sender, -1),
         (packets.sequence, packets.stamp), packets.payload,
         where=copies.devices(packets.place, packets.direction, packets.ttl),
         seen_s=seen.seen_s, most_s=copies.longest_apart(packets.stamp, trips_s),
@@ -167,34 +149,6 @@ def _is_numbered(packets: Packets) -> Flags:
     found[packets.protocol == SCTP] = False
     found[packets.chunks.packet[np.isin(packets.chunks.kind, DATA_CHUNKS)]] = True
     return np.asarray(found)
-
-
-def _round_trips(seen: Seen, rows: Integers) -> Vector:
-    """For each flow, the least round trip between both ends, by these of its packets.
-
-    It is not finite where it is unknown.
-    """
-    packets, chunks = seen.packets, seen.packets.chunks
-    used = np.zeros(len(packets), dtype=bool)
-    used[rows] = True
-    length = packets.payload + (packets.flags & SYN > 0) + (packets.flags & FIN > 0)
-    tcp = used & (packets.protocol == TCP)
-    data, acks = np.flatnonzero(tcp & (length > 0)), np.flatnonzero(tcp & (packets.flags & ACK > 0))
-    of = used[chunks.packet]
-    tsns = np.flatnonzero(of & np.isin(chunks.kind, DATA_CHUNKS))
-    sacks = np.flatnonzero(of & np.isin(chunks.kind, SACK_CHUNKS))
-    asked = np.concatenate([data, chunks.packet[tsns]])
-    answered = np.concatenate([acks, chunks.packet[sacks]])
-    ends = np.concatenate([packets.sequence[data] + length[data], chunks.number[tsns] + 1])
-    acknowledged = np.concatenate([packets.acknowledgement[acks], chunks.number[sacks] + 1])
-    sender = 2 * seen.flow + seen.forward
-    ways = copies.round_trips(
-        (sender[asked], ends, seen.seen_s[asked]),
-        (sender[answered] ^ 1, acknowledged, seen.seen_s[answered]),
-        2 * (int(seen.flow.max()) + 1),
-    ).reshape(-1, 2)
-    known = np.isfinite(ways)
-    return np.where(known.any(axis=1), np.where(known, ways, 0.0).sum(axis=1), np.inf)
 
 
 def _apart(seen: Seen, place: Integers) -> Seen:

@@ -16,9 +16,6 @@ from anabranch.errors import AnabranchError
 from anabranch.support import wording
 from anabranch.support.packets import Packets, Place
 
-CLOCK_SET_NS = 100_000_000
-"""A clock that steps back by more than this was set; by less, packets are only out of order."""
-
 
 @dataclass
 class Capture:
@@ -42,7 +39,9 @@ class Capture:
     comments: list[str] = field(default_factory=list)
     """What is written about packets, so far."""
     steps_back: int = 0
-    """How often a frame's time is before that of the one before it, of the same interface."""
+    """How often a frame's time is before that of the one before it, of the same interface: out of
+    order, or since a clock was set (`support.clocks`).
+    """
     largest_step_back_ns: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     """What has been left out so far, with the number of frames."""
@@ -114,11 +113,6 @@ class Capture:
     def notes(self) -> list[str]:
         """Sentences about the parts of the file that are not used."""
         sentences = left_out(self.left_out, self.file.name)
-        if self.largest_step_back_ns > CLOCK_SET_NS:
-            step_s = wording.number(self.largest_step_back_ns / 1e9, 3)
-            sentences.append(
-                f"{self.file.name}: times go backwards by up to {step_s} s, as when a clock is set"
-            )
         if self.damage is not None:
             sentences.append(f"{self.file.name}: {self.damage}; what comes before it is used")
         return sentences

@@ -4,8 +4,12 @@ NTP, a suspended host or a virtual machine that moves set a clock back. The orde
 that in which packets were seen, so it goes on where times do not.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
+
+from . import wording
 
 Integers = NDArray[np.int64]
 
@@ -50,3 +54,29 @@ def continued(time_ns: Integers, clock: Integers) -> Integers:
     for i in range(1, len(starts)):
         shifts[i] = lasts[i - 1] + shifts[i - 1] + usual - found[starts[i]]
     return np.asarray(found + np.repeat(shifts, np.diff([*starts, len(found)])))
+
+
+def largest_s(time_ns: Integers, clock: Integers) -> float:
+    """How far back the clock was set, at most, in s; 0 where it never was."""
+    cuts = np.flatnonzero(np.diff(clock))
+    return float((time_ns[cuts] - time_ns[cuts + 1]).max(initial=0)) / 1e9
+
+
+def said(cuts_s: Sequence[float], largest_s: float) -> list[str]:
+    """A sentence about clocks that were set back; none where none was.
+
+    Parameters
+    ----------
+    cuts_s
+        When they were, in s after the first packet.
+    largest_s
+        By how much, at most, in s.
+    """
+    if not cuts_s:
+        return []
+    times = "once" if len(cuts_s) == 1 else f"{len(cuts_s)} times"
+    return [
+        f"the clock was set back {times}, by up to {wording.number(largest_s, 3)} s, first "
+        f"{wording.number(cuts_s[0], 4)} s after the first packet: the order of the file counts, "
+        "and no delay is taken across a step"
+    ]

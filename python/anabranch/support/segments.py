@@ -22,7 +22,9 @@ _LEAST = 216
 """Payload of the smallest segment, in bytes, that is believed."""
 
 
-def largest(payload: Integers, header: Integers, fixed: int, mss: int | None) -> Integers:
+def largest(
+    payload: Integers, header: Integers, fixed: int, mss: tuple[int | None, int | None]
+) -> Integers:
     """The most payload in bytes that one segment of the path has, by packet.
 
     Parameters
@@ -34,9 +36,19 @@ def largest(payload: Integers, header: Integers, fixed: int, mss: int | None) ->
     fixed
         Those of headers without options: 40 in IPv4, 60 in IPv6.
     mss
-        The least of the maximum segment sizes on both ends' SYN; None if there is none.
+        The maximum segment sizes on both ends' SYN: the sender's own, and the one that its peer
+        takes; None for one that is not known.
     """
-    most = _mtu(payload + header) - header if mss is None else mss - (header - fixed)
+    known = [one for one in mss if one is not None]
+    if not known:
+        most = _mtu(payload + header) - header
+    else:
+        least = min(known) - (header - fixed)
+        peers = (mss[1] if mss[1] is not None else min(known)) - (header - fixed)
+        # An end that takes less than it sends: full segments have one size, which no card has cut.
+        full, times = _most_frequent(payload[payload > least])
+        sends_more = (payload > least).any() and full <= int(peers.max())
+        most = peers if sends_more and 2 * times >= (payload > least).sum() else least
     return np.maximum(most, _LEAST)
 
 

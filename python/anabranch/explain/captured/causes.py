@@ -116,7 +116,7 @@ def losses(lost: Losses) -> str:
     text = {
         "places": f"{packets} were lost ({share})",
         "repeats": f"{packets} were sent again or given up, and are counted as lost ({share})",
-        "holes": f"{packets} filled a hole, and are counted as lost before ({share})",
+        "holes": f"{packets} filled a hole or were waited for, and are counted as lost ({share})",
         "numbers": f"{packets} are missing by RTP's numbers ({share})",
     }[lost.known_by]
     if lost.lost:

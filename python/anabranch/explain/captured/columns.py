@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.support import copies, segments
+from anabranch.support import clocks, copies, flows, segments
 from anabranch.support.capture import Capture
-from anabranch.support.packets import ACK, SCTP, SYN, TCP, Packets
+from anabranch.support.packets import SCTP, SYN, TCP, Packets
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -51,22 +51,28 @@ class Looked:
     """The least round trip of each flow; NaN where it is not known."""
     cuts_s: list[float]
     """When clocks were set back; times before and after it cannot be compared."""
+    set_back_s: float
+    """By how much at most."""
 
 
 def look(capture: Capture, packets: Packets) -> Looked:
     """What is looked at of the packets that are used."""
     at = [place.interface for place in capture.places]
-    seen_s, cuts_s = _times(packets, at)
+    seen_s, cuts_s, set_back_s = _times(packets, at)
     rows = np.argsort(seen_s, kind="stable")
-    flow, sender = _flows(packets, rows)
+    flow, forward = flows.numbered(packets)
+    sender = 2 * flow + forward
     key = copies.keys(packets.identity, packets.content, packets.octets)
     place = packets.place.astype(np.int64)
-    trips = _round_trips(packets, rows, flow, sender, seen_s)
+    # Of a packet and its copies the first.
+    _, first = np.unique(key[rows], return_index=True)
+    once = rows[np.sort(first)]
+    trips = _trips(packets, once, flow, sender, seen_s)
     meetings = _meetings(key, rows, place, flow, seen_s)
     place = _beside(place, flow, meetings, trips, at)
     flow = _domains(place, sender, rows, meetings, at)
-    sender = np.where(sender < 0, -1, 2 * flow + (sender & 1))
-    trips = _round_trips(packets, rows, flow, sender, seen_s)
+    sender = 2 * flow + forward
+    trips = _trips(packets, once, flow, sender, seen_s)
     tells = copies.tells(key[rows], packets.identification[rows], sender[rows])
     is_copy = copies.copies(
         key[rows] ^ place[rows].astype(np.uint64),
@@ -85,55 +91,34 @@ def look(capture: Capture, packets: Packets) -> Looked:
     copied = Counter(flow[rows[is_copy]].tolist())
     rows = rows[~is_copy]
     most = _most(packets, rows, flow, sender, capture)
-    return Looked(packets, rows, seen_s, flow, place, copied, most, trips, cuts_s)
+    return Looked(packets, rows, seen_s, flow, place, copied, most, trips, cuts_s, set_back_s)
 
 
-def _times(packets: Packets, interface_of: Sequence[str]) -> tuple[Vector, list[float]]:
+def _times(packets: Packets, interface_of: Sequence[str]) -> tuple[Vector, list[float], float]:
     """Seconds since the first packet; where an interface's clock was set back, it goes on.
 
-    With the times at which it was.
+    With the times at which it was, and by how much at most.
     """
     names = sorted(set(interface_of))
     interface = np.array([names.index(name) for name in interface_of], dtype=np.int64)
     of = interface[packets.place]
     time_ns = packets.time_ns.astype(np.int64)
     cuts_ns: list[int] = []
+    set_back_s = 0.0
     for number in range(len(names)):
         rows = np.flatnonzero(of == number)
-        cuts = np.flatnonzero(np.diff(packets.clock[rows])) + 1
+        own_ns = packets.time_ns[rows]
+        clock = clocks.clocks(own_ns)
+        cuts = np.flatnonzero(np.diff(clock)) + 1
         if not len(cuts):
             continue
-        shift = np.zeros(len(rows), dtype=np.int64)
-        shift[cuts] = 2 + time_ns[rows[cuts - 1]] - time_ns[rows[cuts]]
         time_ns = time_ns.copy()
-        time_ns[rows] += np.cumsum(shift)
+        time_ns[rows] = own_ns[0] + clocks.continued(own_ns, clock)
         cuts_ns += (time_ns[rows[cuts]] - 1).tolist()
+        set_back_s = max(set_back_s, clocks.largest_s(own_ns, clock))
     first = time_ns.min()
     cuts_s = sorted((cut - int(first)) / 1e9 for cut in cuts_ns)
-    return (time_ns - first) / 1e9, cuts_s
-
-
-def _flows(packets: Packets, rows: Integers) -> tuple[Integers, Integers]:
-    """For each packet, the number of its flow, and that of its direction: twice it, plus 0 or 1."""
-    ends = [
-        packets.source[rows].astype(np.int64) << 17 | packets.source_port[rows] & 0x1FFFF,
-        packets.destination[rows].astype(np.int64) << 17 | packets.destination_port[rows] & 0x1FFFF,
-    ]
-    low, high = np.minimum(*ends), np.maximum(*ends)
-    number = _numbered(packets.protocol[rows].astype(np.int64), _numbered(low, high))
-    flow = np.full(len(packets), -1, dtype=np.int64)
-    flow[rows] = number
-    sender = np.full(len(packets), -1, dtype=np.int64)
-    sender[rows] = 2 * flow[rows] + (ends[0] != low)
-    return flow, sender
-
-
-def _numbered(one: Integers, other: Integers) -> Integers:
-    """A number from 0 on for each different pair of values."""
-    _, first = np.unique(one, return_inverse=True)
-    values, second = np.unique(other, return_inverse=True)
-    _, found = np.unique(first * max(len(values), 1) + second, return_inverse=True)
-    return np.asarray(found.ravel(), dtype=np.int64)
+    return (time_ns - first) / 1e9, cuts_s, set_back_s
 
 
 _NUMBERED = (0, 1, 2, 4, 5, 10, 11, 64)
@@ -156,72 +141,12 @@ def _is_numbered(packets: Packets) -> Flags:
     return numbered
 
 
-def _round_trips(
-    packets: Packets, rows: Integers, flow: Integers, sender: Integers, seen_s: Vector
+def _trips(
+    packets: Packets, once: Integers, flow: Integers, sender: Integers, seen_s: Vector
 ) -> Vector:
-    """The least round trip of each flow, by number: what passes here, to its answer, both ways.
-
-    Of TCP, SYN and data to the acknowledgement of just that; of SCTP, chunks of the handshake,
-    heartbeats, and data to an acknowledgement. At an end, one way of the two takes no time.
-    """
-    count = int(flow.max(initial=-1)) + 1
-    least = np.full(2 * count, np.inf)
-    tcp = rows[packets.protocol[rows] == TCP]
-    length = packets.payload + ((packets.flags & 1) != 0) + ((packets.flags & 2) != 0)
-    asks = tcp[length[tcp] > 0]
-    answers = tcp[(packets.flags[tcp] & ACK) != 0]
-    number = (packets.sequence + length) & 0xFFFFFFFF
-    _least(
-        least,
-        (sender[asks], number[asks], seen_s[asks]),
-        (sender[answers] ^ 1, packets.acknowledgement[answers], seen_s[answers]),
-    )
-    chunks = packets.chunks
-    chunk_rows = np.flatnonzero(np.isin(chunks.packet, rows))
-    owner = chunks.packet[chunk_rows].astype(np.int64)
-    kind = chunks.kind[chunk_rows].astype(np.int64)
-    # A question has the type of its answer: INIT 2, INIT ACK 10, COOKIE ECHO 11, HEARTBEAT 5.
-    asked = np.select([kind == 1, kind == 2, kind == 10, kind == 4], [2, 10, 11, 5], 0)
-    information = (chunks.identity[chunk_rows] >> np.uint64(8)).astype(np.int64)
-    for what in (2, 10, 11, 5):
-        question, answer = asked == what, kind == what
-        same = information if what == 5 else np.zeros_like(information)
-        _least(
-            least,
-            (sender[owner[question]], same[question], seen_s[owner[question]]),
-            (sender[owner[answer]] ^ 1, same[answer], seen_s[owner[answer]]),
-        )
-    is_data, is_sack = np.isin(kind, (0, 64)), np.isin(kind, (3, 16))
-    number = chunks.number[chunk_rows]
-    _least(
-        least,
-        (sender[owner[is_data]], number[is_data], seen_s[owner[is_data]]),
-        (sender[owner[is_sack]] ^ 1, number[is_sack], seen_s[owner[is_sack]]),
-    )
-    ways = least.reshape(-1, 2)
-    total = np.where(np.isfinite(ways), ways, 0.0).sum(axis=1)
-    return np.where(np.isfinite(ways).any(axis=1), total, np.nan)
-
-
-_Column = tuple[Integers, Integers, Vector]
-"""The direction of the question, a number that its answer repeats, and when it was seen."""
-
-
-def _least(least: Vector, asked: _Column, answered: _Column) -> None:
-    """Lowers the least time from each direction's first question to its first answer."""
-    if not len(asked[0]) or not len(answered[0]):
-        return
-    senders, numbers = (np.concatenate(pair) for pair in zip(asked[:2], answered[:2], strict=True))
-    which = _numbered(senders, numbers)
-    count = int(which.max()) + 1
-    first = [np.full(count, np.inf), np.full(count, np.inf)]
-    np.minimum.at(first[0], which[: len(asked[0])], asked[2])
-    np.minimum.at(first[1], which[len(asked[0]) :], answered[2])
-    direction = np.zeros(count, dtype=np.int64)
-    direction[which] = senders
-    took = first[1] - first[0]
-    known = np.isfinite(took) & (took > 0)
-    np.minimum.at(least, direction[known], took[known])
+    """The least round trip of each flow; NaN where it is not known."""
+    found = flows.least_round_trips(packets, once, sender, seen_s, int(flow.max(initial=-1)) + 1)
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 _Meetings = tuple[Integers, Integers, Vector]
@@ -322,7 +247,7 @@ def _most(
     is_old = np.array([address.version == 4 for address in capture.addresses], dtype=np.bool_)
     said: dict[int, int] = {}
     asking = tcp[((packets.flags[tcp] & SYN) != 0) & (packets.mss[tcp] > 0)]
-    for number, mss in zip(flow[asking].tolist(), packets.mss[asking].tolist(), strict=True):
+    for number, mss in zip(sender[asking].tolist(), packets.mss[asking].tolist(), strict=True):
         said[number] = min(mss, said.get(number, mss))
     order = tcp[np.lexsort((tcp, flow[tcp], sender[tcp]))]
     edges = np.flatnonzero(np.diff(sender[order]) | np.diff(flow[order])) + 1
@@ -330,5 +255,6 @@ def _most(
         payload = packets.payload[part].astype(np.int64)
         fixed = 40 if is_old[packets.source[part[0]]] else 60
         header = packets.octets[part] - payload
-        most[part] = segments.largest(payload, header, fixed, said.get(int(flow[part[0]])))
+        way = int(sender[part[0]])
+        most[part] = segments.largest(payload, header, fixed, (said.get(way), said.get(way ^ 1)))
     return most

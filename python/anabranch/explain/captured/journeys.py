@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import AnabranchError
-from anabranch.support import bounded, segments, wording
+from anabranch.support import bounded, clocks, segments, wording
 from anabranch.support.capture import Capture
 from anabranch.support.holes import IN_ORDER
 from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, PSH, SYN, TCP, Packets
@@ -58,6 +58,10 @@ class Sent:
     """Something of it was sent before."""
     was_repeated: bool = False
     """Something of it was sent again, or given up, before it was acknowledged."""
+    was_awaited: bool = False
+    """Its peer still said that it waits for just this when it was sent again: it was lost behind
+    this place.
+    """
     fills: int = IN_ORDER
     """What it is by its numbers at its place (`support.holes`)."""
     purpose: str = ""
@@ -268,13 +272,8 @@ def _cut_off(kept: bounded.Kept, end_s: float, from_s: float) -> list[str]:
 
 def _clocks(looked: Looked) -> list[str]:
     """A sentence about clocks that were set back."""
-    if not looked.cuts_s:
-        return []
-    times = wording.counted(len(looked.cuts_s), "time")
-    return [
-        f"The clock was set back {times}, first at {wording.number(looked.cuts_s[0], 4)} s: it is "
-        "taken to go on from there, and nothing is measured across it."
-    ]
+    said = clocks.said(looked.cuts_s, looked.set_back_s)
+    return [f"{text[0].upper()}{text[1:]}." for text in said]
 
 
 def _unused(counts: Counter[str]) -> Counter[str]:

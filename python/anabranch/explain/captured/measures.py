@@ -31,8 +31,8 @@ class Losses:
     """As the comments of the capture say them."""
     known_by: str
     """`places` where packets were seen to arrive, `repeats` where those count that were sent
-    again, `holes` where those do that fill one, `numbers` where those of RTP have gaps, or
-    `nothing`."""
+    again, `holes` where those do that fill one or that the receiver still waited for, `numbers`
+    where those of RTP have gaps, or `nothing`."""
     out_of_order: int = 0
     """Packets that were overtaken on their way, as far as this place shows it."""
 
@@ -127,7 +127,9 @@ def losses(
     elif data and isinstance(data[0].content, Datagram):
         flags, known_by = [False] * len(data), "nothing"
     elif at_receiver:
-        flags, known_by = [packet.fills == holes.SENT_AGAIN for packet in data], "holes"
+        # A receiver may wait for what this place has seen: a link behind it lost that.
+        flags = [p.fills == holes.SENT_AGAIN or p.was_awaited for p in data]
+        known_by = "holes"
     else:
         # On the way, what was lost before this place fills a hole here.
         flags = [p.was_repeated or p.fills == holes.SENT_AGAIN for p in data]

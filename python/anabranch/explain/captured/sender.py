@@ -136,6 +136,8 @@ class _Space:
         self.highest: int | None = None
         """The number of what is sent next."""
         self.cumulative: int | None = None
+        self.told_s = -math.inf
+        """When the peer said so last."""
         self._reported: dict[int, int] = {}
 
     def near(self, number: int) -> int:
@@ -406,6 +408,11 @@ class Sender:
                 self._classify(space, record)
                 packet.is_again = True
             record.sent.was_repeated = True
+            record.sent.was_awaited |= (
+                space.cumulative is not None
+                and record.run.start <= space.cumulative < record.run.end
+                and space.told_s > record.sent.sent_s
+            )
             if record.path != path:
                 size = _octets(record, is_sctp=self.is_sctp)
                 self.tracks[record.path].outstanding -= size
@@ -471,6 +478,7 @@ class Sender:
         assert segment.acknowledgement is not None
         cumulative = space.near(segment.acknowledgement)
         space.take(cumulative)
+        space.told_s = self._now
         known = [Run(space.near(run.start), space.near(run.end)) for run in segment.selective]
         # What lies below the acknowledgement, or in the second report, came twice (RFC 2883).
         is_twice = bool(known) and known[0].end <= cumulative
@@ -500,6 +508,7 @@ class Sender:
         assert chunks.cumulative is not None
         cumulative = space.near(chunks.cumulative) + 1
         space.take(cumulative)
+        space.told_s = self._now
         done = [r for r in space.acknowledge(cumulative) if not r.is_acknowledged]
         offset = cumulative - 1 - chunks.cumulative
         for start, end in chunks.gaps:

@@ -1,0 +1,100 @@
+"""The flows of a capture's packets, and the least round trip of each."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import copies
+from .packets import ACK, FIN, ICMP, ICMP6, SYN, TCP, Packets
+
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+Vector = NDArray[np.float64]
+
+DATA_CHUNKS, SACK_CHUNKS = (0, 64), (3, 16)
+"""DATA and I-DATA, SACK and NR-SACK (RFC 9260 section 3.2, RFC 8260 section 2.1,
+draft-natarajan-tsvwg-sctp-nrsack).
+"""
+
+_ANSWERS = {1: 2, 2: 10, 10: 11, 4: 5}
+"""Chunks that are answered at once: INIT, INIT ACK, COOKIE ECHO (RFC 9260 section 5.1), HEARTBEAT
+(section 8.3)."""
+
+_HEARTBEAT = 4
+
+
+def numbered(packets: Packets) -> tuple[Integers, Flags]:
+    """A number for each packet's flow, and whether it goes from the smaller end to the larger."""
+    is_icmp = np.isin(packets.protocol, (ICMP, ICMP6))
+    ends = [
+        address.astype(np.int64) << 17 | np.where(is_icmp, packets.icmp_identifier, port) + 1
+        for address, port in (
+            (packets.source, packets.source_port),
+            (packets.destination, packets.destination_port),
+        )
+    ]
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    names, at = np.unique(np.concatenate([low, high]), return_inverse=True)
+    one, other = at[: len(low)].astype(np.int64), at[len(low) :].astype(np.int64)
+    _, pair = np.unique(one * len(names) + other, return_inverse=True)
+    _, flow = np.unique(pair * 256 + packets.protocol, return_inverse=True)
+    return flow.astype(np.int64), np.asarray(ends[0] <= ends[1])
+
+
+def least_round_trips(
+    packets: Packets, rows: Integers, sender: Integers, seen_s: Vector, count: int
+) -> Vector:
+    """The least round trip of each flow: what passes here, to its answer, both ways.
+
+    Of TCP, SYN, FIN and data to the acknowledgement of just that; of SCTP, chunks of the handshake,
+    heartbeats, and data to an acknowledgement. At an end, one way of the two takes no time.
+
+    Parameters
+    ----------
+    packets
+        In the order of their times.
+    rows
+        Which ones are used: each once, without its copies.
+    sender
+        For each packet twice the number of its flow, and one more in one of its directions.
+    seen_s
+        When each was captured.
+    count
+        How many flows there are. Where nothing was answered, the result is infinite.
+    """
+    used = np.zeros(len(packets), dtype=bool)
+    used[rows] = True
+    length = packets.payload + (packets.flags & SYN > 0) + (packets.flags & FIN > 0)
+    tcp = used & (packets.protocol == TCP)
+    data = np.flatnonzero(tcp & (length > 0))
+    acks = np.flatnonzero(tcp & (packets.flags & ACK > 0))
+    chunks = packets.chunks
+    of = used[chunks.packet]
+    tsns = np.flatnonzero(of & np.isin(chunks.kind, DATA_CHUNKS))
+    sacks = np.flatnonzero(of & np.isin(chunks.kind, SACK_CHUNKS))
+    questions = [
+        (
+            (np.concatenate([data, chunks.packet[tsns]]),
+             np.concatenate([packets.sequence[data] + length[data], chunks.number[tsns] + 1])),
+            (np.concatenate([acks, chunks.packet[sacks]]),
+             np.concatenate([packets.acknowledgement[acks], chunks.number[sacks] + 1])),
+        )
+    ]  # fmt: skip
+    for kind, answer in _ANSWERS.items():
+        asking, answering = (np.flatnonzero(of & (chunks.kind == one)) for one in (kind, answer))
+        # A heartbeat is answered with its information.
+        same = (chunks.identity >> np.uint64(8)).astype(np.int64) * (kind == _HEARTBEAT)
+        questions.append(
+            ((chunks.packet[asking], same[asking]), (chunks.packet[answering], same[answering]))
+        )
+    ways = np.full(2 * count, np.inf)
+    for (asks, number), (answers, repeated) in questions:
+        if len(asks) and len(answers):
+            found = copies.round_trips(
+                (sender[asks], number, seen_s[asks]),
+                (sender[answers] ^ 1, repeated, seen_s[answers]),
+                2 * count,
+            )
+            ways = np.minimum(ways, found)
+    both = ways.reshape(-1, 2)
+    known = np.isfinite(both)
+    return np.where(known.any(axis=1), np.where(known, both, 0.0).sum(axis=1), np.inf)
