@@ -183,10 +183,11 @@ def test_the_sequence_graph_shows_every_retransmission(tmp_path: Path) -> None:
     assert f"{again} retransmitted" in [text.get_text() for text in figure.legends[0].get_texts()]
     # In the close-up each segment has a bar of its length, and lost ones a cross.
     bars = {part.get_gid(): part for part in close.collections}
-    count = sum(len(bars[name].get_segments()) for name in ("sent", "again"))  # type: ignore[attr-defined]
+    drawn = {name: bars[name].get_segments() for name in ("sent", "again")}  # type: ignore[attr-defined]
+    count = sum(map(len, drawn.values()))
     assert count == min(sequences._CLOSE, data.height)
-    lengths = {round(1e6 * (one[1][1] - one[0][1])) for one in bars["sent"].get_segments()}  # type: ignore[attr-defined]
-    assert lengths == {data["size_bytes"].max() - HEADERS}  # type: ignore[operator]
+    lengths = {round(1e6 * (one[1][1] - one[0][1])) for one in drawn["sent"]}
+    assert lengths == {int(data["size_bytes"].to_numpy().max()) - HEADERS}
     # What is acknowledged is never more than what was sent by then.
     sent = sequences.of_path(result.traces["packets"].filter(flow="load"), "a", 0, "only")
     assert sent is not None
