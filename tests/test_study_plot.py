@@ -268,6 +268,8 @@ def test_what_cannot_be_drawn_is_a_sentence() -> None:
         drawn(study_of("pmr"), width="84")
     with pytest.raises(AnabranchError, match="there is no font `Nothing Sans` on this machine"):
         drawn(study_of("pmr"), font="Nothing Sans")
+    with pytest.raises(AnabranchError, match="x: `setting` has 4 names, which do not fit side by"):
+        drawn(study_of("setting"), width="16mm")
     with pytest.raises(AnabranchError, match="no axis of several values to draw against"):
         drawn(study_of("pmr"), conditions={"pmr": 0})
 

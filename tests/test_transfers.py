@@ -1,5 +1,6 @@
 """The figure of a transfer over TCP: of the end that sends, with what held it back."""
 
+import math
 import tomllib
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from matplotlib.lines import Line2D
 
 from anabranch import Result, load, run
-from anabranch.figures import run_plots, transfers
+from anabranch.figures import run_plots, sequences, transfers
 from conftest import CALL, written
 
 TRANSFER = """\
@@ -53,7 +54,7 @@ def highest(line: Line2D) -> float:
 
 def test_a_transfer_has_one_figure_of_the_end_that_sends(tmp_path: Path) -> None:
     figures = run_plots.of_run(traced(tmp_path))
-    assert list(figures) == ["load-transfer"]
+    assert list(figures) == ["load-transfer", "load-sequence"]
     figure = figures["load-transfer"]
     labels = [axes.get_ylabel().partition("\n")[0] for axes in figure.axes]
     assert labels == ["goodput", "round trip", "window", "queue", "of time"]
@@ -86,7 +87,7 @@ def test_what_held_it_back_fills_all_of_the_time(tmp_path: Path) -> None:
 def test_the_other_end_is_the_sender_of_a_download(tmp_path: Path) -> None:
     text = TRANSFER.replace("interval =", 'direction = "b_to_a", interval =')
     figures = run_plots.of_run(traced(tmp_path, text))
-    assert list(figures) == ["load-transfer"]
+    assert list(figures) == ["load-transfer", "load-sequence"]
     figure = figures["load-transfer"]
     assert "sent by phone" in figure.axes[0].get_title(loc="left")
     assert figure.axes[3].get_ylabel().startswith("queue")
@@ -97,7 +98,9 @@ def test_both_ends_that_send_have_a_figure(tmp_path: Path) -> None:
     text = TRANSFER.replace("interval =", 'direction = "both", interval =')
     assert list(run_plots.of_run(traced(tmp_path, text))) == [
         "load-a-transfer",
+        "load-a-sequence",
         "load-b-transfer",
+        "load-b-sequence",
     ]
 
 
@@ -111,3 +114,85 @@ def test_links_are_crossed_in_the_direction_of_the_data(tmp_path: Path) -> None:
 def test_calls_and_other_transports_keep_their_figures(tmp_path: Path) -> None:
     figures = run_plots.of_run(traced(tmp_path, CALL))
     assert list(figures) == ["call-delay", "call-mos", "call-a-paths", "call-b-paths"]
+
+
+HEADERS = 52
+NEAR_THE_END = 2**32 - 3000
+
+
+def packets(rows: list[tuple[float, str, str, int, float]]) -> pl.DataFrame:
+    """Packets of a path: when, side, kind, sequence number, when it arrives (NaN if never)."""
+    return pl.DataFrame(
+        {
+            "sent_s": [row[0] for row in rows],
+            "side": [row[1] for row in rows],
+            "path": [0 for _ in rows],
+            "size_bytes": [HEADERS + (1000 if row[2] == "data" else 0) for row in rows],
+            "kind": [row[2] for row in rows],
+            "tsn": [row[3] % 2**32 for row in rows],
+            "fate": ["lost" if math.isnan(row[4]) else "delivered" for row in rows],
+            "delivered_s": [row[4] for row in rows],
+        }
+    )
+
+
+def test_segments_and_what_is_acknowledged_follow_from_the_packets() -> None:
+    first = NEAR_THE_END  # the numbers begin again at 0 after three segments
+    sent = sequences.of_path(
+        packets(
+            [
+                (0.0, "a", "data", first, 0.1),
+                (0.1, "b", "ack", -1, 0.2),
+                (0.2, "a", "data", first + 1000, math.nan),
+                (0.21, "a", "data", first + 2000, 0.31),
+                (0.22, "a", "data", first + 3000, 0.32),
+                (0.32, "b", "ack", -1, 0.42),
+                (0.33, "b", "ack", -1, math.nan),
+                (0.5, "a", "data", first + 1000, 0.6),
+                (0.6, "b", "ack", -1, 0.7),
+            ]
+        ),
+        "a",
+        0,
+        "only",
+    )
+    assert sent is not None
+    assert sent.first.tolist() == [0, 1000, 2000, 3000, 1000]
+    assert sent.end.tolist() == [1000, 2000, 3000, 4000, 2000]
+    assert sent.is_again.tolist() == [False, False, False, False, True]
+    assert sent.is_lost.tolist() == [False, True, False, False, False]
+    # The hole keeps what lies behind it from being acknowledged.
+    assert list(zip(sent.known_s, sent.acked, strict=True)) == [
+        (0.2, 1000),
+        (0.42, 1000),
+        (0.7, 4000),
+    ]
+    assert sequences.of_path(packets([(0.0, "a", "data", 5, 0.1)]), "a", 0, "only") is None
+
+
+def test_the_sequence_graph_shows_every_retransmission(tmp_path: Path) -> None:
+    result = traced(tmp_path)
+    figure = run_plots.of_run(result)["load-sequence"]
+    whole, close = figure.axes
+    assert whole.get_ylabel() == "sequence number (MB)"
+    data = result.traces["packets"].filter(side="a", kind="data")
+    again = data.height - data["tsn"].n_unique()
+    assert again >= 3
+    (points,) = [line for line in whole.lines if line.get_gid() == "again"]
+    assert len(points.get_xdata()) == again  # type: ignore[arg-type]
+    assert f"{again} retransmitted" in [text.get_text() for text in figure.legends[0].get_texts()]
+    # In the close-up each segment has a bar of its length, and lost ones a cross.
+    bars = {part.get_gid(): part for part in close.collections}
+    drawn = {name: bars[name].get_segments() for name in ("sent", "again")}  # type: ignore[attr-defined]
+    count = sum(map(len, drawn.values()))
+    assert count == min(sequences._CLOSE, data.height)
+    lengths = {round(1e6 * (one[1][1] - one[0][1])) for one in drawn["sent"]}
+    assert lengths == {int(data["size_bytes"].to_numpy().max()) - HEADERS}
+    # What is acknowledged is never more than what was sent by then.
+    sent = sequences.of_path(result.traces["packets"].filter(flow="load"), "a", 0, "only")
+    assert sent is not None
+    assert (np.diff(sent.acked) >= 0).all()
+    by_then = np.maximum.accumulate(sent.end)[np.searchsorted(sent.sent_s, sent.known_s) - 1]
+    assert (sent.acked <= by_then).all()
+    delivered = result.summary["load.tcp.a.bytes_acknowledged"]
+    assert sent.acked[-1] == pytest.approx(delivered, abs=3 * 1448)

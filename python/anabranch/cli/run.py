@@ -67,8 +67,8 @@ def run(
         and events.
     plot
         Write a page into this folder: of calls frame delay with the path of each frame, MOS and
-        path state over time; of TCP goodput, round trip, window, queue, and what held the sender
-        back; every scalar, and the scenario.
+        path state over time; of TCP goodput, round trip, window, queue, what held the sender
+        back, and the time-sequence graph; every scalar, and the scenario.
     pcap
         Write all packets to this file, as a capture (pcapng) with an interface for each end of each
         link; Wireshark, tshark and `anabranch profile` read it.

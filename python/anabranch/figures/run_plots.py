@@ -16,7 +16,7 @@ from anabranch.studies import frames as packets
 from anabranch.studies.result import Result
 from anabranch.support.quantities import milliseconds
 
-from . import transfers
+from . import sequences, transfers
 from .plots import (
     ACCENT,
     COLOURS,
@@ -40,8 +40,8 @@ _FAR = 4.0
 def of_run(result: Result) -> dict[str, Figure]:
     """The figures of a traced run by name.
 
-    These are `<flow>-transfer` for what TCP and Multipath TCP carry, but for calls, and for others
-    `<flow>-delay` and `<flow>-mos` of calls, and `<flow>-paths`.
+    These are `<flow>-transfer` and `<flow>-sequence` for what TCP and Multipath TCP carry, but for
+    calls, and for others `<flow>-delay` and `<flow>-mos` of calls, and `<flow>-paths`.
 
     For a call over several paths, the delay figure shows which path carried each frame. If both
     ends of a flow send, the names are `<flow>-<side>-delay` and so on.
@@ -71,7 +71,7 @@ def _transfers(result: Result) -> tuple[dict[str, Figure], set[str]]:
 
     Gives these flows, too.
     """
-    if not {"intervals", "paths", "limits", "queues"} <= result.traces.keys():
+    if not {"intervals", "packets", "paths", "limits", "queues"} <= result.traces.keys():
         return {}, set()
     frames = result.traces.get("frames")
     calls = set() if frames is None else set(frames["flow"])
@@ -86,6 +86,8 @@ def _transfers(result: Result) -> tuple[dict[str, Figure], set[str]]:
         for side in sides:
             key = f"{flow}-transfer" if len(sides) == 1 else f"{flow}-{side}-transfer"
             figures[key] = transfers.transfer(result, flow, side, tree, scenario)
+            if (graph := sequences.sequence(result, flow, side, tree)) is not None:
+                figures[key.replace("-transfer", "-sequence")] = graph
     return figures, flows
 
 

@@ -451,6 +451,13 @@ def _settle(figure: Figure, panels: Sequence[Axes], x: Axis, columns: int, *, gr
                 taller[i // columns] = max(taller[i // columns], height)
     if grows:
         figure.set_figheight(figure.get_figheight() + sum(taller))
+    with plots.laid_out(figure):
+        pass
+    if _covers(shown):
+        raise AnabranchError(
+            f"x: `{x.name}` has {len(names)} names, which do not fit side by side: a larger width"
+            " or fewer of them (`where`) does"
+        )
 
 
 def _covers(panels: Sequence[Axes]) -> bool:
