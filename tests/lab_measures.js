@@ -110,7 +110,8 @@
       const style = getComputedStyle(select);
       context.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
       const wide = context.measureText(select.selectedOptions[0]?.textContent ?? "").width;
-      const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+      const arrow = 20;
+      const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - arrow;
       if (wide > room + 1) yield `${select.id || "a select"} cuts "${select.selectedOptions[0].textContent}": ${wide.toFixed(0)} of ${room.toFixed(0)} px`;
     }
   }

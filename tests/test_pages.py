@@ -4,7 +4,7 @@ import io
 import math
 import re
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from anabranch.explain import figure as explain_figure
 from anabranch.figures import pages, plots, run_plots
 from anabranch.figures.pages import tables
 from anabranch.figures.table import Cell, Table
+from conftest import ROOT, Command
 
 VISIONS = {
     "all colours": np.eye(3),
@@ -210,6 +211,20 @@ def test_nothing_is_cut_at_any_width(browser: Any, wide: Path, width: int, schem
     assert (two["height"] > two["width"] / 2) == (width < 640)
 
 
+@pytest.mark.parametrize("scenario", ["failover", "bulk-transfer"])
+def test_the_page_of_a_run_fits_a_phone(
+    browser: Any, anabranch: Command, tmp_path: Path, scenario: str
+) -> None:
+    done = anabranch("run", ROOT / f"scenarios/{scenario}.toml", "--plot", "page")
+    assert done.returncode == 0, done.stderr
+    page = browser.new_context(viewport={"width": 360, "height": 800}).new_page()
+    page.goto((tmp_path / "page" / f"{scenario}.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for details in page.locator("details").all():
+        details.evaluate("one => { one.open = true }")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_panels_are_stacked_with_their_labels() -> None:
     text, _, _ = pages.responsive(panels(2), "two").partition("<script")
     wide, narrow = text.split('class="plot narrow"')
@@ -383,6 +398,24 @@ def test_nothing_is_cut_in_a_narrow_figure() -> None:
     assert legend.get_window_extent().x1 <= width
     boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
     assert all(not one.overlaps(another) for one, another in combinations(boxes, 2))
+
+
+@pytest.mark.parametrize("most", [0.0131, 1.7, 61, 123_456_789])
+def test_numbers_below_a_narrow_figure_do_not_overlap(most: float) -> None:
+    with plots.style():
+        figure = plots.blank(9, 3)
+        for axes in figure.subplots(1, 2):
+            axes.plot([0, most], [0, 1])
+            axes.ticklabel_format(style="plain")
+    for axes in narrowed(figure).axes:
+        low, high = axes.get_xlim()
+        shown = [
+            text.get_window_extent()
+            for text in axes.get_xticklabels()
+            if low <= text.get_position()[0] <= high
+        ]
+        assert len(shown) >= 2
+        assert all(one.x1 < other.x0 for one, other in pairwise(shown))
 
 
 def test_panels_that_are_stacked_keep_their_own_labels() -> None:

@@ -68,13 +68,22 @@ export class Compare {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
+  /** Another scenario comes: what runs, and the sliders, are not of it. */
+  clear() {
+    if (this.isBusy) this.pool.stopBatch();
+    this.turn++;
+    this.isBusy = this.isWaiting = false;
+    this.knobs = [];
+    this.rows = new Map();
+    this.baseline = undefined;
+    this.status.textContent = "";
+  }
+
   /** Another scenario, with these sliders and this scalar. */
   start(knobs: Knob[], metric = "", replications = 50) {
     this.wantedMetric = metric;
     this.count.value = String(replications);
-    this.baseline = undefined;
-    this.rows = new Map();
-    this.status.textContent = "";
+    this.clear();
     this.knobs = knobs.map((knob) => ({ knob, value: this.present(knob.path) ?? knob.choices?.[0]?.value ?? "" }));
     this.showKnobs();
     this.draw();
@@ -207,6 +216,9 @@ export class Compare {
       this.isBusy = false;
       if (!(error instanceof LabError)) throw error;
       this.status.textContent = error.message;
+      if (!this.isWaiting) return;
+      this.isWaiting = false;
+      void this.run();
     }
   }
 
@@ -324,10 +336,13 @@ export class Compare {
     context.fillStyle = ink("quiet");
     context.font = "11px system-ui, sans-serif";
     const marks = ticks(least, most, Math.max(3, Math.floor(width / 110)));
+    // With as many digits as tell them apart.
+    const digits = marks.map((mark) => shown(mark));
+    const told = new Set(digits).size === marks.length ? shown : (mark: number) => String(Number(mark.toPrecision(8)));
     for (const mark of marks) {
       context.fillRect(at(mark), axis, 1, 4);
       context.textAlign = "center";
-      context.fillText(shown(mark), at(mark), axis + 16);
+      context.fillText(told(mark), at(mark), axis + 16);
     }
     const band = (axis - 4) / 2;
     this.drawRow(context, [...own.values()], at, 0, band, ink("blue"), "now");
@@ -391,7 +406,7 @@ export class Compare {
     }
     const say = (values: number[]) => {
       const half = interval(values);
-      return `${shown(mean(values))}${Number.isFinite(half) ? ` ± ${shown(half)}` : ""}`;
+      return `${shown(mean(values))}${Number.isFinite(half) ? ` ± ${shown(Number(half.toPrecision(2)))}` : ""}`;
     };
     const parts = [
       h("b", {}, `${name}: ${say([...own.values()])}`),
@@ -410,7 +425,7 @@ export class Compare {
               : "a difference"
             : "no difference that these runs show";
       parts.push(
-        `; against the baseline (${this.baseline.label}), run by run: ${sign}${shown(centre)} ± ${shown(half)}, ${verdict}`,
+        `; against the baseline (${this.baseline.label}), run by run: ${sign}${shown(centre)} ± ${shown(Number(half.toPrecision(2)))}, ${verdict}`,
       );
     }
     this.finding.replaceChildren(...parts, ".");

@@ -150,6 +150,7 @@ class Page {
       ),
       h("p", {}, "The stories above show what there is to see."),
     );
+    this.compare.clear();
     await this.scenario.replace(text, true);
     this.compare.start([]);
     this.sweep.clear();
@@ -192,6 +193,7 @@ class Page {
     openTab("story");
     this.player.setSpeed(story.speed);
     this.then = () => this.player.seek(story.at);
+    this.compare.clear();
     await this.scenario.replace(text, true);
     this.form.select({ kind: "run", name: "" });
     this.compare.start(story.knobs, story.metric, story.replications);

@@ -117,7 +117,8 @@ export class Sweep {
     if (!first || width === 0) return;
     const known = this.cells.filter((runs) => runs.length > 0);
     if (known.length === 0) return;
-    const box = { left: LEFT, top: 8, wide: width - LEFT - 8, high: height - BOTTOM - 8 };
+    const top = second ? 20 : 8;
+    const box = { left: LEFT, top, wide: width - LEFT - 8, high: height - BOTTOM - top };
     context.font = "11px system-ui, sans-serif";
     if (second) this.drawMap(context, box, first, second);
     else this.drawCurve(context, box, first);
@@ -134,6 +135,9 @@ export class Sweep {
       );
     });
     context.fillText(first.label, box.left + box.wide / 2, height - 5);
+    if (!second) return;
+    context.textAlign = "left";
+    context.fillText(second.label, 0, 12);
   }
 
   private drawCurve(context: CanvasRenderingContext2D, box: Box, { values }: Axis) {

@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.text import Annotation, Text
-from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import AutoLocator, FixedLocator
 
 from anabranch.figures import marks, plots
 from anabranch.figures.marks import Placed
@@ -206,6 +206,8 @@ def _narrow(figure: Figure) -> list[Part]:
     parts = _parts(panels)
     height = max(height, *(_break_lines(axes, side_by_side) for axes in panels))
     figure.set_size_inches(_NARROW, height * math.ceil(len(panels) / side_by_side))
+    for axes in panels:
+        _thin(axes, (_NARROW / side_by_side - 1) / plots.CHARACTER)
     for text in figure.texts:
         text.set_text(textwrap.fill(text.get_text(), _LINE))
     # Legends are made anew, as a legend keeps the number of columns it was made with.
@@ -217,6 +219,18 @@ def _narrow(figure: Figure) -> list[Part]:
         legend.remove()
         plots.legend(figure, [handle for handle in handles if handle is not None])
     return parts
+
+
+def _thin(axes: Axes, room: float) -> None:
+    """Shows fewer numbers below axes whose numbers would overlap in so many characters."""
+    locator = axes.xaxis.get_major_locator()
+    if not isinstance(locator, AutoLocator):
+        return
+    low, high = sorted(axes.get_xlim())
+    places = [place for place in axes.get_xticks() if low <= place <= high]
+    longest = max(map(len, axes.xaxis.get_major_formatter().format_ticks(places)), default=0)
+    if len(places) * (longest + 1) > room:
+        locator.set_params(nbins=max(1, int(room / (longest + 1)) - 1))
 
 
 _SHORT = 9
