@@ -270,19 +270,10 @@ impl Connection {
         let is_near = flags.has(Flags::SYN) || self.subflows[path].tcp.is_near(segment);
         // A late acknowledgement of the last connection may come over another path.
         let opens = self.subflows[path].phase == Phase::Opening && !self.subflows[path].initiates;
-        let is_third = opens && flags.has(Flags::ACK) && is_near;
-        if is_third && !flags.has(Flags::RST) && options == Options::default() {
-            match self.state {
-                // RFC 8684 section 3.1: a peer that stops using the option is handled as one that has only
-                // TCP.
-                State::Opening => {
-                    self.fall_back(path);
-                    self.hand_over(now, path);
-                }
-                // RFC 8684 section 3.2: without the option, the peer has not shown that it has the keys.
-                State::Established => return self.refuse_third(now, path),
-                State::Closed | State::Closing | State::Fallback(_) => {}
-            }
+        let is_third = opens && flags.has(Flags::ACK) && !flags.has(Flags::RST) && !flags.has(Flags::SYN);
+        let is_plain_third = is_third && is_near && options == Options::default();
+        if is_plain_third && !self.on_plain_third(now, path) {
+            return;
         }
         let is_tcps =
             matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns_segment(segment);
@@ -376,11 +367,25 @@ impl Connection {
         }
     }
 
-    /// Resets a subflow whose third segment came without the option. Linux: `subflow_syn_recv_sock`.
+    /// Handles a third segment without the option. Returns whether it is looked at further.
     #[cold]
-    fn refuse_third(&mut self, now: Time, path: usize) {
-        let reason = if self.counts_intervals() { Reset::MPTCP_ERROR } else { Reset::MIDDLEBOX };
-        self.subflows[path].abort(now, reason);
+    fn on_plain_third(&mut self, now: Time, path: usize) -> bool {
+        match self.state {
+            // RFC 8684 section 3.1: a peer that stops using the option is handled as one that has only TCP.
+            State::Opening => {
+                self.fall_back(path);
+                self.hand_over(now, path);
+                true
+            }
+            // RFC 8684 section 3.2: the peer has not shown that it has the keys (Linux:
+            // `subflow_syn_recv_sock`).
+            State::Established => {
+                let reason = if self.counts_intervals() { Reset::MPTCP_ERROR } else { Reset::MIDDLEBOX };
+                self.subflows[path].abort(now, reason);
+                false
+            }
+            State::Closed | State::Closing | State::Fallback(_) => true,
+        }
     }
 
     /// Handles what a segment says of damage and of going on as TCP. Returns whether its subflow takes it.

@@ -76,7 +76,8 @@ impl Connection {
         let is_unmapped = !subflow.is_mapped(segment.payload);
         let is_new = if subflow.joins { !subflow.is_confirmed } else { self.sender.unacknowledged == 0 };
         let acknowledges = is_new && subflow.tcp.acknowledges_data(segment);
-        if !is_unmapped && !acknowledges && !(is_new && segment.flags.has(Flags::FIN)) {
+        let ends = is_new && segment.flags.has(Flags::FIN);
+        if !(is_unmapped || acknowledges || ends) {
             return true;
         }
         let linux = self.counts_intervals();

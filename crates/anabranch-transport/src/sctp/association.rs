@@ -32,7 +32,7 @@ use crate::report::Report;
 use crate::rng::{Draw as _, Streams};
 use crate::secret::{NumberSource, SecretNumbers};
 use crate::spare::{Boxes, Spare};
-use crate::time::{Duration, Time};
+use crate::time::Time;
 use crate::wire::sctp::chunk::{
     Abort, Chunk, Cookie, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie,
 };
@@ -637,66 +637,9 @@ impl Association {
         self.outputs.push_back(Output::Event(Event::Closed(reason)));
     }
 
-    #[inline(never)]
-    fn on_timers(&mut self, now: Time) {
-        self.next_of_paths = None;
-        if self.handshake.timer <= now {
-            self.on_t1(now);
-        }
-        for index in 0..self.paths.len() {
-            let (path, own) = (PathId(index as u8), &self.paths[index]);
-            if own.t3 > now {
-                continue;
-            }
-            if own.heartbeat.timer <= now && self.heartbeat_precedes_t3(path) {
-                self.on_heartbeat_timer(now, path);
-            }
-            if self.paths[index].t3 <= now {
-                self.on_t3(now, path);
-            }
-        }
-        for index in 0..self.paths.len() {
-            if self.paths[index].heartbeat.timeout <= now {
-                self.on_heartbeat_timeout(now, PathId(index as u8));
-            }
-            if self.paths[index].heartbeat.timer <= now {
-                self.on_heartbeat_timer(now, PathId(index as u8));
-            }
-        }
-        if self.heartbeat.timer <= now {
-            self.on_one_heartbeat_timer(now);
-        }
-        if self.delayed_sack.timer <= now {
-            self.send_sack();
-        }
-        if self.has_rare_parts {
-            self.on_rare_timers(now);
-        }
-        if self.shutdown.t2 <= now {
-            self.on_t2(now);
-        }
-        if self.shutdown.t5 <= now {
-            self.on_t5(now);
-        }
-        if self.has_rare_parts && self.probing.as_ref().is_some_and(|probing| probing.tick <= now) {
-            self.on_policy_tick(now);
-        }
-        self.finish_input(now);
-    }
-
-    #[cold]
-    fn on_rare_timers(&mut self, now: Time) {
-        if self.reconfiguration.as_ref().is_some_and(|addresses| addresses.t4 <= now) {
-            self.on_t4(now);
-        }
-        if self.stream_reconfiguration.as_ref().is_some_and(|reset| reset.timer() <= now) {
-            self.on_reconfiguration_timer(now);
-        }
-    }
-
     /// Lets the rare parts do what follows from the input that has just been handled.
     #[inline]
-    fn finish_input(&mut self, now: Time) {
+    pub(super) fn finish_input(&mut self, now: Time) {
         if self.has_rare_parts {
             self.finish_rare_parts(now);
         }
@@ -712,42 +655,6 @@ impl Association {
         if self.parameters.procedures.bundles_forward_tsn {
             self.bundle_forward_tsn();
         }
-    }
-
-    #[inline]
-    fn next_timeout(&mut self) -> Time {
-        let mut next = self.heartbeat.timer.min(self.delayed_sack.timer);
-        if self.state != State::Established {
-            // The timers of opening and closing.
-            next = next.min(self.handshake.timer).min(self.shutdown.t2).min(self.shutdown.t5);
-        }
-        if self.has_rare_parts {
-            next = next.min(self.next_rare_timeout());
-        }
-        if let Some(first) = self.next_of_paths {
-            return next.min(first);
-        }
-        let first = self.first_timeout_of_paths();
-        self.next_of_paths = Some(first);
-        next.min(first)
-    }
-
-    #[inline]
-    pub(super) fn first_timeout_of_paths(&self) -> Time {
-        let timeout = |path: &Path| path.t3.min(path.heartbeat.timer).min(path.heartbeat.timeout);
-        self.paths.iter().fold(Time::NEVER, |first, path| first.min(timeout(path)))
-    }
-
-    #[cold]
-    fn next_rare_timeout(&self) -> Time {
-        let t4 = self.reconfiguration.as_ref().map_or(Time::NEVER, |addresses| addresses.t4);
-        let reset = self.stream_reconfiguration.as_ref().map_or(Time::NEVER, |reset| reset.timer());
-        t4.min(reset).min(self.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick))
-    }
-
-    /// The time at which a timer of this length expires.
-    pub(super) fn deadline(&self, now: Time, length: Duration) -> Time {
-        self.parameters.rto.clock.deadline(now, length)
     }
 
     /// A packet with one chunk, in memory that was used before if possible.

@@ -59,6 +59,7 @@ mod stream_reconfiguration;
 pub mod stream_scheduler;
 #[cfg(test)]
 mod testing;
+mod timers;
 mod tsn;
 mod tsn_map;
 
