@@ -368,9 +368,9 @@ def test_a_drawing_of_diamonds_and_of_a_long_chain() -> None:
 
 
 def test_scalars_that_say_how_good_a_cell_is(folder: Path, tmp_path: Path) -> None:
-    assert report.write(folder, tmp_path / "mos.html") == ["call.mos"]
+    assert report.write(folder, tmp_path / "mos.html").metrics == ["call.mos"]
     both = ["call.loss_percent", "call.s2"]
-    assert report.write(folder, tmp_path / "two.html", both) == both
+    assert report.write(folder, tmp_path / "two.html", both).metrics == both
     page = (tmp_path / "two.html").read_text(encoding="utf-8")
     assert re.search('class="finding">.* from it after .* replications', page)  # less is better
     assert "call.s2 is highest with" in page  # nobody knows
@@ -385,15 +385,15 @@ def test_scalars_without_any_value_are_left_out(folder: Path, tmp_path: Path) ->
         rows = pl.read_parquet(path).rename({"call.mos": "call.goodput_kbit_per_s"})
         path.unlink()
         shard_files.write(copy / "rows", rows.with_columns(pl.lit(math.nan).alias("call.mos")))
-    assert report.write(copy, tmp_path / "page.html") == ["call.goodput_kbit_per_s"]
-    assert report.write(copy, tmp_path / "page.html", ["call.mos"]) == ["call.mos"]
+    assert report.write(copy, tmp_path / "page.html").metrics == ["call.goodput_kbit_per_s"]
+    assert report.write(copy, tmp_path / "page.html", ["call.mos"]).metrics == ["call.mos"]
     assert "No run has a value of call.mos." in (tmp_path / "page.html").read_text(encoding="utf-8")
     few = {f"a{i}.mos": pl.lit(math.nan) for i in range(5)} | {f"b{i}.mos": 4.0 for i in range(5)}
     for path in list((copy / "rows").iterdir()):
         rows = pl.read_parquet(path).with_columns(**few)
         path.unlink()
         shard_files.write(copy / "rows", rows)
-    assert report.write(copy, tmp_path / "page.html") == [f"b{i}.mos" for i in range(4)]
+    assert report.write(copy, tmp_path / "page.html").metrics == [f"b{i}.mos" for i in range(4)]
 
 
 def test_the_table_has_the_cells_means(folder: Path, tmp_path: Path) -> None:
