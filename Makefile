@@ -144,7 +144,7 @@ validate: dev lab site wheel-check kernel ## the long validations: slow tests, p
 	$(BIN)/python tests/dissection.py docs/validation/captures.md
 	$(BIN)/python tests/emulated_paths.py docs/validation/profile-emulated.md
 	$(BIN)/python -m pytest tests/test_virtual_kernel.py
-	ANABRANCH_LAB_WHOLE=1 $(BIN)/python -m pytest tests/test_lab_engine.py tests/test_lab_page.py
+	ANABRANCH_LAB_WHOLE=1 $(BIN)/python -m pytest tests/test_lab_engine.py tests/test_lab_page.py tests/test_lab_layout.py
 	$(BIN)/python tools/virtual_kernel.py docs/virtual-kernel.md
 	$(BIN)/python tools/virtual_tcp.py docs/linux-tcp.md
 	$(BIN)/python tools/beside_linux.py docs/beside-linux.md

@@ -559,6 +559,8 @@ def handing(browser: Any, tmp_path: Path) -> Iterator[tuple[Page, lab.server.Ser
 def test_a_sweep_is_handed_over(handing: tuple[Page, lab.server.Served]) -> None:
     page, served = handing
     assert served.token not in page.page.url
+    panel, plots = (page.page.locator(name).bounding_box() for name in ("#local", "#plots"))
+    assert panel["y"] >= plots["y"] + plots["height"], "it is the last on the page"
     paths = page.page.locator("#local input.path")
     values = page.page.locator("#local input.values")
     # Without a setting, and with a wrong one, there is a sentence.

@@ -37,9 +37,8 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=known, args=["--no-sandbox"])
         picture = Image.new("RGB", (2 * _SIZE[0], _SIZE[1]))
         for place, (theme, heading) in enumerate(_BEGINS.items()):
-            page = browser.new_page(
-                viewport=dict(zip(("width", "height"), _SIZE, strict=True)), color_scheme=theme
-            )
+            page = browser.new_page(viewport={"width": _SIZE[0], "height": _SIZE[1]})
+            page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
             page.goto((Path(folder) / "results/rto/report.html").as_uri())
             if heading:
                 page.get_by_role("heading", name=heading).evaluate("one => one.scrollIntoView()")
