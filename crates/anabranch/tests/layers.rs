@@ -60,26 +60,27 @@ const ANABRANCH: [(&str, &str); 13] = [
 ];
 
 /// The modules of `net`: the parts of a link know neither the link nor its configuration.
-const NET: [(&str, &str); 19] = [
+const NET: [(&str, &str); 20] = [
     ("ground", ""),
     ("ring", ""),
     ("sojourns", ""),
-    ("ledger", "ground"),
+    ("asked", ""),
+    ("ledger", "asked ground"),
     ("capacity", ""),
     ("backlog", "capacity ground ring"),
     ("impairments", ""),
     ("loss", ""),
     ("cross_traffic", "capacity"),
-    ("counted", "cross_traffic ledger"),
+    ("counted", "asked cross_traffic"),
     ("qdisc", "capacity ground"),
     ("evented", "capacity counted cross_traffic ground qdisc"),
-    ("server", "backlog capacity counted cross_traffic evented ground qdisc"),
+    ("server", "asked backlog capacity counted cross_traffic evented ground qdisc"),
     ("radio", "capacity ground qdisc sojourns"),
     ("config", "capacity cross_traffic ground loss qdisc radio"),
     ("one_way", "capacity config cross_traffic evented ground impairments ledger loss radio server"),
     ("queued", "capacity config cross_traffic ground qdisc sojourns"),
     ("medium", "config ground queued radio"),
-    ("duplex", "config ground ledger loss one_way radio server"),
+    ("duplex", "asked config ground loss one_way radio server"),
 ];
 
 /// The modules of `anabranch-live`: neither protocol knows the other, nor a socket.

@@ -7,18 +7,15 @@
 
 use std::collections::VecDeque;
 
+use super::asked::{AHEAD_LIMIT, Asked};
 use super::cross_traffic::{CrossCounters, Source};
-use super::ledger::AHEAD_LIMIT;
 
 /// Counters of the cross traffic of one direction. All times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) counters: CrossCounters,
-    /// The present time of the run when the link was last asked further ahead than [`AHEAD_LIMIT`], if no
-    /// copy was made since.
-    asked_ahead_at: Option<u64>,
-    /// The counters are not asked for before this time.
-    asked_from: u64,
+    /// How far ahead the link is asked, and from when on its counters are.
+    pub(crate) asked: Asked,
     /// The sources as they were, the oldest first; the first one is no younger than any report to come.
     copies: VecDeque<Copied>,
     /// From this time on, the next copy is due.
@@ -43,18 +40,6 @@ struct Dropped {
 }
 
 impl Counted {
-    /// Tells that the link is going to be asked further ahead than [`AHEAD_LIMIT`], while the run is at
-    /// `now`.
-    #[inline]
-    pub(crate) fn runs_ahead(&mut self, now: u64) {
-        self.asked_ahead_at = Some(now);
-    }
-
-    /// Tells that [`Counted::finish`] is not called for a time before this one.
-    pub(crate) fn expect_no_report_before(&mut self, time: u64) {
-        self.asked_from = time;
-    }
-
     /// Announces that arrivals up to `to` are going to be taken from the sources, which have given all those
     /// up to `at`.
     #[inline]
@@ -66,14 +51,14 @@ impl Counted {
 
     #[cold]
     fn copy(&mut self, sources: &[Source], at: u64, to: u64) {
-        if to <= self.asked_from {
-            self.due = self.asked_from + 1;
+        if to <= self.asked.from() {
+            self.due = self.asked.from() + 1;
             return;
         }
-        let run = self.asked_ahead_at.take().unwrap_or(to.saturating_sub(AHEAD_LIMIT));
+        let run = self.asked.present(to);
         self.due = to.saturating_add(AHEAD_LIMIT);
         self.copies.push_back(Copied { time: at, arrived: self.counters.arrived, sources: sources.to_vec() });
-        while self.copies.get(1).is_some_and(|second| second.time <= run.max(self.asked_from)) {
+        while self.copies.get(1).is_some_and(|second| second.time <= run.max(self.asked.from())) {
             self.copies.pop_front();
         }
         let oldest = self.copies[0].time;

@@ -5,9 +5,9 @@ use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 
+use super::asked;
 use super::config::{LinkConfig, WhenDown};
 use super::ground::{Direction, DropCause, Fate, Pass, QueueSample, Release, Step};
-use super::ledger;
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing, LossState, LossStates};
 use super::one_way::OneWay;
 use super::radio::RadioConfig;
@@ -40,7 +40,7 @@ pub struct DuplexLink {
 
 impl DuplexLink {
     /// How far ahead of simulated time a link may be called without [`DuplexLink::runs_ahead`].
-    pub const AHEAD_LIMIT: Duration = Duration::from_nanos(ledger::AHEAD_LIMIT);
+    pub const AHEAD_LIMIT: Duration = Duration::from_nanos(asked::AHEAD_LIMIT);
 
     /// The link of this name, with lazily evaluated queues.
     ///

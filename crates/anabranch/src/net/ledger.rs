@@ -5,11 +5,8 @@
 //! of time reports what one that was asked in time would. Where it is known that nobody asks for the counters
 //! before some time, what is settled by then need not be kept.
 
+use super::asked::Asked;
 use super::ground::{DropCause, Fate};
-
-/// How far ahead of the run, in nanoseconds, a link may be asked without being told: longer than packets
-/// usually take to one of the first links of their way.
-pub(crate) const AHEAD_LIMIT: u64 = 100_000_000;
 
 const FATES: usize = 2 + DropCause::ALL.len();
 
@@ -46,9 +43,8 @@ impl Entry {
 /// in the link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// When the link was last asked further ahead than [`AHEAD_LIMIT`], in nanoseconds, if room was not made
-    /// since.
-    asked_ahead_at: Option<u64>,
+    /// How far ahead the link is asked, and from when on its counters are.
+    pub(crate) asked: Asked,
     /// Packets of [`Ledger::enter_delivered`], until [`Ledger::finish`] adds them to those that arrived, were
     /// served and were delivered.
     plain: u64,
@@ -61,27 +57,13 @@ pub(crate) struct Ledger {
     served: u64,
     found_units: i128,
     in_link: u64,
-    /// The counters are not asked for before this time, in nanoseconds.
-    asked_from: u64,
-    /// The latest entries that are settled after that. When there is no room for more, those that can no
+    /// The latest entries that are settled after somebody may ask for the counters. When there is no room for more, those that can no
     /// longer matter at the end of the run are removed.
     log: Vec<Entry>,
 }
 
 impl Ledger {
     const FIRST_SLOTS: usize = 128;
-
-    /// Tells that the link is going to be asked further ahead than [`AHEAD_LIMIT`], while the run is at
-    /// `now`, in nanoseconds.
-    #[inline]
-    pub(crate) fn runs_ahead(&mut self, now: u64) {
-        self.asked_ahead_at = Some(now);
-    }
-
-    /// Tells that [`Ledger::finish`] is not called for a time before this one, in nanoseconds.
-    pub(crate) fn expect_no_report_before(&mut self, time: u64) {
-        self.asked_from = time;
-    }
 
     /// Enters a packet when the link is asked for `now` (nanoseconds).
     #[inline]
@@ -109,7 +91,7 @@ impl Ledger {
 
     #[inline]
     fn log(&mut self, now: u64, entry: Entry) {
-        if entry.settled <= self.asked_from {
+        if entry.settled <= self.asked.from() {
             return;
         }
         if self.log.len() == self.log.capacity() {
@@ -121,7 +103,7 @@ impl Ledger {
     /// Removes entries that are settled for good, and doubles the capacity if less than half becomes free.
     #[cold]
     fn make_room(&mut self, now: u64) {
-        let run = self.asked_ahead_at.take().unwrap_or(now.saturating_sub(AHEAD_LIMIT));
+        let run = self.asked.present(now);
         let matters = |entry: &Entry| entry.settled > run;
         // Nearly always the fates come true in the order of their entries. Eight are looked at together,
         // without a branch for each, so up to seven that are settled stay.
@@ -144,7 +126,7 @@ impl Ledger {
     /// Takes back what lies beyond the end of the run: a packet that arrives later has not come, and one
     /// whose fate comes true later is in the link.
     pub(crate) fn finish(&mut self, end: u64) {
-        debug_assert!(self.asked_from <= end, "a report comes too early");
+        debug_assert!(self.asked.from() <= end, "a report comes too early");
         let plain = std::mem::take(&mut self.plain);
         self.arrived += plain;
         self.served += plain;
@@ -226,7 +208,7 @@ mod tests {
             later in 0..5_000_u64,
         ) {
             let mut ledgers = [Ledger::default(), Ledger::default()];
-            ledgers[1].expect_no_report_before(asked_from);
+            ledgers[1].asked.expect_no_report_before(asked_from);
             let mut now = 0;
             for (gap, stay, is_lost) in packets {
                 now += gap;

@@ -7,6 +7,7 @@
 //! The stages of a link, in order: ingress loss, queue discipline, server, wire loss, corruption,
 //! duplication, jitter, delay.
 
+mod asked;
 mod backlog;
 mod capacity;
 mod config;

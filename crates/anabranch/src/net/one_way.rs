@@ -472,17 +472,17 @@ impl OneWay {
     /// Tells that it is going to be called far ahead of the run, which is at `now`.
     #[inline]
     pub(crate) fn runs_ahead(&mut self, now: Time) {
-        self.ledger.runs_ahead(now.as_nanos());
+        self.ledger.asked.runs_ahead(now.as_nanos());
         if let Some(server) = &mut self.server {
-            server.runs_ahead(now.as_nanos());
+            server.asked().runs_ahead(now.as_nanos());
         }
     }
 
     /// Tells that [`OneWay::finish`] is not called for a time before this one.
     pub(crate) fn expect_no_report_before(&mut self, time: Time) {
-        self.ledger.expect_no_report_before(time.as_nanos());
+        self.ledger.asked.expect_no_report_before(time.as_nanos());
         if let Some(server) = &mut self.server {
-            server.expect_no_report_before(time.as_nanos());
+            server.asked().expect_no_report_before(time.as_nanos());
         }
     }
 

@@ -23,6 +23,7 @@
 //! | [`LazyServer::queue_surely`] | constant rate, no marks, and the queue is short enough to take it surely | the unfinished work |
 //! | [`LazyQueue::accept`] | always | what waits, packet by packet |
 
+use super::asked::Asked;
 use super::backlog::Backlog;
 use super::capacity::{Capacity, ConstantRate, Departure, UNITS_PER_BYTE, Varying};
 use super::counted::Counted;
@@ -72,21 +73,12 @@ impl Server {
         }
     }
 
-    /// The same as [`OneWay::runs_ahead`](super::one_way::OneWay::runs_ahead) for the cross traffic.
+    /// How far ahead the cross traffic is asked, and from when on its counters are.
     #[inline]
-    pub(crate) fn runs_ahead(&mut self, now: u64) {
-        self.counted().runs_ahead(now);
-    }
-
-    /// Tells that [`Server::finish`] is not called for a time before this one, in nanoseconds.
-    pub(crate) fn expect_no_report_before(&mut self, time: u64) {
-        self.counted().expect_no_report_before(time);
-    }
-
-    fn counted(&mut self) -> &mut Counted {
+    pub(crate) fn asked(&mut self) -> &mut Asked {
         match self {
-            Self::Evented(server) => server.counted_mut(),
-            Self::Lazy(server) => &mut server.queue.counted,
+            Self::Evented(server) => &mut server.counted_mut().asked,
+            Self::Lazy(server) => &mut server.queue.counted.asked,
         }
     }
 }
