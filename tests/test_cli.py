@@ -302,7 +302,66 @@ def test_list_shows_models_codecs_templates(anabranch: Command) -> None:
     for word in ("gilbert", "drop_tail", "two-path-call", "g711+plc"):
         assert word in everything
     assert "gilbert" not in anabranch("list", "codecs").stdout
-    assert "did you mean `templates`" in one_error(anabranch("list", "template"))
+    assert "did you mean `templates`" in one_error(anabranch("list", "tempaltes"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("queue", "queues"),
+        ("loss", "losses"),
+        ("path_policy", "path-policies"),
+        ("codec", "codecs"),
+        ("template", "templates"),
+        ("link", "links"),
+        ("cross_traffic", "cross_traffics"),
+    ],
+)
+def test_a_category_may_be_in_the_singular_and_in_the_plural(
+    one: str, other: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def listed(word: str) -> str:
+        assert cli.main(["list", word]) == 0
+        return capsys.readouterr().out
+
+    assert listed(one) == listed(other) != ""
+
+
+def test_every_table_that_a_message_names_has_its_keys_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for words, key in (
+        (["link"], "duplicate"),
+        (["scenario"], "flows"),
+        (["queue", "codel"], "target"),
+        (["transport", "tcp"], "loss_detection"),
+        (["loss", "none"], "no keys"),
+        (["loss", "gilbert"], "mean_bad"),
+        (["congestion_controls", "bbr"], "key"),
+        (["sweep"], "replications"),
+    ):
+        assert cli.main(["list", *words]) == 0
+        assert key in capsys.readouterr().out, words
+    assert cli.main(["list", "queue", "codle"]) == 2
+    assert "did you mean `codel`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("sh -c true", "anabranch emulate SCENARIO.toml -- sh -c true, or with a link instead"),
+        ("sh", "--delay 20ms -- sh"),
+        ("x.toml sh -c true", "anabranch emulate x.toml -- sh -c true"),
+        ("--delay 20ms sh -c true", "anabranch emulate --delay 20ms -- sh -c true"),
+    ],
+)
+def test_emulate_says_where_the_dashes_are_missing(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["emulate", *words.split()]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "`sh` is a program; `--` stands before what runs" in error
+    assert meant in error
 
 
 def test_list_begins_with_an_overview(anabranch: Command) -> None:
@@ -325,9 +384,13 @@ def test_completion_installs(
 
 
 HINTS = {
-    "flows.call.transport.rto_maxx=1 s": "`rto_maxx` (did you mean `rto_max`?)",
-    "flows.call.app.codec=g711+pcl": "`g711+pcl` (did you mean `g711+plc`?)",
-    "links.frist.delay=1 s": "`frist` (did you mean `first`?)",
+    "flows.call.transport.rto_maxx=1 s": (
+        "`rto_maxx`; did you mean `rto_max`? `anabranch list transport sctp` has all"
+    ),
+    "flows.call.app.codec=g711+pcl": (
+        "`g711+pcl`; did you mean `g711+plc`? `anabranch list codec` has all"
+    ),
+    "links.frist.delay=1 s": "`frist` in `links`; did you mean `first`?",
     "flows.call.transport.rto_max=1": 'did you mean "1 s" or "1 ms"?',
     "links.first.rate=2.5": 'did you mean "2.5 Mbit/s" or "2.5 kbit/s"?',
     "flows.call.transport.receive_buffer=1000": 'did you mean "1000 B" or "1000 kB"?',
@@ -484,7 +547,7 @@ def test_an_empty_sweep_axis_is_a_mistake(anabranch: Command, tmp_path: Path) ->
         (["reproduce", "voip-sctp", "--quick", "--smoke"], "exclude"),
         (["--log-level", "loud", "list"], "loud"),
         (["sweep", "call.toml", "--out", "out", "--jobs", "100000"], "jobs is 100000"),
-        (["list", "codecs", "loss"], "`loss` is one argument too many"),
+        (["list", "codecs", "loss", "more"], "`more` is one argument too many"),
         (["run", "call.toml", "--json", ""], "is empty: the one after `--json`"),
         ([""], "is empty: the one after `anabranch`"),
     ],

@@ -388,7 +388,7 @@ class Generator:
 
     def _variant(self, definition: str, tag: str, kind: str) -> Tree:
         variants = self.schema["$defs"][definition]["oneOf"]
-        (node,) = [v for v in variants if v["properties"].get(tag, {}).get("const") == kind]
+        (node,) = [v for v in variants if v.get("properties", {}).get(tag, {}).get("const") == kind]
         return self._object(node, definition)  # type: ignore[no-any-return]
 
     def _value(self, node: Any, within: Any, definition: str = "") -> Any:
@@ -397,6 +397,9 @@ class Generator:
         default, said = node.get("default"), node.get("description", "")
         if "anyOf" in node or "oneOf" in node:
             forms = [f for f in node.get("anyOf", node.get("oneOf")) if f.get("type") != "null"]
+            if any("kind" in form.get("properties", {}) for form in forms):
+                # A kind alone is not drawn: some kinds need settings that the schema cannot tell.
+                forms = [form for form in forms if "properties" in form]
             named = [form for form in forms if f"{definition}.{_tag(form)}" == self.wanted]
             form = draw.choice(named or [f for f in forms if self._leads(f)] or forms)
             return self._value({"default": default, "description": said} | form, within, definition)

@@ -62,7 +62,7 @@ class ScenarioError(AnabranchError, ValueError):
     >>> anabranch.load("scenarios/two-path-call.toml", {"flows.call.app.codec": "g7"})
     Traceback (most recent call last):
     anabranch.errors.ScenarioError: scenarios/two-path-call.toml: flows.call.app.codec:
-    unknown variant `g7` (did you mean `g729`?), expected one of `amr-4.75`, ...
+    unknown variant `g7`; did you mean `g711`? `anabranch list codec` has all
     """
 
 
@@ -134,31 +134,6 @@ def _ends(match: re.Match[str]) -> str:
         return text
     last = _LONGEST // 4 + quotes // 2
     return f"{text[: _LONGEST + quotes - last - 1]}…{text[-last:]}"
-
-
-_NOT_ONE_OF = re.compile(r"unknown (?:field|variant) `([^`]*)`, expected (.*)", re.DOTALL)
-_NOT_THERE = re.compile(r"there is no `([^`]*)` in `[^`]*`, only (.*)", re.DOTALL)
-_NO_UNIT = re.compile(
-    r"(?:`([0-9.]+)` is not|type: (?:integer|floating point) `([0-9.]+)`, expected) "
-    r"a (length of time|rate|size) such as"
-)
-_UNITS = {"length of time": ("s", "ms"), "rate": ("Mbit/s", "kbit/s"), "size": ("B", "kB")}
-"""Two usual units of each quantity, as the message cannot know which was meant."""
-
-
-def hinted(sentence: str) -> str:
-    """Adds to the engine's sentence about a scenario what the user probably meant."""
-    for pattern in (_NOT_ONE_OF, _NOT_THERE):
-        if match := pattern.search(sentence):
-            close = suggestion(match[1], re.findall(r"`([^`]*)`", match[2]))
-            end = match.end(1) + 1
-            meant = close.removeprefix("; ")
-            return f"{sentence[:end]} ({meant}){sentence[end:]}" if close else sentence
-    if match := _NO_UNIT.search(sentence):
-        number = match[1] or match[2]
-        first, second = (f'"{number} {unit}"' for unit in _UNITS[match[3]])
-        return f"{sentence}; did you mean {first} or {second}?"
-    return sentence
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

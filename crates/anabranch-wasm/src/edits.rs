@@ -19,9 +19,22 @@ pub(crate) fn edited(text: &str, path: &[String], value: &Value) -> Result<Strin
             None if is_removal => return Ok(text.to_owned()),
             None => return Err(format!("{}: there is no table here", path[..=depth].join("."))),
         };
+        if !is_removal {
+            widen(item);
+        }
     }
     set(item, last, value).ok_or_else(|| format!("{}: it cannot be set", path.join(".")))?;
     Ok(document.to_string())
+}
+
+/// Writes a table with a `kind` in its longer form where it is a word alone, so that it can have other keys.
+fn widen(item: &mut Item) {
+    let Some(kind) = item.as_str().filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic())) else {
+        return;
+    };
+    let mut table = InlineTable::new();
+    table.insert("kind", kind.into());
+    *item = Item::Value(Toml::InlineTable(table));
 }
 
 fn parsed(text: &str) -> Result<DocumentMut, String> {
@@ -159,6 +172,16 @@ kind = \"poisson\"
     fn edit(path: &str, value: &Value) -> Result<String, String> {
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
         edited(TEXT, &path, value)
+    }
+
+    #[test]
+    fn a_word_becomes_the_table_that_it_stands_for() {
+        let text = "[links.wan]\nqueue = \"codel\"\nrate = \"1 Mbit/s\"\n";
+        let path = |keys: &str| keys.split('.').map(str::to_owned).collect::<Vec<_>>();
+        let at = |keys: &str, value: Value| edited(text, &path(keys), &value);
+        let wider = text.replace("\"codel\"", "{ kind = \"codel\", target = \"9 ms\" }");
+        assert_eq!(at("links.wan.queue.target", json!("9 ms")), Ok(wider));
+        assert!(at("links.wan.rate.repeat", json!("9 s")).is_err());
     }
 
     #[test]

@@ -48,7 +48,7 @@ enum Question {
     Edit { text: String, path: Vec<String>, value: Value },
     /// Scenario text with another name for what is at a path; references to it elsewhere stay as they are.
     Rename { text: String, path: Vec<String>, name: String },
-    /// The JSON Schema of scenarios.
+    /// The JSON Schema of scenarios, in which every part with a kind is a table.
     Schema,
     /// The engine's version.
     Version,
@@ -131,7 +131,7 @@ impl Lab {
                     tables: self.tables.iter().map(|table| (table.name(), table.places())).collect(),
                 }))
             }
-            Question::Schema => Ok(bytes(&anabranch::scenario::schema())),
+            Question::Schema => Ok(bytes(&anabranch::scenario::tables())),
             Question::Version => Ok(bytes(&json!({ "version": anabranch::VERSION }))),
         }
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::parallel;
 use crate::scenario::{
-    MAX_FILE_MEGABYTES, Scenario, ScenarioError, Sweep, edit, error, files, include, sweep, tree,
+    MAX_FILE_MEGABYTES, Scenario, ScenarioError, Sweep, edit, error, files, include, shorthand, sweep, tree,
 };
 use crate::sim::Simulation;
 use crate::text_file;
@@ -78,10 +78,24 @@ impl Study {
         folder: &Path,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, ScenarioError> {
-        let mut base = read(text, sets, folder, is_cancelled)?;
+        let base = read(text, sets, folder, is_cancelled);
+        base.and_then(|base| Self::of_tree(base, folder, is_cancelled))
+            .map_err(|error| error.with_lines(text, sets))
+    }
+
+    fn of_tree(
+        mut base: Value,
+        folder: &Path,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self, ScenarioError> {
         let sweep = match base.as_object_mut().and_then(|table| table.remove("sweep")) {
             Some(tree) => {
-                let mut config: sweep::Config = error::from_value(&tree, "sweep")?;
+                let config = error::from_value(&tree, "sweep");
+                let mut config: sweep::Config = config.map_err(|error| {
+                    // What else is wrong in the file is said with it.
+                    let other = error::from_value::<Scenario>(&base, "").err();
+                    ScenarioError::joined(std::iter::once(error).chain(other))
+                })?;
                 config.resolve_files(folder);
                 if config.has_conditions() {
                     parallel::apart(is_cancelled, move || Sweep::new(config)).ok_or_else(given_up)??
@@ -150,7 +164,7 @@ impl Study {
     pub fn cell_hashes(&self) -> Result<Vec<u64>, ScenarioError> {
         let no_axes = json!({});
         let hash = |cell: u64| {
-            let in_cell = |error| ScenarioError::new(format!("cell {cell}: {error}"));
+            let in_cell = |error: ScenarioError| error.at(&format!("cell {cell}"));
             Ok(hash(&self.cell(cell).map_err(in_cell)?, &no_axes, None))
         };
         parallel::map((0..self.sweep.cell_count()).collect(), hash).into_iter().collect()
@@ -181,14 +195,17 @@ impl Study {
         }
         let (study, flag) = (self.clone(), Arc::new(AtomicBool::new(false)));
         let told = Arc::clone(&flag);
-        let checked = parallel::apart(is_cancelled, move || study.first_mistake(&told));
+        let checked = parallel::apart(is_cancelled, move || study.first_mistakes(&told));
         // What has been begun is finished, and nothing else is begun.
         flag.store(true, Ordering::Relaxed);
         checked.ok_or_else(given_up)?.map_or(Ok(()), Err)
     }
 
-    /// The first mistake in the cells that [`Study::check_sweep`] looks at, as long as it is not given up.
-    fn first_mistake(&self, is_given_up: &AtomicBool) -> Option<ScenarioError> {
+    /// The first mistake of each axis in the cells that [`Study::check_sweep`] looks at, as long as it is not
+    /// given up. What several axes show is said once.
+    fn first_mistakes(&self, is_given_up: &AtomicBool) -> Option<ScenarioError> {
+        let mut found: Vec<ScenarioError> = Vec::new();
+        let mut places = Vec::new();
         for part in self.sweep.parts() {
             let mistake = |(axis, position, cell)| {
                 if is_given_up.load(Ordering::Relaxed) {
@@ -197,16 +214,23 @@ impl Study {
                 let mut tree = self.base.clone();
                 let scenario = part.apply(cell, &mut tree).and_then(|()| error::from_value(&tree, ""));
                 let checked = scenario.and_then(|scenario: Scenario| scenario.check());
-                let error = checked.err()?;
-                let sentence =
-                    format!("{}, value `{}`: {error}", part.axis_key(axis), part.label(axis, position));
-                Some(ScenarioError::new(sentence))
+                Some((
+                    format!("{}, value `{}`", part.axis_key(axis), part.label(axis, position)),
+                    checked.err()?,
+                ))
             };
-            if let Some(error) = parallel::find_first(part.representatives(), mistake) {
-                return Some(error);
+            let cells = part.representatives();
+            for of_axis in cells.chunk_by(|one, other| one.0 == other.0) {
+                if let Some((place, error)) = parallel::find_first(of_axis.to_vec(), mistake)
+                    && !found.contains(&error)
+                {
+                    found.push(error);
+                    places.push(place);
+                }
             }
         }
-        None
+        let at_place = found.into_iter().zip(places).map(|(error, place)| error.at(&place));
+        (at_place.len() > 0).then(|| ScenarioError::joined(at_place))
     }
 }
 
@@ -231,6 +255,7 @@ fn read(
         tree::parse(text)?
     };
     include::resolve(&mut base, sets, folder)?;
+    shorthand::expand(&mut base, &[]);
     for (path, value) in sets.iter().filter(|(path, _)| path != include::KEY) {
         edit::set(&mut base, path, edit::value_of(value))?;
     }
@@ -254,7 +279,7 @@ fn in_file<T>(
 ) -> Result<T, ScenarioError> {
     let text = text_file::read(file, MAX_FILE_MEGABYTES).map_err(ScenarioError::new)?;
     let folder = file.parent().unwrap_or(Path::new("."));
-    parse(&text, folder).map_err(|error| ScenarioError::new(format!("{}: {error}", file.display())))
+    parse(&text, folder).map_err(|error| error.in_file(&file.display().to_string()))
 }
 
 impl Scenario {
@@ -283,7 +308,8 @@ impl Scenario {
             table.remove("sweep");
             table.entry("flows").or_insert_with(|| json!({}));
         }
-        let scenario: Self = error::from_value(&base, "")?;
+        let scenario: Result<Self, _> = error::from_value(&base, "");
+        let scenario = scenario.map_err(|error| error.with_lines(text, sets))?;
         check_name(&scenario.name)?;
         scenario.check_names()?;
         Ok(scenario)

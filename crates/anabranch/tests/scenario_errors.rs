@@ -62,8 +62,14 @@ fn parse(text: &str, sets: &[(&str, &str)]) -> Result<Study, String> {
 /// The message about the scenario with these settings.
 fn message(sets: &[(&str, &str)]) -> String {
     let message = parse(BASE, sets).map_or_else(|error| error, |_| panic!("{sets:?} is no mistake"));
-    assert!(!message.contains(char::is_control), "{message:?}");
+    assert!(is_plain(&message), "{message:?}");
     message
+}
+
+/// Whether a message has nothing but its sentences, each on a line.
+fn is_plain(message: &str) -> bool {
+    !message.is_empty()
+        && message.lines().all(|line| !line.trim().is_empty() && !line.contains(char::is_control))
 }
 
 #[test]
@@ -324,7 +330,14 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("links..rate", "1 kbit/s", "links..rate"),
     ("", "1", ""),
     ("links.first.loss.kind", "\"a\\nb\"", "links.first.loss.kind"),
-    ("flows.call.transport", "sctp", "flows.call.transport"),
+    ("flows.call.transport", "5", "flows.call.transport"),
+    ("flows.call.transport", "stcp", "flows.call.transport.kind"),
+    ("links.first.queue", "codle", "links.first.queue.kind"),
+    ("links.first.queue", "python", "links.first.queue"),
+    ("links.first.loss", "120 %", "links.first.loss.probability"),
+    ("links.first.loss", "1.2", "links.first.loss.probability"),
+    ("links.first.loss", "gilbert", "links.first.loss"),
+    ("flows.call.app", "{ kind = 'voip', jitter_buffer = 'adaptiv' }", "flows.call.app.jitter_buffer"),
     ("flows.call.app", "{ codec = 'g711' }", "flows.call.app"),
     ("flows.call.transport.hb_enabled", "1", "flows.call.transport.hb_enabled"),
     ("sweep", "3", "sweep"),
@@ -453,6 +466,95 @@ fn a_mistake_names_its_key_and_what_is_allowed() {
 }
 
 #[test]
+fn shorter_forms_are_what_they_stand_for() {
+    for (short, long) in [
+        ("links.first.loss = 1 %", "links.first.loss = { kind = 'bernoulli', probability = '1 %' }"),
+        ("links.first.loss = 0.01", "links.first.loss = { kind = 'bernoulli', probability = 0.01 }"),
+        ("links.other.loss = gilbert_elliott", "links.other.loss.kind = gilbert_elliott"),
+        ("links.first.queue = codel", "links.first.queue = { kind = 'codel' }"),
+        ("links.first.rate = 10Mbit", "links.first.rate = 10 Mbit/s"),
+        ("links.first.rate = 100kbit", "links.first.rate = 100 kbit/s"),
+        ("links.first.delay = 20ms", "links.first.delay = 20 ms"),
+        ("flows.call.transport = tcp", "flows.call.transport = { kind = 'tcp' }"),
+        ("flows.call.transport.policy = echo", "flows.call.transport.policy = { kind = 'echo' }"),
+        ("flows.call.transport.cc = bbr", "flows.call.transport.cc = { kind = 'bbr' }"),
+        ("flows.call.app = bulk", "flows.call.app = { kind = 'bulk' }"),
+        ("flows.call.app.jitter_buffer = adaptive", "flows.call.app.jitter_buffer = { kind = 'adaptive' }"),
+        ("sweep.axes.wait.set = links.first.queue\nsweep.axes.wait.values = ['red', 'codel']", ""),
+    ] {
+        let of = |lines: &str| {
+            let sets: Vec<_> = lines.lines().map(|line| line.split_once(" = ").unwrap()).collect();
+            parse(BASE, &sets)
+        };
+        match (of(short), of(long)) {
+            (Ok(one), Ok(other)) if !long.is_empty() => assert_eq!(one.hash(), other.hash(), "{short}"),
+            // Such as Gilbert's chain, which has to be told its probabilities whichever form it has.
+            (Err(one), Err(other)) => assert_eq!(one, other),
+            (Ok(swept), _) => assert_ne!(swept.cell(0).unwrap().to_toml(), swept.cell(1).unwrap().to_toml()),
+            (one, _) => panic!("{short}: {:?}", one.err()),
+        }
+    }
+}
+
+#[test]
+fn a_key_below_a_shorter_form_is_one_of_its_table() {
+    let sets =
+        [("links.first.queue", "codel"), ("links.first.queue.target", "7 ms"), ("links.other.loss", "2 %")];
+    let text = parse(BASE, &sets).unwrap().to_toml();
+    assert!(text.contains("kind = \"codel\"") && text.contains("target = \"7 ms\""), "{text}");
+    let short = BASE.replace("queue = { kind = \"drop_tail\", packets = 50 }", "queue = \"codel\"");
+    let set = [("links.first.queue.target", "7 ms"), ("links.other.loss", "2 %")];
+    assert_eq!(parse(&short, &set).unwrap().to_toml(), text);
+}
+
+#[test]
+fn all_mistakes_are_said_at_once_with_their_lines() {
+    let text = BASE
+        .replace("delay = \"10 ms\"", "dealy = \"10 ms\"")
+        .replace("kind = \"drop_tail\", packets = 50", "kind = \"drop_tial\", packets = -1")
+        .replace("kind = \"cbr\", rate = \"10 kbit/s\"", "kind = \"crb\", rate = \"fast\"")
+        .replace("via = [\"first\", \"second\"]", "vai = [\"first\", \"second\"]\nmtu = 1500")
+        .replace("kind = \"sctp\"", "kind = \"stcp\"")
+        .replace("rto_min = \"0.1 s\"", "rto_min = 0.1")
+        .replace("codec = \"g711+plc\"", "codec = \"g711+pcl\"")
+        .replace("set = \"links.first.delay\"", "ste = \"links.first.delay\"");
+    let message = parse(&text, &[]).unwrap_err();
+    assert_golden("all_mistakes.txt", &(message.clone() + "\n"));
+    assert!(is_plain(&message) && message.starts_with("12 mistakes\n"), "{message}");
+    for line in message.lines().skip(1) {
+        let (line, rest) = line.trim().strip_prefix("line ").unwrap().split_once(": ").unwrap();
+        let found = text.lines().nth(line.parse::<usize>().unwrap() - 1).unwrap();
+        let key = rest.split([':', ' ']).next().unwrap().rsplit('.').next().unwrap();
+        assert!(found.contains(key) || rest.contains("missing field"), "{line}: {found}: {rest}");
+    }
+}
+
+#[test]
+fn all_contradictions_are_said_at_once() {
+    let text = BASE
+        .replace("ends = [\"m\", \"b\"]", "ends = [\"m\", \"c\"]\nmtu = \"1500 B\"")
+        .replace("[paths.p0]", "[paths.p1]\nvia = [\"third\"]\nmtu = \"1 B\"\n\n[paths.p0]")
+        .replace("rate = \"1 Mbit/s\"", "rate = \"1 Mbit/s\"\nmtu = \"5 B\"");
+    let message = parse(&text, &[]).unwrap_err();
+    let keys: Vec<&str> = message.lines().skip(1).map(|line| line.split(": ").nth(1).unwrap()).collect();
+    assert_eq!(message.lines().next(), Some("5 mistakes"), "{message}");
+    for key in ["links.first.mtu", "links.second.mtu", "links.other.mtu", "paths.p0.via", "paths.p1.mtu"] {
+        assert!(keys.iter().any(|one| one.starts_with(key)), "{key}: {message}");
+    }
+}
+
+#[test]
+fn a_large_tree_of_mistakes_ends_soon() {
+    use std::fmt::Write as _;
+    let mut text = String::from(BASE);
+    for link in 0..3000 {
+        writeln!(text, "[links.l{link}]\nends = [\"a\", \"b\"]\ndelya = 5\nraet = \"x\"\n").unwrap();
+    }
+    let message = parse(&text, &[]).unwrap_err();
+    assert!(message.starts_with("20 mistakes") || message.contains("links.l0.delya"), "{message}");
+}
+
+#[test]
 fn a_mistake_in_a_flow_with_a_count_names_that_flow() {
     let is_in_flow = |path: &str| path.starts_with("flows.call.") && !path.starts_with("flows.call.count");
     for (path, value, _) in MISTAKES.iter().filter(|(path, ..)| is_in_flow(path)) {
@@ -475,7 +577,7 @@ fn text_that_is_not_a_scenario_is_one_sentence() {
         ("\u{0}", "line 1: "),
     ] {
         let message = parse(text, &[]).unwrap_err();
-        assert!(message.contains(words) && !message.contains(char::is_control), "{text:?}: {message:?}");
+        assert!(message.contains(words) && is_plain(&message), "{text:?}: {message:?}");
     }
     let error = Study::load(Path::new("no/such/file.toml"), &[]).unwrap_err().to_string();
     assert!(error.starts_with("cannot read `no/such/file.toml`: "), "{error}");
@@ -537,7 +639,7 @@ proptest! {
         let to = (from + length).min(text.len());
         let slipped = format!("{}{insert}{}", &text[..from], &text[to..]);
         if let Err(message) = parse(&slipped, &[]) {
-            prop_assert!(!message.contains(char::is_control) && !message.is_empty(), "{message:?}");
+            prop_assert!(is_plain(&message), "{message:?}");
         }
     }
 
@@ -553,7 +655,7 @@ proptest! {
         found.pop();
         let path = format!("{}{suffix}", at.get(&found));
         if let Err(message) = parse(&text, &[(&path, value)]) {
-            prop_assert!(!message.contains(char::is_control) && !message.is_empty(), "{message:?}");
+            prop_assert!(is_plain(&message), "{message:?}");
             let section = path.split('.').next().unwrap();
             prop_assert!(
                 ["links", "paths", "flows", section].iter().any(|key| message.contains(key)),

@@ -196,7 +196,7 @@ def advise(
     goal
         `mos`, `goodput`, `failover` or `latency`.
     transport
-        `sctp`, `mptcp` or `tcp`; the goal's first one that the paths allow if not given.
+        `sctp`, `mptcp`, `tcp` or `udp`; the goal's first one that the paths allow if not given.
     profile
         Whose implementation is set, as the scenario file has it; Linux's if not given.
     set

@@ -83,8 +83,12 @@ class Goal:
         return toml({"name": f"advise-{self.name}", "run": run} | links | {"flows": flows})
 
 
-def _call(_: Paths, __: str) -> dict[str, dict[str, Any]]:
-    return {"call": {"kind": "voip", "start": {"from": "2 s", "to": "3 s"}, "duration": "60 s"}}
+def _call(_: Paths, transport: str) -> dict[str, dict[str, Any]]:
+    call = {"kind": "voip", "start": {"from": "2 s", "to": "3 s"}, "duration": "60 s"}
+    if transport == "udp":
+        # A deeper jitter buffer, a longer packet and a slower codec cost delay from mouth to ear.
+        call |= {"emodel": "g107", "delay": "mouth_to_ear"}
+    return {"call": call}
 
 
 def _transfer(paths: Paths, _: str) -> dict[str, dict[str, Any]]:
@@ -152,7 +156,7 @@ GOALS = {
             name="mos",
             what="MOS of a G.711 call of 60 s",
             unit="MOS",
-            transports=("sctp",),
+            transports=("sctp", "udp"),
             higher_is_better=True,
             relevant=0.1,
             relative=False,

@@ -4,15 +4,17 @@ Names, units and limits are those of Linux 6.12: Documentation/networking/ip-sys
 mptcp-sysctl.rst, net/sctp/sysctl.c, include/uapi/linux/sctp.h, ip-mptcp(8), tc(8).
 """
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from anabranch._engine import codecs
 from anabranch.support.quantities import milliseconds, octets
 
 from .paths import Paths
-from .settings import DEFAULT, Candidate, is_linux
+from .settings import DEFAULT, Candidate, is_usual
 
 _COLUMNS = 80
 """Characters on a line of a comment."""
@@ -25,6 +27,8 @@ _OFF = 0xFFFF
 class Paste:
     """Text to paste, and the settings for which there is no such text."""
 
+    call: list[str] = field(default_factory=list)
+    """What the session description of a call says, and its two ends set."""
     sysctl: list[str] = field(default_factory=list)
     """Lines of a file in /etc/sysctl.d, in an order that the kernel accepts."""
     socket: list[str] = field(default_factory=list)
@@ -43,6 +47,7 @@ class Paste:
     def as_json(self) -> dict[str, Any]:
         """The same, as a tree for JSON."""
         return {
+            "call": self.call,
             "sysctl": self.sysctl,
             "socket": self.socket,
             "commands": self.commands,
@@ -57,6 +62,8 @@ class Paste:
         parts = []
         if self.costs:
             parts.append([_comment(sentence) for sentence in self.costs])
+        if self.call:
+            parts.append(["# in the session description (SDP), and at both ends:", *self.call])
         if self.socket:
             head = "/* for one program: fd is its socket, not yet connected */"
             parts.append([head, *self.socket])
@@ -97,11 +104,13 @@ def paste(transport: str, candidate: Candidate, paths: Paths, costs: Sequence[st
     """The text for what a candidate changes; empty if it changes nothing."""
     text = Paste()
     if candidate.values:
-        {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](candidate, paths, text)
+        {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp, "udp": _udp}[transport](
+            candidate, paths, text
+        )
         _queue(candidate, paths, text)
         _after(transport, candidate, text)
         text.costs += costs
-        if not is_linux(candidate.profile):
+        if not is_usual(candidate.profile):
             text.without.append(
                 f"Found with profile {candidate.profile}: Linux behaves differently; "
                 "leave the profile out for advice on Linux."
@@ -163,6 +172,54 @@ def _sctp(candidate: Candidate, paths: Paths, text: Paste) -> None:
         text.without.append(
             "load_sharing = on: Linux has no counterpart; FreeBSD has net.inet.sctp.cmt_on_off."
         )
+
+
+_IN_SDP = {
+    "g729a+vad": ["m=audio PORT RTP/AVP 18", "a=rtpmap:18 G729/8000"],
+    "amr-12.2": ["m=audio PORT RTP/AVP 96", "a=rtpmap:96 AMR/8000", "a=fmtp:96 mode-set=7"],
+}
+"""How SDP asks for a codec (RFC 3551 section 6, table 4; RFC 4867 section 8.1)."""
+
+
+def _udp(candidate: Candidate, paths: Paths, text: Paste) -> None:
+    chosen = dict(candidate.values)
+    if "codec" in chosen:
+        text.call += _IN_SDP[chosen["codec"]]
+    if "packetisation" in chosen:
+        text.call.append(f"a=ptime:{_ms(chosen['packetisation'])}")  # RFC 8866 section 6.4
+    if "jitter_buffer" in chosen:
+        depth = chosen["jitter_buffer"].partition(", ")[2]
+        text.call.append(f"# jitter buffer of both ends: {chosen['jitter_buffer']}")
+        if depth:
+            text.call.append(
+                f"# in a browser: receiver.jitterBufferTarget = {_ms(depth)}  // of RTCRtpReceiver"
+            )
+    ways = chosen.get("paths", "")
+    if " and " in ways:
+        text.without.append(
+            f"paths = {ways}: each packet is sent on both paths with the same RTP header, and the "
+            "first copy counts (RFC 7198); a session border controller or SD-WAN router does it."
+        )
+    elif ways:
+        text.commands.append(
+            f"ip route replace PEER via GATEWAY dev DEVICE  # those of {_named(paths, ways)}"
+        )
+    text.costs.append(_load(chosen))
+
+
+def _load(chosen: dict[str, str]) -> str:
+    """What the call needs in each direction: RTP over UDP over IPv4 (12, 8 and 20 bytes)."""
+    codec = chosen.get("codec", "g711+plc")
+    length_ms = _ms(chosen.get("packetisation", "20 ms"))
+    rate = next(float(one["kbit_per_s"]) for one in codecs() if one["name"] == codec)
+    size = math.ceil(rate * length_ms / 8) + 40
+    copies = 2 if " and " in chosen.get("paths", "") else 1
+    twice = ", on each of the two paths" if copies == 2 else ""
+    return (
+        f"The call then needs {8 * size / length_ms:.0f} kbit/s each way{twice}: "
+        f"{1000 / length_ms:.0f} packets a second of {size} B with the headers of RTP, UDP and "
+        "IPv4."
+    )
 
 
 def _tcp(candidate: Candidate, paths: Paths, text: Paste) -> None:

@@ -163,12 +163,12 @@ class Trials:
         return list(dict.fromkeys([self.metric, *self.within, *self.counted]))
 
     def _sets(self, candidate: Candidate) -> dict[str, object]:
-        chosen: dict[str, object] = {"transport.profile": candidate.profile}
+        chosen: dict[str, object] = dict(candidate.base)
         for name, value in candidate.values:
             chosen |= self.settings[name].values[value]
         sets: dict[str, object] = {}
         for path, to in chosen.items():
-            if path.startswith("transport."):
+            if path.startswith(("transport.", "app.")):
                 sets |= {f"flows.{flow}.{path}": to for flow in self.flows}
             else:
                 sets[path] = to

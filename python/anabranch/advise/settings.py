@@ -18,8 +18,12 @@ TRANSPORTS: dict[str, dict[str, str]] = {
     "sctp": {"rfc": "rfc9260", "linux": "linux"},
     "mptcp": {"rfc": "rfc8684", "linux": "linux_6"},
     "tcp": {"rfc": "rfc", "linux": "linux_6"},
+    "udp": {"rfc": "rtp", "linux": "rtp"},
 }
 """Transport -> profile -> its name for people; their defaults are the baselines."""
+
+RTP = "rtp"
+"""What stands for a profile of UDP, which has none: RTP as most telephones send it."""
 
 PROFILE_NAMES = {
     "rfc9260": "RFC 9260 defaults",
@@ -27,6 +31,7 @@ PROFILE_NAMES = {
     "rfc": "RFC defaults",
     "linux": "Linux defaults",
     "linux_6": "Linux defaults",
+    RTP: "usual call",
 }
 
 
@@ -41,7 +46,9 @@ class Setting:
     name: str
     """The setting's name; where it is one key of a scenario file, that key."""
     values: dict[str, dict[str, Any]]
-    """Label -> dotted path -> value. A path that begins with `transport.` is a key of the flow."""
+    """Label -> dotted path -> value. A path that begins with `transport.` or `app.` is a key of the
+    flow.
+    """
     defaults: dict[str, str] = field(default_factory=dict)
     """Profile -> its default value, in words."""
     in_linux: bool = True
@@ -82,7 +89,16 @@ class Candidate:
         if not self.values:
             return PROFILE_NAMES.get(self.profile, f"{self.profile} defaults")
         changed = ", ".join(f"{name} = {value}" for name, value in self.values)
-        return changed if is_linux(self.profile) else f"{self.profile}: {changed}"
+        return changed if is_usual(self.profile) else f"{self.profile}: {changed}"
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """What the profile itself sets."""
+        return (
+            {f"transport.{RTP}": True}
+            if self.profile == RTP
+            else {"transport.profile": self.profile}
+        )
 
 
 def is_linux(profile: str) -> bool:
@@ -90,13 +106,20 @@ def is_linux(profile: str) -> bool:
     return profile.startswith("linux")
 
 
+def is_usual(profile: str) -> bool:
+    """Whether names of candidates go without the profile's: people who set up Linux or RTP."""
+    return is_linux(profile) or profile == RTP
+
+
 def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[Setting]:
     """The settings that may matter for a goal over these paths."""
     several = len(paths.names) > 1
-    settings = {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](goal, paths, several)
+    settings = {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp, "udp": _udp}[transport](
+        goal, paths, several
+    )
     if profile in _WITHOUT_POTENTIALLY_FAILED:
         settings = [setting for setting in settings if setting.name != "pf_max_retrans"]
-    if goal == "latency":
+    if goal == "latency" or transport == "udp":
         settings += _queues(paths)
     # A value that equals the profile's default would be the same candidate twice.
     return [
@@ -121,6 +144,8 @@ def mask(setting: str, candidate: Candidate, settings: Mapping[str, Setting]) ->
 
 def possible(candidate: Candidate) -> bool:
     """Whether these settings can be combined."""
+    if candidate["codec"] in _FRAMES_OF_20_MS and candidate["packetisation"] == "10 ms":
+        return False
     low, high = candidate["rto_min"], candidate["rto_max"]
     if high == DEFAULT:
         return True
@@ -246,6 +271,39 @@ def _mptcp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FB
     return settings
 
 
+_FRAMES_OF_20_MS = ("amr-12.2",)
+"""Codecs whose frames are as long as the usual packet, so that none is shorter."""
+
+
+def _udp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT001 - private
+    """What a telephone, its peer and the session description can set."""
+    del goal
+    usual = {RTP: "20 ms"}
+    packets = {value: {"app.packetisation": value} for value in ("10 ms", "40 ms", "60 ms")}
+    buffers: dict[str, dict[str, Any]] = {
+        f"fixed, {depth}": {"app.jitter_buffer": {"kind": "fixed", "depth": depth}}
+        for depth in ("40 ms", "60 ms", "150 ms", "200 ms", "300 ms")
+    }
+    buffers |= {
+        "adaptive": {"app.jitter_buffer": {"kind": "adaptive"}},
+        "spike detection": {"app.jitter_buffer": {"kind": "spike"}},
+    }
+    # Those for narrowband speech for whose concealment G.113 has a value.
+    codecs = {name: {"app.codec": name} for name in ("g729a+vad", "amr-12.2")}
+    settings = [
+        Setting("packetisation", {DEFAULT: {}} | packets, usual),
+        Setting("jitter_buffer", {DEFAULT: {}} | buffers, {RTP: "fixed, 100 ms"}),
+        Setting("codec", {DEFAULT: {}} | codecs, {RTP: "g711+plc"}),
+    ]
+    if several:
+        ways: dict[str, dict[str, Any]] = {}
+        for position, name in enumerate(paths.names[1:], 1):
+            ways[name] = {"transport.path": position}
+            ways[f"{paths.names[0]} and {name}"] = {"transport.duplicate_on": position}
+        settings.append(Setting("paths", {DEFAULT: {}} | ways, {RTP: paths.names[0]}))
+    return settings
+
+
 def _queues(paths: Paths) -> list[Setting]:
     """The settings for queue disciplines at the slowest links, in both directions."""
     links = paths.bottlenecks()
@@ -261,5 +319,5 @@ def _queues(paths: Paths) -> list[Setting]:
         return sets
 
     values = {kind: everywhere(kind) for kind in ("fq_codel", "codel", "cake", "pie")}
-    profiles = ("rfc9260", "rfc8684", "rfc", "linux", "linux_6")
+    profiles = ("rfc9260", "rfc8684", "rfc", "linux", "linux_6", RTP)
     return [Setting("queue", {DEFAULT: {}} | values, _same("as in the file", *profiles))]

@@ -101,7 +101,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except CycloptsError as error:
-        return complain(shortened(_usage(error)))
+        usage = shortened(_usage(error))
+        if words[0] == "emulate" and "--" not in words:
+            usage = emulate.misplaced(words[1:]) or usage
+        return complain(usage)
     except TemplateError as error:
         name = error.template
         return complain(f"{error}: `anabranch new {name} --template {name}` writes it")

@@ -19,13 +19,14 @@ Examples:
   anabranch advise --paths lossy-two-paths --goal mos
   anabranch advise --paths my-paths.toml --goal failover --out advice
   anabranch advise --paths wifi.toml lte.toml --goal latency --full
+  anabranch advise --paths wifi-and-lte --goal mos --transport udp
   anabranch advise --paths wifi-and-lte --goal goodput --transport tcp""",
 )
 def advise(
     *,
     paths: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
     goal: Literal["mos", "goodput", "failover", "latency"],
-    transport: Literal["sctp", "mptcp", "tcp"] | None = None,
+    transport: Literal["sctp", "mptcp", "tcp", "udp"] | None = None,
     profile: str | None = None,
     set_: Sets = (),
     quick: Annotated[bool, Flag] = False,
@@ -47,7 +48,8 @@ def advise(
         when the primary path dies, or response times beside a bulk transfer.
     transport
         The transport; if not given, sctp for mos and failover, otherwise mptcp, or tcp over one
-        path.
+        path. udp is for calls as SIP and WebRTC make them (RTP): packetisation, jitter buffer,
+        codec, a copy over the second path, and the queue of the slowest link.
     profile
         The implementation to set up, such as rfc9260 or freebsd_10; Linux if not given.
     set_

@@ -1,5 +1,8 @@
 """`anabranch emulate`: real programs over the links of a scenario, in real time."""
 
+import shlex
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -118,6 +121,8 @@ def start(
         "rate": rate, "loss": loss, "queue": queue, "trace": trace,
     }  # fmt: skip
     described = {name: value for name, value in link.items() if value is not None}
+    if not described and (sentence := misplaced(words)):
+        raise AnabranchError(sentence)
     scenario = None if described else _scenario(words)
     wanted = emulate_work.Wanted(
         scenario=scenario,
@@ -132,6 +137,23 @@ def start(
         is_quiet=quiet,
     )
     return emulate_work.start_virtual(wanted) if kernel == "virtual" else emulate_work.start(wanted)
+
+
+def misplaced(words: Sequence[str]) -> str:
+    """What to say if a program stands where only a scenario or options can, or nothing."""
+    programs = (
+        at for at, word in enumerate(words) if shutil.which(word) and not Path(word).exists()
+    )
+    at = next(programs, None)
+    if at is None or (at > 0 and "-" not in "".join(word[:1] for word in words)):
+        return ""
+    before = shlex.join(words[:at]) or "SCENARIO.toml"
+    command = shlex.join(words[at:])
+    link = "" if at else f", or with a link instead of a scenario: --delay 20ms -- {command}"
+    return (
+        f"`{words[at]}` is a program; `--` stands before what runs in the network: "
+        f"anabranch emulate {before} -- {command}{link}"
+    )
 
 
 def _scenario(words: tuple[str, ...]) -> Path:

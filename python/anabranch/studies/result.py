@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import _engine
 from anabranch._engine import Scenario, ScenarioError
-from anabranch.errors import AnabranchError, Named, TemplateError, hinted, whole
+from anabranch.errors import AnabranchError, Named, TemplateError, whole
 from anabranch.studies import designs, headline, library
 from anabranch.support.columns import OWN_COLUMNS
 from anabranch.support.files import opened_atomically
@@ -143,11 +143,8 @@ def _read(
     source: str,
     sets: Sequence[tuple[str, str]],
 ) -> Scenario:
-    try:
-        scenario = reader(source, sets)
-        scenario.check_reached(sets)
-    except ScenarioError as error:
-        raise ScenarioError(hinted(str(error))) from None
+    scenario = reader(source, sets)
+    scenario.check_reached(sets)
     return scenario
 
 

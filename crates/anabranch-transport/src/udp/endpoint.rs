@@ -20,6 +20,8 @@ const MAX_IP_PACKET_BYTES: u32 = 65_535;
 #[derive(Debug)]
 pub struct UdpEndpoint {
     path: PathId,
+    /// Where a copy of every datagram is sent, too.
+    duplicate_on: Option<PathId>,
     /// How many paths there are.
     paths: usize,
     source_port: u16,
@@ -44,12 +46,13 @@ impl UdpEndpoint {
         };
         Self {
             path: PathId(config.path),
+            duplicate_on: config.duplicate_on.map(PathId),
             paths,
             source_port,
             destination_port,
             overhead_bytes: ip.header_bytes() + config.header_bytes(),
             rtp: config.rtp,
-            // One input gives one output; 4 leaves room for a driver that drains late.
+            // One input gives one output, or a copy more; 4 leaves room for a driver that drains late.
             outputs: VecDeque::with_capacity(4),
             sent: 0,
             sent_bytes: 0,
@@ -68,7 +71,7 @@ impl UdpEndpoint {
         }
         self.sent += 1;
         self.sent_bytes += u64::from(payload.length);
-        self.outputs.push_back(Output::Transmit(Box::new(Packet {
+        let packet = Packet {
             path: self.path,
             ecn: Ecn::NotEct,
             size: size as u32,
@@ -83,7 +86,11 @@ impl UdpEndpoint {
                     timestamp: payload.offset as u32,
                 }),
             }),
-        })));
+        };
+        let copy = self.duplicate_on.map(|path| Packet { path, ..packet.clone() });
+        for packet in std::iter::once(packet).chain(copy) {
+            self.outputs.push_back(Output::Transmit(Box::new(packet)));
+        }
     }
 
     fn receive(&mut self, packet: &Packet) {
@@ -166,6 +173,9 @@ impl Endpoint for UdpEndpoint {
         report.count("datagrams_received", self.received);
         report.count("payload_bytes_received", self.received_bytes);
         report.count("refused", self.refused);
+        if self.duplicate_on.is_some() {
+            report.count("copies_sent", self.sent);
+        }
     }
 }
 
@@ -227,6 +237,26 @@ mod tests {
         assert!(matches!(drain(&mut a, send(longest))[..], [Output::Transmit(_)]));
         let longer = Payload { offset: 0, length: u32::MAX };
         assert_eq!(drain(&mut a, send(longer)), [Output::Event(Event::Refused(longer))]);
+    }
+
+    #[test]
+    fn a_copy_with_the_same_header_leaves_on_the_other_path() {
+        let config = Config { rtp: true, duplicate_on: Some(1), ..Config::default() };
+        let mut a = UdpEndpoint::new(&config, Side::A, 2, IpVersion::Ipv4);
+        for _ in 0..2 {
+            let outputs = drain(&mut a, send(PAYLOAD));
+            let [Output::Transmit(packet), Output::Transmit(copy)] = &outputs[..] else {
+                panic!("{outputs:?}")
+            };
+            assert_eq!((packet.path, copy.path), (PathId(0), PathId(1)));
+            assert_eq!((&packet.body, packet.size), (&copy.body, copy.size));
+        }
+        let message = |other| Config { duplicate_on: Some(other), ..Config::default() }.check(2).unwrap_err();
+        for other in [0, 2] {
+            let sentence = "is not another one of the flow's paths, 0 to 1, than path = 0";
+            assert_eq!(message(other), format!("duplicate_on = {other} {sentence}"));
+        }
+        assert_eq!(config.check(2), Ok(()));
     }
 
     #[test]

@@ -27,6 +27,10 @@ pub struct Config {
     pub rtp: bool,
     /// The path that both ends send on, counted from 0 in the flow's list of paths; default 0.
     pub path: u8,
+    /// Another path on which every datagram is sent, too: a copy with the same RTP header, of which the receiver
+    /// takes the one that comes first (spatial redundancy, as RFC 7198 calls it). Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate_on: Option<u8>,
     /// Port of the flow's end `from`; default 49152, the first dynamic port (RFC 6335 section 6).
     pub source_port: u16,
     /// Port of the flow's end `to`; default 5004, the port RTP is registered at (RFC 3551 section 8).
@@ -35,7 +39,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { rtp: false, path: 0, source_port: 49_152, destination_port: 5_004 }
+        Self { rtp: false, path: 0, duplicate_on: None, source_port: 49_152, destination_port: 5_004 }
     }
 }
 
@@ -50,6 +54,15 @@ impl Config {
                 "path = {} is not one of the flow's paths, 0 to {}",
                 self.path,
                 path_count.saturating_sub(1)
+            ));
+        }
+        if let Some(other) = self.duplicate_on
+            && (usize::from(other) >= path_count || other == self.path)
+        {
+            return Err(format!(
+                "duplicate_on = {other} is not another one of the flow's paths, 0 to {}, than path = {}",
+                path_count.saturating_sub(1),
+                self.path
             ));
         }
         for (key, port) in [("source_port", self.source_port), ("destination_port", self.destination_port)] {

@@ -2,18 +2,19 @@
 
 use serde_json::{Map, Value};
 
-use super::{ScenarioError, tree};
+use super::{ScenarioError, names, shorthand, tree};
 
 /// The most names in a path: tables may be as deep in TOML, and reading deeper ones could exhaust the stack.
 const MOST_KEYS: usize = 80;
 
-/// Sets one value, and makes the tables on the way to it where they are missing.
+/// Sets one value, which may have a shorter form, and makes the tables on the way to it where they are missing.
+/// Nothing on the way has a shorter form.
 pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), ScenarioError> {
     let error = |what: String| ScenarioError::new(format!("cannot set `{path}`: {what}"));
     if path.split('.').nth(MOST_KEYS).is_some() {
         return Err(error(format!("a path has at most {MOST_KEYS} names")));
     }
-    let mut node = tree;
+    let mut node = &mut *tree;
     let mut walked = String::new();
     for key in path.split('.') {
         if !is_name(key) {
@@ -35,8 +36,11 @@ pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), Scen
             Value::Object(table) => {
                 let is_named = matches!(walked.as_str(), "links" | "paths" | "flows");
                 if is_named && !table.contains_key(key) {
-                    let names = table.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                    return Err(error(format!("there is no `{key}` in `{walked}`, only {names}")));
+                    let there: Vec<&str> = table.keys().map(String::as_str).collect();
+                    return Err(error(match names::closest(key, &there) {
+                        Some(name) => format!("there is no `{key}` in `{walked}`; did you mean `{name}`?"),
+                        None => format!("there is no `{key}` in `{walked}`, only {}", names::quoted(&there)),
+                    }));
                 }
                 table.entry(key).or_insert(Value::Null)
             }
@@ -51,6 +55,7 @@ pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), Scen
         walked.push_str(key);
     }
     *node = value;
+    shorthand::expand(tree, &path.split('.').collect::<Vec<_>>());
     Ok(())
 }
 

@@ -1,33 +1,127 @@
-//! One sentence for every mistake in a scenario.
+//! One sentence for every mistake in a scenario, and all mistakes of a file at once.
+
+use std::fmt;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use serde_path_to_error::Segment;
 
-/// A scenario that cannot be run. Displays as one sentence: which key, what was found, what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ScenarioError(String);
+use super::{names, shorthand, tree};
+
+/// A scenario that cannot be run. Displays as one sentence for each mistake: which key, what was found, what is
+/// allowed; with several, each is on a line of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// The file with the mistakes, if one was read.
+    file: Option<String>,
+    sentences: Vec<String>,
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}: ")?;
+        }
+        if let [sentence] = &*self.sentences {
+            return f.write_str(sentence);
+        }
+        write!(f, "{} mistakes", self.sentences.len())?;
+        self.sentences.iter().try_for_each(|sentence| write!(f, "\n  {sentence}"))
+    }
+}
 
 impl ScenarioError {
     /// An error from its sentence. Line breaks and the like, which can only come from what was found, are
-    /// shown as escapes, so that a message is one line. Long words and quotations are shortened.
+    /// shown as escapes, so that a sentence is one line. Long words and quotations are shortened.
     pub fn new(sentence: impl Into<String>) -> Self {
-        let mut sentence = shortened(&sentence.into());
-        if sentence.contains(char::is_control) {
-            let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-            sentence = sentence.chars().map(shown).collect();
+        Self { file: None, sentences: vec![one_line(&sentence.into())] }
+    }
+
+    /// What these are, or all their mistakes.
+    pub(crate) fn all<T>(results: impl IntoIterator<Item = Result<T, Self>>) -> Result<Vec<T>, Self> {
+        let (mut values, mut errors) = (Vec::new(), Vec::new());
+        for result in results {
+            match result {
+                Ok(value) => values.push(value),
+                Err(error) => errors.push(error),
+            }
         }
-        Self(sentence)
+        if errors.is_empty() { Ok(values) } else { Err(Self::joined(errors)) }
+    }
+
+    /// The mistakes of several parts of a file, at least one.
+    pub(crate) fn joined(errors: impl IntoIterator<Item = Self>) -> Self {
+        let mut sentences = Vec::new();
+        for sentence in errors.into_iter().flat_map(|error| error.sentences) {
+            // Each of several flows that are one in the file has the mistakes of that one.
+            if sentences.len() < MOST_MISTAKES && !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+        Self { file: None, sentences }
+    }
+
+    /// The same mistakes, said to be at this place.
+    #[must_use]
+    pub(crate) fn at(self, place: &str) -> Self {
+        self.reworded(|sentence| Some(one_line(&format!("{place}: {sentence}"))))
+    }
+
+    /// The same mistakes in other words, where there are any.
+    #[must_use]
+    pub(crate) fn reworded(mut self, words: impl Fn(&str) -> Option<String>) -> Self {
+        for sentence in &mut self.sentences {
+            if let Some(other) = words(sentence) {
+                *sentence = other;
+            }
+        }
+        self
+    }
+
+    /// The same mistakes, in this file.
+    #[must_use]
+    pub(crate) fn in_file(mut self, file: &str) -> Self {
+        self.file = Some(one_line(file));
+        self
+    }
+
+    /// The same mistakes, each with the line of this text where its key is, unless one of these settings, which
+    /// are not in the text, is at the key.
+    #[must_use]
+    pub(crate) fn with_lines(mut self, text: &str, sets: &[(String, String)]) -> Self {
+        let Some(lines) = tree::Lines::of(text) else { return self };
+        for sentence in &mut self.sentences {
+            let end = sentence.find([' ', ':', ',']).unwrap_or(sentence.len());
+            let key: Vec<&str> = sentence[..end].split('.').collect();
+            let is_set =
+                sets.iter().any(|(path, _)| path.split('.').zip(&key).all(|(one, other)| one == *other));
+            if !is_set && let Some(line) = lines.of_key(&key) {
+                *sentence = format!("line {line}: {sentence}");
+            }
+        }
+        self
     }
 
     /// Text that is not TOML: the line and what the parser says of it.
     pub(crate) fn syntax(text: &str, error: &toml::de::Error) -> Self {
         let message = error.message().replace('\n', ", ");
-        let line =
-            error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        let line = tree::line_at(text, error.span().map_or(0, |span| span.start));
         Self::new(format!("line {line}: {message}"))
     }
+}
+
+/// The most mistakes that are said at once.
+const MOST_MISTAKES: usize = 20;
+
+fn one_line(sentence: &str) -> String {
+    let sentence = shortened(sentence);
+    if !sentence.contains(char::is_control) {
+        return sentence;
+    }
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    sentence.chars().map(shown).collect()
 }
 
 /// The most characters that a message repeats of quoted text, or of a word; longer ones keep both ends.
@@ -75,12 +169,52 @@ fn ends(text: &str) -> String {
 /// Reads a part of a scenario. Errors name the key, after `root`.
 ///
 /// # Errors
-/// One sentence: the key, what was found and what is allowed.
+/// For each mistake one sentence: the key, what was found and what is allowed.
 pub fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Result<T, ScenarioError> {
-    serde_path_to_error::deserialize::<_, T>(tree).map_err(|error| {
+    read(tree).map_err(|error| mistakes::<T>(tree, root, error))
+}
+
+type ReadError = serde_path_to_error::Error<serde_json::Error>;
+
+fn read<T: DeserializeOwned>(tree: &Value) -> Result<T, ReadError> {
+    serde_path_to_error::deserialize(tree)
+}
+
+/// All mistakes of a tree, of which reading has found the first. Reading ends at a mistake, so each one is put
+/// right in a copy, in which the next is looked for. In a tree larger than people write, only the first is.
+fn mistakes<T: DeserializeOwned>(tree: &Value, root: &str, first: ReadError) -> ScenarioError {
+    let most = if size(tree) > LARGE { 1 } else { MOST_MISTAKES };
+    let mut tree = tree.clone();
+    let mut next = Some(first);
+    let mut sentences = Vec::new();
+    while let Some(error) = next.take() {
+        let mistake = Mistake::of::<T>(&tree, &error);
+        sentences.push(one_line(&mistake.sentence(&tree, root)));
+        if sentences.len() < most
+            && let Some((repaired, error)) = mistake.repaired::<T>(&tree)
+        {
+            (tree, next) = (repaired, error);
+        }
+    }
+    ScenarioError { file: None, sentences }
+}
+
+/// The most values of a tree in which all mistakes are looked for.
+const LARGE: usize = 20_000;
+
+/// A mistake in a tree.
+struct Mistake {
+    path: Vec<String>,
+    /// What serde says, in the words of a scenario file.
+    message: String,
+}
+
+impl Mistake {
+    fn of<T: DeserializeOwned>(tree: &Value, error: &ReadError) -> Self {
         let mut path: Vec<String> = error.path().iter().filter_map(part).collect();
-        narrow::<T>(tree, &mut path, &error.inner().to_string());
-        let mut message = in_toml_words(&error.inner().to_string());
+        let said = error.inner().to_string();
+        narrow::<T>(tree, &mut path, &said);
+        let mut message = in_toml_words(&said);
         if let Some((found, _)) = message
             .split_once(", expected string or map")
             .or(message.split_once(", expected map with a single"))
@@ -88,10 +222,145 @@ pub fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Result<T, Sc
         {
             message = format!("{found}, expected {allowed}");
         }
-        let key = std::iter::once(root.to_owned()).chain(path).filter(|part| !part.is_empty());
-        let key = key.collect::<Vec<_>>().join(".");
-        ScenarioError::new(if key.is_empty() { message } else { format!("{key}: {message}") })
-    })
+        path.retain(|part| !part.is_empty());
+        Self { path, message }
+    }
+
+    /// What was found and the names that are allowed, if a name was found that is not allowed.
+    fn names(&self) -> Option<(&str, &str, Vec<&str>)> {
+        let (found, allowed) = self.message.split_once(", expected ")?;
+        let given = found.strip_prefix("unknown field `").or(found.strip_prefix("unknown variant `"))?;
+        let names = allowed.split('`').skip(1).step_by(2).collect();
+        Some((found, given.strip_suffix('`')?, names))
+    }
+
+    /// The name that was probably meant.
+    fn meant(&self) -> Option<&str> {
+        let (_, given, names) = self.names()?;
+        names::closest(given, &names)
+    }
+
+    fn sentence(&self, tree: &Value, root: &str) -> String {
+        let mut key: Vec<&str> = root.split('.').filter(|part| !part.is_empty()).collect();
+        let in_root = key.len();
+        key.extend(self.path.iter().map(String::as_str));
+        let what = match self.names() {
+            Some((found, _, names)) => {
+                let last = usize::from(found.contains(" field ") || key.last() == Some(&"kind"));
+                let table = &key[..key.len().saturating_sub(last)];
+                let list = (names.len() > FEW && !table.is_empty())
+                    .then(|| category(tree, root, in_root, table))
+                    .flatten()
+                    .map(|words| format!("`anabranch list {words}`"));
+                match (self.meant(), list) {
+                    (Some(name), Some(list)) => format!("{found}; did you mean `{name}`? {list} has all"),
+                    (Some(name), None) => format!("{found}; did you mean `{name}`?"),
+                    (None, Some(list)) => format!("{found}; {list} has those that there are"),
+                    (None, None) => self.message.clone(),
+                }
+            }
+            None => with_unit(&self.message),
+        };
+        if key.is_empty() { what } else { format!("{}: {what}", key.join(".")) }
+    }
+
+    /// The tree without this mistake, and the next one in it; nothing if there is no way to put it right.
+    fn repaired<T: DeserializeOwned>(&self, tree: &Value) -> Option<(Value, Option<ReadError>)> {
+        let mut at = self.path.clone();
+        let mut instead = Vec::new();
+        let missing = self.message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+        let is_field = self.message.starts_with("unknown field");
+        match (self.names(), self.meant(), missing) {
+            // What belongs to the kind that was meant can be read, what belongs to no kind cannot.
+            (Some(_), Some(name), _) if !is_field => instead.push(Some(json!(name))),
+            (Some(_), None, _) if at.last().is_some_and(|key| key == "kind") => drop(at.pop()),
+            (Some((_, _, names)), None, _) if !is_field => {
+                instead.extend(names.first().map(|name| Some(json!(name))))
+            }
+            (_, _, Some(key)) if key != "kind" => at.push(key.to_owned()),
+            _ => {}
+        }
+        if find(tree, &at).is_some() {
+            instead.push(None);
+        }
+        instead.extend(SAMPLES.iter().map(|text| Some(serde_json::from_str(text).expect("it is JSON"))));
+        instead.into_iter().find_map(|value| {
+            let mut trial = tree.clone();
+            put(&mut trial, &at, value)?;
+            let error = match read::<T>(&trial) {
+                Ok(_) => return Some((trial, None)),
+                Err(error) => error,
+            };
+            let next = Self::of::<T>(&trial, &error);
+            let is_missing = at.split_last().is_some_and(|(key, around)| {
+                next.path == around && next.message == format!("missing field `{key}`")
+            });
+            (!next.path.starts_with(&at) && !is_missing).then_some((trial, Some(error)))
+        })
+    }
+}
+
+/// Values of which one is allowed wherever a value has to be, but for its range.
+const SAMPLES: [&str; 11] = [
+    "\"1 ms\"",
+    "\"1 Mbit/s\"",
+    "\"1 B\"",
+    "0.5",
+    "1",
+    "true",
+    "\"x\"",
+    "[]",
+    "{}",
+    "{\"kind\": \"udp\"}",
+    "{\"kind\": \"bulk\"}",
+];
+
+/// So many names, or fewer, are all in the message.
+const FEW: usize = 7;
+
+/// What `anabranch list` calls the table at a key whose first parts are not in the tree.
+fn category(tree: &Value, root: &str, in_root: usize, table: &[&str]) -> Option<String> {
+    if in_root == 0 {
+        return shorthand::category(tree, table);
+    }
+    let whole = root.rsplit('.').fold(tree.clone(), |inner, key| json!({ key: inner }));
+    shorthand::category(&whole, table)
+}
+
+/// A message about a quantity without its unit, and two that may have been meant.
+fn with_unit(message: &str) -> String {
+    const UNITS: [(&str, [&str; 2]); 3] = [
+        ("a length of time such as", ["s", "ms"]),
+        ("a rate such as", ["Mbit/s", "kbit/s"]),
+        ("a size such as", ["B", "kB"]),
+    ];
+    let given = message.split('`').nth(1).filter(|text| text.parse().is_ok_and(|number: f64| number > 0.0));
+    let units = UNITS.iter().find(|(words, _)| message.contains(words));
+    match (given, units) {
+        (Some(number), Some((_, [first, second]))) => {
+            format!("{message}; did you mean \"{number} {first}\" or \"{number} {second}\"?")
+        }
+        _ => message.to_owned(),
+    }
+}
+
+/// Puts a value at a path, or takes away what is there.
+fn put(tree: &mut Value, path: &[String], value: Option<Value>) -> Option<()> {
+    let Some((last, around)) = path.split_last() else {
+        *tree = value?;
+        return Some(());
+    };
+    match (find_mut(tree, around)?, value) {
+        (Value::Object(table), Some(value)) => drop(table.insert(last.clone(), value)),
+        (Value::Object(table), None) => drop(table.shift_remove(last)?),
+        (Value::Array(items), Some(value)) => *items.get_mut(last.parse::<usize>().ok()?)? = value,
+        (Value::Array(items), None) => {
+            let index = last.parse().ok().filter(|index| *index < items.len())?;
+            items.remove(index);
+        }
+        _ => return None,
+    }
+    Some(())
 }
 
 /// The names allowed at a path or, when serde reports a key of a table there, one level above; found from the

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{MAX_FILE_MEGABYTES, PathConfig, ScenarioError, edit, error, files, tree};
+use super::{MAX_FILE_MEGABYTES, PathConfig, ScenarioError, edit, error, files, shorthand, tree};
 use crate::net::LinkConfig;
 use crate::text_file;
 
@@ -32,12 +32,11 @@ pub(crate) fn resolve(
     let Some(names) = base.as_object_mut().and_then(|table| table.remove(KEY)) else { return Ok(()) };
     let names: Vec<String> = error::from_value(&names, KEY)?;
     for name in names {
-        let included = read(Path::new(&name), folder)
-            .map_err(|error| ScenarioError::new(format!("include, `{name}`: {error}")))?;
+        let place = format!("include, `{name}`");
+        let included = read(Path::new(&name), folder).map_err(|error| error.at(&place))?;
         let Value::Object(sections) = included else { unreachable!("TOML is a table") };
         for (section, items) in sections {
-            merge(base, &section, items)
-                .map_err(|error| ScenarioError::new(format!("include, `{name}`: {error}")))?;
+            merge(base, &section, items).map_err(|error| error.at(&place))?;
         }
     }
     Ok(())
@@ -55,7 +54,8 @@ fn read(name: &Path, folder: &Path) -> Result<Value, ScenarioError> {
     let own_folder = name.parent().unwrap_or(Path::new(""));
     files::resolve(&mut included, &folder.join(own_folder));
     // This is checked here, where the mistake is known to be in this file. Traces are read with their types.
-    let _: Included = error::from_value(&included, "")?;
+    shorthand::expand(&mut included, &[]);
+    let _: Included = error::from_value(&included, "").map_err(|error| error.with_lines(&text, &[]))?;
     Ok(included)
 }
 
@@ -128,7 +128,7 @@ mod tests {
             write(text);
             parse(&[]).unwrap_err().to_string()
         };
-        let named = "include, `sub/wifi.toml`: ";
+        let named = "line 2: include, `sub/wifi.toml`: ";
         assert_eq!(
             message("include = [\"x.toml\"]"),
             format!("{named}an included file cannot include others; name them in the scenario")
@@ -139,10 +139,11 @@ mod tests {
         );
         assert_eq!(
             message("seed = 3"),
-            format!("{named}seed: unknown field `seed`, expected `links` or `paths`")
+            format!("{named}line 1: seed: unknown field `seed`, expected `links` or `paths`")
         );
         let unknown = message(&WIFI.replace("rate", "speed"));
-        assert!(unknown.starts_with(&format!("{named}links.wifi.speed: unknown field `speed`")), "{unknown}");
+        let sentence = format!("{named}line 4: links.wifi.speed: unknown field `speed`");
+        assert!(unknown.starts_with(&sentence), "{unknown}");
         assert!(message("links = [").starts_with(&format!("{named}line 1: ")));
         fs::remove_file(folder.join("sub/wifi.toml")).unwrap();
         assert!(parse(&[]).unwrap_err().to_string().starts_with(&format!("{named}cannot read ")));

@@ -8,6 +8,8 @@ pub(crate) mod error;
 pub(crate) mod files;
 pub(crate) mod include;
 mod models;
+mod names;
+pub(crate) mod shorthand;
 pub mod sweep;
 pub(crate) mod tree;
 
@@ -199,8 +201,15 @@ impl Scenario {
 /// A limit far above any scenario, or other text, that a person or a script writes.
 pub const MAX_FILE_MEGABYTES: u64 = 16;
 
-/// The JSON Schema of scenario files.
+/// The JSON Schema of scenario files, with the shorter forms that they may have.
 pub fn schema() -> Value {
+    let mut schema = tables();
+    shorthand::allow(&mut schema);
+    schema
+}
+
+/// The JSON Schema of scenarios in which every part with a `kind` is a table, as this program writes them.
+pub fn tables() -> Value {
     /// A scenario and the sweep over it: what a scenario file holds.
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "only its schema is used")]

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// Category (`loss`, `transport`, `codec`, ...) and its choices: the word that a scenario file uses and
 /// the first sentence about it.
 pub fn models() -> Vec<(String, Vec<(String, String)>)> {
-    let schema = super::schema();
+    let schema = super::tables();
     let Some(definitions) = schema.get("$defs").and_then(Value::as_object) else { return Vec::new() };
     let mut models: Vec<_> = definitions
         .iter()
@@ -36,7 +36,7 @@ fn choices(variant: &Value) -> Vec<(String, String)> {
 }
 
 /// `LossConfig` is `loss`, `JitterBufferConfig` is `jitter_buffer`.
-fn category(definition: &str) -> String {
+pub(super) fn category(definition: &str) -> String {
     let stem = definition.strip_suffix("Config").unwrap_or(definition);
     let mut category = String::new();
     for c in stem.chars() {

@@ -19,7 +19,7 @@ use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::Bytes;
 use anabranch_transport::wire::{Body, Foreign, Packet};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::cuts::Cuts;
 use super::engine::{Others, Outcome, Simulation};
@@ -355,7 +355,7 @@ impl Emulation {
             let names: Vec<String> = self.scenario.links.keys().map(|name| format!("`{name}`")).collect();
             return error(format!("links: there is no link `{link}`; there is {}", names.join(", ")));
         };
-        let mut tree = json!(config);
+        let mut tree = json!({ "links": { link: config } });
         for &(key, value) in values {
             let first = key.strip_prefix("reverse.").unwrap_or(key).split('.').next().unwrap_or(key);
             if !LIVE_KEYS.contains(&first) {
@@ -364,9 +364,9 @@ impl Emulation {
                      and the same of `reverse`"
                 ));
             }
-            edit::set(&mut tree, key, live_value(first, key, value))?;
+            edit::set(&mut tree, &format!("links.{link}.{key}"), edit::value_of(value))?;
         }
-        let changed: LinkConfig = from_value(&tree, &format!("links.{link}"))?;
+        let changed: LinkConfig = from_value(&tree["links"][link], &format!("links.{link}"))?;
         let name = link.to_owned();
         let mut links = self.scenario.links.clone();
         let before = std::mem::replace(&mut links[index], changed.clone());
@@ -429,14 +429,5 @@ impl Emulation {
     pub fn row(&mut self) -> Row {
         let now = self.simulation.network.now;
         self.simulation.row_so_far(now, now)
-    }
-}
-
-/// The value of a setting.
-fn live_value(first: &str, key: &str, text: &str) -> Value {
-    let is_whole_loss = first == "loss" && key.strip_prefix("reverse.").unwrap_or(key) == "loss";
-    match edit::value_of(text) {
-        value if value.is_object() || !is_whole_loss => value,
-        probability => json!({ "kind": "bernoulli", "probability": probability }),
     }
 }

@@ -178,31 +178,43 @@ impl Simulation {
         let (scenario, groups) = flow_groups::write_out(scenario, MAX_FLOWS)?;
         let scenario = &*scenario;
         let streams = Streams { seed: scenario.seed, replication };
-        let links = scenario
-            .links
-            .iter()
-            .map(|(name, config)| {
-                let build = if trace { DuplexLink::build_traced } else { DuplexLink::build };
-                build(config, name, streams).map_err(ScenarioError::new)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut media = Media::build(&scenario.links, streams, trace).map_err(ScenarioError::new)?;
+        let build = if trace { DuplexLink::build_traced } else { DuplexLink::build };
+        let links = ScenarioError::all(
+            scenario
+                .links
+                .iter()
+                .map(|(name, config)| build(config, name, streams).map_err(ScenarioError::new)),
+        );
+        let media = match links {
+            Ok(_) => Media::build(&scenario.links, streams, trace).map_err(ScenarioError::new),
+            Err(_) => Ok(Media::default()),
+        };
         let in_file = |error| flow_groups::in_file(&groups, error);
-        let mut routes = Routes::resolve(scenario).map_err(in_file)?;
-        for (name, path) in &scenario.paths {
-            check_path(scenario, name, path)?;
-        }
+        let routes = Routes::resolve(scenario).map_err(in_file);
+        let paths =
+            ScenarioError::all(scenario.paths.iter().map(|(name, path)| check_path(scenario, name, path)));
+        let flows = match (&routes, &paths) {
+            (Ok(_), Ok(_)) => ScenarioError::all(
+                scenario
+                    .flows
+                    .iter()
+                    .map(|(name, config)| build_flow(scenario, name, config, streams).map_err(in_file)),
+            ),
+            _ => Ok(Vec::new()),
+        };
+        let (links, mut media, mut routes, flows) = match (links, media, routes, paths, flows) {
+            (Ok(links), Ok(media), Ok(routes), Ok(_), Ok(flows)) => (links, media, routes, flows),
+            (links, media, routes, paths, flows) => {
+                let found = [links.err(), media.err(), routes.err(), paths.err(), flows.err()];
+                return Err(ScenarioError::joined(found.into_iter().flatten()));
+            }
+        };
         if others != Others::Absent {
             routes.add_portals(scenario)?;
         } else if scenario.flows.is_empty() {
             return Err(ScenarioError::new("flows: there is none; a scenario needs at least one"));
         }
         routes.set_turns(&links, fuse);
-        let flows = scenario
-            .flows
-            .iter()
-            .map(|(name, config)| build_flow(scenario, name, config, streams).map_err(in_file))
-            .collect::<Result<Vec<_>, _>>()?;
         let flows = if others == Others::RunEnds {
             flows.into_iter().map(Flow::with_outside_ends).collect()
         } else {

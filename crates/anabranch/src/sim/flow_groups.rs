@@ -60,13 +60,14 @@ pub(super) fn write_out(
 
 /// A mistake in a flow of a group as one in the flow that the scenario file has: `flows.f` for `flows.f_1`.
 pub(super) fn in_file(groups: &[Group], error: ScenarioError) -> ScenarioError {
-    let sentence = error.to_string();
-    let after = |member: &String| {
-        let rest = sentence.strip_prefix("flows.")?.strip_prefix(member.as_str())?;
-        rest.starts_with(['.', ':', ' ']).then_some(rest)
-    };
-    let found = groups.iter().find_map(|group| Some((group, group.members.iter().find_map(after)?)));
-    found.map_or(error, |(group, rest)| ScenarioError::new(format!("flows.{}{rest}", group.name)))
+    error.reworded(|sentence| {
+        let after = |member: &String| {
+            let rest = sentence.strip_prefix("flows.")?.strip_prefix(member.as_str())?;
+            rest.starts_with(['.', ':', ' ']).then_some(rest)
+        };
+        let found = groups.iter().find_map(|group| Some((group, group.members.iter().find_map(after)?)));
+        found.map(|(group, rest)| format!("flows.{}{rest}", group.name))
+    })
 }
 
 fn one_of(flow: &FlowConfig, later: Duration) -> FlowConfig {

@@ -65,10 +65,10 @@ impl Routes {
     pub(super) fn resolve(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let mut routes = Self::default();
         let mut nodes = IndexSet::new();
-        for (name, flow) in &scenario.flows {
+        ScenarioError::all(scenario.flows.iter().map(|(name, flow)| {
             let hosts = [&flow.from, &flow.to].map(|node| nodes.insert_full(node.as_str()).0 as u8);
-            routes.add_flow(scenario, name, flow, hosts)?;
-        }
+            routes.add_flow(scenario, name, flow, hosts)
+        }))?;
         Ok(routes)
     }
 

@@ -233,7 +233,7 @@ def explain(
             others = "1 flow of fewer bytes is" if more == 1 else f"{more} flows of fewer bytes are"
             notes.append(f"{others} not explained; --flow names one")
         return Capture(
-            file, [_explained(one, journeys, codec) for one in chosen[:MOST_FLOWS]], notes
+            file, [_explained(one, journeys, codec, file) for one in chosen[:MOST_FLOWS]], notes
         )
 
 
@@ -249,9 +249,9 @@ def _no_cycles() -> Iterator[None]:
             gc.enable()
 
 
-def _explained(flow: Flow, journeys: Journeys, codec: str | None) -> Explained:
+def _explained(flow: Flow, journeys: Journeys, codec: str | None, file: Path) -> Explained:
     if flow.protocol == "UDP":
-        return _of_datagrams(flow, journeys, codec)
+        return _of_datagrams(flow, journeys, codec, file)
     for side in (0, 1):
         measures.fill(flow, side)
     senders = (Sender(flow, 0), Sender(flow, 1))
@@ -284,10 +284,11 @@ def _explained(flow: Flow, journeys: Journeys, codec: str | None) -> Explained:
     return Explained(flow, account, senders, ways, named, _main(named, of_paths), notes)
 
 
-def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None) -> Explained:
+def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path) -> Explained:
     """A flow of UDP: numbers of RTP, or none."""
     ways: tuple[list[Way], list[Way]] = ([], [])
     rated = []
+    said: list[str] = []
     notes = _notes(flow)
     for side in (0, 1):
         for path in _used(flow, side):
@@ -302,14 +303,23 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None) -> Explaine
             notes.append(f"{section}: {causes.losses(lost)}.{waited}")
             if stream is not None:
                 told = reported(*_reporting(direction, journeys), stream.source)
-                rated.append(
-                    calls.rate(flow.name, section, direction, stream, codec=codec, reported=told)
-                )
-    notes += [sentence for one in rated for sentence in one.sentences()]
+                one = calls.rate(flow.name, section, direction, stream, codec=codec, reported=told)
+                said += one.sentences(_found_by(file, direction, journeys))
+                rated.append(one)
+    notes += said
     worst = min((one.call for one in rated if one.call), key=lambda one: one.mos, default=None)
     named = [] if worst is None else worst.causes([])
     main = named[0] if named else None
     return Explained(flow, None, (None, None), ways, named, main, notes, tuple(rated))
+
+
+def _found_by(file: Path, direction: Direction, journeys: Journeys) -> list[str]:
+    """The words by which `anabranch profile` finds a direction's packets in a capture."""
+    places = {one.near for one in journeys.directions}
+    far = direction.far()
+    if far is None and len(places) == 1:
+        return [str(file)]
+    return [str(file), "--interface", direction.near, *([] if far is None else [far])]
 
 
 def _reporting(direction: Direction, journeys: Journeys) -> tuple[list[Direction], list[Direction]]:

@@ -5,6 +5,7 @@ itself go into the E-model (ITU-T G.107), as in a run (`anabranch.explain.calls`
 end has no delay of the path.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -74,8 +75,11 @@ class Rated:
     reported: Reported | None = None
     """What RTCP says of it."""
 
-    def sentences(self) -> list[str]:
-        """What came, and what it is worth."""
+    def sentences(self, capture: Sequence[str]) -> list[str]:
+        """What came, and what it is worth.
+
+        `capture` are the words by which `anabranch profile` finds the packets.
+        """
         said = [self._came(), *self._heard()]
         if self.call is None:
             return [*said, f"{self.section}: {self.why}"] if self.why else said
@@ -88,8 +92,8 @@ class Rated:
             said.append(f"What would help, by its MOS: {best}.")
         if self.call.mos < self.call.best - RELEVANT:
             said.append(
-                "`anabranch profile` makes a path of this capture, for which `anabranch advise "
-                "--goal mos` finds settings."
+                f"Settings that would help: `anabranch profile {shlex.join(capture)} --out "
+                "path.toml`, then `anabranch advise --paths path.toml --goal mos --transport udp`."
             )
         return said
 
