@@ -57,6 +57,15 @@ impl Site<'_> {
     }
 }
 
+/// What follows from a packet to which an end [responds](Endpoint::respond) at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// Tell the application first.
+    pub event: Option<Event>,
+    /// Then send this packet on its path.
+    pub packet: Box<Packet>,
+}
+
 /// A transport endpoint. See the [module](self) for the contract.
 pub trait Endpoint {
     /// The protocol's name in lower case, as metrics and messages have it.
@@ -126,6 +135,24 @@ pub trait Endpoint {
     /// Names the pieces of its peer's data that have arrived and have not been [delivered](Event::Received)
     /// yet.
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload));
+
+    /// Whether a packet is one that [`Endpoint::respond`] may take.
+    #[inline]
+    fn may_respond(&self, _packet: &Packet) -> bool {
+        false
+    }
+
+    /// A short way for a packet from which nothing follows but one answer and perhaps an event, and which
+    /// leaves the time of the next timeout as it was: there is nothing to poll. It is for a caller that has
+    /// polled everything before. The end then is as it would be after [`Endpoint::handle_input`], which alone
+    /// says what follows from a packet.
+    ///
+    /// # Errors
+    /// Any other packet, untouched: it is for [`Endpoint::handle_input`].
+    #[inline]
+    fn respond(&mut self, _now: Time, packet: Box<Packet>) -> Result<Response, Box<Packet>> {
+        Err(packet)
+    }
 
     /// Takes one input.
     fn handle_input(&mut self, now: Time, input: Input);

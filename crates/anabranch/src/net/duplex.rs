@@ -11,7 +11,6 @@ use super::ledger;
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing, LossState, LossStates};
 use super::one_way::OneWay;
 use super::radio::RadioConfig;
-use super::server::PlainService;
 
 /// A duplex link. A packet comes into it by one of two ways:
 ///
@@ -264,18 +263,6 @@ impl DuplexLink {
         for (own, its) in self.directions.iter_mut().zip(&mut other.directions) {
             own.take_loss(its);
         }
-    }
-
-    /// What happens to packets of this direction that find the link idle, and from when on it is so, in
-    /// nanoseconds, if nothing else depends on the link or has to be decided.
-    #[inline]
-    pub(crate) fn plain_service(&self, direction: Direction) -> Option<(PlainService, u64)> {
-        self.directions[direction.index()].plain_service().filter(|_| self.can_run_ahead())
-    }
-
-    /// Counts packets that have found this direction idle and arrive before anybody asks.
-    pub(crate) fn count_delivered(&mut self, direction: Direction, packets: u64, bytes: u64) {
-        self.directions[direction.index()].count_delivered(packets, bytes);
     }
 
     /// Tells that [`DuplexLink::finish`] is not called for a time before this one.

@@ -19,7 +19,7 @@ use super::impairments::{Impairments, Wire};
 use super::ledger::{Entry, Ledger};
 use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
 use super::radio::RadioConfig;
-use super::server::{LazyServer, PlainService, Server};
+use super::server::{LazyServer, Server};
 use crate::schedule::Timeline;
 
 /// One direction of a link.
@@ -199,24 +199,6 @@ impl OneWay {
         let delivery = departure + self.delay.value().as_nanos();
         self.ledger.enter_delivered(arrived, delivery, found_units, size);
         Some(Time::from_nanos(delivery))
-    }
-
-    /// What happens to packets that find the link idle, and from when on it is so, in nanoseconds, if nothing
-    /// else depends on the link or has to be decided.
-    #[inline]
-    pub(crate) fn plain_service(&self) -> Option<(PlainService, u64)> {
-        match &self.server {
-            Some(Server::Lazy(server)) if self.stages == Stages::Sure => {
-                let (rate, idle_from) = server.lone()?;
-                Some((PlainService { rate, delay: self.delay.value().as_nanos() }, idle_from))
-            }
-            _ => None,
-        }
-    }
-
-    /// Counts packets that have found the link idle and arrive before anybody asks.
-    pub(crate) fn count_delivered(&mut self, packets: u64, bytes: u64) {
-        self.ledger.count_delivered(packets, bytes);
     }
 
     /// Whether packets arrive one after the other, at least a nanosecond apart, and each at the earliest

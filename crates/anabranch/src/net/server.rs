@@ -119,21 +119,6 @@ impl Lone {
     }
 }
 
-/// What an idle link does with a packet: it sends it at a constant rate and delays it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainService {
-    pub(crate) rate: ConstantRate,
-    /// In nanoseconds.
-    pub(crate) delay: u64,
-}
-
-impl PlainService {
-    /// How long a packet of `size` bytes is sent, in nanoseconds.
-    pub(crate) fn time_for(self, size: u32) -> u64 {
-        self.rate.time_for(u64::from(size) * UNITS_PER_BYTE)
-    }
-}
-
 /// The server without the sources that load it.
 #[derive(Clone, Debug)]
 struct LazyQueue {
@@ -217,12 +202,6 @@ impl LazyServer {
     #[inline]
     pub(crate) fn sure_service(&self, size: u32) -> Option<u64> {
         self.sure_rate.map(|rate| rate.time_for(u64::from(size) * UNITS_PER_BYTE))
-    }
-
-    /// The rate, and from when on the server is idle, in nanoseconds, if that is known without looking at the
-    /// queue.
-    pub(crate) fn lone(&self) -> Option<(ConstantRate, u64)> {
-        self.lone.map(|lone| (lone.rate, lone.idle_from))
     }
 
     /// Enters the packet that last found the server idle into the backlog.

@@ -140,7 +140,6 @@ impl Network {
         for medium in 0..self.media.list.len() as u32 {
             self.catch_up_medium(medium, until);
         }
-        self.chains.settle(&mut self.links);
         for link in 0..self.links.len() as u32 {
             self.resolve_late(link, until);
         }

@@ -3,7 +3,6 @@
 
 mod address_changes;
 mod alarm;
-mod chains;
 mod cuts;
 mod emulation;
 mod engine;

@@ -7,7 +7,6 @@
 //!
 //! ```text
 //! every hop Ahead    send ─1──2──3──────────────────────● arrival
-//! hop 2 Chain        send ─1──2+3───────────────────────● arrival, if 2 and 3 are idle
 //! hop 2 Waits        send ─1──────● comes to 2 ─2──3────● arrival
 //! hop 3 Late         send ─1──2──┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄● earliest arrival ──● arrival, if that is later
 //!                              link 3 is computed by then, or earlier if a packet of the other direction
@@ -19,14 +18,13 @@
 //! ```
 //!
 //! While it waits for an event, its [`Progress`] says how far it has been computed. `late.rs` has what is
-//! left for later, `chains.rs` links that are crossed in one step, `held.rs` the media.
+//! left for later, `held.rs` the media.
 
 use anabranch_transport::ground::{Ecn, Side};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::{Body, Foreign, Fragment, Packet};
 
 use super::alarm::Alarm;
-use super::chains::Chains;
 use super::event_queue::{Class, EventQueue};
 use super::fragments::{Datagrams, Loss, Lost};
 use super::late::Late;
@@ -49,7 +47,6 @@ pub(super) struct Network {
     pub(super) packets: PacketSlab,
     pub(super) datagrams: Datagrams,
     pub(super) routes: Routes,
-    pub(super) chains: Chains,
     /// Events until the run's limits are checked again, at least 1. An event with much work counts as
     /// several.
     pub(super) until_check: u64,
@@ -97,7 +94,7 @@ impl Network {
     pub(super) fn new(
         links: Vec<DuplexLink>,
         media: Media,
-        mut routes: Routes,
+        routes: Routes,
         end: Time,
         trace: Option<Box<Trace>>,
         capture: Option<Box<Capture>>,
@@ -106,7 +103,6 @@ impl Network {
             now: Time::ZERO,
             queue: EventQueue::new(2 * links.len()),
             late: Late::new(links.len()),
-            chains: Chains::find(&mut routes, &links),
             links,
             tally: Tally::default(),
             trace,
@@ -125,7 +121,6 @@ impl Network {
 
     /// Tells that links are not asked for their counters before this time.
     pub(super) fn expect_no_report_before(&mut self, time: Time) {
-        self.chains.asked_from = time;
         self.links.iter_mut().for_each(|link| link.expect_no_report_before(time));
     }
 
@@ -283,7 +278,6 @@ impl Network {
         let Hop { link, direction, turn, .. } = self.routes.hops[hop as usize];
         match turn {
             Turn::Ahead => true,
-            Turn::Chain => !self.crosses_chain(traveller, hop, at),
             Turn::AfterLate => {
                 self.resolve_late(link, at);
                 true
@@ -314,22 +308,6 @@ impl Network {
                 has_turn
             }
         }
-    }
-
-    /// Whether a packet has crossed a chain of idle links in one step; if so, it has gone on behind it.
-    #[inline(never)]
-    fn crosses_chain(&mut self, traveller: Traveller, hop: u32, at: Time) -> bool {
-        let begin = self.routes.hops[hop as usize];
-        let Some((last_hop, arrival)) = self.chains.cross(&mut self.links, begin, at, traveller.size) else {
-            return false;
-        };
-        if self.routes.hops[last_hop as usize].is_last {
-            // Few packets arrive before one that finds all links idle.
-            self.arrive(traveller, arrival);
-        } else {
-            self.travel(traveller, last_hop + 1, arrival, false);
-        }
-        true
     }
 
     /// Hands a packet, about which there is something to decide, to the link of this hop. Returns its arrival

@@ -23,8 +23,6 @@ pub(super) struct Hop {
 pub(super) enum Turn {
     /// Together with the crossing of the link before it, or when the packet is sent.
     Ahead,
-    /// The same as `Ahead`, in one step with the hops behind it if all of these links are idle.
-    Chain,
     /// When something depends on it: the packet's arrival at the end of its route, or a packet in the other
     /// direction, for which both share a process of loss.
     Late,
