@@ -42,6 +42,7 @@ COMMANDS = [
     "profile",
     "query",
     "report",
+    "plot",
 ]
 
 

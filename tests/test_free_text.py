@@ -160,7 +160,6 @@ def test_figures_of_studies_draw_names_as_they_are(tmp_path: Path, drawn: list[s
         {"time_s": [0.0, 1.0], "path": [ODD, NODE], "cwnd_bytes": [1, 2], "rto_ms": [900.0, 1e3]}
     )
     figures = [
-        plots.metric_against_axis(cells, "x", by="$y_$", title=ODD, x_label=ODD, log_x=True),
         plots.heat_map(cells, "x", "$y_$", value_label=ODD, title=ODD),
         run_plots.paths(trace, title=ODD, rto_limits_ms=(1000.0, 60_000.0)),
         *(make() for make in bench_figures.of(_cells()).values()),

@@ -171,7 +171,7 @@ CONTRAST = """() => {
 
 def test_a_study_draws_a_scalar(study: Study) -> None:
     figure = study.plot("call.mos")
-    assert figure.axes[0].get_xlabel() == "rto_max"
+    assert figure.axes[0].get_xlabel() == "rto_max (s)"
     assert any("pmr" in text.get_text() for text in figure.axes[0].texts)
     assert study.plot("call.mos", "pmr").axes[0].get_xlabel() == "pmr"
     with pytest.raises(AnabranchError, match="x: there is no axis `nothing`"):

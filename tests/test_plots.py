@@ -84,12 +84,6 @@ def test_a_heading_with_many_paths_stays_within_the_figure(count: int) -> None:
     assert len(legend(figure)) == count
 
 
-def test_metric_against_axis_labels_each_line_once() -> None:
-    figure = plots.metric_against_axis(CELLS, "rto_max", by="pmr", log_x=True, y_label="MOS")
-    assert sorted(texts(figure)) == ["pmr = 0", "pmr = 1"]
-    assert figure.axes[0].get_xscale() == "log"
-
-
 def test_heat_map_shows_the_numbers() -> None:
     figure = plots.heat_map(CELLS, "rto_max", "pmr", value_label="MOS", limits=(1, 4.4))
     assert sorted(texts(figure)) == ["1.50", "1.60", "3.30", "3.40"]

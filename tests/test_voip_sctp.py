@@ -408,3 +408,33 @@ def test_the_drawn_run_is_the_one_closest_to_the_published(
     assert distances[drawn[3].replication] == min(distances.values())
     assert all(trace for _, trace in asked.values())
     assert len(asked) == 2
+
+
+def test_a_first_look_comes_before_the_rest(
+    found: VoipSctpOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[studies.Effort] = []
+
+    def computed(mode: str, effort: studies.Effort, out: Path, jobs: int) -> VoipSctpOutcome:
+        assert (mode, out, jobs) == ("quick", tmp_path, 2)
+        asked.append(effort)
+        return replace(found, total_runs=7 if effort is EFFORTS["first"] else 70)
+
+    monkeypatch.setattr(drawing, "draw", lambda *_: {})
+    paper = replace(PAPER, compute=computed)
+    monkeypatch.setattr(type(paper), "page", lambda *_: "page")
+
+    def shown() -> str:
+        console = Console(file=io.StringIO(), width=80)
+        assert paper.reproduce("quick", 2, tmp_path, None, console) == 0
+        assert isinstance(console.file, io.StringIO)
+        return console.file.getvalue()
+
+    first, last = shown().split("The other runs refine this; claims are judged with all of them.")
+    assert first.lstrip().startswith("First look, after 7 calls: ")
+    assert "Table 2, MOS at 10 % loss" in first
+    assert "claim" not in first
+    assert asked == [EFFORTS["first"], EFFORTS["quick"]]
+    # What is complete is not looked at once more.
+    assert shown().strip() == last.strip()
+    assert asked == [EFFORTS["first"], EFFORTS["quick"], EFFORTS["quick"]]

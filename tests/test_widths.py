@@ -15,6 +15,7 @@ import pytest
 from rich.cells import cell_len
 
 from anabranch import cli
+from anabranch.advise.paths import read
 from anabranch.cli.app import app
 from anabranch.support import terminal, wording
 from conftest import CALL, ROOT, SWEEP, written
@@ -142,6 +143,27 @@ def test_an_example_fits_80_columns(folder: Path, line: str) -> None:
     text = printed(folder, *words, allowed=allowed)
     assert text or "--csv" in words
     assert too_wide(text) == []
+
+
+def test_a_profile_fits_80_columns(tmp_path: Path) -> None:
+    """But for what no line break may cut: a value of TOML, and a command of tc."""
+    answers = [
+        f"[{1700000000 + 0.02 * n:.6f}] 64 bytes from 192.0.2.1: "
+        f"icmp_seq={n} ttl=64 time={20 + n % 7}.1 ms"
+        for n in range(1, 3000)
+        if n % 400 > 5
+    ]
+    head = "PING 192.0.2.1 (192.0.2.1) 56(84) bytes of data."
+    log = written(tmp_path / "pings.txt", "\n".join([head, *answers]) + "\n")
+    text = printed(tmp_path, "profile", str(log), "--out", "path.toml")
+    file = (tmp_path / "path.toml").read_text("utf-8")
+    assert "at least" in text + file
+    whole = re.compile(r"loss = |tc qdisc ")
+    for lines in (text, printed(tmp_path, "profile", str(log)), file):
+        assert [line for line in too_wide(lines) if not whole.match(line)] == []
+    # What is folded is read as it was meant.
+    assert {bound.end for bound in read([tmp_path / "path.toml"]).bounds} == {"least", "most"}
+    assert all("ping -D" in bound.remedy for bound in read([tmp_path / "path.toml"]).bounds)
 
 
 @pytest.mark.parametrize("path", [path for path, _ in commands()], ids=" ".join)

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 DELAY_MS = 20
+_ETHERNET = "02:00:00:00:00:0"
+"""The Ethernet addresses of the ends, without their last digit: that of their IPv4 address."""
 SIZE = 1472
 """Bytes of data in a packet; with its UDP and IPv4 headers it has 1500 B."""
 
@@ -150,7 +152,8 @@ def chain(*disciplines: str) -> Iterator[Start]:
     """Nodes `here` and `peer` (10.9.0.2), and between them one for each discipline but the first.
 
     Each discipline is on a device towards `peer`, in a namespace of its own, as they would disturb
-    each other in a common one. The reverse direction has none.
+    each other in a common one. The reverse direction has none. The ends know each other's Ethernet
+    address: if they had to ask, the first packets of all flows would wait and leave together.
     """
     names = ["here", *(f"between{number}" for number in range(1, len(disciplines))), "peer"]
     names = [f"anabranch-{name}" for name in names]
@@ -169,6 +172,9 @@ def chain(*disciplines: str) -> Iterator[Start]:
                 tool(f"tc -n {name} filter add dev {device} ingress {redirected}")
         tool(f"ip -n {names[0]} address add 10.9.0.1/24 dev on")
         tool(f"ip -n {names[-1]} address add 10.9.0.2/24 dev back")
+        for name, device, own, other in ((names[0], "on", 1, 2), (names[-1], "back", 2, 1)):
+            tool(f"ip -n {name} link set {device} address {_ETHERNET}{own}")
+            tool(f"ip -n {name} neigh add 10.9.0.{other} lladdr {_ETHERNET}{other} dev {device}")
 
         def start(node: str, command: list[str], **options: Any) -> "subprocess.Popen[Any]":
             words = ["ip", "netns", "exec", f"anabranch-{node}", *command]

@@ -196,6 +196,8 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list
 
 
 def _bounds(text: str, path: Path) -> list[LossBound]:
+    # A profile folds its comments to the width of a terminal.
+    text = text.replace("\n#   ", " ")
     remedies = dict(_REMEDY.findall(text))
     bounds = []
     for link, end, mean, loss in _BOUND.findall(text):

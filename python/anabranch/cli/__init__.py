@@ -29,6 +29,7 @@ from . import (  # noqa: F401 - each adds its command
     lab,
     list_,
     new,
+    plot,
     profile,
     query,
     report,

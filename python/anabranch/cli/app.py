@@ -81,6 +81,25 @@ Sets = Annotated[
 ]
 
 
+FORMATS = ("png", "svg", "pdf", "pgf")
+"""What figures are written as; PGF is for LaTeX documents."""
+
+
+def _formats(_: object, tokens: Sequence[Token]) -> tuple[str, ...]:
+    words = [word.strip().lower() for token in tokens for word in token.value.split(",")]
+    for word in words:
+        if word not in FORMATS:
+            raise ValueError(f"`{word}` is not a format of figures; there are {', '.join(FORMATS)}")
+    return tuple(dict.fromkeys(words))
+
+
+Formats = Annotated[
+    tuple[str, ...],
+    Parameter(negative="", show_default=False, consume_multiple=True, converter=_formats),
+]
+"""`pdf,svg`, or several words."""
+
+
 # `main` handles Ctrl-C: it prints a sentence and sets the exit code.
 app.meta.suppress_keyboard_interrupt = False
 

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from anabranch.support import terminal
+from anabranch.support import terminal, wording
 from anabranch.support.files import check_different, check_file
 
-from .app import STUDY, app
+from .app import STUDY, Formats, app
 
 
 @app.command(
@@ -19,6 +19,7 @@ Examples:
   anabranch report results/rto
   anabranch report results/rto --metric call.mos --metric call.loss_percent --out rto.html
   anabranch report results/paths --per loss --per delay
+  anabranch report results/rto --formats pdf,svg
   anabranch report results/rto --lab https://example.org/lab/""",
 )
 def report(
@@ -30,6 +31,7 @@ def report(
     per: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     matters: str | None = None,
     lab: str | None = None,
+    formats: Formats = (),
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> None:
     """Write a study folder's report: one HTML file that needs nothing else.
@@ -56,6 +58,9 @@ def report(
         The address of the lab that the cells' links lead to, such as that of a site that
         `anabranch lab --out` made; http://127.0.0.1:8417/, where `anabranch lab` serves it, if not
         given.
+    formats
+        Also write each figure as a file of its own: png, svg, pdf or pgf, or several, pdf,svg; with
+        its numbers as CSV and Parquet, into a folder beside the page.
     json_file
         Write the verdicts to this file.
     """
@@ -73,7 +78,12 @@ def report(
     check_file(target)
     address = cells.LAB if lab is None else cells.address(lab)
     what = None if matters is None else verdicts.matters(matters)
-    chosen = reports.write(folder, target, metric, per, address, matters=what, json_file=json_file)
+    chosen = reports.write(
+        folder, target, metric, per, address, matters=what, json_file=json_file, formats=formats
+    )
     terminal.say(f"wrote {target}: {', '.join(chosen)}")
+    if formats:
+        drawn = reports.figures_of(target)
+        terminal.say(f"wrote {wording.counted(len(set(drawn.glob('*.csv'))), 'figure')} to {drawn}")
     if json_file is not None:
         terminal.say(f"wrote {json_file}")

@@ -4,7 +4,7 @@ import shlex
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -14,14 +14,10 @@ from anabranch.studies import headline
 from anabranch.support import terminal, wording
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
-from .app import MODEL, Natural, Sets, app, pairs, run_record, write_json
+from .app import MODEL, Formats, Natural, Sets, app, pairs, run_record, write_json
 
 if TYPE_CHECKING:
     from anabranch.studies.result import Result
-
-Formats = Annotated[
-    tuple[Literal["png", "svg", "pdf"], ...], Parameter(negative="", consume_multiple=True)
-]
 
 
 @app.command(
@@ -32,7 +28,7 @@ Examples:
   anabranch run scenarios/two-path-call.toml
   anabranch run my-call.toml --set flows.call.transport.rto_max='1 s' --seed 7
   anabranch run my-call.toml --plot out
-  anabranch run my-call.toml --trace traces --plot out --formats png pdf
+  anabranch run my-call.toml --trace traces --plot out --formats png,pdf
   anabranch run my-call.toml --pcap call.pcapng && tshark -r call.pcapng
   anabranch run scenarios/rto-sweep.toml --cell 3 --json result.json""",
 )
@@ -77,7 +73,8 @@ def run(
         Write all packets to this file, as a capture (pcapng) with an interface for each end of each
         link; Wireshark, tshark and `anabranch profile` read it.
     formats
-        Also write each figure of the page as a file of its own.
+        Also write each figure of the page as a file of its own: png, svg, pdf or pgf, or several,
+        pdf,svg.
     all_
         Print every scalar.
     json_file

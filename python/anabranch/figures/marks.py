@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -101,6 +102,22 @@ def of(figure: Figure) -> list[Placed]:
         else:
             found += _read(axes, is_alone=len(panels) == 1)
     return found if len(found) <= MOST else []
+
+
+def table(figure: Figure) -> pl.DataFrame:
+    """The numbers of a figure: a row for each mark, with a column for each name that it has."""
+    found = of(figure)
+    heads = list(dict.fromkeys(name for each in found for name in each.mark.names))
+    return pl.DataFrame(
+        {
+            **{name: [each.mark.names.get(name) for each in found] for name in heads},
+            "quantity": [each.quantity for each in found],
+            "value": [each.mark.value for each in found],
+            "half_width": [each.mark.half_width for each in found],
+            "n": [each.mark.n or None for each in found],
+        },
+        schema_overrides={"half_width": pl.Float64, "n": pl.Int64},
+    )
 
 
 def place(placed: Placed, height: float) -> tuple[float, float, float, float] | None:

@@ -9,12 +9,12 @@ import hashlib
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from anabranch.errors import AnabranchError, suggestion
-from anabranch.figures import pages, plots, run_plots
+from anabranch.figures import pages, plots, run_plots, study_plot
 from anabranch.figures.diagram import Diagram, varied
 from anabranch.figures.table import Table
 from anabranch.stats import comparison
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from anabranch.stats.comparison import Comparison
     from anabranch.studies.result import Result
     from anabranch.studies.study import Study
-
-_MOST_LINES = 7
-"""Lines in one figure at most."""
+    from anabranch.studies.where import Where
 
 _MOST_ROWS = 24
 """Rows of a table that is not folded at most."""
@@ -201,34 +199,19 @@ def figure(result: "Result", name: str | None = None) -> "Figure":
     return figures[next(iter(figures)) if name is None else name]
 
 
-def figure_of_study(study: "Study", metric: str, x: str | None, by: str | None) -> "Figure":
-    """The means of a scalar against an axis."""
-    cells = study.cells(metric)
-    for argument, axis in (("x", x), ("by", by)):
-        if axis is not None and axis not in study.axes:
-            there = ", ".join(study.axes) or "none"
-            raise AnabranchError(f"{argument}: there is no axis `{axis}`; there are {there}")
-    wide = [axis for axis in study.axes if cells[axis].n_unique() > 1]
-    if x is None:
-        numbers = [axis for axis in wide if cells[axis].dtype.is_numeric() and axis != by]
-        if not numbers:
-            raise AnabranchError("x: the study has no axis of several numbers to draw against")
-        x = numbers[0]
-    if by is None:
-        others = [axis for axis in wide if axis != x]
-        by = others[0] if others else None
-    more = [axis for axis in wide if axis not in (x, by)]
-    if more:
-        raise AnabranchError(
-            f"the study varies {', '.join(more)}, too: a figure against `x` shows one more axis,"
-            " `by`; a report draws all of them"
-        )
-    if by is not None and cells[by].n_unique() > _MOST_LINES:
-        raise AnabranchError(
-            f"by: `{by}` has {cells[by].n_unique()} values; a figure shows at most {_MOST_LINES}"
-            " lines"
-        )
-    return plots.metric_against_axis(cells, x, by=by, y_label=metric, title=study.scenario.name)
+def figure_of_study(
+    study: "Study",
+    metric: str,
+    x: str | None,
+    by: str | None,
+    *,
+    panels: str | None = None,
+    where: "Where" = (),
+    **looks: Any,
+) -> "Figure":
+    """The means of a scalar against an axis; `looks` are the fields of `study_plot.Looks`."""
+    picture = study_plot.chosen(study, metric, x, by, panels, where)
+    return study_plot.drawn(picture, study_plot.Looks(**looks))
 
 
 def figure_of_comparison(compared: "Comparison") -> "Figure":

@@ -1,4 +1,4 @@
-"""What all figures share, and the figures of studies. Figures of one run are in `run_plots.py`.
+"""What all figures share. Figures of one run are in `run_plots.py`, of a study in `study_plot.py`.
 
 Every function returns a figure; none shows or saves it.
 
@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.style
 import polars as pl
+from cycler import cycler
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -30,6 +32,8 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import LogFormatter
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
+from anabranch.errors import AnabranchError, suggestion
+from anabranch.figures import pgf
 from anabranch.support import wording
 from anabranch.support.files import write_atomically
 from anabranch.support.views import views
@@ -93,10 +97,75 @@ _STYLE: Any = {
     "ytick.labelsize": SIZE,
 }
 
+_RELATIVE = tuple(key for key in _STYLE if key.endswith("size") and key != "font.size")
+"""The sizes of text, which follow `font.size` in a figure of the user's style."""
+
+_NO_LOOKS = ("backend", "date.", "docstring.", "interactive", "keymap.", "timezone", "tk.", "tool")
+"""Settings that say nothing of how a figure looks, and that need not be set again."""
+
+_CYCLE = cycler(color=COLOURS) + cycler(marker=("o", "s", "^", "D", "v", "P", "X"))
+"""Lines can be told apart on black and white paper, too."""
+
 
 def style() -> AbstractContextManager[None]:
     """The style of all figures, as a context, so that nothing changes for the caller."""
     return mpl.rc_context(_STYLE)
+
+
+def users_style(font: str | None = None, font_size: float | None = None) -> dict[str, Any]:
+    """The style of a figure that a user will print: ours, where the user has set nothing.
+
+    What differs from Matplotlib's own defaults is the user's: a style sheet, `matplotlib.rcParams`
+    or a matplotlibrc.
+
+    Parameters
+    ----------
+    font
+        A family such as `serif`, or a font's name.
+    font_size
+        In points; ticks, labels and titles follow it.
+    """
+    own = _STYLE | dict.fromkeys(_RELATIVE, "medium") | {"axes.prop_cycle": _CYCLE}
+    now, plain = mpl.rcParams, mpl.rcParamsDefault
+    chosen = {key: value for key, value in own.items() if now[key] == plain[key]}
+    if font is not None:
+        chosen["font.family"] = font
+    if font_size is not None:
+        chosen |= {"font.size": font_size} | dict.fromkeys(_RELATIVE, "medium")
+    if now["text.usetex"]:
+        chosen.pop("text.parse_math", None)
+    every = {key: now[key] for key in now if not key.startswith(_NO_LOOKS)}
+    return every | chosen
+
+
+@contextmanager
+def sheets(names: Sequence[str]) -> Iterator[None]:
+    """Matplotlib's style sheets of these names or files, later ones on top of earlier ones.
+
+    Matplotlib itself warns of lines in them that it does not understand.
+
+    Raises
+    ------
+    AnabranchError
+        If there is no such style.
+    """
+    with mpl.rc_context():
+        for name in names:
+            try:
+                mpl.style.use(name)
+            except OSError:
+                hint = suggestion(name, mpl.style.available)
+                raise AnabranchError(
+                    f"there is no style sheet `{name}`{hint}; it is a file or a name of"
+                    " Matplotlib's, such as `grayscale`"
+                ) from None
+        yield
+
+
+def _looks(figure: Figure) -> AbstractContextManager[None]:
+    """The style of a figure, as a context."""
+    looks: Any = figure.looks if isinstance(figure, Drawing) else _STYLE
+    return mpl.rc_context(looks)
 
 
 @contextmanager
@@ -110,7 +179,7 @@ def laid_out(figure: Figure) -> Iterator[None]:
     if engine is None:
         yield
         return
-    with style(), warnings.catch_warnings():
+    with _looks(figure), warnings.catch_warnings():
         # Where text leaves no room for the axes, matplotlib warns and leaves them as they are.
         warnings.filterwarnings("ignore", "constrained_layout not applied")
         figure.draw_without_rendering()
@@ -127,18 +196,37 @@ FORMATS = ("png", "svg", "pdf")
 
 def save(figure: Figure, path: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Writes `path` with a suffix for each format; the same figure gives the same bytes."""
-    no_date = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    no_date: dict[str, Any] = {
+        "png": {"Software": None},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+    }
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     paths = []
-    with laid_out(figure), style():
+    with laid_out(figure), _looks(figure):
         for suffix in formats:
             target = path.with_name(f"{path.name}.{suffix}")
             content = io.BytesIO()
-            figure.savefig(content, format=suffix, metadata=no_date.get(suffix))
+            if suffix == "pgf":
+                pgf.write(figure, content)
+            else:
+                figure.savefig(content, format=suffix, metadata=no_date.get(suffix))
             write_atomically(target, content.getvalue())
             paths.append(target)
     return paths
+
+
+def save_data(rows: pl.DataFrame, path: str | Path) -> list[Path]:
+    """Writes the numbers of a figure beside it, as CSV and Parquet; NaN is an empty cell in CSV."""
+    path = Path(path)
+    csv, parquet = (path.with_name(f"{path.name}.{suffix}") for suffix in ("csv", "parquet"))
+    floats = pl.col(pl.Float64, pl.Float32)
+    write_atomically(csv, rows.with_columns(floats.fill_nan(None)).write_csv().encode())
+    content = io.BytesIO()
+    rows.write_parquet(content, compression="zstd")
+    write_atomically(parquet, content.getvalue())
+    return [csv, parquet]
 
 
 _STRIP_INCHES = 0.09
@@ -197,64 +285,6 @@ def strip(
         Patch(color=colours[name], label=f"strip: {shortened(name)} is the primary path")
         for name in seen
     ]
-
-
-def metric_against_axis(
-    cells: pl.DataFrame,
-    x: str,
-    *,
-    by: str | None = None,
-    x_label: str = "",
-    y_label: str = "",
-    log_x: bool = False,
-    title: str = "",
-) -> Figure:
-    """A metric against an axis with its intervals; each value of `by` has a line.
-
-    Parameters
-    ----------
-    cells
-        As `Study.cells` gives them: columns `x`, `by`, mean, half_width.
-    x, by
-        Names of axes; `x` has numbers.
-    x_label, y_label
-        Labels, with units.
-    log_x
-        Whether the axis is logarithmic.
-    title
-        The title above the figure.
-    """
-    with style():
-        figure, axes = panel(6.4, 4)
-        groups = [("", cells)] if by is None else cells.group_by(by, maintain_order=True)
-        ends = []
-        names = (
-            []
-            if by is None
-            else wording.told_apart(cells[by].unique(maintain_order=True), write=_plain)
-        )
-        for i, (_, group) in enumerate(groups):
-            rows = group.sort(x)
-            colour = COLOURS[i % len(COLOURS)]
-            axes.errorbar(
-                rows[x],
-                rows["mean"],
-                yerr=rows["half_width"].fill_nan(0),
-                color=colour,
-                marker="o",
-                markersize=4,
-                capsize=2.5,
-                elinewidth=1,
-            )
-            if by is not None:
-                ends.append((rows["mean"][-1], f"{by} = {names[i]}", colour))
-        if log_x:
-            logarithmic(axes.xaxis)
-        axes.set_xlabel(x_label or x)
-        axes.set_ylabel(y_label)
-        label_ends(figure, axes, ends)
-        titled(axes, title)
-        return figure
 
 
 def heat_map(
@@ -382,9 +412,12 @@ class Drawing(Figure):
     begins no mathematics. That also holds for ticks, which come into being when a caller draws it.
     """
 
+    looks: Mapping[str, Any] = _STYLE
+    """The style that it is drawn in, whenever that is."""
+
     def draw(self, renderer: RendererBase) -> None:
-        """Draws the figure, as matplotlib does, in the style of all figures."""
-        with style():
+        """Draws the figure, as matplotlib does, in its own style."""
+        with _looks(self):
             super().draw(renderer)
 
     def _repr_html_(self) -> str:
@@ -406,14 +439,14 @@ def legend(figure: Figure, handles: Sequence[Artist], columns: int | None = None
     figure.legend(
         handles=handles,
         loc="outside upper left",
-        ncols=columns or _columns(labels, figure.get_size_inches()[0]),
+        ncols=columns or legend_columns(labels, figure.get_size_inches()[0]),
         frameon=False,
         handletextpad=0.5,
         columnspacing=1.6,
     )
 
 
-def _columns(labels: Sequence[str], room: float) -> int:
+def legend_columns(labels: Sequence[str], room: float) -> int:
     """How many columns of a legend fit into this many inches."""
     widths = [_KEY + CHARACTER * max(map(len, label.split("\n"))) for label in labels]
     for columns in range(len(widths), 1, -1):
@@ -471,7 +504,9 @@ def filled(title: str, figure: Figure) -> str:
     return textwrap.fill(title, int(characters))
 
 
-def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+def label_ends(
+    figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]], size: float = 1.0
+) -> None:
     """Puts labels right of the axes at each line's end, moved apart where they would overlap.
 
     Parameters
@@ -480,6 +515,8 @@ def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]
         Where to draw.
     ends
         Last value, text and colour of each line.
+    size
+        How large text is, beside `SIZE`.
     """
     known = sorted(end for end in ends if math.isfinite(end[0]))
     if not known:
@@ -490,7 +527,7 @@ def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]
     heights = [float(to_axes.transform((left, value))[1]) for value, _, _ in known]
     spec = axes.get_subplotspec()
     panels = spec.get_gridspec().nrows if spec else 1
-    line = 0.2 / figure.get_size_inches()[1] * panels
+    line = 0.2 * size / figure.get_size_inches()[1] * panels
     lines = [1 + text.count("\n") for _, text, _ in known]
     for i in range(1, len(heights)):
         apart = line * (lines[i - 1] + lines[i]) / 2

@@ -36,6 +36,9 @@ LONG = {
 }
 """What is said before a mode starts."""
 
+FIRST = "first"
+"""The effort whose outcome the quick form shows before it goes on."""
+
 SMOKE = "Smoke run, its numbers mean nothing"
 """What marks everything that the mode `smoke` shows."""
 
@@ -54,7 +57,8 @@ class Paper(Generic[AnyOutcome, Effort]):
     """How much is run, by mode.
 
     `quick` (minutes), `full`, `validate` for the golden record, and `smoke`: one run of each kind,
-    so that nothing is decided.
+    so that nothing is decided. `first`, where there is one, is a part of `quick` that is shown
+    before the rest of it is computed.
     """
     compute: Callable[[str, Effort, Path, int], AnyOutcome]
     """Mode, effort, folder and threads: runs what is not in the folder already."""
@@ -120,6 +124,8 @@ class Paper(Generic[AnyOutcome, Effort]):
             out.mkdir(parents=True, exist_ok=True)
             if mode in LONG:
                 progress.announce(LONG[mode])
+            if mode == "quick" and FIRST in self.efforts and not self._file(out).exists():
+                self.show_first(self.compute(mode, self.efforts[FIRST], out, threads), console)
             outcome = self.compute(mode, self.efforts[mode], out, threads)
             real = None if stack is None else self.on_stack(mode, threads, out, stack)
             figures = self.figures(outcome)
@@ -131,7 +137,7 @@ class Paper(Generic[AnyOutcome, Effort]):
             if real is not None:
                 content["real_stack"] = real.as_json()
             text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-            for path in (out / f"{self.name}.json", json_file):
+            for path in (self._file(out), json_file):
                 if path is not None:
                     write_atomically(path, text.encode())
         except KeyboardInterrupt as interrupt:
@@ -150,6 +156,21 @@ class Paper(Generic[AnyOutcome, Effort]):
             Text(f"Page: {index}\nFigures: {out / 'figures'} ({written})"), soft_wrap=True
         )
         return 0
+
+    def _file(self, out: Path) -> Path:
+        """Where a reproduction in this folder keeps its cells and claims."""
+        return out / f"{self.name}.json"
+
+    def show_first(self, outcome: AnyOutcome, console: Console) -> None:
+        """The finding and the first table while the rest is computed; nothing is judged yet."""
+        console.print()
+        console.print(
+            Text(f"First look, after {outcome.total_runs:,} {self.runs}:", style="bold"),
+            Text(self.headline(outcome)),
+        )
+        for shown in list(self.tables(outcome, console.width))[:1]:
+            console.print(shown)
+        console.print(Text("The other runs refine this; claims are judged with all of them."))
 
     def on_stack(self, mode: str, jobs: int, out: Path, stack: Stack) -> RealStack:
         """What this real stack does, as far as it is not in `out` already."""

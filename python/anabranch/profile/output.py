@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -42,6 +43,10 @@ def check_names(name: str, ends: tuple[str, str]) -> None:
         raise AnabranchError(f"both ends are `{ends[0]}`; a link joins two nodes")
 
 
+_WIDTH = 80
+"""Characters on a line of a comment."""
+
+
 def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = None) -> str:
     """A file that scenarios `include`: the link, a path over it, and how sure each number is.
 
@@ -77,7 +82,31 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
     if profile.back is not None:
         lines += _back_lines(profile.back)
     lines += ["", f"[paths.{name}]", f'via = ["{name}"]']
-    return "\n".join(lines) + "\n"
+    return "\n".join(part for line in lines for part in _folded(line)) + "\n"
+
+
+_COLUMNS = 80
+"""Characters on a line of a comment."""
+
+
+def _folded(line: str) -> list[str]:
+    """A line of the file, a comment folded to the width of a terminal.
+
+    TOML gives a value one line; a comment behind one that has no room for it stands above it.
+    `anabranch advise` joins what is folded here (`advise/paths.py`), since it reads some comments.
+    """
+    value, sign, comment = line.partition("  # ")
+    if sign and not line.startswith("#") and len(line) > _WIDTH:
+        return [*_folded(f"# {comment}"), value]
+    if not line.startswith("# "):
+        return [line]
+    return textwrap.wrap(
+        line,
+        _WIDTH,
+        subsequent_indent="#   ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def _rate_lines(profile: Profile, out: Path | None) -> list[str]:
@@ -344,7 +373,7 @@ def netem(
         if not part:
             continue
         # `replace` rather than `add`, which a device refuses that has a qdisc at its root.
-        lines.append(
+        lines += _folded(
             f"# on {start}, for what it sends to {end}; undo: tc qdisc del dev {device} root"
         )
         if (
@@ -353,7 +382,7 @@ def netem(
             and isinstance(profile.loss, TimedFit)
             and profile.loss.model != "bernoulli"
         ):
-            lines.append(
+            lines += _folded(
                 "# netem's chain counts packets: this one is for a packet every "
                 f"{NETEM_PACKET_S * 1e3:.0f} ms, and lasts less with more of them"
             )

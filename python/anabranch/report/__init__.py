@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from matplotlib.figure import Figure
 
 from anabranch import store
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
+from anabranch.figures import marks, plots
 from anabranch.figures.pages import cells
 from anabranch.stats.metrics import more_is_better
 from anabranch.stats.verdicts import Matters
@@ -37,6 +39,7 @@ def write(
     *,
     matters: Matters | None = None,
     json_file: Path | None = None,
+    formats: Sequence[str] = (),
 ) -> list[str]:
     """Writes the report of a study folder to a file; gives the scalars that it is about.
 
@@ -57,6 +60,8 @@ def write(
         The smallest difference that matters; `verdicts.usual` of each scalar if not given.
     json_file
         A file for the verdicts as JSON.
+    formats
+        What each figure is written as, with its numbers, into `figures_of(out)`; none if empty.
 
     Raises
     ------
@@ -85,6 +90,12 @@ def write(
     )
     saltelli = _saltelli(scenario)
     sections: list[page.Section] = []
+
+    def save(name: str, figure: Figure) -> None:
+        path = figures_of(out) / name
+        plots.save(figure, path, formats)
+        plots.save_data(marks.table(figure), path)
+
     counts: pl.DataFrame | None = None
     with progress.steps("report", len(chosen) * len(parts), "tables") as step:
         for metric in chosen:
@@ -102,7 +113,11 @@ def write(
                     environments = (
                         Environments.of(own, analysis, divided[part]) if part in divided else None
                     )
-                    sections.append(page.section(analysis, part, len(sections), environments))
+                    sections.append(
+                        page.section(
+                            analysis, part, len(sections), environments, save if formats else None
+                        )
+                    )
                 step()
             del rows
     assert counts is not None
@@ -115,6 +130,11 @@ def write(
     if json_file is not None:
         write_atomically(json_file, (json.dumps(page.as_json(sections), indent=2) + "\n").encode())
     return chosen
+
+
+def figures_of(out: Path) -> Path:
+    """The folder for the figures of a report, beside its file."""
+    return out.with_name(f"{out.stem}-figures")
 
 
 def _saltelli(scenario: Scenario) -> dict[str, Saltelli]:

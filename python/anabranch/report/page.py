@@ -4,7 +4,7 @@ import math
 import platform
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,13 +95,23 @@ class FirstCells:
 
 
 def section(
-    analysis: Analysis, part: str | None, place: int, environments: Environments | None = None
+    analysis: Analysis,
+    part: str | None,
+    place: int,
+    environments: Environments | None = None,
+    save: Callable[[str, Figure], None] | None = None,
 ) -> Section:
-    """The section at this place in the page, of a sub-study if there are any."""
+    """The section at this place in the page, of a sub-study if there are any.
+
+    `save` is called with each figure, and with a name that tells it from all others.
+    """
     title = analysis.metric if part is None else f"{analysis.metric} in {part}"
     name = f"metric{place}"
     drawn = {}
     for key, caption, figure in _figures(analysis, title):
+        if save is not None:
+            words = [*([part] if part else []), *analysis.metric.split("."), key]
+            save(re.sub(r"[^\w-]", "_", "-".join(words)), figure)
         svg = pages.responsive(figure, f"{name}-{key}", name)
         label = f'role="img" aria-label="{escape(caption)}"'
         drawn[key] = Drawn(Markup(svg.replace('role="img"', label)), caption)

@@ -632,15 +632,15 @@ def _selected(rows: pl.DataFrame, selection: Selection) -> pl.DataFrame:
     for axis, value in selection.items():
         _check_axis(axis, axes)
         own = _values(rows, axis)
-        meant = _meant(own, value, _values(whole, axis))
-        if meant is None:
+        found = meant(own, value, _values(whole, axis))
+        if found is None:
             *known, never = wording.told_apart([*own, value])
             raise AnabranchError(
                 f"`{axis}` is never {never}"
                 f"{' where the rest is as selected' if len(selection) > 1 else ''}: it is"
                 f" {', '.join(known)}"
             )
-        rows = rows.filter(pl.col(axis) == meant)
+        rows = rows.filter(pl.col(axis) == found)
     return rows
 
 
@@ -654,7 +654,7 @@ def _check_axis(name: str, axes: Sequence[str]) -> None:
         raise AnabranchError(f"there is no axis `{name}`: {allowed}")
 
 
-def _meant(matching: Sequence[Any], wanted: Any, axis: Sequence[Any]) -> Any:
+def meant(matching: Sequence[Any], wanted: Any, axis: Sequence[Any]) -> Any:
     """The value among those found that is meant, or None.
 
     It is the wanted value itself, otherwise the one that tables show like it among all values of

@@ -30,6 +30,7 @@ from anabranch.store import (
 from anabranch.studies import execution, stopping
 from anabranch.studies.execution import Progress
 from anabranch.studies.result import Value, loaded
+from anabranch.studies.where import Where
 from anabranch.studies.workers import Workers
 from anabranch.support import wording
 from anabranch.support.columns import axes_of
@@ -112,8 +113,24 @@ class Study:
         """The same description for a notebook, with the means of the cells."""
         return views().of_study(self)
 
-    def plot(self, metric: str, x: str | None = None, by: str | None = None) -> "Figure":
-        """A scalar against an axis with its intervals.
+    def plot(
+        self,
+        metric: str,
+        x: str | None = None,
+        by: str | None = None,
+        *,
+        panels: str | None = None,
+        where: Where = (),
+        width: str | None = None,
+        height: str | None = None,
+        font: str | None = None,
+        font_size: float | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> "Figure":
+        """A scalar against an axis with its intervals, as a figure for a publication.
+
+        It is drawn in the style of `matplotlib.rcParams` and of style sheets where they set
+        something. An axis whose values were swept in ratios is logarithmic.
 
         Parameters
         ----------
@@ -122,9 +139,52 @@ class Study:
         x
             The axis to draw it against; the first one with numbers if not given.
         by
-            The axis whose values have a line each; if not given, the other axis, if there is one.
+            The axis whose values have a line each; if not given, another axis, if there is one.
+        panels
+            The axis whose values have a panel each; if not given, the third axis, if there is one.
+        where
+            The cells to draw: values by axis, `{"pmr": [0, 1]}`, or conditions,
+            `["rto_max<=1 s", "study=main"]`.
+        width, height
+            Of the figure, `84mm`; a page's width if not given.
+        font
+            A family such as `serif`, or a font's name.
+        font_size
+            In points.
+        labels
+            Words for the scalar and the axes, `{"rto_max": "RTO.Max (s)"}`.
+
+        Raises
+        ------
+        AnabranchError
+            If there is no such scalar, axis or value, or more axes vary than a figure shows.
+
+        Examples
+        --------
+        >>> study = anabranch.Study("scenarios/rto-sweep.toml", replications=3)
+        >>> study.run()
+        >>> figure = study.plot("call.mos", where={"pmr": [0, 1]}, width="84mm", font="serif")
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_xscale()
+        ('rto_max (s)', 'log')
         """
-        return views().figure_of_study(self, metric, x, by)
+        return views().figure_of_study(
+            self,
+            metric,
+            x,
+            by,
+            panels=panels,
+            where=where,
+            width=width,
+            height=height,
+            font=font,
+            font_size=font_size,
+            labels=labels or {},
+        )
+
+    @property
+    def cell_table(self) -> pl.DataFrame:
+        """A row for each cell: its number, sub-study, seed, hash, and values on the axes."""
+        return self._cells
 
     @cached_property
     def scenario(self) -> Scenario:

@@ -21,6 +21,19 @@ def octets(text: str) -> float:
     return _engine.quantity("size", text)
 
 
+_INCHES = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72}
+
+
+def inches(name: str, text: str) -> float:
+    """A width or height such as `84mm`, in inches; `name` is what it is one of."""
+    number, unit = _split(text)
+    if number is None or unit not in _INCHES or not 0.5 <= number * _INCHES[unit] <= 60:
+        raise AnabranchError(
+            f"{name}: `{text}` is not a length such as `84mm` or `3.3in`, from 13 mm to 1.5 m"
+        )
+    return number * _INCHES[unit]
+
+
 def share(text: str) -> float:
     """A share such as `2%` or `0.02`, from 0 to 1."""
     number, unit = _split(text)

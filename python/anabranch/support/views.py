@@ -32,7 +32,9 @@ class Views(Protocol):
     def of_figure(self, figure: "Figure") -> str:
         """A figure as HTML, in the colours of the notebook's theme."""
 
-    def figure_of_study(self, study: Any, metric: str, x: str | None, by: str | None) -> "Figure":
+    def figure_of_study(
+        self, study: Any, metric: str, x: str | None, by: str | None, **looks: Any
+    ) -> "Figure":
         """A scalar against an axis."""
 
     def figure_of_comparison(self, compared: Any) -> "Figure":
