@@ -160,10 +160,6 @@ pub trait Endpoint {
     /// The next thing that the endpoint wants done; [`Output::Timeout`] when there is nothing else.
     fn poll_output(&mut self, now: Time) -> Output;
 
-    /// Gives back a packet that this end has sent and that was lost on its way, so that its memory can be
-    /// used again.
-    fn take_back(&mut self, _packet: Box<Packet>) {}
-
     /// The state of every path, for traces; reading it changes nothing.
     fn sample_paths(&self, samples: &mut Vec<PathSample>);
 

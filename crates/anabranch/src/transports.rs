@@ -138,10 +138,6 @@ impl Endpoint for AnyEndpoint {
         dispatch!(self, end => end.poll_output(now))
     }
 
-    fn take_back(&mut self, packet: Box<Packet>) {
-        dispatch!(self, end => end.take_back(packet));
-    }
-
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
         dispatch!(self, end => end.sample_paths(samples));
     }

@@ -945,14 +945,6 @@ impl Endpoint for Association {
         }
     }
 
-    fn take_back(&mut self, mut packet: Box<Packet>) {
-        if let Body::Sctp(sctp) = &mut packet.body {
-            sctp.first = BLANK;
-            sctp.rest.clear();
-            self.spare.keep(packet);
-        }
-    }
-
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
         for (index, (path, status)) in self.paths.iter().zip(&self.status).enumerate() {
             let control = path.cc.state();

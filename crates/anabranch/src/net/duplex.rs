@@ -178,20 +178,6 @@ impl DuplexLink {
         self.directions[direction.index()].keeps_order()
     }
 
-    /// Whether packets of this direction can be resolved late: each has an earliest arrival at the other end
-    /// that is known when it enters, although a process of loss that both directions move has to see it in
-    /// its turn.
-    pub(crate) fn can_be_asked_late(&self, direction: Direction) -> bool {
-        self.wire_loss.is_none() && self.directions[direction.index()].has_earliest_arrivals()
-    }
-
-    /// The earliest arrival of a packet that enters at `now`, where [`DuplexLink::can_be_asked_late`] says
-    /// so.
-    #[inline]
-    pub(crate) fn earliest_arrival(&self, now: Time, direction: Direction, size: u32) -> Time {
-        self.directions[direction.index()].earliest_arrival(now, size)
-    }
-
     /// Takes a packet of `size` bytes that arrives at `now`, which never decreases within a direction.
     #[inline]
     pub fn accept(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {

@@ -135,7 +135,7 @@ impl OneWay {
         let is_lossy_on_wire = !matches!(wire_loss, Loss::None);
         let shares_loss_on_wire =
             config.loss.is_shared_by_packets() && config.loss.place() == LossPlace::Wire;
-        let is_sure = matches!(&server, Some(Server::Lazy(server)) if server.sure_service(0).is_some());
+        let is_sure = matches!(&server, Some(Server::Lazy(server)) if server.can_be_sure());
         Ok(Self {
             ingress_loss,
             stages: match is_plain {
@@ -199,23 +199,6 @@ impl OneWay {
         let delivery = departure + self.delay.value().as_nanos();
         self.ledger.enter_delivered(arrived, delivery, found_units, size);
         Some(Time::from_nanos(delivery))
-    }
-
-    /// Whether packets arrive one after the other, at least a nanosecond apart, and each at the earliest
-    /// after a time known when it enters.
-    pub(crate) fn has_earliest_arrivals(&self) -> bool {
-        let is_slow_enough = |rate| rate <= LEAST_PACKET_BYTES * UNITS_PER_BYTE;
-        self.stages == Stages::Sure && self.constant_rate.is_some_and(is_slow_enough)
-    }
-
-    /// The earliest arrival of a packet that enters at `now`.
-    #[inline]
-    pub(crate) fn earliest_arrival(&self, now: Time, size: u32) -> Time {
-        let service = match &self.server {
-            Some(Server::Lazy(server)) => server.sure_service(size).unwrap_or(0),
-            _ => 0,
-        };
-        now + Duration::from_nanos(service) + self.delay.value()
     }
 
     /// The bytes that a packet of `size` bytes has in this link.
@@ -550,9 +533,6 @@ impl OneWay {
 
 /// A limit far above what any link adds.
 const MAX_OVERHEAD_BYTES: u64 = 1_000;
-
-/// An IP packet is at least as long as its header.
-const LEAST_PACKET_BYTES: u64 = 20;
 
 /// Whether a packet's transport understands marks (RFC 3168 section 5).
 fn is_capable(ecn: Ecn) -> bool {

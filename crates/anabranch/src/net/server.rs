@@ -197,11 +197,9 @@ impl LazyServer {
         Some((departure, found_units))
     }
 
-    /// The time in nanoseconds that a packet's transmission takes at least; none where
-    /// [`LazyServer::accept_surely`] never takes a packet.
-    #[inline]
-    pub(crate) fn sure_service(&self, size: u32) -> Option<u64> {
-        self.sure_rate.map(|rate| rate.time_for(u64::from(size) * UNITS_PER_BYTE))
+    /// Whether [`LazyServer::accept_surely`] takes packets.
+    pub(crate) fn can_be_sure(&self) -> bool {
+        self.sure_rate.is_some()
     }
 
     /// Enters the packet that last found the server idle into the backlog.

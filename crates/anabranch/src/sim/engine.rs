@@ -635,11 +635,6 @@ impl Simulation {
                 end.handle_input(self.network.now, Input::Packet(packet));
                 self.see_to(index, side);
             }
-            AtEnd::Lost(packet, index, side) => {
-                if let Some(flow) = self.flows.get_mut(index) {
-                    flow.endpoints[side.index()].take_back(packet);
-                }
-            }
             AtEnd::Arrives(..) | AtEnd::Waits => {}
         }
     }

@@ -12,7 +12,6 @@ mod flow_groups;
 mod fragments;
 mod held;
 mod hops;
-mod late;
 mod network;
 mod packets;
 mod stepped;
