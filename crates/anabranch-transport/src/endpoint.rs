@@ -57,6 +57,15 @@ impl Site<'_> {
     }
 }
 
+/// What follows from a packet to which an end [responds](Endpoint::respond) at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// Tell the application first.
+    pub event: Option<Event>,
+    /// Then send this packet on its path.
+    pub packet: Box<Packet>,
+}
+
 /// A transport endpoint. See the [module](self) for the contract.
 pub trait Endpoint {
     /// The protocol's name in lower case, as metrics and messages have it.
@@ -127,15 +136,29 @@ pub trait Endpoint {
     /// yet.
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload));
 
+    /// Whether a packet is one that [`Endpoint::respond`] may take.
+    #[inline]
+    fn may_respond(&self, _packet: &Packet) -> bool {
+        false
+    }
+
+    /// A short way for a packet from which nothing follows but one answer and perhaps an event, and which
+    /// leaves the time of the next timeout as it was: there is nothing to poll. It is for a caller that has
+    /// polled everything before. The end then is as it would be after [`Endpoint::handle_input`], which alone
+    /// says what follows from a packet.
+    ///
+    /// # Errors
+    /// Any other packet, untouched: it is for [`Endpoint::handle_input`].
+    #[inline]
+    fn respond(&mut self, _now: Time, packet: Box<Packet>) -> Result<Response, Box<Packet>> {
+        Err(packet)
+    }
+
     /// Takes one input.
     fn handle_input(&mut self, now: Time, input: Input);
 
     /// The next thing that the endpoint wants done; [`Output::Timeout`] when there is nothing else.
     fn poll_output(&mut self, now: Time) -> Output;
-
-    /// Gives back a packet that this end has sent and that was lost on its way, so that its memory can be
-    /// used again.
-    fn take_back(&mut self, _packet: Box<Packet>) {}
 
     /// The state of every path, for traces; reading it changes nothing.
     fn sample_paths(&self, samples: &mut Vec<PathSample>);

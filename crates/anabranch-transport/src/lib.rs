@@ -80,8 +80,6 @@ pub mod listener;
 pub mod mptcp;
 pub mod path;
 pub mod plugin;
-#[cfg(test)]
-mod predicting;
 mod procedures;
 pub mod quality;
 pub mod recovery;

@@ -2,7 +2,8 @@
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
-    Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Site, Transmission, Transport,
+    Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Response, Service, Site, Transmission,
+    Transport,
 };
 use anabranch_transport::ground::{PathId, Payload};
 use anabranch_transport::path::Selector;
@@ -66,26 +67,6 @@ transports! {
     Udp: udp,
 }
 
-impl AnyEndpoint {
-    /// Whether [`AnyEndpoint::respond`] may take a packet.
-    #[inline]
-    pub(crate) fn may_respond(&self, packet: &Packet) -> bool {
-        matches!(self, Self::Sctp(end) if end.may_respond(packet))
-    }
-
-    /// A short way for packets that have one answer, instead of [`Endpoint::handle_input`].
-    ///
-    /// # Errors
-    /// The packet, where it is for [`Endpoint::handle_input`].
-    #[inline]
-    pub(crate) fn respond(&mut self, now: Time, packet: Box<Packet>) -> Result<sctp::Answer, Box<Packet>> {
-        match self {
-            Self::Sctp(end) => end.respond(now, packet),
-            _ => Err(packet),
-        }
-    }
-}
-
 impl Endpoint for AnyEndpoint {
     fn protocol(&self) -> &'static str {
         dispatch!(self, end => end.protocol())
@@ -135,6 +116,16 @@ impl Endpoint for AnyEndpoint {
         dispatch!(self, end => end.payloads_that_wait(each));
     }
 
+    #[inline]
+    fn may_respond(&self, packet: &Packet) -> bool {
+        dispatch!(self, end => end.may_respond(packet))
+    }
+
+    #[inline]
+    fn respond(&mut self, now: Time, packet: Box<Packet>) -> Result<Response, Box<Packet>> {
+        dispatch!(self, end => end.respond(now, packet))
+    }
+
     // This only jumps: each end's function is `inline(never)`, since otherwise all would have the largest of
     // their stack frames.
     #[inline]
@@ -145,10 +136,6 @@ impl Endpoint for AnyEndpoint {
     #[inline]
     fn poll_output(&mut self, now: Time) -> Output {
         dispatch!(self, end => end.poll_output(now))
-    }
-
-    fn take_back(&mut self, packet: Box<Packet>) {
-        dispatch!(self, end => end.take_back(packet));
     }
 
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {

@@ -80,7 +80,7 @@ const NET: [(&str, &str); 20] = [
     ("one_way", "capacity config cross_traffic evented ground impairments ledger loss radio server"),
     ("queued", "capacity config cross_traffic ground qdisc sojourns"),
     ("medium", "config ground queued radio"),
-    ("duplex", "asked config ground loss one_way radio server"),
+    ("duplex", "asked config ground loss one_way radio"),
 ];
 
 /// The modules of `anabranch-live`: neither protocol knows the other, nor a socket.

@@ -24,7 +24,7 @@ use super::stream_reconfiguration::StreamReconfiguration;
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
-    Reliability, Service, Site, Transmission, Transport,
+    Reliability, Response, Service, Site, Transmission, Transport,
 };
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector};
@@ -502,10 +502,6 @@ impl Association {
             return;
         }
         self.stats.packets_received += 1;
-        if self.take_predicted(now, path, packet.size, sctp) {
-            self.spare.keep(packet);
-            return;
-        }
         self.on_chunks(now, path, packet.size, sctp);
         // The box is used again for a packet of our own. DATA owns no memory either, and half of all packets
         // begin with it.
@@ -827,6 +823,16 @@ impl Endpoint for Association {
         self.reassembly.waiting().chain(self.interleaved.waiting()).chain(held).for_each(each);
     }
 
+    #[inline]
+    fn may_respond(&self, packet: &Packet) -> bool {
+        self.may_be_prompt(packet)
+    }
+
+    #[inline]
+    fn respond(&mut self, now: Time, packet: Box<Packet>) -> Result<Response, Box<Packet>> {
+        self.answer_promptly(now, packet)
+    }
+
     #[inline(never)]
     fn handle_input(&mut self, now: Time, input: Input) {
         debug_assert!(now >= self.last_now, "time runs backwards");
@@ -843,14 +849,6 @@ impl Endpoint for Association {
         match self.outputs.pop_front() {
             Some(output) => output,
             None => Output::Timeout(self.next_timeout()),
-        }
-    }
-
-    fn take_back(&mut self, mut packet: Box<Packet>) {
-        if let Body::Sctp(sctp) = &mut packet.body {
-            sctp.first = BLANK;
-            sctp.rest.clear();
-            self.spare.keep(packet);
         }
     }
 

@@ -348,21 +348,6 @@ impl Outstanding {
         Some(chunk)
     }
 
-    /// Removes the first chunks, which are in flight on one path. They are so many, of so many bytes, and
-    /// take so many of the path's window.
-    #[inline(always)]
-    pub(super) fn pop_in_flight(&mut self, count: usize, path: PathId, bytes: u64, window_bytes: u32) {
-        for _ in 0..count {
-            if let Some(chunk) = self.chunks.pop_front() {
-                self.memory.release_chunk(chunk.length);
-            }
-        }
-        self.first_tsn = self.first_tsn.wrapping_add(count as u32);
-        self.bytes -= bytes;
-        self.in_windows[path.index()] -= window_bytes;
-        self.held_bytes -= bytes;
-    }
-
     /// Whether a chunk in this state, not yet passed by the cumulative TSN, is in the send buffer.
     #[inline(always)]
     const fn is_held(&self, state: SentState) -> bool {

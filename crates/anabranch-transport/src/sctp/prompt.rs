@@ -3,27 +3,19 @@
 
 use smallvec::SmallVec;
 
-use super::association::Association;
-use crate::endpoint::{Event, Received};
+use super::association::{Association, State};
+use crate::endpoint::{Event, Received, Response};
 use crate::ground::Ecn;
 use crate::time::{Duration, Time};
+use crate::wire::sctp::SctpPacket;
 use crate::wire::sctp::chunk::{Chunk, Data, SACK_HEADER_BYTES, Sack};
 use crate::wire::{Body, Packet};
 
-/// What follows from a packet to which an end [responds](Association::respond) at once.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    /// Tell the application first.
-    pub event: Option<Event>,
-    /// Then send this packet on its path.
-    pub packet: Box<Packet>,
-}
-
 impl Association {
-    /// Whether a packet is one that [`Association::respond`] may take: a heartbeat, or a message that waits
+    /// Whether a packet is one that [`Association::answer_promptly`] may take: a heartbeat, or a message that waits
     /// for no other, where SACKs are not delayed.
     #[inline]
-    pub fn may_respond(&self, packet: &Packet) -> bool {
+    pub(super) fn may_be_prompt(&self, packet: &Packet) -> bool {
         let Body::Sctp(sctp) = &packet.body else { return false };
         self.parameters.sack_delay == Duration::ZERO
             && match &sctp.first {
@@ -32,16 +24,17 @@ impl Association {
             }
     }
 
-    /// Takes a packet from which nothing follows but one answer and perhaps an event, and which leaves the
-    /// time of the next timeout as it was: there is nothing to poll. It is a short way for packets that would
-    /// be an [`Input`](crate::endpoint::Input), for a caller that has polled everything before. The end then
-    /// is as it would be after the long one, which alone says what follows from a packet.
+    /// Takes a packet from which nothing follows but one answer and perhaps an event.
     ///
     /// # Errors
     /// Any other packet, untouched.
     #[inline]
-    pub fn respond(&mut self, now: Time, mut packet: Box<Packet>) -> Result<Answer, Box<Packet>> {
-        if !self.may_respond(&packet) {
+    pub(super) fn answer_promptly(
+        &mut self,
+        now: Time,
+        mut packet: Box<Packet>,
+    ) -> Result<Response, Box<Packet>> {
+        if !self.may_be_prompt(&packet) {
             return Err(packet);
         }
         let path = packet.path;
@@ -74,7 +67,27 @@ impl Association {
         if event.is_some() {
             packet.size = self.headers_bytes + SACK_HEADER_BYTES;
         }
-        Ok(Answer { event, packet })
+        Ok(Response { event, packet })
+    }
+
+    /// Whether a packet has one chunk, and is for an association that has nothing out of the ordinary.
+    #[inline(always)]
+    fn is_plain(&self, packet: &SctpPacket) -> bool {
+        packet.rest.is_empty()
+            && packet.verification_tag == self.local_tag
+            && self.state == State::Established
+            && !self.has_rare_parts
+    }
+
+    /// Whether a chunk is the next one where nothing is missing.
+    #[inline(always)]
+    fn is_next(&self, data: &Data) -> bool {
+        let tsn = self.received.cumulative + 1;
+        data.tsn == tsn as u32
+            && !self.received.has_gaps()
+            && data.stream < self.inbound_streams
+            && self.free_space() > 0
+            && self.reassembly.continues(tsn, data)
     }
 
     /// Whether a chunk is the next one, and what acknowledges it is a plain SACK.

@@ -1,8 +1,9 @@
 //! Messages that wait for transmission: in the order in which they were handed over, or as a stream scheduler
 //! chooses.
 
+use std::collections::VecDeque;
+
 use super::queued_message::QueuedMessage;
-use super::short_queue::ShortQueue;
 use super::stream_scheduler::StreamScheduler;
 use crate::endpoint::{Message, Reliability};
 use crate::time::Time;
@@ -11,7 +12,7 @@ use crate::time::Time;
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
     /// Messages in their order, the next one first; with a scheduler, only the message that it has chosen.
-    pub(super) messages: ShortQueue<QueuedMessage>,
+    pub(super) messages: VecDeque<QueuedMessage>,
     /// Bytes that wait.
     pub(super) bytes: u64,
     next_id: u32,

@@ -1,14 +1,12 @@
 //! A deterministic network between two associations, for tests.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::answers::Answers;
 use super::path::Acked;
-use super::prompt::Answer;
 use super::{Association, Config, Profile, tsn};
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Output, Part, Received, Reliability,
+    CloseReason, Command, Endpoint, Event, Input, Message, Output, Part, Received, Reliability, Response,
 };
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
@@ -81,20 +79,6 @@ pub(super) struct Pair {
     sequence: u64,
     rng: Rng,
     offset: u64,
-}
-
-thread_local! {
-    static PREDICTED: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts a packet that was predicted.
-pub(super) fn note_predicted() {
-    PREDICTED.set(PREDICTED.get() + 1);
-}
-
-/// How many packets this thread's associations have predicted since this was last asked.
-pub(super) fn take_predicted_count() -> u64 {
-    PREDICTED.take()
 }
 
 pub(super) const fn ms(millis: u64) -> Duration {
@@ -193,7 +177,7 @@ impl Pair {
     }
 
     /// Does what an end's answer asks for, after which it wants nothing else.
-    fn take_answer(&mut self, side: Side, Answer { event, packet }: Answer) {
+    fn take_answer(&mut self, side: Side, Response { event, packet }: Response) {
         self.answered += 1;
         self.events[side.index()].extend(event.map(|event| (self.now, event)));
         self.transmit(side, &packet);

@@ -41,6 +41,8 @@ mod measures;
 mod newreno;
 mod pacing;
 pub mod parameters;
+#[cfg(test)]
+mod predicting;
 mod prediction;
 pub mod procedures;
 #[cfg(test)]

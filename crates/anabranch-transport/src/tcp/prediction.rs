@@ -8,11 +8,11 @@
 
 use super::acknowledgement::Report;
 use super::connection::{Connection, State};
+#[cfg(test)]
+use super::predicting::predicts as is_on;
 use super::recovery::CongestionState;
 use super::send::Push;
 use crate::cc::Cumulative;
-#[cfg(test)]
-use crate::predicting::predicts as is_on;
 use crate::recovery::rate_sample::OpenSample;
 use crate::time::Time;
 use crate::wire::tcp::{Flags, Segment};

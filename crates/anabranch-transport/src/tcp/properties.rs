@@ -4,12 +4,12 @@
 use proptest::prelude::*;
 
 use super::config::{EcnMode, InitialWindow, LossDetection, Nagle, WindowReduction};
+use super::predicting::predicting;
 use super::testing::{Pair, Wire, ms};
 use super::{Config, Connection, Profile};
 use crate::cc;
 use crate::endpoint::{CloseReason, Command, Event};
 use crate::ground::{Ecn, Payload, Side};
-use crate::predicting::predicting;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
 use crate::wire::tcp::{Flags, Segment, Timestamps};

@@ -11,7 +11,6 @@ use super::ground::{Direction, DropCause, Fate, Pass, QueueSample, Release, Step
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing, LossState, LossStates};
 use super::one_way::OneWay;
 use super::radio::RadioConfig;
-use super::server::PlainService;
 
 /// A duplex link. A packet comes into it by one of two ways:
 ///
@@ -179,20 +178,6 @@ impl DuplexLink {
         self.directions[direction.index()].keeps_order()
     }
 
-    /// Whether packets of this direction can be resolved late: each has an earliest arrival at the other end
-    /// that is known when it enters, although a process of loss that both directions move has to see it in
-    /// its turn.
-    pub(crate) fn can_be_asked_late(&self, direction: Direction) -> bool {
-        self.wire_loss.is_none() && self.directions[direction.index()].has_earliest_arrivals()
-    }
-
-    /// The earliest arrival of a packet that enters at `now`, where [`DuplexLink::can_be_asked_late`] says
-    /// so.
-    #[inline]
-    pub(crate) fn earliest_arrival(&self, now: Time, direction: Direction, size: u32) -> Time {
-        self.directions[direction.index()].earliest_arrival(now, size)
-    }
-
     /// Takes a packet of `size` bytes that arrives at `now`, which never decreases within a direction.
     #[inline]
     pub fn accept(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
@@ -264,18 +249,6 @@ impl DuplexLink {
         for (own, its) in self.directions.iter_mut().zip(&mut other.directions) {
             own.take_loss(its);
         }
-    }
-
-    /// What happens to packets of this direction that find the link idle, and from when on it is so, in
-    /// nanoseconds, if nothing else depends on the link or has to be decided.
-    #[inline]
-    pub(crate) fn plain_service(&self, direction: Direction) -> Option<(PlainService, u64)> {
-        self.directions[direction.index()].plain_service().filter(|_| self.can_run_ahead())
-    }
-
-    /// Counts packets that have found this direction idle and arrive before anybody asks.
-    pub(crate) fn count_delivered(&mut self, direction: Direction, packets: u64, bytes: u64) {
-        self.directions[direction.index()].count_delivered(packets, bytes);
     }
 
     /// Tells that [`DuplexLink::finish`] is not called for a time before this one.

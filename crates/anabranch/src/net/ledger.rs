@@ -83,12 +83,6 @@ impl Ledger {
         self.log(now, Entry { arrived: now, settled, found_units, size, marked: false, fate });
     }
 
-    /// Enters packets that find no work and are delivered before anybody asks.
-    pub(crate) fn count_delivered(&mut self, packets: u64, bytes: u64) {
-        self.plain += packets;
-        self.bytes[Fate::Delivered.index()] += bytes;
-    }
-
     #[inline]
     fn log(&mut self, now: u64, entry: Entry) {
         if entry.settled <= self.asked.from() {

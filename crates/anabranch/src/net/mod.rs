@@ -39,4 +39,3 @@ pub(crate) use ground::{Fate, Held, Pass, Release};
 pub(crate) use medium::{Media, Medium};
 pub(crate) use radio::RadioSample;
 pub(crate) use ring::Ring;
-pub(crate) use server::PlainService;

@@ -19,7 +19,7 @@ use super::impairments::{Impairments, Wire};
 use super::ledger::{Entry, Ledger};
 use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
 use super::radio::RadioConfig;
-use super::server::{LazyServer, PlainService, Server};
+use super::server::{LazyServer, Server};
 use crate::schedule::Timeline;
 
 /// One direction of a link.
@@ -135,7 +135,7 @@ impl OneWay {
         let is_lossy_on_wire = !matches!(wire_loss, Loss::None);
         let shares_loss_on_wire =
             config.loss.is_shared_by_packets() && config.loss.place() == LossPlace::Wire;
-        let is_sure = matches!(&server, Some(Server::Lazy(server)) if server.sure_service(0).is_some());
+        let is_sure = matches!(&server, Some(Server::Lazy(server)) if server.can_be_sure());
         Ok(Self {
             ingress_loss,
             stages: match is_plain {
@@ -199,41 +199,6 @@ impl OneWay {
         let delivery = departure + self.delay.value().as_nanos();
         self.ledger.enter_delivered(arrived, delivery, found_units, size);
         Some(Time::from_nanos(delivery))
-    }
-
-    /// What happens to packets that find the link idle, and from when on it is so, in nanoseconds, if nothing
-    /// else depends on the link or has to be decided.
-    #[inline]
-    pub(crate) fn plain_service(&self) -> Option<(PlainService, u64)> {
-        match &self.server {
-            Some(Server::Lazy(server)) if self.stages == Stages::Sure => {
-                let (rate, idle_from) = server.lone()?;
-                Some((PlainService { rate, delay: self.delay.value().as_nanos() }, idle_from))
-            }
-            _ => None,
-        }
-    }
-
-    /// Counts packets that have found the link idle and arrive before anybody asks.
-    pub(crate) fn count_delivered(&mut self, packets: u64, bytes: u64) {
-        self.ledger.count_delivered(packets, bytes);
-    }
-
-    /// Whether packets arrive one after the other, at least a nanosecond apart, and each at the earliest
-    /// after a time known when it enters.
-    pub(crate) fn has_earliest_arrivals(&self) -> bool {
-        let is_slow_enough = |rate| rate <= LEAST_PACKET_BYTES * UNITS_PER_BYTE;
-        self.stages == Stages::Sure && self.constant_rate.is_some_and(is_slow_enough)
-    }
-
-    /// The earliest arrival of a packet that enters at `now`.
-    #[inline]
-    pub(crate) fn earliest_arrival(&self, now: Time, size: u32) -> Time {
-        let service = match &self.server {
-            Some(Server::Lazy(server)) => server.sure_service(size).unwrap_or(0),
-            _ => 0,
-        };
-        now + Duration::from_nanos(service) + self.delay.value()
     }
 
     /// The bytes that a packet of `size` bytes has in this link.
@@ -568,9 +533,6 @@ impl OneWay {
 
 /// A limit far above what any link adds.
 const MAX_OVERHEAD_BYTES: u64 = 1_000;
-
-/// An IP packet is at least as long as its header.
-const LEAST_PACKET_BYTES: u64 = 20;
 
 /// Whether a packet's transport understands marks (RFC 3168 section 5).
 fn is_capable(ecn: Ecn) -> bool {

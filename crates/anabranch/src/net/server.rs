@@ -111,21 +111,6 @@ impl Lone {
     }
 }
 
-/// What an idle link does with a packet: it sends it at a constant rate and delays it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainService {
-    pub(crate) rate: ConstantRate,
-    /// In nanoseconds.
-    pub(crate) delay: u64,
-}
-
-impl PlainService {
-    /// How long a packet of `size` bytes is sent, in nanoseconds.
-    pub(crate) fn time_for(self, size: u32) -> u64 {
-        self.rate.time_for(u64::from(size) * UNITS_PER_BYTE)
-    }
-}
-
 /// The server without the sources that load it.
 #[derive(Clone, Debug)]
 struct LazyQueue {
@@ -204,17 +189,9 @@ impl LazyServer {
         Some((departure, found_units))
     }
 
-    /// The time in nanoseconds that a packet's transmission takes at least; none where
-    /// [`LazyServer::accept_surely`] never takes a packet.
-    #[inline]
-    pub(crate) fn sure_service(&self, size: u32) -> Option<u64> {
-        self.sure_rate.map(|rate| rate.time_for(u64::from(size) * UNITS_PER_BYTE))
-    }
-
-    /// The rate, and from when on the server is idle, in nanoseconds, if that is known without looking at the
-    /// queue.
-    pub(crate) fn lone(&self) -> Option<(ConstantRate, u64)> {
-        self.lone.map(|lone| (lone.rate, lone.idle_from))
+    /// Whether [`LazyServer::accept_surely`] takes packets.
+    pub(crate) fn can_be_sure(&self) -> bool {
+        self.sure_rate.is_some()
     }
 
     /// Enters the packet that last found the server idle into the backlog.

@@ -2,14 +2,13 @@
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
-    Command, Endpoint, Event, Input, Output, PathLimit, PathSample, Site, Transport,
+    Command, Endpoint, Event, Input, Output, PathLimit, PathSample, Response, Site, Transport,
 };
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::path::Selector;
 use anabranch_transport::plugin;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
-use anabranch_transport::sctp;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::Packet;
 
@@ -66,7 +65,7 @@ pub struct Simulation {
 /// How a run is to be built.
 struct Form {
     trace: bool,
-    /// Whether chains of links are computed at once.
+    /// Whether links that a route feeds in order are computed at once.
     fuse: bool,
     /// The destination of a capture.
     sink: Option<Sink>,
@@ -133,7 +132,7 @@ impl Simulation {
         Self::build_fused(scenario, replication, trace, true)
     }
 
-    /// Builds a run with or without computing chains of links at once, which does not change its results.
+    /// Builds a run with or without computing links that a route feeds in order at once, which does not change its results.
     ///
     /// # Errors
     /// When the scenario contradicts itself.
@@ -648,11 +647,6 @@ impl Simulation {
                 end.handle_input(self.network.now, Input::Packet(packet));
                 self.see_to(index, side);
             }
-            AtEnd::Lost(packet, index, side) => {
-                if let Some(flow) = self.flows.get_mut(index) {
-                    flow.endpoints[side.index()].take_back(packet);
-                }
-            }
             AtEnd::Arrives(..) | AtEnd::Waits => {}
         }
     }
@@ -663,7 +657,7 @@ impl Simulation {
         let (flow, now) = (&mut self.flows[index], self.network.now);
         let end = &mut flow.endpoints[side.index()];
         match end.respond(now, packet) {
-            Ok(sctp::Answer { event, packet }) => {
+            Ok(Response { event, packet }) => {
                 let mut may_have_changed = false;
                 if let Some(event) = event {
                     flow.app.handle_event(now, side, &event, &mut self.commands);

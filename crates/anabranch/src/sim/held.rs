@@ -25,6 +25,13 @@ impl Network {
         self.wind(medium);
     }
 
+    /// Lets everything happen in all media up to this time, if that is put off, so that links can report.
+    pub(super) fn catch_up(&mut self, until: Time) {
+        for medium in 0..self.media.list.len() as u32 {
+            self.catch_up_medium(medium, until);
+        }
+    }
+
     /// Lets everything happen in a medium up to this time, if that is put off.
     pub(super) fn catch_up_medium(&mut self, medium: u32, until: Time) {
         let mut releases = std::mem::take(&mut self.releases);

@@ -3,7 +3,6 @@
 
 mod address_changes;
 mod alarm;
-mod chains;
 mod cuts;
 mod emulation;
 mod engine;
@@ -13,7 +12,6 @@ mod flow_groups;
 mod fragments;
 mod held;
 mod hops;
-mod late;
 mod network;
 mod packets;
 mod stepped;

@@ -7,29 +7,22 @@
 //!
 //! ```text
 //! every hop Ahead    send ─1──2──3──────────────────────● arrival
-//! hop 2 Chain        send ─1──2+3───────────────────────● arrival, if 2 and 3 are idle
 //! hop 2 Waits        send ─1──────● comes to 2 ─2──3────● arrival
-//! hop 3 Late         send ─1──2──┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄● earliest arrival ──● arrival, if that is later
-//!                              link 3 is computed by then, or earlier if a packet of the other direction
-//!                              asks first
 //! hop 2 Held         send ─1──────● comes to 2 ▒▒ the medium's events ▒▒ ─3──● arrival
 //! hop 2 draws the    send ─1──2───● leaves 2's server ─3──● arrival
 //! loss on its wire
 //! in time (Step::Cross)
 //! ```
 //!
-//! While it waits for an event, its [`Progress`] says how far it has been computed. `late.rs` has what is
-//! left for later, `chains.rs` links that are crossed in one step, `held.rs` the media.
+//! While it waits for an event, its [`Progress`] says how far it has been computed. `held.rs` has the media.
 
 use anabranch_transport::ground::{Ecn, Side};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::{Body, Foreign, Fragment, Packet};
 
 use super::alarm::Alarm;
-use super::chains::Chains;
 use super::event_queue::{Class, EventQueue};
 use super::fragments::{Datagrams, Loss, Lost};
-use super::late::Late;
 use super::packets::{InFlight, PacketSlab, Progress};
 use super::tally::Tally;
 use super::topology::{Hop, Routes, Turn};
@@ -49,13 +42,11 @@ pub(super) struct Network {
     pub(super) packets: PacketSlab,
     pub(super) datagrams: Datagrams,
     pub(super) routes: Routes,
-    pub(super) chains: Chains,
     /// Events until the run's limits are checked again, at least 1. An event with much work counts as
     /// several.
     pub(super) until_check: u64,
     /// The latest end of the run.
     pub(super) end: Time,
-    pub(super) late: Late,
     pub(super) media: Media,
     /// When each medium acts next.
     pub(super) media_alarms: Vec<Alarm>,
@@ -79,9 +70,7 @@ pub(super) enum Exit {
 pub(super) enum AtEnd {
     /// The packet arrives at this side of this flow.
     Arrives(Box<Packet>, usize, Side),
-    /// It was lost on its last link, and had been sent by this side of this flow.
-    Lost(Box<Packet>, usize, Side),
-    /// The packet arrives later, or fragments of it are missing.
+    /// Fragments of it are missing.
     Waits,
 }
 
@@ -97,7 +86,7 @@ impl Network {
     pub(super) fn new(
         links: Vec<DuplexLink>,
         media: Media,
-        mut routes: Routes,
+        routes: Routes,
         end: Time,
         trace: Option<Box<Trace>>,
         capture: Option<Box<Capture>>,
@@ -105,8 +94,6 @@ impl Network {
         Self {
             now: Time::ZERO,
             queue: EventQueue::new(2 * links.len()),
-            late: Late::new(links.len()),
-            chains: Chains::find(&mut routes, &links),
             links,
             tally: Tally::default(),
             trace,
@@ -125,7 +112,6 @@ impl Network {
 
     /// Tells that links are not asked for their counters before this time.
     pub(super) fn expect_no_report_before(&mut self, time: Time) {
-        self.chains.asked_from = time;
         self.links.iter_mut().for_each(|link| link.expect_no_report_before(time));
     }
 
@@ -135,21 +121,14 @@ impl Network {
             trace.memory() + self.links.iter().map(DuplexLink::trace_memory).sum::<usize>()
         });
         let capture = self.capture.as_ref().map_or(0, |capture| capture.memory());
-        let packets = self.packets.memory() + self.datagrams.memory() + self.late.memory() + capture;
+        let packets = self.packets.memory() + self.datagrams.memory() + capture;
         packets + self.queue.memory() + self.tally.memory() + trace + self.media.memory()
     }
 
     /// Handles the event of a packet at the end of its route.
     #[inline]
     pub(super) fn take_delivered(&mut self, slot: u32) -> AtEnd {
-        let arrived = match self.packets.remove_at_event(slot) {
-            Some(arrived) => arrived,
-            None => match self.has_not_arrived(slot) {
-                Some(other) => return other,
-                None => self.packets.remove(slot),
-            },
-        };
-        let InFlight { packet, route, trace_row, .. } = arrived;
+        let InFlight { packet, route, trace_row, .. } = self.packets.remove(slot);
         if let Some(capture) = &mut self.capture {
             capture.arrives(self.now, slot, packet.ecn);
         }
@@ -182,7 +161,7 @@ impl Network {
     }
 
     pub(super) fn check_conservation(&self) {
-        let whole = self.packets.len() as u64 - self.late.lost() - self.datagrams.fragments() as u64;
+        let whole = self.packets.len() as u64 - self.datagrams.fragments() as u64;
         self.tally.check(whole + self.datagrams.in_flight() as u64);
         for (index, link) in self.links.iter().enumerate() {
             for direction in Direction::BOTH.into_iter().filter(|&direction| link.has_medium(direction)) {
@@ -269,7 +248,7 @@ impl Network {
                 },
             };
             if is_last {
-                return self.arrive_in_turn(traveller, link, direction, arrival);
+                return self.arrive(traveller, link, direction, arrival);
             }
             at = arrival;
             hop += 1;
@@ -280,33 +259,15 @@ impl Network {
     #[inline]
     fn takes_turn(&mut self, traveller: Traveller, hop: u32, at: Time, has_turn: bool) -> bool {
         let Traveller { slot, route, .. } = traveller;
-        let Hop { link, direction, turn, .. } = self.routes.hops[hop as usize];
-        match turn {
+        match self.routes.hops[hop as usize].turn {
             Turn::Ahead => true,
-            Turn::Chain => !self.crosses_chain(traveller, hop, at),
-            Turn::AfterLate => {
-                self.resolve_late(link, at);
-                true
-            }
-            Turn::Late if has_turn => {
-                self.resolve_late(link, at);
-                true
-            }
-            // A packet that comes now gets an event instead: what the event at work sends in the other
-            // direction comes before it.
-            Turn::Late if at > self.now => {
-                if at <= self.end {
-                    self.leave_for_later(traveller, link, direction, at);
-                }
-                false
-            }
             // A packet comes to its first hop now, in the order of the events that send packets, so it needs
             // no event of its own.
             Turn::Held if has_turn || hop == self.routes.first_hop(route) => {
                 self.hold(traveller, hop);
                 false
             }
-            Turn::Held | Turn::Late | Turn::Waits => {
+            Turn::Held | Turn::Waits => {
                 if !has_turn {
                     self.packets.get_mut(slot).hop = hop;
                     self.queue.push_packet(at, Class::Link, route, slot);
@@ -314,22 +275,6 @@ impl Network {
                 has_turn
             }
         }
-    }
-
-    /// Whether a packet has crossed a chain of idle links in one step; if so, it has gone on behind it.
-    #[inline(never)]
-    fn crosses_chain(&mut self, traveller: Traveller, hop: u32, at: Time) -> bool {
-        let begin = self.routes.hops[hop as usize];
-        let Some((last_hop, arrival)) = self.chains.cross(&mut self.links, begin, at, traveller.size) else {
-            return false;
-        };
-        if self.routes.hops[last_hop as usize].is_last {
-            // Few packets arrive before one that finds all links idle.
-            self.arrive(traveller, arrival);
-        } else {
-            self.travel(traveller, last_hop + 1, arrival, false);
-        }
-        true
     }
 
     /// Hands a packet, about which there is something to decide, to the link of this hop. Returns its arrival
@@ -392,23 +337,17 @@ impl Network {
     pub(super) fn leave_hop(&mut self, traveller: Traveller, hop: u32, at: Time) {
         let Hop { link, direction, is_last, .. } = self.routes.hops[hop as usize];
         if is_last {
-            self.arrive_in_turn(traveller, link, direction, at);
+            self.arrive(traveller, link, direction, at);
         } else {
             self.travel(traveller, hop + 1, at, false);
         }
-    }
-
-    /// Schedules that a packet comes to the end of its route at this time.
-    #[inline]
-    pub(super) fn arrive(&mut self, Traveller { slot, route, .. }: Traveller, at: Time) {
-        self.queue.push_packet(at, Class::Endpoint, route, slot);
     }
 
     /// Schedules that a packet comes to the end of its route at this time, mostly after all that have taken
     /// this link.
     #[expect(clippy::inline_always, reason = "one call per packet")]
     #[inline(always)]
-    fn arrive_in_turn(&mut self, traveller: Traveller, link: u32, direction: Direction, at: Time) {
+    fn arrive(&mut self, traveller: Traveller, link: u32, direction: Direction, at: Time) {
         let Traveller { slot, route, .. } = traveller;
         let lane = 2 * link + direction.index() as u32;
         self.queue.push_in_lane(at, Class::Endpoint, route, slot, lane);

@@ -1,6 +1,5 @@
 //! Packets in flight: a slab whose slots are used again.
 
-use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
 
 /// A packet on its way.
@@ -23,12 +22,6 @@ pub(super) enum Progress {
     ToEvent,
     /// Through the server of a link, which it leaves at its event, when its loss on the wire is drawn.
     OnWire,
-    /// Up to the last link of its route, which is this one; its event is at its earliest arrival behind that
-    /// link.
-    Late(u32),
-    /// It has been computed over that last link, after which it arrives at this time, at its event or later;
-    /// never if it is lost.
-    Resolved(Time),
 }
 
 #[derive(Debug, Default)]
@@ -61,14 +54,6 @@ impl PacketSlab {
         let packet = self.slots[slot as usize].take().expect("an event's packet is in flight");
         self.free.push(slot);
         packet
-    }
-
-    /// Takes the packet out if it has been computed up to its event.
-    #[inline]
-    pub(super) fn remove_at_event(&mut self, slot: u32) -> Option<InFlight> {
-        let taken = self.slots[slot as usize].take_if(|packet| packet.progress == Progress::ToEvent)?;
-        self.free.push(slot);
-        Some(taken)
     }
 
     /// The number of packets in flight.

@@ -23,13 +23,6 @@ pub(super) struct Hop {
 pub(super) enum Turn {
     /// Together with the crossing of the link before it, or when the packet is sent.
     Ahead,
-    /// The same as `Ahead`, in one step with the hops behind it if all of these links are idle.
-    Chain,
-    /// When something depends on it: the packet's arrival at the end of its route, or a packet in the other
-    /// direction, for which both share a process of loss.
-    Late,
-    /// The same as `Ahead`, after late crossings in the other direction.
-    AfterLate,
     /// At its time, when the link's medium accepts it.
     Held,
     /// At the time of the crossing, as an event.
@@ -82,12 +75,6 @@ impl Routes {
         self.starts[route as usize]
     }
 
-    /// The index of a route's last hop.
-    pub(super) fn last_hop(&self, route: u32) -> u32 {
-        let next = self.starts.get(route as usize + 1).map_or(self.hops.len(), |&start| start as usize);
-        next as u32 - 1
-    }
-
     /// The flow and the side at which packets of a route arrive.
     pub(super) fn receiver(&self, route: u32) -> (usize, Side) {
         let (flow, side) = self.receivers[route as usize];
@@ -101,8 +88,7 @@ impl Routes {
 
     /// Sets when each hop is computed. A crossing can be computed ahead of time where everything that
     /// enters the link's direction comes, in order, from one and the same place, and the link itself does
-    /// not depend on what else happens until then. Where it depends on the other direction alone, and hosts
-    /// alone feed that one, the last hop of a route can be computed late.
+    /// not depend on what else happens until then.
     /// `fuse = false` gives every hop an event: slower, and the same results.
     pub(super) fn set_turns(&mut self, links: &[DuplexLink], fuse: bool) {
         let mut feeders: Vec<[Vec<Feeder>; 2]> = links.iter().map(|_| Default::default()).collect();
@@ -112,7 +98,6 @@ impl Routes {
                 known.push(feeder);
             }
         });
-        let mut late: Vec<[bool; 2]> = vec![[false; 2]; links.len()];
         self.for_each_hop(|feeder, hop| {
             let link = &links[hop.link as usize];
             if link.has_medium(hop.direction) {
@@ -120,27 +105,9 @@ impl Routes {
                 return;
             }
             let Feeder::Link { link: before, direction, .. } = feeder else { return };
-            let [own, other] = [hop.direction, hop.direction.opposite()]
-                .map(|direction| &feeders[hop.link as usize][direction.index()]);
-            let is_fed_in_order = fuse && own.len() == 1 && links[before as usize].keeps_order(direction);
-            let others_come_now = other.iter().all(|feeder| *feeder == Feeder::Hosts);
-            hop.turn = if is_fed_in_order && link.can_run_ahead() {
-                Turn::Ahead
-            } else if is_fed_in_order
-                && hop.is_last
-                && others_come_now
-                && link.can_be_asked_late(hop.direction)
-            {
-                late[hop.link as usize][hop.direction.index()] = true;
-                Turn::Late
-            } else {
-                Turn::Waits
-            };
-        });
-        self.for_each_hop(|_, hop| {
-            if late[hop.link as usize][hop.direction.opposite().index()] {
-                hop.turn = Turn::AfterLate;
-            }
+            let feeders = &feeders[hop.link as usize][hop.direction.index()];
+            let is_fed_in_order = fuse && feeders.len() == 1 && links[before as usize].keeps_order(direction);
+            hop.turn = if is_fed_in_order && link.can_run_ahead() { Turn::Ahead } else { Turn::Waits };
         });
     }
 

@@ -1,4 +1,4 @@
-//! A switch for tests: whether transports predict packets, which changes nothing.
+//! A switch for tests: whether TCP predicts segments, which changes nothing.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ thread_local! {
     static PREDICTS: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Whether the ends of this thread predict packets.
+/// Whether the connections of this thread predict segments.
 pub(crate) fn predicts() -> bool {
     PREDICTS.get()
 }
