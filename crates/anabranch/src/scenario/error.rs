@@ -275,7 +275,7 @@ impl Mistake {
             (Some(_), Some(name), _) if !is_field => instead.push(Some(json!(name))),
             (Some(_), None, _) if at.last().is_some_and(|key| key == "kind") => drop(at.pop()),
             (Some((_, _, names)), None, _) if !is_field => {
-                instead.extend(names.first().map(|name| Some(json!(name))))
+                instead.extend(names.first().map(|name| Some(json!(name))));
             }
             (_, _, Some(key)) if key != "kind" => at.push(key.to_owned()),
             _ => {}
@@ -287,10 +287,7 @@ impl Mistake {
         instead.into_iter().find_map(|value| {
             let mut trial = tree.clone();
             put(&mut trial, &at, value)?;
-            let error = match read::<T>(&trial) {
-                Ok(_) => return Some((trial, None)),
-                Err(error) => error,
-            };
+            let Err(error) = read::<T>(&trial) else { return Some((trial, None)) };
             let next = Self::of::<T>(&trial, &error);
             let is_missing = at.split_last().is_some_and(|(key, around)| {
                 next.path == around && next.message == format!("missing field `{key}`")

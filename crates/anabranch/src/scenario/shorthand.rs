@@ -25,7 +25,9 @@ fn walk(node: &mut Value, schema: &Value, name: &str, keys: &[&str]) {
     let forms = list(schema, "anyOf");
     // Text that is a value already stays: a size where a distribution of sizes may stand, too.
     if !(node.is_string() && forms.iter().any(takes_text)) {
-        forms.iter().for_each(|form| walk(node, form, "", keys));
+        for form in forms {
+            walk(node, form, "", keys);
+        }
     }
     if is_tagged(schema) {
         if keys.is_empty()
