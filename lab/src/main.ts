@@ -173,7 +173,8 @@ class Page {
               this.player.play();
             };
           if (sets) await this.scenario.setAll(sets.map(([path, value]) => [path.split("."), value]));
-          else this.arrived();
+          // While a run is computed, it is the one to be played.
+          else if (this.stop.hidden) this.arrived();
           if (compares) {
             openTab("compare");
             this.compare.ask();
