@@ -211,7 +211,8 @@ def _load(chosen: dict[str, str]) -> str:
     """What the call needs in each direction: RTP over UDP over IPv4 (12, 8 and 20 bytes)."""
     codec = chosen.get("codec", "g711+plc")
     length_ms = _ms(chosen.get("packetisation", "20 ms"))
-    rate = next(float(one["kbit_per_s"]) for one in codecs() if one["name"] == codec)
+    rate = next(one["kbit_per_s"] for one in codecs() if one["name"] == codec)
+    assert isinstance(rate, float)
     size = math.ceil(rate * length_ms / 8) + 40
     copies = 2 if " and " in chosen.get("paths", "") else 1
     twice = ", on each of the two paths" if copies == 2 else ""

@@ -92,15 +92,20 @@ impl ScenarioError {
     #[must_use]
     pub(crate) fn with_lines(mut self, text: &str, sets: &[(String, String)]) -> Self {
         let Some(lines) = tree::Lines::of(text) else { return self };
-        for sentence in &mut self.sentences {
+        let with_line = |mut sentence: String| {
             let end = sentence.find([' ', ':', ',']).unwrap_or(sentence.len());
             let key: Vec<&str> = sentence[..end].split('.').collect();
             let is_set =
                 sets.iter().any(|(path, _)| path.split('.').zip(&key).all(|(one, other)| one == *other));
-            if !is_set && let Some(line) = lines.of_key(&key) {
-                *sentence = format!("line {line}: {sentence}");
+            let line = lines.of_key(&key).filter(|_| !is_set);
+            if let Some(line) = line {
+                sentence = format!("line {line}: {sentence}");
             }
-        }
+            (line, sentence)
+        };
+        let mut found: Vec<_> = self.sentences.into_iter().map(with_line).collect();
+        found.sort_by_key(|(line, _)| *line);
+        self.sentences = found.into_iter().map(|(_, sentence)| sentence).collect();
         self
     }
 
@@ -255,7 +260,7 @@ impl Mistake {
                 match (self.meant(), list) {
                     (Some(name), Some(list)) => format!("{found}; did you mean `{name}`? {list} has all"),
                     (Some(name), None) => format!("{found}; did you mean `{name}`?"),
-                    (None, Some(list)) => format!("{found}; {list} has those that there are"),
+                    (None, Some(list)) => format!("{found}; {list} has all"),
                     (None, None) => self.message.clone(),
                 }
             }
@@ -267,16 +272,26 @@ impl Mistake {
     /// The tree without this mistake, and the next one in it; nothing if there is no way to put it right.
     fn repaired<T: DeserializeOwned>(&self, tree: &Value) -> Option<(Value, Option<ReadError>)> {
         let mut at = self.path.clone();
+        if self.message.starts_with("unknown field") {
+            // The value is read as that of the key that was meant.
+            let (mut trial, value) = (tree.clone(), find(tree, &at).cloned());
+            put(&mut trial, &at, None)?;
+            if let Some(name) = self.meant() {
+                name.clone_into(at.last_mut()?);
+                if find(&trial, &at).is_none() {
+                    put(&mut trial, &at, value)?;
+                }
+            }
+            let error = read::<T>(&trial).err();
+            return Some((trial, error));
+        }
         let mut instead = Vec::new();
         let missing = self.message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
-        let is_field = self.message.starts_with("unknown field");
         match (self.names(), self.meant(), missing) {
             // What belongs to the kind that was meant can be read, what belongs to no kind cannot.
-            (Some(_), Some(name), _) if !is_field => instead.push(Some(json!(name))),
+            (Some(_), Some(name), _) => instead.push(Some(json!(name))),
             (Some(_), None, _) if at.last().is_some_and(|key| key == "kind") => drop(at.pop()),
-            (Some((_, _, names)), None, _) if !is_field => {
-                instead.extend(names.first().map(|name| Some(json!(name))));
-            }
+            (Some((_, _, names)), None, _) => instead.extend(names.first().map(|name| Some(json!(name)))),
             (_, _, Some(key)) if key != "kind" => at.push(key.to_owned()),
             _ => {}
         }
@@ -289,10 +304,18 @@ impl Mistake {
             put(&mut trial, &at, value)?;
             let Err(error) = read::<T>(&trial) else { return Some((trial, None)) };
             let next = Self::of::<T>(&trial, &error);
-            let is_missing = at.split_last().is_some_and(|(key, around)| {
-                next.path == around && next.message == format!("missing field `{key}`")
-            });
-            (!next.path.starts_with(&at) && !is_missing).then_some((trial, Some(error)))
+            (!next.path.starts_with(&at) && !next.is_of_leaving_out(&at)).then_some((trial, Some(error)))
+        })
+    }
+
+    /// Whether it is there only because this is not: a key that has to be there, or an item of a list of a fixed
+    /// length.
+    fn is_of_leaving_out(&self, at: &[String]) -> bool {
+        at.split_last().is_some_and(|(key, around)| {
+            let is_length =
+                ["invalid length", "invalid value: map"].iter().any(|one| self.message.starts_with(one));
+            self.path.starts_with(around) && self.message == format!("missing field `{key}`")
+                || self.path == around && is_length
         })
     }
 }
@@ -393,6 +416,11 @@ fn part(segment: &Segment) -> Option<String> {
 fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &str) {
     // A missing key is missing from a table: the values beside it are not to blame.
     let is_missing = message.starts_with("missing field");
+    // Nor is a value to blame without which it is the one that is missing.
+    let is_other = |said: &str, path: &[String]| {
+        said != message
+            && !path.last().is_some_and(|key| is_missing && said == format!("missing field `{key}`"))
+    };
     let blames = |path: &[String]| {
         if is_missing && !find(tree, path).is_some_and(|value| value.is_object() || value.is_array()) {
             return false;
@@ -400,7 +428,7 @@ fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &s
         let mut trial = tree.clone();
         remove(&mut trial, path)
             && serde_path_to_error::deserialize::<_, T>(&trial)
-                .map_or_else(|error| error.inner().to_string() != message, |_: T| true)
+                .map_or_else(|error| is_other(&error.inner().to_string(), path), |_: T| true)
     };
     let most_keys = MOST_WORK / size(tree);
     loop {

@@ -11,16 +11,13 @@ pub(super) fn closest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
         return None;
     }
     let most = (given.len() / 3).max(1);
+    let text: String = given.iter().collect();
     let nearest = names
         .iter()
         .map(|name| (distance(&given, &name.chars().take(LONGEST).collect::<Vec<_>>()), *name))
         .filter(|(distance, _)| *distance <= most)
-        .min_by_key(|(distance, _)| *distance);
-    let begins = || {
-        let text: String = given.iter().collect();
-        names.iter().find(|name| name.starts_with(&text)).copied()
-    };
-    nearest.map(|(_, name)| name).or_else(begins)
+        .min_by_key(|(distance, name)| (*distance, !name.starts_with(&text)));
+    nearest.map(|(_, name)| name).or_else(|| names.iter().find(|name| name.starts_with(&text)).copied())
 }
 
 /// How many letters have to be inserted, left out, replaced or swapped with their neighbour to make one word of
@@ -67,6 +64,7 @@ mod tests {
         ] {
             assert_eq!(closest(given, &keys), meant, "{given}");
         }
+        assert_eq!(closest("ad", &["at", "add", "delete"]), Some("add"));
         assert_eq!(closest("g7", &["amr", "g711", "g722"]), Some("g711"));
         assert_eq!(closest(&"delay".repeat(10_000), &keys), None);
         assert_eq!(distance(&['a', 'b'], &['b', 'a']), 1);
