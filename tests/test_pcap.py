@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import anabranch
@@ -57,6 +58,26 @@ def test_the_command_writes_what_the_function_does(folder: Path, anabranch: Comm
     for summary in summaries:
         del summary["run.events"]  # how it was computed
     assert summaries[0] == summaries[1]
+
+
+def test_one_node_sees_no_packet_twice(folder: Path, anabranch: Command) -> None:
+    out = folder / "a.pcapng"
+    done = anabranch("run", folder / "load.toml", "--pcap", out, "--pcap-at", "a")
+    assert done.returncode == 0, done.stderr
+    own, both = Capture(out), Capture(folder / "load.pcapng", interface="wan@a")
+    names = ("time_ns", "identity", "octets", "direction", "content")
+    columns = [
+        [np.concatenate([getattr(batch, name) for batch in batches]).tolist() for name in names]
+        for batches in (list(own.batches()), list(both.batches()))
+    ]
+    assert columns[0] == columns[1]
+    assert set(own.interfaces) == {"wan@a"}
+    message = one_error(
+        anabranch("run", folder / "load.toml", "--pcap", out, "--pcap-at", "nowhere")
+    )
+    assert 'no link ends at "nowhere"; links end at a, b' in message
+    message = one_error(anabranch("run", folder / "load.toml", "--pcap-at", "a"))
+    assert "pcap_at = a goes with pcap, which is not given" in message
 
 
 def test_both_ends_of_a_link_are_a_measurement_of_it(folder: Path) -> None:

@@ -208,8 +208,9 @@ def run(
     replication: int = 0,
     trace: bool = False,
     capture: SupportsWrite | None = None,
+    capture_at: str | None = None,
 ) -> Result:
-    """One run; its packets as a capture (pcapng) into a file that is open for writing. Releases the GIL; hears Ctrl-C and other signals while it runs."""
+    """One run; its packets as a capture (pcapng) into a file that is open for writing, or those of one node. Releases the GIL; hears Ctrl-C and other signals while it runs."""
 
 @final
 class Cancel:

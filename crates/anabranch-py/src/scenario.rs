@@ -289,7 +289,7 @@ fn axis_value<'py>(py: Python<'py>, value: &AxisValue) -> PyResult<Bound<'py, Py
 
 /// Runs a scenario once.
 #[pyfunction]
-#[pyo3(signature = (scenario, cell = 0, seed = None, replication = 0, trace = false, capture = None))]
+#[pyo3(signature = (scenario, cell = 0, seed = None, replication = 0, trace = false, capture = None, capture_at = None))]
 pub(crate) fn run<'py>(
     py: Python<'py>,
     scenario: &PyScenario,
@@ -298,6 +298,7 @@ pub(crate) fn run<'py>(
     replication: u64,
     trace: bool,
     capture: Option<Py<PyAny>>,
+    capture_at: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let cell = scenario.checked_cell(cell)?;
     let study = &scenario.0;
@@ -307,7 +308,7 @@ pub(crate) fn run<'py>(
         let mut one = study.cell(cell).map_err(scenario_error)?;
         one.seed = seed.unwrap_or(one.seed);
         let simulation = match sink {
-            Some(sink) => Simulation::build_captured(&one, replication, trace, sink),
+            Some(sink) => Simulation::build_captured_at(&one, replication, trace, sink, capture_at),
             None => Simulation::build(&one, replication, trace),
         };
         let simulation = simulation.map_err(scenario_error)?;

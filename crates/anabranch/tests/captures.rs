@@ -282,6 +282,73 @@ fn fragments_are_those_of_their_packet() {
     assert_eq!(flags, [1, 1, 0], "more fragments, but for the last one");
 }
 
+/// Payload types, clocks and steps of RTP are those of the codec, in pauses, too.
+#[test]
+fn rtp_is_that_of_the_codec() {
+    for (codec, payload_type, step) in [
+        ("g711+plc", 0, 160),
+        ("g729", 18, 160),
+        ("g722", 9, 160),
+        ("amr-wb-12.65", 96, 320),
+        ("opus-24", 96, 960),
+    ] {
+        let text = format!(
+            "seed = 1\n[run]\nduration = \"20 s\"\n[links.wan]\nends = [\"a\", \"b\"]\ndelay = \"10 ms\"\n\
+             [paths.only]\nvia = [\"wan\"]\n[flows.call]\nfrom = \"a\"\nto = \"b\"\npaths = [\"only\"]\n\
+             transport = {{ kind = \"udp\", rtp = true }}\n\
+             [flows.call.app]\nkind = \"voip\"\ncodec = \"{codec}\"\nie = 10.0\nbpl = 10.0\n\
+             packetisation = \"20 ms\"\nstart = \"1 s\"\n\
+             duration = \"10 s\"\ntalk_spurts = {{}}\n"
+        );
+        let (_, file) = captured(&scenario(&text), false);
+        let (_, packets) = packets(&file);
+        let sent: Vec<&Seen> = packets.iter().filter(|seen| seen.is_outbound).collect();
+        assert!(sent.len() > 100, "{codec}: {}", sent.len());
+        let mut pauses = 0;
+        for pair in sent.windows(2) {
+            let [before, after] = [pair[0], pair[1]].map(|seen| {
+                let header = &seen.bytes[28..40];
+                assert_eq!(header[..2], [0x80, payload_type], "{codec}");
+                let stamp = u32::from_be_bytes(header[4..8].try_into().unwrap());
+                (u16::from_be_bytes([header[2], header[3]]), stamp, seen.at)
+            });
+            assert_eq!(after.0, before.0 + 1, "{codec}");
+            assert_eq!(u64::from(after.1), after.2 * 50 * step / 1_000_000_000, "{codec}");
+            if after.2 - before.2 == 20_000_000 {
+                assert_eq!(u64::from(after.1 - before.1), step, "{codec}");
+            } else {
+                pauses += 1;
+            }
+        }
+        assert!(pauses > 0, "{codec} never pauses");
+    }
+}
+
+/// A capture at one node has what that node sends and receives, and no other interface.
+#[test]
+fn a_capture_at_one_node_shows_no_packet_twice() {
+    let whole = scenario(TWO_HOPS);
+    let (interfaces, all) = packets(&captured(&whole, false).1);
+    let at = |node: &str| {
+        let memory = Memory::default();
+        let sink = Box::new(memory.clone());
+        let simulation = Simulation::build_captured_at(&whole, 0, false, sink, Some(node.into())).unwrap();
+        let outcome = simulation.run(&mut || None).map(|_| ());
+        let bytes = std::mem::take(&mut *memory.0.lock().unwrap());
+        outcome.map(|()| packets(&bytes)).map_err(|error| error.to_string())
+    };
+    let (own, seen) = at("a").unwrap();
+    assert_eq!((own.len(), &own[0]), (1, &interfaces[0]));
+    let wanted: Vec<_> =
+        all.iter().filter(|one| one.interface == 0).map(|one| (one.at, &one.bytes)).collect();
+    assert_eq!(seen.iter().map(|one| (one.at, &one.bytes)).collect::<Vec<_>>(), wanted);
+    assert!(seen.iter().all(|one| one.interface == 0));
+    let (middle, _) = at("m").unwrap();
+    assert_eq!(middle.len(), 2);
+    let error = at("nowhere").err().unwrap();
+    assert!(error.contains("no link ends at \"nowhere\"; links end at a, b, m"), "{error}");
+}
+
 /// A file that cannot be written ends the run with a sentence.
 #[test]
 fn a_full_disk_is_said() {

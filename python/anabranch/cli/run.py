@@ -43,6 +43,7 @@ def run(
     trace: Path | None = None,
     plot: Path | None = None,
     pcap: Path | None = None,
+    pcap_at: str | None = None,
     formats: Formats = (),
     all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -72,6 +73,8 @@ def run(
     pcap
         Write all packets to this file, as a capture (pcapng) with an interface for each end of each
         link; Wireshark, tshark and `anabranch profile` read it.
+    pcap_at
+        Only what this node sends and receives: no packet is seen twice, as if tcpdump ran there.
     formats
         Also write each figure of the page as a file of its own: png, svg, pdf or pgf, or several,
         pdf,svg.
@@ -91,8 +94,9 @@ def run(
     check_file(pcap, made=trace)
     is_traced = plot is not None or trace is not None
     result = anabranch.run(
-        loaded, seed=seed, replication=replication, cell=cell, trace=is_traced, pcap=pcap
-    )
+        loaded, seed=seed, replication=replication, cell=cell, trace=is_traced, pcap=pcap,
+        pcap_at=pcap_at,
+    )  # fmt: skip
     out = terminal.console()
     if loaded.cell_count > 1:
         out.print(f"cell {cell} of {loaded.cell_count}: {wording.key_text(loaded.cell_key(cell))}")

@@ -178,6 +178,7 @@ def run(
     cell: int = 0,
     trace: bool = False,
     pcap: Path | None = None,
+    pcap_at: str | None = None,
 ) -> Result:
     """Runs a scenario once.
 
@@ -198,6 +199,9 @@ def run(
     pcap
         Where to write the packets as a capture (pcapng) for Wireshark and other programs; never
         changes the summary either.
+    pcap_at
+        The only node whose packets are in it: what it sends and receives. By default they are seen
+        at both ends of each link.
 
     Raises
     ------
@@ -216,10 +220,12 @@ def run(
     """
     scenario, cell, seed, replication = checked(scenario, set, cell, seed, replication)
     if pcap is None:
+        if pcap_at is not None:
+            raise AnabranchError(f"pcap_at = {pcap_at} goes with pcap, which is not given")
         found = _engine.run(scenario, cell, seed, replication, trace)
     else:
         with opened_atomically(Path(pcap), is_long=True) as file:
-            found = _engine.run(scenario, cell, seed, replication, trace, file)
+            found = _engine.run(scenario, cell, seed, replication, trace, file, pcap_at)
     return result_of(found, scenario, cell, seed, replication)
 
 

@@ -16,6 +16,9 @@ use crate::wire::{Body, Packet};
 /// The largest payload of an IP packet, in bytes (RFC 791, RFC 8200): longer messages are refused.
 const MAX_IP_PACKET_BYTES: u32 = 65_535;
 
+/// The first dynamic payload type of RTP (RFC 3551 section 6).
+const DYNAMIC: u8 = 96;
+
 /// One end of a UDP flow.
 #[derive(Debug)]
 pub struct UdpEndpoint {
@@ -81,8 +84,9 @@ impl UdpEndpoint {
                 offset: payload.offset,
                 length: payload.length,
                 rtp: self.rtp.then(|| Rtp {
+                    payload_type: DYNAMIC,
                     sequence: (self.sent - 1) as u16,
-                    // A sample is a byte, as with G.711.
+                    // A transport knows no media: a capture puts in what the application sends.
                     timestamp: payload.offset as u32,
                 }),
             }),

@@ -30,9 +30,11 @@ pub struct Datagram {
 /// What an RTP header says (RFC 3550 section 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rtp {
+    /// What the payload is, 7 bits.
+    pub payload_type: u8,
     /// The number of the packet.
     pub sequence: u16,
-    /// When the first sample was taken, in samples.
+    /// When the first sample was taken, in ticks of the clock that belongs to the payload type.
     pub timestamp: u32,
 }
 
@@ -60,8 +62,9 @@ const fn malformed(problem: &'static str) -> Malformed {
     Malformed { protocol: "UDP", problem }
 }
 
-/// Version 2, and payload type 96, the first dynamic one (RFC 3551 section 6).
-const RTP_BEGINNING: u16 = 0x8060;
+/// Version 2, without padding, extension, contributing sources and marker.
+const RTP_BEGINNING: u16 = 0x8000;
+const PAYLOAD_TYPE: u16 = 0x7f;
 
 impl Datagram {
     /// Appends the bytes of the datagram, checksum included, as they are sent on a path.
@@ -70,8 +73,8 @@ impl Datagram {
         out.u16(self.source_port);
         out.u16(self.destination_port);
         out.u32(0);
-        if let Some(Rtp { sequence, timestamp }) = self.rtp {
-            out.u16(RTP_BEGINNING);
+        if let Some(Rtp { payload_type, sequence, timestamp }) = self.rtp {
+            out.u16(RTP_BEGINNING | u16::from(payload_type) & PAYLOAD_TYPE);
             out.u16(sequence);
             out.u32(timestamp);
             // The source of the stream: each port has a stream of its own.
@@ -113,7 +116,12 @@ impl Datagram {
             let mut header = || {
                 let (beginning, sequence, timestamp) = (reader.u16()?, reader.u16()?, reader.u32()?);
                 reader.u32()?;
-                (beginning == RTP_BEGINNING).then_some(Rtp { sequence, timestamp })
+                let payload_type = (beginning & PAYLOAD_TYPE) as u8;
+                (beginning & !PAYLOAD_TYPE == RTP_BEGINNING).then_some(Rtp {
+                    payload_type,
+                    sequence,
+                    timestamp,
+                })
             };
             Some(header().ok_or(malformed("there is no header of RTP"))?)
         } else {

@@ -505,9 +505,10 @@ fn mptcp_segments(ip: IpVersion) -> impl Strategy<Value = Body> {
 }
 
 fn datagrams() -> impl Strategy<Value = Body> {
-    (ports(), payloads(), option::of(any::<(u16, u32)>())).prop_map(
+    (ports(), payloads(), option::of((0..128u8, any::<(u16, u32)>()))).prop_map(
         |((source_port, destination_port), Payload { offset, length }, rtp)| {
-            let rtp = rtp.map(|(sequence, timestamp)| Rtp { sequence, timestamp });
+            let rtp =
+                rtp.map(|(payload_type, (sequence, timestamp))| Rtp { payload_type, sequence, timestamp });
             Body::Udp(Datagram { source_port, destination_port, offset, length, rtp })
         },
     )

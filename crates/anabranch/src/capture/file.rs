@@ -1,6 +1,7 @@
 //! The file: pcapng (draft-ietf-opsawg-pcapng), in nanoseconds since the start of the run.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -29,28 +30,41 @@ const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// A capture that is being written; [`None`] if it could not be begun.
-pub(super) struct File(Option<PcapNgWriter<io::BufWriter<Sink>>>);
+/// A capture that is being written.
+pub(super) struct File {
+    /// [`None`] if it could not be begun.
+    writer: Option<PcapNgWriter<io::BufWriter<Sink>>>,
+    /// The numbers that ends of links have in the file; [`None`] where what is seen there is left out.
+    interfaces: Vec<Option<u32>>,
+}
 
 impl File {
     /// Begins a file. An error is handed back beside it: [`Capture::problem`](super::Capture::problem) tells
-    /// it once the run is under way.
-    pub(super) fn new(scenario: &Scenario, sink: Sink) -> (Self, Option<io::Error>) {
-        match begin(scenario, sink) {
-            Ok(writer) => (Self(Some(writer)), None),
-            Err(error) => (Self(None), Some(error)),
+    /// it once the run is under way. With `at` only what is seen at that node is written.
+    pub(super) fn new(scenario: &Scenario, sink: Sink, at: Option<&str>) -> (Self, Option<io::Error>) {
+        let mut count = 0;
+        let number = |end: &String| {
+            let is_wanted = at.is_none_or(|node| node == end);
+            count += u32::from(is_wanted);
+            is_wanted.then(|| count - 1)
+        };
+        let interfaces = scenario.links.values().flat_map(|link| &link.ends).map(number).collect();
+        match begin(scenario, sink, at) {
+            Ok(writer) => (Self { writer: Some(writer), interfaces }, None),
+            Err(error) => (Self { writer: None, interfaces }, Some(error)),
         }
     }
 
     pub(super) fn write(&mut self, frame: &Frame) -> io::Result<()> {
-        let Some(writer) = &mut self.0 else { return Ok(()) };
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let Some(interface_id) = self.interfaces[frame.interface as usize] else { return Ok(()) };
         let mut options =
             vec![EnhancedPacketOption::Flags(if frame.is_outbound { OUTBOUND } else { INBOUND })];
         if let Known::Dropped(cause) = frame.known {
             options.push(EnhancedPacketOption::Comment(words(cause).into()));
         }
         let block = EnhancedPacketBlock {
-            interface_id: frame.interface,
+            interface_id,
             timestamp: Duration::from_nanos(frame.at.as_nanos()),
             original_len: frame.bytes.len() as u32,
             data: Cow::Borrowed(&frame.bytes),
@@ -60,11 +74,19 @@ impl File {
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.0.as_mut().map_or(Ok(()), |writer| io::Write::flush(writer.get_mut()))
+        self.writer.as_mut().map_or(Ok(()), |writer| io::Write::flush(writer.get_mut()))
     }
 }
 
-fn begin(scenario: &Scenario, sink: Sink) -> io::Result<PcapNgWriter<io::BufWriter<Sink>>> {
+fn begin(scenario: &Scenario, sink: Sink, at: Option<&str>) -> io::Result<PcapNgWriter<io::BufWriter<Sink>>> {
+    let ends = scenario.links.values().flat_map(|link| &link.ends);
+    if let Some(node) = at
+        && !ends.clone().any(|end| end == node)
+    {
+        let there: BTreeSet<&str> = ends.map(String::as_str).collect();
+        let there = there.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(io::Error::other(format!("no link ends at {node:?}; links end at {there}")));
+    }
     let mut options = vec![SectionHeaderOption::UserApplication(format!("anabranch {VERSION}").into())];
     if !scenario.name.is_empty() {
         options.push(SectionHeaderOption::Comment(scenario.name.clone().into()));
@@ -74,7 +96,7 @@ fn begin(scenario: &Scenario, sink: Sink) -> io::Result<PcapNgWriter<io::BufWrit
     let buffer = io::BufWriter::with_capacity(BUFFER, sink);
     let mut writer = PcapNgWriter::with_section_header(buffer, section).map_err(io_error)?;
     for (name, link) in &scenario.links {
-        for end in &link.ends {
+        for end in link.ends.iter().filter(|end| at.is_none_or(|node| node == *end)) {
             let block = InterfaceDescriptionBlock {
                 linktype: DataLink::RAW,
                 snaplen: LONGEST_PACKET,

@@ -5,12 +5,15 @@ use std::net::IpAddr;
 
 use anabranch_transport::ground::{IpVersion, PathId, Payload, Side};
 use anabranch_transport::rng::{Draw as _, Streams};
+use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Secret, Sending};
 use anabranch_transport::wire::mptcp::Handshake;
 use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
+use anabranch_transport::wire::udp::Datagram;
 use anabranch_transport::wire::{Body, Packet};
 
 use super::addresses::OfFlow;
+use super::media::Media;
 
 /// A flow of the capture.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(super) struct Flow {
     association_key: Vec<u8>,
     /// For each path, whether a link may fragment its packets.
     is_cut: Vec<bool>,
+    /// What its datagrams carry if they have RTP.
+    media: Media,
     /// Counts the packets that may be fragmented.
     identification: u16,
 }
@@ -37,7 +42,7 @@ struct End {
 }
 
 impl Flow {
-    pub(super) fn new(name: &str, seed: u64, addresses: OfFlow, is_cut: Vec<bool>) -> Self {
+    pub(super) fn new(name: &str, seed: u64, addresses: OfFlow, is_cut: Vec<bool>, media: Media) -> Self {
         let ip = if addresses[0][0].is_ipv6() { IpVersion::Ipv6 } else { IpVersion::Ipv4 };
         let end = |side: Side| {
             let name = format!("capture/{name}/{}", side.name());
@@ -47,11 +52,11 @@ impl Flow {
             End { secret: Secret(secret), key_vector: None, connection_key: 0 }
         };
         let ends = [end(Side::A), end(Side::B)];
-        Self { addresses, ip, ends, association_key: Vec::new(), is_cut, identification: 0 }
+        Self { addresses, ip, ends, association_key: Vec::new(), is_cut, media, identification: 0 }
     }
 
-    /// The bytes of a packet that one side sends.
-    pub(super) fn emit(&mut self, side: Side, packet: &Packet) -> Vec<u8> {
+    /// The bytes of a packet that one side sends now.
+    pub(super) fn emit(&mut self, now: Time, side: Side, packet: &Packet) -> Vec<u8> {
         if let Body::Mptcp(segment) = &packet.body
             && let Some(Handshake::Capable { sender_key: Some(key), .. }) = segment.options.handshake
         {
@@ -61,7 +66,14 @@ impl Flow {
             self.identification = self.identification.wrapping_add(1);
             self.identification
         });
-        let bytes = packet.emit(identification, &OfSide { flow: self, side });
+        let of_side = OfSide { flow: self, side };
+        let bytes = match packet.body {
+            Body::Udp(datagram @ Datagram { rtp: Some(rtp), .. }) => {
+                let body = Body::Udp(Datagram { rtp: Some(self.media.stamped(now, rtp)), ..datagram });
+                Packet { body, ..packet.clone() }.emit(identification, &of_side)
+            }
+            _ => packet.emit(identification, &of_side),
+        };
         if let Body::Sctp(_) = packet.body
             && let Some(vector) = key_vector(&bytes[self.ip.header_bytes() as usize..])
         {

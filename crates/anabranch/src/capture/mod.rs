@@ -10,6 +10,7 @@
 mod addresses;
 mod file;
 mod flow;
+mod media;
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -23,6 +24,7 @@ use crate::net::{Direction, DropCause};
 use crate::scenario::Scenario;
 use file::File;
 use flow::Flow;
+use media::Media;
 
 /// The destination of a capture.
 pub type Sink = Box<dyn Write + Send>;
@@ -85,22 +87,23 @@ const fn interfaces(link: u32, direction: Direction) -> [u32; 2] {
 }
 
 impl Capture {
-    pub(crate) fn new(scenario: &Scenario, sink: Sink) -> Self {
+    pub(crate) fn new(scenario: &Scenario, sink: Sink, at: Option<&str>) -> Self {
         let flows = addresses::of_flows(scenario)
             .into_iter()
             .zip(&scenario.flows)
             .map(|(addresses, (name, flow))| {
                 let is_cut = |path: &String| scenario.paths[path].fragmenting_link(&scenario.links).is_some();
-                Flow::new(name, scenario.seed, addresses, flow.paths.iter().map(is_cut).collect())
+                let is_cut = flow.paths.iter().map(is_cut).collect();
+                Flow::new(name, scenario.seed, addresses, is_cut, Media::of(&flow.app))
             })
             .collect();
-        let (file, error) = File::new(scenario, sink);
+        let (file, error) = File::new(scenario, sink, at);
         Self { file, flows, followed: Vec::new(), seen: VecDeque::new(), written: 0, bytes: 0, error }
     }
 
     /// Notes that an endpoint sends a packet, which gets this slot.
-    pub(crate) fn sent(&mut self, slot: u32, flow: u32, side: Side, packet: &Packet) {
-        let bytes = Arc::new(self.flows[flow as usize].emit(side, packet));
+    pub(crate) fn sent(&mut self, now: Time, slot: u32, flow: u32, side: Side, packet: &Packet) {
+        let bytes = Arc::new(self.flows[flow as usize].emit(now, side, packet));
         self.set(slot, Followed { bytes, on: None, frame: None });
     }
 

@@ -69,6 +69,8 @@ struct Form {
     fuse: bool,
     /// The destination of a capture.
     sink: Option<Sink>,
+    /// The only node whose packets are in it.
+    captured_at: Option<String>,
     others: Others,
 }
 
@@ -86,7 +88,7 @@ pub(super) enum Others {
 /// Nothing is traced or captured, and every hop has an event.
 impl Default for Form {
     fn default() -> Self {
-        Self { trace: false, fuse: false, sink: None, others: Others::Absent }
+        Self { trace: false, fuse: false, sink: None, captured_at: None, others: Others::Absent }
     }
 }
 
@@ -155,7 +157,22 @@ impl Simulation {
         trace: bool,
         sink: Sink,
     ) -> Result<Self, ScenarioError> {
-        Self::build_formed(scenario, replication, Form { trace, sink: Some(sink), ..Form::default() })
+        Self::build_captured_at(scenario, replication, trace, sink, None)
+    }
+
+    /// The same; with a node, the capture has what that one sends and receives.
+    ///
+    /// # Errors
+    /// When the scenario contradicts itself.
+    pub fn build_captured_at(
+        scenario: &Scenario,
+        replication: u64,
+        trace: bool,
+        sink: Sink,
+        node: Option<String>,
+    ) -> Result<Self, ScenarioError> {
+        let form = Form { trace, sink: Some(sink), captured_at: node, ..Form::default() };
+        Self::build_formed(scenario, replication, form)
     }
 
     /// A run in which others take part. It may have no flows.
@@ -169,7 +186,7 @@ impl Simulation {
     }
 
     fn build_formed(scenario: &Scenario, replication: u64, form: Form) -> Result<Self, ScenarioError> {
-        let Form { trace, fuse, sink, others } = form;
+        let Form { trace, fuse, sink, captured_at, others } = form;
         cuts::check(&scenario.run)?;
         // What failed in a run that was given up is not of this one.
         drop(plugin::take_failure());
@@ -220,7 +237,7 @@ impl Simulation {
             flows
         };
         let is_observed = trace || scenario.run.time_accounts;
-        let capture = sink.map(|sink| Box::new(Capture::new(scenario, sink)));
+        let capture = sink.map(|sink| Box::new(Capture::new(scenario, sink, captured_at.as_deref())));
         let has_plugins = plugin::made() != plugins_before;
         if fuse && !trace && !has_plugins {
             media.put_off_departures(|link, direction| links[link as usize].latest_release(direction));

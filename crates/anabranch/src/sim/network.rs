@@ -359,7 +359,7 @@ impl Network {
         let Some(capture) = &mut self.capture else { return };
         let InFlight { packet, hop, .. } = &*self.packets.get_mut(slot);
         let Hop { link, direction, .. } = self.routes.hops[*hop as usize];
-        capture.sent(slot, flow, sender, packet);
+        capture.sent(self.now, slot, flow, sender, packet);
         capture.enters(self.now, slot, link, direction, packet.ecn);
     }
 
