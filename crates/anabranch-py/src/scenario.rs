@@ -288,6 +288,7 @@ fn axis_value<'py>(py: Python<'py>, value: &AxisValue) -> PyResult<Bound<'py, Py
 }
 
 /// Runs a scenario once.
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
 #[pyfunction]
 #[pyo3(signature = (scenario, cell = 0, seed = None, replication = 0, trace = false, capture = None, capture_at = None))]
 pub(crate) fn run<'py>(
