@@ -337,7 +337,7 @@ fn counts_that_cannot_be_are_named() {
     );
     assert_eq!(
         error(&[("flows.load.transport", "{ kind = 'udp' }")]),
-        "flows.load.app.kind = \"bulk\" needs a transport with flow control; use \"tcp\" or \"sctp\""
+        "line 10: flows.load.app.kind = \"bulk\" needs a transport with flow control; use \"tcp\" or \"sctp\""
     );
     assert_eq!(
         error(&[TCP, ("flows.load.app", "{ kind = 'voip' }")]),

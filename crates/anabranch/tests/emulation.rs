@@ -357,9 +357,10 @@ fn what_cannot_be_is_a_sentence() {
     );
     let mut refused = |link, key, value| emulation.set(link, &[(key, value)]).unwrap_err().to_string();
     assert!(refused("wan", "rate", "fast").contains("links.wan.rate: `fast` is not a rate"));
-    for loss in ["2", "nan", "none"] {
+    for loss in ["2", "-1 %"] {
         assert!(refused("wan", "loss", loss).contains(" is not a probability such as"), "{loss}");
     }
+    assert!(refused("wan", "loss", "nan").contains("links.wan.loss.kind: unknown variant `nan`"));
     assert_eq!(refused("lan", "rate", "1 Mbit/s"), "links: there is no link `lan`; there is `wan`, `free`");
     assert!(refused("wan", "queue.packets", "3").contains("`rate`, `delay` and `loss` can"));
     assert!(refused("free", "rate", "1 Mbit/s").contains("no rate of its own"));

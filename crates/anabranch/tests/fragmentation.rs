@@ -160,7 +160,7 @@ fn ipv6_packets_are_not_cut() {
     let text = scenario(&["rate = '1 Mbit/s'\nmtu = '1500 B'"], ONE);
     let ipv6 = text.replace("from = 'n0'", "ip = 'ipv6'\nfrom = 'n0'");
     let error = Study::parse(&ipv6, &[], Path::new(".")).unwrap_err().to_string();
-    let expected = "flows.f.ip: \"ipv6\" packets are not fragmented on their way, but links.l0.mtu = \"1500 B\" is less \
+    let expected = "line 10: flows.f.ip: \"ipv6\" packets are not fragmented on their way, but links.l0.mtu = \"1500 B\" is less \
                     than paths.p.mtu = \"1518 B\"; make the two alike, or use \"ipv4\"";
     assert_eq!(error, expected);
     Study::parse(&ipv6.replace("1500 B", "1518 B"), &[], Path::new(".")).unwrap();

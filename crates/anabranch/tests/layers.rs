@@ -53,7 +53,7 @@ const ANABRANCH: [(&str, &str); 13] = [
     ("app", "schedule"),
     ("trace", "app net"),
     ("scenario", "app net text_file trace transports"),
-    ("capture", "net scenario"),
+    ("capture", "app net scenario"),
     ("sim", "app capture net outside scenario trace transports"),
     ("study", "parallel scenario sim text_file"),
     ("batch", "parallel scenario sim study trace"),

@@ -92,7 +92,7 @@ fn a_failure_ends_the_run_at_its_event_and_no_other_run() {
 #[test]
 fn an_unknown_class_is_refused_by_key_and_an_emulation_refuses_all() {
     let error = study("test:Other").unwrap_err();
-    assert_eq!(error, "flows.f.transport.cc.class = \"test:Other\" is not there");
+    assert_eq!(error, "line 11: flows.f.transport.cc.class = \"test:Other\" is not there");
     let Err(error) = Emulation::build(&study("test:Fixed").unwrap().scenario, 0) else {
         panic!("an emulation has a plug-in");
     };

@@ -6,7 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use serde_path_to_error::Segment;
 
-use super::{names, shorthand, tree};
+use super::lines::{self, Lines};
+use super::{names, shorthand};
 
 /// A scenario that cannot be run. Displays as one sentence for each mistake: which key, what was found, what is
 /// allowed; with several, each is on a line of its own.
@@ -91,7 +92,7 @@ impl ScenarioError {
     /// are not in the text, is at the key.
     #[must_use]
     pub(crate) fn with_lines(mut self, text: &str, sets: &[(String, String)]) -> Self {
-        let Some(lines) = tree::Lines::of(text) else { return self };
+        let Some(lines) = Lines::of(text) else { return self };
         let with_line = |mut sentence: String| {
             let end = sentence.find([' ', ':', ',']).unwrap_or(sentence.len());
             let key: Vec<&str> = sentence[..end].split('.').collect();
@@ -112,7 +113,7 @@ impl ScenarioError {
     /// Text that is not TOML: the line and what the parser says of it.
     pub(crate) fn syntax(text: &str, error: &toml::de::Error) -> Self {
         let message = error.message().replace('\n', ", ");
-        let line = tree::line_at(text, error.span().map_or(0, |span| span.start));
+        let line = lines::line_at(text, error.span().map_or(0, |span| span.start));
         Self::new(format!("line {line}: {message}"))
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod edit;
 pub(crate) mod error;
 pub(crate) mod files;
 pub(crate) mod include;
+mod lines;
 mod models;
 mod names;
 pub(crate) mod shorthand;
