@@ -133,27 +133,20 @@ export class ScenarioDocument {
 const MOST_STEPS = 200;
 const PATIENCE_MS = 400;
 
-/** The dotted key that a sentence of the engine begins with. */
-export function keyOf(sentence: string): string[] {
-  return /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(?=[:, ])/.exec(sentence)?.[0]?.split(".") ?? [];
+export interface Mistake {
+  /** The line of the text that it is in, from 1; 0 if it is in none. */
+  line: number;
+  /** The key that it is about; empty if it is about none. */
+  key: string[];
+  sentence: string;
 }
 
-/** The line of the text that a sentence is about, from 1: it says it, or it names a key that is there; 0 if neither. */
-export function lineOf(text: string, sentence: string): number {
-  const said = /^line ([0-9]+)\b/.exec(sentence)?.[1];
-  if (said) return Number(said);
-  const key = keyOf(sentence);
-  let [table, found, depth]: [string[], number, number] = [[], 0, 0];
-  for (const [index, line] of text.split("\n").entries()) {
-    const header = /^\s*\[\[?([^\]]+)\]/.exec(line)?.[1];
-    const name = header ?? /^\s*([A-Za-z0-9_."'-]+)\s*=/.exec(line)?.[1];
-    if (name === undefined) continue;
-    const parts = name.split(".").map((part) => part.trim().replace(/^["']|["']$/g, ""));
-    if (header !== undefined) table = parts;
-    const path = header === undefined ? [...table, ...parts] : parts;
-    // The nearest to the key is what holds it.
-    if (path.length <= depth || !path.every((part, place) => part === key[place])) continue;
-    [found, depth] = [index + 1, path.length];
-  }
-  return found;
+/** The mistakes of which the engine tells: one sentence, or a line that counts them and a sentence for each. */
+export function mistakesOf(told: string): Mistake[] {
+  const lines = told.split("\n");
+  return (lines.length > 1 ? lines.slice(1) : lines).map((text) => {
+    const [, line, sentence = ""] = /^\s*(?:line ([0-9]+): )?(.*)$/.exec(text) ?? [];
+    const key = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(?=[:, ])/.exec(sentence)?.[0]?.split(".") ?? [];
+    return { line: Number(line ?? 0), key, sentence };
+  });
 }

@@ -1,6 +1,6 @@
 /** A form for a part of a scenario, made from the JSON Schema: every key with its range, unit and documentation. */
 
-import { type ScenarioDocument, keyOf } from "./document";
+import { type ScenarioDocument, mistakesOf } from "./document";
 import { h } from "./dom";
 import type { Range } from "./knobs";
 import type { Scenario, Tree } from "./messages";
@@ -124,15 +124,16 @@ export class Form {
   complain() {
     for (const old of this.box.querySelectorAll(".field .mistake")) old.remove();
     for (const old of this.box.querySelectorAll("[aria-invalid]")) old.removeAttribute("aria-invalid");
-    const { mistake } = this.scenario;
-    if (!mistake) return;
-    const key = keyOf(mistake);
+    for (const { key, sentence } of mistakesOf(this.scenario.mistake)) this.complainOf(key, sentence);
+  }
+
+  private complainOf(key: string[], sentence: string) {
     for (let length = key.length; length > 0; length--) {
       const field = this.box.querySelector<HTMLElement>(
         `.field[data-path="${CSS.escape(key.slice(0, length).join("."))}"]`,
       );
       if (!field) continue;
-      field.append(h("p", { class: "mistake", role: "alert" }, mistake));
+      field.append(h("p", { class: "mistake", role: "alert" }, sentence));
       field.querySelector("input, select")?.setAttribute("aria-invalid", "true");
       for (let part = field.closest("details"); part; part = part.parentElement?.closest("details") ?? null)
         part.open = true;

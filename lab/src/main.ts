@@ -3,7 +3,7 @@
 import { type Chart, chartsOf } from "./charts";
 import { Compare } from "./compare";
 import { costOfRun, workOf } from "./cost";
-import { lineOf, ScenarioDocument } from "./document";
+import { mistakesOf, ScenarioDocument } from "./document";
 import { byId, h, save } from "./dom";
 import { LabError } from "./engine";
 import { handOver } from "./engine_local";
@@ -218,7 +218,7 @@ class Page {
 
   private mistaken() {
     if (this.toml.value !== this.scenario.text) this.toml.value = this.scenario.text;
-    const line = lineOf(this.scenario.text, this.scenario.mistake);
+    const line = mistakesOf(this.scenario.mistake).find((mistake) => mistake.line)?.line ?? 0;
     const go = h("button", { type: "button", class: "small", onclick: () => this.goTo(line) }, `Line ${line} of the TOML`);
     const still = this.scenario.good ? " What is shown is the last scenario without a mistake." : "";
     alert(this.scenario.mistake.replace(/\.?$/, `.${still}`), ...(line ? [go] : []));

@@ -222,7 +222,7 @@ mod tests {
             |lab: &mut Lab, question: Value| asked(lab, &question)["error"].as_str().unwrap().to_owned();
         assert_eq!(error(&mut lab, json!({ "ask": "run" })), "nothing is open");
         let sentence = error(&mut lab, json!({ "ask": "open", "text": "seed = -1" }));
-        assert!(sentence.starts_with("seed: "), "{sentence}");
+        assert!(sentence.starts_with("4 mistakes\n  line 1: seed: "), "{sentence}");
         assert!(error(&mut lab, json!({ "ask": "nothing" })).starts_with("not a question: "));
         asked(&mut lab, &json!({ "ask": "open", "text": SCENARIO }));
         assert!(error(&mut lab, json!({ "ask": "run", "cell": 1_000_000 })).starts_with("cell 1000000 "));

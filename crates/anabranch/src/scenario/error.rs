@@ -105,7 +105,7 @@ impl ScenarioError {
             (line, sentence)
         };
         let mut found: Vec<_> = self.sentences.into_iter().map(with_line).collect();
-        found.sort_by_key(|(line, _)| *line);
+        found.sort_by_key(|(line, _)| line.unwrap_or(usize::MAX));
         self.sentences = found.into_iter().map(|(_, sentence)| sentence).collect();
         self
     }
