@@ -275,7 +275,7 @@ def test_a_bad_edit_is_a_sentence_at_its_field(page: Page) -> None:
     page.until(lambda: field.input_value() == "80 ms", "not in the form")
     page.open_text("links = 3")
     page.until(page.page.locator("#alert").is_visible, "nonsense passes")
-    assert page.text("alert").startswith("links: ")
+    assert page.text("alert").startswith("3 mistakes\nline 1: links: ")
 
 
 @needs_page

@@ -146,7 +146,7 @@ export function mistakesOf(told: string): Mistake[] {
   const lines = told.split("\n");
   return (lines.length > 1 ? lines.slice(1) : lines).map((text) => {
     const [, line, sentence = ""] = /^\s*(?:line ([0-9]+): )?(.*)$/.exec(text) ?? [];
-    const key = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(?=[:, ])/.exec(sentence)?.[0]?.split(".") ?? [];
+    const key = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(?=:|,| =)/.exec(sentence)?.[0]?.split(".") ?? [];
     return { line: Number(line ?? 0), key, sentence };
   });
 }

@@ -220,8 +220,9 @@ class Page {
     if (this.toml.value !== this.scenario.text) this.toml.value = this.scenario.text;
     const line = mistakesOf(this.scenario.mistake).find((mistake) => mistake.line)?.line ?? 0;
     const go = h("button", { type: "button", class: "small", onclick: () => this.goTo(line) }, `Line ${line} of the TOML`);
-    const still = this.scenario.good ? " What is shown is the last scenario without a mistake." : "";
-    alert(this.scenario.mistake.replace(/\.?$/, `.${still}`), ...(line ? [go] : []));
+    const told = this.scenario.mistake;
+    const still = this.scenario.good ? "What is shown is the last scenario without a mistake." : "";
+    alert(told.includes("\n") ? `${told}\n${still}` : told.replace(/\.?$/, `. ${still}`), ...(line ? [go] : []));
     if (this.status.textContent === READING) {
       this.status.textContent = "";
       this.stop.hidden = true;
