@@ -32,7 +32,7 @@ NOT_RUN = {
     "advise.md": {
         "profile": MEASURED,
         "advise --paths wifi.toml": MEASURED,
-        "advise --paths call.toml": "tests/test_advise_calls.py runs what explain prints for a call",
+        "advise --paths call.toml": "tests/test_advise_calls.py runs such commands",
     },
     "captures.md": {"profile": MEASURED},
     "clusters.md": {"sweep": "a cluster; tests/test_cluster.py has such commands"},

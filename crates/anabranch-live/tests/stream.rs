@@ -394,9 +394,9 @@ fn hosts_whose_options_are_taken_away_fall_back() {
     }
 }
 
-/// RFC 8684 section 3.7: the peer of the host that reads hears nothing on the connection level and falls back;
-/// its infinite mapping is lost with all other options, so that its data has none behind that of the first
-/// segments.
+/// RFC 8684 section 3.7: the peer of the host that reads hears nothing on the connection level and falls
+/// back; its infinite mapping is lost with all other options, so that its data has none behind that of the
+/// first segments.
 #[test]
 fn data_without_a_mapping_behind_mapped_data_is_tcps() {
     for mapped in 0..12 {

@@ -85,7 +85,7 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
     return "\n".join(part for line in lines for part in _folded(line)) + "\n"
 
 
-_COLUMNS = 80
+_WIDTH = 80
 """Characters on a line of a comment."""
 
 

@@ -153,7 +153,8 @@ impl Connection {
             // RFC 8684 section 3.7: the receiver of an MP_FAIL responds with an MP_FAIL.
             self.subflows[path].signal = Some(Signal::Fail { position });
         } else if !linux {
-            // RFC 8684 section 3.7: if the data is not contiguous, the subflow is closed by a reset with MP_FAIL.
+            // RFC 8684 section 3.7: if the data is not contiguous, the subflow is closed by a reset with
+            // MP_FAIL.
             let position = self.receiver.next;
             self.subflows[path].signal = Some(Signal::Fail { position });
             self.subflows[path].abort(now, Reset::MIDDLEBOX);

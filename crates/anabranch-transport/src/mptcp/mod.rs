@@ -11,13 +11,13 @@
 //! become data sequence numbers where a packet becomes bytes ([`crate::wire::mptcp`]).
 //!
 //! Known deviations: the checksum of a mapping that takes several segments is not looked at; a connection
-//! goes on by an infinite mapping only as that of its first subflow, whose stream is the connection's (section
-//! 3.7 also allows a new subflow that begins with one). An
-//! address that comes at side A is announced and joined by side A, so that nobody joins an address because of
-//! `ADD_ADDR` alone. A mapping is one segment. The receive buffer does not tune itself: the window is the
-//! whole buffer from the beginning. Data that a subflow holds above a gap of its own reaches the connection
-//! when the gap is filled, as in Linux. Subflows close when both `DATA_FIN` are acknowledged. `REMOVE_ADDR`
-//! is said once, and ends the subflow without the keep-alive that section 3.4.2 asks for, as in Linux.
+//! goes on by an infinite mapping only as that of its first subflow, whose stream is the connection's
+//! (section 3.7 also allows a new subflow that begins with one). An address that comes at side A is announced
+//! and joined by side A, so that nobody joins an address because of `ADD_ADDR` alone. A mapping is one
+//! segment. The receive buffer does not tune itself: the window is the whole buffer from the beginning. Data
+//! that a subflow holds above a gap of its own reaches the connection when the gap is filled, as in Linux.
+//! Subflows close when both `DATA_FIN` are acknowledged. `REMOVE_ADDR` is said once, and ends the subflow
+//! without the keep-alive that section 3.4.2 asks for, as in Linux.
 
 mod addresses;
 mod close;

@@ -12,8 +12,8 @@ use crate::wire::sctp::chunk::{Chunk, Data, SACK_HEADER_BYTES, Sack};
 use crate::wire::{Body, Packet};
 
 impl Association {
-    /// Whether a packet is one that [`Association::answer_promptly`] may take: a heartbeat, or a message that waits
-    /// for no other, where SACKs are not delayed.
+    /// Whether a packet is one that [`Association::answer_promptly`] may take: a heartbeat, or a message that
+    /// waits for no other, where SACKs are not delayed.
     #[inline]
     pub(super) fn may_be_prompt(&self, packet: &Packet) -> bool {
         let Body::Sctp(sctp) = &packet.body else { return false };

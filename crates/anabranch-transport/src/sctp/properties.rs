@@ -371,8 +371,8 @@ fn send_buffer() -> impl Strategy<Value = Option<Buffer>> {
     prop_oneof![Just(Some(Buffer::Off)), (3_000..20_000_u64).prop_map(|size| Some(Buffer::At(Bytes(size))))]
 }
 
-/// The properties below compare something: every message of a transfer over a good network is answered at once
-/// where SACKs are not delayed.
+/// The properties below compare something: every message of a transfer over a good network is answered at
+/// once where SACKs are not delayed.
 #[test]
 fn the_messages_of_a_transfer_take_the_short_way() {
     let config = Config { profile: Profile::Rfc9260, sack_delay: Some(Duration::ZERO), ..Config::default() };

@@ -27,8 +27,8 @@ pub struct Config {
     pub rtp: bool,
     /// The path that both ends send on, counted from 0 in the flow's list of paths; default 0.
     pub path: u8,
-    /// Another path on which every datagram is sent, too: a copy with the same RTP header, of which the receiver
-    /// takes the one that comes first (spatial redundancy, as RFC 7198 calls it). Default: none.
+    /// Another path on which every datagram is sent, too: a copy with the same RTP header, of which the
+    /// receiver takes the one that comes first (spatial redundancy, as RFC 7198 calls it). Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_on: Option<u8>,
     /// Port of the flow's end `from`; default 49152, the first dynamic port (RFC 6335 section 6).

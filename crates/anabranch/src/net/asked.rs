@@ -1,8 +1,8 @@
-//! How far ahead of the run a link is asked, and from when on somebody asks for its counters. All times are in
-//! nanoseconds.
+//! How far ahead of the run a link is asked, and from when on somebody asks for its counters. All times are
+//! in nanoseconds.
 
-/// How far ahead of the run a link may be asked without being told: longer than packets usually take to one of
-/// the first links of their way.
+/// How far ahead of the run a link may be asked without being told: longer than packets usually take to one
+/// of the first links of their way.
 pub(crate) const AHEAD_LIMIT: u64 = 100_000_000;
 
 /// What counters that look ahead know of the run.

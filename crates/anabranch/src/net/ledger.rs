@@ -57,8 +57,8 @@ pub(crate) struct Ledger {
     served: u64,
     found_units: i128,
     in_link: u64,
-    /// The latest entries that are settled after somebody may ask for the counters. When there is no room for more, those that can no
-    /// longer matter at the end of the run are removed.
+    /// The latest entries that are settled after somebody may ask for the counters. When there is no room for
+    /// more, those that can no longer matter at the end of the run are removed.
     log: Vec<Entry>,
 }
 

@@ -7,8 +7,8 @@ use super::{ScenarioError, names, shorthand, tree};
 /// The most names in a path: tables may be as deep in TOML, and reading deeper ones could exhaust the stack.
 const MOST_KEYS: usize = 80;
 
-/// Sets one value, which may have a shorter form, and makes the tables on the way to it where they are missing.
-/// Nothing on the way has a shorter form.
+/// Sets one value, which may have a shorter form, and makes the tables on the way to it where they are
+/// missing. Nothing on the way has a shorter form.
 pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), ScenarioError> {
     let error = |what: String| ScenarioError::new(format!("cannot set `{path}`: {what}"));
     if path.split('.').nth(MOST_KEYS).is_some() {

@@ -9,8 +9,8 @@ use serde_path_to_error::Segment;
 use super::lines::{self, Lines};
 use super::{names, shorthand};
 
-/// A scenario that cannot be run. Displays as one sentence for each mistake: which key, what was found, what is
-/// allowed; with several, each is on a line of its own.
+/// A scenario that cannot be run. Displays as one sentence for each mistake: which key, what was found, what
+/// is allowed; with several, each is on a line of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     /// The file with the mistakes, if one was read.
@@ -88,8 +88,8 @@ impl ScenarioError {
         self
     }
 
-    /// The same mistakes, each with the line of this text where its key is, unless one of these settings, which
-    /// are not in the text, is at the key.
+    /// The same mistakes, each with the line of this text where its key is, unless one of these settings,
+    /// which are not in the text, is at the key.
     #[must_use]
     pub(crate) fn with_lines(mut self, text: &str, sets: &[(String, String)]) -> Self {
         let Some(lines) = Lines::of(text) else { return self };
@@ -186,8 +186,9 @@ fn read<T: DeserializeOwned>(tree: &Value) -> Result<T, ReadError> {
     serde_path_to_error::deserialize(tree)
 }
 
-/// All mistakes of a tree, of which reading has found the first. Reading ends at a mistake, so each one is put
-/// right in a copy, in which the next is looked for. In a tree larger than people write, only the first is.
+/// All mistakes of a tree, of which reading has found the first. Reading ends at a mistake, so each one is
+/// put right in a copy, in which the next is looked for. In a tree larger than people write, only the first
+/// is.
 fn mistakes<T: DeserializeOwned>(tree: &Value, root: &str, first: ReadError) -> ScenarioError {
     let most = if size(tree) > LARGE { 1 } else { MOST_MISTAKES };
     let mut tree = tree.clone();
@@ -309,8 +310,8 @@ impl Mistake {
         })
     }
 
-    /// Whether it is there only because this is not: a key that has to be there, or an item of a list of a fixed
-    /// length.
+    /// Whether it is there only because this is not: a key that has to be there, or an item of a list of a
+    /// fixed length.
     fn is_of_leaving_out(&self, at: &[String]) -> bool {
         at.split_last().is_some_and(|(key, around)| {
             let is_length =

@@ -20,8 +20,8 @@ pub(super) fn closest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
     nearest.map(|(_, name)| name).or_else(|| names.iter().find(|name| name.starts_with(&text)).copied())
 }
 
-/// How many letters have to be inserted, left out, replaced or swapped with their neighbour to make one word of
-/// the other (optimal string alignment).
+/// How many letters have to be inserted, left out, replaced or swapped with their neighbour to make one word
+/// of the other (optimal string alignment).
 fn distance(one: &[char], other: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -134,7 +134,8 @@ impl Simulation {
         Self::build_fused(scenario, replication, trace, true)
     }
 
-    /// Builds a run with or without computing links that a route feeds in order at once, which does not change its results.
+    /// Builds a run with or without computing links that a route feeds in order at once, which does not
+    /// change its results.
     ///
     /// # Errors
     /// When the scenario contradicts itself.
