@@ -85,10 +85,6 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
     return "\n".join(part for line in lines for part in _folded(line)) + "\n"
 
 
-_WIDTH = 80
-"""Characters on a line of a comment."""
-
-
 def _folded(line: str) -> list[str]:
     """A line of the file, a comment folded to the width of a terminal.
 
