@@ -332,7 +332,8 @@ fn a_capture_at_one_node_shows_no_packet_twice() {
     let at = |node: &str| {
         let memory = Memory::default();
         let sink = Box::new(memory.clone());
-        let simulation = Simulation::build_captured_at(&whole, 0, false, sink, Some(node.into())).unwrap();
+        let simulation = Simulation::build_captured_at(&whole, 0, false, sink, Some(node.into()))
+            .map_err(|error| error.to_string())?;
         let outcome = simulation.run(&mut || None).map(|_| ());
         let bytes = std::mem::take(&mut *memory.0.lock().unwrap());
         outcome.map(|()| packets(&bytes)).map_err(|error| error.to_string())
@@ -346,7 +347,7 @@ fn a_capture_at_one_node_shows_no_packet_twice() {
     let (middle, _) = at("m").unwrap();
     assert_eq!(middle.len(), 2);
     let error = at("nowhere").err().unwrap();
-    assert!(error.contains("no link ends at \"nowhere\"; links end at a, b, m"), "{error}");
+    assert_eq!(error, "pcap_at: no link ends at \"nowhere\"; links end at a, b, m");
 }
 
 /// A file that cannot be written ends the run with a sentence.

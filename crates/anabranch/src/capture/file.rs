@@ -1,7 +1,6 @@
 //! The file: pcapng (draft-ietf-opsawg-pcapng), in nanoseconds since the start of the run.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -79,14 +78,6 @@ impl File {
 }
 
 fn begin(scenario: &Scenario, sink: Sink, at: Option<&str>) -> io::Result<PcapNgWriter<io::BufWriter<Sink>>> {
-    let ends = scenario.links.values().flat_map(|link| &link.ends);
-    if let Some(node) = at
-        && !ends.clone().any(|end| end == node)
-    {
-        let there: BTreeSet<&str> = ends.map(String::as_str).collect();
-        let there = there.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(io::Error::other(format!("no link ends at {node:?}; links end at {there}")));
-    }
     let mut options = vec![SectionHeaderOption::UserApplication(format!("anabranch {VERSION}").into())];
     if !scenario.name.is_empty() {
         options.push(SectionHeaderOption::Comment(scenario.name.clone().into()));

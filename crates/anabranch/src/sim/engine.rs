@@ -1,5 +1,7 @@
 //! The event loop of one run.
 
+use std::collections::BTreeSet;
+
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
     Command, Endpoint, Event, Input, Output, PathLimit, PathSample, Response, Site, Transport,
@@ -164,7 +166,7 @@ impl Simulation {
     /// The same; with a node, the capture has what that one sends and receives.
     ///
     /// # Errors
-    /// When the scenario contradicts itself.
+    /// When the scenario contradicts itself, or no link ends at the node.
     pub fn build_captured_at(
         scenario: &Scenario,
         replication: u64,
@@ -172,6 +174,16 @@ impl Simulation {
         sink: Sink,
         node: Option<String>,
     ) -> Result<Self, ScenarioError> {
+        let ends = scenario.links.values().flat_map(|link| &link.ends);
+        if let Some(node) = &node
+            && !ends.clone().any(|end| end == node)
+        {
+            let there: BTreeSet<&str> = ends.map(String::as_str).collect();
+            let there = there.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(ScenarioError::new(format!(
+                "pcap_at: no link ends at {node:?}; links end at {there}"
+            )));
+        }
         let form = Form { trace, sink: Some(sink), captured_at: node, ..Form::default() };
         Self::build_formed(scenario, replication, form)
     }
