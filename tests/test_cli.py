@@ -397,6 +397,20 @@ HINTS = {
 }
 
 
+def test_each_mistake_of_a_file_has_its_line(anabranch: Command, tmp_path: Path) -> None:
+    text = (ROOT / "scenarios" / "two-path-call.toml").read_text("utf-8")
+    wrong = text.replace("rate = ", "rat = ", 1).replace("delay = ", "dealy = ", 1)
+    (tmp_path / "wrong.toml").write_text(wrong, "utf-8")
+    for command in ("run", "validate"):
+        done = anabranch(command, tmp_path / "wrong.toml")
+        first, *rest = done.stderr.splitlines()
+        assert done.returncode == 2
+        assert first == f"anabranch: error: {tmp_path / 'wrong.toml'}: {len(rest)} mistakes"
+        assert len(rest) >= 2
+        assert all(re.match(r"  line \d+: links\.", line) for line in rest), rest
+        assert "did you mean `rate`?" in done.stderr
+
+
 @pytest.mark.parametrize("change", HINTS)
 def test_mistakes_in_a_scenario_say_what_was_probably_meant(
     anabranch: Command, call_file: Path, change: str
@@ -475,7 +489,7 @@ def test_a_mistake_in_a_scenario_is_one_sentence(
 ) -> None:
     right, wrong, word = MISTAKES[mistake]
     assert right in CALL
-    bad = written(tmp_path / "bad.toml", CALL.replace(right, wrong))
+    bad = written(tmp_path / "bad.toml", CALL.replace(right, wrong, 1))
     assert word in one_error(anabranch("run", bad))
 
 

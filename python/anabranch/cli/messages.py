@@ -6,8 +6,12 @@ USER_ERROR = 2
 
 
 def complain(error: object) -> int:
-    """Prints what went wrong in one line; gives the exit code."""
-    say("error: " + " ".join(str(error).split()))
+    """Prints what went wrong in a line, or in one for each mistake; gives the exit code."""
+    first, *rest = str(error).split("\n") or [""]
+    if first.endswith(" mistakes"):
+        say("\n".join(["error: " + first, *rest]))
+    else:
+        say("error: " + " ".join(str(error).split()))
     return USER_ERROR
 
 
