@@ -18,6 +18,7 @@ from anabranch import cli
 from anabranch.emulate import Emulator, scenario_text
 from anabranch.errors import LiveError
 from anabranch.virtual import kernel_file
+from complaints import is_complaint
 
 # A shell has its jobs in the background ignore SIGINT, `nohup` has its command ignore SIGHUP, and
 # they have their children ignore it.
@@ -284,10 +285,8 @@ def written(path: Path, text: str) -> Path:
 def one_error(result: Completed) -> str:
     """The message of a command that must have failed as every mistake fails."""
     assert result.returncode == 2, (result.returncode, result.stdout, result.stderr)
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("anabranch: error: "), result.stderr
-    return lines[0]
+    assert is_complaint(result.stderr.splitlines()), result.stderr
+    return result.stderr.rstrip("\n")
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ import anabranch
 from anabranch import cli
 from anabranch.errors import AnabranchError
 from anabranch.support.columns import is_scalar
+from complaints import is_complaint
 from random_scenarios import (
     MOST_REPAIRS,
     Generator,
@@ -329,7 +330,7 @@ def wrong_end(words: str, done: Completed) -> Failure | None:
     if "Traceback" in text or "panicked" in text or done.code not in (0, 2):
         last = said[-1] if said else ""
         return Failure(f"{words} ends with code {done.code}", last)
-    is_sentence = len(said) == 1 and said[0].startswith("anabranch: error: ")
+    is_sentence = is_complaint(said)
     if done.code == 2 and not is_sentence:
         return Failure(f"{words} refuses with {len(said)} lines", done.stderr.strip())
     if done.code == 0 and any("error" in line.split(":")[1:2] for line in said):
