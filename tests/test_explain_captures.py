@@ -197,7 +197,9 @@ def test_rtp(tmp_path: Path) -> None:
     assert way.losses.known_by == "numbers"
     # Those before the first and after the last that came have no number there.
     assert 0 <= whole.losses.lost - way.losses.lost <= 3
-    assert explained.main is None
+    # The payload type says the codec.
+    assert explained.main is not None
+    assert explained.main.kind == "loss"
     assert "missing by RTP's numbers" in explained.sentences()[0]
 
 

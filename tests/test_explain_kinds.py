@@ -495,7 +495,7 @@ def test_a_call_whose_codec_nothing_says(tmp_path: Path, anabranch: Command) -> 
         tmp_path,
         seconds=20,
         transport="{ kind = 'udp', rtp = true }",
-        app="{ kind = 'voip' }",
+        app="{ kind = 'voip', codec = 'amr-12.2' }",
     )
     (flow,) = captured.explain(file).flows
     assert flow.calls[0].call is None

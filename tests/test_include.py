@@ -30,6 +30,6 @@ def test_an_included_link_is_as_one_written_here(split: Path) -> None:
 def test_a_mistake_in_an_included_file_names_that_file(split: Path) -> None:
     written(split.parent / "profiles" / "second.toml", '[links.second]\nends = ["a"]')
     with pytest.raises(
-        anabranch.ScenarioError, match=r"include, `profiles/second.toml`: links.second.ends"
+        anabranch.ScenarioError, match=r"include, `profiles/second.toml`: line 2: links.second.ends"
     ):
         anabranch.load(split)
