@@ -7,7 +7,7 @@ USER_ERROR = 2
 
 def complain(error: object) -> int:
     """Prints what went wrong in a line, or in one for each mistake; gives the exit code."""
-    first, *rest = str(error).split("\n") or [""]
+    first, *rest = str(error).split("\n")
     if first.endswith(" mistakes"):
         say("\n".join(["error: " + first, *rest]))
     else:

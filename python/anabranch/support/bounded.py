@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import flows
 from .capture import Capture
 from .gathered import chosen, joined
-from .packets import ICMP, ICMP6, SCTP, Packets
+from .packets import SCTP, Packets
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -196,15 +197,8 @@ def _keys(packets: Packets, rows: Integers) -> NDArray[np.uint64]:
     An association of SCTP has several addresses: its ports alone count.
     """
     protocol = packets.protocol[rows]
-    is_icmp = np.isin(protocol, (ICMP, ICMP6))
-    identifier = packets.icmp_identifier[rows]
-    ends = []
-    for address, port in (
-        (packets.source, packets.source_port),
-        (packets.destination, packets.destination_port),
-    ):
-        where = np.where(protocol == SCTP, 0, address[rows].astype(np.int64))
-        ends.append((where << 17) + np.where(is_icmp, identifier, port[rows]) + 1)
+    is_sctp, port = protocol == SCTP, (1 << flows.PORT_BITS) - 1
+    ends = [np.where(is_sctp, end & port, end) for end in flows.ends(packets, rows)]
     low = np.minimum(*ends).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     high = np.maximum(*ends).astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed = (low ^ (low >> np.uint64(29))) + (high ^ (high >> np.uint64(32)))

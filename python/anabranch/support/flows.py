@@ -22,22 +22,35 @@ _ANSWERS = {1: 2, 2: 10, 10: 11, 4: 5}
 _HEARTBEAT = 4
 
 
-def numbered(packets: Packets) -> tuple[Integers, Flags]:
-    """A number for each packet's flow, and whether it goes from the smaller end to the larger."""
-    is_icmp = np.isin(packets.protocol, (ICMP, ICMP6))
-    ends = [
-        address.astype(np.int64) << 17 | np.where(is_icmp, packets.icmp_identifier, port) + 1
+PORT_BITS = 17
+"""Of the number of an end, below its address."""
+
+
+def ends(packets: Packets, rows: Integers | slice = slice(None)) -> list[Integers]:
+    """A number for the source of each packet and one for its destination.
+
+    It is made of the address and, above 0, the port; of ICMP it is the identifier.
+    """
+    is_icmp = np.isin(packets.protocol[rows], (ICMP, ICMP6))
+    identifier = packets.icmp_identifier[rows]
+    return [
+        address[rows].astype(np.int64) << PORT_BITS | np.where(is_icmp, identifier, port[rows]) + 1
         for address, port in (
             (packets.source, packets.source_port),
             (packets.destination, packets.destination_port),
         )
     ]
-    low, high = np.minimum(*ends), np.maximum(*ends)
+
+
+def numbered(packets: Packets) -> tuple[Integers, Flags]:
+    """A number for each packet's flow, and whether it goes from the smaller end to the larger."""
+    source, destination = ends(packets)
+    low, high = np.minimum(source, destination), np.maximum(source, destination)
     names, at = np.unique(np.concatenate([low, high]), return_inverse=True)
     one, other = at[: len(low)].astype(np.int64), at[len(low) :].astype(np.int64)
     _, pair = np.unique(one * len(names) + other, return_inverse=True)
     _, flow = np.unique(pair * 256 + packets.protocol, return_inverse=True)
-    return flow.astype(np.int64), np.asarray(ends[0] <= ends[1])
+    return flow.astype(np.int64), np.asarray(source <= destination)
 
 
 def least_round_trips(
