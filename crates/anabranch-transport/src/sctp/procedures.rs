@@ -78,6 +78,12 @@ procedures! {
     /// Default false (RFC 9260 section 6.3.2 R3), in profile `freebsd_10` true (`sctp_handle_sack`,
     /// `sctp_express_handle_sack`). With load sharing it is not.
     cumulative_tsn_restarts_timers: [false, false, true];
+    /// Whether a timeout marks only data of its path that left longer ago than SRTT + 4 RTTVAR, which a SACK
+    /// could have answered, or all of it, and whether what it marked waits for the window of its path;
+    /// default false (RFC 9260 section 6.3.3 E3), in profile `freebsd_10` true (`sctp_mark_all_for_resend`,
+    /// `sctp_chunk_retransmission`). A timeout that marks nothing leaves the window as it is, and T3-rtx off
+    /// until the next SACK unless no other path's runs. The only data beyond a closed window is marked.
+    timeouts_spare_young_data: [false, false, true];
     /// Whether the window is asked for every chunk, not for every packet, and after a timeout too; default
     /// false, in profile linux true (`sctp_packet_can_append_data`).
     asks_window_for_chunks: [false, true, false];

@@ -9,7 +9,7 @@ use super::tsn;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::ground::PathId;
 use crate::path::{PathEvent, PathSelector as _, Retransmission};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Linux: the largest packet that is handed to a device for segmentation (`GSO_LEGACY_MAX_SIZE`).
 const LINUX_GSO_MAX_BYTES: u32 = 65_536;
@@ -18,12 +18,21 @@ impl Association {
     /// T3-rtx has expired on a path (section 6.3.3).
     pub(super) fn on_t3(&mut self, now: Time, path: PathId) {
         self.stats.t3_expiries += 1;
+        let spared = self.spared_by_timeout(path);
+        let is_marked = |chunk: &Sent| {
+            chunk.state == SentState::InFlight
+                && chunk.path == path
+                && spared.is_none_or(|age| now.saturating_since(chunk.departure) > age)
+        };
         let own = &mut self.paths[path.index()];
         own.t3 = Time::NEVER;
         own.repairs.timeouts += 1;
         own.timeout_exit = Some(self.outstanding.next_tsn().wrapping_sub(1));
         // E1.
-        own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, self.outstanding.on(path)));
+        if spared.is_none() || self.outstanding.chunks.iter().any(is_marked) {
+            let outstanding = self.outstanding.on(path);
+            own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, outstanding));
+        }
         self.leave_fast_recovery(path);
         if self.probing.is_some() {
             self.note_recovery_end(now, true);
@@ -36,30 +45,65 @@ impl Association {
         self.tell_selector(now, PathEvent::TimerExpired(path));
         // E3: everything that was sent on the path is marked, and what fits into one packet leaves at once.
         for index in 0..self.outstanding.chunks.len() {
-            let chunk = &self.outstanding.chunks[index];
-            if chunk.state == SentState::InFlight && chunk.path == path {
+            if is_marked(&self.outstanding.chunks[index]) {
                 self.mark_lost(now, index, true);
             }
         }
         // RFC 3758 section 3.5 A5.
         self.advance_peer_ack_point();
         if !self.selection.held {
-            if self.parameters.procedures.retransmits_before_forward_tsn && self.outstanding.lost() > 0 {
-                self.retransmit_one_packet(now);
-                self.send_forward_tsn(now);
-                return;
+            self.send_after_timeout(now);
+        }
+        if spared.is_some() {
+            self.keep_one_timer(now);
+        }
+    }
+
+    /// Sends what a timeout lets leave.
+    fn send_after_timeout(&mut self, now: Time) {
+        let is_data_first =
+            self.parameters.procedures.retransmits_before_forward_tsn && self.outstanding.lost() > 0;
+        if self.parameters.send_on_timeout && !is_data_first {
+            self.send_forward_tsn(now);
+        }
+        if !self.is_retransmission_window_full(now) {
+            self.retransmit_one_packet(now);
+        }
+        if is_data_first {
+            self.send_forward_tsn(now);
+        } else if self.parameters.send_on_timeout
+            && (self.outstanding.lost() == 0 || self.load_sharing.is_some())
+        {
+            self.send(now);
+        }
+    }
+
+    /// How long ago data must have left for a timeout of this path to mark it, where it spares younger data
+    /// (FreeBSD: `sctp_mark_all_for_resend`). What probes a closed window is not spared.
+    fn spared_by_timeout(&self, path: PathId) -> Option<Duration> {
+        let own = &self.paths[path.index()];
+        let is_probe = self.peer_rwnd == 0 && self.outstanding.bytes() < u64::from(own.mtu);
+        (self.parameters.procedures.timeouts_spare_young_data && !is_probe)
+            .then(|| own.rto.srtt.unwrap_or_default() + own.rto.rttvar * 4)
+    }
+
+    /// After a timeout that may have spared everything, starts the timer of the path that the first chunk in
+    /// flight was sent on, unless one runs (FreeBSD: `sctp_timeout_handler`, the safeguard). A SACK starts
+    /// those of all paths.
+    fn keep_one_timer(&mut self, now: Time) {
+        for (index, own) in self.paths.iter().enumerate() {
+            if own.t3.is_never() && self.outstanding.on(PathId(index as u8)) > 0 {
+                self.outstanding.unsettled.insert(PathId(index as u8));
             }
-            if self.parameters.send_on_timeout {
-                self.send_forward_tsn(now);
-            }
-            if !self.is_retransmission_window_full(now) {
-                self.retransmit_one_packet(now);
-            }
-            if self.parameters.send_on_timeout
-                && (self.outstanding.lost() == 0 || self.load_sharing.is_some())
-            {
-                self.send(now);
-            }
+        }
+        if self.paths.iter().any(|own| !own.t3.is_never()) {
+            return;
+        }
+        if let Some(first) =
+            self.outstanding.chunks.iter().find(|chunk| chunk.state == SentState::InFlight).map(|c| c.path)
+        {
+            let rto = self.paths[first.index()].rto.rto;
+            self.paths[first.index()].t3 = self.deadline(now, rto);
         }
     }
 
@@ -77,11 +121,14 @@ impl Association {
 
     /// Whether the profile asks the window for retransmissions even after a timeout, and it is full.
     fn is_retransmission_window_full(&mut self, now: Time) -> bool {
-        if !self.parameters.procedures.asks_window_for_chunks {
+        let procedures = &self.parameters.procedures;
+        let is_asked = procedures.timeouts_spare_young_data;
+        if !is_asked && !procedures.asks_window_for_chunks {
             return false;
         }
         let Some((index, path)) = self.next_retransmission(now) else { return false };
-        let is_full = self.is_window_full_for(path, index);
+        let is_full = self.is_window_full_for(path, index)
+            || (is_asked && self.outstanding.on(path) >= self.paths[path.index()].cc.limits().cwnd);
         if is_full {
             self.note_attempt(now, path);
         }

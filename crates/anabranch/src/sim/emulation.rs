@@ -247,10 +247,8 @@ impl Emulation {
 
     /// The results of a run of the scenario.
     pub fn finish(mut self) -> Outcome {
-        let now = self.simulation.network.now;
         while !self.next_cut.is_never() {
-            let at = now.min(self.next_cut);
-            self.next_cut = self.cuts.push(self.simulation.row_so_far(at, at));
+            self.next_cut = self.cuts.push(self.simulation.row_at_last_cuts(self.next_cut));
         }
         self.simulation.finish(self.cuts)
     }
@@ -279,9 +277,7 @@ impl Emulation {
         loop {
             let next = self.simulation.network.queue.next_time();
             while self.next_cut <= now && self.next_cut <= next {
-                // Events at the time of a cut belong to the part after it.
-                let before = Time::from_nanos(self.next_cut.as_nanos() - 1);
-                self.next_cut = self.cuts.push(self.simulation.row_so_far(self.next_cut, before));
+                self.next_cut = self.cuts.push(self.simulation.row_at_cut(self.next_cut));
             }
             if next > now {
                 break;

@@ -390,8 +390,7 @@ impl Simulation {
             };
             let time = event.time;
             while time >= next_cut {
-                let before = just_before(next_cut);
-                next_cut = cuts.push(self.row_so_far(next_cut, before));
+                next_cut = cuts.push(self.row_at_cut(next_cut));
                 self.expect_no_report_before(next_cut);
             }
             debug_assert!(time >= self.network.now, "events come in order");
@@ -402,8 +401,7 @@ impl Simulation {
         self.check_handled()?;
         self.let_packets_come_to_links();
         while !next_cut.is_never() {
-            let now = self.network.now.min(next_cut);
-            next_cut = cuts.push(self.row_so_far(now, now));
+            next_cut = cuts.push(self.row_at_last_cuts(next_cut));
         }
         if let Some(capture) = self.network.capture.take() {
             let (at, events) = (self.network.now, self.events);
@@ -831,6 +829,18 @@ impl Simulation {
             tables.push(head_of_line.into_table(&self.flow_names, now));
         }
         Outcome { row, tables, packets: sent, steps: self.steps }
+    }
+
+    /// The scalars up to a cut that the run has come to. What happens at the time of the cut belongs to the
+    /// part after it.
+    pub(super) fn row_at_cut(&mut self, cut: Time) -> Row {
+        self.row_so_far(cut, just_before(cut))
+    }
+
+    /// The scalars up to a cut after the last event of the run, which may end before it.
+    pub(super) fn row_at_last_cuts(&mut self, cut: Time) -> Row {
+        let now = self.network.now;
+        if cut <= now { self.row_at_cut(cut) } else { self.row_so_far(now, now) }
     }
 
     /// The scalars up to now; the run continues.

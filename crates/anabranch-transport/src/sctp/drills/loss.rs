@@ -211,3 +211,136 @@ fn a_timeout_on_the_primary_leaves_the_other_window_alone() {
     assert_eq!(sample(&pair, Side::A, 1).cwnd, 4_404);
     assert_eq!(sample(&pair, Side::A, 0).ssthresh, 4 * 1_468);
 }
+
+/// A pair with one RTO for every timeout, whose paths have SRTT + 4 RTTVAR of 90 to 125 ms.
+fn fixed_rto(profile: Profile, rto: u64, paths: usize) -> Pair {
+    let settings = Config { rto_min: Some(ms(rto)), rto_max: Some(ms(rto)), ..config(profile) };
+    let mut pair = Pair::open(&settings, paths);
+    // Two chunks, which are acknowledged at once, over each path.
+    for path in (0..paths as u8).rev() {
+        pair.command(Side::A, Command::SetPrimary(PathId(path)));
+        pair.send_reliable(2, 1_000);
+        pair.run_for(ms(300));
+    }
+    pair.log.clear();
+    let estimates = [0, paths - 1].map(|path| pair.ends[0].paths[path].rto);
+    let sums = estimates.map(|rto| rto.srtt.expect("there were samples") + rto.rttvar * 4);
+    assert!(sums.iter().all(|sum| (ms(90)..=ms(125)).contains(sum)), "{sums:?}");
+    pair
+}
+
+/// Times of packets with data, and the numbers of their chunks.
+fn data_sent(pair: &Pair, start: crate::time::Time) -> Vec<(Duration, Vec<u32>)> {
+    let sent = pair.sent(Side::A, "data");
+    let first = sent[0].tsns()[0];
+    let numbers = |tsns: Vec<u32>| tsns.into_iter().map(|tsn| tsn.wrapping_sub(first)).collect();
+    sent.iter().map(|packet| (packet.at - start, numbers(packet.tsns()))).collect()
+}
+
+/// FreeBSD 10, `sctp_mark_all_for_resend`: a timeout marks what left longer ago than SRTT + 4 RTTVAR, about
+/// 110 ms here. RFC 9260 section 6.3.3 E3 marks all that is outstanding on the path.
+#[test]
+fn a_timeout_of_freebsd_marks_what_could_have_been_answered() {
+    for (profile, again) in [(Profile::FreeBsd10, vec![0]), (Profile::Rfc9260, vec![0, 1])] {
+        let mut pair = fixed_rto(profile, 130, 1);
+        let start = pair.now;
+        pair.set_up(0, false);
+        pair.send_reliable(1, 100);
+        pair.run_for(ms(60));
+        pair.send_reliable(1, 100);
+        pair.run_for(ms(75));
+        let sent = data_sent(&pair, start);
+        assert_eq!(sent, [(ms(0), vec![0]), (ms(60), vec![1]), (ms(130), again)], "{profile:?}");
+        pair.set_up(0, true);
+        pair.run_for(ms(1_000));
+        assert_eq!(pair.received(Side::B).len(), 4, "{profile:?}");
+    }
+}
+
+/// With RTO.Max below SRTT + 4 RTTVAR the first timeout finds everything too young: it counts as an error,
+/// and neither the window shrinks nor anything leaves.
+#[test]
+fn a_timeout_of_freebsd_that_marks_nothing_leaves_the_window() {
+    for (profile, spares) in [(Profile::FreeBsd10, true), (Profile::Rfc9260, false)] {
+        let mut pair = fixed_rto(profile, 80, 1);
+        let (start, before) = (pair.now, sample(&pair, Side::A, 0));
+        pair.set_up(0, false);
+        pair.send_reliable(1, 1_000);
+        pair.run_for(ms(85));
+        let after = sample(&pair, Side::A, 0);
+        assert_eq!(pair.ends[0].stats().t3_expiries, 1, "{profile:?}");
+        assert_eq!(pair.ends[0].status[0].error_count, 1, "{profile:?}");
+        assert_eq!(
+            (after.cwnd == before.cwnd, after.ssthresh == before.ssthresh),
+            (spares, spares),
+            "{profile:?}"
+        );
+        pair.run_for(ms(80));
+        assert!(sample(&pair, Side::A, 0).cwnd <= 1_500, "{profile:?}");
+        let times: Vec<Duration> = data_sent(&pair, start).into_iter().map(|(at, _)| at).collect();
+        let expected: &[Duration] = if spares { &[ms(0), ms(160)] } else { &[ms(0), ms(80), ms(160)] };
+        assert_eq!(times, expected, "{profile:?}");
+    }
+}
+
+/// `sctp_timeout_handler`: a timeout that marks nothing leaves its timer off while that of another path runs;
+/// when none does, the path of the first chunk in flight gets one. A SACK starts all.
+#[test]
+fn one_timer_of_freebsd_runs_while_data_is_in_flight() {
+    let mut pair = fixed_rto(Profile::FreeBsd10, 80, 2);
+    let running = |pair: &Pair| [0, 1].map(|path| !pair.ends[0].paths[path].t3.is_never());
+    pair.set_up(0, false);
+    pair.set_up(1, false);
+    pair.command(Side::A, Command::SetPrimary(PathId(1)));
+    pair.send_reliable(1, 1_000);
+    pair.run_for(ms(40));
+    pair.command(Side::A, Command::SetPrimary(PathId(0)));
+    pair.send_reliable(1, 1_000);
+    assert_eq!(running(&pair), [true, true]);
+    pair.run_for(ms(45));
+    assert_eq!(running(&pair), [true, false], "the second path's has expired");
+    pair.run_for(ms(40));
+    assert_eq!(running(&pair), [false, true], "the first path's as well: one is kept");
+    assert_eq!(pair.ends[0].stats().data_chunks_retransmitted, 0);
+    pair.set_up(0, true);
+    pair.set_up(1, true);
+    pair.run_for(ms(2_000));
+    assert_eq!(pair.received(Side::B).len(), 6);
+    assert_eq!(running(&pair), [false, false]);
+}
+
+/// `sctp_t3rxt_timer`: the only data beyond a closed window is a probe, which is sent again whatever its age.
+#[test]
+fn a_probe_of_freebsd_is_never_too_young() {
+    let mut pair = fixed_rto(Profile::FreeBsd10, 80, 1);
+    let start = pair.now;
+    pair.ends[0].peer_rwnd = 100;
+    pair.set_up(0, false);
+    pair.send_reliable(1, 100);
+    assert_eq!(pair.ends[0].peer_rwnd, 0);
+    pair.run_for(ms(85));
+    assert_eq!(data_sent(&pair, start), [(ms(0), vec![0]), (ms(80), vec![0])]);
+}
+
+/// `sctp_chunk_retransmission`: what a timeout has marked waits for the window of the path that it goes to.
+#[test]
+fn a_timeout_of_freebsd_asks_the_window_of_the_other_path() {
+    for (profile, waits) in [(Profile::FreeBsd10, true), (Profile::Rfc9260, false)] {
+        let mut pair = fixed_rto(profile, 130, 2);
+        let start = pair.now;
+        pair.set_up(0, false);
+        pair.set_up(1, false);
+        pair.send_reliable(1, 1_000);
+        // More than its window, 60 ms later.
+        pair.run_for(ms(60));
+        pair.command(Side::A, Command::SetPrimary(PathId(1)));
+        pair.send_reliable(8, 1_400);
+        pair.run_for(ms(75));
+        let again = data_sent(&pair, start).iter().filter(|(at, _)| *at == ms(130)).count();
+        assert_eq!(again, usize::from(!waits), "{profile:?}");
+        pair.set_up(0, true);
+        pair.set_up(1, true);
+        pair.run_for(ms(3_000));
+        assert_eq!(pair.received(Side::B).len(), 13, "{profile:?}");
+    }
+}
