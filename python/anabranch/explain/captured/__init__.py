@@ -19,7 +19,7 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.explain import accounts, tables
 from anabranch.explain.causes import Cause
-from anabranch.support import capture, holes, terminal, wording
+from anabranch.support import capture, holes, stdin, terminal, wording
 
 from . import calls, causes, measures
 from .calls import Rated
@@ -317,8 +317,8 @@ def _found_by(file: Path, direction: Direction, journeys: Journeys) -> list[str]
     places = {one.near for one in journeys.directions}
     far = direction.far()
     if far is None and len(places) == 1:
-        return [str(file)]
-    return [str(file), "--interface", direction.near, *([] if far is None else [far])]
+        return [stdin.shown(file)]
+    return [stdin.shown(file), "--interface", direction.near, *([] if far is None else [far])]
 
 
 def _reporting(direction: Direction, journeys: Journeys) -> tuple[list[Direction], list[Direction]]:

@@ -355,11 +355,81 @@ def _unused(counts: Counter[str]) -> Counter[str]:
     return Counter({named.get(what, what): count for what, count in counts.items()})
 
 
+class _Seen(NamedTuple):
+    """Sightings of packets in the order of time, and what has been sent, by direction."""
+
+    rows: Integers
+    """The row of each in the capture's packets."""
+    way: Integers
+    """The direction of each."""
+    first: Integers
+    """For each direction, its first sighting."""
+    place: Integers
+    near: Integers
+    """Where each direction is sent."""
+    sent: Integers
+    """For each sighting, that with which its packet was sent; -1 if there is none."""
+    generation: Integers
+
+
 def _directions(capture: Capture, looked: Looked) -> list[Direction]:
     """The packets as journeys, by direction; those first that begin first."""
+    names = [place.name for place in capture.places]
+    seen, dropped_at = _seen(capture, looked, names)
+    packets, rows, count = looked.packets, seen.rows, len(seen.first)
+    near_rows = np.flatnonzero(seen.sent == np.arange(len(rows)))
+    near_rows = near_rows[np.argsort(seen.way[near_rows], kind="stable")]
+    cut = _segments(looked, rows[near_rows])
+    behind = np.cumsum(np.bincount(cut.packet, minlength=len(near_rows)))
+    last = np.searchsorted(seen.way[near_rows], np.arange(count), side="right") - 1
+    edges = np.concatenate([[0], behind[last]])
+    sighting, of = _sightings(seen, near_rows, behind)
+    dropped: dict[int, dict[int, str]] = {}
+    for one in np.flatnonzero(np.isin(sighting, list(dropped_at))).tolist():
+        at = int(sighting[one])
+        way = int(seen.way[at])
+        dropped.setdefault(way, {})[int(of[one] - edges[way])] = dropped_at[at]
+    later = np.flatnonzero(seen.sent[sighting] != sighting)
+    later = later[np.argsort(of[later], kind="stable")]
+    edges_later = np.searchsorted(of[later], edges)
+    large = _is_large(looked, rows)
+    offloaded = np.bincount(seen.way[large], minlength=count)
+    largest, segment = (np.zeros(count, dtype=np.int64) for _ in range(2))
+    np.maximum.at(largest, seen.way[large], packets.payload[rows[large]])
+    np.maximum.at(segment, seen.way[large], looked.most[rows[large]])
+    row = rows[near_rows][cut.packet]
+    found = []
+    for way, at in enumerate(rows[seen.first].tolist()):
+        own = slice(int(edges[way]), int(edges[way + 1]))
+        after = later[edges_later[way] : edges_later[way + 1]]
+        flow = int(looked.flow[at])
+        sent = Sent(
+            row[own], looked.seen_s[row[own]], cut.octets[own], cut.start[own],
+            cut.end[own] - cut.start[own], cut.is_first[own], cut.is_last[own], names,
+            int(seen.near[way]), of[after] - own.start, looked.seen_s[rows[sighting[after]]],
+            seen.place[sighting[after]], dropped.get(way, {}),
+        )  # fmt: skip
+        ends = (
+            End(capture.addresses[packets.source[at]], int(packets.source_port[at])),
+            End(capture.addresses[packets.destination[at]], int(packets.destination_port[at])),
+        )
+        none = np.zeros(len(sent), dtype=np.uint8)
+        found.append(
+            Direction(
+                PROTOCOLS[int(packets.protocol[at])], ends, flow,
+                int(seen.generation[seen.first[way]]), packets, sent, none, none,
+                copies=looked.copied.get(flow, 0), offloaded=int(offloaded[way]),
+                largest=int(largest[way]), segment=int(segment[way]),
+                cuts_s=looked.cuts_s, round_trip_s=float(looked.round_trip_s[flow]),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _seen(capture: Capture, looked: Looked, names: list[str]) -> tuple[_Seen, dict[int, str]]:
+    """All sightings, and the words for those where a comment says that a packet goes no further."""
     packets, rows = looked.packets, looked.rows
     generation = _generations(packets, rows, looked.flow[rows])
-    names = [place.name for place in capture.places]
     place = np.array([names.index(name) for name in names], dtype=np.int64)[looked.place[rows]]
     key = looked.sender[rows] * (int(generation.max()) + 1) + generation
     _, first, way = np.unique(key, return_index=True, return_inverse=True)
@@ -367,9 +437,10 @@ def _directions(capture: Capture, looked: Looked) -> list[Direction]:
     first, way = first[order], np.argsort(order)[way]
     near = place[first]
     is_near = place == near[way]
-    comment = packets.comment[rows]
-    why = [text if text.startswith(DROPPED) else "" for text in capture.comments]
-    is_dropped = np.array([*map(bool, why), False])[comment]
+    why = [
+        text.removeprefix(DROPPED) if text.startswith(DROPPED) else "" for text in capture.comments
+    ]
+    is_dropped = np.array([*map(bool, why), False])[packets.comment[rows]]
     sent = np.arange(len(rows))
     if not is_near.all():
         columns = {
@@ -378,63 +449,22 @@ def _directions(capture: Capture, looked: Looked) -> list[Direction]:
             "is_dropped": is_dropped,
         }  # fmt: skip
         sent = np.frombuffer(_engine.follow_sightings(bytes_of(columns)), np.int64)
-    near_rows = np.flatnonzero(is_near)
-    near_rows = near_rows[np.argsort(way[near_rows], kind="stable")]
-    cut = _segments(looked, rows[near_rows])
-    segments_of = np.bincount(cut.packet, minlength=len(near_rows))
-    behind = np.cumsum(segments_of)
-    # For each sighting that is of a packet, its segments.
-    number = np.full(len(rows), -1, dtype=np.int64)
+    dropped_at = {
+        at: f"{why[packets.comment[rows[at]]]} ({names[looked.place[rows[at]]]})"
+        for at in np.flatnonzero(is_dropped).tolist()
+    }
+    return _Seen(rows, way, first, place, near, sent, generation), dropped_at
+
+
+def _sightings(seen: _Seen, near_rows: Integers, behind: Integers) -> tuple[Integers, Integers]:
+    """Sightings that are of a packet, once for each of its segments, and the number of that."""
+    number = np.full(len(seen.rows), -1, dtype=np.int64)
     number[near_rows] = np.arange(len(near_rows))
-    seen = np.flatnonzero(sent >= 0)
-    of_near = number[sent[seen]]
-    times = segments_of[of_near]
-    sighting = np.repeat(seen, times)
-    nth = np.arange(len(sighting)) - np.repeat(np.cumsum(times) - times, times)
-    of = np.repeat(behind[of_near] - times, times) + nth
-    later = np.flatnonzero(~is_near[sighting])
-    later = later[np.argsort(of[later], kind="stable")]
-    edges = behind[np.searchsorted(way[near_rows], np.arange(len(first)), side="right") - 1]
-    edges = np.concatenate([[0], edges])
-    edges_later = np.searchsorted(of[later], edges)
-    dropped: dict[int, dict[int, str]] = {}
-    for one in np.flatnonzero(is_dropped[sighting]).tolist():
-        text = why[comment[sighting[one]]].removeprefix(DROPPED)
-        at = capture.places[looked.place[rows[sighting[one]]]].name
-        number_of = int(way[sighting[one]])
-        dropped.setdefault(number_of, {})[int(of[one] - edges[number_of])] = f"{text} ({at})"
-    large = _is_large(looked, rows)
-    offloaded = np.bincount(way[large], minlength=len(first))
-    largest, segment = (np.zeros(len(first), dtype=np.int64) for _ in range(2))
-    np.maximum.at(largest, way[large], packets.payload[rows[large]])
-    np.maximum.at(segment, way[large], looked.most[rows[large]])
-    row = rows[near_rows][cut.packet]
-    found = []
-    for index, at in enumerate(rows[first].tolist()):
-        own = slice(int(edges[index]), int(edges[index + 1]))
-        after = later[edges_later[index] : edges_later[index + 1]]
-        flow = int(looked.flow[at])
-        columns_of = Sent(
-            row[own], looked.seen_s[row[own]], cut.octets[own], cut.start[own],
-            cut.end[own] - cut.start[own], cut.is_first[own], cut.is_last[own], names,
-            int(near[index]), of[after] - own.start, looked.seen_s[rows[sighting[after]]],
-            place[sighting[after]], dropped.get(index, {}),
-        )  # fmt: skip
-        ends = (
-            End(capture.addresses[packets.source[at]], int(packets.source_port[at])),
-            End(capture.addresses[packets.destination[at]], int(packets.destination_port[at])),
-        )
-        none = np.zeros(own.stop - own.start, dtype=np.uint8)
-        found.append(
-            Direction(
-                PROTOCOLS[int(packets.protocol[at])], ends, flow, int(generation[first[index]]),
-                packets, columns_of, none, none,
-                copies=looked.copied.get(flow, 0), offloaded=int(offloaded[index]),
-                largest=int(largest[index]), segment=int(segment[index]),
-                cuts_s=looked.cuts_s, round_trip_s=float(looked.round_trip_s[flow]),
-            )
-        )  # fmt: skip
-    return found
+    known = np.flatnonzero(seen.sent >= 0)
+    packet = number[seen.sent[known]]
+    times = np.diff(behind, prepend=0)[packet]
+    nth = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+    return np.repeat(known, times), np.repeat(behind[packet] - times, times) + nth
 
 
 def _generations(packets: Packets, rows: Integers, flow: Integers) -> Integers:
@@ -458,7 +488,7 @@ def _generations(packets: Packets, rows: Integers, flow: Integers) -> Integers:
 
 
 class _Cut(NamedTuple):
-    """Segments in the order of their packets: `support.segments.Segments` and whose edges they are."""
+    """Segments in the order of their packets."""
 
     packet: Integers
     start: Integers

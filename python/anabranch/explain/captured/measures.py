@@ -161,14 +161,14 @@ def stream_of(way: Direction) -> rtp.Stream | None:
     """The main stream of RTP that a direction is, if most of its datagrams are one."""
     said = rtp_of(way.packets, way.sent.row)
     count = len(way.sent)
-    if len(said.index) < max(rtp.FEWEST_PACKETS, count / 2):
+    if len(said.which) < max(rtp.FEWEST_PACKETS, count / 2):
         return None
     found = rtp.streams(
-        np.ones(len(said.index), dtype=bool), *said[1:], seen_s=way.sent.sent_s[said.index]
+        np.ones(len(said.which), dtype=bool), *said[1:], seen_s=way.sent.sent_s[said.which]
     )
     if not found or sum(len(one.rows) for one in found) < count / 2:
         return None
-    return found[0]._replace(rows=said.index[found[0].rows])
+    return found[0]._replace(rows=said.which[found[0].rows])
 
 
 def _rtp_gaps(sent_s: Vector, stream: rtp.Stream) -> tuple[Flags, Vector]:

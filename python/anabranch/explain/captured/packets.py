@@ -24,7 +24,7 @@ def is_used(packets: Packets) -> NDArray[np.bool_]:
 class Rtp(NamedTuple):
     """What datagrams' headers would say if they were RTP (RFC 3550 section 5.1)."""
 
-    index: Integers
+    which: Integers
     """Which of the datagrams may be RTP; the other columns have as many values."""
     payload_type: Integers
     number: Integers
@@ -70,7 +70,7 @@ _BLOCK_AT = {_SENDER_REPORT: 28, _RECEIVER_REPORT: 8}
 
 
 def reports_of(packets: Packets, rows: Integers) -> list[tuple[int, Report]]:
-    """Which of these datagrams begin with a report of RTCP (RFC 3550 section 6.1), and the report."""
+    """Which of these datagrams begin with a report of RTCP (RFC 3550 section 6.1), and that."""
     at, index = _datagrams(packets, rows)
     table = packets.datagrams
     head = table.head[at]
