@@ -142,7 +142,7 @@ def losses(
     edges = np.flatnonzero(np.diff(lost, prepend=False, append=False))
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
     longest = int(lengths.argmax()) if len(lengths) else -1
-    at_s = times[int(starts[longest])] if longest >= 0 else np.nan
+    began_s = times[int(starts[longest])] if longest >= 0 else np.nan
     # A packet that was lost before it came to this place is not among those that are seen.
     unseen = int((fills == holes.SENT_AGAIN).sum()) if far is None else 0
     return Losses(
@@ -150,7 +150,7 @@ def losses(
         int(lost.sum()),
         len(lengths),
         int(lengths.max(initial=0)),
-        float(at_s),
+        float(began_s),
         dict(reasons.most_common()),
         known_by,
         late,
