@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import anabranch
 from anabranch.errors import AnabranchError
+from anabranch.support import clocks
 from anabranch.support.capture import Capture, is_capture
 from anabranch.support.packets import ACK, MOST, SCTP, SYN, TCP, UDP, Packets
 from conftest import ROOT
@@ -84,9 +85,10 @@ def test_a_clock_that_is_set_back(name: str, step: str) -> None:
     assert capture.steps_back == 1
     assert capture.largest_step_back_ns / 1e9 == pytest.approx(float(step), abs=0.5)
     assert not capture.notes
-    assert sorted(set(packets.clock.tolist())) == [0, 1]
+    clock = clocks.clocks(packets.time_ns)
+    assert sorted(set(clock.tolist())) == [0, 1]
     steps = np.diff(packets.time_ns)
-    assert (np.flatnonzero(steps < 0) == np.flatnonzero(np.diff(packets.clock))).all()
+    assert (np.flatnonzero(steps < 0) == np.flatnonzero(np.diff(clock))).all()
 
 
 @pytest.mark.parametrize(("version", "hash_of"), [(0, "sha1"), (1, "sha256")])
@@ -161,10 +163,9 @@ def test_compressed_and_in_several_batches(tmp_path: Path) -> None:
     )
     np.testing.assert_array_equal(plain, unpacked)
     capture = Capture(file)
-    batches = list(capture.batches())
+    assert sum(len(batch) for batch in capture.batches()) == 808 * 200
     assert len(capture.addresses) == 2
     assert capture.steps_back == 199
-    assert batches[-1].clock[-1] == 199
 
 
 def test_what_is_no_capture(tmp_path: Path) -> None:

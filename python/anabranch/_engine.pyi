@@ -50,6 +50,7 @@ __all__ = [
     "drill",
     "emodel",
     "enter_namespaces",
+    "follow_sightings",
     "is_capture",
     "models",
     "plugin_calls",
@@ -59,6 +60,7 @@ __all__ = [
     "run_batch",
     "schema",
     "toml_tree",
+    "walk_sender",
 ]
 
 __version__: str
@@ -279,6 +281,40 @@ class CaptureReader:
 
 def is_capture(path: str | PathLike[str]) -> bool:
     """Whether a file is a capture, also if it is compressed."""
+
+def follow_sightings(columns: dict[str, bytes]) -> bytes:
+    """Which sightings at several places are of one packet. Columns of 64-bit numbers, a value for each sighting in the order of
+    time: `at_s` (real), `domain`, `identity`, `place`, `is_near`, `is_dropped`. For each the index of that with which its packet
+    was sent, or -1, as 64-bit integers.
+    """
+
+def walk_sender(
+    protocol: str, times_s: tuple[float, float], is_open: list[bool], cuts_s: list[float], columns: dict[str, bytes]
+) -> dict[str, Any]:
+    """Follows one end of a flow of `TCP`, `MPTCP` or `SCTP` as a sender of data: what held it back, by path.
+
+    Parameters
+    ----------
+    protocol
+        What it speaks.
+    times_s
+        When its first packet was sent, and its last one seen.
+    is_open
+        For each path, whether it was open before.
+    cuts_s
+        When the capture's clock was set back.
+    columns
+        64-bit numbers. Packets of both ends: `sent_s` (real), `octets`, `is_overtaken`; of TCP `flags`, `sequence`, `length`,
+        `acknowledgement`, `window`, `scale`, `data_end`, `data_acknowledgement`, -1 for what one lacks, and rows of `sacks`
+        (`packet`, `start`, `end`); of SCTP rows of `chunks` (`packet`, `kind`, `number`, `data`, `window`, `identity`) and `gaps`
+        (`chunk`, `start`, `end`). What is sent and what comes in, in the order of time: `event.at_s` (real), `event.path`,
+        `event.packet`, `event.is_own`.
+
+    Returns
+    -------
+    The members of `Sender` in `python/anabranch/explain/captured/sender.py`; `fates` has a byte for each packet, with bits for what
+    was sent again (1), repeated (2), awaited (4), a keep-alive (8), a probe (16).
+    """
 
 @final
 class SteppedRun:

@@ -95,7 +95,6 @@ tables! {
     /// others.
     Row, Rows {
         time_ns: i64 = 0,
-        clock: i32 = 0,
         index: i64 = 0,
         place: i32 = 0,
         direction: i8 = -1,

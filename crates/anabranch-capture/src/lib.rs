@@ -6,13 +6,18 @@
 //! a [`Batch`] ([`columns`]). Nothing in a file is trusted: no input panics, what a file makes the reader
 //! keep is bounded, and the time is linear in its (unpacked) length. What is left out is counted, under a
 //! sentence.
+//!
+//! What the packets say of the flows' ends is beside it: [`journeys`] follows them over several places,
+//! [`sender`] says what held their sender back.
 
 mod bytes;
 pub mod columns;
 mod formats;
+pub mod journeys;
 mod link;
 mod packet;
 mod reader;
+pub mod sender;
 mod source;
 mod tables;
 mod transport;

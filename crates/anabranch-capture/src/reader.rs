@@ -209,7 +209,6 @@ fn add(frame: &Frame<'_>, index: u64, tables: &mut Tables, batch: &mut Batch) ->
     if !interface.is_wanted {
         return Ok(());
     }
-    let clock = interface.clock;
     let mut link = Link::default();
     let found = network(frame.link, frame.data, &mut link);
     let Some(place) = tables.place(frame.interface, frame.within.or(link.within), link.vlans)? else {
@@ -226,7 +225,6 @@ fn add(frame: &Frame<'_>, index: u64, tables: &mut Tables, batch: &mut Batch) ->
     let [source, destination] = tables.hosts(header.addresses)?;
     let mut row = Row {
         time_ns,
-        clock,
         index: index as i64,
         place,
         direction: if frame.direction < 0 { link.direction } else { frame.direction },

@@ -19,9 +19,6 @@ const MOST_COMMENT_BYTES: usize = 1 << 24;
 /// How many kinds of what is left out are told apart.
 const MOST_KINDS: usize = 1 << 8;
 
-/// A clock that steps back by more than this, in ns, was set; by less, packets are only out of order.
-pub(crate) const CLOCK_SET_NS: i64 = 100_000_000;
-
 /// An interface of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Interface {
@@ -31,8 +28,6 @@ pub struct Interface {
     pub(crate) first: u64,
     /// When the last one was seen.
     last_ns: Option<i64>,
-    /// How often its clock has been set back.
-    pub(crate) clock: i32,
     /// Whether places of it can be wanted.
     pub(crate) is_wanted: bool,
 }
@@ -142,7 +137,6 @@ impl Tables {
             let step_ns = last_ns.saturating_sub(time_ns);
             self.steps_back += 1;
             self.largest_step_back_ns = self.largest_step_back_ns.max(step_ns);
-            interface.clock = interface.clock.saturating_add(i32::from(step_ns > CLOCK_SET_NS));
         }
     }
 

@@ -13,6 +13,7 @@ mod plugins;
 mod quality;
 mod scenario;
 mod stepped;
+mod talk;
 #[cfg(target_os = "linux")]
 mod testbed;
 
@@ -59,6 +60,8 @@ mod _engine {
     use super::scenario::{Cancel, PyScenario, models, quantity, run, run_batch, schema, toml_tree};
     #[pymodule_export]
     use super::stepped::{Interval, SteppedRun};
+    #[pymodule_export]
+    use super::talk::{follow_sightings, walk_sender};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::testbed::Testbed;

@@ -15,6 +15,7 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.support.files import write_atomically
 from anabranch.support.progress import Form, form
+from anabranch.support.stdin import STANDARD
 
 if TYPE_CHECKING:
     from anabranch.studies.result import Result
@@ -73,6 +74,17 @@ def _natural(kind: object, tokens: Sequence[Token]) -> int:
 
 Whole = Annotated[int, Parameter(converter=_whole)]
 Natural = Annotated[int, Parameter(converter=_natural)]
+
+
+def _file(_: object, tokens: Sequence[Token]) -> Path:
+    text = tokens[0].value
+    if text.startswith("-") and text != str(STANDARD):
+        raise ValueError(f"unknown option: `{text}`; as the name of a file it is `./{text}`")
+    return Path(text)
+
+
+File = Annotated[Path, Parameter(allow_leading_hyphen=True, converter=_file)]
+"""A file, or `-`."""
 Texts = Annotated[
     tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=False)
 ]

@@ -1,13 +1,15 @@
 """`anabranch drill`."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from anabranch.support import terminal
+from anabranch.support.stdin import on_disk
 
-from .app import CHECK, app
+from .app import CHECK, File, app
 
 
 @app.command(
@@ -19,10 +21,11 @@ Examples:
   anabranch drill scripts/ --profile rfc
   anabranch drill --suite ../packetdrill/gtests --json verdicts.json
   anabranch drill scripts/ --junit verdicts.xml
+  generate-script | anabranch drill -
 The language and the verdicts: docs/drill.md""",
 )
 def drill(
-    *scripts: Path,
+    *scripts: File,
     suite: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
     profile: str | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -37,7 +40,7 @@ def drill(
     Parameters
     ----------
     scripts
-        Files, or folders with scripts (*.pkt).
+        Files, or folders with scripts (*.pkt); `-` is standard input.
     suite
         A folder whose scripts are counted as one suite; may be given several times.
     profile
@@ -49,11 +52,14 @@ def drill(
     """
     from anabranch import drill as drills  # noqa: PLC0415 - loaded only where it is used
 
-    return drills.run(
-        scripts,
-        terminal.console(),
-        suites=suite,
-        profile=profile,
-        json_file=json_file,
-        junit_file=junit,
-    )
+    with ExitStack() as kept:
+        # Named twice, standard input is one script.
+        files = [kept.enter_context(on_disk(script)) for script in dict.fromkeys(scripts)]
+        return drills.run(
+            files,
+            terminal.console(),
+            suites=suite,
+            profile=profile,
+            json_file=json_file,
+            junit_file=junit,
+        )

@@ -9,8 +9,9 @@ from cyclopts import Parameter
 from anabranch.errors import AnabranchError
 from anabranch.support import progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder
+from anabranch.support.stdin import on_disk
 
-from .app import UNDERSTAND, Flag, Natural, Sets, app, pairs, write_json
+from .app import UNDERSTAND, File, Flag, Natural, Sets, app, pairs, write_json
 
 
 @app.command(
@@ -22,10 +23,11 @@ Examples:
   anabranch explain scenarios/load-sharing.toml --cell 3 --plot figures
   anabranch explain my-transfer.toml --set flows.transfer.transport.receive_buffer='64 kB'
   tcpdump -i eth0 -s 128 -w transfer.pcap
-  anabranch explain transfer.pcap --plot figures""",
+  anabranch explain transfer.pcap --plot figures
+  ssh host tcpdump -i eth0 -s 128 -U -w - | anabranch explain -""",
 )
 def explain(
-    source: Path,
+    source: File,
     /,
     *,
     set_: Sets = (),
@@ -50,8 +52,8 @@ def explain(
     Parameters
     ----------
     source
-        A scenario file, or a capture. With its seed and replication a scenario says everything
-        about a run, so the run need not have been kept.
+        A scenario file, or a capture; `-` is standard input. With its seed and replication a
+        scenario says everything about a run, so the run need not have been kept.
     set_
         Change a value, PATH=VALUE; may be given several times.
     flow
@@ -79,13 +81,37 @@ def explain(
     json_file
         Write all numbers and sentences to this file.
     """
-    from anabranch import explain as explaining  # noqa: PLC0415 - slow to import
-    from anabranch.explain import captured  # noqa: PLC0415 - slow to import
-
     check_different(plot=plot, json=json_file)
     if plot is not None:
         check_folder(plot)
     check_file(json_file)
+    with on_disk(source) as file:
+        _explain(
+            file, set_=set_, flow=flow, seed=seed, replication=replication, cell=cell,
+            metric=metric, interface=interface, codec=codec, no_alone=no_alone, from_s=from_s,
+            plot=plot, json_file=json_file,
+        )  # fmt: skip
+
+
+def _explain(
+    source: Path,
+    *,
+    set_: Sets,
+    flow: str | None,
+    seed: int | None,
+    replication: int,
+    cell: int,
+    metric: str | None,
+    interface: tuple[str, ...],
+    codec: str | None,
+    no_alone: bool,
+    from_s: float,
+    plot: Path | None,
+    json_file: Path | None,
+) -> None:
+    from anabranch import explain as explaining  # noqa: PLC0415 - slow to import
+    from anabranch.explain import captured  # noqa: PLC0415 - slow to import
+
     if captured.is_capture(source):
         of_runs = {
             "--set": bool(set_),

@@ -1,5 +1,6 @@
 """`anabranch profile`."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,8 +9,9 @@ from cyclopts import Parameter
 from anabranch.errors import AnabranchError
 from anabranch.support import progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
+from anabranch.support.stdin import STANDARD, on_disk
 
-from .app import UNDERSTAND, app, write_json
+from .app import UNDERSTAND, File, app, write_json
 
 if TYPE_CHECKING:
     from anabranch.profile import Profile
@@ -25,10 +27,11 @@ Examples:
   anabranch profile capture.pcapng --name lte
   anabranch profile sender.pcapng receiver.pcapng --json path.json
   anabranch run my-call.toml --pcap call.pcapng
-  anabranch profile call.pcapng --interface wifi@phone wifi@server""",
+  anabranch profile call.pcapng --interface wifi@phone wifi@server
+  ssh host tcpdump -i eth0 -s 128 -U -w - | anabranch profile -""",
 )
 def profile(
-    *files: Path,
+    *files: File,
     name: str | None = None,
     ends: Annotated[tuple[str, str], Parameter(negative="")] = ("a", "b"),
     interface: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
@@ -46,7 +49,8 @@ def profile(
     files
         A capture (pcap, pcapng); a log of ping, fping, mtr (--raw, --json), irtt, iperf3 (--json),
         flent, ss -ti or mm-link; a table (CSV) of pings, or of times and rates; a packet-delivery
-        trace (Mahimahi); or two captures of the same traffic, the sender's first.
+        trace (Mahimahi); or two captures of the same traffic, the sender's first. `-` is standard
+        input.
     name
         The name of the link and the path; the file's name if not given.
     ends
@@ -67,15 +71,19 @@ def profile(
     if not files:
         raise AnabranchError("profile needs a measurement: a capture, pings or a trace")
     if name is None:
-        name = "".join(c if c.isalnum() and c.isascii() else "-" for c in files[0].stem) or "path"
+        stem = "stdin" if files[0] == STANDARD else files[0].stem
+        name = "".join(c if c.isalnum() and c.isascii() else "-" for c in stem) or "path"
     output.check_names(name, ends)
     check_different(out=out, json=json_file, plot=plot)
     check_file(out)
     check_file(json_file)
     if plot is not None:
         check_folder(plot)
-    with progress.reading() as reading:
-        measured = profiling.measure(list(files), reading, interface)
+    if list(files).count(STANDARD) > 1:
+        raise AnabranchError("`-` is standard input, which is one file: name the other one")
+    with ExitStack() as kept, progress.reading() as reading:
+        on_disks = [kept.enter_context(on_disk(file)) for file in files]
+        measured = profiling.measure(on_disks, reading, interface)
     estimated = profiling.estimate(measured)
     text = output.toml(estimated, name, ends, out)
     wrote = []

@@ -7,9 +7,10 @@ from cyclopts import App, Parameter
 
 from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
+from anabranch.support.stdin import STANDARD
 
-from .app import REAL, Flag, Natural, Sets, app, pairs
-from .sctp_options import STANDARD, File, Messages, Sockets, value
+from .app import REAL, File, Flag, Natural, Sets, app, pairs
+from .sctp_options import Messages, Sockets, value
 
 sctp = App(
     name="sctp",

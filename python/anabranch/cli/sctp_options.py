@@ -1,12 +1,11 @@
 """The options that the commands of `anabranch sctp` share."""
 
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter, Token
+from cyclopts import Parameter
 
 from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
@@ -17,19 +16,6 @@ if TYPE_CHECKING:
     from anabranch.sctp import Endpoint
 
 Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
-STANDARD = Path("-")
-"""Stands for standard input or output where a file is named."""
-
-
-def _file(_: object, tokens: Sequence[Token]) -> Path:
-    text = tokens[0].value
-    if text.startswith("-") and text != str(STANDARD):
-        raise ValueError(f"unknown option: `{text}`; as the name of a file it is `./{text}`")
-    return Path(text)
-
-
-File = Annotated[Path, Parameter(allow_leading_hyphen=True, converter=_file)]
-"""A file, or `-`."""
 
 
 @Parameter(name="*")

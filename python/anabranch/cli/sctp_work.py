@@ -34,10 +34,11 @@ from anabranch.sctp import (
 )
 from anabranch.support import terminal
 from anabranch.support.files import opened_atomically
+from anabranch.support.stdin import STANDARD
 
 from .app import write_json
 from .messages import say
-from .sctp_options import STANDARD, Messages, Sockets
+from .sctp_options import Messages, Sockets
 
 _READ_AHEAD = 16
 _PLAIN_SECONDS = 10

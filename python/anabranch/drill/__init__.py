@@ -17,6 +17,7 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.support import progress
 from anabranch.support.files import check_different, check_file, read_text, write_atomically
+from anabranch.support.stdin import shown
 
 from . import reports
 
@@ -110,11 +111,11 @@ def run_script(script: Script, profile: str | None = None) -> Result:
     try:
         text = read_text(script.file)
     except UnicodeDecodeError as error:
-        raise AnabranchError(f"{script.file} is not text in UTF-8: {error.reason}") from None
+        raise AnabranchError(f"{shown(script.file)} is not text in UTF-8: {error.reason}") from None
     try:
         found = _engine.drill(text, profile, [str(folder) for folder in script.folders])
     except AnabranchError as error:
-        raise AnabranchError(f"{script.file}: {error}") from None
+        raise AnabranchError(f"{shown(script.file)}: {error}") from None
     return Result(script, **json.loads(found))
 
 
@@ -125,7 +126,7 @@ def _judge(script: Script, profile: str | None) -> Result:
     except AnabranchError as error:
         reason = str(error)
     except OSError as error:
-        reason = f"{script.file}: {error.strerror or error}"
+        reason = f"{shown(script.file)}: {error.strerror or error}"
     line = re.search(r": line (\d+): ", reason)
     return Result(
         script,

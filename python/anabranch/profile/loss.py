@@ -15,13 +15,14 @@ matrices, one for each run of equal outcomes, which are multiplied pairwise: som
 packets.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from .intervals import LEVEL, Bounds, Vector, block_interval
 
@@ -176,7 +177,7 @@ class Losses:
             return float("nan"), float("nan")
         rho = covariance[1:] / covariance[0]
         statistic = float(n * (n + 2) * np.sum(rho**2 / (n - np.arange(1, lags + 1))))
-        return statistic, float(stats.chi2.sf(statistic, lags))
+        return statistic, float(special.chdtrc(lags, statistic))
 
     def fits(self) -> list[Fit]:
         """The fitted models; those with hidden states only if there are enough losses."""
@@ -300,6 +301,8 @@ class Losses:
         )
 
     def _goodness(self, fit: Fit) -> Goodness:
+        from scipy import stats  # noqa: PLC0415 - slow to import
+
         bursts, gaps = self.bursts, self.gaps
         if len(bursts) < 10:
             return fit.goodness
@@ -319,7 +322,7 @@ class Losses:
                 observed, expected * observed.sum() / expected.sum(), lambda_="log-likelihood"
             )
             statistic = float(result.statistic)
-            p_value = float(stats.chi2.sf(statistic, degrees))
+            p_value = float(special.chdtrc(degrees, statistic))
         values, counts = np.unique(gaps, return_counts=True)
         reached = 1 - fit.survival(values.astype(np.float64) + 1, lost=False)
         distance = float(np.abs(np.cumsum(counts) / len(gaps) - reached).max())
@@ -430,11 +433,14 @@ def _states(model: str, values: Vector) -> Vector:
 
 
 def wilson(count: int, trials: int) -> Bounds:
-    """Wilson's interval of a share."""
+    """The interval of a share (E. B. Wilson, J. Am. Stat. Assoc. 22, 1927)."""
     if trials == 0:
         return 0.0, 1.0
-    interval = stats.binomtest(count, trials).proportion_ci(LEVEL, method="wilson")
-    return float(interval.low), float(interval.high)
+    z, share = float(special.ndtri((1 + LEVEL) / 2)), count / trials
+    middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    spread = share * (1 - share) / trials + z**2 / (4 * trials**2)
+    half = z * math.sqrt(spread) / (1 + z**2 / trials)
+    return middle - half if count else 0.0, middle + half if count < trials else 1.0
 
 
 def _information_intervals(cost: Any, at: Vector) -> list[Bounds]:
@@ -457,7 +463,7 @@ def information_widths(cost: Any, at: Vector) -> Vector:
             hessian[i, j] = hessian[j, i] = sum(corners) / (4 * step**2)
     # Where the packets say nothing, as about a probability at its edge, the interval stays open.
     free = np.diag(hessian) > 1e-4
-    z = float(stats.norm.ppf((1 + LEVEL) / 2))
+    z = float(special.ndtri((1 + LEVEL) / 2))
     width = np.full(n, np.inf)
     if free.any():
         eigenvalues, vectors = np.linalg.eigh(hessian[np.ix_(free, free)])

@@ -165,15 +165,17 @@ def _apart(seen: Seen, place: Integers) -> Seen:
     whole[at] = seen.flow
     complete = np.bincount(whole[both.all(axis=1)], minlength=int(seen.flow.max()) + 1)
     several = complete[seen.flow] > 1
-    flow = np.where(several, at, 0) + (seen.flow << 32)
+    _, flow = np.unique(np.where(several, at, 0) + (seen.flow << 32), return_inverse=True)
     # A SYN with another number than the one before it in its direction.
     begins = np.flatnonzero((packets.flags & (SYN | ACK)) == SYN)
     order = begins[np.lexsort((begins, seen.forward[begins], flow[begins]))]
-    anew = np.zeros(len(packets), dtype=np.int64)
     same = (np.diff(flow[order]) == 0) & (np.diff(seen.forward[order].astype(int)) == 0)
-    anew[order[1:][same & (np.diff(packets.sequence[order]) != 0)]] = 1
-    by_flow = np.argsort(flow, kind="stable")
-    nth = np.zeros(len(packets), dtype=np.int64)
-    nth[by_flow] = np.cumsum(anew[by_flow])
-    _, flow = np.unique(np.stack([flow, nth]), axis=1, return_inverse=True)
-    return replace(seen, flow=np.asarray(flow, dtype=np.int64).ravel())
+    same &= np.diff(packets.sequence[order]) != 0
+    if same.any():
+        anew = np.zeros(len(packets), dtype=np.int64)
+        anew[order[1:][same]] = 1
+        by_flow = np.argsort(flow, kind="stable")
+        nth = np.zeros(len(packets), dtype=np.int64)
+        nth[by_flow] = np.cumsum(anew[by_flow])
+        _, flow = np.unique(flow * (int(nth.max()) + 1) + nth, return_inverse=True)
+    return replace(seen, flow=flow.astype(np.int64))

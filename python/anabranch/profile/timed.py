@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from .intervals import LEVEL, Bounds, Vector
 from .loss import (
@@ -138,7 +138,7 @@ class AfterLoss:
         if degrees < 1:
             return float("nan")
         distance = (self.lost - self.expected)[enough] ** 2 / self.variance[enough]
-        return float(stats.chi2.sf(distance.sum(), degrees))
+        return float(special.chdtrc(degrees, distance.sum()))
 
 
 class TimedLosses(Losses):
@@ -181,7 +181,7 @@ class TimedLosses(Losses):
         if fit.model == "bernoulli":
             return fit.intervals["probability"]
         best, rest = fit._coordinates[0], fit._coordinates[1:]
-        limit = stats.chi2.ppf(LEVEL, 1) / 2
+        limit = special.chdtri(1, 1 - LEVEL) / 2
 
         def edge_of(sign: float) -> float:
             start = rest.copy()

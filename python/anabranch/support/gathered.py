@@ -53,13 +53,13 @@ def chosen(packets: Packets, rows: NDArray[np.integer]) -> Packets:
     }
     kept: dict[str, NDArray[np.integer]] = {}
     for name in _BESIDE:
-        columns[name], kept[name] = _of(getattr(packets, name), "packet", rows, len(packets))
+        columns[name], kept[name] = beside(getattr(packets, name), "packet", rows, len(packets))
     count = len(packets.chunks.packet)
-    columns["gaps"], _ = _of(packets.gaps, "chunk", kept["chunks"], count)
+    columns["gaps"], _ = beside(packets.gaps, "chunk", kept["chunks"], count)
     return Packets(**columns)
 
 
-def _of(
+def beside(
     table: Any, key: str, rows: NDArray[np.integer], count: int
 ) -> tuple[Any, NDArray[np.integer]]:
     """The rows of a table beside these ones, in their order, and which rows of it they were."""

@@ -176,11 +176,7 @@ class Packets(_Table):
     """
 
     time_ns: Int64
-    """Nanoseconds since 1970. They may step back: see `clock`."""
-    clock: Int32
-    """How often the times of its interface have stepped back, by more than 0.1 s, before it: of a
-    single packet that came late, or since the clock was set (`support.clocks`).
-    """
+    """Nanoseconds since 1970. They may step back: see `support.clocks`."""
     index: Int64
     """The number of the frame in the file, from 0 on."""
     place: Int32

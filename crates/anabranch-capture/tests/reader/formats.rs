@@ -248,7 +248,7 @@ fn a_damaged_file_is_read_up_to_the_damage() {
 }
 
 #[test]
-fn clocks_that_are_set_back_are_told() {
+fn steps_back_in_time_are_told() {
     let frame = ethernet(&IPV4, &packet());
     let mut file = join(&[&section(), &interface(&option(2, b"a")), &interface(&option(2, b"b"))]);
     // The second interface's clock is its own.
@@ -257,7 +257,6 @@ fn clocks_that_are_set_back_are_told() {
     }
     file.extend(enhanced(0, 21_950_000, &frame, &[]));
     let read = Read::of(&file);
-    assert_eq!(read.column("clock"), [0, 0, 0, 0, 1, 0, 1, 1]);
     assert_eq!(read.steps_back, (2, 30_000_000_000));
 }
 

@@ -5,14 +5,13 @@ paths (`flows`), and played to a sender of which only those are known (`sender`)
 what was lost and how long it took, `causes` says it. Times count from the capture's first packet.
 """
 
-import gc
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 from rich.console import Group
 
@@ -20,13 +19,21 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.explain import accounts, tables
 from anabranch.explain.causes import Cause
-from anabranch.support import capture, holes, terminal, wording
+from anabranch.support import capture, holes, stdin, terminal, wording
 
 from . import calls, causes, measures
 from .calls import Rated
 from .causes import Way
-from .flows import Flow, find, is_first
-from .journeys import FEWEST_PACKETS, MOST_FLOWS, Direction, End, Journeys, follow, has_data
+from .flows import Flow, find
+from .journeys import (
+    FEWEST_PACKETS,
+    MOST_FLOWS,
+    REPEATED,
+    Direction,
+    End,
+    Journeys,
+    follow,
+)
 from .rtcp import reported
 from .sender import Sender, Track
 
@@ -218,35 +225,22 @@ def explain(
         Where the file is no capture, or nothing in it can be explained.
     """
     file = Path(file)
-    with _no_cycles():
-        journeys = follow(file, interfaces, progress, flow=flow, from_s=from_s)
-        found = find(journeys)
-        notes = list(journeys.notes)
-        if not found:
-            said = f"no flow of SCTP, TCP or UDP has {FEWEST_PACKETS} packets"
-            raise AnabranchError("; ".join([f"{file}: {said}", *notes]))
-        chosen = [one for one in found if flow is None or flow in one.name]
-        if not chosen:
-            there = "; ".join(one.name for one in found[:10])
-            raise AnabranchError(f"{file}: no flow's name has `{flow}` in it; there are {there}")
-        if (more := len(chosen) - MOST_FLOWS + (journeys.others if flow is None else 0)) > 0:
-            others = "1 flow of fewer bytes is" if more == 1 else f"{more} flows of fewer bytes are"
-            notes.append(f"{others} not explained; --flow names one")
-        return Capture(
-            file, [_explained(one, journeys, codec, file) for one in chosen[:MOST_FLOWS]], notes
-        )
-
-
-@contextmanager
-def _no_cycles() -> Iterator[None]:
-    """Lets no cycles of objects be looked for: packets make millions of objects and no cycle."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+    journeys = follow(file, interfaces, progress, flow=flow, from_s=from_s)
+    found = find(journeys)
+    notes = list(journeys.notes)
+    if not found:
+        said = f"no flow of SCTP, TCP or UDP has {FEWEST_PACKETS} packets"
+        raise AnabranchError("; ".join([f"{file}: {said}", *notes]))
+    chosen = [one for one in found if flow is None or flow in one.name]
+    if not chosen:
+        there = "; ".join(one.name for one in found[:10])
+        raise AnabranchError(f"{file}: no flow's name has `{flow}` in it; there are {there}")
+    if (more := len(chosen) - MOST_FLOWS + (journeys.others if flow is None else 0)) > 0:
+        others = "1 flow of fewer bytes is" if more == 1 else f"{more} flows of fewer bytes are"
+        notes.append(f"{others} not explained; --flow names one")
+    return Capture(
+        file, [_explained(one, journeys, codec, file) for one in chosen[:MOST_FLOWS]], notes
+    )
 
 
 def _explained(flow: Flow, journeys: Journeys, codec: str | None, file: Path) -> Explained:
@@ -296,7 +290,12 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path)
             assert direction is not None
             stream = measures.stream_of(direction)
             lost = measures.losses(direction, journeys.end_s, stream=stream)
-            way = Way(flow.hosts[side], flow.paths[path].name, lost, measures.waits(direction, []))
+            way = Way(
+                flow.hosts[side],
+                flow.paths[path].name,
+                lost,
+                measures.waits(direction, np.zeros(0)),
+            )
             ways[side].append(way)
             section = f"{way.path}, from {way.host}"
             waited = "" if way.waits is None else f" {causes.waits(way.waits)}"
@@ -318,8 +317,8 @@ def _found_by(file: Path, direction: Direction, journeys: Journeys) -> list[str]
     places = {one.near for one in journeys.directions}
     far = direction.far()
     if far is None and len(places) == 1:
-        return [str(file)]
-    return [str(file), "--interface", direction.near, *([] if far is None else [far])]
+        return [stdin.shown(file)]
+    return [stdin.shown(file), "--interface", direction.near, *([] if far is None else [far])]
 
 
 def _reporting(direction: Direction, journeys: Journeys) -> tuple[list[Direction], list[Direction]]:
@@ -373,15 +372,19 @@ def _place(flow: Flow, senders: Sequence[Sender]) -> int | None:
     if not flow.places(0) & flow.places(1):
         return None
     first, second = flow.paths[0].ways
-    if first is not None and second is not None and is_first(first.sent[0]):
-        answer_s = second.sent[0].sent_s
-        third_s = next((one.sent_s for one in first.sent[1:] if one.sent_s >= answer_s), None)
-        if third_s is not None:
-            return int(third_s - answer_s > answer_s - first.sent[0].sent_s)
+    if first is not None and second is not None and first.is_asking(1).any():
+        asked_s, answer_s = float(first.sent.sent_s[0]), float(second.sent.sent_s[0])
+        later = first.sent.sent_s[1:]
+        later = later[later >= answer_s]
+        if len(later):
+            return int(later[0] - answer_s > answer_s - asked_s)
     side = max((0, 1), key=lambda side: sum(track.octets for track in senders[side].tracks))
-    data = [packet for way in flow.directions(side) for packet in way.sent if has_data(packet)]
-    filled = sum(packet.fills == holes.SENT_AGAIN for packet in data)
-    return 1 - side if filled > sum(packet.was_repeated for packet in data) else _UNKNOWN
+    filled = repeated = 0
+    for way in flow.directions(side):
+        data = way.has_data()
+        filled += int((way.fills[data] == holes.SENT_AGAIN).sum())
+        repeated += int((way.fate[data] & REPEATED != 0).sum())
+    return 1 - side if filled > repeated else _UNKNOWN
 
 
 def _used(flow: Flow, side: int) -> list[int]:
@@ -400,8 +403,8 @@ def _way(
     way = flow.paths[path].ways[side]
     assert way is not None
     lost = measures.losses(way, journeys.end_s, at_receiver=at_receiver)
-    trips = [] if track is None or at_receiver else track.round_trips or track.measured
-    waited = measures.waits(way, trips)
+    trips_s = np.zeros(0) if track is None or at_receiver else track.usual
+    waited = measures.waits(way, trips_s)
     again = 0 if track is None else track.again
     return Way(flow.hosts[side], flow.paths[path].name, lost, waited, again)
 
@@ -439,8 +442,8 @@ def _account(flow: Flow, senders: Sequence[Sender], ways: Sequence[list[Way]]) -
 
 
 def _path_account(flow: Flow, track: Track, lost: int | None) -> accounts.Account:
-    trips = [delay_s for _, delay_s in track.measured]
-    srtt_ms = 1e3 * sum(trips) / len(trips) if trips else math.nan
+    trips_s = track.measured[:, 1]
+    srtt_ms = 1e3 * float(trips_s.mean()) if len(trips_s) else math.nan
     carried = None
     if lost is not None:
         rate = track.octets * 8 / max(flow.end_s - flow.start_s, 1e-9)

@@ -18,7 +18,7 @@ from anabranch.errors import AnabranchError
 from anabranch.explain.calls import RELEVANT, Call, Cost, burst_ratio, shapley
 from anabranch.support import rtp, wording
 
-from .journeys import Direction, has_data
+from .journeys import Direction
 from .rtcp import Reported
 
 DEPTH_MS = 100.0
@@ -239,14 +239,9 @@ class _Arrived:
 
 def _arrivals(way: Direction, stream: rtp.Stream) -> tuple[_Arrived, float | None]:
     """What came to the listener's end, or here; and the mean delay in ms, where both ends are."""
-    data = [packet for packet in way.sent if has_data(packet)]
     far = way.far()
-    chosen = [data[row] for row in stream.rows.tolist()]
-    sent = np.array([packet.sent_s for packet in chosen])
-    seen = sent
-    if far is not None:
-        at = [packet.at({far}) for packet in chosen]
-        seen = np.array([np.nan if one is None else one for one in at])
+    sent = way.sent.sent_s[stream.rows]
+    seen = sent if far is None else way.sent.at({far})[stream.rows]
     places = stream.numbers - stream.numbers.min()
     count = int(places.max()) + 1
     first = np.full(count, np.inf)

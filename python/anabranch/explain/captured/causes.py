@@ -59,8 +59,8 @@ def of_path(sender: Sender, track: Track, account: Account, way: Way) -> Cause:
 def _kind(sender: Sender, track: Track, account: Account, way: Way) -> str:
     shares = {kind: account.share(*limits) for kind, limits in GROUPS.items()}
     kind = max(shares, key=lambda kind: shares[kind])
-    trips = [delay for _, delay in track.round_trips or track.measured]
-    mean_s = sum(trips) / len(trips) if trips else 0.0
+    trips_s = track.usual
+    mean_s = float(trips_s.mean()) if len(trips_s) else 0.0
     is_bulk = track.packets * mean_s >= _BULK * (account.total or math.inf)
     is_full = is_bulk and way.waits is not None and way.waits.standing >= STANDING
     if is_full and kind not in {"application", "path_down"}:
@@ -202,10 +202,10 @@ def timers(sender: Sender) -> list[str]:
     """Round trips that a timer of the peer may have made longer."""
     said = []
     for track in sender.tracks:
-        delays = [delay_s for _, delay_s in track.bounds]
+        delays = track.bounds[:, 1].tolist()
         if not delays or len(delays) < len(track.round_trips):
             continue
-        known_s = min((delay_s for _, delay_s in track.measured), default=math.nan)
+        known_s = min(track.measured[:, 1].tolist(), default=math.nan)
         if max(delays) <= known_s * _DELAYED:
             continue
         is_one = len(delays) == 1

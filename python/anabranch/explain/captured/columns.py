@@ -39,6 +39,8 @@ class Looked:
     """
     flow: Integers
     """For each of all packets, a number for its addresses, ports and protocol, both ways."""
+    sender: Integers
+    """The same of one way: twice the flow's, and 1 in one of both."""
     place: Integers
     """Where each was seen: an index into `Capture.places`, of those that are beside each other the
     first.
@@ -91,7 +93,9 @@ def look(capture: Capture, packets: Packets) -> Looked:
     copied = Counter(flow[rows[is_copy]].tolist())
     rows = rows[~is_copy]
     most = _most(packets, rows, flow, sender, capture)
-    return Looked(packets, rows, seen_s, flow, place, copied, most, trips, cuts_s, set_back_s)
+    return Looked(
+        packets, rows, seen_s, flow, sender, place, copied, most, trips, cuts_s, set_back_s
+    )
 
 
 def _times(packets: Packets, interface_of: Sequence[str]) -> tuple[Vector, list[float], float]:

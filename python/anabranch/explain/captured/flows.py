@@ -1,14 +1,15 @@
 """Flows of a capture: which directions belong together, and as which paths."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 
-from anabranch.support.packets import SYN
+import numpy as np
 
-from .journeys import FEWEST_PACKETS, Direction, Ends, Journeys, Sent, name_of
-from .packets import Chunks, Segment
+from anabranch.support.packets import ACK, SYN
+
+from .journeys import FEWEST_PACKETS, Direction, Ends, Integers, Journeys, name_of
 
 
 @dataclass(slots=True)
@@ -38,7 +39,10 @@ class Flow:
         """Where this side's packets are sent; what comes to it is seen there too."""
         near = {way.near for way in self.directions(side)}
         nodes = {_node(place) for place in near}
-        seen = {place for way in self.directions(1 - side) for p in way.sent for _, place in p.seen}
+        seen = set()
+        for way in self.directions(1 - side):
+            sent = way.sent
+            seen |= {sent.places[place] for place in {sent.near, *np.unique(sent.place).tolist()}}
         return frozenset(near | {place for place in seen if _node(place) in nodes})
 
     @property
@@ -65,13 +69,13 @@ class Flow:
     @property
     def start_s(self) -> float:
         """When the first one was sent."""
-        return min(way.sent[0].sent_s for side in (0, 1) for way in self.directions(side))
+        return min(_start_s(way) for side in (0, 1) for way in self.directions(side))
 
     @property
     def end_s(self) -> float:
         """When the last one was seen."""
         ways = [way for side in (0, 1) for way in self.directions(side)]
-        return max(packet.seen[-1][0] for way in ways for packet in way.sent)
+        return max(float(way.sent.last()[0].max()) for way in ways)
 
 
 def _node(place: str) -> str:
@@ -91,8 +95,11 @@ def find(journeys: Journeys) -> list[Flow]:
         return index
 
     first_of: dict[object, int] = {}
+    tokens = _tokens(journeys.directions)
     for index, direction in enumerate(journeys.directions):
-        for key in _belongs_to(direction):
+        keys = [(direction.domain, direction.generation), *_tags(direction)]
+        keys += [("token", token) for token in tokens.get(index, ())]
+        for key in keys:
             parent[root(index)] = root(first_of.setdefault(key, index))
     for index, direction in enumerate(journeys.directions):
         groups.setdefault(root(index), []).append(direction)
@@ -109,30 +116,59 @@ def find(journeys: Journeys) -> list[Flow]:
     return found
 
 
-def _belongs_to(direction: Direction) -> Iterator[object]:
-    """What directions of one flow have in common."""
-    protocol, ends = direction.protocol, direction.ends
-    yield direction.domain, direction.generation
-    tags: set[int] = set()
-    for packet in direction.sent:
-        content = packet.content
-        if isinstance(content, Chunks) and content.tag not in tags:
-            # Whatever goes to one end of an association has the tag that this end chose.
-            tags.add(content.tag)
-            if content.tag:
-                yield protocol, ends[0].port, ends[1].port, content.tag
-        elif isinstance(content, Segment):
-            for token in content.tokens:
-                yield "token", token
-            if content.joins is not None:
-                yield "token", content.joins
+_CAPABLE, _JOIN = 0, 1
+"""Options of Multipath TCP (RFC 8684 section 3)."""
+
+
+def _tokens(directions: list[Direction]) -> dict[int, set[int]]:
+    """By direction: the tokens of Multipath TCP that its packets have keys for, or join."""
+    found: dict[int, set[int]] = {}
+    if not directions or not len(directions[0].packets.multipath.packet):
+        return found
+    packets = directions[0].packets
+    table = packets.multipath
+    owner = np.full(len(packets), -1, dtype=np.int64)
+    for index, direction in enumerate(directions):
+        if direction.protocol == "TCP":
+            owner[direction.sent.row] = index
+    asks = packets.flags[table.packet] & (SYN | ACK) == SYN
+    is_own = owner[table.packet] >= 0
+    for kind, tokens in (
+        (table.kind == _CAPABLE, table.token),
+        (table.kind == _CAPABLE, table.peer_token),
+        ((table.kind == _JOIN) & asks, table.token),
+    ):
+        rows = np.flatnonzero(is_own & kind & (tokens >= 0))
+        for row, token in zip(rows.tolist(), tokens[rows].tolist(), strict=True):
+            found.setdefault(int(owner[table.packet[row]]), set()).add(token)
+    return found
+
+
+def _tags(direction: Direction) -> list[object]:
+    """What directions of an association have in common, as its tags say.
+
+    Whatever goes to one end of it has the tag that this end chose.
+    """
+    if direction.protocol != "SCTP":
+        return []
+    tags = np.unique(_tag_of(direction))
+    ports = direction.ends[0].port, direction.ends[1].port
+    return [(direction.protocol, *ports, tag) for tag in tags[tags != 0].tolist()]
+
+
+def _tag_of(direction: Direction) -> Integers:
+    return direction.packets.tag[direction.sent.row].astype(np.int64)
+
+
+def _start_s(way: Direction) -> float:
+    return float(way.sent.sent_s[0])
 
 
 def _flow(group: list[Direction], names: dict[bytes, str]) -> Flow:
-    first = min(group, key=lambda way: way.sent[0].sent_s)
+    first = min(group, key=_start_s)
     sides = _sides(group, first)
     pairs: dict[tuple[int, int], list[Direction | None]] = {}
-    for way in sorted(group, key=lambda way: way.sent[0].sent_s):
+    for way in sorted(group, key=_start_s):
         pair = pairs.setdefault((way.domain, way.generation), [None, None])
         pair[sides[id(way)]] = way
     labels = [_label(ways, names) for ways in pairs.values()]
@@ -182,22 +218,23 @@ def _side_of(ends: Ends, first: Ends) -> int:
 
 def _tag(way: Direction) -> dict[int, None]:
     """The tag of most packets that has one."""
-    tags = Counter(
-        packet.content.tag
-        for packet in way.sent
-        if isinstance(packet.content, Chunks) and packet.content.tag
-    )
-    return {tag: None for tag, _ in tags.most_common(1)}
+    tags = _tag_of(way)
+    return {tag: None for tag, _ in Counter(tags[tags != 0].tolist()).most_common(1)}
 
 
 def _is_multipath(group: Iterable[Direction]) -> bool:
-    return any(
-        isinstance(packet.content, Segment)
-        and packet.content.flags & SYN
-        and (packet.content.tokens or packet.content.joins is not None)
-        for way in group
-        for packet in way.sent[:3]
-    )
+    """Whether one of the first packets of a direction offers Multipath TCP, or joins."""
+    for way in group:
+        table = way.packets.multipath
+        if not len(table.packet):
+            return False
+        rows = way.sent.row[:3]
+        flags = way.packets.flags[table.packet]
+        has_key = (table.kind == _CAPABLE) & ((table.token >= 0) | (table.peer_token >= 0))
+        joins = (table.kind == _JOIN) & (table.token >= 0) & (flags & ACK == 0)
+        if np.isin(rows, table.packet[(has_key | joins) & (flags & SYN != 0)]).any():
+            return True
+    return False
 
 
 def _label(ways: list[Direction | None], names: dict[bytes, str]) -> str:
@@ -213,23 +250,8 @@ def _label(ways: list[Direction | None], names: dict[bytes, str]) -> str:
 
 def begins(path: Path) -> bool:
     """Whether the capture has its beginning: a SYN, or the INIT of an association."""
-    return any(
-        is_first(packet) for way in path.ways if way is not None for packet in way.sent[:_FIRST]
-    )
+    return any(way.is_asking(_FIRST).any() for way in path.ways if way is not None)
 
 
 _FIRST = 10
 """The packets of a direction among which its beginning is."""
-
-
-def is_first(packet: Sent) -> bool:
-    """Whether a packet asks for a connection, or grants one."""
-    content = packet.content
-    if isinstance(content, Segment):
-        return bool(content.flags & SYN)
-    return isinstance(content, Chunks) and content.begins
-
-
-def data_of(ways: Iterable[Direction]) -> list[Sent]:
-    """Packets of several directions, in the order in which they were sent."""
-    return sorted((packet for way in ways for packet in way.sent), key=lambda one: one.sent_s)

@@ -5,36 +5,44 @@ both ends of every link. Where a direction's first packet is seen is its near pl
 packet seen there has been sent once more. The other places that see it tell when it came there.
 """
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.support import bounded, clocks, segments, wording
 from anabranch.support.capture import Capture
-from anabranch.support.holes import IN_ORDER
-from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, PSH, SYN, TCP, Packets
+from anabranch.support.flows import DATA_CHUNKS
+from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, SYN, TCP, Packets
 
 from .columns import Looked, look
-from .packets import PROTOCOLS, Chunks, Content, Run, Segment, contents, is_used
+from .packets import PROTOCOLS, is_used
 
 DROPPED = "dropped here: "
 """How the comments begin with which `anabranch run` says that a packet goes no further."""
 
-_LONGEST_S = 60.0
-"""A packet that takes longer from one place to another is not told from the next that is equal."""
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+Vector = NDArray[np.float64]
 
-_MOST_EQUAL = 256
-"""Of packets that are equal to the bit, the last ones of which one may be what comes elsewhere."""
+REPEATED, AWAITED, KEEPALIVE, PROBE = 2, 4, 8, 16
+"""Bits of a packet's fate: something of it was sent again, or given up, before it was acknowledged;
+its peer still said that it waits for just this when it was sent again, so that it was lost behind
+this place; it asks whether the peer, or its window, is still there.
+"""
+
+_INITS = (1, 2)
+"""INIT and INIT ACK."""
 
 MOST = 1 << 18
-"""Packets of a capture that are kept, about 2.3 kB each."""
+"""Packets of a capture that are kept."""
 
 MOST_FLOWS = 3
 """That are explained unless one is asked for."""
@@ -45,34 +53,59 @@ FEWEST_PACKETS = 10
 
 @dataclass(slots=True)
 class Sent:
-    """A packet that was sent."""
+    """Packets that were sent, in the order of time: a value of each column for each."""
 
-    sent_s: float
-    octets: int
-    content: Content
-    seen: list[tuple[float, str]]
-    """When and at which place, the first one included."""
-    dropped: str = ""
-    """Why, and at which place, as a comment says."""
-    is_again: bool = False
-    """Something of it was sent before."""
-    was_repeated: bool = False
-    """Something of it was sent again, or given up, before it was acknowledged."""
-    was_awaited: bool = False
-    """Its peer still said that it waits for just this when it was sent again: it was lost behind
-    this place.
+    row: Integers
+    """Its row in the capture's packets; segments of one packet have the same."""
+    sent_s: Vector
+    octets: Integers
+    sequence: Integers
+    """Of TCP: the number of its first byte, and how many it has, SYN and FIN among them."""
+    length: Integers
+    is_first: Flags
+    """Of the segments of one packet, the first one, which acknowledges, and the last one, which
+    has FIN and PSH.
     """
-    fills: int = IN_ORDER
-    """What it is by its numbers at its place (`support.holes`)."""
-    purpose: str = ""
-    """`keepalive` or `probe` for bytes that ask whether the peer, or its window, is still there."""
+    is_last: Flags
+    places: Sequence[str]
+    """The names of the capture's places."""
+    near: int
+    """The place where all of these are sent, by its number."""
+    of: Integers
+    """Where packets came later, in the order of packets and of time: which packet, ..."""
+    at_s: Vector
+    """... when, ..."""
+    place: Integers
+    """... and at which place, by its number."""
+    dropped: dict[int, str] = field(default_factory=dict)
+    """By packet: why, and at which place, as a comment says."""
 
-    def at(self, places: Collection[str]) -> float | None:
-        """When it was first seen at one of these places."""
-        for time_s, place in self.seen:
-            if place in places:
-                return time_s
-        return None
+    def __len__(self) -> int:
+        """How many packets these are."""
+        return len(self.row)
+
+    def at(self, places: Collection[str]) -> Vector:
+        """When each was first seen at one of these places; NaN where it was not."""
+        if self.places[self.near] in places:
+            return self.sent_s
+        found = np.full(len(self), np.nan)
+        numbers = [number for number, name in enumerate(self.places) if name in places]
+        seen = np.flatnonzero(np.isin(self.place, numbers))[::-1]
+        found[self.of[seen]] = self.at_s[seen]
+        return found
+
+    def last(self) -> tuple[Vector, Integers]:
+        """When and at which place each was seen last."""
+        last_s = self.sent_s.copy()
+        place = np.full(len(self), self.near, dtype=np.int64)
+        last_s[self.of], place[self.of] = self.at_s, self.place
+        return last_s, place
+
+    def is_dropped(self) -> Flags:
+        """Whether a comment says that each goes no further."""
+        found = np.zeros(len(self), dtype=bool)
+        found[list(self.dropped)] = True
+        return found
 
 
 class End(NamedTuple):
@@ -96,9 +129,13 @@ class Direction:
     """Which of the networks with these addresses."""
     generation: int
     """Which connection of those between the same ends."""
-    near: str
-    """The place where they are sent."""
-    sent: list[Sent] = field(default_factory=list)
+    packets: Packets
+    """Those of the capture."""
+    sent: Sent
+    fills: NDArray[np.uint8]
+    """What each packet is by its numbers at its place (`support.holes`)."""
+    fate: NDArray[np.uint8]
+    """What the sender's walk says of each packet: bits of `REPEATED` and others."""
     copies: int = 0
     """Packets that the capture has once more."""
     offloaded: int = 0
@@ -113,16 +150,50 @@ class Direction:
     """The least round trip between its ends, both ways, as far as this place shows it."""
 
     @property
+    def near(self) -> str:
+        """The place where they are sent."""
+        return self.sent.places[self.sent.near]
+
+    @property
     def octets(self) -> int:
         """Bytes of all packets."""
-        return sum(packet.octets for packet in self.sent)
+        return int(self.sent.octets.sum())
 
     def far(self) -> str | None:
         """The place to which most packets that went farthest came; None if there is only one."""
-        last = Counter(packet.seen[-1][1] for packet in self.sent if len(packet.seen) > 1)
-        most = max((len(packet.seen) for packet in self.sent), default=1)
-        farthest = Counter(p.seen[-1][1] for p in self.sent if len(p.seen) == most)
-        return farthest.most_common(1)[0][0] if last else None
+        sent = self.sent
+        if not len(sent.of):
+            return None
+        times = np.bincount(sent.of, minlength=len(sent))
+        _, place = sent.last()
+        farthest = Counter(place[times == times.max()].tolist())
+        return sent.places[farthest.most_common(1)[0][0]]
+
+    def has_data(self) -> Flags:
+        """Which packets carry something of the application's."""
+        row = self.sent.row
+        if self.protocol == "TCP":
+            carries = (self.sent.length > 0) & (self.packets.flags[row] & SYN == 0)
+            return np.asarray(carries & (self.fate & (KEEPALIVE | PROBE) == 0))
+        if self.protocol == "SCTP":
+            return self.has_chunk(DATA_CHUNKS)
+        return np.ones(len(row), dtype=bool)
+
+    def has_chunk(self, kinds: Sequence[int]) -> Flags:
+        """Which packets of SCTP have a chunk of these types."""
+        chunks = self.packets.chunks
+        found = np.zeros(len(self.packets), dtype=bool)
+        found[chunks.packet[np.isin(chunks.kind, kinds) & (chunks.number >= 0)]] = True
+        return found[self.sent.row]
+
+    def is_asking(self, most: int | None = None) -> Flags:
+        """Which packets, of the first ones, ask for a connection or grant one: SYN, INIT."""
+        rows = self.sent.row[:most]
+        if self.protocol == "TCP":
+            return np.asarray(self.packets.flags[rows] & SYN != 0)
+        chunks = self.packets.chunks
+        asking = chunks.packet[np.isin(chunks.kind, _INITS)]
+        return np.isin(rows, asking)
 
 
 @dataclass(slots=True)
@@ -135,8 +206,6 @@ class Journeys:
     end_s: float
     """When the last packet was seen; times count from the first."""
     notes: list[str]
-    is_ours: bool
-    """Whether comments say what was dropped."""
     others: int = 0
     """Flows that are not among these directions, of a capture that has more than `MOST` packets."""
 
@@ -194,13 +263,13 @@ def follow(
         said = "; ".join(["it has no packets of SCTP, TCP or UDP", *capture.notes])
         after = f" after {wording.number(from_s, 4)} s" if from_s else ""
         raise AnabranchError(f"{file}: {said}{after}")
-    follower = _Follower(capture, look(capture, packets))
+    looked = look(capture, packets)
+    end_s = float(looked.seen_s[looked.rows].max())
     return Journeys(
-        list(follower.directions.values()),
+        _directions(capture, looked),
         capture.names,
-        follower.end_s,
-        capture.notes + _clocks(follower.looked) + _cut_off(kept, follower.end_s, from_s),
-        follower.is_ours,
+        end_s,
+        capture.notes + _clocks(looked) + _cut_off(kept, end_s, from_s),
         kept.others,
     )
 
@@ -286,145 +355,187 @@ def _unused(counts: Counter[str]) -> Counter[str]:
     return Counter({named.get(what, what): count for what, count in counts.items()})
 
 
-class _Follower:
-    """Packets are put to their directions in the order of their times."""
+class _Seen(NamedTuple):
+    """Sightings of packets in the order of time, and what has been sent, by direction."""
 
-    def __init__(self, capture: Capture, looked: Looked) -> None:
-        self.directions: dict[tuple[int, Ends, int], Direction] = {}
-        self.end_s = 0.0
-        self.is_ours = False
-        self._generations: dict[int, tuple[int, int]] = {}
-        """Of the connections of a flow: which one it is, and its first number."""
-        self._waiting: dict[tuple[int, int], deque[Sent]] = defaultdict(
-            lambda: deque(maxlen=_MOST_EQUAL)
+    rows: Integers
+    """The row of each in the capture's packets."""
+    way: Integers
+    """The direction of each."""
+    first: Integers
+    """For each direction, its first sighting."""
+    place: Integers
+    near: Integers
+    """Where each direction is sent."""
+    sent: Integers
+    """For each sighting, that with which its packet was sent; -1 if there is none."""
+    generation: Integers
+
+
+def _directions(capture: Capture, looked: Looked) -> list[Direction]:
+    """The packets as journeys, by direction; those first that begin first."""
+    names = [place.name for place in capture.places]
+    seen, dropped_at = _seen(capture, looked, names)
+    packets, rows, count = looked.packets, seen.rows, len(seen.first)
+    near_rows = np.flatnonzero(seen.sent == np.arange(len(rows)))
+    near_rows = near_rows[np.argsort(seen.way[near_rows], kind="stable")]
+    cut = _segments(looked, rows[near_rows])
+    behind = np.cumsum(np.bincount(cut.packet, minlength=len(near_rows)))
+    last = np.searchsorted(seen.way[near_rows], np.arange(count), side="right") - 1
+    edges = np.concatenate([[0], behind[last]])
+    sighting, of = _sightings(seen, near_rows, behind)
+    dropped: dict[int, dict[int, str]] = {}
+    for one in np.flatnonzero(np.isin(sighting, list(dropped_at))).tolist():
+        at = int(sighting[one])
+        way = int(seen.way[at])
+        dropped.setdefault(way, {})[int(of[one] - edges[way])] = dropped_at[at]
+    later = np.flatnonzero(seen.sent[sighting] != sighting)
+    later = later[np.argsort(of[later], kind="stable")]
+    edges_later = np.searchsorted(of[later], edges)
+    large = _is_large(looked, rows)
+    offloaded = np.bincount(seen.way[large], minlength=count)
+    largest, segment = (np.zeros(count, dtype=np.int64) for _ in range(2))
+    np.maximum.at(largest, seen.way[large], packets.payload[rows[large]])
+    np.maximum.at(segment, seen.way[large], looked.most[rows[large]])
+    row = rows[near_rows][cut.packet]
+    found = []
+    for way, at in enumerate(rows[seen.first].tolist()):
+        own = slice(int(edges[way]), int(edges[way + 1]))
+        after = later[edges_later[way] : edges_later[way + 1]]
+        flow = int(looked.flow[at])
+        sent = Sent(
+            row[own], looked.seen_s[row[own]], cut.octets[own], cut.start[own],
+            cut.end[own] - cut.start[own], cut.is_first[own], cut.is_last[own], names,
+            int(seen.near[way]), of[after] - own.start, looked.seen_s[rows[sighting[after]]],
+            seen.place[sighting[after]], dropped.get(way, {}),
+        )  # fmt: skip
+        ends = (
+            End(capture.addresses[packets.source[at]], int(packets.source_port[at])),
+            End(capture.addresses[packets.destination[at]], int(packets.destination_port[at])),
         )
-        self.looked = looked
-        packets, rows = looked.packets, looked.rows
-        said = contents(packets)
-        pieces = _pieces(looked)
-        places = [place.name for place in capture.places]
-        names = ("source", "source_port", "destination", "destination_port")
-        ends = [getattr(packets, name)[rows].tolist() for name in names]
-        columns = [
-            column[rows].tolist()
-            for column in (
-                packets.protocol, looked.flow, looked.seen_s, looked.place, packets.octets,
-                packets.identity, packets.comment,
+        none = np.zeros(len(sent), dtype=np.uint8)
+        found.append(
+            Direction(
+                PROTOCOLS[int(packets.protocol[at])], ends, flow,
+                int(seen.generation[seen.first[way]]), packets, sent, none, none,
+                copies=looked.copied.get(flow, 0), offloaded=int(offloaded[way]),
+                largest=int(largest[way]), segment=int(segment[way]),
+                cuts_s=looked.cuts_s, round_trip_s=float(looked.round_trip_s[flow]),
             )
-        ]  # fmt: skip
-        for row, *values, source, port, destination, to_port in zip(
-            rows.tolist(), *columns, *ends, strict=True
-        ):
-            protocol, flow, time_s, place, octets, identity, comment = values
-            content = said[row]
-            assert content is not None
-            self.end_s = max(self.end_s, time_s)
-            both = (
-                End(capture.addresses[source], port),
-                End(capture.addresses[destination], to_port),
-            )
-            generation = self._generation(flow, content)
-            direction = self._direction(protocol, flow, both, generation, places[place])
-            if row in pieces:
-                direction.offloaded += 1
-                direction.largest = max(direction.largest, int(packets.payload[row]))
-                direction.segment = max(direction.segment, int(looked.most[row]))
-            seen = Sent(time_s, octets, content, [(time_s, places[place])])
-            sent = self._take(direction, seen, identity)
-            if sent is not None:
-                _cut(direction, sent, pieces.get(row))
-                if comment >= 0 and capture.comments[comment].startswith(DROPPED):
-                    self.is_ours = True
-                    why = capture.comments[comment].removeprefix(DROPPED)
-                    sent.dropped = f"{why} ({places[place]})"
-
-    def _direction(
-        self, protocol: int, flow: int, ends: Ends, generation: int, place: str
-    ) -> Direction:
-        key = (flow, ends, generation)
-        direction = self.directions.get(key)
-        if direction is None:
-            direction = self.directions[key] = Direction(
-                PROTOCOLS[protocol], ends, flow, generation, place,
-                copies=self.looked.copied.get(flow, 0),
-                cuts_s=self.looked.cuts_s,
-                round_trip_s=float(self.looked.round_trip_s[flow]),
-            )  # fmt: skip
-        return direction
-
-    def _take(self, direction: Direction, seen: Sent, identity: int) -> Sent | None:
-        """A packet that is sent here, or the one that is seen here once more on its way."""
-        waiting = self._waiting[direction.domain, identity]
-        place = seen.seen[0][1]
-        if place == direction.near:
-            direction.sent.append(seen)
-            waiting.append(seen)
-            if waiting[0].sent_s < seen.sent_s - _LONGEST_S:
-                waiting.popleft()
-            return seen
-        # What is sent again may be the same to the bit: what arrives is the one sent last.
-        sent = next((o for o in reversed(waiting) if not o.dropped and o.at({place}) is None), None)
-        if sent is not None:
-            sent.seen += seen.seen
-        return sent
-
-    def _generation(self, flow: int, content: Content) -> int:
-        """Which connection of a flow: another SYN than the first one begins the next."""
-        number, first = self._generations.get(flow, (0, -1))
-        if isinstance(content, Segment) and content.flags & (SYN | ACK) == SYN and content.data:
-            begins = content.data.start
-            if first not in {begins, -1}:
-                number += 1
-            self._generations[flow] = (number, begins)
-        return number
-
-
-def _pieces(looked: Looked) -> dict[int, list[tuple[Run, int]]]:
-    """The numbers and bytes of each segment of packets that a network card cuts apart later."""
-    packets, rows = looked.packets, looked.rows
-    most = looked.most[rows]
-    large = rows[(packets.protocol[rows] == TCP) & (packets.payload[rows] > most) & (most > 0)]
-    flags = packets.flags[large]
-    start = packets.sequence[large] + ((flags & SYN) != 0)
-    payload, octets = packets.payload[large].astype(np.int64), packets.octets[large]
-    end = start + payload + ((flags & FIN) != 0)
-    cut = segments.split(start, end, payload, octets.astype(np.int64), looked.most[large])
-    found: dict[int, list[tuple[Run, int]]] = {}
-    for row, first, behind, octets in zip(
-        large[cut.packet].tolist(), cut.start.tolist(), cut.end.tolist(), cut.octets.tolist(),
-        strict=True,
-    ):  # fmt: skip
-        found.setdefault(row, []).append((Run(first, behind), octets))
+        )  # fmt: skip
     return found
 
 
-def _cut(direction: Direction, sent: Sent, pieces: list[tuple[Run, int]] | None) -> None:
-    """Puts the segments of a packet, the last one of a direction, in its place."""
-    if pieces is None or direction.sent[-1] is not sent:
-        return
-    direction.sent.pop()
-    direction.sent += [
-        Sent(sent.sent_s, octets, content, sent.seen)
-        for content, octets in _segments_of(sent.content, pieces)
+def _seen(capture: Capture, looked: Looked, names: list[str]) -> tuple[_Seen, dict[int, str]]:
+    """All sightings, and the words for those where a comment says that a packet goes no further."""
+    packets, rows = looked.packets, looked.rows
+    generation = _generations(packets, rows, looked.flow[rows])
+    place = np.array([names.index(name) for name in names], dtype=np.int64)[looked.place[rows]]
+    key = looked.sender[rows] * (int(generation.max()) + 1) + generation
+    _, first, way = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    first, way = first[order], np.argsort(order)[way]
+    near = place[first]
+    is_near = place == near[way]
+    why = [
+        text.removeprefix(DROPPED) if text.startswith(DROPPED) else "" for text in capture.comments
     ]
+    is_dropped = np.array([*map(bool, why), False])[packets.comment[rows]]
+    sent = np.arange(len(rows))
+    if not is_near.all():
+        columns = {
+            "at_s": looked.seen_s[rows], "domain": looked.flow[rows],
+            "identity": packets.identity[rows], "place": place, "is_near": is_near,
+            "is_dropped": is_dropped,
+        }  # fmt: skip
+        sent = np.frombuffer(_engine.follow_sightings(bytes_of(columns)), np.int64)
+    dropped_at = {
+        at: f"{why[packets.comment[rows[at]]]} ({names[looked.place[rows[at]]]})"
+        for at in np.flatnonzero(is_dropped).tolist()
+    }
+    return _Seen(rows, way, first, place, near, sent, generation), dropped_at
 
 
-def _segments_of(content: Content, pieces: list[tuple[Run, int]]) -> Iterator[tuple[Segment, int]]:
-    assert isinstance(content, Segment)
-    for index, (run, octets) in enumerate(pieces):
-        is_last = index == len(pieces) - 1
-        segment = content._replace(sequence=run.start, data=run)
-        if not is_last:
-            segment = segment._replace(flags=segment.flags & ~(FIN | PSH), data_end=None)
-        if index:
-            # It is acknowledged once.
-            segment = segment._replace(acknowledgement=None, selective=())
-        yield segment, octets
+def _sightings(seen: _Seen, near_rows: Integers, behind: Integers) -> tuple[Integers, Integers]:
+    """Sightings that are of a packet, once for each of its segments, and the number of that."""
+    number = np.full(len(seen.rows), -1, dtype=np.int64)
+    number[near_rows] = np.arange(len(near_rows))
+    known = np.flatnonzero(seen.sent >= 0)
+    packet = number[seen.sent[known]]
+    times = np.diff(behind, prepend=0)[packet]
+    nth = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+    return np.repeat(known, times), np.repeat(behind[packet] - times, times) + nth
 
 
-def has_data(packet: Sent) -> bool:
-    """Whether a packet carries something of the application's."""
-    content = packet.content
-    if isinstance(content, Segment):
-        return content.data is not None and not content.flags & SYN and not packet.purpose
-    return bool(content.data) if isinstance(content, Chunks) else True
+def _generations(packets: Packets, rows: Integers, flow: Integers) -> Integers:
+    """Which connection of its flow each packet is of: another SYN than the last begins the next."""
+    asking = np.flatnonzero(
+        (packets.protocol[rows] == TCP) & (packets.flags[rows] & (SYN | ACK) == SYN)
+    )
+    by_flow = asking[np.argsort(flow[asking], kind="stable")]
+    anew = (np.diff(flow[by_flow]) == 0) & (np.diff(packets.sequence[rows[by_flow]]) != 0)
+    begins = np.zeros(len(rows), dtype=np.int64)
+    begins[by_flow[1:][anew]] = 1
+    if not anew.any():
+        return begins
+    order = np.argsort(flow, kind="stable")
+    count = np.cumsum(begins[order])
+    starts = np.flatnonzero(np.diff(flow[order], prepend=-1))
+    before = (count - begins[order])[starts]
+    found = np.empty(len(rows), dtype=np.int64)
+    found[order] = count - np.repeat(before, np.diff([*starts, len(rows)]))
+    return found
+
+
+class _Cut(NamedTuple):
+    """Segments in the order of their packets."""
+
+    packet: Integers
+    start: Integers
+    end: Integers
+    octets: Integers
+    is_first: Flags
+    is_last: Flags
+
+
+def _is_large(looked: Looked, rows: Integers) -> Flags:
+    """Which packets a network card cuts apart later."""
+    packets, most = looked.packets, looked.most[rows]
+    large = (packets.protocol[rows] == TCP) & (packets.payload[rows] > most) & (most > 0)
+    return np.asarray(large)
+
+
+def _segments(looked: Looked, rows: Integers) -> _Cut:
+    """These packets, with the segments of those that are cut apart in their places."""
+    packets = looked.packets
+    flags, payload = packets.flags[rows], packets.payload[rows].astype(np.int64)
+    octets, sequence = packets.octets[rows].astype(np.int64), packets.sequence[rows]
+    syn, fin = (flags & SYN != 0), (flags & FIN != 0)
+    end = sequence + np.where(packets.protocol[rows] == TCP, payload + syn + fin, 0)
+    packet, start = np.arange(len(rows)), sequence
+    large = np.flatnonzero(_is_large(looked, rows))
+    if len(large):
+        cut = segments.split(
+            sequence[large] + syn[large], end[large], payload[large], octets[large],
+            looked.most[rows[large]],
+        )  # fmt: skip
+        small = np.delete(packet, large)
+        packet = np.concatenate([small, large[cut.packet]])
+        order = np.argsort(packet, kind="stable")
+        packet = packet[order]
+        start, end, octets = (
+            np.concatenate([whole[small], part])[order]
+            for whole, part in ((start, cut.start), (end, cut.end), (octets, cut.octets))
+        )
+    edges = np.diff(packet, prepend=-1, append=-1) != 0
+    return _Cut(packet, start, end, octets, edges[:-1], edges[1:])
+
+
+def bytes_of(columns: Mapping[str, NDArray[Any]]) -> dict[str, bytes]:
+    """Columns as the engine takes them: each number in 64 bits."""
+    return {
+        name: (
+            column if column.dtype.kind == "f" else column.astype(np.int64, copy=False)
+        ).tobytes()
+        for name, column in columns.items()
+    }

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.support import holes, rtp
+from anabranch.support.flows import DATA_CHUNKS
+from anabranch.support.gathered import beside
 
-from .flows import Flow, data_of
-from .journeys import Direction, Sent, has_data
-from .packets import Chunks, Datagram, Run, Segment
+from .flows import Flow
+from .journeys import AWAITED, REPEATED, Direction, Flags, Vector
+from .packets import rtp_of
 
 STANDING = 0.75
 """Part of the packets that waited from which on a queue is said to have stood."""
@@ -47,45 +49,49 @@ def fill(flow: Flow, side: int) -> None:
     ways = flow.directions(side)
     if flow.protocol == "SCTP":
         # One sequence of numbers for all paths; what goes on the slower one comes late.
-        _fill(data_of(ways), flow.round_trip_s())
+        _fill(ways, flow.round_trip_s())
         return
     for way in ways:
         trip = way.round_trip_s
-        _fill(way.sent, trip if np.isfinite(trip) else None)
+        _fill([way], trip if np.isfinite(trip) else None)
 
 
-def _fill(sent: Sequence[Sent], round_trip_s: float | None) -> None:
-    packets, starts, ends, stamps = [], [], [], []
-    for packet in sent:
-        content = packet.content
-        if isinstance(content, Segment) and content.data is not None:
-            runs = [content.data]
-        elif isinstance(content, Chunks):
-            runs = [Run(tsn, tsn + 1) for tsn, _ in content.data]
-        else:
-            continue
-        for start, end in runs:
-            packets.append(packet)
-            starts.append(start)
-            ends.append(end)
-            stamps.append(content.stamp if isinstance(content, Segment) else -1)
-    if not packets:
+def _fill(ways: Sequence[Direction], round_trip_s: float | None) -> None:
+    if not ways:
         return
-    first = holes.unwrapped(np.array(starts, dtype=np.int64), 32)
-    length = np.array(ends, dtype=np.int64) - np.array(starts, dtype=np.int64)
-    ticks = np.array(stamps, dtype=np.int64)
-    known = np.flatnonzero(ticks >= 0)
-    ticks[known] = holes.unwrapped(ticks[known], 32)
+    sent_s = np.concatenate([way.sent.sent_s for way in ways])
+    order = np.argsort(sent_s, kind="stable")
+    row = np.concatenate([way.sent.row for way in ways])[order]
+    packets = ways[0].packets
+    if ways[0].protocol == "SCTP":
+        chunks, _ = beside(packets.chunks, "packet", row, len(packets))
+        is_data = np.isin(chunks.kind, DATA_CHUNKS) & (chunks.number >= 0)
+        of, start = chunks.packet[is_data], chunks.number[is_data].astype(np.int64)
+        length, stamp = np.ones(len(of), dtype=np.int64), np.full(len(of), -1)
+    else:
+        length = np.concatenate([way.sent.length for way in ways])[order]
+        of = np.flatnonzero(length > 0)
+        start = np.concatenate([way.sent.sequence for way in ways])[order][of]
+        length, stamp = length[of], packets.stamp[row[of]].astype(np.int64)
+    if not len(of):
+        return
+    first = holes.unwrapped(start, 32)
+    known = np.flatnonzero(stamp >= 0)
+    stamp[known] = holes.unwrapped(stamp[known], 32)
     kinds = holes.kinds(
         first,
         first + length,
-        np.array([packet.sent_s for packet in packets]),
+        sent_s[order[of]],
         holes.UNKNOWN_ROUND_TRIP_S if round_trip_s is None else round_trip_s,
-        ticks,
+        stamp,
     )
     # Of several chunks of a packet, the one that is most out of order.
-    for packet, kind in zip(packets, kinds.tolist(), strict=True):
-        packet.fills = max(packet.fills, kind)
+    whole = np.full(len(row), holes.IN_ORDER, dtype=np.uint8)
+    np.maximum.at(whole, order[of], kinds)
+    at = 0
+    for way in ways:
+        way.fills = whole[at : at + len(way.sent)]
+        at += len(way.sent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,45 +115,42 @@ def losses(
     way: Direction, end_s: float, *, at_receiver: bool = False, stream: rtp.Stream | None = None
 ) -> Losses:
     """What was lost of what a direction sent, and how it is known."""
-    data = [packet for packet in way.sent if has_data(packet)]
+    sent, data = way.sent, np.flatnonzero(way.has_data())
     far = way.far()
-    times = [packet.sent_s for packet in data]
-    late = sum(packet.fills == holes.OVERTAKEN for packet in data)
+    times, fills, fate = sent.sent_s[data], way.fills[data], way.fate[data]
+    late = int((fills == holes.OVERTAKEN).sum())
+    dropped = sent.is_dropped()[data]
     if far is not None:
-        reach = {far}
-        took = [at - p.sent_s for p in data if (at := p.at(reach)) is not None]
+        at_s = sent.at({far})[data]
         # What is still on its way when the capture ends is not lost.
-        latest = end_s - max(took, default=0.0)
-        flags = [bool(p.dropped) or (p.at(reach) is None and p.sent_s < latest) for p in data]
-        known_by = "places"
+        latest = end_s - float(np.nan_to_num(at_s - times).max(initial=0.0))
+        lost, known_by = dropped | (np.isnan(at_s) & (times < latest)), "places"
     elif stream is not None:
-        flags, times = _rtp_gaps(data, stream)
+        lost, times = _rtp_gaps(times, stream)
         known_by = "numbers"
         late = int((np.diff(stream.numbers) < 0).sum())
-    elif data and isinstance(data[0].content, Datagram):
-        flags, known_by = [False] * len(data), "nothing"
+    elif way.protocol == "UDP":
+        lost, known_by = np.zeros(len(data), dtype=bool), "nothing"
     elif at_receiver:
         # A receiver may wait for what this place has seen: a link behind it lost that.
-        flags = [p.fills == holes.SENT_AGAIN or p.was_awaited for p in data]
-        known_by = "holes"
+        lost, known_by = (fills == holes.SENT_AGAIN) | (fate & AWAITED != 0), "holes"
     else:
         # On the way, what was lost before this place fills a hole here.
-        flags = [p.was_repeated or p.fills == holes.SENT_AGAIN for p in data]
-        known_by = "repeats"
-    reasons = Counter(packet.dropped for packet in data if packet.dropped)
-    lost = np.array(flags, dtype=bool)
+        lost, known_by = (fate & REPEATED != 0) | (fills == holes.SENT_AGAIN), "repeats"
+    has_data = set(data.tolist())
+    reasons = Counter(why for index, why in sorted(sent.dropped.items()) if index in has_data)
     edges = np.flatnonzero(np.diff(lost, prepend=False, append=False))
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
     longest = int(lengths.argmax()) if len(lengths) else -1
-    at_s = times[int(starts[longest])] if longest >= 0 else np.nan
+    began_s = times[int(starts[longest])] if longest >= 0 else np.nan
     # A packet that was lost before it came to this place is not among those that are seen.
-    unseen = sum(packet.fills == holes.SENT_AGAIN for packet in data) if far is None else 0
+    unseen = int((fills == holes.SENT_AGAIN).sum()) if far is None else 0
     return Losses(
-        len(flags) + (unseen if stream is None else 0),
+        len(lost) + (unseen if stream is None else 0),
         int(lost.sum()),
         len(lengths),
         int(lengths.max(initial=0)),
-        float(at_s),
+        float(began_s),
         dict(reasons.most_common()),
         known_by,
         late,
@@ -156,48 +159,40 @@ def losses(
 
 def stream_of(way: Direction) -> rtp.Stream | None:
     """The main stream of RTP that a direction is, if most of its datagrams are one."""
-    said = [
-        (index, packet.content.rtp, packet.sent_s)
-        for index, packet in enumerate(way.sent)
-        if isinstance(packet.content, Datagram) and packet.content.rtp is not None
-    ]
-    if len(said) < max(rtp.FEWEST_PACKETS, len(way.sent) / 2):
+    said = rtp_of(way.packets, way.sent.row)
+    count = len(way.sent)
+    if len(said.which) < max(rtp.FEWEST_PACKETS, count / 2):
         return None
-    fields = np.array([header for _, header, _ in said], dtype=np.int64)
     found = rtp.streams(
-        np.ones(len(said), dtype=bool),
-        *fields.T,
-        seen_s=np.array([sent_s for _, _, sent_s in said]),
+        np.ones(len(said.which), dtype=bool), *said[1:], seen_s=way.sent.sent_s[said.which]
     )
-    if not found or sum(len(one.rows) for one in found) < len(way.sent) / 2:
+    if not found or sum(len(one.rows) for one in found) < count / 2:
         return None
-    rows = np.array([index for index, _, _ in said])
-    return found[0]._replace(rows=rows[found[0].rows])
+    return found[0]._replace(rows=said.which[found[0].rows])
 
 
-def _rtp_gaps(data: list[Sent], stream: rtp.Stream) -> tuple[list[bool], list[float]]:
+def _rtp_gaps(sent_s: Vector, stream: rtp.Stream) -> tuple[Flags, Vector]:
     """Which of the numbers of a stream of RTP are missing.
 
     With the time of each: for one that is missing, when the last one before it was sent.
     """
     lost = rtp.missing(stream)
     times = np.full(len(lost), -np.inf)
-    sent_s = np.array([data[row].sent_s for row in stream.rows.tolist()])
-    np.maximum.at(times, stream.numbers - stream.numbers.min(), sent_s)
-    return lost.tolist(), np.maximum.accumulate(times).tolist()
+    np.maximum.at(times, stream.numbers - stream.numbers.min(), sent_s[stream.rows])
+    return lost, np.maximum.accumulate(times)
 
 
-def waits(way: Direction, round_trips: list[tuple[float, float]]) -> Waits | None:
+def waits(way: Direction, round_trips_s: Vector) -> Waits | None:
     """From one place to the other, or else from round trips; None where neither is known."""
     far = way.far()
     is_one_way = far is not None
+    took_s = round_trips_s
     if far is not None:
-        took = [at - p.sent_s for p in way.sent if (at := p.at({far})) and has_data(p)]
-    else:
-        took = [delay for _, delay in round_trips]
-    if not took:
+        took_s = (way.sent.at({far}) - way.sent.sent_s)[way.has_data()]
+        took_s = took_s[~np.isnan(took_s)]
+    if not len(took_s):
         return None
-    delays = np.array(took) * 1e3
+    delays = took_s * 1e3
     least = float(delays.min())
     longer = delays - least
     return Waits(
@@ -207,5 +202,5 @@ def waits(way: Direction, round_trips: list[tuple[float, float]]) -> Waits | Non
         float(longer.max()),
         float((longer > max(1.0, least / 20)).mean()),
         is_one_way,
-        len(took),
+        len(took_s),
     )

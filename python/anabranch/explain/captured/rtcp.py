@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .journeys import Direction
-from .packets import Datagram, Report
+from .packets import Report, reports_of
 
 _UNITS_HZ = 65_536
 """Of DLSR and of the middle of an NTP time stamp."""
@@ -63,10 +63,9 @@ def reported(forward: Sequence[Direction], back: Sequence[Direction], source: in
 def _reports(ways: Iterable[Direction]) -> list[tuple[float, Report]]:
     """The reports of some directions, each with the time at which it was seen."""
     found = [
-        (packet.sent_s, packet.content.report)
+        (float(way.sent.sent_s[index]), report)
         for way in ways
-        for packet in way.sent
-        if isinstance(packet.content, Datagram) and packet.content.report is not None
+        for index, report in reports_of(way.packets, way.sent.row)
     ]
     return sorted(found, key=lambda one: one[0])
 
