@@ -300,7 +300,7 @@ def _close(axes: Axes, sent: Sequence[Sent], *, several: bool) -> tuple[Sent, li
     low = min(float(first.min()), own.acked[known - 1] / 1e6 if known else float(first.min()))
     height = max(float(end.max()) - low, 1e-6)
     top = float(end.max())
-    near = (own.edge >= 0) & (own.known_s <= times[-1] + width) & (own.known_s >= times[0] - width)
+    near = (own.edge >= 0) & (own.known_s <= times[-1]) & (own.known_s >= times[0])
     # A window far above what is sent would flatten the rest.
     if near.any() and (edge := own.edge[near] / 1e6).min() <= top + height:
         axes.step(own.known_s[near], edge, where="post", color=WINDOW, linewidth=1, gid="window")
