@@ -183,7 +183,7 @@ def run_cell(group: str, name: str, scenario: Scenario, cell: int, folder: Path)
     """Runs a cell and has tshark read its packets."""
     capture = folder / "run.pcapng"
     run = Run(group, name)
-    run.summary = anabranch.run(scenario, cell=cell, pcap=capture).summary
+    run.summary = anabranch.run(scenario, cell=cell, pcap=capture, pcap_at="all").summary
     for part in interfaces(capture, folder):
         dissect(part, run)
     capture.unlink()

@@ -116,7 +116,7 @@ def test_explain_goes_on_to_advice(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
     (tmp_path / "call.toml").write_text(LOSSY_CALL)
-    assert cli.main(["run", "call.toml", "--pcap", "my call.pcapng"]) == 0
+    assert cli.main(["run", "call.toml", "--pcap", "my call.pcapng", "--pcap-at", "all"]) == 0
     capsys.readouterr()
     assert cli.main(["explain", "my call.pcapng", "--codec", "g711+plc"]) == 0
     printed = " ".join(capsys.readouterr().out.split())

@@ -120,7 +120,7 @@ def test_copies_have_equal_hashes_and_what_is_sent_again_has_not() -> None:
 
 def test_a_capture_of_ours_has_interfaces_names_and_reasons(tmp_path: Path) -> None:
     file = tmp_path / "call.pcapng"
-    anabranch.run("scenarios/two-path-call.toml", pcap=file)
+    anabranch.run("scenarios/two-path-call.toml", pcap=file, pcap_at="all")
     capture, packets = read(file)
     assert len(capture.places) > 2
     assert {place.name for place in capture.places} == set(capture.interfaces)

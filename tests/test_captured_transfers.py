@@ -80,7 +80,7 @@ def test_errors_count_beyond_what_is_free() -> None:
 
 def simulated(folder: Path) -> Path:
     file = folder / "slow.pcapng"
-    anabranch.run(anabranch.load(SLOW), pcap=file)
+    anabranch.run(anabranch.load(SLOW), pcap=file, pcap_at="all")
     return file
 
 

@@ -364,6 +364,28 @@ def test_emulate_says_where_the_dashes_are_missing(
     assert meant in error
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("pign -c 3 peer", "anabranch emulate SCENARIO.toml -- pign -c 3 peer, or with a link"),
+        ("--delay 20ms --reorder pign -c 3", "anabranch emulate --delay 20ms --reorder -- pign -c"),
+        ("x.toml --quiet pign -c 3", "anabranch emulate x.toml --quiet -- pign -c 3"),
+    ],
+)
+def test_emulate_says_which_program_is_missing(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["emulate", *words.split()]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "`pign` is no scenario file, and no program of this name is installed" in error
+    assert meant in error
+
+
+def test_an_option_that_is_none_is_said_of_emulate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["emulate", "x.toml", "--dely", "20ms"]) == 2
+    assert "--dely" in capsys.readouterr().err
+
+
 def test_list_begins_with_an_overview(anabranch: Command) -> None:
     overview = anabranch("list").stdout
     assert len(overview.splitlines()) < 80

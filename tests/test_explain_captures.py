@@ -47,7 +47,7 @@ class Both:
     def __init__(self, folder: Path, sets: dict[str, str], scenario: str | Path = SCENARIO) -> None:
         self.file = folder / "run.pcapng"
         loaded = anabranch.load(scenario, set=sets)
-        self.summary = anabranch.run(loaded, pcap=self.file).summary
+        self.summary = anabranch.run(loaded, pcap=self.file, pcap_at="all").summary
         self.run = explain.explain(scenario, set=sets, alone=False)
 
     def flow(self, **others: Any) -> Explained:
@@ -184,7 +184,8 @@ def test_rtp(tmp_path: Path) -> None:
         "run.duration": "60 s",
     }
     file = tmp_path / "call.pcapng"
-    summary = anabranch.run(anabranch.load(SCENARIO, set=sets), pcap=file).summary
+    loaded = anabranch.load(SCENARIO, set=sets)
+    summary = anabranch.run(loaded, pcap=file, pcap_at="all").summary
     (whole,) = captured.explain(file).flows[0].ways[0]
     assert whole.losses.lost == summary["link.wan.forward.lost_packets"] > 10
     explained = captured.explain(file, interfaces=["wan@b"]).flows[0]

@@ -61,7 +61,7 @@ def run(folder: Path, **others: object) -> tuple[Path, dict[str, float]]:
     }  # fmt: skip
     file = folder / f"run-{len(list(folder.iterdir()))}.pcapng"
     scenario = anabranch.load(LINK.format(**values | others))
-    return file, anabranch.run(scenario, pcap=file).summary
+    return file, anabranch.run(scenario, pcap=file, pcap_at="all").summary
 
 
 def case(name: str) -> list[Explained]:
@@ -445,7 +445,7 @@ def test_a_syn_that_is_sent_again_is_no_data(tmp_path: Path) -> None:
 def test_an_association_that_began_before_the_capture(tmp_path: Path) -> None:
     scenario = anabranch.load(ROOT / "scenarios" / "failover.toml", set={"run.duration": "'9 s'"})
     file = tmp_path / "run.pcapng"
-    anabranch.run(scenario, pcap=file)
+    anabranch.run(scenario, pcap=file, pcap_at="all")
     both = sorted(at(file, "first@caller") + at(file, "second@caller"), key=lambda one: one.time_s)
     frames = [frame for frame in both if frame.time_s > 2]
     (flow,) = captured.explain(save(tmp_path / "later.pcap", frames)).flows

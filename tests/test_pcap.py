@@ -39,13 +39,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A scenario and a capture of it."""
     folder = tmp_path_factory.mktemp("pcap")
     (folder / "load.toml").write_text(SCENARIO, encoding="utf-8")
-    anabranch.run(folder / "load.toml", pcap=folder / "load.pcapng")
+    anabranch.run(folder / "load.toml", pcap=folder / "load.pcapng", pcap_at="all")
     return folder
 
 
 def test_the_command_writes_what_the_function_does(folder: Path, anabranch: Command) -> None:
     out = folder / "again.pcapng"
-    done = anabranch("run", folder / "load.toml", "--pcap", out, "--json", folder / "run.json")
+    words = ["run", folder / "load.toml", "--pcap", out, "--pcap-at", "all"]
+    done = anabranch(*words, "--json", folder / "run.json")
     assert done.returncode == 0, done.stderr
     assert f"wrote {out}" in done.stdout
     assert out.read_bytes() == (folder / "load.pcapng").read_bytes()
@@ -72,6 +73,11 @@ def test_one_node_sees_no_packet_twice(folder: Path, anabranch: Command) -> None
     ]
     assert columns[0] == columns[1]
     assert set(own.interfaces) == {"wan@a"}
+    # Without --pcap-at it is the node that the first flow comes from.
+    plain = folder / "plain.pcapng"
+    done = anabranch("run", folder / "load.toml", "--pcap", plain)
+    assert "plain.pcapng: what a sends and receives" in " ".join(done.stdout.split())
+    assert plain.read_bytes() == out.read_bytes()
     message = one_error(
         anabranch("run", folder / "load.toml", "--pcap", out, "--pcap-at", "nowhere")
     )

@@ -936,7 +936,8 @@ def test_the_command_refuses_what_is_wrong(tmp_path: Path, anabranch: Command) -
 def test_a_calls_own_pace_is_not_the_rate_of_a_link_that_others_fill(tmp_path: Path) -> None:
     """Its packets wait behind those of others for a tenth of the time, and come in a row then."""
     capture = tmp_path / "call.pcapng"
-    run = result.run(ROOT / "scenarios" / "two-path-call.toml", pcap=capture)
+    scenario = ROOT / "scenarios" / "two-path-call.toml"
+    run = result.run(scenario, pcap=capture, pcap_at="all")
     measured = measure([capture], interfaces=["first@caller", "first@callee"])
     found = estimate(measured)
     assert measured.delays is not None

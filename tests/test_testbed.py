@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -14,6 +15,7 @@ import anabranch
 from anabranch import cli
 from anabranch.emulate import testbed
 from anabranch.errors import LiveError, ScenarioError
+from anabranch.support.capture import Capture
 from conftest import no_emulation
 
 LACKS = no_emulation()
@@ -120,6 +122,34 @@ def test_a_call_is_rated_as_simulated() -> None:
         assert kernel[of_link] == simulated[of_link]
     assert kernel["call.mos"] == pytest.approx(simulated["call.mos"], abs=0.05)
     assert kernel["call.mean_delay_ms"] == pytest.approx(simulated["call.mean_delay_ms"], abs=1)
+
+
+@pytest.mark.parametrize(("codec", "payload_type", "step"), [("g722", 9, 160), ("g711", 0, 160)])
+def test_rtp_is_that_of_the_codec(codec: str, payload_type: int, step: int, tmp_path: Path) -> None:
+    """Payload type, numbers and time stamps are those of the simulation, to the tick."""
+    # A wideband codec has no impairment on the narrowband scale.
+    rated = {"flows.call.app.ie": 10, "flows.call.app.bpl": 10}
+    scenario = anabranch.load(CALL, {"flows.call.app.codec": codec, **rated})
+    files = [tmp_path / "kernel.pcapng", tmp_path / "simulated.pcapng"]
+    testbed.run(scenario, pcap=files[0])
+    anabranch.run(scenario, pcap=files[1])
+    kernel, simulated = (headers(file) for file in files)
+    assert kernel == simulated
+    assert len(kernel) == 100
+    assert {kind for kind, _, _ in kernel} == {payload_type}
+    assert set(np.diff([number for _, number, _ in kernel])) == {1}
+    assert set(np.diff([stamp for _, _, stamp in kernel])) == {step}
+
+
+def headers(file: Path) -> list[tuple[int, int, int]]:
+    """Payload type, number and time stamp of each packet in RTP, once."""
+    found: list[tuple[int, int, int]] = []
+    for packets in Capture(file).batches():
+        head = packets.datagrams.head
+        numbers = head[:, 2:4].copy().view(">u2")[:, 0].tolist()
+        stamps = head[:, 4:8].copy().view(">u4")[:, 0].tolist()
+        found += zip((head[:, 1] & 127).tolist(), numbers, stamps, strict=True)
+    return sorted(set(found))
 
 
 def test_losses_are_the_scenarios_own() -> None:

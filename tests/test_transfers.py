@@ -120,43 +120,50 @@ HEADERS = 52
 NEAR_THE_END = 2**32 - 3000
 
 
-def packets(rows: list[tuple[float, str, str, int, float]]) -> pl.DataFrame:
-    """Packets of a path: when, side, kind, sequence number, when it arrives (NaN if never)."""
+Row = tuple[float, str, str, int, float] | tuple[float, str, str, int, float, str]
+
+
+def packets(rows: list[Row]) -> pl.DataFrame:
+    """Packets of a path: when, side, kind, number, when it arrives (NaN if never), SACK."""
+    is_data = [row[2] == "data" for row in rows]
     return pl.DataFrame(
         {
             "sent_s": [row[0] for row in rows],
             "side": [row[1] for row in rows],
             "path": [0 for _ in rows],
-            "size_bytes": [HEADERS + (1000 if row[2] == "data" else 0) for row in rows],
-            "kind": [row[2] for row in rows],
-            "tsn": [row[3] % 2**32 for row in rows],
+            "payload_bytes": [1000 * data for data in is_data],
+            "tsn": [row[3] % 2**32 if row[2] == "data" else -1 for row in rows],
+            "ack": [-1 if row[2] == "data" else row[3] % 2**32 for row in rows],
+            "window_bytes": [-1 if data else 5000 for data in is_data],
+            "sack": [row[5] if len(row) > 5 else "" for row in rows],
             "fate": ["lost" if math.isnan(row[4]) else "delivered" for row in rows],
             "delivered_s": [row[4] for row in rows],
+            "is_copy": [False for _ in rows],
         }
     )
 
 
 def test_segments_and_what_is_acknowledged_follow_from_the_packets() -> None:
     first = NEAR_THE_END  # the numbers begin again at 0 after three segments
-    sent = sequences.of_path(
+    reported = f"{first + 2000}-{(first + 4000) % 2**32}"
+    (sent,) = sequences.of_run(
         packets(
             [
                 (0.0, "a", "data", first, 0.1),
-                (0.1, "b", "ack", -1, 0.2),
+                (0.1, "b", "ack", first + 1000, 0.2),
                 (0.2, "a", "data", first + 1000, math.nan),
                 (0.21, "a", "data", first + 2000, 0.31),
                 (0.22, "a", "data", first + 3000, 0.32),
-                (0.32, "b", "ack", -1, 0.42),
-                (0.33, "b", "ack", -1, math.nan),
+                (0.32, "b", "ack", first + 1000, 0.42, reported),
+                (0.33, "b", "ack", first + 1000, math.nan),
                 (0.5, "a", "data", first + 1000, 0.6),
-                (0.6, "b", "ack", -1, 0.7),
+                (0.6, "b", "ack", first + 4000, 0.7),
             ]
         ),
         "a",
-        0,
-        "only",
+        ["only"],
+        "tcp",
     )
-    assert sent is not None
     assert sent.first.tolist() == [0, 1000, 2000, 3000, 1000]
     assert sent.end.tolist() == [1000, 2000, 3000, 4000, 2000]
     assert sent.is_again.tolist() == [False, False, False, False, True]
@@ -167,7 +174,26 @@ def test_segments_and_what_is_acknowledged_follow_from_the_packets() -> None:
         (0.42, 1000),
         (0.7, 4000),
     ]
-    assert sequences.of_path(packets([(0.0, "a", "data", 5, 0.1)]), "a", 0, "only") is None
+    assert sent.edge.tolist() == [6000, 6000, 9000]
+    assert sent.reports.tolist() == [[0.42, 2000, 4000]]
+    assert sequences.of_run(packets([(0.0, "a", "data", 5, 0.1)]), "a", ["only"], "tcp") == []
+
+
+def test_chunks_stand_where_their_bytes_do() -> None:
+    """Numbers of SCTP count chunks over all paths: TSN 5 goes over the other path here."""
+    data = sequences.Data(
+        np.array([0, 1, 0, 0]), np.array([0.0, 0.1, 0.2, 0.3]), np.array([4, 5, 6, 4]),
+        np.array([100, 200, 300, 100]), np.zeros(4, dtype=bool),
+    )  # fmt: skip
+    told = sequences.Told(
+        np.array([1]), np.array([0.25]), np.array([4]), np.array([1000]), [[(5, 7)]]
+    )
+    (sent,) = sequences.of_ends(data, told, ["one", "two"], in_chunks=True)
+    assert sent.first.tolist() == [0, 300, 0]
+    assert sent.end.tolist() == [100, 600, 100]
+    assert sent.is_again.tolist() == [False, False, True]
+    assert (sent.acked.tolist(), sent.edge.tolist()) == ([0], [1000])
+    assert sent.reports.tolist() == [[0.25, 100, 600]]
 
 
 def test_the_sequence_graph_shows_every_retransmission(tmp_path: Path) -> None:
@@ -189,8 +215,7 @@ def test_the_sequence_graph_shows_every_retransmission(tmp_path: Path) -> None:
     lengths = {round(1e6 * (one[1][1] - one[0][1])) for one in drawn["sent"]}
     assert lengths == {int(data["size_bytes"].to_numpy().max()) - HEADERS}
     # What is acknowledged is never more than what was sent by then.
-    sent = sequences.of_path(result.traces["packets"].filter(flow="load"), "a", 0, "only")
-    assert sent is not None
+    (sent,) = sequences.of_run(result.traces["packets"].filter(flow="load"), "a", ["only"], "tcp")
     assert (np.diff(sent.acked) >= 0).all()
     by_then = np.maximum.accumulate(sent.end)[np.searchsorted(sent.sent_s, sent.known_s) - 1]
     assert (sent.acked <= by_then).all()

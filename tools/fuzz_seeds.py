@@ -196,7 +196,7 @@ def main() -> int:
                 scenario = anabranch.load(path, {"run.duration": "12 s"})
             except ScenarioError:  # its phases come later
                 scenario = anabranch.load(path)
-            anabranch.run(scenario, pcap=capture)
+            anabranch.run(scenario, pcap=capture, pcap_at="all")
             for packet in packets(capture):
                 for target, seed in parts(packet):
                     # One seed of each length and beginning: flags, types of chunks, kinds of

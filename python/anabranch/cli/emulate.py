@@ -139,21 +139,40 @@ def start(
     return emulate_work.start_virtual(wanted) if kernel == "virtual" else emulate_work.start(wanted)
 
 
+_FLAGS = {"--reorder", "--no-reorder", "--quiet", "--no-quiet"}
+"""Options without a value."""
+
+
 def misplaced(words: Sequence[str]) -> str:
     """What to say if a program stands where only a scenario or options can, or nothing."""
-    programs = (
-        at for at, word in enumerate(words) if shutil.which(word) and not Path(word).exists()
-    )
-    at = next(programs, None)
+    at = _program_at(words)
     if at is None or (at > 0 and "-" not in "".join(word[:1] for word in words)):
         return ""
     before = shlex.join(words[:at]) or "SCENARIO.toml"
     command = shlex.join(words[at:])
     link = "" if at else f", or with a link instead of a scenario: --delay 20ms -- {command}"
+    is_there = shutil.which(words[at]) is not None
+    what = "a program" if is_there else "no scenario file, and no program of this name is installed"
     return (
-        f"`{words[at]}` is a program; `--` stands before what runs in the network: "
+        f"`{words[at]}` is {what}; `--` stands before what runs in the network: "
         f"anabranch emulate {before} -- {command}{link}"
     )
+
+
+def _program_at(words: Sequence[str]) -> int | None:
+    """The place of the first word that is neither an option, nor its value, nor a scenario."""
+    at = 0
+    has_scenario = False
+    while at < len(words):
+        word = words[at]
+        if word.startswith("-"):
+            at += 1 if word in _FLAGS or "=" in word else 2
+        elif not has_scenario and (word.endswith(".toml") or Path(word).exists()):
+            has_scenario = True
+            at += 1
+        else:
+            return at
+    return None
 
 
 def _scenario(words: tuple[str, ...]) -> Path:

@@ -1,5 +1,6 @@
 """The work of `anabranch emulate`."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -165,6 +166,10 @@ def _started(places: tuple[str, str, str], command: Sequence[str]) -> "subproces
     try:
         return start_within(places, command)
     except OSError as error:
+        if shutil.which(command[0]) is None:
+            raise AnabranchError(
+                f"`{command[0]}` cannot be started: no program of this name is installed"
+            ) from None
         raise AnabranchError(f"`{command[0]}` cannot be started: {error.strerror}") from None
 
 

@@ -77,7 +77,8 @@ def explain(
         Of a capture: the codec of a call in RTP (`anabranch list codecs`), if its payload type does
         not say it.
     plot
-        Draw what held each path back over time into this folder.
+        Draw what held each path back over time into this folder; of a flow of a capture also the
+        time-sequence graph of the end that sends.
     json_file
         Write all numbers and sentences to this file.
     """
@@ -188,12 +189,13 @@ def _explain_capture(
         from anabranch.figures import plots  # noqa: PLC0415 - slow to import
 
         for number, explained in enumerate(explanation.flows, 1):
-            figure = explained.figure()
-            if figure is None:
-                continue
-            stem = f"{file.stem}-explain" if number == 1 else f"{file.stem}-explain-{number}"
-            for path in plots.save(figure, plot / stem, ["png"]):
-                out.print(f"wrote {path}")
+            figures = {"explain": explained.figure(), "sequence": explained.sequence(file, from_s)}
+            for name, figure in figures.items():
+                if figure is None:
+                    continue
+                stem = f"{file.stem}-{name}" if number == 1 else f"{file.stem}-{name}-{number}"
+                for path in plots.save(figure, plot / stem, ["png"]):
+                    out.print(f"wrote {path}")
     if json_file is not None:
         write_json(json_file, explanation.as_json())
         out.print(f"wrote {json_file}")

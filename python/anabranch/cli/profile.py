@@ -26,7 +26,7 @@ Examples:
   anabranch profile wifi.txt --out wifi.toml --plot figures
   anabranch profile capture.pcapng --name lte
   anabranch profile sender.pcapng receiver.pcapng --json path.json
-  anabranch run my-call.toml --pcap call.pcapng
+  anabranch run my-call.toml --pcap call.pcapng --pcap-at all
   anabranch profile call.pcapng --interface wifi@phone wifi@server
   ssh host tcpdump -i eth0 -s 128 -U -w - | anabranch profile -""",
 )

@@ -30,6 +30,7 @@ Examples:
   anabranch run my-call.toml --plot out
   anabranch run my-call.toml --trace traces --plot out --formats png,pdf
   anabranch run my-call.toml --pcap call.pcapng && tshark -r call.pcapng
+  anabranch run scenarios/bulk-transfer.toml --qlog transfer.sqlog
   anabranch run scenarios/rto-sweep.toml --cell 3 --json result.json""",
 )
 def run(
@@ -44,6 +45,7 @@ def run(
     plot: Path | None = None,
     pcap: Path | None = None,
     pcap_at: str | None = None,
+    qlog: Path | None = None,
     formats: Formats = (),
     all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -71,10 +73,14 @@ def run(
         path state over time; of TCP goodput, round trip, window, queue, what held the sender
         back, and the time-sequence graph; every scalar, and the scenario.
     pcap
-        Write all packets to this file, as a capture (pcapng) with an interface for each end of each
-        link; Wireshark, tshark and `anabranch profile` read it.
+        Write what one node sends and receives to this file, as a capture (pcapng), as if tcpdump
+        ran there; Wireshark, tshark, `anabranch explain` and `anabranch profile` read it.
     pcap_at
-        Only what this node sends and receives: no packet is seen twice, as if tcpdump ran there.
+        The node; by default the one that the first flow comes from. `all`: both ends of each link,
+        an interface each, so that most packets are seen twice.
+    qlog
+        Write what each end sends, receives and takes for lost, and its window, to this file, as
+        qlog: .sqlog (a record for each event) or .qlog (one document); qvis draws it.
     formats
         Also write each figure of the page as a file of its own: png, svg, pdf or pgf, or several,
         pdf,svg.
@@ -86,13 +92,8 @@ def run(
     loaded = anabranch.load(scenario, pairs(set_))
     if formats and plot is None:
         raise AnabranchError("--formats needs --plot: it says how the page's figures are written")
-    for folder in (trace, plot):
-        if folder is not None:
-            check_folder(folder)
-    check_different(trace=None if trace == plot else trace, plot=plot, json=json_file, pcap=pcap)
-    check_file(json_file, made=trace)
-    check_file(pcap, made=trace)
-    is_traced = plot is not None or trace is not None
+    _check(trace, plot, json_file, pcap, qlog)
+    is_traced = plot is not None or trace is not None or qlog is not None
     result = anabranch.run(
         loaded, seed=seed, replication=replication, cell=cell, trace=is_traced, pcap=pcap,
         pcap_at=pcap_at,
@@ -107,27 +108,68 @@ def run(
     else:
         out.print(f"more: {_more(scenario, set_, result)}")
     written = [] if pcap is None else [pcap]
+    if qlog is not None:
+        from anabranch.studies import qlog as qlogs  # noqa: PLC0415 - slow to import
+
+        qlogs.write(result, qlog)
+        written.append(qlog)
     if trace is not None:
         from anabranch.store import write_tables  # noqa: PLC0415 - slow to import
 
         written += write_tables(trace, result.traces)
     if plot is not None:
-        from anabranch.figures import plots, run_page, run_plots  # noqa: PLC0415 - slow to import
-
-        figures = run_plots.of_run(result)
-        page = plot / f"{loaded.name}.html"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        files = []
-        for name, figure in figures.items():
-            files += plots.save(figure, plot / f"{loaded.name}-{name}", formats)
-        # This comes last, as it leaves the figures in their form for narrow screens.
-        write_atomically(page, run_page.page(result, figures).encode())
-        written += [page, *files]
+        written += _drawn(result, plot, formats)
     if json_file is not None:
         write_json(json_file, run_record(result, "simulation"))
         written.append(json_file)
     for path in written:
-        out.print(f"wrote {path}")
+        seen = _seen(loaded, cell) if path == pcap and pcap_at is None else ""
+        out.print(f"wrote {path}{seen}")
+
+
+def _check(
+    trace: Path | None,
+    plot: Path | None,
+    json_file: Path | None,
+    pcap: Path | None,
+    qlog: Path | None,
+) -> None:
+    """Raises where something cannot be written, before the run."""
+    for folder in (trace, plot):
+        if folder is not None:
+            check_folder(folder)
+    different = None if trace == plot else trace
+    check_different(trace=different, plot=plot, json=json_file, pcap=pcap, qlog=qlog)
+    for file in (json_file, pcap, qlog):
+        check_file(file, made=trace)
+    if qlog is not None:
+        from anabranch.studies import qlog as qlogs  # noqa: PLC0415 - slow to import
+
+        qlogs.check(qlog)
+
+
+def _drawn(result: "Result", folder: Path, formats: Sequence[str]) -> list[Path]:
+    """Writes the page and its figures; gives the files."""
+    from anabranch.figures import plots, run_page, run_plots  # noqa: PLC0415 - slow to import
+
+    name = result.scenario.name
+    figures = run_plots.of_run(result)
+    page = folder / f"{name}.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    files = []
+    for figure_name, figure in figures.items():
+        files += plots.save(figure, folder / f"{name}-{figure_name}", formats)
+    # This comes last, as it leaves the figures in their form for narrow screens.
+    write_atomically(page, run_page.page(result, figures).encode())
+    return [page, *files]
+
+
+def _seen(scenario: anabranch.Scenario, cell: int) -> str:
+    """What a capture has by default."""
+    from anabranch.studies.result import capture_node  # noqa: PLC0415 - slow to import
+
+    node = capture_node(scenario, cell, None)
+    return f": what {node} sends and receives (--pcap-at names another node, or all)"
 
 
 def _more(scenario: Path, sets: Sequence[str], result: "Result") -> str:

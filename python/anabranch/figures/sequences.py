@@ -1,13 +1,14 @@
 """The time-sequence graph of a transfer, as tcptrace draws it (S. Ostermann, Ohio University).
 
-Each segment is a bar from its first byte to its last one at the time when it was sent; the line
-below is what the sender knows to be acknowledged. The trace has no acknowledgement numbers: an
-acknowledgement covers what its sender had in order when it left.
+Each packet is a bar from its first byte to its last one at the time when it was sent; the line
+below is what the sender knows to be acknowledged, the one above how far the receiver's window goes,
+and short bars to the right of a hole what a selective acknowledgement reports. Numbers of SCTP are
+those of chunks: they are drawn as the bytes of user data that come before.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from anabranch.studies.acknowledged import unwrapped
 from anabranch.studies.result import Result
 
 from .plots import ACCENT, COLOURS, QUIET, blank, legend, shortened, style, thinned, titled
@@ -29,10 +31,35 @@ _CLOSE = 160
 _BEFORE = 0.35
 """The part of them before the first one that is sent again."""
 
-_HEADERS = 52
-"""Of IPv4 and TCP with timestamps, where the trace does not tell."""
-
 ACKED = "#009E73"
+REPORTED = "#CC79A7"
+WINDOW = "#E69F00"
+
+
+class Data(NamedTuple):
+    """Packets with data that one end sent, in the order of time."""
+
+    path: NDArray[np.int64]
+    """The number of the path that each took."""
+    sent_s: Times
+    number: Numbers
+    """Of the first byte or chunk, 32 bits as on the wire."""
+    octets: Numbers
+    """Bytes of data."""
+    is_lost: NDArray[np.bool_]
+
+
+class Told(NamedTuple):
+    """Acknowledgements that came to it, in the order of time."""
+
+    path: NDArray[np.int64]
+    at_s: Times
+    expected: Numbers
+    """The number that is expected next, 32 bits."""
+    window: Numbers
+    """In bytes; -1 where it is not known."""
+    reported: list[list[tuple[int, int]]]
+    """Runs of numbers above a gap: the first, and the one behind the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,63 +78,111 @@ class Sent:
     """When acknowledgements arrive."""
     acked: Numbers
     """What they cover."""
+    edge: Numbers
+    """The byte up to which the receiver lets the sender go then; -1 where it is not known."""
+    reports: NDArray[np.float64]
+    """What acknowledgements report above gaps: times, first bytes, ends; shape (n, 3)."""
 
 
-def of_path(packets: pl.DataFrame, side: str, path: int, name: str) -> Sent | None:
-    """What a side of a flow sent over a path; None if that is less than two segments.
+def of_ends(data: Data, told: Told, names: Sequence[str], *, in_chunks: bool) -> list[Sent]:
+    """What one end sent, by path; without paths over which it sent less than two packets.
 
-    `packets` is the flow's part of the trace.
+    Parameters
+    ----------
+    data, told
+        What it sent, and what came back.
+    names
+        The names of the paths.
+    in_chunks
+        Whether numbers are those of chunks, which all paths share (SCTP), and not those of bytes on
+        a path (TCP).
     """
-    over = packets.filter(pl.col("path") == path)
-    data = over.filter((pl.col("side") == side) & (pl.col("kind") == "data"))
-    if data.height < 2:
-        return None
-    first = _counted(data["tsn"].to_numpy())
-    size = data["size_bytes"].to_numpy()
-    end = first + np.maximum(size - _headers(first, size), 1)
-    # Headers differ in length, so beginnings tell what is new, not ends.
-    newest = np.concatenate(([-1], np.maximum.accumulate(first)[:-1]))
-    acks = over.filter(
-        (pl.col("side") != side) & (pl.col("kind") == "ack") & (pl.col("fate") == "delivered")
-    ).sort("delivered_s", maintain_order=True)
-    received = data["delivered_s"].fill_nan(np.inf).to_numpy()
-    acked = _in_order(first, end, received, acks["sent_s"].to_numpy())
-    return Sent(
-        name,
-        data["sent_s"].to_numpy(),
-        first,
-        end,
-        first <= newest,
-        (data["fate"] != "delivered").to_numpy(),
-        acks["delivered_s"].to_numpy(),
-        np.maximum.accumulate(acked) if len(acked) else acked,
+    found = []
+    shared = _Scale(data) if in_chunks and len(data.number) else None
+    for path, name in enumerate(names):
+        own = Data(*(column[data.path == path] for column in data))
+        if len(own.number) < 2:
+            continue
+        scale = shared or _Scale(own, in_bytes=True)
+        # A report about chunks may come over any path.
+        here = np.flatnonzero(told.path == path) if shared is None else np.arange(len(told.at_s))
+        first, end = scale.of_data(own)
+        is_again = first <= np.concatenate(([-1], np.maximum.accumulate(first)[:-1]))
+        acked = scale.at(told.expected[here])
+        window = told.window[here]
+        reports = [
+            (told.at_s[row], *scale.at(np.array(run, dtype=np.int64)).tolist())
+            for row in here.tolist()
+            for run in told.reported[row]
+        ]
+        found.append(
+            Sent(
+                name, own.sent_s, first, end, is_again, own.is_lost, told.at_s[here],
+                np.maximum.accumulate(acked) if len(acked) else acked,
+                np.where(window >= 0, acked + window, -1),
+                np.array(reports, dtype=np.float64).reshape(-1, 3),
+            )
+        )  # fmt: skip
+    return found
+
+
+class _Scale:
+    """Numbers of the wire as bytes, counted from the first one."""
+
+    def __init__(self, data: Data, *, in_bytes: bool = False) -> None:
+        self._base = int(data.number[0])
+        self._in_bytes = in_bytes
+        if not in_bytes:
+            numbers, order = np.unique(unwrapped(data.number), return_index=True)
+            self._numbers = np.append(numbers, numbers[-1] + 1)
+            self._bytes = np.concatenate(([0], np.cumsum(data.octets[order])))
+
+    def at(self, numbers: Numbers) -> Numbers:
+        """The byte at which each number stands."""
+        if not len(numbers):
+            return numbers
+        # The first of them may be before the base.
+        offset = (int(numbers[0]) - self._base + 2**31) % 2**32 - 2**31
+        counted = unwrapped(numbers) + offset
+        if self._in_bytes:
+            return counted
+        found = np.interp(counted, self._numbers, self._bytes)
+        return np.asarray(np.rint(found), dtype=np.int64)
+
+    def of_data(self, data: Data) -> tuple[Numbers, Numbers]:
+        """The first byte of each packet, and the one behind the last."""
+        first = self.at(data.number)
+        return first, first + np.maximum(data.octets, 1)
+
+
+def of_run(packets: pl.DataFrame, side: str, names: Sequence[str], protocol: str) -> list[Sent]:
+    """What a side of a flow sent, by path: `packets` is the flow's part of the trace."""
+    sent = packets.filter(
+        (pl.col("side") == side) & (pl.col("payload_bytes") > 0) & ~pl.col("is_copy")
     )
+    told = packets.filter(
+        (pl.col("side") != side) & (pl.col("ack") >= 0) & (pl.col("fate") == "delivered")
+    ).sort("delivered_s", maintain_order=True)
+    # Windows of Multipath TCP are the connection's.
+    window = told["window_bytes"].to_numpy()
+    return of_ends(
+        Data(
+            sent["path"].to_numpy(), sent["sent_s"].to_numpy(), sent["tsn"].to_numpy(),
+            sent["payload_bytes"].to_numpy(), (sent["fate"] != "delivered").to_numpy(),
+        ),
+        Told(
+            told["path"].to_numpy(), told["delivered_s"].to_numpy(), told["ack"].to_numpy(),
+            np.full_like(window, -1) if protocol == "mptcp" else window,
+            [_runs(text) for text in told["sack"]],
+        ),
+        names,
+        in_chunks=protocol == "sctp",
+    )  # fmt: skip
 
 
-def _counted(numbers: Numbers) -> Numbers:
-    """Sequence numbers of 32 bits, counted on from the first one."""
-    steps = np.diff(numbers, prepend=numbers[0])
-    return np.cumsum((steps + 2**31) % 2**32 - 2**31)
-
-
-def _headers(first: Numbers, size: Numbers) -> int:
-    """The bytes of a packet that are no data, from segments that follow each other."""
-    steps = np.diff(first)
-    rest = (size[:-1] - steps)[(steps > 0) & (steps < size[:-1])]
-    if not len(rest):
-        return _HEADERS
-    values, counts = np.unique(rest, return_counts=True)
-    return int(values[np.argmax(counts)])
-
-
-def _in_order(first: Numbers, end: Numbers, received_s: Times, at_s: Times) -> Numbers:
-    """The byte up to which all have been received, at each of these times."""
-    order = np.lexsort((received_s, first))
-    _, earliest = np.unique(first[order], return_index=True)
-    kept = order[earliest]
-    complete_s = np.maximum.accumulate(received_s[kept])
-    reached = np.searchsorted(complete_s, at_s, side="right")
-    return np.concatenate(([0], end[kept]))[reached]
+def _runs(text: str) -> list[tuple[int, int]]:
+    edges = (run.split("-") for run in text.split())
+    return [(int(first), int(end)) for first, end in edges]
 
 
 def sequence(result: Result, flow: str, side: str, tree: Mapping[str, Any]) -> Figure | None:
@@ -126,25 +201,38 @@ def sequence(result: Result, flow: str, side: str, tree: Mapping[str, Any]) -> F
     """
     packets = result.traces["packets"].filter(pl.col("flow") == flow)
     names = [str(name) for name in tree["paths"]]
-    every = [of_path(packets, side, i, name) for i, name in enumerate(names)]
-    sent = [each for each in every if each is not None]
+    sent = of_run(packets, side, names, str(tree["transport"]["kind"]))
     if not sent:
         return None
+    host = shortened(str(tree["from" if side == "a" else "to"]))
+    return draw(sent, f"flow {shortened(flow)}, sent by {host}", several=len(names) > 1)
+
+
+def draw(sent: Sequence[Sent], title: str, *, several: bool) -> Figure:
+    """The graph: all of it, and a close-up of the first retransmission.
+
+    Parameters
+    ----------
+    sent
+        What one end sent, a path each; one at least.
+    title
+        The title of the whole.
+    several
+        Whether the flow has several paths.
+    """
     with style():
         figure = blank(8, 3.4)
         whole, close = figure.subplots(1, 2, width_ratios=(1, 1))
-        several = len(names) > 1
         _whole(whole, sent, several=several)
-        which = _close(close, sent, several=several)
+        which, extras = _close(close, sent, several=several)
         whole.set_ylabel("sequence number (MB)")
         for axes in (whole, close):
             axes.set_xlabel("time (s)")
-        host = shortened(str(tree["from" if side == "a" else "to"]))
-        titled(whole, f"flow {shortened(flow)}, sent by {host}", pad=8)
+        titled(whole, title, pad=8)
         on = f", path {shortened(which.path)}" if several else ""
         what = "the first retransmission" if which.is_again.any() else "the first segments"
         titled(close, f"{what}{on}", pad=8)
-        legend(figure, _handles(sent, several=several))
+        legend(figure, [*_handles(sent, several=several), *extras])
         return figure
 
 
@@ -180,8 +268,8 @@ def _again(*, several: bool) -> str:
     return "black" if several else ACCENT
 
 
-def _close(axes: Axes, sent: Sequence[Sent], *, several: bool) -> Sent:
-    """Draws each segment of a short time; gives whose they are."""
+def _close(axes: Axes, sent: Sequence[Sent], *, several: bool) -> tuple[Sent, list[Line2D]]:
+    """Draws each segment of a short time; gives whose they are, and what else the legend has."""
     own = min(
         sent, key=lambda each: each.sent_s[each.is_again][0] if each.is_again.any() else np.inf
     )
@@ -199,33 +287,50 @@ def _close(axes: Axes, sent: Sequence[Sent], *, several: bool) -> Sent:
     middle = (first + end) / 2
     axes.plot(times[lost], middle[lost], "x", color="black", markersize=4, gid="lost")
     axes.step(own.known_s, own.acked / 1e6, where="post", color=ACKED, linewidth=1.2, gid="acked")
+    extras = []
+    at_s, *run = own.reports.T
+    seen = (at_s >= times[0]) & (at_s <= times[-1])
+    if seen.any():
+        start, stop = (edge[seen] / 1e6 for edge in run)
+        axes.vlines(at_s[seen], start, stop, color=REPORTED, linewidth=1, zorder=1, gid="reported")
+        extras.append(_entry("selectively acknowledged", color=REPORTED))
     width = max(float(times[-1] - times[0]), 1e-6)
     axes.set_xlim(times[0] - 0.03 * width, times[-1] + 0.03 * width)
     known = np.searchsorted(own.known_s, times[0], side="right")
     low = min(float(first.min()), own.acked[known - 1] / 1e6 if known else float(first.min()))
     height = max(float(end.max()) - low, 1e-6)
-    axes.set_ylim(low - 0.04 * height, float(end.max()) + 0.04 * height)
-    return own
+    top = float(end.max())
+    near = (own.edge >= 0) & (own.known_s <= times[-1]) & (own.known_s >= times[0])
+    # A window far above what is sent would flatten the rest.
+    if near.any() and (edge := own.edge[near] / 1e6).min() <= top + height:
+        axes.step(own.known_s[near], edge, where="post", color=WINDOW, linewidth=1, gid="window")
+        extras.append(_entry("end of the receiver's window", color=WINDOW))
+        top = max(top, float(min(edge.max(), top + height)))
+        height = top - low
+    axes.set_ylim(low - 0.04 * height, top + 0.04 * height)
+    return own, extras
+
+
+def _entry(label: str, **looks: Any) -> Line2D:
+    return Line2D([], [], label=label, **looks)
 
 
 def _handles(sent: Sequence[Sent], *, several: bool) -> list[Line2D]:
-    def entry(label: str, **looks: Any) -> Line2D:
-        return Line2D([], [], label=label, **looks)
-
     if several:
         lines = [
-            entry(f"sent over {shortened(own.path)}", color=colour)
+            _entry(f"sent over {shortened(own.path)}", color=colour)
             for colour, own in zip(COLOURS, sent, strict=False)
         ]
-        lines.append(entry("acknowledged", color=QUIET, linestyle=(0, (3, 2))))
-        lines.append(entry("acknowledged (close-up)", color=ACKED))
+        lines.append(_entry("acknowledged", color=QUIET, linestyle=(0, (3, 2))))
+        lines.append(_entry("acknowledged (close-up)", color=ACKED))
     else:
-        lines = [entry("sent", color=COLOURS[0]), entry("acknowledged", color=ACKED)]
+        lines = [_entry("sent", color=COLOURS[0]), _entry("acknowledged", color=ACKED)]
     count = sum(int(own.is_again.sum()) for own in sent)
     lines.append(
-        entry(
+        _entry(
             f"{count:,} retransmitted", color=_again(several=several), marker=".", linestyle="none"
         )
     )
-    lines.append(entry("lost", color="black", marker="x", linestyle="none", markersize=4))
+    if any(own.is_lost.any() for own in sent):
+        lines.append(_entry("lost", color="black", marker="x", linestyle="none", markersize=4))
     return lines

@@ -49,7 +49,7 @@ def measure(
     >>> from pathlib import Path
     >>> from anabranch.profile import estimate, measure
     >>> capture = Path("call.pcapng")
-    >>> _ = anabranch.run("scenarios/two-path-call.toml", pcap=capture)
+    >>> _ = anabranch.run("scenarios/two-path-call.toml", pcap=capture, pcap_at="all")
     >>> measured = measure([capture], interfaces=["first@caller", "first@callee"])
     >>> measured.title
     '1566 packets seen at both ends'

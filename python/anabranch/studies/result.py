@@ -200,8 +200,8 @@ def run(
         Where to write the packets as a capture (pcapng) for Wireshark and other programs; never
         changes the summary either.
     pcap_at
-        The only node whose packets are in it: what it sends and receives. By default they are seen
-        at both ends of each link.
+        The node whose packets are in it: what it sends and receives; by default the one that the
+        first flow comes from. `all`: both ends of each link, where most packets are seen twice.
 
     Raises
     ------
@@ -225,8 +225,18 @@ def run(
         found = _engine.run(scenario, cell, seed, replication, trace)
     else:
         with opened_atomically(Path(pcap), is_long=True) as file:
-            found = _engine.run(scenario, cell, seed, replication, trace, file, pcap_at)
+            node = capture_node(scenario, cell, pcap_at)
+            found = _engine.run(scenario, cell, seed, replication, trace, file, node)
     return result_of(found, scenario, cell, seed, replication)
+
+
+def capture_node(scenario: Scenario, cell: int, pcap_at: str | None) -> str | None:
+    """The node at which packets are captured; None for both ends of each link."""
+    if pcap_at is not None:
+        return None if pcap_at == "all" else pcap_at
+    flows = tomllib.loads(scenario.cell_toml(cell))["flows"].values()
+    first = next(iter(flows), None)  # the engine says it where there is none
+    return None if first is None else str(first["from"])
 
 
 def checked(

@@ -5,19 +5,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use anabranch::app::RtpPayload;
 use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Received};
 use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::time::Time;
 use anabranch_transport::udp;
+use anabranch_transport::wire::udp::{RTP_HEADER_BYTES, Rtp};
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::pattern::Pattern;
 use super::place::{Home, bind_or_any};
 use crate::system;
-
-/// Bytes of an RTP header without lists or extensions (RFC 3550 section 5.1).
-const RTP_HEADER: usize = 12;
 
 /// How many datagrams are read from a socket before the other sockets have their turn.
 const BATCH: usize = 64;
@@ -29,11 +29,14 @@ pub(crate) type Tell<'a> = dyn FnMut(Side, Event) + 'a;
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     ends: [End; 2],
+    /// What its datagrams carry if they have RTP.
+    media: RtpPayload,
 }
 
 #[derive(Debug)]
 struct End {
     socket: Socket,
+    port: u16,
     has_rtp: bool,
     /// The number in the stream of what arrived last.
     near: u64,
@@ -54,13 +57,16 @@ impl Datagrams {
         homes: &[Home; 2],
         addresses: [std::net::IpAddr; 2],
         configs: [udp::Config; 2],
+        media: RtpPayload,
     ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("a socket of UDP cannot be opened: {error}");
+        let port = |side: Side| {
+            let config = configs[side.index()];
+            [config.source_port, config.destination_port][side.index()]
+        };
         let open = |side: Side| -> Result<Socket, String> {
             homes[side.index()].enter()?;
-            let config = configs[side.index()];
-            let port = [config.source_port, config.destination_port][side.index()];
-            let address = SocketAddr::new(addresses[side.index()], port);
+            let address = SocketAddr::new(addresses[side.index()], port(side));
             let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP));
             let socket = socket.map_err(failed)?;
             socket.set_nonblocking(true).map_err(failed)?;
@@ -80,6 +86,7 @@ impl Datagrams {
         }
         let end = |socket: Socket, side: Side| End {
             socket,
+            port: port(side),
             has_rtp: configs[side.index()].rtp,
             near: 0,
             sent: 0,
@@ -89,7 +96,7 @@ impl Datagrams {
             refused: 0,
             malformed: 0,
         };
-        Ok(Self { ends: [end(one, Side::A), end(other, Side::B)] })
+        Ok(Self { ends: [end(one, Side::A), end(other, Side::B)], media })
     }
 
     /// Calls `each` with the sockets and the events to wait for.
@@ -99,14 +106,24 @@ impl Datagrams {
         }
     }
 
-    /// Carries out a command of an application.
-    pub(crate) fn obey(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
+    /// Carries out a command of an application, which it gives now.
+    pub(crate) fn obey(
+        &mut self,
+        now: Time,
+        side: Side,
+        command: Command,
+        pattern: &Pattern,
+        tell: &mut Tell<'_>,
+    ) {
         match command {
             Command::Connect => tell(side, Event::Connected),
             Command::Abort => tell(side, Event::Closed(CloseReason::Aborted)),
             Command::Shutdown => tell(side, Event::Closed(CloseReason::Shutdown)),
             Command::Send(message) => {
-                if !self.ends[side.index()].send(message.payload, pattern) {
+                let end = &mut self.ends[side.index()];
+                let rtp = Rtp { payload_type: 0, sequence: end.sent as u16, timestamp: 0 };
+                let rtp = end.has_rtp.then(|| self.media.stamped(now, rtp));
+                if !end.send(message.payload, pattern, rtp) {
                     tell(side, Event::Refused(message.payload));
                 }
             }
@@ -157,14 +174,10 @@ impl Datagrams {
 
 impl End {
     /// Sends a datagram; gives whether the kernel has taken it.
-    fn send(&mut self, Payload { offset, length }: Payload, pattern: &Pattern) -> bool {
-        let mut datagram = Vec::with_capacity(RTP_HEADER + length as usize);
-        if self.has_rtp {
-            // Version 2 and payload type 0; a sample is a byte, as with G.711.
-            datagram.extend([0x80, 0]);
-            datagram.extend((self.sent as u16).to_be_bytes());
-            datagram.extend((offset as u32).to_be_bytes());
-            datagram.extend([0; 4]);
+    fn send(&mut self, Payload { offset, length }: Payload, pattern: &Pattern, rtp: Option<Rtp>) -> bool {
+        let mut datagram = Vec::with_capacity(RTP_HEADER_BYTES as usize + length as usize);
+        if let Some(rtp) = rtp {
+            rtp.emit(self.port, &mut datagram);
         }
         pattern.write_message(offset, length as usize, &mut datagram);
         let is_taken = self.socket.send(&datagram).is_ok_and(|taken| taken == datagram.len());
@@ -179,7 +192,7 @@ impl End {
 
     /// The payload of a datagram, if it belongs to this flow.
     fn take(&mut self, datagram: &[u8], has_rtp: bool, pattern: &Pattern) -> Option<Payload> {
-        let header = if has_rtp { RTP_HEADER } else { 0 };
+        let header = if has_rtp { RTP_HEADER_BYTES as usize } else { 0 };
         let offset = datagram.get(header..).and_then(|message| pattern.read_message(self.near, message));
         let Some(offset) = offset else {
             self.malformed += 1;

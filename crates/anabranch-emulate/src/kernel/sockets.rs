@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
+use anabranch::app::RtpPayload;
 use anabranch::scenario::FlowConfig;
 use anabranch::sim::Emulation;
 use anabranch_transport::endpoint::{Command, Event};
@@ -151,7 +152,7 @@ impl Flows {
                         ));
                     }
                     let path = paths[usize::from(one.path)];
-                    Flow::Datagrams(Datagrams::open(&homes, path, [*one, *other])?)
+                    Flow::Datagrams(Datagrams::open(&homes, path, [*one, *other], RtpPayload::of(&flow.app))?)
                 }
                 [EndOptions::Messages(one), EndOptions::Messages(other)] => {
                     Flow::Messages(Box::new(Messages::open(homes, [one.clone(), other.clone()], paths)?))
@@ -379,10 +380,11 @@ impl Sockets {
                 return;
             }
             let Self { flows, pattern, .. } = self;
+            let now = emulation.now();
             for (index, side, command) in orders.drain(..) {
                 let mut tell = |side: Side, event: Event| emulation.tell(index, side, event);
                 match &mut flows[index] {
-                    Flow::Datagrams(flow) => flow.obey(side, command, pattern, &mut tell),
+                    Flow::Datagrams(flow) => flow.obey(now, side, command, pattern, &mut tell),
                     Flow::Messages(flow) => flow.obey(side, command, pattern, &mut tell),
                     Flow::Stream(flow) => flow.obey(side, command, pattern, &mut tell),
                     Flow::Usrsctp(flow) => flow.obey(side, command, pattern, &mut tell),

@@ -55,6 +55,7 @@ pub struct Config {
 /// Rules for the initial congestion window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "SctpInitialWindow")]
 pub enum InitialWindow {
     /// Two segments (RFC 2960 section 7.2.1).
     Rfc2960,

@@ -194,6 +194,7 @@ pub struct Config {
 /// Whose defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "SctpProfile")]
 pub enum Profile {
     /// FreeBSD 10 (defaults of 10.4), as the sctp-handover study used it. Windows are counted as with
     /// rfc2960. Known deviations: Max.Burst limits what leaves at once, where the kernel shrinks the window

@@ -168,6 +168,7 @@ pub struct Config {
 /// Whose defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "TcpProfile")]
 pub enum Profile {
     /// A subflow of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis ("Multipath-TCP in ns-3",
     /// 2014), or a connection that behaves like one: Reno with a window in bytes that begins with one segment
@@ -193,6 +194,7 @@ pub enum Profile {
 /// The initial congestion window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "TcpInitialWindow")]
 pub enum InitialWindow {
     /// Two to four segments (RFC 3390): min(4 MSS, max(2 MSS, 4380 B)).
     Rfc3390,

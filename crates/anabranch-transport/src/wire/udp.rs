@@ -66,6 +66,16 @@ const fn malformed(problem: &'static str) -> Malformed {
 const RTP_BEGINNING: u16 = 0x8000;
 const PAYLOAD_TYPE: u16 = 0x7f;
 
+impl Rtp {
+    /// Appends the bytes of the header. Its source (SSRC) is the port: each port has a stream of its own.
+    pub fn emit(&self, source_port: u16, out: &mut Vec<u8>) {
+        out.u16(RTP_BEGINNING | u16::from(self.payload_type) & PAYLOAD_TYPE);
+        out.u16(self.sequence);
+        out.u32(self.timestamp);
+        out.u32(source_port.into());
+    }
+}
+
 impl Datagram {
     /// Appends the bytes of the datagram, checksum included, as they are sent on a path.
     pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
@@ -73,12 +83,8 @@ impl Datagram {
         out.u16(self.source_port);
         out.u16(self.destination_port);
         out.u32(0);
-        if let Some(Rtp { payload_type, sequence, timestamp }) = self.rtp {
-            out.u16(RTP_BEGINNING | u16::from(payload_type) & PAYLOAD_TYPE);
-            out.u16(sequence);
-            out.u32(timestamp);
-            // The source of the stream: each port has a stream of its own.
-            out.u32(self.source_port.into());
+        if let Some(rtp) = self.rtp {
+            rtp.emit(self.source_port, out);
         }
         sending.payload(Payload { offset: self.offset, length: self.length }, out);
         let length = (out.len() - start) as u16;

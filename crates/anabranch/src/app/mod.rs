@@ -10,6 +10,7 @@ pub mod datagrams;
 pub mod drawn;
 pub mod exchanges;
 mod quantiles;
+mod rtp;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod voip;
@@ -25,6 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use any::{AnyApp, AppConfig};
+pub use rtp::RtpPayload;
 
 /// The application of one flow, with both of its ends: it gives commands to the two endpoints and gets their
 /// events.

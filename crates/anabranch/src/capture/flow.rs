@@ -13,7 +13,7 @@ use anabranch_transport::wire::udp::Datagram;
 use anabranch_transport::wire::{Body, Packet};
 
 use super::addresses::OfFlow;
-use super::media::Media;
+use crate::app::RtpPayload;
 
 /// A flow of the capture.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Flow {
     /// For each path, whether a link may fragment its packets.
     is_cut: Vec<bool>,
     /// What its datagrams carry if they have RTP.
-    media: Media,
+    media: RtpPayload,
     /// Counts the packets that may be fragmented.
     identification: u16,
 }
@@ -42,7 +42,13 @@ struct End {
 }
 
 impl Flow {
-    pub(super) fn new(name: &str, seed: u64, addresses: OfFlow, is_cut: Vec<bool>, media: Media) -> Self {
+    pub(super) fn new(
+        name: &str,
+        seed: u64,
+        addresses: OfFlow,
+        is_cut: Vec<bool>,
+        media: RtpPayload,
+    ) -> Self {
         let ip = if addresses[0][0].is_ipv6() { IpVersion::Ipv6 } else { IpVersion::Ipv4 };
         let end = |side: Side| {
             let name = format!("capture/{name}/{}", side.name());

@@ -10,7 +10,6 @@
 mod addresses;
 mod file;
 mod flow;
-mod media;
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -20,11 +19,11 @@ use anabranch_transport::ground::{Ecn, Side};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::{Packet, ip};
 
+use crate::app::RtpPayload;
 use crate::net::{Direction, DropCause};
 use crate::scenario::Scenario;
 use file::File;
 use flow::Flow;
-use media::Media;
 
 /// The destination of a capture.
 pub type Sink = Box<dyn Write + Send>;
@@ -94,7 +93,7 @@ impl Capture {
             .map(|(addresses, (name, flow))| {
                 let is_cut = |path: &String| scenario.paths[path].fragmenting_link(&scenario.links).is_some();
                 let is_cut = flow.paths.iter().map(is_cut).collect();
-                Flow::new(name, scenario.seed, addresses, is_cut, Media::of(&flow.app))
+                Flow::new(name, scenario.seed, addresses, is_cut, RtpPayload::of(&flow.app))
             })
             .collect();
         let (file, error) = File::new(scenario, sink, at);

@@ -263,6 +263,12 @@ impl Emulation {
         &self.scenario
     }
 
+    /// The time up to which everything has happened. While an application's orders wait to be taken, it is
+    /// when they were due.
+    pub fn now(&self) -> Time {
+        self.simulation.network.now
+    }
+
     /// When something next happens without a packet that is handed in; [`Time::NEVER`] if nothing does.
     pub fn next_event(&self) -> Time {
         self.simulation.network.queue.next_time().min(Time::ZERO + self.scenario.run.duration)

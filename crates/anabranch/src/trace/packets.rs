@@ -1,12 +1,17 @@
 //! The packet trace: one row for every packet sent, with its fate.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use anabranch_transport::ground::Side;
 use anabranch_transport::time::Time;
-use anabranch_transport::wire::Packet;
+use anabranch_transport::wire::sctp::chunk::{Chunk, GapBlock, Sack};
+use anabranch_transport::wire::tcp::{Flags, Segment};
+use anabranch_transport::wire::{Body, Packet};
 
 use super::{Column, SentPackets, Table};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Row {
     sent: Time,
     flow: u32,
@@ -15,6 +20,9 @@ struct Row {
     size: u32,
     kind: &'static str,
     tsn: Option<u32>,
+    /// Bytes of the application.
+    payload: u32,
+    answer: Answer,
     /// For a copy: the row of the packet that the endpoint sent, and when a link made the copy.
     origin: u32,
     made: Time,
@@ -31,6 +39,18 @@ impl Row {
     }
 }
 
+/// What a packet acknowledges.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Answer {
+    /// The number that is expected next: the acknowledgement number of TCP, that behind SCTP's Cumulative TSN
+    /// Ack.
+    next: Option<u32>,
+    /// The receiver's window in bytes.
+    window: Option<u32>,
+    /// Runs of numbers beyond `next` that have arrived, each from its first number to the one behind it.
+    runs: Box<[(u32, u32)]>,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Whereabouts {
     Delivered(Time),
@@ -42,6 +62,8 @@ enum Whereabouts {
 #[derive(Debug, Default)]
 pub(crate) struct PacketTrace {
     rows: Vec<Row>,
+    /// The window scale that each end of a connection of TCP has offered in its SYN, by flow, side and path.
+    scales: BTreeMap<(u32, Side, u8), Option<u8>>,
     /// The packet of each row as its host sent it, where they are kept.
     kept: Option<Vec<Packet>>,
 }
@@ -58,16 +80,45 @@ impl PacketTrace {
         let (kind, tsn) = packet.body.describe();
         let Packet { path, size, .. } = *packet;
         let (path, origin, fate) = (path.0, self.rows.len() as u32, Whereabouts::InFlight);
-        self.rows.push(Row { sent: now, flow, side, path, size, kind, tsn, origin, made: now, fate });
+        let (payload, answer) = match &packet.body {
+            Body::Foreign(_) | Body::Fragment(_) => (0, Answer::default()),
+            Body::Mptcp(segment) => self.of_segment((flow, side, path), &segment.tcp),
+            Body::Tcp(segment) => self.of_segment((flow, side, path), segment),
+            Body::Sctp(packet) => of_chunks(packet.chunks()),
+            Body::Udp(datagram) => (datagram.length, Answer::default()),
+        };
+        let made = now;
+        let row = Row { sent: now, flow, side, path, size, kind, tsn, payload, answer, origin, made, fate };
+        self.rows.push(row);
         if let Some(kept) = &mut self.kept {
             kept.push(packet.clone());
         }
         origin
     }
 
+    /// The payload of a segment and what it acknowledges. The window field is in units of the scale that its
+    /// sender has offered, if both ends have offered one, and in bytes in a SYN (RFC 7323 section 2.3).
+    fn of_segment(&mut self, end: (u32, Side, u8), segment: &Segment) -> (u32, Answer) {
+        let (flow, side, path) = end;
+        let scale = if segment.flags.has(Flags::SYN) {
+            self.scales.insert(end, segment.window_scale);
+            0
+        } else {
+            let offered = |side| self.scales.get(&(flow, side, path)).copied().flatten();
+            offered(side.peer()).and(offered(side)).unwrap_or(0)
+        };
+        let has_ack = segment.flags.has(Flags::ACK);
+        let answer = Answer {
+            next: has_ack.then_some(segment.acknowledgement),
+            window: has_ack.then_some(u32::from(segment.window) << scale.min(14)),
+            runs: segment.sack.iter().map(|block| (block.start, block.end)).collect(),
+        };
+        (segment.payload.length, answer)
+    }
+
     /// Adds a row for a duplicate made on the way. `made` may be after the run's end.
     pub(crate) fn duplicated(&mut self, row: u32, made: Time) -> u32 {
-        self.rows.push(Row { made, fate: Whereabouts::InFlight, ..self.rows[row as usize] });
+        self.rows.push(Row { made, fate: Whereabouts::InFlight, ..self.rows[row as usize].clone() });
         if let Some(kept) = &mut self.kept {
             kept.push(kept[row as usize].clone());
         }
@@ -104,6 +155,7 @@ impl PacketTrace {
         for (place, &row) in order.iter().enumerate() {
             places[row as usize] = Some(place as u32);
         }
+        let is_copy = order.iter().map(|&row| self.rows[row as usize].origin != row).collect();
         let sent = self.kept.take().map(|packets| SentPackets { packets, order });
         self.rows.retain(|row| row.is_in_table(flows.len(), end));
         for row in &mut self.rows {
@@ -128,8 +180,12 @@ impl PacketTrace {
             ("side", text(|row| row.side.name())),
             ("path", integers(|row| row.path.into())),
             ("size_bytes", integers(|row| row.size.into())),
+            ("payload_bytes", integers(|row| row.payload.into())),
             ("kind", text(|row| row.kind)),
             ("tsn", integers(|row| row.tsn.map_or(-1, i64::from))),
+            ("ack", integers(|row| row.answer.next.map_or(-1, i64::from))),
+            ("window_bytes", integers(|row| row.answer.window.map_or(-1, i64::from))),
+            ("sack", Column::Text(rows.iter().map(|row| in_words(&row.answer.runs).into()).collect())),
             (
                 "fate",
                 text(|row| match row.fate {
@@ -146,6 +202,7 @@ impl PacketTrace {
                 }),
             ),
             ("dropped_at", Column::Text(rows.iter().map(link).collect())),
+            ("is_copy", Column::Flags(is_copy)),
         ];
         (Table { name: "packets", columns }, places, sent.unwrap_or_default())
     }
@@ -157,4 +214,40 @@ impl PacketTrace {
         order.sort_by_key(|&row| self.rows[row as usize].order());
         order
     }
+}
+
+/// The payload of SCTP's chunks, and what they acknowledge.
+fn of_chunks<'a>(chunks: impl Iterator<Item = &'a Chunk>) -> (u32, Answer) {
+    let (mut payload, mut answer) = (0, Answer::default());
+    for chunk in chunks {
+        match chunk {
+            Chunk::Data(data) => payload += data.payload.length,
+            Chunk::IData(data) => payload += data.payload.length,
+            Chunk::NrSack(_, nr_sack) => answer = of_sack(&nr_sack.sack, &nr_sack.final_blocks),
+            Chunk::Sack(_, sack) => answer = of_sack(sack, &[]),
+            Chunk::Shutdown { cumulative_tsn } => answer.next = Some(cumulative_tsn.wrapping_add(1)),
+            _ => {}
+        }
+    }
+    (payload, answer)
+}
+
+fn of_sack(sack: &Sack, final_blocks: &[GapBlock]) -> Answer {
+    let at = |offset: u16| sack.cumulative_tsn.wrapping_add(offset.into());
+    let blocks = sack.gap_blocks.iter().chain(final_blocks);
+    Answer {
+        next: Some(sack.cumulative_tsn.wrapping_add(1)),
+        window: Some(sack.a_rwnd),
+        runs: blocks.map(|block| (at(block.start), at(block.end).wrapping_add(1))).collect(),
+    }
+}
+
+/// Runs as text: `7-9 12-13`.
+fn in_words(runs: &[(u32, u32)]) -> String {
+    let mut text = String::new();
+    for (number, (start, end)) in runs.iter().enumerate() {
+        let between = if number == 0 { "" } else { " " };
+        let _ = write!(text, "{between}{start}-{end}");
+    }
+    text
 }

@@ -126,6 +126,29 @@ class Explained:
         title = f"what holds {self.account.sender.host} back: {self.flow.name}"
         return figure.draw(self.account, title, knows_waiting=False)
 
+    def sequence(self, file: Path, from_s: float = 0.0) -> "Figure | None":
+        """The time-sequence graph of the end that sends; None for UDP and where there is no data.
+
+        Parameters
+        ----------
+        file
+            The capture, of which the packets of this flow are read again.
+        from_s
+            What comes sooner after its first packet was left out.
+        """
+        if self.flow.protocol == "UDP":
+            return None
+        from anabranch.figures import sequences  # noqa: PLC0415 - slow to import
+
+        from . import sequence  # noqa: PLC0415 - slow to import
+
+        side = sequence.sender(self.flow)
+        sent = sequence.sent(file, self.flow, side, from_s)
+        if not sent:
+            return None
+        title = f"{self.flow.protocol}, sent by {self.flow.hosts[side]}"
+        return sequences.draw(sent, title, several=len(self.flow.paths) > 1)
+
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs."""
         flow = self.flow

@@ -4,11 +4,11 @@ use anabranch_transport::quality::Codec;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::udp::Rtp;
 
-use crate::app::AppConfig;
+use super::AppConfig;
 
 /// A payload of RTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Media {
+pub struct RtpPayload {
     payload_type: u8,
     /// Ticks of the time stamps per second.
     clock_hz: u32,
@@ -17,9 +17,9 @@ pub(super) struct Media {
 /// The first dynamic payload type (RFC 3551 section 6).
 const DYNAMIC: u8 = 96;
 
-impl Media {
+impl RtpPayload {
     /// What an application sends: speech, or something whose clock is that of video (RFC 3551 section 5).
-    pub(super) const fn of(app: &AppConfig) -> Self {
+    pub const fn of(app: &AppConfig) -> Self {
         match app {
             AppConfig::Voip(call) => Self::of_codec(call.codec),
             _ => Self { payload_type: DYNAMIC, clock_hz: 90_000 },
@@ -47,7 +47,7 @@ impl Media {
 
     /// The header of what is sent now. Speech is sent as soon as its last sample is there, so that its clock
     /// runs with that of the run, in pauses, too (RFC 3550 section 5.1).
-    pub(super) const fn stamped(self, now: Time, rtp: Rtp) -> Rtp {
+    pub const fn stamped(self, now: Time, rtp: Rtp) -> Rtp {
         let ticks = now.as_nanos() as u128 * self.clock_hz as u128 / 1_000_000_000;
         Rtp { payload_type: self.payload_type, timestamp: ticks as u32, ..rtp }
     }
