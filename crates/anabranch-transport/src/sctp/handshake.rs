@@ -1,18 +1,16 @@
 //! Opening an association: the four-way handshake with cookie (RFC 9260 section 5).
 
-use super::association::{Association, Numbers, State};
+use super::association::{Association, State};
+use super::local::Numbers;
 use super::parameters::Parameters;
-use super::received_tsns::ReceivedTsns;
+use super::receiver::Receiver;
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::ground::{IpVersion, PathId};
 use crate::path::{PathEvent, PathState};
-use crate::secret::NumberSource;
 use crate::time::{Duration, Time};
 use crate::wire::Body;
 use crate::wire::sctp::authentication::Hmac;
-use crate::wire::sctp::chunk::{
-    Abort, Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Illegal, Init, InitAck, StateCookie,
-};
+use crate::wire::sctp::chunk::{Abort, Chunk, Cookie, ErrorCause, Illegal, Init, InitAck, StateCookie};
 
 /// A Forward-TSN-Supported parameter (RFC 3758 section 3.1), which an end without partial reliability does
 /// not know.
@@ -27,26 +25,19 @@ pub(super) struct Handshake {
     path: PathId,
     cookie: Option<Box<Cookie>>,
     cookie_preservative: Option<Duration>,
-    /// Identifies the association in the cookies of answers to further INITs, once there has been one
-    /// (section 5.2.2).
-    pub(super) tie_tag: Option<u64>,
     /// Whether this opening follows a restart of the peer.
     pub(super) is_restart: bool,
-    /// The source of tags, TSNs and nonces.
-    pub(super) numbers: NumberSource,
 }
 
 impl Handshake {
-    pub(super) const fn new(path: PathId, numbers: NumberSource) -> Self {
+    pub(super) const fn new(path: PathId) -> Self {
         Self {
             timer: Time::NEVER,
             attempts: 0,
             path,
             cookie: None,
             cookie_preservative: None,
-            tie_tag: None,
             is_restart: false,
-            numbers,
         }
     }
 }
@@ -157,21 +148,21 @@ impl Association {
     }
 
     fn start_t1(&mut self, now: Time) {
-        let rto = self.paths[self.handshake.path.index()].rto.rto;
+        let rto = self.routing.paths[self.handshake.path.index()].rto.rto;
         let rto = self.parameters.max_init_timeout.map_or(rto, |most| rto.min(most));
         self.handshake.timer = self.deadline(now, rto);
     }
 
     fn own_init(&self) -> Init {
-        self.init_with(Numbers { tag: self.local_tag, initial_tsn: self.local_initial_tsn })
+        self.init_with(self.local.numbers)
     }
 
     fn init_with(&self, numbers: Numbers) -> Init {
         Init {
-            addresses: self.listed_addresses.unwrap_or_else(|| self.addresses()),
-            names_forward_tsn: self.listed_addresses.is_some(),
-            asconf_supported: self.reconfiguration.is_some(),
-            ..offer(&self.parameters, self.ip, numbers, self.stream_reconfiguration.is_some())
+            addresses: self.local.listed_addresses.unwrap_or_else(|| self.addresses()),
+            names_forward_tsn: self.local.listed_addresses.is_some(),
+            asconf_supported: self.parts.addresses.is_some(),
+            ..offer(&self.parameters, self.local.ip, numbers, self.parts.resets.is_some())
         }
     }
 
@@ -187,14 +178,14 @@ impl Association {
         }
         let (own, tie_tag) = match self.state {
             State::Closed | State::CookieWait => (self.own_init(), None),
-            State::CookieEchoed => (self.own_init(), Some(self.tie_tag())),
+            State::CookieEchoed => (self.own_init(), Some(self.local.tie_tag())),
             _ => {
-                let tie_tag = self.tie_tag();
-                let numbers = Numbers::draw(&mut self.handshake.numbers);
+                let tie_tag = self.local.tie_tag();
+                let numbers = Numbers::draw(&mut self.local.source);
                 (self.init_with(numbers), Some(tie_tag))
             }
         };
-        let keeps_addresses = self.listed_addresses.is_some();
+        let keeps_addresses = self.local.listed_addresses.is_some();
         let ack = answer(now, &self.parameters, init, unrecognized, own, keeps_addresses, tie_tag);
         self.transmit_with_tag(path, init.initiate_tag, Chunk::InitAck(Box::new(ack)));
     }
@@ -218,9 +209,9 @@ impl Association {
         if !unrecognized.is_empty() {
             // Section 3.2.1: behind the COOKIE ECHO, in its packet.
             let error = Chunk::Error(ErrorCause::unrecognized(&unrecognized));
-            if let Some(Output::Transmit(packet)) = self.outputs.back_mut()
+            if let Some(Output::Transmit(packet)) = self.outbox.outputs.back_mut()
                 && let Body::Sctp(sctp) = &mut packet.body
-                && packet.size + error.wire_size() <= self.paths[path.index()].mtu
+                && packet.size + error.wire_size() <= self.routing.paths[path.index()].mtu
             {
                 packet.size += error.wire_size();
                 sctp.rest.push(error);
@@ -254,7 +245,7 @@ impl Association {
         if own.local_tag != tag {
             return;
         }
-        if tag != self.local_tag {
+        if tag != self.local.numbers.tag {
             // Case A; or C, which comes late and without a Tie-Tag.
             if self.is_new_beginning(tag, cookie) {
                 self.on_new_beginning(now, path, own);
@@ -262,7 +253,7 @@ impl Association {
             return;
         }
         let cookie = own;
-        let known = cookie.peer.initiate_tag == self.peer_tag;
+        let known = cookie.peer.initiate_tag == self.tcb.peer_tag;
         match self.state {
             State::Closed | State::CookieWait | State::CookieEchoed => {
                 if let Some(error) = staleness(now, cookie).filter(|_| !known) {
@@ -280,7 +271,7 @@ impl Association {
             // Case B in an association that is open: both ends opened at once, and the peer has since chosen
             // another tag.
             State::Established if staleness(now, cookie).is_none() => {
-                self.peer_tag = cookie.peer.initiate_tag;
+                self.tcb.peer_tag = cookie.peer.initiate_tag;
                 self.answer(path, Chunk::CookieAck);
             }
             _ => {}
@@ -321,7 +312,7 @@ impl Association {
             return;
         }
         let path = self.handshake.path;
-        self.paths[path.index()].rto.back_off(&self.parameters.rto);
+        self.routing.paths[path.index()].rto.back_off(&self.parameters.rto);
         // Section 6.4.1: a retransmission is sent to another address if there is one.
         self.handshake.path = self.next_present(path);
         match self.state {
@@ -332,26 +323,22 @@ impl Association {
     }
 
     fn adopt_peer(&mut self, peer: &Init) {
-        self.peer_tag = peer.initiate_tag;
-        self.peer_rwnd = peer.a_rwnd;
-        self.received = ReceivedTsns::new(peer.initial_tsn);
-        self.advertised = self.parameters.receive_buffer;
+        self.tcb.peer_tag = peer.initiate_tag;
+        self.sender.peer_rwnd = peer.a_rwnd;
         self.expect_asconf_from(peer);
         self.begin_stream_reconfiguration(peer.reconfig_supported, peer.initial_tsn);
-        self.peer_takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
+        self.tcb.takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
         // Section 5.1.1: no more streams than the peer allows.
-        self.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
-        self.inbound_streams = peer.outbound_streams.min(self.parameters.max_inbound_streams);
+        self.sender.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
+        let streams = peer.outbound_streams.min(self.parameters.max_inbound_streams);
+        self.tcb.receiver = Receiver::new(&self.parameters, peer.initial_tsn, streams);
         // draft-natarajan-tsvwg-sctp-nrsack section 3: where both ends support it.
-        self.uses_nr_sacks = peer.nr_sack_supported && self.parameters.nr_sack;
+        self.tcb.uses_nr_sacks = peer.nr_sack_supported && self.parameters.nr_sack;
         // RFC 8260 section 2.2.1: I-DATA where both ends support it.
-        self.interleaves = peer.interleaving_supported && self.parameters.interleaving;
-        if self.interleaves {
-            self.next_unordered_mid = vec![0; self.next_mid.len()];
-            self.data_header = I_DATA_HEADER_BYTES;
+        if peer.interleaving_supported && self.parameters.interleaving {
+            self.sender.interleave();
             self.fit_chunks();
-            self.outstanding.memory.overhead = self.memory_of_queue();
-            self.queue.interleave();
+            self.sender.outstanding.memory.overhead = self.sender.memory_of_queue();
         }
     }
 
@@ -361,15 +348,15 @@ impl Association {
         self.handshake.cookie = None;
         let is_restart = std::mem::take(&mut self.handshake.is_restart);
         let event = if is_restart { Event::Restarted } else { Event::Connected };
-        self.outputs.push_back(Output::Event(event));
+        self.outbox.emit(event);
         if self.parameters.path_verification {
             // Section 5.4: all but the path of the handshake are unconfirmed.
-            for (index, status) in self.status.iter_mut().enumerate() {
+            for (index, status) in self.routing.status.iter_mut().enumerate() {
                 status.confirmed = index == path.index();
             }
             self.tell_selector(now, PathEvent::StateChanged { path, from: PathState::Active });
         }
-        if self.probing.is_some() {
+        if self.parts.probing.is_some() {
             self.tell_selector(now, PathEvent::Opened);
         }
         self.start_heartbeats(now);

@@ -233,34 +233,36 @@ impl LoadSharing {
 impl Association {
     /// Whether the receiver delays SACKs although there are gaps (DAC).
     pub(super) fn delays_sacks_with_gaps(&self) -> bool {
-        self.load_sharing.as_ref().is_some_and(|sharing| sharing.config.delayed_ack)
+        self.parts.sharing.as_ref().is_some_and(|sharing| sharing.config.delayed_ack)
     }
 
     /// The flags of a SACK: the packets with data since the last one, in 2 bits (FreeBSD `sctp_send_sack`).
     pub(super) fn packets_to_report(&self) -> u8 {
-        match &self.load_sharing {
-            Some(sharing) if sharing.config.delayed_ack => self.delayed_sack.packets.min(3) as u8,
+        match &self.parts.sharing {
+            Some(sharing) if sharing.config.delayed_ack => {
+                self.tcb.receiver.delayed_sack.packets.min(3) as u8
+            }
             _ => 0,
         }
     }
 
     /// CUC, DAC: notes that a gap block acknowledges the chunk at this position, which is still in flight.
     pub(super) fn note_gap_acked(&mut self, index: usize, is_earliest: bool) {
-        let Some(sharing) = &mut self.load_sharing else { return };
-        sharing.lowest_gap_acked.get_or_insert(self.outstanding.tsn(index));
-        let chunk = self.outstanding.chunks[index];
+        let Some(sharing) = &mut self.parts.sharing else { return };
+        sharing.lowest_gap_acked.get_or_insert(self.sender.outstanding.tsn(index));
+        let chunk = self.sender.outstanding.chunks[index];
         let advances = is_earliest
             || (sharing.config.cwnd_update == CwndUpdate::PseudoCumulativeV2
-                && !self.outstanding.has_in_flight_of(chunk.path, chunk.is_again(), index));
-        self.paths[chunk.path.index()].acked.pseudo_cumulative |= advances;
+                && !self.sender.outstanding.has_in_flight_of(chunk.path, chunk.is_again(), index));
+        self.routing.paths[chunk.path.index()].acked.pseudo_cumulative |= advances;
     }
 
     /// DAC: a SACK that is for several packets and acknowledges data of only one path reports what lies
     /// before that data missing once more (FreeBSD `sctp_strike_gap_ack_chunks`).
     pub(super) fn note_shared_sack(&mut self, packets: u8, advanced: bool) {
-        let mut paths = self.paths.iter().filter(|path| path.acked.bytes > 0);
+        let mut paths = self.routing.paths.iter().filter(|path| path.acked.bytes > 0);
         let is_unmixed = packets >= 2 && !advanced && paths.next().is_some() && paths.next().is_none();
-        if let Some(sharing) = &mut self.load_sharing {
+        if let Some(sharing) = &mut self.parts.sharing {
             let lowest = sharing.lowest_gap_acked.take();
             sharing.twice_missing_below = lowest.filter(|_| is_unmixed);
         }
@@ -268,9 +270,9 @@ impl Association {
 
     /// Sends new data on all paths that the scheduler names.
     pub(super) fn send_shared(&mut self, now: Time) {
-        let Some(mut sharing) = self.load_sharing.take() else { return };
-        for path in (0..self.paths.len()).map(|index| PathId(index as u8)) {
-            if self.outstanding.on(path) == 0 {
+        let Some(mut sharing) = self.parts.sharing.take() else { return };
+        for path in self.routing.ids() {
+            if self.sender.outstanding.on(path) == 0 {
                 self.note_idle(now, path);
             }
         }
@@ -279,12 +281,12 @@ impl Association {
         let mut seen = None;
         let mut limits = Buffered::default();
         // The windows of the paths are asked below.
-        while self.may_send_new(now, self.selection.current, u32::MAX) {
-            let length = self.next_fragment();
-            let is_of = Some((length, self.outstanding.bytes() == 0));
+        while self.may_send_new(now, self.routing.selection.current, u32::MAX) {
+            let length = self.sender.next_fragment();
+            let is_of = Some((length, self.sender.outstanding.bytes() == 0));
             if seen.is_none() {
                 // For this occasion, Max.Burst counts from what is outstanding now.
-                limits = self.limits(&sharing.config, self.outstanding.bytes());
+                limits = self.limits(&sharing.config, self.sender.outstanding.bytes());
                 self.look_at_windows(&mut sharing);
             }
             self.look_at_changed(&mut sharing, limits, length);
@@ -292,7 +294,7 @@ impl Association {
                 self.look_at_all(&mut sharing, limits, length);
             }
             seen = is_of;
-            let data = Pending::new(now, length, self.queue.bytes, self.peer_rwnd);
+            let data = Pending::new(now, length, self.sender.queue.bytes, self.sender.peer_rwnd);
             match sharing.scheduler.schedule(&data, &sharing.views) {
                 Decision::Duplicate(paths) if !paths.is_empty() => {
                     self.send_on(now, &paths, &mut sharing);
@@ -304,16 +306,16 @@ impl Association {
                 }
             }
         }
-        self.load_sharing = Some(sharing);
+        self.parts.sharing = Some(sharing);
         self.note_blocking(now);
     }
 
     /// Collects the paths on which something has changed.
     fn note_changes(&mut self, sharing: &mut LoadSharing) {
         let mut changed = sharing.group.take_changed();
-        changed.insert_all(std::mem::take(&mut self.outstanding.changed));
+        changed.insert_all(std::mem::take(&mut self.sender.outstanding.changed));
         if sharing.has_foreign_control {
-            (0..self.paths.len()).for_each(|index| changed.insert(PathId(index as u8)));
+            (0..self.routing.paths.len()).for_each(|index| changed.insert(PathId(index as u8)));
         }
         sharing.changed.insert_all(changed);
         sharing.rooms_changed.insert_all(changed);
@@ -322,10 +324,10 @@ impl Association {
 
     /// The paths whose control may have changed since this was last asked, if the load is shared.
     pub(super) fn take_changed_controls(&mut self) -> Option<PathSet> {
-        let mut sharing = self.load_sharing.take()?;
+        let mut sharing = self.parts.sharing.take()?;
         self.note_changes(&mut sharing);
         let changed = std::mem::take(&mut sharing.controls_changed);
-        self.load_sharing = Some(sharing);
+        self.parts.sharing = Some(sharing);
         Some(changed)
     }
 
@@ -335,7 +337,7 @@ impl Association {
         while let Some(path) = sharing.rooms_changed.pop() {
             let room = self.room(sharing, path);
             sharing.rooms[path.index()] = room;
-            if self.outstanding.on(path) + sharing.shares[path.index()].copied < room.cwnd {
+            if self.sender.outstanding.on(path) + sharing.shares[path.index()].copied < room.cwnd {
                 sharing.roomy.insert(path);
             } else {
                 sharing.roomy.remove(path);
@@ -348,15 +350,15 @@ impl Association {
     fn look_at_all(&self, sharing: &mut LoadSharing, limits: Buffered, length: u32) {
         let LoadSharing { config, views, rooms, .. } = sharing;
         let split = self.split(config, limits, length);
-        for ((view, room), buffered) in views.iter_mut().zip(rooms).zip(&self.outstanding.buffered) {
+        for ((view, room), buffered) in views.iter_mut().zip(rooms).zip(&self.sender.outstanding.buffered) {
             view.has_room = view.outstanding < room.window && split(buffered).is_none();
         }
-        for ((view, status), path) in views.iter_mut().zip(&self.status).zip(&self.paths) {
+        for ((view, status), path) in views.iter_mut().zip(&self.routing.status).zip(&self.routing.paths) {
             view.is_usable = status.is_usable();
             view.in_recovery = path.fast_recovery_exit.is_some();
         }
-        let current = self.selection.current.index();
-        views[current].is_usable |= !self.status.iter().any(PathStatus::is_usable);
+        let current = self.routing.selection.current.index();
+        views[current].is_usable |= !self.routing.status.iter().any(PathStatus::is_usable);
     }
 
     /// Brings the views of the paths up to date on which something has changed. Their windows stay as they
@@ -366,10 +368,10 @@ impl Association {
         let split = self.split(&sharing.config, limits, length);
         while let Some(id) = sharing.changed.pop() {
             let index = id.index();
-            let outstanding = self.outstanding.on(id) + sharing.shares[index].copied;
+            let outstanding = self.sender.outstanding.on(id) + sharing.shares[index].copied;
             let has_room = outstanding < sharing.rooms[index].window
-                && split(&self.outstanding.buffered[index]).is_none();
-            let path = &self.paths[index];
+                && split(&self.sender.outstanding.buffered[index]).is_none();
+            let path = &self.routing.paths[index];
             let ControlState { cwnd, ssthresh, .. } = path.cc.state();
             let PathView { is_usable, in_recovery, .. } = sharing.views[index];
             sharing.views[index] = PathView {
@@ -389,9 +391,9 @@ impl Association {
     /// Fills one packet, sends it on the first of these paths, and sends copies of it on the others.
     fn send_on(&mut self, now: Time, paths: &[PathId], sharing: &mut LoadSharing) {
         let Some((&path, further)) = paths.split_first() else { return };
-        let (first, before) = (self.outstanding.next_tsn(), self.outstanding.bytes());
+        let (first, before) = (self.sender.outstanding.next_tsn(), self.sender.outstanding.bytes());
         self.send_packet(now, path);
-        sharing.shares[path.index()].sent_bytes += self.outstanding.bytes() - before;
+        sharing.shares[path.index()].sent_bytes += self.sender.outstanding.bytes() - before;
         for &path in further {
             self.send_copies(now, path, first, sharing);
         }
@@ -399,23 +401,23 @@ impl Association {
 
     /// Sends copies of the chunks from TSN `first` on over a further path.
     fn send_copies(&mut self, now: Time, path: PathId, first: u32, sharing: &mut LoadSharing) {
-        let mtu = self.paths[path.index()].mtu;
-        let (mut packet, mut size) = (None, self.headers_bytes);
+        let mtu = self.routing.paths[path.index()].mtu;
+        let (mut packet, mut size) = (None, self.local.headers_bytes);
         let (mut bytes, mut in_window) = (0, 0);
-        for index in self.outstanding.index(first)..self.outstanding.chunks.len() {
-            let tsn = self.outstanding.tsn(index);
-            let chunk = self.outstanding.chunks[index];
+        for index in self.sender.outstanding.index(first)..self.sender.outstanding.chunks.len() {
+            let tsn = self.sender.outstanding.tsn(index);
+            let chunk = self.sender.outstanding.chunks[index];
             let length = chunk.length;
-            let wire = self.data_header + ((length + 3) & !3);
+            let wire = self.sender.data_header + ((length + 3) & !3);
             // Another path may have carried more in one packet.
             if size + wire > mtu
                 && let Some(full) = packet.take()
             {
                 self.transmit(path, full, size);
-                size = self.headers_bytes;
+                size = self.local.headers_bytes;
             }
             self.add_data(&mut packet, &chunk, tsn);
-            self.outstanding.chunks[index].on_several_paths = true;
+            self.sender.outstanding.chunks[index].on_several_paths = true;
             size += wire;
             bytes += length;
             in_window += chunk.window_bytes;
@@ -427,26 +429,26 @@ impl Association {
         let share = &mut sharing.shares[path.index()];
         share.copied += in_window;
         share.copied_bytes += u64::from(bytes);
-        self.outstanding.changed.insert(path);
-        let own = &mut self.paths[path.index()];
-        own.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(path) + share.copied));
+        self.sender.outstanding.changed.insert(path);
+        let own = &mut self.routing.paths[path.index()];
+        own.cc.on_sent(&SentEvent::new(now, bytes, self.sender.outstanding.on(path) + share.copied));
     }
 
     /// Makes room again for copies whose chunks have been acknowledged, lost or given up.
     pub(super) fn release_copies(&mut self, now: Time) {
-        let Some(mut sharing) = self.load_sharing.take() else { return };
+        let Some(mut sharing) = self.parts.sharing.take() else { return };
         if !sharing.copies.is_empty() {
-            let mut acked: SmallVec<[u32; 4]> = SmallVec::from_elem(0, self.paths.len());
-            let mut lost: SmallVec<[bool; 4]> = SmallVec::from_elem(false, self.paths.len());
+            let mut acked: SmallVec<[u32; 4]> = SmallVec::from_elem(0, self.routing.paths.len());
+            let mut lost: SmallVec<[bool; 4]> = SmallVec::from_elem(false, self.routing.paths.len());
             let before: SmallVec<[u32; 4]> = sharing.shares.iter().map(|share| share.copied).collect();
             let LoadSharing { copies, shares, .. } = &mut *sharing;
             let mut changed = PathSet::default();
             copies.retain(|copy| {
                 let index = copy.path.index();
-                let state = if tsn::before(copy.tsn, self.outstanding.first_tsn) {
+                let state = if tsn::before(copy.tsn, self.sender.outstanding.first_tsn) {
                     SentState::Acked
                 } else {
-                    self.outstanding.chunks[self.outstanding.index(copy.tsn)].state
+                    self.sender.outstanding.chunks[self.sender.outstanding.index(copy.tsn)].state
                 };
                 match state {
                     SentState::InFlight => return true,
@@ -458,10 +460,10 @@ impl Association {
                 changed.insert(copy.path);
                 false
             });
-            self.outstanding.changed.insert_all(changed);
-            let exit = self.outstanding.next_tsn().wrapping_sub(1);
-            for (index, path) in self.paths.iter_mut().enumerate() {
-                let in_flight = self.outstanding.on(PathId(index as u8));
+            self.sender.outstanding.changed.insert_all(changed);
+            let exit = self.sender.outstanding.next_tsn().wrapping_sub(1);
+            for (index, path) in self.routing.paths.iter_mut().enumerate() {
+                let in_flight = self.sender.outstanding.on(PathId(index as u8));
                 let outstanding = in_flight + shares[index].copied;
                 if acked[index] > 0 {
                     let outstanding_before = in_flight + before[index];
@@ -480,27 +482,31 @@ impl Association {
                     ));
                     path.fast_recovery_exit = Some(exit);
                     path.repairs.fast_recoveries += 1;
-                    self.outstanding.unsettled.insert(PathId(index as u8));
+                    self.sender.outstanding.unsettled.insert(PathId(index as u8));
                 }
             }
         }
-        self.load_sharing = Some(sharing);
+        self.parts.sharing = Some(sharing);
     }
 
     /// Chunk rescheduling (INET's `chunkReschedulingControl`): where a path has room, but too much of its
     /// share of a buffer holds chunks that arrived and wait for an earlier one, that one is sent again there.
     /// To the path on which it was sent before, that is a loss.
     pub(super) fn reschedule(&mut self, now: Time) {
-        let Some(sharing) = &self.load_sharing else { return };
+        let Some(sharing) = &self.parts.sharing else { return };
         let sides = sharing.config.chunk_rescheduling;
-        let Some(blocking) = self.outstanding.chunks.front() else { return };
+        let Some(blocking) = self.sender.outstanding.chunks.front() else { return };
         // A chunk is moved once.
         let can_move = blocking.state == SentState::InFlight && blocking.transmissions == 1;
-        if sides == Sides::Off || !can_move || self.outstanding.lost() > 0 || self.selection.held {
+        if sides == Sides::Off
+            || !can_move
+            || self.sender.outstanding.lost() > 0
+            || self.routing.selection.held
+        {
             return;
         }
         let from = blocking.path;
-        let buffered = &self.outstanding.buffered;
+        let buffered = &self.sender.outstanding.buffered;
         let in_receive_buffer = buffered.iter().map(|own| own.receiver).sum();
         let limits = self.limits(&sharing.config, in_receive_buffer);
         // The least number of bytes that is too much.
@@ -513,32 +519,35 @@ impl Association {
             own.sender.saturating_sub(own.in_flight) >= of_sender
                 || own.receiver.saturating_sub(own.in_flight) >= of_receiver
         };
-        let target = (0..self.paths.len()).find(|&index| {
+        let target = (0..self.routing.paths.len()).find(|&index| {
             let id = PathId(index as u8);
             is_blocked(&buffered[index])
                 && index != from.index()
-                && self.status[index].is_usable()
-                && self.paths[index].fast_recovery_exit.is_none()
-                && self.outstanding.on(id) + sharing.shares[index].copied < self.room(sharing, id).window
+                && self.routing.status[index].is_usable()
+                && self.routing.paths[index].fast_recovery_exit.is_none()
+                && self.sender.outstanding.on(id) + sharing.shares[index].copied
+                    < self.room(sharing, id).window
         });
         let Some(target) = target else { return };
         self.mark_lost(now, 0, false);
-        if self.outstanding.chunks[0].state == SentState::Lost {
-            self.outstanding.chunks[0].immediate = true;
+        if self.sender.outstanding.chunks[0].state == SentState::Lost {
+            self.sender.outstanding.chunks[0].immediate = true;
             self.retransmit_packet(now, PathId(target as u8), 0, 0);
         }
-        let exit = self.outstanding.next_tsn().wrapping_sub(1);
-        let waits_for_forward = self.advanced_peer_ack_point != self.outstanding.cumulative_tsn();
-        let own = &mut self.paths[from.index()];
-        if self.outstanding.on(from) == 0 && !waits_for_forward {
+        let exit = self.sender.outstanding.next_tsn().wrapping_sub(1);
+        let waits_for_forward =
+            self.sender.advanced_peer_ack_point != self.sender.outstanding.cumulative_tsn();
+        let own = &mut self.routing.paths[from.index()];
+        if self.sender.outstanding.on(from) == 0 && !waits_for_forward {
             own.t3 = Time::NEVER;
         }
         if own.fast_recovery_exit.is_none() {
-            let event = CongestionEvent::new(now, CongestionKind::FastRetransmit, self.outstanding.on(from));
+            let event =
+                CongestionEvent::new(now, CongestionKind::FastRetransmit, self.sender.outstanding.on(from));
             own.cc.on_congestion(&event);
             own.fast_recovery_exit = Some(exit);
         }
-        if let Some(sharing) = &mut self.load_sharing {
+        if let Some(sharing) = &mut self.parts.sharing {
             sharing.rescheduled += 1;
         }
     }
@@ -546,9 +555,9 @@ impl Association {
     /// Notes which buffer keeps data from leaving, if one does.
     #[cold]
     pub(super) fn note_blocking(&mut self, now: Time) {
-        let Some(mut sharing) = self.load_sharing.take() else { return };
+        let Some(mut sharing) = self.parts.sharing.take() else { return };
         self.look_at_windows(&mut sharing);
-        let waiting = (!self.queue.is_empty()).then(|| self.next_fragment());
+        let waiting = (!self.sender.queue.is_empty()).then(|| self.sender.next_fragment());
         let mut roomy = sharing.roomy;
         let mut roomy = std::iter::from_fn(|| roomy.pop())
             .map(PathId::index)
@@ -556,30 +565,30 @@ impl Association {
             .peekable();
         let blocking = match waiting {
             _ if roomy.peek().is_none() => None,
-            Some(length) if length > self.peer_rwnd && self.outstanding.bytes() > 0 => {
+            Some(length) if length > self.sender.peer_rwnd && self.sender.outstanding.bytes() > 0 => {
                 Some(Blocking::ReceiveBuffer)
             }
             Some(length) => {
-                let limits = self.limits(&sharing.config, self.outstanding.bytes());
+                let limits = self.limits(&sharing.config, self.sender.outstanding.bytes());
                 let split = self.split(&sharing.config, limits, length);
-                roomy.find_map(|index| split(&self.outstanding.buffered[index]))
+                roomy.find_map(|index| split(&self.sender.outstanding.buffered[index]))
             }
-            None => self.awaited_room.is_some().then_some(Blocking::SendBuffer),
+            None => self.sender.awaited_room.is_some().then_some(Blocking::SendBuffer),
         };
         sharing.note_blocked(now, blocking);
         if blocking == Some(Blocking::ReceiveBuffer) {
             sharing.scheduler.on_blocked();
         }
-        self.load_sharing = Some(sharing);
+        self.parts.sharing = Some(sharing);
     }
 
     /// What holds new data back on a path whose windows have room: the path's share of a buffer, or the
     /// scheduler.
     pub(super) fn limit_of_sharing(&self, path: PathId) -> Option<LimitedBy> {
-        let sharing = self.load_sharing.as_ref()?;
-        let limits = self.limits(&sharing.config, self.outstanding.bytes());
-        match self.split(&sharing.config, limits, self.next_fragment())(
-            &self.outstanding.buffered[path.index()],
+        let sharing = self.parts.sharing.as_ref()?;
+        let limits = self.limits(&sharing.config, self.sender.outstanding.bytes());
+        match self.split(&sharing.config, limits, self.sender.next_fragment())(
+            &self.sender.outstanding.buffered[path.index()],
         ) {
             Some(Blocking::ReceiveBuffer) => Some(LimitedBy::ReceiveWindow),
             Some(Blocking::SendBuffer) => Some(LimitedBy::SendBuffer),
@@ -593,24 +602,20 @@ impl Association {
 
     /// Bytes of copies that are on their way on this path.
     pub(super) fn copied(&self, path: PathId) -> u32 {
-        self.load_sharing.as_ref().map_or(0, |sharing| sharing.shares[path.index()].copied)
-    }
-
-    /// Length of the next chunk of new data in bytes.
-    pub(super) fn next_fragment(&self) -> u32 {
-        self.queue.messages.front().map_or(0, |front| front.remaining().min(self.fragment_limit))
+        self.parts.sharing.as_ref().map_or(0, |sharing| sharing.shares[path.index()].copied)
     }
 
     /// Whether new data may go on this path: it is usable, or the policy's choice while none is.
     pub(super) fn carries_new(&self, index: usize) -> bool {
-        self.status[index].is_usable()
-            || (index == self.selection.current.index() && !self.status.iter().any(PathStatus::is_usable))
+        self.routing.status[index].is_usable()
+            || (index == self.routing.selection.current.index()
+                && !self.routing.status.iter().any(PathStatus::is_usable))
     }
 
     /// The congestion window of a path, and how much of it Max.Burst leaves.
     fn room(&self, sharing: &LoadSharing, path: PathId) -> Room {
         // Max.Burst applies to what is added to the data in flight, copies included.
-        let own = &self.paths[path.index()];
+        let own = &self.routing.paths[path.index()];
         let cwnd = own.cc.limits().cwnd;
         let burst = self.limit_burst(path, own, cwnd);
         let with_copies = burst.saturating_add(sharing.shares[path.index()].copied);
@@ -622,11 +627,11 @@ impl Association {
     /// (FreeBSD's `max_rwnd_per_dest` in `sctp_med_chunk_output`, INET's `sendOnPath`), when chunks are
     /// rescheduled all that takes it up (INET's `chunkReschedulingControl`).
     fn limits(&self, config: &Config, taken: u64) -> Buffered {
-        let usable = self.status.iter().filter(|status| status.is_usable()).count().max(1) as u64;
+        let usable = self.routing.status.iter().filter(|status| status.is_usable()).count().max(1) as u64;
         let part = |whole: u64, is_split: bool| if is_split { whole / usable } else { whole };
         Buffered {
             sender: part(self.parameters.send_buffer, config.buffer_splitting.has_sender()),
-            receiver: part(u64::from(self.peer_rwnd) + taken, config.buffer_splitting.has_receiver()),
+            receiver: part(u64::from(self.sender.peer_rwnd) + taken, config.buffer_splitting.has_receiver()),
             in_flight: u64::MAX,
         }
     }
@@ -640,7 +645,7 @@ impl Association {
         length: u32,
     ) -> impl Fn(&Buffered) -> Option<Blocking> + use<> {
         let (sides, split_by) = (config.buffer_splitting, config.split_by);
-        let is_anything_outstanding = self.outstanding.bytes() > 0;
+        let is_anything_outstanding = self.sender.outstanding.bytes() > 0;
         move |own| {
             let exceeds = |buffered: u64, limit: u64| {
                 let taken = match split_by {
@@ -667,21 +672,21 @@ impl Association {
         for (index, view) in sharing.views.iter().enumerate() {
             let id = PathId(index as u8);
             let is_noted =
-                [sharing.group.changed(), self.outstanding.changed].iter().any(|set| set.contains(id));
+                [sharing.group.changed(), self.sender.outstanding.changed].iter().any(|set| set.contains(id));
             if !is_noted && !sharing.rooms_changed.contains(id) {
                 let room = self.room(sharing, id);
                 assert_eq!(sharing.rooms[index], room, "path {index}");
-                let in_use = self.outstanding.on(id) + sharing.shares[index].copied;
+                let in_use = self.sender.outstanding.on(id) + sharing.shares[index].copied;
                 assert_eq!(sharing.roomy.contains(id), in_use < room.cwnd, "path {index}");
             }
             if is_noted || sharing.changed.contains(id) {
                 continue;
             }
-            let path = &self.paths[index];
+            let path = &self.routing.paths[index];
             let ControlState { cwnd, ssthresh, .. } = path.cc.state();
             assert_eq!((view.cwnd, view.ssthresh), (cwnd, ssthresh), "path {index}");
             assert_eq!((view.srtt, view.rttvar), (path.rto.srtt, path.rto.rttvar), "path {index}");
-            assert_eq!(view.outstanding, self.outstanding.on(id) + sharing.shares[index].copied);
+            assert_eq!(view.outstanding, self.sender.outstanding.on(id) + sharing.shares[index].copied);
         }
     }
 }
@@ -790,8 +795,8 @@ mod tests {
 
     fn sender(pair: &Pair) -> (u64, Vec<u32>) {
         let sender = &pair.ends[0];
-        let windows = sender.paths.iter().map(|path| path.cc.limits().cwnd).collect();
-        (sender.outstanding.bytes(), windows)
+        let windows = sender.routing.paths.iter().map(|path| path.cc.limits().cwnd).collect();
+        (sender.sender.outstanding.bytes(), windows)
     }
 
     #[test]
@@ -826,6 +831,6 @@ mod tests {
     fn the_user_still_names_the_primary_path() {
         let mut pair = Pair::open(&sharing(Config::default()), 2);
         pair.command(Side::A, Command::SetPrimary(PathId(1)));
-        assert_eq!(pair.ends[0].selection.primary, PathId(1));
+        assert_eq!(pair.ends[0].routing.selection.primary, PathId(1));
     }
 }

@@ -20,7 +20,7 @@ impl Association {
         {
             (own.rto.initial, own.rto.min, own.rto.max) =
                 (wanted.rto.initial, wanted.rto.min, wanted.rto.max);
-            for path in &mut self.paths {
+            for path in &mut self.routing.paths {
                 path.rto.set_limits(&self.parameters.rto);
             }
         }
@@ -28,7 +28,7 @@ impl Association {
         if heartbeats != (self.parameters.heartbeat.enabled, self.parameters.heartbeat.interval) {
             (self.parameters.heartbeat.enabled, self.parameters.heartbeat.interval) = heartbeats;
             if self.state == State::Established {
-                for index in 0..self.paths.len() {
+                for index in 0..self.routing.paths.len() {
                     self.start_heartbeat_timer(now, PathId(index as u8));
                 }
             }

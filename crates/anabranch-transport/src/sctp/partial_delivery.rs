@@ -11,7 +11,7 @@
 //! of each stream is delivered in parts at the same time (Linux: `sctp_intl_start_pd`).
 
 use super::association::Association;
-use crate::endpoint::{Event, Output};
+use crate::endpoint::Event;
 use crate::wire::sctp::chunk::{Data, ErrorCause};
 
 impl Association {
@@ -21,16 +21,21 @@ impl Association {
     #[inline(never)]
     pub(super) fn deliver_parts(&mut self) -> bool {
         // What is missing is taken however full the buffer is, and what the application reads makes room.
-        if self.received.has_gaps() || self.unread > 0 || self.reassembly.bytes == 0 {
+        if self.tcb.receiver.received.has_gaps() || self.unread > 0 || self.tcb.receiver.reassembly.bytes == 0
+        {
             return false;
         }
-        let before = self.reassembly.bytes;
+        let before = self.tcb.receiver.reassembly.bytes;
         let is_legal = self.deliver_with(|association, tell| {
-            if association.interleaves {
-                association.interleaved.begin_parts(&mut association.reassembly.bytes, tell);
+            if association.sender.interleaves {
+                association
+                    .tcb
+                    .receiver
+                    .interleaved
+                    .begin_parts(&mut association.tcb.receiver.reassembly.bytes, tell);
                 true
             } else {
-                association.reassembly.begin_parts(tell)
+                association.tcb.receiver.reassembly.begin_parts(tell)
             }
         });
         if !is_legal {
@@ -38,9 +43,9 @@ impl Association {
             return false;
         }
         self.note_rare_parts();
-        let has_room = self.reassembly.bytes < before;
+        let has_room = self.tcb.receiver.reassembly.bytes < before;
         // The peer must hear of the room, for which it waits.
-        self.delayed_sack.immediate |= has_room;
+        self.tcb.receiver.delayed_sack.immediate |= has_room;
         has_room
     }
 
@@ -55,7 +60,9 @@ impl Association {
     #[cold]
     #[inline(never)]
     pub(super) fn deliver_beside_parts(&mut self, tsn: u64, data: &Data) {
-        self.deliver_with(|association, tell| association.reassembly.insert_beside_parts(tsn, *data, tell));
+        self.deliver_with(|association, tell| {
+            association.tcb.receiver.reassembly.insert_beside_parts(tsn, *data, tell)
+        });
         self.note_rare_parts();
     }
 
@@ -70,7 +77,7 @@ impl Association {
                 _ => false,
             };
             self.stats.messages_delivered += u64::from(is_message);
-            self.outputs.push_back(Output::Event(event));
+            self.outbox.emit(event);
         }
         result
     }

@@ -39,12 +39,12 @@ impl Association {
         }
         let path = packet.path;
         let Body::Sctp(sctp) = &mut packet.body else { return Err(packet) };
-        if !self.is_plain(sctp) || path.index() >= self.status.len() {
+        if !self.is_plain(sctp) || path.index() >= self.routing.status.len() {
             return Err(packet);
         }
         let (event, answer, path_back) = match sctp.first {
             Chunk::Data(data) if self.is_prompt(&data) => {
-                self.delayed_sack.source = path;
+                self.tcb.receiver.delayed_sack.source = path;
                 self.take_next();
                 let packets = self.packets_to_report();
                 let Data { stream, ppid, unordered, payload, .. } = data;
@@ -55,17 +55,17 @@ impl Association {
             _ => return Err(packet),
         };
         self.last_now = now;
-        self.status[path.index()].last_heard = now;
+        self.routing.status[path.index()].last_heard = now;
         self.stats.packets_received += 1;
         self.stats.packets_sent += 1;
-        [sctp.source_port, sctp.destination_port] = self.ports;
-        sctp.verification_tag = self.peer_tag;
+        [sctp.source_port, sctp.destination_port] = self.local.ports;
+        sctp.verification_tag = self.tcb.peer_tag;
         // Neither DATA nor a heartbeat owns memory.
         std::mem::forget(std::mem::replace(&mut sctp.first, answer));
         (packet.path, packet.ecn) = (path_back, Ecn::NotEct);
         // A heartbeat is as long as its answer.
         if event.is_some() {
-            packet.size = self.headers_bytes + SACK_HEADER_BYTES;
+            packet.size = self.local.headers_bytes + SACK_HEADER_BYTES;
         }
         Ok(Response { event, packet })
     }
@@ -74,33 +74,33 @@ impl Association {
     #[inline(always)]
     fn is_plain(&self, packet: &SctpPacket) -> bool {
         packet.rest.is_empty()
-            && packet.verification_tag == self.local_tag
+            && packet.verification_tag == self.local.numbers.tag
             && self.state == State::Established
-            && !self.has_rare_parts
+            && !self.parts.is_any
     }
 
     /// Whether a chunk is the next one where nothing is missing.
     #[inline(always)]
     fn is_next(&self, data: &Data) -> bool {
-        let tsn = self.received.cumulative + 1;
+        let tsn = self.tcb.receiver.received.cumulative + 1;
         data.tsn == tsn as u32
-            && !self.received.has_gaps()
-            && data.stream < self.inbound_streams
+            && !self.tcb.receiver.received.has_gaps()
+            && data.stream < self.tcb.receiver.inbound_streams
             && self.free_space() > 0
-            && self.reassembly.continues(tsn, data)
+            && self.tcb.receiver.reassembly.continues(tsn, data)
     }
 
     /// Whether a chunk is the next one, and what acknowledges it is a plain SACK.
     #[inline]
     fn is_prompt(&self, data: &Data) -> bool {
-        !self.uses_nr_sacks && self.received.duplicates.is_empty() && self.is_next(data)
+        !self.tcb.uses_nr_sacks && self.tcb.receiver.received.duplicates.is_empty() && self.is_next(data)
     }
 
     /// Takes in a chunk that is the next one.
     #[inline]
     fn take_next(&mut self) {
-        self.received.cumulative += 1;
-        self.delayed_sack.packets += 1;
+        self.tcb.receiver.received.cumulative += 1;
+        self.tcb.receiver.delayed_sack.packets += 1;
         self.stats.data_chunks_received += 1;
         self.stats.messages_delivered += 1;
     }
@@ -108,12 +108,12 @@ impl Association {
     /// The SACK of an end for which nothing is missing.
     #[inline]
     fn next_sack(&mut self) -> Sack {
-        self.delayed_sack.sent();
+        self.tcb.receiver.delayed_sack.sent();
         self.stats.sacks_sent += 1;
-        self.advertised = self.free_space();
+        self.tcb.receiver.advertised = self.free_space();
         Sack {
-            cumulative_tsn: self.received.cumulative as u32,
-            a_rwnd: self.advertised,
+            cumulative_tsn: self.tcb.receiver.received.cumulative as u32,
+            a_rwnd: self.tcb.receiver.advertised,
             gap_blocks: SmallVec::new(),
             duplicates: Box::default(),
         }

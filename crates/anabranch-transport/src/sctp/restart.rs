@@ -10,26 +10,20 @@
 use super::association::{Association, State};
 use super::handshake::staleness;
 use crate::ground::PathId;
-use crate::rng::Draw as _;
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, OtherCause, StateCookie};
 use crate::wire::{Body, Packet};
 
 impl Association {
-    /// The number by which this association recognises cookies that were made for it.
-    pub(super) fn tie_tag(&mut self) -> u64 {
-        let handshake = &mut self.handshake;
-        *handshake.tie_tag.get_or_insert_with(|| handshake.numbers.bits())
-    }
-
     /// Whether a cookie restarts this association: both of its tags differ from ours, and its Tie-Tag is
     /// ours.
     #[cold]
     pub(super) fn is_new_beginning(&self, tag: u32, cookie: &Cookie) -> bool {
         let Cookie::Own(cookie) = cookie else { return false };
-        let is_ours = cookie.tie_tag.is_some() && cookie.tie_tag == self.handshake.tie_tag;
-        let is_another =
-            cookie.local_tag == tag && tag != self.local_tag && cookie.peer.initiate_tag != self.peer_tag;
+        let is_ours = cookie.tie_tag.is_some() && cookie.tie_tag == self.local.tie_tag;
+        let is_another = cookie.local_tag == tag
+            && tag != self.local.numbers.tag
+            && cookie.peer.initiate_tag != self.tcb.peer_tag;
         is_ours && is_another && !matches!(self.state, State::Closed | State::CookieWait)
     }
 
@@ -67,27 +61,28 @@ impl Association {
 
     #[cold]
     fn begin_anew(&mut self, cookie: &StateCookie, mtus: &[u32]) {
-        assert!((1..=self.paths.len()).contains(&mtus.len()), "a restart adds no paths");
+        assert!((1..=self.routing.paths.len()).contains(&mtus.len()), "a restart adds no paths");
         let mut parameters = self.parameters.clone();
         if usize::from(parameters.primary_path) >= mtus.len() {
             parameters.primary_path = 0;
         }
-        let (numbers, heartbeat) = (self.handshake.numbers.clone(), self.heartbeat.clone());
-        let closed = Self::closed(parameters, self.ports, mtus, self.ip, numbers, heartbeat);
+        let (numbers, heartbeat) = (self.local.source.clone(), self.routing.heartbeat.clone());
+        let closed = Self::closed(parameters, self.local.ports, mtus, self.local.ip, numbers, heartbeat);
         let old = std::mem::replace(self, closed);
-        self.listed_addresses = old.listed_addresses;
+        self.local.listed_addresses = old.local.listed_addresses;
         self.unread = old.unread;
-        (self.outputs, self.spare) = (old.outputs, old.spare);
+        self.outbox.take_over(old.outbox);
         (self.stats, self.last_now) = (old.stats, old.last_now);
-        (self.awaited_room, self.last_refused) = (old.awaited_room, old.last_refused);
+        (self.sender.awaited_room, self.sender.last_refused) =
+            (old.sender.awaited_room, old.sender.last_refused);
         self.handshake.is_restart = true;
         // An application that has asked to close still wants to.
         self.shutdown.is_wanted = matches!(old.state, State::ShutdownPending | State::ShutdownSent);
-        self.adopt_promise(cookie, self.ports);
-        if old.stream_reconfiguration.is_some() {
+        self.adopt_promise(cookie, self.local.ports);
+        if old.parts.resets.is_some() {
             self.offer_extensions();
         }
-        if old.reconfiguration.is_some() {
+        if old.parts.addresses.is_some() {
             self.let_addresses_change(&[]).expect("no path is absent");
         }
     }
@@ -105,7 +100,7 @@ impl Association {
             self.send_shutdown_ack(now);
             return;
         }
-        let mtus: Vec<u32> = self.paths.iter().map(|path| path.mtu).collect();
+        let mtus: Vec<u32> = self.routing.paths.iter().map(|path| path.mtu).collect();
         self.begin_anew(cookie, &mtus);
         let cookie = Cookie::Own(*cookie);
         self.on_cookie_echo(now, path, self.verification_tag(), &cookie);

@@ -30,7 +30,7 @@ impl Association {
     /// Closes the association once everything has been sent; the application has nothing more to send.
     #[cold]
     pub(super) fn begin_shutdown(&mut self, now: Time) {
-        self.await_no_message();
+        self.sender.await_no_message();
         match self.state {
             State::Closed => self.end(now, CloseReason::Shutdown),
             State::CookieWait | State::CookieEchoed => self.shutdown.is_wanted = true,
@@ -42,14 +42,9 @@ impl Association {
         }
     }
 
-    /// Notes that no message which was refused is tried again: any room ends what counts as waiting.
-    fn await_no_message(&mut self) {
-        self.awaited_room = self.awaited_room.map(|_| 1);
-    }
-
     /// Takes the next step of closing once everything has been acknowledged.
     pub(super) fn continue_shutdown(&mut self, now: Time) {
-        if !self.queue.is_empty() || !self.outstanding.chunks.is_empty() {
+        if !self.sender.is_done() {
             return;
         }
         match self.state {
@@ -72,17 +67,17 @@ impl Association {
     }
 
     fn send_shutdown(&mut self, now: Time) {
-        self.send_shutdown_on(now, self.selection.current);
+        self.send_shutdown_on(now, self.routing.selection.current);
     }
 
     fn send_shutdown_on(&mut self, now: Time, path: PathId) {
-        let cumulative_tsn = self.received.cumulative as u32;
+        let cumulative_tsn = self.tcb.receiver.received.cumulative as u32;
         self.transmit_one(path, Chunk::Shutdown { cumulative_tsn });
         self.start_t2(now, path);
     }
 
     pub(super) fn send_shutdown_ack(&mut self, now: Time) {
-        self.send_shutdown_ack_on(now, self.selection.current);
+        self.send_shutdown_ack_on(now, self.routing.selection.current);
     }
 
     fn send_shutdown_ack_on(&mut self, now: Time, path: PathId) {
@@ -92,7 +87,7 @@ impl Association {
 
     fn start_t2(&mut self, now: Time, path: PathId) {
         self.shutdown.path = path;
-        let rto = self.paths[path.index()].rto.rto;
+        let rto = self.routing.paths[path.index()].rto.rto;
         self.shutdown.t2 = self.deadline(now, rto);
     }
 
@@ -100,14 +95,14 @@ impl Association {
     /// so the retransmissions of SHUTDOWN are counted anew.
     #[cold]
     pub(super) fn answer_data_with_shutdown(&mut self, now: Time) {
-        self.errors_in_a_row = 0;
+        self.routing.errors_in_a_row = 0;
         self.send_shutdown(now);
     }
 
     /// In SHUTDOWN-SENT, any other packet of the peer gives it more time as well.
     #[cold]
     pub(super) fn extend_t2(&mut self, now: Time) {
-        self.errors_in_a_row = 0;
+        self.routing.errors_in_a_row = 0;
         self.start_t2(now, self.shutdown.path);
     }
 
@@ -116,7 +111,7 @@ impl Association {
         match self.state {
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived;
-                self.await_no_message();
+                self.sender.await_no_message();
             }
             State::ShutdownReceived => {}
             State::ShutdownSent => {
@@ -128,8 +123,10 @@ impl Association {
             _ => return,
         }
         // The cumulative TSN of a SHUTDOWN acknowledges as that of a SACK does, without changing gap blocks.
-        let known = self.outstanding.cumulative_tsn();
-        if tsn::before(known, cumulative_tsn) && tsn::before(cumulative_tsn, self.outstanding.next_tsn()) {
+        let known = self.sender.outstanding.cumulative_tsn();
+        if tsn::before(known, cumulative_tsn)
+            && tsn::before(cumulative_tsn, self.sender.outstanding.next_tsn())
+        {
             self.acknowledge_cumulatively(cumulative_tsn);
             self.restart_all_timers(true);
             self.tell_paths(now, from, true);
@@ -145,8 +142,8 @@ impl Association {
         } else if matches!(self.state, State::CookieWait | State::CookieEchoed) {
             // Section 8.5.1 E: the packet is handled as one that belongs to no association.
             let complete = Chunk::ShutdownComplete { tag_reflected: true };
-            if self.may_answer(self.headers_bytes + complete.wire_size()) {
-                self.transmit_with_tag(path, self.local_tag, complete);
+            if self.may_answer(self.local.headers_bytes + complete.wire_size()) {
+                self.transmit_with_tag(path, self.local.numbers.tag, complete);
             }
         }
     }
@@ -161,13 +158,13 @@ impl Association {
     #[cold]
     pub(super) fn on_t2(&mut self, now: Time) {
         self.shutdown.t2 = Time::NEVER;
-        self.errors_in_a_row += 1;
-        if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row > max) {
+        self.routing.errors_in_a_row += 1;
+        if self.parameters.association_max_retrans.is_some_and(|max| self.routing.errors_in_a_row > max) {
             self.give_up(now);
             return;
         }
         let path = self.shutdown.path;
-        self.paths[path.index()].rto.back_off(&self.parameters.rto);
+        self.routing.paths[path.index()].rto.back_off(&self.parameters.rto);
         // From now on, no heartbeat can find out whether the path is the reason. FreeBSD
         // (`sctp_shutdown_timer`) and Linux (`sctp_cmd_setup_t2`) try another path.
         let path = self.next_present(path);
@@ -182,7 +179,7 @@ impl Association {
     pub(super) fn on_t5(&mut self, now: Time) {
         self.shutdown.t5 = Time::NEVER;
         let chunk = Chunk::Abort(crate::wire::sctp::chunk::Abort { tag_reflected: false, cause: None });
-        self.transmit_one(self.selection.current, chunk);
+        self.transmit_one(self.routing.selection.current, chunk);
         self.end(now, CloseReason::Lost);
     }
 }
