@@ -2,10 +2,11 @@
 //!
 //! The work is proportional to the newly acknowledged data and to the gaps, not to the outstanding data.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::config::MissingReportsPer;
 use super::outstanding::{Sent, SentState};
 use super::path::Path;
+use super::state::State;
 use super::tsn;
 use crate::cc::{AckEvent, CongestionControl as _, RttEvent};
 use crate::endpoint::Event;
@@ -17,7 +18,7 @@ use crate::wire::sctp::chunk::{ErrorCause, NrSack, Sack};
 impl Association {
     #[inline(never)]
     pub(super) fn on_sack(&mut self, now: Time, from: PathId, packets: u8, sack: &Sack) {
-        if matches!(self.state, State::CookieWait | State::CookieEchoed | State::ShutdownAckSent) {
+        if self.state.is_opening() || matches!(self.state, State::ShutdownAckSent(..)) {
             return;
         }
         let cumulative = sack.cumulative_tsn;
@@ -114,7 +115,7 @@ impl Association {
     #[cold]
     #[inline(never)]
     pub(super) fn on_nr_sack(&mut self, now: Time, from: PathId, packets: u8, nr_sack: &NrSack) {
-        if self.tcb.uses_nr_sacks {
+        if self.state.uses_nr_sacks() {
             self.sender.outstanding.final_blocks.clone_from(&nr_sack.final_blocks);
             self.on_sack(now, from, packets, &nr_sack.to_sack());
             self.sender.outstanding.final_blocks = Box::default();

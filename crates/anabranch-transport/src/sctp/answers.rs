@@ -2,7 +2,7 @@
 //! that a stranger could turn them against others. Answers to packets that belong to no association are here
 //! as well (section 8.4).
 
-use super::association::{Association, State};
+use super::association::Association;
 use crate::ground::PathId;
 use crate::wire::sctp::SctpPacket;
 use crate::wire::sctp::chunk::{Abort, Chunk};
@@ -79,7 +79,7 @@ impl Association {
                 sctp.rest.push(chunk);
             }
         } else {
-            let packet = self.packet_with(self.tcb.peer_tag, chunk);
+            let packet = self.packet_with(self.state.peer_tag(), chunk);
             self.outbox.answers.gathered =
                 Some(Gathered { packet, size: more, position: self.outbox.outputs.len() });
         }
@@ -103,12 +103,12 @@ impl Association {
         let Some(Gathered { mut packet, size, position }) = self.outbox.answers.gathered.take() else {
             return;
         };
-        if self.state == State::Ended {
+        if self.state.is_ended() {
             return;
         }
         // If the peer has restarted in the meantime, its tag is another one.
         if let Body::Sctp(sctp) = &mut packet.body {
-            sctp.verification_tag = self.tcb.peer_tag;
+            sctp.verification_tag = self.state.peer_tag();
         }
         let before = self.outbox.outputs.len();
         self.transmit(path, packet, size);
@@ -121,7 +121,7 @@ impl Association {
     /// Answers a packet that does not belong to the association.
     #[cold]
     pub(super) fn out_of_the_blue(&mut self, path: PathId, packet: &SctpPacket) {
-        let lives = !matches!(self.state, State::Closed | State::Ended);
+        let lives = self.state.is_alive();
         match answer_out_of_the_blue(packet) {
             // RFC 9260 section 8.5: an association that exists silently discards packets with a wrong tag.
             Some(_) if lives => {}

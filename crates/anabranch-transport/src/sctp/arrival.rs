@@ -1,6 +1,7 @@
 //! A packet arrives: whether it belongs to the association, and which procedure takes each of its chunks.
 
-use super::association::{Association, State};
+use super::association::Association;
+use super::state::State;
 use crate::endpoint::CloseReason;
 use crate::ground::PathId;
 use crate::time::Time;
@@ -36,7 +37,7 @@ impl Association {
             for chunk in &sctp.rest {
                 self.on_chunk(now, path, sctp.verification_tag, chunk);
             }
-            if self.tcb.receiver.delayed_sack.packet_has_data {
+            if self.has_packet_to_acknowledge() {
                 self.finish_packet(now);
             }
             if self.outbox.answers.is_any() {
@@ -59,21 +60,21 @@ impl Association {
         let tag = packet.verification_tag;
         match &packet.first {
             // Section 8.5.1 A: INIT carries tag 0.
-            Chunk::Init(..) => tag == 0 && self.state != State::Ended,
-            Chunk::Illegal(illegal) if illegal.is_init() => tag == 0 && self.state != State::Ended,
+            Chunk::Init(..) => tag == 0 && !self.state.is_ended(),
+            Chunk::Illegal(illegal) if illegal.is_init() => tag == 0 && !self.state.is_ended(),
             Chunk::Abort(Abort { tag_reflected, .. }) | Chunk::ShutdownComplete { tag_reflected } => {
                 // Section 8.5.1 B and C. In COOKIE-WAIT the peer's tag is not known: it is no tag that a
                 // stranger could reflect.
-                let knows_peer = !matches!(self.state, State::CookieWait);
-                let expected = if *tag_reflected { self.tcb.peer_tag } else { self.local.numbers.tag };
+                let knows_peer = !matches!(self.state, State::CookieWait(_));
+                let expected = if *tag_reflected { self.state.peer_tag() } else { self.local.numbers.tag };
                 let is_expected = tag == expected && (knows_peer || !tag_reflected);
-                is_expected && !matches!(self.state, State::Closed | State::Ended)
+                is_expected && self.state.is_alive()
             }
             Chunk::CookieEcho(cookie) => {
                 (tag == self.local.numbers.tag || self.is_new_beginning(tag, cookie))
-                    && self.state != State::Ended
+                    && !self.state.is_ended()
             }
-            _ => tag == self.local.numbers.tag && !matches!(self.state, State::Closed | State::Ended),
+            _ => tag == self.local.numbers.tag && self.state.is_alive(),
         }
     }
 
@@ -118,7 +119,7 @@ impl Association {
     /// with 00. It is for packets of strangers: those of a simulation keep to what was agreed on, and nobody
     /// looks.
     pub fn cut_unread(&self, packet: &mut SctpPacket) {
-        let is_unknown = |chunk: &Chunk| matches!(chunk, Chunk::NrSack(..)) && !self.tcb.uses_nr_sacks;
+        let is_unknown = |chunk: &Chunk| matches!(chunk, Chunk::NrSack(..)) && !self.state.uses_nr_sacks();
         if is_unknown(&packet.first) {
             packet.rest.clear();
         } else if let Some(place) = packet.rest.iter().position(is_unknown) {
@@ -131,13 +132,12 @@ impl Association {
     pub fn begins_with(&self, packet: &Packet) -> bool {
         let Body::Sctp(sctp) = &packet.body else { return false };
         match &sctp.first {
-            Chunk::InitAck(_) => self.state == State::CookieWait,
+            Chunk::InitAck(_) => self.awaits_init_ack(),
             Chunk::CookieEcho(cookie) => match &**cookie {
                 Cookie::Own(cookie) => {
-                    let is_open =
-                        !matches!(self.state, State::Closed | State::CookieEchoed | State::CookieWait);
+                    let is_open = !(matches!(self.state, State::Closed(_)) || self.state.is_opening());
                     cookie.local_tag == self.local.numbers.tag
-                        && (!is_open || cookie.peer.initiate_tag != self.tcb.peer_tag)
+                        && (!is_open || cookie.peer.initiate_tag != self.state.peer_tag())
                 }
                 Cookie::Foreign(_) => false,
             },
@@ -152,7 +152,7 @@ impl Association {
             Some(initiate_tag) => {
                 verification_tag == 0 && self.awaits_init_ack() && initiate_tag == self.local.numbers.tag
             }
-            None => verification_tag != 0 && verification_tag == self.tcb.peer_tag,
+            None => verification_tag != 0 && verification_tag == self.state.peer_tag(),
         }
     }
 

@@ -12,7 +12,7 @@
 //! an ABORT, which the other end would have to ignore (section 5.3.1); what is changed before the
 //! association is open is asked for right after.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::failure::Strike;
 use super::outstanding::SentState;
 use super::path::Path;
@@ -360,11 +360,8 @@ impl Association {
 
     /// Whether the state allows ASCONF and ASCONF-ACK (section 5.1.1 C4) and the peer understands them.
     fn exchanges_asconf(&self) -> bool {
-        let is_open = matches!(
-            self.state,
-            State::Established | State::ShutdownPending | State::ShutdownReceived | State::ShutdownSent
-        );
-        is_open && self.parts.addresses.as_ref().is_some_and(|addresses| addresses.is_understood)
+        self.state.takes_requests()
+            && self.parts.addresses.as_ref().is_some_and(|addresses| addresses.is_understood)
     }
 
     /// The path of an ASCONF: that of data, another path that exists, or an address that is being added if

@@ -1,17 +1,15 @@
 //! One end of an association: its state, what owns it, and its commands.
 
 use super::asconf::Reconfiguration;
-use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
 use super::load_sharing::LoadSharing;
 use super::local::{Local, Numbers};
 use super::outbox::Outbox;
 use super::parameters::Parameters;
 use super::probing::Probing;
-use super::receiver::Receiver;
 use super::routing::Routing;
 use super::sender::Sender;
-use super::shutdown::ShutdownTimers;
+use super::state::{Intent, State};
 use super::stats::Stats;
 use super::stream_reconfiguration::StreamReconfiguration;
 use crate::endpoint::{CloseReason, Command, Event};
@@ -24,20 +22,6 @@ use crate::wire::sctp::chunk::{Abort, Chunk, ErrorCause, StateCookie};
 
 /// Ports of simulated associations. Any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
-
-/// The states of an association (RFC 9260 section 4), and its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Closed,
-    CookieEchoed,
-    CookieWait,
-    Ended,
-    Established,
-    ShutdownAckSent,
-    ShutdownPending,
-    ShutdownReceived,
-    ShutdownSent,
-}
 
 /// The parts that few associations have.
 #[derive(Debug, Default)]
@@ -55,26 +39,12 @@ pub(super) struct Parts {
     pub(super) sharing: Option<Box<LoadSharing>>,
 }
 
-/// What an association has that has a peer: the transmission control block (RFC 9260 section 14).
-#[derive(Debug)]
-pub(super) struct Tcb {
-    pub(super) peer_tag: u32,
-    /// Whether NR-SACKs take the place of SACKs.
-    pub(super) uses_nr_sacks: bool,
-    /// Whether the peer takes FORWARD TSNs (RFC 3758).
-    pub(super) takes_forward_tsn: bool,
-    pub(super) receiver: Receiver,
-}
-
 /// One end of an SCTP association. See the [module](super) for sources and deviations.
 #[derive(Debug)]
 pub struct Association {
     pub(super) parameters: Parameters,
     pub(super) local: Local,
     pub(super) state: State,
-    pub(super) tcb: Tcb,
-    pub(super) handshake: Handshake,
-    pub(super) shutdown: ShutdownTimers,
     pub(super) routing: Routing,
     pub(super) sender: Sender,
     pub(super) parts: Parts,
@@ -125,17 +95,8 @@ impl Association {
             .as_ref()
             .map(|config| Box::new(LoadSharing::new(config, &parameters, ip, &mut routing.paths)));
         let local = Local::new(ports, ip, numbers);
-        let tcb = Tcb {
-            peer_tag: 0,
-            uses_nr_sacks: false,
-            takes_forward_tsn: false,
-            receiver: Receiver::new(&parameters, 0, parameters.max_inbound_streams),
-        };
         let mut association = Self {
-            state: State::Closed,
-            tcb,
-            handshake: Handshake::new(PathId(parameters.primary_path)),
-            shutdown: ShutdownTimers::default(),
+            state: State::Closed(Intent::default()),
             routing,
             sender: Sender::new(local.numbers.initial_tsn, &parameters, mtus.len()),
             local,
@@ -189,24 +150,25 @@ impl Association {
     }
 
     /// Streams that the peer sends on.
-    pub const fn inbound_streams(&self) -> u16 {
-        self.tcb.receiver.inbound_streams
+    pub fn inbound_streams(&self) -> u16 {
+        let own = self.parameters.max_inbound_streams;
+        self.state.receiver().map_or(own, |receiver| receiver.inbound_streams)
     }
 
     /// Whether the association ends or has ended, so that it takes no more messages.
     pub const fn is_closing(&self) -> bool {
-        !self.accepts_messages()
+        !self.state.takes_messages()
     }
 
     /// Whether an INIT of this end has not been answered: only then is an INIT ACK expected (RFC 9260 section
     /// 5.2.3).
     pub fn awaits_init_ack(&self) -> bool {
-        self.state == State::CookieWait
+        matches!(self.state, State::CookieWait(_))
     }
 
     /// Whether the association is being opened by this end.
     pub fn is_opening(&self) -> bool {
-        matches!(self.state, State::CookieEchoed | State::CookieWait)
+        self.state.is_opening()
     }
 
     /// Makes this end list `count` addresses in its INIT or INIT ACK, those included that have no path yet,
@@ -247,7 +209,7 @@ impl Association {
 
     #[cold]
     pub(super) fn abort(&mut self, now: Time, cause: ErrorCause) {
-        if !matches!(self.state, State::Closed | State::CookieWait | State::Ended) {
+        if self.state.is_alive() && !self.awaits_init_ack() {
             let abort = Abort { tag_reflected: false, cause: Some(cause) };
             self.transmit_one(self.routing.selection.current, Chunk::Abort(abort));
         }
@@ -257,16 +219,13 @@ impl Association {
     /// Ends the association and stops all timers.
     #[cold]
     pub(super) fn end(&mut self, now: Time, reason: CloseReason) {
-        if self.state == State::Ended {
+        if self.state.is_ended() {
             return;
         }
-        self.state = State::Ended;
-        self.handshake.timer = Time::NEVER;
-        self.shutdown = ShutdownTimers::default();
+        self.state.end();
         self.stop_heartbeats();
         self.stop_t4();
         self.stop_reconfiguration_timer();
-        self.tcb.receiver.delayed_sack.sent();
         self.parts.probing = None;
         self.routing.next_of_paths = None;
         for path in &mut self.routing.paths {

@@ -1,10 +1,11 @@
 //! The association as an [`Endpoint`] of a flow.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::config::Config;
 use super::local::Numbers;
 use super::outstanding::{Sent, SentState};
 use super::parameters::Parameters;
+use super::state::State;
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
     Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Response, Service, Site, Transmission,
@@ -74,7 +75,7 @@ impl Endpoint for Association {
     }
 
     fn draw_from(&mut self, numbers: SecretNumbers) {
-        if self.state != State::Closed {
+        if !matches!(self.state, State::Closed(_)) {
             return;
         }
         let mut source = NumberSource::Secret(numbers);
@@ -99,7 +100,8 @@ impl Endpoint for Association {
 
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
         let held = self.parts.resets.iter().flat_map(|reset| reset.waiting());
-        self.tcb.receiver.waiting().chain(held).for_each(each);
+        let waiting = self.state.receiver().into_iter().flat_map(|receiver| receiver.waiting());
+        waiting.chain(held).for_each(each);
     }
 
     #[inline]
@@ -156,7 +158,7 @@ impl Endpoint for Association {
     }
 
     fn head_of_line(&self) -> Option<HeadOfLine> {
-        self.tcb.receiver.head_of_line()
+        self.state.receiver()?.head_of_line()
     }
 
     fn transmission(&self, missing: u64) -> Option<Transmission> {

@@ -1,7 +1,7 @@
 //! Errors, failed paths and the end of the association by failure
 //! (RFC 9260 section 8, RFC 7829).
 
-use super::association::{Association, State};
+use super::association::Association;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::endpoint::{CloseReason, Event};
 use crate::ground::PathId;
@@ -67,7 +67,7 @@ impl Association {
     /// Ends the association because the peer no longer answers (section 8.1).
     #[cold]
     pub(super) fn give_up(&mut self, now: Time) {
-        if self.parameters.procedures.aborts_unreachable_peers && self.state != State::CookieWait {
+        if self.parameters.procedures.aborts_unreachable_peers && !self.awaits_init_ack() {
             let abort = Abort { tag_reflected: false, cause: None };
             self.transmit_one(self.routing.selection.current, Chunk::Abort(abort));
         }
@@ -105,7 +105,7 @@ impl Association {
 
     /// A heartbeat was answered (RFC 9260 sections 8.3 and 5.4).
     pub(super) fn clear_errors_by_heartbeat(&mut self, now: Time, path: PathId) {
-        if self.parameters.procedures.heartbeats_keep_closing || self.state == State::Established {
+        if self.parameters.procedures.heartbeats_keep_closing || self.state.is_established() {
             self.routing.errors_in_a_row = 0;
         }
         let status = &mut self.routing.status[path.index()];
@@ -145,6 +145,6 @@ impl Association {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.state == State::Ended
+        self.state.is_ended()
     }
 }

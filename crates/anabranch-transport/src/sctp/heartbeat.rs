@@ -1,8 +1,9 @@
 //! Heartbeats (RFC 9260 section 8.3; the rules of Linux and ns-2 as settings).
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::config::{HeartbeatPeriod, HeartbeatRule};
 use super::failure::Strike;
+use super::state::State;
 use crate::cc::{CongestionControl as _, IdleEvent};
 use crate::ground::PathId;
 use crate::path::PathState;
@@ -97,7 +98,7 @@ impl Association {
 
     /// Section 8.3: heartbeats are discontinued after SHUTDOWN or SHUTDOWN ACK.
     const fn has_stopped_heartbeats(&self) -> bool {
-        matches!(self.state, State::Ended | State::ShutdownAckSent | State::ShutdownSent)
+        self.state.is_ended() || self.state.closing().is_some()
     }
 
     /// Stops all heartbeats: no more are sent, and those in flight no longer count.
@@ -278,10 +279,10 @@ impl Association {
         if let Some(pair) = &mut info.pair {
             pair.arrived_at = now;
         }
-        if !matches!(self.state, State::CookieWait) {
+        if !self.awaits_init_ack() {
             self.answer(path, Chunk::HeartbeatAck(info));
         }
-        if self.state == State::ShutdownSent {
+        if matches!(self.state, State::ShutdownSent(..)) {
             self.extend_t2(now);
         }
     }

@@ -1,7 +1,7 @@
 //! What holds each path of a sender back, and what a receiver waits for, for time accounts. It is read only
 //! on request.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::tsn;
 use crate::cc::CongestionControl as _;
 use crate::endpoint::{LimitedBy, PathLimit, Transmission};
@@ -11,8 +11,8 @@ use crate::path::PathState;
 impl Association {
     /// What holds each path back now; empty without an association.
     pub(super) fn limits_of_paths(&self, limits: &mut Vec<PathLimit>) {
-        let opens = matches!(self.state, State::CookieEchoed | State::CookieWait);
-        if matches!(self.state, State::Closed | State::Ended) {
+        let opens = self.state.is_opening();
+        if !self.state.is_alive() {
             return;
         }
         let paths = self.routing.ids();

@@ -175,6 +175,16 @@ impl LoadSharing {
         path.cc = Controller::Coupled(self.group.join(id, &setup));
     }
 
+    /// Whether the receiver delays SACKs although there are gaps (DAC).
+    pub(super) const fn delays_sacks(&self) -> bool {
+        self.config.delayed_ack
+    }
+
+    /// The flags of a SACK for so many packets with data: their number, in 2 bits (FreeBSD `sctp_send_sack`).
+    pub(super) fn packets_to_report(&self, packets: u32) -> u8 {
+        if self.config.delayed_ack { packets.min(3) as u8 } else { 0 }
+    }
+
     /// Notes that a path has got a control of its own.
     pub(super) fn note_foreign_control(&mut self) {
         self.has_foreign_control = true;
@@ -231,21 +241,6 @@ impl LoadSharing {
 }
 
 impl Association {
-    /// Whether the receiver delays SACKs although there are gaps (DAC).
-    pub(super) fn delays_sacks_with_gaps(&self) -> bool {
-        self.parts.sharing.as_ref().is_some_and(|sharing| sharing.config.delayed_ack)
-    }
-
-    /// The flags of a SACK: the packets with data since the last one, in 2 bits (FreeBSD `sctp_send_sack`).
-    pub(super) fn packets_to_report(&self) -> u8 {
-        match &self.parts.sharing {
-            Some(sharing) if sharing.config.delayed_ack => {
-                self.tcb.receiver.delayed_sack.packets.min(3) as u8
-            }
-            _ => 0,
-        }
-    }
-
     /// CUC, DAC: notes that a gap block acknowledges the chunk at this position, which is still in flight.
     pub(super) fn note_gap_acked(&mut self, index: usize, is_earliest: bool) {
         let Some(sharing) = &mut self.parts.sharing else { return };

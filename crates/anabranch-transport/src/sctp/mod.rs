@@ -60,6 +60,7 @@ mod send_buffer;
 mod send_queue;
 mod sender;
 mod shutdown;
+mod state;
 mod stats;
 mod stream_reconfiguration;
 pub mod stream_scheduler;

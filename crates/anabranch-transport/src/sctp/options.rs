@@ -1,6 +1,6 @@
 //! The options that an application may set while the association lives (RFC 6458 section 8.1).
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::parameters::Parameters;
 use crate::ground::PathId;
 use crate::time::Time;
@@ -27,7 +27,7 @@ impl Association {
         let heartbeats = (wanted.heartbeat.enabled, wanted.heartbeat.interval);
         if heartbeats != (self.parameters.heartbeat.enabled, self.parameters.heartbeat.interval) {
             (self.parameters.heartbeat.enabled, self.parameters.heartbeat.interval) = heartbeats;
-            if self.state == State::Established {
+            if self.state.is_established() {
                 for index in 0..self.routing.paths.len() {
                     self.start_heartbeat_timer(now, PathId(index as u8));
                 }

@@ -95,7 +95,7 @@ impl Association {
     #[inline(always)]
     pub(super) fn add_chunk(&mut self, packet: &mut Option<Box<Packet>>, chunk: Chunk) {
         match packet.as_deref_mut() {
-            None => *packet = Some(self.packet_with(self.tcb.peer_tag, chunk)),
+            None => *packet = Some(self.packet_with(self.state.peer_tag(), chunk)),
             Some(Packet { body: Body::Sctp(sctp), .. }) => sctp.rest.push(chunk),
             Some(_) => {}
         }
@@ -103,7 +103,7 @@ impl Association {
 
     #[inline(always)]
     pub(super) fn transmit_one(&mut self, path: PathId, chunk: Chunk) {
-        self.transmit_with_tag(path, self.tcb.peer_tag, chunk);
+        self.transmit_with_tag(path, self.state.peer_tag(), chunk);
     }
 
     #[inline(always)]

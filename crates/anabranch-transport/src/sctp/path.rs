@@ -1,8 +1,9 @@
 //! The endpoint's state of a path besides what policies see ([`PathStatus`](crate::path::PathStatus)).
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::parameters::Parameters;
 use super::rto::RtoEstimator;
+use super::state::State;
 use crate::cc::sctp::InitialWindow;
 use crate::cc::{self, Controller, Setup};
 use crate::endpoint::Repairs;
@@ -146,7 +147,7 @@ impl Association {
     pub(super) fn append_path(&mut self, now: Time, mtu: u32, is_present: bool) -> Result<PathId, String> {
         let mut mtus: Vec<u32> = self.routing.paths.iter().map(|path| path.mtu).collect();
         let smallest = mtus.iter().copied().min().unwrap_or_default();
-        if self.state != State::Closed && mtu < smallest {
+        if !matches!(self.state, State::Closed(_)) && mtu < smallest {
             return Err(format!(
                 "mtu = {mtu} is out of range; chunks are cut for {smallest} bytes, and it must be no less"
             ));
@@ -175,10 +176,10 @@ impl Association {
             return Ok(id);
         }
         self.note_present();
-        if self.state != State::Closed {
+        if !matches!(self.state, State::Closed(_)) {
             // RFC 9260 section 5.4: it carries data once a heartbeat has been answered.
             self.routing.status[id.index()].confirmed = !self.parameters.path_verification;
-            if self.state == State::Established {
+            if self.state.is_established() {
                 self.routing.paths[id.index()].heartbeat.idle_since = now;
                 if self.parameters.path_verification {
                     self.send_heartbeat(now, id);

@@ -15,12 +15,12 @@ impl Association {
     /// Whether a chunk that was sent may be given up since its lifetime is over.
     #[inline]
     pub(super) fn has_expired(&self, now: Time, chunk: &Sent) -> bool {
-        chunk.expires <= now && self.tcb.takes_forward_tsn
+        chunk.expires <= now && self.state.takes_forward_tsn()
     }
 
     /// Whether a chunk that was just lost is given up instead of being sent again.
     pub(super) fn is_given_up(&self, now: Time, index: usize) -> bool {
-        if !self.tcb.takes_forward_tsn {
+        if !self.state.takes_forward_tsn() {
             return false;
         }
         let chunk = &self.sender.outstanding.chunks[index];
@@ -132,7 +132,7 @@ impl Association {
         let (memory, limit) = (&self.sender.outstanding.memory, self.sender.fragment_limit);
         let room = |length: u32| u64::from(length) + memory.of_message(length, limit);
         let mut available: u64 = queued.map(|waiting| room(waiting.message.payload.length)).sum();
-        if self.tcb.takes_forward_tsn {
+        if self.state.takes_forward_tsn() {
             let unacknowledged = |state| matches!(state, SentState::InFlight | SentState::Lost);
             let chunks = self.sender.outstanding.chunks.iter();
             let sent = chunks
@@ -165,7 +165,7 @@ impl Association {
                 .filter_map(|(index, chunk)| Some((lower(chunk.message.reliability)?, index)))
                 .max();
             match sent {
-                Some((_, index)) if self.tcb.takes_forward_tsn => self.abandon_message(index),
+                Some((_, index)) if self.state.takes_forward_tsn() => self.abandon_message(index),
                 _ => return,
             }
         }

@@ -1,7 +1,7 @@
 //! Carries out the requests of a path policy that measures: ticks, probes with new data, pairs of heartbeats
 //! (`path`, [`Request`]). Nothing here runs for a policy that does not measure.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::outstanding::SentState;
 use super::path::Path;
 use super::tsn;
@@ -72,7 +72,7 @@ impl Association {
     /// Notes whether the association has a rare part.
     pub(super) fn note_rare_parts(&mut self) {
         self.parts.is_any = self.parts.probing.is_some()
-            || self.tcb.receiver.reassembly.delivers_parts()
+            || self.state.receiver().is_some_and(|receiver| receiver.reassembly.delivers_parts())
             || self.parts.addresses.is_some()
             || self.parts.resets.is_some()
             || self.parameters.procedures.bundles_forward_tsn
@@ -106,7 +106,7 @@ impl Association {
     pub(super) fn tell_measuring_selector(&mut self, now: Time, event: PathEvent) {
         self.refresh_status();
         self.select(now, event);
-        if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
+        if !self.state.sends_data() {
             if let Some(probing) = &mut self.parts.probing {
                 probing.tick = Time::NEVER;
             }

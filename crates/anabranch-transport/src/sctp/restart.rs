@@ -7,8 +7,9 @@
 //! Known deviation: the two Tie-Tags are one number that is drawn for them, so that a cookie does not show
 //! the tags of an association that lives.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::handshake::staleness;
+use super::state::{Intent, State};
 use crate::ground::PathId;
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, OtherCause, StateCookie};
@@ -23,8 +24,8 @@ impl Association {
         let is_ours = cookie.tie_tag.is_some() && cookie.tie_tag == self.local.tie_tag;
         let is_another = cookie.local_tag == tag
             && tag != self.local.numbers.tag
-            && cookie.peer.initiate_tag != self.tcb.peer_tag;
-        is_ours && is_another && !matches!(self.state, State::Closed | State::CookieWait)
+            && cookie.peer.initiate_tag != self.state.peer_tag();
+        is_ours && is_another && !matches!(self.state, State::Closed(_) | State::CookieWait(_))
     }
 
     /// Whether this packet is about to restart the association, so that its driver may say which addresses
@@ -33,7 +34,7 @@ impl Association {
         let Body::Sctp(sctp) = &packet.body else { return false };
         let Chunk::CookieEcho(cookie) = &sctp.first else { return false };
         let Cookie::Own(own) = &**cookie else { return false };
-        self.state != State::ShutdownAckSent
+        !matches!(self.state, State::ShutdownAckSent(..))
             && self.is_new_beginning(sctp.verification_tag, cookie)
             && staleness(now, own).is_none()
     }
@@ -41,7 +42,7 @@ impl Association {
     /// Whether the association has been opened far enough that an INIT from the peer means that the peer
     /// restarts (section 5.2.2).
     pub const fn takes_init_for_restart(&self) -> bool {
-        !matches!(self.state, State::Closed | State::CookieWait | State::Ended | State::ShutdownAckSent)
+        self.state.is_alive() && !matches!(self.state, State::CookieWait(_) | State::ShutdownAckSent(..))
     }
 
     /// Closes this end and forgets everything but its settings and counters, to be opened by this packet that
@@ -75,9 +76,9 @@ impl Association {
         (self.stats, self.last_now) = (old.stats, old.last_now);
         (self.sender.awaited_room, self.sender.last_refused) =
             (old.sender.awaited_room, old.sender.last_refused);
-        self.handshake.is_restart = true;
         // An application that has asked to close still wants to.
-        self.shutdown.is_wanted = matches!(old.state, State::ShutdownPending | State::ShutdownSent);
+        let shuts_down = matches!(old.state, State::ShutdownPending(_) | State::ShutdownSent(..));
+        self.state = State::Closed(Intent { is_restart: true, shuts_down });
         self.adopt_promise(cookie, self.local.ports);
         if old.parts.resets.is_some() {
             self.offer_extensions();
@@ -94,7 +95,7 @@ impl Association {
             self.transmit_with_tag(path, cookie.peer.initiate_tag, Chunk::Error(error));
             return;
         }
-        if self.state == State::ShutdownAckSent {
+        if matches!(self.state, State::ShutdownAckSent(..)) {
             let cause = ErrorCause::Other(Box::new(OtherCause::cookie_while_shutting_down()));
             self.transmit_with_tag(path, cookie.peer.initiate_tag, Chunk::Error(cause));
             self.send_shutdown_ack(now);

@@ -1,7 +1,7 @@
 //! New data leaves: congestion and receiver window, bundling, fragmentation
 //! (RFC 9260 sections 6.1, 6.9 and 6.10).
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::outstanding::{Sent, SentState};
 use super::path::Path;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
@@ -25,9 +25,7 @@ impl Association {
     /// Sends what may be sent: marked chunks first, then new ones (section 6.1 C).
     #[inline(always)]
     pub(super) fn send(&mut self, now: Time) {
-        if self.sender.outstanding.lost() > 0
-            || !self.sender.queue.is_empty()
-            || self.state != State::Established
+        if self.sender.outstanding.lost() > 0 || !self.sender.queue.is_empty() || !self.state.is_established()
         {
             self.send_waiting(now);
         }
@@ -35,7 +33,7 @@ impl Association {
 
     #[inline(never)]
     fn send_waiting(&mut self, now: Time) {
-        if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
+        if !self.state.sends_data() {
             return;
         }
         if !self.routing.selection.held {
@@ -51,7 +49,7 @@ impl Association {
                 self.send_new(now);
             }
         }
-        if self.state != State::Established {
+        if !self.state.is_established() {
             self.continue_shutdown(now);
         }
     }
@@ -136,11 +134,11 @@ impl Association {
         let mtu = self.routing.paths[path.index()].mtu;
         let mut size = self.local.headers_bytes;
         // Section 6.1: a SACK that waits travels with the data if both fit.
-        if self.tcb.receiver.delayed_sack.is_pending() && self.sack_path() == path {
-            let mut sack = Chunk::Sack(self.packets_to_report(), self.take_sack());
-            if self.tcb.uses_nr_sacks {
-                self.make_nr_sack(&mut sack);
-            }
+        if let Some(receiver) = self.state.receiver()
+            && receiver.delayed_sack.is_pending()
+            && self.sack_path(receiver.delayed_sack.source) == path
+            && let Some((_, sack)) = self.take_sack()
+        {
             let sack_size = sack.wire_size();
             if size + sack_size + self.sender.data_header + self.next_length() > mtu {
                 self.transmit_one(path, sack);

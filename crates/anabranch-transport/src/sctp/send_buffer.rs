@@ -1,6 +1,6 @@
 //! The send buffer takes messages from the application, or refuses them.
 
-use super::association::{Association, State};
+use super::association::Association;
 use crate::endpoint::{Event, Message, Reliability};
 use crate::time::Time;
 
@@ -14,7 +14,7 @@ impl Association {
             self.refuse(message, 1);
             return;
         }
-        if !self.accepts_messages() || !self.can_take(message.stream, u64::from(length)) {
+        if !self.state.takes_messages() || !self.can_take(message.stream, u64::from(length)) {
             self.outbox.emit(Event::Refused(message.payload));
             return;
         }
@@ -52,9 +52,5 @@ impl Association {
     pub fn can_take(&self, stream: u16, length: u64) -> bool {
         (1..=self.parameters.send_buffer).contains(&length)
             && usize::from(stream) < self.sender.next_mid.len()
-    }
-
-    pub(super) const fn accepts_messages(&self) -> bool {
-        matches!(self.state, State::Closed | State::CookieEchoed | State::CookieWait | State::Established)
     }
 }

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::failure::Strike;
 use super::reassembly::unwrap_tsn;
 use crate::endpoint::{Event, Output};
@@ -153,7 +153,7 @@ impl Association {
     /// When the association is not open, the peer does not understand that, or a stream is not there: one
     /// sentence, and nothing has been done.
     pub fn reset_streams(&mut self, now: Time, streams: &[u16]) -> Result<(), String> {
-        if self.state != State::Established {
+        if !self.state.is_established() {
             return Err("the association is not open".into());
         }
         let Some(reset) = self.parts.resets.as_mut().filter(|reset| reset.is_understood) else {
@@ -178,7 +178,8 @@ impl Association {
     pub(super) fn continue_stream_reconfiguration(&mut self, now: Time) {
         while let Some(reset) = &mut self.parts.resets
             && let Some(first) = reset.deferred.first()
-            && first.last_tsn <= self.tcb.receiver.received.cumulative
+            && let Some(receiver) = self.state.receiver()
+            && first.last_tsn <= receiver.received.cumulative
         {
             let first = reset.deferred.remove(0);
             self.end_deferral(first);
@@ -189,8 +190,7 @@ impl Association {
     /// Section 5.1.2: asks for the wanted resets that are possible now.
     fn ask_for_reset(&mut self, now: Time) {
         let Some(reset) = &self.parts.resets else { return };
-        let is_open =
-            matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived);
+        let is_open = self.state.sends_data();
         if reset.wanted.is_empty() || reset.outstanding.is_some() || !is_open || self.routing.selection.held {
             return;
         }
@@ -263,10 +263,7 @@ impl Association {
     /// A RE-CONFIG chunk has arrived (section 5.2.1).
     #[cold]
     pub(super) fn on_reconfig(&mut self, now: Time, from: PathId, reconfig: &Reconfig) {
-        let is_open = matches!(
-            self.state,
-            State::Established | State::ShutdownPending | State::ShutdownReceived | State::ShutdownSent
-        );
+        let is_open = self.state.takes_requests();
         let understands = self.parts.resets.as_ref().is_some_and(|reset| reset.is_understood);
         if !is_open || !understands {
             return;
@@ -340,17 +337,18 @@ impl Association {
 
     /// Section 5.2.2: the peer resets outgoing streams of its own.
     fn peer_resets(&mut self, from: PathId, number: u32, last_tsn: u32, streams: &[u16]) -> u32 {
-        if streams.iter().any(|stream| *stream >= self.tcb.receiver.inbound_streams) {
+        let Some(receiver) = self.state.receiver() else { return outcome::DENIED };
+        if streams.iter().any(|stream| *stream >= receiver.inbound_streams) {
             return outcome::WRONG_SSN;
         }
         let streams = (!streams.is_empty()).then(|| streams.iter().copied().collect());
-        let last_tsn = unwrap_tsn(self.tcb.receiver.received.cumulative, last_tsn);
+        let last_tsn = unwrap_tsn(receiver.received.cumulative, last_tsn);
         let deferred = Deferred { number, last_tsn, streams, held: Vec::new(), path: from };
         let Some(reset) = &mut self.parts.resets else { return outcome::DENIED };
         if reset.deferred.len() == MOST_REQUESTS {
             return outcome::ALREADY_IN_PROGRESS;
         }
-        if last_tsn > self.tcb.receiver.received.cumulative || !reset.deferred.is_empty() {
+        if last_tsn > receiver.received.cumulative || !reset.deferred.is_empty() {
             reset.deferred.push(deferred);
             return outcome::IN_PROGRESS;
         }
@@ -361,14 +359,7 @@ impl Association {
     /// Restarts incoming streams (section 5.2.2 E3).
     fn perform(&mut self, streams: Option<&BTreeSet<u16>>) {
         let is_reset = |stream: u16| streams.is_none_or(|streams| streams.contains(&stream));
-        self.deliver_with(|association, tell| {
-            association.tcb.receiver.reassembly.reset(is_reset, tell);
-            association.tcb.receiver.interleaved.reset(
-                is_reset,
-                &mut association.tcb.receiver.reassembly.bytes,
-                tell,
-            );
-        });
+        self.deliver_with(|receiver, tell| receiver.reset(is_reset, tell));
         match streams {
             None => self.outbox.emit(Event::StreamResetByPeer(None)),
             Some(streams) => {
@@ -386,7 +377,9 @@ impl Association {
         }
         self.perform(streams.as_ref());
         for chunk in held {
-            self.tcb.receiver.reassembly.bytes -= u64::from(chunk.payload().length);
+            if let Some(receiver) = self.state.receiver_mut() {
+                receiver.reassembly.bytes -= u64::from(chunk.payload().length);
+            }
             match chunk {
                 Held::Data(tsn, data) => self.take_data(tsn, &data),
                 Held::IData(data) => self.deliver_i_data(&data),
@@ -409,7 +402,9 @@ impl Association {
         // A conforming peer has only one request for a stream at a time.
         let Some(deferred) = reset.deferred.iter_mut().rfind(is_affected) else { return false };
         deferred.held.push(chunk);
-        self.tcb.receiver.reassembly.bytes += u64::from(chunk.payload().length);
+        if let Some(receiver) = self.state.receiver_mut() {
+            receiver.reassembly.bytes += u64::from(chunk.payload().length);
+        }
         true
     }
 

@@ -345,6 +345,16 @@ pub(super) fn drop_first(kind: &'static str, count: usize) -> Filter {
 }
 
 impl Association {
+    /// Bytes that have arrived and wait to be delivered.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        self.state.receiver().map_or(0, |receiver| receiver.reassembly.bytes)
+    }
+
+    /// The last TSN that has arrived in sequence, with all its bits.
+    pub(super) fn cumulative_received(&self) -> u64 {
+        self.state.receiver().expect("there is a peer").received.cumulative
+    }
+
     /// Forgets how much may be sent in answer to the last packet.
     pub(super) fn forget_last_packet(&mut self) {
         self.outbox.answers = Answers::default();

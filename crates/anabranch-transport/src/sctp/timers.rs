@@ -1,6 +1,6 @@
 //! The timers of an association: which of them have expired, and when the next one does.
 
-use super::association::{Association, State};
+use super::association::Association;
 use crate::ground::PathId;
 use crate::time::{Duration, Time};
 
@@ -8,7 +8,7 @@ impl Association {
     #[inline(never)]
     pub(super) fn on_timers(&mut self, now: Time) {
         self.routing.next_of_paths = None;
-        if self.handshake.timer <= now {
+        if self.state.opening_mut().is_some_and(|opening| opening.t1 <= now) {
             self.on_t1(now);
         }
         for index in 0..self.routing.paths.len() {
@@ -34,16 +34,16 @@ impl Association {
         if self.routing.heartbeat.timer <= now {
             self.on_one_heartbeat_timer(now);
         }
-        if self.tcb.receiver.delayed_sack.timer <= now {
+        if self.state.receiver().is_some_and(|receiver| receiver.delayed_sack.timer <= now) {
             self.send_sack();
         }
         if self.parts.is_any {
             self.on_rare_timers(now);
         }
-        if self.shutdown.t2 <= now {
+        if self.state.closing().is_some_and(|closing| closing.t2 <= now) {
             self.on_t2(now);
         }
-        if self.shutdown.t5 <= now {
+        if self.state.closing().is_some_and(|closing| closing.t5 <= now) {
             self.on_t5(now);
         }
         if self.parts.is_any && self.parts.probing.as_ref().is_some_and(|probing| probing.tick <= now) {
@@ -64,11 +64,7 @@ impl Association {
 
     #[inline]
     pub(super) fn next_timeout(&mut self) -> Time {
-        let mut next = self.routing.heartbeat.timer.min(self.tcb.receiver.delayed_sack.timer);
-        if self.state != State::Established {
-            // The timers of opening and closing.
-            next = next.min(self.handshake.timer).min(self.shutdown.t2).min(self.shutdown.t5);
-        }
+        let mut next = self.routing.heartbeat.timer.min(self.state.next_timeout());
         if self.parts.is_any {
             next = next.min(self.next_rare_timeout());
         }

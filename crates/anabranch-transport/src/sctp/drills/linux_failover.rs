@@ -5,9 +5,9 @@ use crate::endpoint::Event;
 use crate::ground::{PathId, Side};
 use crate::path::PathState;
 use crate::sctp::Config;
-use crate::sctp::association::State;
 use crate::sctp::config::Profile;
 use crate::sctp::procedures;
+use crate::sctp::state::State;
 use crate::sctp::testing::{Pair, config, ms};
 use crate::time::Time;
 use crate::units::Limit;
@@ -187,7 +187,8 @@ fn sctp_cmd_transport_on_leaves_the_errors_of_an_association_that_ends() {
     for (profile, errors) in [(Profile::Rfc9260, 0), (Profile::Linux, 3)] {
         let mut pair = Pair::open(&config(profile), 1);
         let (now, end) = (pair.now, &mut pair.ends[0]);
-        (end.state, end.routing.errors_in_a_row) = (State::ShutdownPending, 3);
+        end.state.step(State::ShutdownPending);
+        end.routing.errors_in_a_row = 3;
         end.on_heartbeat_ack(now, answer(end.routing.paths[0].heartbeat.nonce, now));
         assert_eq!(end.routing.errors_in_a_row, errors, "{profile:?}");
     }

@@ -97,7 +97,7 @@ fn a_forward_tsn_lets_later_messages_through() {
     // The third missing report and one way come before any timeout.
     assert!(forward[0].at - start < ms(50));
     assert_eq!(forward[0].size, 20 + 12 + 8 + 4, "one stream entry");
-    assert_eq!(pair.ends[1].tcb.receiver.reassembly.bytes, 0);
+    assert_eq!(pair.ends[1].waiting_bytes(), 0);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_fragmented_message_is_given_up_as_a_whole() {
     pair.run_for(ms(10_000));
     assert_eq!(pair.abandoned(Side::A), [long]);
     assert_eq!(pair.received(Side::B), [short]);
-    assert_eq!(pair.ends[1].tcb.receiver.reassembly.bytes, 0, "no fragment is left behind");
+    assert_eq!(pair.ends[1].waiting_bytes(), 0, "no fragment is left behind");
 }
 
 #[test]
