@@ -48,7 +48,7 @@ impl Endpoint for Association {
     fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
         self.routing.paths[path.index()].cc = control;
         if let Some(sharing) = &mut self.parts.sharing {
-            sharing.note_foreign_control();
+            sharing.record_foreign_control();
         }
         true
     }

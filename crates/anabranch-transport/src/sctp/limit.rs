@@ -26,7 +26,7 @@ impl Association {
     fn limit_of_path(&self, path: PathId) -> LimitedBy {
         let (own, status) = (&self.routing.paths[path.index()], &self.routing.status[path.index()]);
         let carries_new = match &self.parts.sharing {
-            Some(_) => self.carries_new(path.index()),
+            Some(_) => self.routing.carries_new(path),
             None => self.routing.selection.current == path,
         };
         let is_lonely = carries_new && status.state == PathState::PotentiallyFailed;
@@ -54,7 +54,8 @@ impl Association {
         if !has_queued && self.sender.outstanding.lost() == 0 && self.sender.awaited_room.is_none() {
             return LimitedBy::Application;
         }
-        if self.sender.outstanding.on(path) + self.copied(path) >= own.cc.limits().cwnd {
+        let copied = self.parts.sharing.as_ref().map_or(0, |sharing| sharing.copied(path));
+        if self.sender.outstanding.on(path) + copied >= own.cc.limits().cwnd {
             return LimitedBy::CongestionWindow;
         }
         if !has_queued && self.sender.outstanding.lost() == 0 {

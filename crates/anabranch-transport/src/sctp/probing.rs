@@ -88,7 +88,8 @@ impl Association {
             let control = path.cc.state();
             (status.cwnd, status.ssthresh) = (control.cwnd, control.ssthresh);
         };
-        if let Some(mut changed) = self.take_changed_controls() {
+        if let Some(sharing) = &mut self.parts.sharing {
+            let mut changed = sharing.take_changed_controls(&mut self.sender.outstanding);
             while let Some(path) = changed.pop() {
                 refresh(&self.routing.paths[path.index()], &mut self.routing.status[path.index()]);
             }

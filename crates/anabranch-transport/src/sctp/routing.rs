@@ -64,6 +64,16 @@ impl Routing {
         self.paths.iter().map(|path| path.mtu).min().unwrap_or_default()
     }
 
+    /// Whether a path may take new data without reservation.
+    pub(super) fn has_usable(&self) -> bool {
+        self.status.iter().any(PathStatus::is_usable)
+    }
+
+    /// Whether new data may go on this path: it is usable, or the policy's choice while none is.
+    pub(super) fn carries_new(&self, path: PathId) -> bool {
+        self.status[path.index()].is_usable() || (path == self.selection.current && !self.has_usable())
+    }
+
     /// Clears the errors of a path that has answered, and of the association.
     pub(super) fn clear_errors(&mut self, path: PathId) {
         self.errors_in_a_row = 0;

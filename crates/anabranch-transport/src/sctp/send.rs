@@ -3,7 +3,6 @@
 
 use super::association::Association;
 use super::outstanding::{Sent, SentState};
-use super::path::Path;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::Message;
 use crate::ground::{PathId, Payload};
@@ -95,18 +94,8 @@ impl Association {
     /// The window for this occasion: cwnd, but no more than Max.Burst packets (section 6.1 D).
     pub(super) fn burst_limit(&self, path: PathId) -> u32 {
         let own = &self.routing.paths[path.index()];
-        self.limit_burst(path, own, own.cc.limits().cwnd)
-    }
-
-    /// The same where the path and its congestion window are known.
-    #[inline(always)]
-    pub(super) fn limit_burst(&self, id: PathId, path: &Path, cwnd: u32) -> u32 {
-        match self.parameters.max_burst {
-            Some(packets) => {
-                cwnd.min(self.sender.outstanding.on(id).saturating_add(packets.saturating_mul(path.segment)))
-            }
-            None => cwnd,
-        }
+        let in_flight = self.sender.outstanding.on(path);
+        limit_burst(self.parameters.max_burst, in_flight, own.segment, own.cc.limits().cwnd)
     }
 
     pub(super) fn note_idle(&mut self, now: Time, path: PathId) {
@@ -302,6 +291,15 @@ impl Association {
         if self.parts.probing.is_some() {
             self.routing.status[id.index()].sent_bytes += u64::from(bytes);
         }
+    }
+}
+
+/// The window for this occasion on a path with these bytes in flight, segment and congestion window.
+#[inline(always)]
+pub(super) fn limit_burst(max_burst: Option<u32>, in_flight: u32, segment: u32, cwnd: u32) -> u32 {
+    match max_burst {
+        Some(packets) => cwnd.min(in_flight.saturating_add(packets.saturating_mul(segment))),
+        None => cwnd,
     }
 }
 

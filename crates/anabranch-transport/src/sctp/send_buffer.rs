@@ -27,7 +27,7 @@ impl Association {
             let needed = if self.sender.outstanding.memory.is_charged() { 1 } else { u64::from(length) };
             if self.sender.buffered() + needed > self.parameters.send_buffer {
                 self.refuse(message, if may_make_room { 1 } else { needed });
-                self.note_blocking(now);
+                self.record_blocking(now);
                 return;
             }
         }
