@@ -12,11 +12,11 @@
 //! an ABORT, which the other end would have to ignore (section 5.3.1); what is changed before the
 //! association is open is asked for right after.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::failure::Strike;
 use super::outstanding::SentState;
 use super::path::Path;
-use crate::endpoint::{Event, Output};
+use crate::endpoint::Event;
 use crate::ground::PathId;
 use crate::path::{PathEvent, PathState, PathStatus, Selection};
 use crate::time::Time;
@@ -105,7 +105,7 @@ impl Association {
     /// # Errors
     /// When the primary path is among them: one sentence.
     pub(super) fn let_addresses_change(&mut self, absent: &[PathId]) -> Result<(), String> {
-        let primary = self.selection.primary;
+        let primary = self.routing.selection.primary;
         if absent.contains(&primary) {
             let PathId(number) = primary;
             return Err(format!(
@@ -113,32 +113,32 @@ impl Association {
                  transport.primary_path"
             ));
         }
-        let mut addresses = vec![Address::Present; self.paths.len()];
+        let mut addresses = vec![Address::Present; self.routing.paths.len()];
         for path in absent {
             addresses[path.index()] = Address::Absent;
             self.forget_status(*path);
         }
-        self.has_rare_parts = true;
-        self.reconfiguration = Some(Box::new(Reconfiguration {
+        self.parts.is_any = true;
+        self.parts.addresses = Some(Box::new(Reconfiguration {
             addresses,
             wanted: Vec::new(),
             outstanding: None,
             t4: Time::NEVER,
             // Section 5.1 A2: serial numbers begin with the initial TSN.
-            next_serial: self.local_initial_tsn,
+            next_serial: self.local.numbers.initial_tsn,
             next_correlation: 1,
             peer_serial: 0,
             last_ack: None,
             is_understood: true,
             hmac: Hmac::Sha1,
-            chosen: self.selection,
+            chosen: self.routing.selection,
         }));
         Ok(())
     }
 
     /// Notes that a path has been added to the table whose address is not yet part of the association.
     pub(super) fn note_absent(&mut self, path: PathId) {
-        if let Some(addresses) = &mut self.reconfiguration {
+        if let Some(addresses) = &mut self.parts.addresses {
             addresses.addresses.push(Address::Absent);
         }
         self.forget_status(path);
@@ -146,7 +146,7 @@ impl Association {
 
     /// Notes that a path has been added to the table that is part of the association.
     pub(super) fn note_present(&mut self) {
-        if let Some(addresses) = &mut self.reconfiguration {
+        if let Some(addresses) = &mut self.parts.addresses {
             addresses.addresses.push(Address::Present);
         }
     }
@@ -154,17 +154,17 @@ impl Association {
     /// Whether this path is part of the association.
     #[inline]
     pub(super) fn is_present(&self, path: PathId) -> bool {
-        self.reconfiguration.as_ref().is_none_or(|addresses| addresses.is(path, Address::Present))
+        self.parts.addresses.as_ref().is_none_or(|addresses| addresses.is(path, Address::Present))
     }
 
     /// Whether the addresses of this path allow data on it.
     pub(super) fn allows_data(&self, path: PathId) -> bool {
-        self.reconfiguration.is_none() || self.is_present(path) && self.status[path.index()].confirmed
+        self.parts.addresses.is_none() || self.is_present(path) && self.routing.status[path.index()].confirmed
     }
 
     /// The next path that is part of the association; `path` itself if there is no other.
     pub(super) fn next_present(&self, path: PathId) -> PathId {
-        let count = self.paths.len();
+        let count = self.routing.paths.len();
         (1..count)
             .map(|step| PathId(((path.index() + step) % count) as u8))
             .find(|&next| self.is_present(next))
@@ -173,12 +173,12 @@ impl Association {
 
     /// The number of paths that are part of the association.
     pub(super) fn addresses(&self) -> u8 {
-        (0..self.paths.len()).filter(|&index| self.is_present(PathId(index as u8))).count() as u8
+        self.routing.ids().filter(|&path| self.is_present(path)).count() as u8
     }
 
     /// Notes what the peer supports; its serial numbers begin with its initial TSN (section 5.1 A2).
     pub(super) fn expect_asconf_from(&mut self, peer: &Init) {
-        if let Some(addresses) = &mut self.reconfiguration {
+        if let Some(addresses) = &mut self.parts.addresses {
             addresses.peer_serial = peer.initial_tsn.wrapping_sub(1);
             addresses.is_understood = peer.asconf_supported;
             addresses.hmac = peer.hmac;
@@ -194,19 +194,19 @@ impl Association {
     /// take its place.
     pub fn is_vacant(&self, path: PathId) -> bool {
         let is_absent = |addresses: &Reconfiguration| addresses.is(path, Address::Absent);
-        self.reconfiguration.as_deref().is_some_and(is_absent) && self.outstanding.on(path) == 0
+        self.parts.addresses.as_deref().is_some_and(is_absent) && self.sender.outstanding.on(path) == 0
     }
 
     /// Whether this path is part of the association.
     pub fn has_path(&self, path: PathId) -> bool {
-        path.index() < self.paths.len() && self.is_present(path)
+        path.index() < self.routing.paths.len() && self.is_present(path)
     }
 
     /// Whether this packet may leave by the addresses of its path.
     #[cold]
     pub(super) fn may_leave(&self, packet: &Packet) -> bool {
         let (path, Body::Sctp(sctp)) = (packet.path, &packet.body) else { return true };
-        let Some(addresses) = &self.reconfiguration else { return true };
+        let Some(addresses) = &self.parts.addresses else { return true };
         // Section 5.3 F1: ASCONF from an address that is being added, ASCONF-ACK to one that is not
         // verified; F6 where the path of an ASCONF is chosen.
         if matches!(sctp.first, Chunk::Auth(_)) {
@@ -214,7 +214,7 @@ impl Association {
         }
         let is_probe = matches!(sctp.first, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
         let leaves =
-            addresses.is(path, Address::Present) && (self.status[path.index()].confirmed || is_probe);
+            addresses.is(path, Address::Present) && (self.routing.status[path.index()].confirmed || is_probe);
         debug_assert!(leaves || !sctp.chunks().any(|chunk| matches!(chunk, Chunk::Data(_))));
         leaves
     }
@@ -222,33 +222,33 @@ impl Association {
     /// Applies the policy's choice: data is sent on paths that exist and are verified, or waits for one.
     #[cold]
     pub(super) fn keep_to_present_addresses(&mut self) {
-        let chosen = self.selection;
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let chosen = self.routing.selection;
+        let Some(addresses) = &mut self.parts.addresses else { return };
         addresses.chosen = chosen;
         let mut paths = addresses.paths();
         if self.allows_data(chosen.current) {
             return;
         }
         let rank = |path: &PathId| {
-            let PathStatus { state, error_count, .. } = self.status[path.index()];
+            let PathStatus { state, error_count, .. } = self.routing.status[path.index()];
             (state != PathState::Active, state == PathState::Inactive, *path != chosen.primary, error_count)
         };
         if let Some(path) = paths.clone().filter(|&path| self.allows_data(path)).min_by_key(rank) {
-            self.selection.current = path;
+            self.routing.selection.current = path;
             return;
         }
-        self.selection.held = true;
+        self.routing.selection.held = true;
         if !self.is_present(chosen.current)
             && let Some(path) = paths.find(|&path| self.is_present(path))
         {
-            self.selection.current = path;
+            self.routing.selection.current = path;
         }
     }
 
     /// This end has one more address.
     #[cold]
     pub(super) fn add_address(&mut self, now: Time, path: PathId) {
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some(addresses) = &mut self.parts.addresses else { return };
         let Some(address) = addresses.addresses.get_mut(path.index()) else { return };
         match address {
             Address::Absent => {
@@ -267,7 +267,7 @@ impl Association {
                             return;
                         }
                         addresses.addresses[path.index()] = Address::Present;
-                        self.status[path.index()].state = PathState::Active;
+                        self.routing.status[path.index()].state = PathState::Active;
                         self.send_heartbeat(now, path);
                         self.start_heartbeat_timer(now, path);
                     }
@@ -283,7 +283,7 @@ impl Association {
     /// Deletes this end's address.
     #[cold]
     pub(super) fn delete_address(&mut self, now: Time, path: PathId) {
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some(addresses) = &mut self.parts.addresses else { return };
         let Some(address) = addresses.addresses.get_mut(path.index()) else { return };
         match address {
             Address::Present => *address = Address::Deleting,
@@ -314,7 +314,7 @@ impl Association {
     /// Asks the peer to send to this address from now on (section 5.4).
     #[cold]
     pub(super) fn set_peer_primary(&mut self, now: Time, path: PathId) {
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some(addresses) = &mut self.parts.addresses else { return };
         if matches!(addresses.addresses.get(path.index()), Some(Address::Adding | Address::Present)) {
             addresses.wanted.push((AddressChange::SetPrimary, path));
             self.send_asconf(now);
@@ -328,8 +328,8 @@ impl Association {
             return;
         }
         let Some(path) = self.asconf_path(None) else { return };
-        let ip = self.ip;
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let ip = self.local.ip;
+        let Some(addresses) = &mut self.parts.addresses else { return };
         if addresses.outstanding.is_some() {
             return;
         }
@@ -360,24 +360,21 @@ impl Association {
 
     /// Whether the state allows ASCONF and ASCONF-ACK (section 5.1.1 C4) and the peer understands them.
     fn exchanges_asconf(&self) -> bool {
-        let is_open = matches!(
-            self.state,
-            State::Established | State::ShutdownPending | State::ShutdownReceived | State::ShutdownSent
-        );
-        is_open && self.reconfiguration.as_ref().is_some_and(|addresses| addresses.is_understood)
+        self.state.takes_requests()
+            && self.parts.addresses.as_ref().is_some_and(|addresses| addresses.is_understood)
     }
 
     /// The path of an ASCONF: that of data, another path that exists, or an address that is being added if
     /// there is no other (section 5.3 F1); never one that is being deleted (F6).
     fn asconf_path(&self, avoid: Option<PathId>) -> Option<PathId> {
-        let addresses = self.reconfiguration.as_ref()?;
+        let addresses = self.parts.addresses.as_ref()?;
         addresses
             .paths()
             .filter(|&path| addresses.is(path, Address::Present) || addresses.is(path, Address::Adding))
             .min_by_key(|&path| {
-                let PathStatus { confirmed, state, error_count, .. } = self.status[path.index()];
+                let PathStatus { confirmed, state, error_count, .. } = self.routing.status[path.index()];
                 let is_added = addresses.is(path, Address::Present);
-                let is_current = path == self.selection.current;
+                let is_current = path == self.routing.selection.current;
                 (
                     avoid == Some(path),
                     !is_added,
@@ -390,22 +387,22 @@ impl Association {
     }
 
     fn transmit_asconf(&mut self, now: Time, path: PathId) {
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some(addresses) = &mut self.parts.addresses else { return };
         let Some((asconf, last_path)) = &mut addresses.outstanding else { return };
         *last_path = path;
         let chunk = Chunk::Asconf(Box::new(asconf.clone()));
         self.stats.asconfs_sent += 1;
         self.transmit_authenticated(path, chunk);
-        let t4 = self.deadline(now, self.paths[path.index()].rto.rto);
-        if let Some(addresses) = &mut self.reconfiguration {
+        let t4 = self.deadline(now, self.routing.paths[path.index()].rto.rto);
+        if let Some(addresses) = &mut self.parts.addresses {
             addresses.t4 = t4;
         }
     }
 
     /// Sends an AUTH chunk and this one behind it (RFC 4895 section 6.2).
     fn transmit_authenticated(&mut self, path: PathId, chunk: Chunk) {
-        let auth = Chunk::Auth(self.reconfiguration.as_ref().map_or(Hmac::Sha1, |addresses| addresses.hmac));
-        let size = self.headers_bytes + auth.wire_size() + chunk.wire_size();
+        let auth = Chunk::Auth(self.parts.addresses.as_ref().map_or(Hmac::Sha1, |addresses| addresses.hmac));
+        let size = self.local.headers_bytes + auth.wire_size() + chunk.wire_size();
         let mut packet = None;
         self.add_chunk(&mut packet, auth);
         self.add_chunk(&mut packet, chunk);
@@ -417,7 +414,7 @@ impl Association {
     /// T4-rto expired (section 5.1 B1 to B5).
     #[cold]
     pub(super) fn on_t4(&mut self, now: Time) {
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some(addresses) = &mut self.parts.addresses else { return };
         addresses.t4 = Time::NEVER;
         let Some((_, path)) = addresses.outstanding else { return };
         // B1 to B3.
@@ -432,7 +429,7 @@ impl Association {
     /// Stops T4-rto: no ASCONF is sent again.
     #[cold]
     pub(super) fn stop_t4(&mut self) {
-        if let Some(addresses) = &mut self.reconfiguration {
+        if let Some(addresses) = &mut self.parts.addresses {
             addresses.t4 = Time::NEVER;
         }
     }
@@ -443,8 +440,8 @@ impl Association {
         if !self.exchanges_asconf() {
             return;
         }
-        let ip = self.ip;
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let ip = self.local.ip;
+        let Some(addresses) = &mut self.parts.addresses else { return };
         if asconf.serial == addresses.peer_serial {
             // E3: the answer was lost, so it is sent again.
             if let Some(ack) = addresses.last_ack.clone() {
@@ -470,7 +467,7 @@ impl Association {
         let has_failed = !refused.is_empty() || responses.iter().any(|response| response.error.is_some());
         let responses = if has_failed { responses } else { Vec::new() };
         let ack = AsconfAck { serial: asconf.serial, ip, responses, refused };
-        if let Some(addresses) = &mut self.reconfiguration {
+        if let Some(addresses) = &mut self.parts.addresses {
             addresses.last_ack = Some(ack.clone());
         }
         self.transmit_authenticated(from, Chunk::AsconfAck(Box::new(ack)));
@@ -483,7 +480,7 @@ impl Association {
 
     fn carry_out(&mut self, now: Time, from: PathId, request: AddressRequest) -> Option<AddressError> {
         let path = request.path;
-        let addresses = self.reconfiguration.as_ref()?;
+        let addresses = self.parts.addresses.as_ref()?;
         let address = *addresses.addresses.get(path.index())?;
         match request.change {
             AddressChange::Add if address == Address::Absent => self.address_comes(path),
@@ -503,7 +500,7 @@ impl Association {
                     return Some(AddressError::LastAddress);
                 }
                 for other in addresses.paths().filter(|other| *other != path).collect::<Vec<_>>() {
-                    if !self.reconfiguration.as_ref().is_some_and(|own| own.is(other, Address::Absent)) {
+                    if !self.parts.addresses.as_ref().is_some_and(|own| own.is(other, Address::Absent)) {
                         self.address_goes(now, other);
                     }
                 }
@@ -520,7 +517,7 @@ impl Association {
     /// An ASCONF-ACK has arrived (section 5.1 A5 to A8).
     #[cold]
     pub(super) fn on_asconf_ack(&mut self, now: Time, ack: &AsconfAck) {
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some(addresses) = &mut self.parts.addresses else { return };
         let Some((asconf, path)) = addresses.outstanding.take_if(|(asconf, _)| asconf.serial == ack.serial)
         else {
             // Section 5.3 F0: an answer to a request that was never made ends the association; an old answer
@@ -532,19 +529,18 @@ impl Association {
             return;
         };
         addresses.t4 = Time::NEVER;
-        self.errors_in_a_row = 0;
-        self.status[path.index()].error_count = 0;
+        self.routing.clear_errors(path);
         for AddressRequest { correlation, change, path } in asconf.requests {
             let response = ack.responses.iter().find(|response| response.correlation == correlation);
             let is_refused = ack.refused.iter().any(|refused| refused.correlation == correlation);
             let succeeded = !is_refused && response.is_none_or(|response| response.error.is_none());
             if !succeeded {
-                self.outputs.push_back(Output::Event(Event::AddressRefused(path)));
+                self.outbox.emit(Event::AddressRefused(path));
             }
             match (change, succeeded) {
                 (AddressChange::Add, true) => {
                     let is_wanted =
-                        self.reconfiguration.as_ref().is_some_and(|a| a.is(path, Address::Adding));
+                        self.parts.addresses.as_ref().is_some_and(|a| a.is(path, Address::Adding));
                     // An address that has gone in the meantime is deleted next.
                     if is_wanted {
                         self.address_comes(path);
@@ -566,7 +562,7 @@ impl Association {
     /// An address that came back while its deletion was pending is added once the peer has answered, whether
     /// it has deleted the address or refused to.
     fn restart_additions(&mut self) {
-        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some(addresses) = &mut self.parts.addresses else { return };
         for index in 0..addresses.addresses.len() {
             let path = PathId(index as u8);
             if addresses.wanted.contains(&(AddressChange::Add, path))
@@ -578,7 +574,7 @@ impl Association {
     }
 
     fn set_address(&mut self, path: PathId, address: Address) {
-        if let Some(addresses) = &mut self.reconfiguration {
+        if let Some(addresses) = &mut self.parts.addresses {
             addresses.addresses[path.index()] = address;
         }
     }
@@ -586,21 +582,21 @@ impl Association {
     /// Makes a path part of the association. What was known of it from earlier no longer counts.
     fn address_comes(&mut self, path: PathId) {
         self.set_address(path, Address::Present);
-        let old = &self.paths[path.index()];
-        let fresh = Path::new(&self.parameters, old.mtu, self.ip, old.heartbeat.nonce);
+        let old = &self.routing.paths[path.index()];
+        let fresh = Path::new(&self.parameters, old.mtu, self.local.ip, old.heartbeat.nonce);
         // If the deletion was refused, data may have waited here.
         let Path { t3, first_inactive, first_potentially_failed, .. } = *old;
-        self.paths[path.index()] = Path { t3, first_inactive, first_potentially_failed, ..fresh };
-        if let Some(sharing) = &self.load_sharing {
-            sharing.join(&self.parameters, self.ip, path, &mut self.paths[path.index()]);
+        self.routing.paths[path.index()] = Path { t3, first_inactive, first_potentially_failed, ..fresh };
+        if let Some(sharing) = &self.parts.sharing {
+            sharing.join(&self.parameters, self.local.ip, path, &mut self.routing.paths[path.index()]);
         }
-        self.status[path.index()] = PathStatus { confirmed: false, ..PathStatus::default() };
-        self.outputs.push_back(Output::Event(Event::AddressAdded(path)));
+        self.routing.status[path.index()] = PathStatus { confirmed: false, ..PathStatus::default() };
+        self.outbox.emit(Event::AddressAdded(path));
     }
 
     /// Verifies a new path with a heartbeat before data may use it (RFC 9260 section 5.4).
     fn verify_path(&mut self, now: Time, path: PathId) {
-        if self.is_present(path) && !self.status[path.index()].confirmed {
+        if self.is_present(path) && !self.routing.status[path.index()].confirmed {
             self.send_heartbeat(now, path);
             self.start_heartbeat_timer(now, path);
         }
@@ -611,27 +607,27 @@ impl Association {
         self.set_address(path, Address::Absent);
         self.leave_path(now, path);
         self.move_data(now, path);
-        self.outputs.push_back(Output::Event(Event::AddressDeleted(path)));
+        self.outbox.emit(Event::AddressDeleted(path));
     }
 
     /// Leaves a path, on which nothing is sent any more.
     fn leave_path(&mut self, now: Time, path: PathId) {
-        let from = self.status[path.index()].state;
+        let from = self.routing.status[path.index()].state;
         self.forget_status(path);
         self.tell_selector(now, PathEvent::StateChanged { path, from });
-        if self.selection.primary == path {
+        if self.routing.selection.primary == path {
             let rank = |other: &PathId| {
-                let PathStatus { confirmed, state, error_count, .. } = self.status[other.index()];
+                let PathStatus { confirmed, state, error_count, .. } = self.routing.status[other.index()];
                 (!confirmed, state != PathState::Active, error_count)
             };
-            let others = (0..self.paths.len()).map(|index| PathId(index as u8));
+            let others = self.routing.ids();
             let best = others.filter(|&other| self.is_present(other)).min_by_key(rank);
             if let Some(best) = best {
                 self.tell_selector(now, PathEvent::PrimaryRequested(best));
             }
         }
         // Without another path, data waits where it is, and its timer runs.
-        if !self.selection.held {
+        if !self.routing.selection.held {
             self.move_data(now, path);
         }
     }
@@ -640,39 +636,41 @@ impl Association {
     /// (`sctp_net_immediate_retrans`); data that may not be sent again counts as sent on the path in use, as
     /// in Linux (`sctp_assoc_rm_peer`).
     fn move_data(&mut self, now: Time, path: PathId) {
-        let to = self.selection.current;
+        let to = self.routing.selection.current;
         if to == path {
             return;
         }
-        for index in 0..self.outstanding.chunks.len() {
-            if self.outstanding.chunks[index].path != path {
+        for index in 0..self.sender.outstanding.chunks.len() {
+            if self.sender.outstanding.chunks[index].path != path {
                 continue;
             }
-            if self.outstanding.chunks[index].state == SentState::InFlight && !self.is_given_up(now, index) {
+            if self.sender.outstanding.chunks[index].state == SentState::InFlight
+                && !self.is_given_up(now, index)
+            {
                 self.mark_lost(now, index, true);
             }
-            self.outstanding.change(index, self.outstanding.chunks[index].state, to);
+            self.sender.outstanding.change(index, self.sender.outstanding.chunks[index].state, to);
         }
-        let own = &mut self.paths[path.index()];
+        let own = &mut self.routing.paths[path.index()];
         own.t3 = Time::NEVER;
         own.rtt_probe = None;
-        if self.outstanding.on(to) > 0 && self.paths[to.index()].t3.is_never() {
-            let rto = self.paths[to.index()].rto.rto;
-            self.paths[to.index()].t3 = self.deadline(now, rto);
+        if self.sender.outstanding.on(to) > 0 && self.routing.paths[to.index()].t3.is_never() {
+            let rto = self.routing.paths[to.index()].rto.rto;
+            self.routing.paths[to.index()].t3 = self.deadline(now, rto);
         }
     }
 
     /// Makes a path unusable for every policy and ends its heartbeats.
     fn forget_status(&mut self, path: PathId) {
-        let status = &mut self.status[path.index()];
+        let status = &mut self.routing.status[path.index()];
         *status = PathStatus { state: PathState::Inactive, confirmed: false, ..PathStatus::default() };
-        let heartbeat = &mut self.paths[path.index()].heartbeat;
+        let heartbeat = &mut self.routing.paths[path.index()].heartbeat;
         // Answers to earlier heartbeats no longer count.
         heartbeat.nonce = heartbeat.nonce.wrapping_add(1);
         heartbeat.timer = Time::NEVER;
         heartbeat.timeout = Time::NEVER;
         heartbeat.unanswered = false;
         heartbeat.idle_since = Time::NEVER;
-        self.next_of_paths = None;
+        self.routing.next_of_paths = None;
     }
 }

@@ -1,9 +1,9 @@
 //! Errors, failed paths and the end of the association by failure
 //! (RFC 9260 section 8, RFC 7829).
 
-use super::association::{Association, State};
+use super::association::Association;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
-use crate::endpoint::{CloseReason, Event, Output};
+use crate::endpoint::{CloseReason, Event};
 use crate::ground::PathId;
 use crate::path::{PathEvent, PathState};
 use crate::time::Time;
@@ -22,25 +22,25 @@ impl Association {
     /// Counts an error of a path, backs its timer off, and draws the consequences.
     pub(super) fn strike(&mut self, now: Time, path: PathId, strike: Strike) {
         let index = path.index();
-        let before = self.status[index];
+        let before = self.routing.status[index];
         // RFC 9260 section 5.4: heartbeats on an unconfirmed path say nothing about the association.
         if strike == Strike::Timeout || before.confirmed {
-            self.errors_in_a_row += 1;
+            self.routing.errors_in_a_row += 1;
         }
         // Linux leaves the counter of an inactive path alone.
         if before.state != PathState::Inactive {
-            self.status[index].error_count += 1;
+            self.routing.status[index].error_count += 1;
         }
         let backs_off_last = self.parameters.procedures.backs_off_last;
         if !backs_off_last {
-            self.paths[index].rto.back_off(&self.parameters.rto);
+            self.routing.paths[index].rto.back_off(&self.parameters.rto);
         }
         // Section 8.1.
-        if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row > max) {
+        if self.parameters.association_max_retrans.is_some_and(|max| self.routing.errors_in_a_row > max) {
             self.give_up(now);
             return;
         }
-        let errors = self.status[index].error_count;
+        let errors = self.routing.status[index].error_count;
         let max = self.parameters.path_max_retrans;
         if errors > max && before.state != PathState::Inactive {
             // Section 8.2.
@@ -51,15 +51,15 @@ impl Association {
             self.change_path_state(now, path, PathState::PotentiallyFailed);
             self.ask_potentially_failed(now, path);
         }
-        let is_inactive = self.status[index].state == PathState::Inactive;
+        let is_inactive = self.routing.status[index].state == PathState::Inactive;
         if is_inactive && strike == Strike::Timeout && self.parameters.heartbeat.after_failure {
             self.send_heartbeat(now, path);
         }
         if backs_off_last {
-            self.paths[index].rto.back_off(&self.parameters.rto);
+            self.routing.paths[index].rto.back_off(&self.parameters.rto);
         }
-        if strike == Strike::Heartbeat && self.probing.is_some() {
-            self.status[index].heartbeats_lost += 1;
+        if strike == Strike::Heartbeat && self.parts.probing.is_some() {
+            self.routing.status[index].heartbeats_lost += 1;
         }
         self.tell_selector(now, PathEvent::ErrorCounted(path));
     }
@@ -67,9 +67,9 @@ impl Association {
     /// Ends the association because the peer no longer answers (section 8.1).
     #[cold]
     pub(super) fn give_up(&mut self, now: Time) {
-        if self.parameters.procedures.aborts_unreachable_peers && self.state != State::CookieWait {
+        if self.parameters.procedures.aborts_unreachable_peers && !self.awaits_init_ack() {
             let abort = Abort { tag_reflected: false, cause: None };
-            self.transmit_one(self.selection.current, Chunk::Abort(abort));
+            self.transmit_one(self.routing.selection.current, Chunk::Abort(abort));
         }
         self.end(now, CloseReason::Lost);
     }
@@ -84,9 +84,9 @@ impl Association {
     /// Clears the errors of a path after a SACK that acknowledged data sent on `path`, and on no other path
     /// if it `is_sure`; the SACK came over `from` (RFC 9260 section 8.2).
     pub(super) fn clear_errors_by_sack(&mut self, now: Time, path: PathId, from: PathId, is_sure: bool) {
-        self.errors_in_a_row = 0;
+        self.routing.errors_in_a_row = 0;
         let procedures = &self.parameters.procedures;
-        let status = &mut self.status[path.index()];
+        let status = &mut self.routing.status[path.index()];
         // RFC 7829 section 3.2: where it is not known which path data took, its acknowledgement says nothing
         // about a path that has failed or may have failed.
         if !is_sure && self.parameters.asks_for_sure_acks && status.state != PathState::Active {
@@ -105,10 +105,10 @@ impl Association {
 
     /// A heartbeat was answered (RFC 9260 sections 8.3 and 5.4).
     pub(super) fn clear_errors_by_heartbeat(&mut self, now: Time, path: PathId) {
-        if self.parameters.procedures.heartbeats_keep_closing || self.state == State::Established {
-            self.errors_in_a_row = 0;
+        if self.parameters.procedures.heartbeats_keep_closing || self.state.is_established() {
+            self.routing.errors_in_a_row = 0;
         }
-        let status = &mut self.status[path.index()];
+        let status = &mut self.routing.status[path.index()];
         status.error_count = 0;
         let newly_confirmed = !std::mem::replace(&mut status.confirmed, true);
         if status.state != PathState::Active {
@@ -119,12 +119,13 @@ impl Association {
     }
 
     fn change_path_state(&mut self, now: Time, path: PathId, state: PathState) {
-        let from = std::mem::replace(&mut self.status[path.index()].state, state);
-        let own = &mut self.paths[path.index()];
+        let from = std::mem::replace(&mut self.routing.status[path.index()].state, state);
+        let own = &mut self.routing.paths[path.index()];
         match state {
             PathState::Active => {
                 if from == PathState::PotentiallyFailed && self.parameters.restarts_after_suspicion {
-                    let event = CongestionEvent::new(now, CongestionKind::Restart, self.outstanding.on(path));
+                    let event =
+                        CongestionEvent::new(now, CongestionKind::Restart, self.sender.outstanding.on(path));
                     own.cc.on_congestion(&event);
                 }
             }
@@ -137,13 +138,13 @@ impl Association {
                 own.first_potentially_failed.get_or_insert(now);
             }
         }
-        let dormant = self.status.iter().all(|status| status.state == PathState::Inactive);
+        let dormant = self.routing.status.iter().all(|status| status.state == PathState::Inactive);
         self.stats.note_dormant(now, dormant);
-        self.outputs.push_back(Output::Event(Event::PathChanged { path, state }));
+        self.outbox.emit(Event::PathChanged { path, state });
         self.tell_selector(now, PathEvent::StateChanged { path, from });
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.state == State::Ended
+        self.state.is_ended()
     }
 }

@@ -1,55 +1,21 @@
 //! Opening an association: the four-way handshake with cookie (RFC 9260 section 5).
 
-use super::association::{Association, Numbers, State};
+use super::association::Association;
+use super::local::Numbers;
 use super::parameters::Parameters;
-use super::received_tsns::ReceivedTsns;
+use super::receiver::Receiver;
+use super::state::{Intent, Opening, State, Tcb};
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::ground::{IpVersion, PathId};
 use crate::path::{PathEvent, PathState};
-use crate::secret::NumberSource;
 use crate::time::{Duration, Time};
 use crate::wire::Body;
 use crate::wire::sctp::authentication::Hmac;
-use crate::wire::sctp::chunk::{
-    Abort, Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Illegal, Init, InitAck, StateCookie,
-};
+use crate::wire::sctp::chunk::{Abort, Chunk, Cookie, ErrorCause, Illegal, Init, InitAck, StateCookie};
 
 /// A Forward-TSN-Supported parameter (RFC 3758 section 3.1), which an end without partial reliability does
 /// not know.
 const FORWARD_TSN_SUPPORTED: [u8; 4] = [0xc0, 0, 0, 4];
-
-/// The opening end's side of the handshake.
-#[derive(Debug)]
-pub(super) struct Handshake {
-    /// T1-init or T1-cookie, whichever belongs to the state.
-    pub(super) timer: Time,
-    attempts: u32,
-    path: PathId,
-    cookie: Option<Box<Cookie>>,
-    cookie_preservative: Option<Duration>,
-    /// Identifies the association in the cookies of answers to further INITs, once there has been one
-    /// (section 5.2.2).
-    pub(super) tie_tag: Option<u64>,
-    /// Whether this opening follows a restart of the peer.
-    pub(super) is_restart: bool,
-    /// The source of tags, TSNs and nonces.
-    pub(super) numbers: NumberSource,
-}
-
-impl Handshake {
-    pub(super) const fn new(path: PathId, numbers: NumberSource) -> Self {
-        Self {
-            timer: Time::NEVER,
-            attempts: 0,
-            path,
-            cookie: None,
-            cookie_preservative: None,
-            tie_tag: None,
-            is_restart: false,
-            numbers,
-        }
-    }
-}
 
 /// What an end with these numbers says about itself in INIT or INIT ACK, apart from what concerns its
 /// addresses. `extensions` is as in [`Association::offer_extensions`].
@@ -136,42 +102,46 @@ impl Association {
     /// Section 5.1 A: sends INIT and starts T1-init.
     #[cold]
     pub(super) fn connect(&mut self, now: Time) {
-        if self.state == State::Closed {
-            self.state = State::CookieWait;
-            self.handshake.attempts = 0;
+        if let State::Closed(intent) = self.state {
+            let path = PathId(self.parameters.primary_path);
+            self.state = State::CookieWait(Opening::new(path, intent));
             self.send_init(now);
         }
     }
 
     fn send_init(&mut self, now: Time) {
-        let init = Init { cookie_preservative: self.handshake.cookie_preservative, ..self.own_init() };
-        self.transmit_with_tag(self.handshake.path, 0, Chunk::Init(Box::new(init), Box::default()));
-        self.start_t1(now);
+        if let State::CookieWait(Opening { path, cookie_preservative, .. }) = self.state {
+            let init = Init { cookie_preservative, ..self.own_init() };
+            self.transmit_with_tag(path, 0, Chunk::Init(Box::new(init), Box::default()));
+            self.start_t1(now);
+        }
     }
 
     fn send_cookie_echo(&mut self, now: Time) {
-        if let Some(cookie) = self.handshake.cookie.clone() {
-            self.transmit_one(self.handshake.path, Chunk::CookieEcho(cookie));
+        if let State::CookieEchoed(Opening { path, .. }, cookie, _) = &self.state {
+            self.transmit_one(*path, Chunk::CookieEcho(cookie.clone()));
             self.start_t1(now);
         }
     }
 
     fn start_t1(&mut self, now: Time) {
-        let rto = self.paths[self.handshake.path.index()].rto.rto;
-        let rto = self.parameters.max_init_timeout.map_or(rto, |most| rto.min(most));
-        self.handshake.timer = self.deadline(now, rto);
+        if let Some(opening) = self.state.opening_mut() {
+            let rto = self.routing.paths[opening.path.index()].rto.rto;
+            let rto = self.parameters.max_init_timeout.map_or(rto, |most| rto.min(most));
+            opening.t1 = self.parameters.rto.clock.deadline(now, rto);
+        }
     }
 
     fn own_init(&self) -> Init {
-        self.init_with(Numbers { tag: self.local_tag, initial_tsn: self.local_initial_tsn })
+        self.init_with(self.local.numbers)
     }
 
     fn init_with(&self, numbers: Numbers) -> Init {
         Init {
-            addresses: self.listed_addresses.unwrap_or_else(|| self.addresses()),
-            names_forward_tsn: self.listed_addresses.is_some(),
-            asconf_supported: self.reconfiguration.is_some(),
-            ..offer(&self.parameters, self.ip, numbers, self.stream_reconfiguration.is_some())
+            addresses: self.local.listed_addresses.unwrap_or_else(|| self.addresses()),
+            names_forward_tsn: self.local.listed_addresses.is_some(),
+            asconf_supported: self.parts.addresses.is_some(),
+            ..offer(&self.parameters, self.local.ip, numbers, self.parts.resets.is_some())
         }
     }
 
@@ -180,21 +150,21 @@ impl Association {
     /// tag and a new TSN (section 5.2.2): the peer may have restarted.
     #[cold]
     pub(super) fn on_init(&mut self, now: Time, path: PathId, init: &Init, unrecognized: &[u8]) {
-        if self.state == State::ShutdownAckSent {
+        if matches!(self.state, State::ShutdownAckSent(..)) {
             // Section 9.2: the peer has not seen our SHUTDOWN ACK.
             self.send_shutdown_ack(now);
             return;
         }
         let (own, tie_tag) = match self.state {
-            State::Closed | State::CookieWait => (self.own_init(), None),
-            State::CookieEchoed => (self.own_init(), Some(self.tie_tag())),
+            State::Closed(_) | State::CookieWait(_) => (self.own_init(), None),
+            State::CookieEchoed(..) => (self.own_init(), Some(self.local.tie_tag())),
             _ => {
-                let tie_tag = self.tie_tag();
-                let numbers = Numbers::draw(&mut self.handshake.numbers);
+                let tie_tag = self.local.tie_tag();
+                let numbers = Numbers::draw(&mut self.local.source);
                 (self.init_with(numbers), Some(tie_tag))
             }
         };
-        let keeps_addresses = self.listed_addresses.is_some();
+        let keeps_addresses = self.local.listed_addresses.is_some();
         let ack = answer(now, &self.parameters, init, unrecognized, own, keeps_addresses, tie_tag);
         self.transmit_with_tag(path, init.initiate_tag, Chunk::InitAck(Box::new(ack)));
     }
@@ -202,14 +172,10 @@ impl Association {
     /// Section 5.1 C; in any other state it is discarded (section 5.2.3).
     #[cold]
     pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, ack: &InitAck) {
-        if self.state != State::CookieWait {
-            return;
-        }
-        self.adopt_peer(&ack.init);
-        self.handshake.cookie = Some(Box::new(ack.cookie.clone()));
-        self.handshake.attempts = 0;
-        self.handshake.path = path;
-        self.state = State::CookieEchoed;
+        let State::CookieWait(Opening { intent, cookie_preservative, .. }) = self.state else { return };
+        let tcb = self.meet_peer(&ack.init);
+        let opening = Opening { cookie_preservative, ..Opening::new(path, intent) };
+        self.state = State::CookieEchoed(opening, Box::new(ack.cookie.clone()), tcb);
         self.send_cookie_echo(now);
         let mut unrecognized = ack.unrecognized.to_vec();
         if ack.init.forward_tsn_supported && !self.parameters.partial_reliability {
@@ -218,9 +184,9 @@ impl Association {
         if !unrecognized.is_empty() {
             // Section 3.2.1: behind the COOKIE ECHO, in its packet.
             let error = Chunk::Error(ErrorCause::unrecognized(&unrecognized));
-            if let Some(Output::Transmit(packet)) = self.outputs.back_mut()
+            if let Some(Output::Transmit(packet)) = self.outbox.outputs.back_mut()
                 && let Body::Sctp(sctp) = &mut packet.body
-                && packet.size + error.wire_size() <= self.paths[path.index()].mtu
+                && packet.size + error.wire_size() <= self.routing.paths[path.index()].mtu
             {
                 packet.size += error.wire_size();
                 sctp.rest.push(error);
@@ -238,7 +204,7 @@ impl Association {
             }
         } else if !illegal.is_init_ack() {
             self.abort(now, illegal.cause.clone());
-        } else if self.state == State::CookieWait {
+        } else if matches!(self.state, State::CookieWait(_)) {
             // Section 3.3.3; in any other state INIT ACK is discarded.
             let to = illegal.initiate_tag();
             let abort = Abort { tag_reflected: to.is_none(), cause: Some(illegal.cause.clone()) };
@@ -254,7 +220,7 @@ impl Association {
         if own.local_tag != tag {
             return;
         }
-        if tag != self.local_tag {
+        if tag != self.local.numbers.tag {
             // Case A; or C, which comes late and without a Tie-Tag.
             if self.is_new_beginning(tag, cookie) {
                 self.on_new_beginning(now, path, own);
@@ -262,25 +228,26 @@ impl Association {
             return;
         }
         let cookie = own;
-        let known = cookie.peer.initiate_tag == self.peer_tag;
-        match self.state {
-            State::Closed | State::CookieWait | State::CookieEchoed => {
+        let known = cookie.peer.initiate_tag == self.state.peer_tag();
+        match &mut self.state {
+            State::Closed(_) | State::CookieWait(_) | State::CookieEchoed(..) => {
                 if let Some(error) = staleness(now, cookie).filter(|_| !known) {
                     self.transmit_with_tag(path, cookie.peer.initiate_tag, Chunk::Error(error));
                     return;
                 }
                 // From Closed the ordinary case; otherwise both ends opened at once and this is
                 // section 5.2.4 case B or D.
-                self.adopt_peer(&cookie.peer);
+                let tcb = self.meet_peer(&cookie.peer);
+                let intent = self.state.establish(tcb);
                 self.answer(path, Chunk::CookieAck);
-                self.open(now, path);
+                self.on_open(now, path, intent);
             }
             // Section 5.2.4 case D: our COOKIE ACK was lost.
             _ if known => self.answer(path, Chunk::CookieAck),
             // Case B in an association that is open: both ends opened at once, and the peer has since chosen
             // another tag.
-            State::Established if staleness(now, cookie).is_none() => {
-                self.peer_tag = cookie.peer.initiate_tag;
+            State::Established(tcb) if staleness(now, cookie).is_none() => {
+                tcb.peer_tag = cookie.peer.initiate_tag;
                 self.answer(path, Chunk::CookieAck);
             }
             _ => {}
@@ -290,23 +257,27 @@ impl Association {
     /// Section 5.1 E.
     #[cold]
     pub(super) fn on_cookie_ack(&mut self, now: Time, path: PathId) {
-        if self.state == State::CookieEchoed {
-            self.open(now, path);
+        if let State::CookieEchoed(Opening { intent, .. }, ..) = self.state {
+            self.state.step(State::Established);
+            self.on_open(now, path, intent);
         }
     }
 
     /// Section 5.2.6: a stale cookie starts the handshake again, asking for a longer life.
     #[cold]
     pub(super) fn on_error(&mut self, now: Time, _path: PathId, cause: &ErrorCause) {
-        if let (State::CookieEchoed, ErrorCause::StaleCookie { staleness }) = (self.state, cause) {
-            self.handshake.attempts += 1;
-            if self.handshake.attempts > self.parameters.max_init_retransmits {
+        if let (State::CookieEchoed(opening, ..), ErrorCause::StaleCookie { staleness }) =
+            (&self.state, cause)
+        {
+            let Opening { t1, path, intent, .. } = *opening;
+            let attempts = opening.attempts + 1;
+            if attempts > self.parameters.max_init_retransmits {
                 self.end(now, CloseReason::Lost);
                 return;
             }
             // The round trip has to fit into the life, so the request is twice what was missing.
-            self.handshake.cookie_preservative = Some(staleness.doubled());
-            self.state = State::CookieWait;
+            let cookie_preservative = Some(staleness.doubled());
+            self.state = State::CookieWait(Opening { t1, attempts, path, cookie_preservative, intent });
             self.send_init(now);
         }
     }
@@ -314,68 +285,65 @@ impl Association {
     /// T1-init or T1-cookie expired (section 5.1, rules in 6.3.3 for the back-off).
     #[cold]
     pub(super) fn on_t1(&mut self, now: Time) {
-        self.handshake.timer = Time::NEVER;
-        self.handshake.attempts += 1;
-        if self.handshake.attempts > self.parameters.max_init_retransmits {
+        let Some(opening) = self.state.opening_mut() else { return };
+        opening.t1 = Time::NEVER;
+        opening.attempts += 1;
+        if opening.attempts > self.parameters.max_init_retransmits {
             self.give_up(now);
             return;
         }
-        let path = self.handshake.path;
-        self.paths[path.index()].rto.back_off(&self.parameters.rto);
+        let path = opening.path;
+        self.routing.paths[path.index()].rto.back_off(&self.parameters.rto);
         // Section 6.4.1: a retransmission is sent to another address if there is one.
-        self.handshake.path = self.next_present(path);
-        match self.state {
-            State::CookieWait => self.send_init(now),
-            State::CookieEchoed => self.send_cookie_echo(now),
-            _ => {}
+        let next = self.next_present(path);
+        if let Some(opening) = self.state.opening_mut() {
+            opening.path = next;
         }
+        self.send_init(now);
+        self.send_cookie_echo(now);
     }
 
-    fn adopt_peer(&mut self, peer: &Init) {
-        self.peer_tag = peer.initiate_tag;
-        self.peer_rwnd = peer.a_rwnd;
-        self.received = ReceivedTsns::new(peer.initial_tsn);
-        self.advertised = self.parameters.receive_buffer;
+    /// What this end has with a peer that says this about itself.
+    fn meet_peer(&mut self, peer: &Init) -> Box<Tcb> {
+        self.sender.peer_rwnd = peer.a_rwnd;
         self.expect_asconf_from(peer);
         self.begin_stream_reconfiguration(peer.reconfig_supported, peer.initial_tsn);
-        self.peer_takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
         // Section 5.1.1: no more streams than the peer allows.
-        self.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
-        self.inbound_streams = peer.outbound_streams.min(self.parameters.max_inbound_streams);
-        // draft-natarajan-tsvwg-sctp-nrsack section 3: where both ends support it.
-        self.uses_nr_sacks = peer.nr_sack_supported && self.parameters.nr_sack;
+        self.sender.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
+        let streams = peer.outbound_streams.min(self.parameters.max_inbound_streams);
         // RFC 8260 section 2.2.1: I-DATA where both ends support it.
-        self.interleaves = peer.interleaving_supported && self.parameters.interleaving;
-        if self.interleaves {
-            self.next_unordered_mid = vec![0; self.next_mid.len()];
-            self.data_header = I_DATA_HEADER_BYTES;
+        if peer.interleaving_supported && self.parameters.interleaving {
+            self.sender.interleave();
             self.fit_chunks();
-            self.outstanding.memory.overhead = self.memory_of_queue();
-            self.queue.interleave();
+            self.sender.outstanding.memory.overhead = self.sender.memory_of_queue();
         }
+        Box::new(Tcb {
+            peer_tag: peer.initiate_tag,
+            // draft-natarajan-tsvwg-sctp-nrsack section 3: where both ends support it.
+            uses_nr_sacks: peer.nr_sack_supported && self.parameters.nr_sack,
+            takes_forward_tsn: peer.forward_tsn_supported && self.parameters.partial_reliability,
+            receiver: Receiver::new(&self.parameters, peer.initial_tsn, streams),
+        })
     }
 
-    fn open(&mut self, now: Time, path: PathId) {
-        self.state = State::Established;
-        self.handshake.timer = Time::NEVER;
-        self.handshake.cookie = None;
-        let is_restart = std::mem::take(&mut self.handshake.is_restart);
-        let event = if is_restart { Event::Restarted } else { Event::Connected };
-        self.outputs.push_back(Output::Event(event));
+    /// The association has been opened, with this intent.
+    fn on_open(&mut self, now: Time, path: PathId, intent: Intent) {
+        let event = if intent.is_restart { Event::Restarted } else { Event::Connected };
+        self.outbox.emit(event);
         if self.parameters.path_verification {
             // Section 5.4: all but the path of the handshake are unconfirmed.
-            for (index, status) in self.status.iter_mut().enumerate() {
+            for (index, status) in self.routing.status.iter_mut().enumerate() {
                 status.confirmed = index == path.index();
             }
             self.tell_selector(now, PathEvent::StateChanged { path, from: PathState::Active });
         }
-        if self.probing.is_some() {
+        if self.parts.probing.is_some() {
             self.tell_selector(now, PathEvent::Opened);
         }
         self.start_heartbeats(now);
         self.send_asconf(now);
         self.send(now);
-        if self.state == State::Established && self.shutdown.is_wanted {
+        if intent.shuts_down && self.state.is_established() {
             self.begin_shutdown(now);
         }
     }

@@ -1,8 +1,9 @@
 //! Heartbeats (RFC 9260 section 8.3; the rules of Linux and ns-2 as settings).
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::config::{HeartbeatPeriod, HeartbeatRule};
 use super::failure::Strike;
+use super::state::State;
 use crate::cc::{CongestionControl as _, IdleEvent};
 use crate::ground::PathId;
 use crate::path::PathState;
@@ -32,13 +33,13 @@ impl Association {
     /// Starts heartbeats once the association is open, first on paths that are to be confirmed (section 5.4).
     pub(super) fn start_heartbeats(&mut self, now: Time) {
         let mut burst = 0;
-        for index in 0..self.paths.len() {
+        for index in 0..self.routing.paths.len() {
             let path = PathId(index as u8);
             if !self.is_present(path) {
                 continue;
             }
-            self.paths[index].heartbeat.idle_since = now;
-            if !self.status[index].confirmed {
+            self.routing.paths[index].heartbeat.idle_since = now;
+            if !self.routing.status[index].confirmed {
                 // HB.Max.Burst of them leave at once, the others when their timers expire; in Linux all of
                 // them leave then (`sctp_cmd_hb_timers_start`).
                 let linux = self.parameters.heartbeat.rule == HeartbeatRule::Linux;
@@ -50,16 +51,16 @@ impl Association {
             self.start_heartbeat_timer(now, path);
         }
         if self.parameters.heartbeat.enabled && self.parameters.heartbeat.rule == HeartbeatRule::OneTimer {
-            self.start_one_timer(now, self.selection.primary);
+            self.start_one_timer(now, self.routing.selection.primary);
         }
     }
 
     pub(super) fn start_heartbeat_timer(&mut self, now: Time, path: PathId) {
         let wanted = self.parameters.heartbeat.enabled
             && self.parameters.heartbeat.rule != HeartbeatRule::OneTimer
-            || !self.status[path.index()].confirmed;
+            || !self.routing.status[path.index()].confirmed;
         let is_over = self.has_stopped_heartbeats();
-        let own = &mut self.paths[path.index()].heartbeat;
+        let own = &mut self.routing.paths[path.index()].heartbeat;
         if !wanted || is_over {
             own.timer = Time::NEVER;
             return;
@@ -71,7 +72,7 @@ impl Association {
 
     fn set_heartbeat_timer(&mut self, now: Time, path: PathId, length: Duration) {
         let timer = self.deadline(now, length);
-        let own = &mut self.paths[path.index()];
+        let own = &mut self.routing.paths[path.index()];
         own.heartbeat.t3_before = own.t3;
         own.heartbeat.timer = timer;
         own.heartbeat.length = length;
@@ -82,7 +83,7 @@ impl Association {
     /// an unanswered heartbeat then counts an error one timeout earlier.
     #[cold]
     pub(super) fn heartbeat_precedes_t3(&self, path: PathId) -> bool {
-        let own = &self.paths[path.index()];
+        let own = &self.routing.paths[path.index()];
         let [heartbeat, t3] = [own.heartbeat.length, own.rto.rto];
         if self.parameters.heartbeat.rule != HeartbeatRule::Linux {
             return false;
@@ -97,14 +98,14 @@ impl Association {
 
     /// Section 8.3: heartbeats are discontinued after SHUTDOWN or SHUTDOWN ACK.
     const fn has_stopped_heartbeats(&self) -> bool {
-        matches!(self.state, State::Ended | State::ShutdownAckSent | State::ShutdownSent)
+        self.state.is_ended() || self.state.closing().is_some()
     }
 
     /// Stops all heartbeats: no more are sent, and those in flight no longer count.
     #[cold]
     pub(super) fn stop_heartbeats(&mut self) {
-        self.heartbeat.timer = Time::NEVER;
-        for path in &mut self.paths {
+        self.routing.heartbeat.timer = Time::NEVER;
+        for path in &mut self.routing.paths {
             path.heartbeat.timer = Time::NEVER;
             path.heartbeat.timeout = Time::NEVER;
         }
@@ -112,14 +113,14 @@ impl Association {
 
     /// The time to the next heartbeat.
     fn heartbeat_period(&mut self, path: PathId) -> Duration {
-        let rto = self.paths[path.index()].rto.rto;
+        let rto = self.routing.paths[path.index()].rto.rto;
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
             let shortest = self.linux_heartbeat_period(path);
-            return shortest + self.heartbeat.rng.duration_between(Duration::ZERO, rto);
+            return shortest + self.routing.heartbeat.rng.duration_between(Duration::ZERO, rto);
         }
         let interval = self.heartbeat_interval(path);
         let half = Duration::from_nanos(rto.as_nanos() / 2);
-        let rng = &mut self.heartbeat.rng;
+        let rng = &mut self.routing.heartbeat.rng;
         match self.parameters.heartbeat.period {
             HeartbeatPeriod::Rfc => interval + half + rng.duration_between(Duration::ZERO, rto),
             HeartbeatPeriod::Equation4 => {
@@ -132,35 +133,37 @@ impl Association {
     /// HB.interval; probing an unconfirmed or a potentially failed path does not wait for it
     /// (section 5.4; RFC 7829 section 3.2).
     fn heartbeat_interval(&self, path: PathId) -> Duration {
-        let status = &self.status[path.index()];
+        let status = &self.routing.status[path.index()];
         let probing = !status.confirmed || status.state == PathState::PotentiallyFailed;
         if probing { Duration::ZERO } else { self.parameters.heartbeat.interval }
     }
 
     /// Linux: the period without its jitter.
     fn linux_heartbeat_period(&self, path: PathId) -> Duration {
-        let half = Duration::from_nanos(self.paths[path.index()].rto.rto.as_nanos() / 2);
+        let half = Duration::from_nanos(self.routing.paths[path.index()].rto.rto.as_nanos() / 2);
         (self.heartbeat_interval(path) + half).max(LINUX_SHORTEST)
     }
 
     fn start_one_timer(&mut self, now: Time, path: PathId) {
         let period = self.heartbeat_period(path);
-        self.heartbeat.started_at = now;
-        self.heartbeat.timer = self.deadline(now, period);
+        self.routing.heartbeat.started_at = now;
+        self.routing.heartbeat.timer = self.deadline(now, period);
     }
 
     /// Rule "one timer": asks the path that has been idle longest, if it has been idle since before the timer
     /// was started.
     pub(super) fn on_one_heartbeat_timer(&mut self, now: Time) {
         let mut longest = 0;
-        for index in 1..self.paths.len() {
-            if self.paths[index].heartbeat.idle_since < self.paths[longest].heartbeat.idle_since {
+        for index in 1..self.routing.paths.len() {
+            if self.routing.paths[index].heartbeat.idle_since
+                < self.routing.paths[longest].heartbeat.idle_since
+            {
                 longest = index;
             }
         }
         let path = PathId(longest as u8);
-        if self.paths[longest].heartbeat.idle_since <= self.heartbeat.started_at {
-            let rto = self.paths[longest].rto.rto;
+        if self.routing.paths[longest].heartbeat.idle_since <= self.routing.heartbeat.started_at {
+            let rto = self.routing.paths[longest].rto.rto;
             self.send_heartbeat(now, path);
             self.shrink_idle_window(path, rto);
         }
@@ -169,7 +172,7 @@ impl Association {
 
     /// The timer of one path has expired.
     pub(super) fn on_heartbeat_timer(&mut self, now: Time, path: PathId) {
-        let own = &self.paths[path.index()];
+        let own = &self.routing.paths[path.index()];
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
             let rto = own.rto.rto;
             let period = self.linux_heartbeat_period(path);
@@ -180,7 +183,8 @@ impl Association {
                 return;
             }
             // Linux gives the association up before it sends another heartbeat (`sctp_sf_sendbeat_8_3`).
-            if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row >= max) {
+            if self.parameters.association_max_retrans.is_some_and(|max| self.routing.errors_in_a_row >= max)
+            {
                 self.give_up(now);
                 return;
             }
@@ -192,7 +196,7 @@ impl Association {
             self.send(now);
             return;
         }
-        let status = &self.status[path.index()];
+        let status = &self.routing.status[path.index()];
         // Section 8.3: a path is idle if nothing was sent on it within the period.
         let is_idle = own.heartbeat.idle_since <= own.heartbeat.period_start;
         // RFC 7829 section 3.2: the heartbeat on its way counts as unanswered after one RTO; another one
@@ -210,7 +214,7 @@ impl Association {
     /// does so.
     fn shrink_idle_window(&mut self, path: PathId, rto: Duration) {
         if self.parameters.procedures.idle_window_shrinks_with_heartbeats {
-            self.paths[path.index()].cc.on_idle(&IdleEvent::new(rto, rto));
+            self.routing.paths[path.index()].cc.on_idle(&IdleEvent::new(rto, rto));
         }
     }
 
@@ -218,7 +222,7 @@ impl Association {
         if !self.is_present(path) || self.has_stopped_heartbeats() {
             return;
         }
-        let own = &mut self.paths[path.index()];
+        let own = &mut self.routing.paths[path.index()];
         let info = HeartbeatInfo { sent_at: now, nonce: own.heartbeat.nonce, path, padding: 0, pair: None };
         let linux = self.parameters.heartbeat.rule == HeartbeatRule::Linux;
         let unanswered = own.heartbeat.unanswered;
@@ -227,11 +231,11 @@ impl Association {
             own.heartbeat.idle_since = now;
             let rto = own.rto.rto;
             let timeout = self.deadline(now, rto);
-            self.paths[path.index()].heartbeat.timeout = timeout;
+            self.routing.paths[path.index()].heartbeat.timeout = timeout;
         }
         self.stats.heartbeats_sent += 1;
-        if self.probing.is_some() {
-            self.status[path.index()].heartbeats_sent += 1;
+        if self.parts.probing.is_some() {
+            self.routing.status[path.index()].heartbeats_sent += 1;
         }
         self.transmit_one(path, Chunk::Heartbeat(info));
         if linux && unanswered {
@@ -242,15 +246,15 @@ impl Association {
 
     /// Section 8.3: no answer within one RTO is an error.
     pub(super) fn on_heartbeat_timeout(&mut self, now: Time, path: PathId) {
-        self.paths[path.index()].heartbeat.timeout = Time::NEVER;
-        self.paths[path.index()].heartbeat.unanswered = false;
+        self.routing.paths[path.index()].heartbeat.timeout = Time::NEVER;
+        self.routing.paths[path.index()].heartbeat.unanswered = false;
         self.stats.heartbeats_unanswered += 1;
         self.strike(now, path, Strike::Heartbeat);
-        let awaits_none = self.paths[path.index()].heartbeat.timeout.is_never();
+        let awaits_none = self.routing.paths[path.index()].heartbeat.timeout.is_never();
         if self.is_over() || !awaits_none {
             return;
         }
-        let potentially_failed = self.status[path.index()].state == PathState::PotentiallyFailed;
+        let potentially_failed = self.routing.status[path.index()].state == PathState::PotentiallyFailed;
         if self.parameters.heartbeat.after_timeout || potentially_failed {
             self.send_heartbeat(now, path);
         }
@@ -264,7 +268,7 @@ impl Association {
         }
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
             self.start_heartbeat_timer(now, path);
-        } else if self.paths[path.index()].heartbeat.timeout.is_never() {
+        } else if self.routing.paths[path.index()].heartbeat.timeout.is_never() {
             self.send_heartbeat(now, path);
         }
     }
@@ -275,10 +279,10 @@ impl Association {
         if let Some(pair) = &mut info.pair {
             pair.arrived_at = now;
         }
-        if !matches!(self.state, State::CookieWait) {
+        if !self.awaits_init_ack() {
             self.answer(path, Chunk::HeartbeatAck(info));
         }
-        if self.state == State::ShutdownSent {
+        if matches!(self.state, State::ShutdownSent(..)) {
             self.extend_t2(now);
         }
     }
@@ -286,7 +290,7 @@ impl Association {
     #[inline(never)]
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: HeartbeatInfo) {
         let path = info.path;
-        let Some(own) = self.paths.get_mut(path.index()) else { return };
+        let Some(own) = self.routing.paths.get_mut(path.index()) else { return };
         // Section 5.4: the nonce proves that the peer saw the heartbeat, but the peer may still have changed
         // the time.
         if own.heartbeat.nonce != info.nonce || info.sent_at > now {
@@ -305,8 +309,8 @@ impl Association {
         own.heartbeat.timeout = Time::NEVER;
         own.heartbeat.unanswered = false;
         self.stats.heartbeats_acked += 1;
-        let was_held = self.selection.held;
-        let was_confirmed = self.status[path.index()].confirmed;
+        let was_held = self.routing.selection.held;
+        let was_confirmed = self.routing.status[path.index()].confirmed;
         self.clear_errors_by_heartbeat(now, path);
         self.take_rtt_sample(now, path, info.sent_at);
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux || !was_confirmed {

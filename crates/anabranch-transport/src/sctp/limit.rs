@@ -1,33 +1,33 @@
 //! What holds each path of a sender back, and what a receiver waits for, for time accounts. It is read only
 //! on request.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::tsn;
 use crate::cc::CongestionControl as _;
-use crate::endpoint::{HeadOfLine, LimitedBy, PathLimit, Transmission};
+use crate::endpoint::{LimitedBy, PathLimit, Transmission};
 use crate::ground::PathId;
 use crate::path::PathState;
 
 impl Association {
     /// What holds each path back now; empty without an association.
     pub(super) fn limits_of_paths(&self, limits: &mut Vec<PathLimit>) {
-        let opens = matches!(self.state, State::CookieEchoed | State::CookieWait);
-        if matches!(self.state, State::Closed | State::Ended) {
+        let opens = self.state.is_opening();
+        if !self.state.is_alive() {
             return;
         }
-        let paths = (0..self.paths.len()).map(|index| PathId(index as u8));
+        let paths = self.routing.ids();
         limits.extend(paths.map(|path| {
             let limit = if opens { LimitedBy::Handshake } else { self.limit_of_path(path) };
-            let earliest = || self.outstanding.chunks.front().map(|chunk| chunk.path);
-            PathLimit::new(path, limit, earliest, self.paths[path.index()].rto.srtt)
+            let earliest = || self.sender.outstanding.chunks.front().map(|chunk| chunk.path);
+            PathLimit::new(path, limit, earliest, self.routing.paths[path.index()].rto.srtt)
         }));
     }
 
     fn limit_of_path(&self, path: PathId) -> LimitedBy {
-        let (own, status) = (&self.paths[path.index()], &self.status[path.index()]);
-        let carries_new = match &self.load_sharing {
-            Some(_) => self.carries_new(path.index()),
-            None => self.selection.current == path,
+        let (own, status) = (&self.routing.paths[path.index()], &self.routing.status[path.index()]);
+        let carries_new = match &self.parts.sharing {
+            Some(_) => self.routing.carries_new(path),
+            None => self.routing.selection.current == path,
         };
         let is_lonely = carries_new && status.state == PathState::PotentiallyFailed;
         if !self.allows_data(path) || (status.state != PathState::Active && !is_lonely) {
@@ -36,9 +36,9 @@ impl Association {
         if !carries_new {
             return LimitedBy::Standby;
         }
-        let first = self.outstanding.first_tsn;
+        let first = self.sender.outstanding.first_tsn;
         let has_timed_out = own.timeout_exit.is_some_and(|exit| tsn::at_or_before(first, exit));
-        if has_timed_out && !self.outstanding.chunks.is_empty() {
+        if has_timed_out && !self.sender.outstanding.chunks.is_empty() {
             LimitedBy::Timeout
         } else if own.fast_recovery_exit.is_some() {
             LimitedBy::Recovery
@@ -49,43 +49,44 @@ impl Association {
 
     /// What holds new data back, checked in the order in which it is sent (RFC 9260 section 6.1).
     fn limit_of_new_data(&self, path: PathId) -> LimitedBy {
-        let own = &self.paths[path.index()];
-        let has_queued = !self.queue.is_empty();
-        if !has_queued && self.outstanding.lost() == 0 && self.awaited_room.is_none() {
+        let own = &self.routing.paths[path.index()];
+        let has_queued = !self.sender.queue.is_empty();
+        if !has_queued && self.sender.outstanding.lost() == 0 && self.sender.awaited_room.is_none() {
             return LimitedBy::Application;
         }
-        if self.outstanding.on(path) + self.copied(path) >= own.cc.limits().cwnd {
+        let copied = self.parts.sharing.as_ref().map_or(0, |sharing| sharing.copied(path));
+        if self.sender.outstanding.on(path) + copied >= own.cc.limits().cwnd {
             return LimitedBy::CongestionWindow;
         }
-        if !has_queued && self.outstanding.lost() == 0 {
+        if !has_queued && self.sender.outstanding.lost() == 0 {
             return LimitedBy::SendBuffer;
         }
-        if has_queued && self.next_fragment() > self.peer_rwnd && self.outstanding.bytes() > 0 {
+        if has_queued
+            && self.sender.next_fragment() > self.sender.peer_rwnd
+            && self.sender.outstanding.bytes() > 0
+        {
             return LimitedBy::ReceiveWindow;
         }
         let is_little = self.parameters.nagle
-            && self.outstanding.bytes() > 0
-            && self.queue.bytes < u64::from(self.fragment_limit);
+            && self.sender.outstanding.bytes() > 0
+            && self.sender.queue.bytes < u64::from(self.sender.fragment_limit);
         if has_queued && is_little {
-            return if self.awaited_room.is_some() { LimitedBy::SendBuffer } else { LimitedBy::Application };
+            return if self.sender.awaited_room.is_some() {
+                LimitedBy::SendBuffer
+            } else {
+                LimitedBy::Application
+            };
         }
-        if self.selection.held {
+        if self.routing.selection.held {
             return LimitedBy::Scheduler;
         }
         // Otherwise it is Max.Burst, which is part of congestion control (section 6.1 D).
         self.limit_of_sharing(path).unwrap_or(LimitedBy::CongestionWindow)
     }
 
-    /// The data that waits above a gap. For unordered messages, only incomplete ones wait.
-    pub(super) fn gap(&self) -> Option<HeadOfLine> {
-        let waiting = self.reassembly.bytes;
-        let missing = u64::from((self.received.cumulative + 1) as u32);
-        (waiting > 0 && self.received.has_gaps()).then_some(HeadOfLine { waiting, missing })
-    }
-
     /// The last transmission of the chunk with this TSN.
     pub(super) fn sent(&self, missing: u64) -> Option<Transmission> {
-        let chunk = self.outstanding.chunks.get(self.outstanding.index(missing as u32))?;
+        let chunk = self.sender.outstanding.chunks.get(self.sender.outstanding.index(missing as u32))?;
         Some(Transmission { path: chunk.path, is_again: chunk.transmissions > 1 })
     }
 }

@@ -4,9 +4,11 @@
 use std::net::IpAddr;
 
 use super::answers::answer_out_of_the_blue;
-use super::association::{Association, Numbers, blank_packet};
+use super::association::Association;
 use super::config::Config;
 use super::handshake::{answer, offer, refusal, staleness};
+use super::local::Numbers;
+use super::outbox::blank_packet;
 use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Site};
 use crate::ground::{IpVersion, PathId};

@@ -1,6 +1,6 @@
 //! The options that an application may set while the association lives (RFC 6458 section 8.1).
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::parameters::Parameters;
 use crate::ground::PathId;
 use crate::time::Time;
@@ -20,15 +20,15 @@ impl Association {
         {
             (own.rto.initial, own.rto.min, own.rto.max) =
                 (wanted.rto.initial, wanted.rto.min, wanted.rto.max);
-            for path in &mut self.paths {
+            for path in &mut self.routing.paths {
                 path.rto.set_limits(&self.parameters.rto);
             }
         }
         let heartbeats = (wanted.heartbeat.enabled, wanted.heartbeat.interval);
         if heartbeats != (self.parameters.heartbeat.enabled, self.parameters.heartbeat.interval) {
             (self.parameters.heartbeat.enabled, self.parameters.heartbeat.interval) = heartbeats;
-            if self.state == State::Established {
-                for index in 0..self.paths.len() {
+            if self.state.is_established() {
+                for index in 0..self.routing.paths.len() {
                     self.start_heartbeat_timer(now, PathId(index as u8));
                 }
             }

@@ -11,7 +11,8 @@
 //! of each stream is delivered in parts at the same time (Linux: `sctp_intl_start_pd`).
 
 use super::association::Association;
-use crate::endpoint::{Event, Output};
+use super::receiver::Receiver;
+use crate::endpoint::Event;
 use crate::wire::sctp::chunk::{Data, ErrorCause};
 
 impl Association {
@@ -20,27 +21,24 @@ impl Association {
     #[cold]
     #[inline(never)]
     pub(super) fn deliver_parts(&mut self) -> bool {
+        let waits = |receiver: &Receiver| !receiver.received.has_gaps() && receiver.reassembly.bytes > 0;
+        let Some(receiver) = self.state.receiver().filter(|receiver| waits(receiver)) else { return false };
         // What is missing is taken however full the buffer is, and what the application reads makes room.
-        if self.received.has_gaps() || self.unread > 0 || self.reassembly.bytes == 0 {
+        if self.unread > 0 {
             return false;
         }
-        let before = self.reassembly.bytes;
-        let is_legal = self.deliver_with(|association, tell| {
-            if association.interleaves {
-                association.interleaved.begin_parts(&mut association.reassembly.bytes, tell);
-                true
-            } else {
-                association.reassembly.begin_parts(tell)
-            }
-        });
-        if !is_legal {
+        let before = receiver.reassembly.bytes;
+        let interleaves = self.sender.interleaves;
+        let is_legal = self.deliver_with(|receiver, tell| receiver.begin_parts(interleaves, tell));
+        if is_legal == Some(false) {
             self.abort(self.last_now, ErrorCause::violation("a fragment does not continue a message"));
             return false;
         }
         self.note_rare_parts();
-        let has_room = self.reassembly.bytes < before;
+        let Some(receiver) = self.state.receiver_mut() else { return false };
+        let has_room = receiver.reassembly.bytes < before;
         // The peer must hear of the room, for which it waits.
-        self.delayed_sack.immediate |= has_room;
+        receiver.delayed_sack.immediate |= has_room;
         has_room
     }
 
@@ -55,23 +53,25 @@ impl Association {
     #[cold]
     #[inline(never)]
     pub(super) fn deliver_beside_parts(&mut self, tsn: u64, data: &Data) {
-        self.deliver_with(|association, tell| association.reassembly.insert_beside_parts(tsn, *data, tell));
+        self.deliver_with(|receiver, tell| receiver.reassembly.insert_beside_parts(tsn, *data, tell));
         self.note_rare_parts();
     }
 
-    /// Does something that delivers messages or parts of them.
-    pub(super) fn deliver_with<T>(&mut self, act: impl FnOnce(&mut Self, &mut dyn FnMut(Event)) -> T) -> T {
-        let mut events = Vec::new();
-        let result = act(self, &mut |event| events.push(event));
-        for event in events {
+    /// Does something that delivers messages or parts of them; nothing without a peer.
+    pub(super) fn deliver_with<T>(
+        &mut self,
+        act: impl FnOnce(&mut Receiver, &mut dyn FnMut(Event)) -> T,
+    ) -> Option<T> {
+        let Self { state, outbox, stats, .. } = self;
+        let receiver = state.receiver_mut()?;
+        Some(act(receiver, &mut |event| {
             let is_message = match &event {
                 Event::Received(_) => true,
                 Event::ReceivedPart(part) => part.is_last,
                 _ => false,
             };
-            self.stats.messages_delivered += u64::from(is_message);
-            self.outputs.push_back(Output::Event(event));
-        }
-        result
+            stats.messages_delivered += u64::from(is_message);
+            outbox.emit(event);
+        }))
     }
 }

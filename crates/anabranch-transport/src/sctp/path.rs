@@ -1,8 +1,9 @@
 //! The endpoint's state of a path besides what policies see ([`PathStatus`](crate::path::PathStatus)).
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::parameters::Parameters;
 use super::rto::RtoEstimator;
+use super::state::State;
 use crate::cc::sctp::InitialWindow;
 use crate::cc::{self, Controller, Setup};
 use crate::endpoint::Repairs;
@@ -144,42 +145,42 @@ impl Association {
     /// path.
     #[cold]
     pub(super) fn append_path(&mut self, now: Time, mtu: u32, is_present: bool) -> Result<PathId, String> {
-        let mut mtus: Vec<u32> = self.paths.iter().map(|path| path.mtu).collect();
+        let mut mtus: Vec<u32> = self.routing.paths.iter().map(|path| path.mtu).collect();
         let smallest = mtus.iter().copied().min().unwrap_or_default();
-        if self.state != State::Closed && mtu < smallest {
+        if !matches!(self.state, State::Closed(_)) && mtu < smallest {
             return Err(format!(
                 "mtu = {mtu} is out of range; chunks are cut for {smallest} bytes, and it must be no less"
             ));
         }
         mtus.push(mtu);
         self.parameters.check_paths(&mtus)?;
-        let id = PathId(self.paths.len() as u8);
-        let nonce = self.handshake.numbers.bits() as u32;
-        let mut path = Path::new(&self.parameters, mtu, self.ip, nonce);
-        if let Some(sharing) = &mut self.load_sharing {
-            sharing.add_path(&self.parameters, self.ip, id, &mut path);
+        let id = PathId(self.routing.paths.len() as u8);
+        let nonce = self.local.source.bits() as u32;
+        let mut path = Path::new(&self.parameters, mtu, self.local.ip, nonce);
+        if let Some(sharing) = &mut self.parts.sharing {
+            sharing.add_path(&self.parameters, self.local.ip, id, &mut path);
         }
-        self.paths.push(path);
-        self.next_of_paths = None;
-        self.outstanding.add_path();
-        if let Some(probing) = &mut self.probing {
+        self.routing.paths.push(path);
+        self.routing.next_of_paths = None;
+        self.sender.outstanding.add_path();
+        if let Some(probing) = &mut self.parts.probing {
             probing.add_path();
         }
         if mtu < smallest {
             self.fit_chunks();
-            self.outstanding.memory.overhead = self.memory_of_queue();
+            self.sender.outstanding.memory.overhead = self.sender.memory_of_queue();
         }
-        self.status.push(PathStatus::default());
+        self.routing.status.push(PathStatus::default());
         if !is_present {
             self.note_absent(id);
             return Ok(id);
         }
         self.note_present();
-        if self.state != State::Closed {
+        if !matches!(self.state, State::Closed(_)) {
             // RFC 9260 section 5.4: it carries data once a heartbeat has been answered.
-            self.status[id.index()].confirmed = !self.parameters.path_verification;
-            if self.state == State::Established {
-                self.paths[id.index()].heartbeat.idle_since = now;
+            self.routing.status[id.index()].confirmed = !self.parameters.path_verification;
+            if self.state.is_established() {
+                self.routing.paths[id.index()].heartbeat.idle_since = now;
                 if self.parameters.path_verification {
                     self.send_heartbeat(now, id);
                 }

@@ -1,7 +1,7 @@
 //! Carries out the requests of a path policy that measures: ticks, probes with new data, pairs of heartbeats
 //! (`path`, [`Request`]). Nothing here runs for a policy that does not measure.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::outstanding::SentState;
 use super::path::Path;
 use super::tsn;
@@ -64,35 +64,41 @@ impl Probing {
 impl Association {
     /// Prepares what the policy may ask for, if it asks for measurements.
     pub(super) fn prepare_probing(&mut self) {
-        self.probing = self.selector.measures().then(|| Box::new(Probing::new(self.paths.len())));
+        self.parts.probing =
+            self.routing.selector.measures().then(|| Box::new(Probing::new(self.routing.paths.len())));
         self.note_rare_parts();
     }
 
     /// Notes whether the association has a rare part.
     pub(super) fn note_rare_parts(&mut self) {
-        self.has_rare_parts = self.probing.is_some()
-            || self.reassembly.delivers_parts()
-            || self.reconfiguration.is_some()
-            || self.stream_reconfiguration.is_some()
+        self.parts.is_any = self.parts.probing.is_some()
+            || self.state.receiver().is_some_and(|receiver| receiver.reassembly.delivers_parts())
+            || self.parts.addresses.is_some()
+            || self.parts.resets.is_some()
             || self.parameters.procedures.bundles_forward_tsn
             || self.parameters.procedures.holds_back_writes;
     }
 
     /// Brings those parts of the paths' status up to date that only policies that measure are told of.
     fn refresh_status(&mut self) {
-        for (path, status) in self.paths.iter().zip(&mut self.status) {
+        for (path, status) in self.routing.paths.iter().zip(&mut self.routing.status) {
             (status.rto, status.mtu) = (path.rto.rto, path.mtu);
         }
         let refresh = |path: &Path, status: &mut PathStatus| {
             let control = path.cc.state();
             (status.cwnd, status.ssthresh) = (control.cwnd, control.ssthresh);
         };
-        if let Some(mut changed) = self.take_changed_controls() {
+        if let Some(sharing) = &mut self.parts.sharing {
+            let mut changed = sharing.take_changed_controls(&mut self.sender.outstanding);
             while let Some(path) = changed.pop() {
-                refresh(&self.paths[path.index()], &mut self.status[path.index()]);
+                refresh(&self.routing.paths[path.index()], &mut self.routing.status[path.index()]);
             }
         } else {
-            self.paths.iter().zip(&mut self.status).for_each(|(path, status)| refresh(path, status));
+            self.routing
+                .paths
+                .iter()
+                .zip(&mut self.routing.status)
+                .for_each(|(path, status)| refresh(path, status));
         }
     }
 
@@ -101,27 +107,27 @@ impl Association {
     pub(super) fn tell_measuring_selector(&mut self, now: Time, event: PathEvent) {
         self.refresh_status();
         self.select(now, event);
-        if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
-            if let Some(probing) = &mut self.probing {
+        if !self.state.sends_data() {
+            if let Some(probing) = &mut self.parts.probing {
                 probing.tick = Time::NEVER;
             }
             return;
         }
-        while let Some(request) = self.selector.next_request() {
+        while let Some(request) = self.routing.selector.next_request() {
             match request {
                 Request::HeartbeatPair { path, size } => self.send_heartbeat_pair(now, path, size),
                 Request::Probe { path, bytes, is_burst } => self.begin_probe(now, path, bytes, is_burst),
             }
         }
-        if let Some(probing) = &mut self.probing {
-            probing.tick = self.selector.next_tick();
+        if let Some(probing) = &mut self.parts.probing {
+            probing.tick = self.routing.selector.next_tick();
         }
     }
 
     #[cold]
     pub(super) fn on_policy_tick(&mut self, now: Time) {
         self.tell_selector(now, PathEvent::Tick);
-        let next = self.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick);
+        let next = self.parts.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick);
         assert!(next > now, "the path policy wants its next tick at {next}, which is not after {now}");
         self.send(now);
     }
@@ -130,7 +136,7 @@ impl Association {
     /// recovery.
     #[cold]
     pub(super) fn note_fast_retransmit(&mut self, now: Time, path: PathId, cwnd_before: u32) {
-        if let Some(probing) = &mut self.probing {
+        if let Some(probing) = &mut self.parts.probing {
             probing.in_recovery.insert(path);
             self.tell_selector(now, PathEvent::FastRetransmit { path, cwnd_before });
         }
@@ -147,13 +153,13 @@ impl Association {
     /// timeout ends.
     #[cold]
     pub(super) fn note_recovery_end(&mut self, now: Time, by_timeout: bool) {
-        let Some(probing) = &self.probing else { return };
+        let Some(probing) = &self.parts.probing else { return };
         let mut in_recovery = probing.in_recovery;
         while let Some(path) = in_recovery.pop() {
-            if self.paths[path.index()].fast_recovery_exit.is_some() {
+            if self.routing.paths[path.index()].fast_recovery_exit.is_some() {
                 continue;
             }
-            let Some(probing) = &mut self.probing else { return };
+            let Some(probing) = &mut self.parts.probing else { return };
             probing.in_recovery.remove(path);
             if !by_timeout {
                 self.tell_selector(now, PathEvent::RecoveryEnded(path));
@@ -164,8 +170,8 @@ impl Association {
     /// A chunk in flight on `path` was found lost.
     #[cold]
     pub(super) fn note_probe_loss(&mut self, path: PathId, tsn: u32, length: u32) {
-        self.status[path.index()].lost_bytes += u64::from(length);
-        if let Some(probe) = self.probing.as_mut().and_then(|probing| probing.probe.as_mut())
+        self.routing.status[path.index()].lost_bytes += u64::from(length);
+        if let Some(probe) = self.parts.probing.as_mut().and_then(|probing| probing.probe.as_mut())
             && probe.path == path
             && probe.tsns.contains(&tsn)
         {
@@ -174,43 +180,47 @@ impl Association {
     }
 
     fn begin_probe(&mut self, now: Time, path: PathId, bytes: u32, is_burst: bool) {
-        let is_idle = |probing: &&mut Box<Probing>| probing.probe.is_none() && self.load_sharing.is_none();
-        let Some(probing) = self.probing.as_mut().filter(is_idle) else { return };
+        let is_idle = |probing: &&mut Box<Probing>| probing.probe.is_none() && self.parts.sharing.is_none();
+        let Some(probing) = self.parts.probing.as_mut().filter(is_idle) else { return };
         let tsns = Vec::new();
         probing.probe = Some(Probe { path, left: bytes, bytes: 0, lost: 0, is_burst, tsns });
         self.stats.checkpoints += 1;
-        self.paths[path.index()].cc.on_probe(&ProbeEvent::new(now, bytes));
+        self.routing.paths[path.index()].cc.on_probe(&ProbeEvent::new(now, bytes));
     }
 
     /// Sends new data as the probe, before all other new data.
     #[cold]
     pub(super) fn send_probe(&mut self, now: Time) {
-        let Some(mut probe) = self.probing.as_mut().and_then(|probing| probing.probe.take()) else { return };
+        let Some(mut probe) = self.parts.probing.as_mut().and_then(|probing| probing.probe.take()) else {
+            return;
+        };
         // The path has failed, or its address has gone.
-        if !self.status[probe.path.index()].is_usable() || !self.allows_data(probe.path) {
+        if !self.routing.status[probe.path.index()].is_usable() || !self.allows_data(probe.path) {
             probe.left = 0;
         }
         let limit = if probe.is_burst { u32::MAX } else { self.burst_limit(probe.path) };
         while probe.left > 0 && self.may_send_new(now, probe.path, limit) {
-            let first = self.outstanding.next_tsn();
-            let before = self.outstanding.bytes();
+            let first = self.sender.outstanding.next_tsn();
+            let before = self.sender.outstanding.bytes();
             self.send_packet(now, probe.path);
-            let bytes = (self.outstanding.bytes() - before) as u32;
-            let count = self.outstanding.next_tsn().wrapping_sub(first);
+            let bytes = (self.sender.outstanding.bytes() - before) as u32;
+            let count = self.sender.outstanding.next_tsn().wrapping_sub(first);
             probe.tsns.extend((0..count).map(|step| first.wrapping_add(step)));
             probe.left = probe.left.saturating_sub(bytes);
             probe.bytes += bytes;
             self.stats.probe_bytes += u64::from(bytes);
         }
-        if let Some(probing) = &mut self.probing {
+        if let Some(probing) = &mut self.parts.probing {
             probing.probe = Some(probe);
         }
     }
 
     /// Notes whether all of the probe has arrived or has been given up.
     fn check_probe(&mut self, now: Time) {
-        let Some(probe) = self.probing.as_mut().and_then(|probing| probing.probe.as_mut()) else { return };
-        let outstanding = &self.outstanding;
+        let Some(probe) = self.parts.probing.as_mut().and_then(|probing| probing.probe.as_mut()) else {
+            return;
+        };
+        let outstanding = &self.sender.outstanding;
         probe.tsns.retain(|&tsn| {
             !tsn::before(tsn, outstanding.first_tsn)
                 && matches!(
@@ -222,7 +232,7 @@ impl Association {
         if left > 0 || !tsns.is_empty() {
             return;
         }
-        if let Some(probing) = &mut self.probing {
+        if let Some(probing) = &mut self.parts.probing {
             probing.probe = None;
         }
         self.tell_selector(now, PathEvent::ProbeDone { path, bytes, lost });
@@ -234,11 +244,11 @@ impl Association {
         if !self.is_present(path) {
             return;
         }
-        let Some(probing) = &mut self.probing else { return };
+        let Some(probing) = &mut self.parts.probing else { return };
         probing.pair_number = probing.pair_number.wrapping_add(1);
         let number = probing.pair_number;
-        let own = &self.paths[path.index()];
-        let least = self.headers_bytes + HeartbeatInfo::PAIR_BYTES;
+        let own = &self.routing.paths[path.index()];
+        let least = self.local.headers_bytes + HeartbeatInfo::PAIR_BYTES;
         let padding = (size.min(own.mtu).saturating_sub(least) & !3) as u16;
         let nonce = own.heartbeat.nonce;
         for is_second in [false, true] {
@@ -255,8 +265,8 @@ impl Association {
     pub(super) fn on_pair_ack(&mut self, now: Time, info: &HeartbeatInfo, mark: PairMark) {
         self.stats.heartbeats_acked += 1;
         let path = info.path;
-        let size = self.headers_bytes + HeartbeatInfo::PAIR_BYTES + u32::from(info.padding);
-        let Some(probing) = &mut self.probing else { return };
+        let size = self.local.headers_bytes + HeartbeatInfo::PAIR_BYTES + u32::from(info.padding);
+        let Some(probing) = &mut self.parts.probing else { return };
         let first = &mut probing.pairs[path.index()];
         if !mark.is_second {
             *first = Some(FirstOfPair { mark, sent_at: info.sent_at, answered_at: now });
@@ -362,7 +372,10 @@ mod tests {
         let heard = heard.lock().expect("nobody panicked");
         assert!(heard.contains(&PathEvent::ProbeDone { path: SECOND, bytes: 21_000, lost: 0 }));
         assert_eq!(pair.ends[0].stats().probe_bytes, 21_000);
-        assert_eq!((pair.ends[0].status[0].sent_bytes, pair.ends[0].status[1].sent_bytes), (259_000, 21_000));
+        assert_eq!(
+            (pair.ends[0].routing.status[0].sent_bytes, pair.ends[0].routing.status[1].sent_bytes),
+            (259_000, 21_000)
+        );
     }
 
     #[test]
@@ -396,7 +409,7 @@ mod tests {
         pair.run_for(ms(10_000));
         let heard = heard.lock().expect("nobody panicked");
         assert!(heard.contains(&PathEvent::ProbeDone { path: SECOND, bytes: 21_000, lost: 2_800 }));
-        assert_eq!(pair.ends[0].status[1].lost_bytes, 2_800);
+        assert_eq!(pair.ends[0].routing.status[1].lost_bytes, 2_800);
         assert_eq!(pair.received(Side::B).len(), 200);
     }
 

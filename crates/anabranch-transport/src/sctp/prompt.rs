@@ -1,14 +1,12 @@
 //! The short way of packets that an end answers at once and that change little else: DATA in order where
 //! nothing is missing and each packet is acknowledged, and heartbeats.
 
-use smallvec::SmallVec;
-
-use super::association::{Association, State};
+use super::association::Association;
+use super::state::State;
 use crate::endpoint::{Event, Received, Response};
 use crate::ground::Ecn;
 use crate::time::{Duration, Time};
-use crate::wire::sctp::SctpPacket;
-use crate::wire::sctp::chunk::{Chunk, Data, SACK_HEADER_BYTES, Sack};
+use crate::wire::sctp::chunk::{Chunk, Data, SACK_HEADER_BYTES};
 use crate::wire::{Body, Packet};
 
 impl Association {
@@ -39,83 +37,49 @@ impl Association {
         }
         let path = packet.path;
         let Body::Sctp(sctp) = &mut packet.body else { return Err(packet) };
-        if !self.is_plain(sctp) || path.index() >= self.status.len() {
+        if path.index() >= self.routing.status.len()
+            || !sctp.rest.is_empty()
+            || sctp.verification_tag != self.local.numbers.tag
+            || self.parts.is_any
+        {
             return Err(packet);
         }
+        let State::Established(tcb) = &mut self.state else { return Err(packet) };
+        let peer_tag = tcb.peer_tag;
         let (event, answer, path_back) = match sctp.first {
-            Chunk::Data(data) if self.is_prompt(&data) => {
-                self.delayed_sack.source = path;
-                self.take_next();
-                let packets = self.packets_to_report();
+            Chunk::Data(data) => {
+                let free = tcb.receiver.free_space(self.parameters.receive_buffer, self.unread);
+                let is_plain = !tcb.uses_nr_sacks && tcb.receiver.received.duplicates.is_empty();
+                if !is_plain || !tcb.receiver.is_next(&data, free == 0) {
+                    return Err(packet);
+                }
+                let packets = tcb.receiver.delayed_sack.packets + 1;
+                let packets =
+                    self.parts.sharing.as_ref().map_or(0, |sharing| sharing.packets_to_report(packets));
+                let sack = tcb.receiver.take_next(path, free);
+                self.stats.sacks_sent += 1;
+                self.stats.data_chunks_received += 1;
+                self.stats.messages_delivered += 1;
                 let Data { stream, ppid, unordered, payload, .. } = data;
                 let received = Received { stream, ppid, unordered, payload };
-                (Some(Event::Received(received)), Chunk::Sack(packets, self.next_sack()), self.sack_path())
+                (Some(Event::Received(received)), Chunk::Sack(packets, sack), self.sack_path(path))
             }
             Chunk::Heartbeat(info) if info.pair.is_none() => (None, Chunk::HeartbeatAck(info), path),
             _ => return Err(packet),
         };
         self.last_now = now;
-        self.status[path.index()].last_heard = now;
+        self.routing.status[path.index()].last_heard = now;
         self.stats.packets_received += 1;
         self.stats.packets_sent += 1;
-        [sctp.source_port, sctp.destination_port] = self.ports;
-        sctp.verification_tag = self.peer_tag;
+        [sctp.source_port, sctp.destination_port] = self.local.ports;
+        sctp.verification_tag = peer_tag;
         // Neither DATA nor a heartbeat owns memory.
         std::mem::forget(std::mem::replace(&mut sctp.first, answer));
         (packet.path, packet.ecn) = (path_back, Ecn::NotEct);
         // A heartbeat is as long as its answer.
         if event.is_some() {
-            packet.size = self.headers_bytes + SACK_HEADER_BYTES;
+            packet.size = self.local.headers_bytes + SACK_HEADER_BYTES;
         }
         Ok(Response { event, packet })
-    }
-
-    /// Whether a packet has one chunk, and is for an association that has nothing out of the ordinary.
-    #[inline(always)]
-    fn is_plain(&self, packet: &SctpPacket) -> bool {
-        packet.rest.is_empty()
-            && packet.verification_tag == self.local_tag
-            && self.state == State::Established
-            && !self.has_rare_parts
-    }
-
-    /// Whether a chunk is the next one where nothing is missing.
-    #[inline(always)]
-    fn is_next(&self, data: &Data) -> bool {
-        let tsn = self.received.cumulative + 1;
-        data.tsn == tsn as u32
-            && !self.received.has_gaps()
-            && data.stream < self.inbound_streams
-            && self.free_space() > 0
-            && self.reassembly.continues(tsn, data)
-    }
-
-    /// Whether a chunk is the next one, and what acknowledges it is a plain SACK.
-    #[inline]
-    fn is_prompt(&self, data: &Data) -> bool {
-        !self.uses_nr_sacks && self.received.duplicates.is_empty() && self.is_next(data)
-    }
-
-    /// Takes in a chunk that is the next one.
-    #[inline]
-    fn take_next(&mut self) {
-        self.received.cumulative += 1;
-        self.delayed_sack.packets += 1;
-        self.stats.data_chunks_received += 1;
-        self.stats.messages_delivered += 1;
-    }
-
-    /// The SACK of an end for which nothing is missing.
-    #[inline]
-    fn next_sack(&mut self) -> Sack {
-        self.delayed_sack.sent();
-        self.stats.sacks_sent += 1;
-        self.advertised = self.free_space();
-        Sack {
-            cumulative_tsn: self.received.cumulative as u32,
-            a_rwnd: self.advertised,
-            gap_blocks: SmallVec::new(),
-            duplicates: Box::default(),
-        }
     }
 }

@@ -360,8 +360,8 @@ fn check(pair: &Pair, talks: &[Talk]) -> Result<(), TestCaseError> {
             prop_assert_eq!(ordered, heard, "stream {} of {:?} is out of order", stream, from);
         }
         prop_assert!(!pair.events[from.index()].iter().any(|(_, event)| matches!(event, Event::Refused(_))));
-        prop_assert_eq!(pair.ends[from.index()].buffered(), 0, "something is left in the send buffer");
-        prop_assert_eq!(pair.ends[from.index()].reassembly.bytes, 0, "something is left at the receiver");
+        prop_assert_eq!(pair.ends[from.index()].sender.buffered(), 0, "something is left in the send buffer");
+        prop_assert_eq!(pair.ends[from.index()].waiting_bytes(), 0, "something is left at the receiver");
     }
     Ok(())
 }
@@ -443,13 +443,13 @@ impl Strange {
             block
         });
         let sack = Sack {
-            cumulative_tsn: end.outstanding.cumulative_tsn().wrapping_add_signed(self.ahead),
+            cumulative_tsn: end.sender.outstanding.cumulative_tsn().wrapping_add_signed(self.ahead),
             a_rwnd: self.window,
             gap_blocks: gap_blocks.collect(),
             duplicates: self.duplicates.clone().into(),
         };
         let data = Data {
-            tsn: (end.received.cumulative as u32).wrapping_add(1).wrapping_add_signed(self.ahead),
+            tsn: (end.cumulative_received() as u32).wrapping_add(1).wrapping_add_signed(self.ahead),
             stream: self.stream,
             ssn: 0,
             ppid: 0,
@@ -461,8 +461,8 @@ impl Strange {
         };
         let first = if self.is_sack { Chunk::Sack(1, sack) } else { Chunk::Data(data) };
         let rest = if self.has_more { vec![first.clone()] } else { Vec::new() };
-        let [destination_port, source_port] = end.ports;
-        let verification_tag = end.local_tag ^ u32::from(self.is_for_another);
+        let [destination_port, source_port] = end.local.ports;
+        let verification_tag = end.local.numbers.tag ^ u32::from(self.is_for_another);
         let sctp = SctpPacket { source_port, destination_port, verification_tag, first, rest };
         let size = IpVersion::Ipv4.header_bytes() + sctp.wire_size();
         Packet { path: PathId(0), ecn: Ecn::NotEct, size, body: Body::Sctp(sctp) }
@@ -532,7 +532,7 @@ proptest! {
         let mut pair = run(&config, &network, &talks);
         // A window of one packet carries one in a round trip, or in the time of a delayed SACK.
         for _ in 0..100 {
-            if pair.ends.iter().any(|end| end.buffered() > 0) {
+            if pair.ends.iter().any(|end| end.sender.buffered() > 0) {
                 pair.run_for(ms(10_000));
             }
         }

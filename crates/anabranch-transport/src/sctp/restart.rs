@@ -7,30 +7,25 @@
 //! Known deviation: the two Tie-Tags are one number that is drawn for them, so that a cookie does not show
 //! the tags of an association that lives.
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::handshake::staleness;
+use super::state::{Intent, State};
 use crate::ground::PathId;
-use crate::rng::Draw as _;
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, OtherCause, StateCookie};
 use crate::wire::{Body, Packet};
 
 impl Association {
-    /// The number by which this association recognises cookies that were made for it.
-    pub(super) fn tie_tag(&mut self) -> u64 {
-        let handshake = &mut self.handshake;
-        *handshake.tie_tag.get_or_insert_with(|| handshake.numbers.bits())
-    }
-
     /// Whether a cookie restarts this association: both of its tags differ from ours, and its Tie-Tag is
     /// ours.
     #[cold]
     pub(super) fn is_new_beginning(&self, tag: u32, cookie: &Cookie) -> bool {
         let Cookie::Own(cookie) = cookie else { return false };
-        let is_ours = cookie.tie_tag.is_some() && cookie.tie_tag == self.handshake.tie_tag;
-        let is_another =
-            cookie.local_tag == tag && tag != self.local_tag && cookie.peer.initiate_tag != self.peer_tag;
-        is_ours && is_another && !matches!(self.state, State::Closed | State::CookieWait)
+        let is_ours = cookie.tie_tag.is_some() && cookie.tie_tag == self.local.tie_tag;
+        let is_another = cookie.local_tag == tag
+            && tag != self.local.numbers.tag
+            && cookie.peer.initiate_tag != self.state.peer_tag();
+        is_ours && is_another && !matches!(self.state, State::Closed(_) | State::CookieWait(_))
     }
 
     /// Whether this packet is about to restart the association, so that its driver may say which addresses
@@ -39,7 +34,7 @@ impl Association {
         let Body::Sctp(sctp) = &packet.body else { return false };
         let Chunk::CookieEcho(cookie) = &sctp.first else { return false };
         let Cookie::Own(own) = &**cookie else { return false };
-        self.state != State::ShutdownAckSent
+        !matches!(self.state, State::ShutdownAckSent(..))
             && self.is_new_beginning(sctp.verification_tag, cookie)
             && staleness(now, own).is_none()
     }
@@ -47,7 +42,7 @@ impl Association {
     /// Whether the association has been opened far enough that an INIT from the peer means that the peer
     /// restarts (section 5.2.2).
     pub const fn takes_init_for_restart(&self) -> bool {
-        !matches!(self.state, State::Closed | State::CookieWait | State::Ended | State::ShutdownAckSent)
+        self.state.is_alive() && !matches!(self.state, State::CookieWait(_) | State::ShutdownAckSent(..))
     }
 
     /// Closes this end and forgets everything but its settings and counters, to be opened by this packet that
@@ -67,27 +62,28 @@ impl Association {
 
     #[cold]
     fn begin_anew(&mut self, cookie: &StateCookie, mtus: &[u32]) {
-        assert!((1..=self.paths.len()).contains(&mtus.len()), "a restart adds no paths");
+        assert!((1..=self.routing.paths.len()).contains(&mtus.len()), "a restart adds no paths");
         let mut parameters = self.parameters.clone();
         if usize::from(parameters.primary_path) >= mtus.len() {
             parameters.primary_path = 0;
         }
-        let (numbers, heartbeat) = (self.handshake.numbers.clone(), self.heartbeat.clone());
-        let closed = Self::closed(parameters, self.ports, mtus, self.ip, numbers, heartbeat);
+        let (numbers, heartbeat) = (self.local.source.clone(), self.routing.heartbeat.clone());
+        let closed = Self::closed(parameters, self.local.ports, mtus, self.local.ip, numbers, heartbeat);
         let old = std::mem::replace(self, closed);
-        self.listed_addresses = old.listed_addresses;
+        self.local.listed_addresses = old.local.listed_addresses;
         self.unread = old.unread;
-        (self.outputs, self.spare) = (old.outputs, old.spare);
+        self.outbox.take_over(old.outbox);
         (self.stats, self.last_now) = (old.stats, old.last_now);
-        (self.awaited_room, self.last_refused) = (old.awaited_room, old.last_refused);
-        self.handshake.is_restart = true;
+        (self.sender.awaited_room, self.sender.last_refused) =
+            (old.sender.awaited_room, old.sender.last_refused);
         // An application that has asked to close still wants to.
-        self.shutdown.is_wanted = matches!(old.state, State::ShutdownPending | State::ShutdownSent);
-        self.adopt_promise(cookie, self.ports);
-        if old.stream_reconfiguration.is_some() {
+        let shuts_down = matches!(old.state, State::ShutdownPending(_) | State::ShutdownSent(..));
+        self.state = State::Closed(Intent { is_restart: true, shuts_down });
+        self.adopt_promise(cookie, self.local.ports);
+        if old.parts.resets.is_some() {
             self.offer_extensions();
         }
-        if old.reconfiguration.is_some() {
+        if old.parts.addresses.is_some() {
             self.let_addresses_change(&[]).expect("no path is absent");
         }
     }
@@ -99,13 +95,13 @@ impl Association {
             self.transmit_with_tag(path, cookie.peer.initiate_tag, Chunk::Error(error));
             return;
         }
-        if self.state == State::ShutdownAckSent {
+        if matches!(self.state, State::ShutdownAckSent(..)) {
             let cause = ErrorCause::Other(Box::new(OtherCause::cookie_while_shutting_down()));
             self.transmit_with_tag(path, cookie.peer.initiate_tag, Chunk::Error(cause));
             self.send_shutdown_ack(now);
             return;
         }
-        let mtus: Vec<u32> = self.paths.iter().map(|path| path.mtu).collect();
+        let mtus: Vec<u32> = self.routing.paths.iter().map(|path| path.mtu).collect();
         self.begin_anew(cookie, &mtus);
         let cookie = Cookie::Own(*cookie);
         self.on_cookie_echo(now, path, self.verification_tag(), &cookie);

@@ -1,9 +1,8 @@
 //! New data leaves: congestion and receiver window, bundling, fragmentation
 //! (RFC 9260 sections 6.1, 6.9 and 6.10).
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::outstanding::{Sent, SentState};
-use super::path::Path;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::Message;
 use crate::ground::{PathId, Payload};
@@ -25,36 +24,37 @@ impl Association {
     /// Sends what may be sent: marked chunks first, then new ones (section 6.1 C).
     #[inline(always)]
     pub(super) fn send(&mut self, now: Time) {
-        if self.outstanding.lost() > 0 || !self.queue.is_empty() || self.state != State::Established {
+        if self.sender.outstanding.lost() > 0 || !self.sender.queue.is_empty() || !self.state.is_established()
+        {
             self.send_waiting(now);
         }
     }
 
     #[inline(never)]
     fn send_waiting(&mut self, now: Time) {
-        if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
+        if !self.state.sends_data() {
             return;
         }
-        if !self.selection.held {
-            if self.outstanding.lost() > 0 {
+        if !self.routing.selection.held {
+            if self.sender.outstanding.lost() > 0 {
                 self.retransmit(now);
             }
-            if self.load_sharing.is_some() {
+            if self.parts.sharing.is_some() {
                 self.send_shared(now);
-            } else if self.outstanding.lost() == 0 && !self.queue.is_empty() {
-                if self.probing.is_some() {
+            } else if self.sender.outstanding.lost() == 0 && !self.sender.queue.is_empty() {
+                if self.parts.probing.is_some() {
                     self.send_probe(now);
                 }
                 self.send_new(now);
             }
         }
-        if self.state != State::Established {
+        if !self.state.is_established() {
             self.continue_shutdown(now);
         }
     }
 
     fn send_new(&mut self, now: Time) {
-        let path = self.selection.current;
+        let path = self.routing.selection.current;
         self.note_idle(now, path);
         let limit = self.burst_limit(path);
         while self.may_send_new(now, path, limit) {
@@ -65,55 +65,45 @@ impl Association {
     /// Whether one more packet of new data may leave on a path where up to `limit` bytes may be outstanding.
     #[inline(always)]
     pub(super) fn may_send_new(&mut self, now: Time, path: PathId, limit: u32) -> bool {
-        while let Some(front) = self.queue.messages.front() {
+        while let Some(front) = self.sender.queue.messages.front() {
             if front.sent == 0 && front.expires <= now {
                 // RFC 3758 section 4.1: messages may be given up before they have a TSN.
                 self.discard_queued(0);
                 continue;
             }
             // Section 6.1 B: nothing new while cwnd or more is outstanding.
-            if self.outstanding.on(path) >= limit {
+            if self.sender.outstanding.on(path) >= limit {
                 return false;
             }
             // Section 6.1 A: the receiver's window, except that one packet may always leave as a probe.
-            let length = front.remaining().min(self.fragment_limit);
-            if length > self.peer_rwnd && self.outstanding.bytes() > 0 {
+            let length = front.remaining().min(self.sender.fragment_limit);
+            if length > self.sender.peer_rwnd && self.sender.outstanding.bytes() > 0 {
                 return false;
             }
             // Section 6.1, Nagle's algorithm; a message of which a part has left is not small (Linux
             // `can_delay`).
             return !(self.parameters.nagle
                 && (front.sent == 0 || self.parameters.procedures.holds_back_writes)
-                && self.outstanding.bytes() > 0
-                && !self.is_past_nagle
-                && self.queue.bytes < u64::from(self.fragment_limit));
+                && self.sender.outstanding.bytes() > 0
+                && !self.sender.is_past_nagle
+                && self.sender.queue.bytes < u64::from(self.sender.fragment_limit));
         }
         false
     }
 
     /// The window for this occasion: cwnd, but no more than Max.Burst packets (section 6.1 D).
     pub(super) fn burst_limit(&self, path: PathId) -> u32 {
-        let own = &self.paths[path.index()];
-        self.limit_burst(path, own, own.cc.limits().cwnd)
-    }
-
-    /// The same where the path and its congestion window are known.
-    #[inline(always)]
-    pub(super) fn limit_burst(&self, id: PathId, path: &Path, cwnd: u32) -> u32 {
-        match self.parameters.max_burst {
-            Some(packets) => {
-                cwnd.min(self.outstanding.on(id).saturating_add(packets.saturating_mul(path.segment)))
-            }
-            None => cwnd,
-        }
+        let own = &self.routing.paths[path.index()];
+        let in_flight = self.sender.outstanding.on(path);
+        limit_burst(self.parameters.max_burst, in_flight, own.segment, own.cc.limits().cwnd)
     }
 
     pub(super) fn note_idle(&mut self, now: Time, path: PathId) {
         if self.parameters.procedures.idle_window_shrinks_with_heartbeats {
             return;
         }
-        let outstanding = self.outstanding.on(path);
-        let path = &mut self.paths[path.index()];
+        let outstanding = self.sender.outstanding.on(path);
+        let path = &mut self.routing.paths[path.index()];
         // RFC 9260 section 7.2.1: before the first data the initial window counts, however long that takes.
         // Once data has been sent, `last_data` is no longer [`Time::NEVER`].
         if outstanding == 0 {
@@ -130,16 +120,16 @@ impl Association {
     #[inline(never)]
     pub(super) fn send_packet(&mut self, now: Time, path: PathId) {
         let mut packet = None;
-        let mtu = self.paths[path.index()].mtu;
-        let mut size = self.headers_bytes;
+        let mtu = self.routing.paths[path.index()].mtu;
+        let mut size = self.local.headers_bytes;
         // Section 6.1: a SACK that waits travels with the data if both fit.
-        if self.delayed_sack.is_pending() && self.sack_path() == path {
-            let mut sack = Chunk::Sack(self.packets_to_report(), self.take_sack());
-            if self.uses_nr_sacks {
-                self.make_nr_sack(&mut sack);
-            }
+        if let Some(receiver) = self.state.receiver()
+            && receiver.delayed_sack.is_pending()
+            && self.sack_path(receiver.delayed_sack.source) == path
+            && let Some((_, sack)) = self.take_sack()
+        {
             let sack_size = sack.wire_size();
-            if size + sack_size + self.data_header + self.next_length() > mtu {
+            if size + sack_size + self.sender.data_header + self.next_length() > mtu {
                 self.transmit_one(path, sack);
             } else {
                 size += sack_size;
@@ -156,7 +146,7 @@ impl Association {
             filling = self.fill_up(now, path, mtu, filling, next);
         }
         let Filling { packet, size, bytes, .. } = filling;
-        self.queue.finish_packet();
+        self.sender.queue.finish_packet();
         self.note_data_sent(now, path, bytes);
         if let Some(packet) = packet {
             self.transmit(path, packet, size);
@@ -167,10 +157,10 @@ impl Association {
     #[inline(always)]
     fn next_sizes(&mut self, now: Time) -> Option<[u32; 2]> {
         loop {
-            let front = self.queue.messages.front()?;
+            let front = self.sender.queue.messages.front()?;
             if front.sent > 0 || front.expires > now {
-                let length = front.remaining().min(self.fragment_limit);
-                return Some([length, self.data_header + ((length + 3) & !3)]);
+                let length = front.remaining().min(self.sender.fragment_limit);
+                return Some([length, self.sender.data_header + ((length + 3) & !3)]);
             }
             self.discard_queued(0);
         }
@@ -181,11 +171,11 @@ impl Association {
     fn has_room(&self, path: PathId, mtu: u32, filling: &Filling, [length, wire]: [u32; 2]) -> bool {
         let is_window_full = || {
             self.parameters.procedures.asks_window_for_chunks
-                && self.outstanding.on(path) >= self.paths[path.index()].cc.limits().cwnd
+                && self.sender.outstanding.on(path) >= self.routing.paths[path.index()].cc.limits().cwnd
         };
         filling.size + wire <= mtu
             && filling.chunks != self.parameters.bundle_max
-            && length <= self.peer_rwnd
+            && length <= self.sender.peer_rwnd
             && !is_window_full()
     }
 
@@ -212,17 +202,20 @@ impl Association {
     #[inline(always)]
     fn fill(&mut self, now: Time, path: PathId, filling: Filling, [length, wire]: [u32; 2]) -> Filling {
         let Filling { mut packet, size, bytes, chunks } = filling;
-        let front = self.queue.messages.front_mut().expect("its fragment is the next one");
+        let front = self.sender.queue.messages.front_mut().expect("its fragment is the next one");
         let beginning = front.sent == 0;
-        if beginning && (!front.message.unordered || self.interleaves) {
-            let numbers =
-                if front.message.unordered { &mut self.next_unordered_mid } else { &mut self.next_mid };
+        if beginning && (!front.message.unordered || self.sender.interleaves) {
+            let numbers = if front.message.unordered {
+                &mut self.sender.next_unordered_mid
+            } else {
+                &mut self.sender.next_mid
+            };
             let next = &mut numbers[usize::from(front.message.stream)];
             front.mid = *next;
             *next = next.wrapping_add(1);
         }
         let ending = front.remaining() == length;
-        let tsn = self.outstanding.next_tsn();
+        let tsn = self.sender.outstanding.next_tsn();
         let window_bytes = self.parameters.accounting.chunk_bytes(length, wire);
         let sent = Sent {
             message: front.message,
@@ -245,12 +238,12 @@ impl Association {
             on_several_paths: false,
         };
         self.add_data(&mut packet, &sent, tsn);
-        self.outstanding.push(sent);
-        self.queue.advance(length);
-        let own = &mut self.paths[path.index()];
+        self.sender.outstanding.push(sent);
+        self.sender.queue.advance(length);
+        let own = &mut self.routing.paths[path.index()];
         // RFC 9260 section 6.3.1 C4: one measurement per round trip.
         own.rtt_probe.get_or_insert(tsn);
-        self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
+        self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(length);
         self.stats.data_chunks_sent += 1;
         Filling { packet, size: size + wire, bytes: bytes + length, chunks: chunks + 1 }
     }
@@ -258,7 +251,7 @@ impl Association {
     /// Adds a chunk of user data to a packet that is being filled.
     #[inline(always)]
     pub(super) fn add_data(&mut self, packet: &mut Option<Box<Packet>>, sent: &Sent, tsn: u32) {
-        if self.interleaves {
+        if self.sender.interleaves {
             self.add_i_data(packet, sent, tsn);
         } else {
             self.add_chunk(packet, Chunk::Data(sent.data(tsn)));
@@ -268,13 +261,17 @@ impl Association {
     #[cold]
     fn add_i_data(&mut self, packet: &mut Option<Box<Packet>>, sent: &Sent, tsn: u32) {
         // Every fragment but the last has the full length.
-        let fsn = sent.start / self.fragment_limit;
+        let fsn = sent.start / self.sender.fragment_limit;
         self.add_chunk(packet, Chunk::IData(sent.i_data(tsn, fsn)));
     }
 
     fn next_length(&self) -> u32 {
-        let length =
-            self.queue.messages.front().map_or(0, |front| front.remaining().min(self.fragment_limit));
+        let length = self
+            .sender
+            .queue
+            .messages
+            .front()
+            .map_or(0, |front| front.remaining().min(self.sender.fragment_limit));
         (length + 3) & !3
     }
 
@@ -282,18 +279,27 @@ impl Association {
     #[inline(always)]
     pub(super) fn note_data_sent(&mut self, now: Time, id: PathId, bytes: u32) {
         let clock = self.parameters.rto.clock;
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.routing.paths[id.index()];
         path.last_data = now;
         path.heartbeat.idle_since = now;
         if path.t3.is_never() {
             path.t3 = clock.deadline(now, path.rto.rto);
-            self.next_of_paths = None;
-            self.outstanding.unsettled.insert(id);
+            self.routing.next_of_paths = None;
+            self.sender.outstanding.unsettled.insert(id);
         }
-        path.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(id)));
-        if self.probing.is_some() {
-            self.status[id.index()].sent_bytes += u64::from(bytes);
+        path.cc.on_sent(&SentEvent::new(now, bytes, self.sender.outstanding.on(id)));
+        if self.parts.probing.is_some() {
+            self.routing.status[id.index()].sent_bytes += u64::from(bytes);
         }
+    }
+}
+
+/// The window for this occasion on a path with these bytes in flight, segment and congestion window.
+#[inline(always)]
+pub(super) fn limit_burst(max_burst: Option<u32>, in_flight: u32, segment: u32, cwnd: u32) -> u32 {
+    match max_burst {
+        Some(packets) => cwnd.min(in_flight.saturating_add(packets.saturating_mul(segment))),
+        None => cwnd,
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::association::{Association, State};
+use super::association::Association;
 use super::failure::Strike;
 use super::reassembly::unwrap_tsn;
 use crate::endpoint::{Event, Output};
@@ -127,15 +127,15 @@ impl Association {
     /// Makes this end say in its INIT or INIT ACK that it understands RE-CONFIG (RFC 6525). Call it before
     /// the association is opened.
     pub fn offer_extensions(&mut self) {
-        self.stream_reconfiguration = Some(Box::default());
-        self.has_rare_parts = true;
+        self.parts.resets = Some(Box::default());
+        self.parts.is_any = true;
     }
 
     /// Notes whether the peer supports stream resets.
     #[cold]
     pub(super) fn begin_stream_reconfiguration(&mut self, is_understood: bool, peer_initial_tsn: u32) {
-        let next_request = self.local_initial_tsn;
-        if let Some(reset) = &mut self.stream_reconfiguration {
+        let next_request = self.local.numbers.initial_tsn;
+        if let Some(reset) = &mut self.parts.resets {
             // Section 5.1.1: the numbers of requests begin with the initial TSNs.
             **reset = StreamReconfiguration {
                 is_understood,
@@ -153,13 +153,13 @@ impl Association {
     /// When the association is not open, the peer does not understand that, or a stream is not there: one
     /// sentence, and nothing has been done.
     pub fn reset_streams(&mut self, now: Time, streams: &[u16]) -> Result<(), String> {
-        if self.state != State::Established {
+        if !self.state.is_established() {
             return Err("the association is not open".into());
         }
-        let Some(reset) = self.stream_reconfiguration.as_mut().filter(|reset| reset.is_understood) else {
+        let Some(reset) = self.parts.resets.as_mut().filter(|reset| reset.is_understood) else {
             return Err("streams: the peer cannot reset streams (RFC 6525)".into());
         };
-        let count = self.next_mid.len();
+        let count = self.sender.next_mid.len();
         if let Some(stream) = streams.iter().find(|stream| usize::from(**stream) >= count) {
             return Err(format!(
                 "streams: there is no stream {stream}; they are numbered 0 to {}",
@@ -176,9 +176,10 @@ impl Association {
     /// Continues with what waited for data to arrive or to be acknowledged, if it now can.
     #[cold]
     pub(super) fn continue_stream_reconfiguration(&mut self, now: Time) {
-        while let Some(reset) = &mut self.stream_reconfiguration
+        while let Some(reset) = &mut self.parts.resets
             && let Some(first) = reset.deferred.first()
-            && first.last_tsn <= self.received.cumulative
+            && let Some(receiver) = self.state.receiver()
+            && first.last_tsn <= receiver.received.cumulative
         {
             let first = reset.deferred.remove(0);
             self.end_deferral(first);
@@ -188,28 +189,27 @@ impl Association {
 
     /// Section 5.1.2: asks for the wanted resets that are possible now.
     fn ask_for_reset(&mut self, now: Time) {
-        let Some(reset) = &self.stream_reconfiguration else { return };
-        let is_open =
-            matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived);
-        if reset.wanted.is_empty() || reset.outstanding.is_some() || !is_open || self.selection.held {
+        let Some(reset) = &self.parts.resets else { return };
+        let is_open = self.state.sends_data();
+        if reset.wanted.is_empty() || reset.outstanding.is_some() || !is_open || self.routing.selection.held {
             return;
         }
-        let queued = self.queue.iter().map(|waiting| waiting.message.stream);
-        let sent = self.outstanding.chunks.iter().map(|chunk| chunk.message.stream);
+        let queued = self.sender.queue.iter().map(|waiting| waiting.message.stream);
+        let sent = self.sender.outstanding.chunks.iter().map(|chunk| chunk.message.stream);
         let busy: BTreeSet<u16> = queued.chain(sent).filter(|stream| reset.wanted.contains(stream)).collect();
         // An answer to the peer must name all streams that it has asked for.
         if !busy.is_empty() && (reset.asked_by_peer.is_some() || busy.len() == reset.wanted.len()) {
             return;
         }
-        let path = self.selection.current;
-        let most = (self.paths[path.index()].mtu - self.headers_bytes - RESET_BYTES) / 2;
+        let path = self.routing.selection.current;
+        let most = (self.routing.paths[path.index()].mtu - self.local.headers_bytes - RESET_BYTES) / 2;
         let ready = reset.wanted.difference(&busy).copied().take(most as usize).collect();
-        let last_tsn = self.outstanding.next_tsn().wrapping_sub(1);
+        let last_tsn = self.sender.outstanding.next_tsn().wrapping_sub(1);
         self.send_reset(now, path, ready, last_tsn);
     }
 
     fn send_reset(&mut self, now: Time, path: PathId, streams: Box<[u16]>, last_tsn: u32) {
-        let Some(reset) = &mut self.stream_reconfiguration else { return };
+        let Some(reset) = &mut self.parts.resets else { return };
         for stream in &streams {
             reset.wanted.remove(stream);
         }
@@ -226,8 +226,8 @@ impl Association {
     }
 
     fn transmit_reset(&mut self, now: Time, path: PathId) {
-        let timer = self.deadline(now, self.paths[path.index()].rto.rto);
-        let Some(reset) = &mut self.stream_reconfiguration else { return };
+        let timer = self.deadline(now, self.routing.paths[path.index()].rto.rto);
+        let Some(reset) = &mut self.parts.resets else { return };
         let Some(request) = &mut reset.outstanding else { return };
         (request.path, request.is_in_progress) = (path, false);
         reset.timer = Some(timer);
@@ -239,7 +239,7 @@ impl Association {
     /// The timer of the request has expired (section 5.1.1).
     #[cold]
     pub(super) fn on_reconfiguration_timer(&mut self, now: Time) {
-        let Some(reset) = &mut self.stream_reconfiguration else { return };
+        let Some(reset) = &mut self.parts.resets else { return };
         reset.timer = None;
         let Some(Request { path, is_in_progress, .. }) = reset.outstanding else { return };
         let mut next = path;
@@ -255,7 +255,7 @@ impl Association {
 
     #[cold]
     pub(super) fn stop_reconfiguration_timer(&mut self) {
-        if let Some(reset) = &mut self.stream_reconfiguration {
+        if let Some(reset) = &mut self.parts.resets {
             reset.timer = None;
         }
     }
@@ -263,11 +263,8 @@ impl Association {
     /// A RE-CONFIG chunk has arrived (section 5.2.1).
     #[cold]
     pub(super) fn on_reconfig(&mut self, now: Time, from: PathId, reconfig: &Reconfig) {
-        let is_open = matches!(
-            self.state,
-            State::Established | State::ShutdownPending | State::ShutdownReceived | State::ShutdownSent
-        );
-        let understands = self.stream_reconfiguration.as_ref().is_some_and(|reset| reset.is_understood);
+        let is_open = self.state.takes_requests();
+        let understands = self.parts.resets.as_ref().is_some_and(|reset| reset.is_understood);
         if !is_open || !understands {
             return;
         }
@@ -296,7 +293,7 @@ impl Association {
 
     /// Carries out a request of the peer's.
     fn carry_out_request(&mut self, from: PathId, number: u32, parameter: &Reconfiguration) -> u32 {
-        let Some(reset) = &mut self.stream_reconfiguration else { return outcome::DENIED };
+        let Some(reset) = &mut self.parts.resets else { return outcome::DENIED };
         // A copy of one of the last requests gets the same answer, or the one that it has by now.
         if let Some(known) = reset.answer_to(number) {
             return *known;
@@ -312,7 +309,7 @@ impl Association {
             }
             _ => outcome::DENIED,
         };
-        if let Some(reset) = &mut self.stream_reconfiguration {
+        if let Some(reset) = &mut self.parts.resets {
             reset.note(number, result);
         }
         result
@@ -320,11 +317,11 @@ impl Association {
 
     /// Section 5.2.3: the peer wants outgoing streams of this end to be reset.
     fn peer_wants_reset(&mut self, number: u32, streams: &[u16]) -> u32 {
-        let count = self.next_mid.len();
+        let count = self.sender.next_mid.len();
         if streams.iter().any(|stream| usize::from(*stream) >= count) {
             return outcome::WRONG_SSN;
         }
-        let Some(reset) = &mut self.stream_reconfiguration else { return outcome::DENIED };
+        let Some(reset) = &mut self.parts.resets else { return outcome::DENIED };
         if reset.outstanding.is_some() || !reset.wanted.is_empty() {
             return outcome::ALREADY_IN_PROGRESS;
         }
@@ -340,17 +337,18 @@ impl Association {
 
     /// Section 5.2.2: the peer resets outgoing streams of its own.
     fn peer_resets(&mut self, from: PathId, number: u32, last_tsn: u32, streams: &[u16]) -> u32 {
-        if streams.iter().any(|stream| *stream >= self.inbound_streams) {
+        let Some(receiver) = self.state.receiver() else { return outcome::DENIED };
+        if streams.iter().any(|stream| *stream >= receiver.inbound_streams) {
             return outcome::WRONG_SSN;
         }
         let streams = (!streams.is_empty()).then(|| streams.iter().copied().collect());
-        let last_tsn = unwrap_tsn(self.received.cumulative, last_tsn);
+        let last_tsn = unwrap_tsn(receiver.received.cumulative, last_tsn);
         let deferred = Deferred { number, last_tsn, streams, held: Vec::new(), path: from };
-        let Some(reset) = &mut self.stream_reconfiguration else { return outcome::DENIED };
+        let Some(reset) = &mut self.parts.resets else { return outcome::DENIED };
         if reset.deferred.len() == MOST_REQUESTS {
             return outcome::ALREADY_IN_PROGRESS;
         }
-        if last_tsn > self.received.cumulative || !reset.deferred.is_empty() {
+        if last_tsn > receiver.received.cumulative || !reset.deferred.is_empty() {
             reset.deferred.push(deferred);
             return outcome::IN_PROGRESS;
         }
@@ -361,15 +359,12 @@ impl Association {
     /// Restarts incoming streams (section 5.2.2 E3).
     fn perform(&mut self, streams: Option<&BTreeSet<u16>>) {
         let is_reset = |stream: u16| streams.is_none_or(|streams| streams.contains(&stream));
-        self.deliver_with(|association, tell| {
-            association.reassembly.reset(is_reset, tell);
-            association.interleaved.reset(is_reset, &mut association.reassembly.bytes, tell);
-        });
+        self.deliver_with(|receiver, tell| receiver.reset(is_reset, tell));
         match streams {
-            None => self.outputs.push_back(Output::Event(Event::StreamResetByPeer(None))),
+            None => self.outbox.emit(Event::StreamResetByPeer(None)),
             Some(streams) => {
                 let events = streams.iter().map(|stream| Event::StreamResetByPeer(Some(*stream)));
-                self.outputs.extend(events.map(Output::Event));
+                self.outbox.outputs.extend(events.map(Output::Event));
             }
         }
     }
@@ -377,19 +372,21 @@ impl Association {
     /// Everything that the peer sent before its request has arrived: carries it out (section 5.2.2 E3 to E5).
     fn end_deferral(&mut self, deferred: Deferred) {
         let Deferred { number, streams, held, path, .. } = deferred;
-        if let Some(reset) = &mut self.stream_reconfiguration {
+        if let Some(reset) = &mut self.parts.resets {
             reset.note(number, outcome::PERFORMED);
         }
         self.perform(streams.as_ref());
         for chunk in held {
-            self.reassembly.bytes -= u64::from(chunk.payload().length);
+            if let Some(receiver) = self.state.receiver_mut() {
+                receiver.reassembly.bytes -= u64::from(chunk.payload().length);
+            }
             match chunk {
                 Held::Data(tsn, data) => self.take_data(tsn, &data),
                 Held::IData(data) => self.deliver_i_data(&data),
             }
         }
         let first = Reconfiguration::Response { response: number, result: outcome::PERFORMED, tsns: None };
-        let path = if self.allows_data(path) { path } else { self.selection.current };
+        let path = if self.allows_data(path) { path } else { self.routing.selection.current };
         self.transmit_one(path, Chunk::Reconfig(Box::new(Reconfig { first, second: None })));
     }
 
@@ -397,7 +394,7 @@ impl Association {
     /// E2).
     #[cold]
     fn is_held(&mut self, tsn: u64, stream: u16, chunk: Held) -> bool {
-        let Some(reset) = &mut self.stream_reconfiguration else { return false };
+        let Some(reset) = &mut self.parts.resets else { return false };
         let is_affected = |deferred: &&mut Deferred| {
             let streams = &deferred.streams;
             tsn > deferred.last_tsn && streams.as_ref().is_none_or(|streams| streams.contains(&stream))
@@ -405,7 +402,9 @@ impl Association {
         // A conforming peer has only one request for a stream at a time.
         let Some(deferred) = reset.deferred.iter_mut().rfind(is_affected) else { return false };
         deferred.held.push(chunk);
-        self.reassembly.bytes += u64::from(chunk.payload().length);
+        if let Some(receiver) = self.state.receiver_mut() {
+            receiver.reassembly.bytes += u64::from(chunk.payload().length);
+        }
         true
     }
 
@@ -421,7 +420,7 @@ impl Association {
 
     /// The peer has answered the request (section 5.2.7).
     fn on_reset_response(&mut self, now: Time, number: u32, result: u32) {
-        let Some(reset) = &mut self.stream_reconfiguration else { return };
+        let Some(reset) = &mut self.parts.resets else { return };
         let Some(request) = &mut reset.outstanding else { return };
         if request.number != number {
             return;
@@ -429,30 +428,26 @@ impl Association {
         let path = request.path;
         if result == outcome::IN_PROGRESS {
             request.is_in_progress = true;
-            let timer = self.deadline(now, self.paths[path.index()].rto.rto);
-            if let Some(reset) = &mut self.stream_reconfiguration {
+            let timer = self.deadline(now, self.routing.paths[path.index()].rto.rto);
+            if let Some(reset) = &mut self.parts.resets {
                 reset.timer = Some(timer);
             }
             return;
         }
         reset.timer = None;
         let streams = reset.outstanding.take().map(|request| request.streams).unwrap_or_default();
-        self.errors_in_a_row = 0;
-        self.status[path.index()].error_count = 0;
+        self.routing.clear_errors(path);
         let is_done = matches!(result, outcome::NOTHING_TO_DO | outcome::PERFORMED);
         for stream in streams {
             if is_done {
-                self.next_mid[usize::from(stream)] = 0;
-                if let Some(next) = self.next_unordered_mid.get_mut(usize::from(stream)) {
-                    *next = 0;
-                }
+                self.sender.reset_stream(stream);
             }
             let event = if is_done { Event::StreamReset(stream) } else { Event::StreamResetRefused(stream) };
-            self.outputs.push_back(Output::Event(event));
+            self.outbox.emit(event);
         }
         // The streams take messages again.
-        if self.awaited_room.take().is_some() {
-            self.outputs.push_back(Output::Event(Event::Writable));
+        if self.sender.awaited_room.take().is_some() {
+            self.outbox.emit(Event::Writable);
         }
     }
 }

@@ -260,7 +260,7 @@ impl Pair {
     /// When the parts of a message do not follow each other, or another one comes between them that should
     /// not.
     pub(super) fn deliveries(&self, side: Side) -> Vec<(Time, Payload)> {
-        let interleaves = self.ends[side.index()].interleaves;
+        let interleaves = self.ends[side.index()].sender.interleaves;
         let mut partial: BTreeMap<(u16, bool), Payload> = BTreeMap::new();
         let mut delivered = Vec::new();
         for &(at, event) in &self.events[side.index()] {
@@ -345,15 +345,25 @@ pub(super) fn drop_first(kind: &'static str, count: usize) -> Filter {
 }
 
 impl Association {
+    /// Bytes that have arrived and wait to be delivered.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        self.state.receiver().map_or(0, |receiver| receiver.reassembly.bytes)
+    }
+
+    /// The last TSN that has arrived in sequence, with all its bits.
+    pub(super) fn cumulative_received(&self) -> u64 {
+        self.state.receiver().expect("there is a peer").received.cumulative
+    }
+
     /// Forgets how much may be sent in answer to the last packet.
     pub(super) fn forget_last_packet(&mut self) {
-        self.answers = Answers::default();
+        self.outbox.answers = Answers::default();
     }
 
     /// Checks that the byte counters match a recount.
     pub(super) fn check_accounts(&self) {
         use super::outstanding::{Buffered, SentState};
-        let chunks = &self.outstanding.chunks;
+        let chunks = &self.sender.outstanding.chunks;
         let bytes = |wanted: &dyn Fn(&super::outstanding::Sent) -> bool| -> u64 {
             chunks.iter().filter(|chunk| wanted(chunk)).map(|chunk| u64::from(chunk.length)).sum()
         };
@@ -361,11 +371,11 @@ impl Association {
             chunks.iter().filter(|chunk| wanted(chunk)).map(|chunk| u64::from(chunk.window_bytes)).sum()
         };
         let in_flight = bytes(&|chunk| chunk.state == SentState::InFlight);
-        assert_eq!(self.outstanding.bytes(), in_flight, "bytes in flight");
-        for (index, path) in self.paths.iter().enumerate() {
+        assert_eq!(self.sender.outstanding.bytes(), in_flight, "bytes in flight");
+        for (index, path) in self.routing.paths.iter().enumerate() {
             let own = in_window(&|c| c.state == SentState::InFlight && c.path.index() == index);
             assert_eq!(
-                u64::from(self.outstanding.on(PathId(index as u8))),
+                u64::from(self.sender.outstanding.on(PathId(index as u8))),
                 own,
                 "bytes in flight on path {index}"
             );
@@ -375,49 +385,58 @@ impl Association {
                     && self.paths.iter().any(|other| !other.t3.is_never());
             assert!(own == 0 || runs || self.is_over(), "T3-rtx of path {index} stands still");
         }
-        let mut buffered = vec![Buffered::default(); self.paths.len()];
+        let mut buffered = vec![Buffered::default(); self.routing.paths.len()];
         for chunk in chunks {
-            let Buffered { sender, receiver, in_flight } = chunk.buffered(self.outstanding.releases_acked);
+            let Buffered { sender, receiver, in_flight } =
+                chunk.buffered(self.sender.outstanding.releases_acked);
             buffered[chunk.path.index()].in_flight += in_flight;
             buffered[chunk.path.index()].sender += sender;
             buffered[chunk.path.index()].receiver += receiver;
         }
         let held: u64 = buffered.iter().map(|own| own.sender).sum();
-        assert_eq!(self.outstanding.held_bytes, held, "held bytes");
-        let memory = &self.outstanding.memory;
+        assert_eq!(self.sender.outstanding.held_bytes, held, "held bytes");
+        let memory = &self.sender.outstanding.memory;
         let held = chunks.iter().filter(|c| !matches!(c.state, SentState::Abandoned | SentState::Final));
         let sent: u64 = held.map(|chunk| memory.of_message(chunk.length, chunk.length.max(1))).sum();
-        assert_eq!(memory.overhead, sent + self.memory_of_queue(), "kernel memory");
-        if self.load_sharing.is_some() {
-            assert_eq!(self.outstanding.buffered, buffered, "bytes in the buffers by path");
+        assert_eq!(memory.overhead, sent + self.sender.memory_of_queue(), "kernel memory");
+        if self.parts.sharing.is_some() {
+            assert_eq!(self.sender.outstanding.buffered, buffered, "bytes in the buffers by path");
         }
-        self.outstanding.check_positions();
+        self.sender.outstanding.check_positions();
         let count = |state: SentState| chunks.iter().filter(|c| c.state == state).count();
-        assert_eq!(self.outstanding.lost() as usize, count(SentState::Lost), "lost chunks");
-        assert_eq!(self.outstanding.abandoned() as usize, count(SentState::Abandoned), "abandoned chunks");
-        if let Some(sharing) = &self.load_sharing {
+        assert_eq!(self.sender.outstanding.lost() as usize, count(SentState::Lost), "lost chunks");
+        assert_eq!(
+            self.sender.outstanding.abandoned() as usize,
+            count(SentState::Abandoned),
+            "abandoned chunks"
+        );
+        if let Some(sharing) = &self.parts.sharing {
             sharing.check_accounts();
             self.check_views(sharing);
             self.check_settled_paths();
         }
-        assert!(self.next_of_paths.is_none_or(|first| first == self.first_timeout_of_paths()), "timers");
-        let waiting: u64 = self.queue.iter().map(|m| u64::from(m.remaining())).sum();
-        assert_eq!(self.queue.bytes, waiting, "bytes that wait");
+        assert!(
+            self.routing.next_of_paths.is_none_or(|first| first == self.routing.first_timeout()),
+            "timers"
+        );
+        let waiting: u64 = self.sender.queue.iter().map(|m| u64::from(m.remaining())).sum();
+        assert_eq!(self.sender.queue.bytes, waiting, "bytes that wait");
     }
 
     /// Checks that a SACK that concerns no data of a path that counts as settled would change nothing there.
     fn check_settled_paths(&self) {
         use super::outstanding::SentState;
-        for (index, path) in self.paths.iter().enumerate() {
+        for (index, path) in self.routing.paths.iter().enumerate() {
             let id = PathId(index as u8);
-            if self.outstanding.unsettled.contains(id) || self.is_over() {
+            if self.sender.outstanding.unsettled.contains(id) || self.is_over() {
                 continue;
             }
             assert_eq!(path.acked, Acked::default(), "path {index}");
-            assert_eq!(path.t3.is_never(), self.outstanding.on(id) == 0, "T3-rtx of path {index}");
+            assert_eq!(path.t3.is_never(), self.sender.outstanding.on(id) == 0, "T3-rtx of path {index}");
             if let Some(exit) = path.fast_recovery_exit {
-                assert!(tsn::at_or_before(self.outstanding.first_tsn, exit), "path {index}");
-                let mut until = self.outstanding.chunks.iter().take(self.outstanding.index(exit) + 1);
+                assert!(tsn::at_or_before(self.sender.outstanding.first_tsn, exit), "path {index}");
+                let mut until =
+                    self.sender.outstanding.chunks.iter().take(self.sender.outstanding.index(exit) + 1);
                 let is_pending = |state| matches!(state, SentState::InFlight | SentState::Lost);
                 assert!(until.any(|chunk| chunk.path == id && is_pending(chunk.state)), "path {index}");
             }

@@ -59,7 +59,7 @@ fn asked(packet: &Logged) -> Vec<(AddressChange, u8)> {
 
 /// Gives B a packet with an ASCONF as A could have sent it, over this path.
 fn ask(pair: &mut Pair, over: PathId, later: u32, changes: &[(AddressChange, PathId)]) {
-    let serial = pair.ends[0].local_initial_tsn.wrapping_add(later);
+    let serial = pair.ends[0].local.numbers.initial_tsn.wrapping_add(later);
     let requests = changes
         .iter()
         .zip(70..)
@@ -71,10 +71,10 @@ fn ask(pair: &mut Pair, over: PathId, later: u32, changes: &[(AddressChange, Pat
 }
 
 fn give(pair: &mut Pair, to: Side, path: PathId, chunk: Chunk) {
-    let mut packet: Box<Packet> = crate::sctp::association::blank_packet();
+    let mut packet: Box<Packet> = crate::sctp::outbox::blank_packet();
     packet.path = path;
     if let Body::Sctp(sctp) = &mut packet.body {
-        sctp.verification_tag = pair.ends[to.index()].local_tag;
+        sctp.verification_tag = pair.ends[to.index()].local.numbers.tag;
         sctp.first = chunk;
         packet.size = IpVersion::Ipv4.header_bytes() + sctp.wire_size();
     }
@@ -144,7 +144,7 @@ fn an_address_is_added_verified_and_then_used() {
     let ack = pair.sent(Side::B, "asconf_ack")[0];
     assert_eq!((ack.size, ack.path), (20 + 12 + 28 + 8, 0));
     assert!(ack.has("auth") && asconf_ack(ack).responses.is_empty(), "section 5.1 A8");
-    assert_eq!(asconf_ack(ack).serial, pair.ends[0].local_initial_tsn, "section 5.1 A2");
+    assert_eq!(asconf_ack(ack).serial, pair.ends[0].local.numbers.initial_tsn, "section 5.1 A2");
     for side in [Side::A, Side::B] {
         assert!(pair.heard(side, &Event::AddressAdded(SECOND)));
         // A heartbeat comes first.
@@ -251,7 +251,7 @@ fn an_asconf_out_of_turn_is_discarded() {
 fn an_answer_to_what_was_never_asked_ends_the_association() {
     // Section 5.3 F0.
     let mut pair = mobile(&settings());
-    let serial = pair.ends[0].local_initial_tsn;
+    let serial = pair.ends[0].local.numbers.initial_tsn;
     let ack = |serial| {
         Chunk::AsconfAck(Box::new(AsconfAck {
             serial,

@@ -5,9 +5,9 @@ use crate::endpoint::Event;
 use crate::ground::{PathId, Side};
 use crate::path::PathState;
 use crate::sctp::Config;
-use crate::sctp::association::State;
 use crate::sctp::config::Profile;
 use crate::sctp::procedures;
+use crate::sctp::state::State;
 use crate::sctp::testing::{Pair, config, ms};
 use crate::time::Time;
 use crate::units::Limit;
@@ -48,16 +48,16 @@ fn sctp_select_active_and_retran_path_of_equally_suspect_paths_takes_the_one_hea
     talk(&mut pair, 100);
     pair.set_up(0, false);
     pair.set_up(1, false);
-    let heard = [0, 1].map(|path: usize| pair.ends[0].status[path].last_heard);
+    let heard = [0, 1].map(|path: usize| pair.ends[0].routing.status[path].last_heard);
     assert!(heard[0] > heard[1], "data went on the first path");
     let suspect = |pair: &Pair| pair.path_change(Side::A, 1, PathState::PotentiallyFailed);
     assert!((0..500).any(|_| {
         talk(&mut pair, 1);
         suspect(&pair).is_some()
     }));
-    let errors = [0, 1].map(|path: usize| pair.ends[0].status[path].error_count);
+    let errors = [0, 1].map(|path: usize| pair.ends[0].routing.status[path].error_count);
     assert_eq!(errors, [1, 1]);
-    assert_eq!(pair.ends[0].selection.current, PathId(0));
+    assert_eq!(pair.ends[0].routing.selection.current, PathId(0));
     let at = suspect(&pair).expect("seen above");
     let again: Vec<u8> = pair.sent(Side::A, "data").iter().filter(|p| p.at == at).map(|p| p.path).collect();
     assert!(!again.is_empty() && again.iter().all(|&path| path == 0), "{again:?}");
@@ -70,8 +70,8 @@ fn sctp_packet_can_append_data_asks_the_window_for_every_chunk() {
     pair.set_up(0, false);
     // Past the first timeout: the window is one MTU, three of these.
     talk(&mut pair, 75);
-    assert_eq!(pair.ends[0].status[0].error_count, 1);
-    assert_eq!(pair.ends[0].outstanding.on(PathId(0)), 1_500);
+    assert_eq!(pair.ends[0].routing.status[0].error_count, 1);
+    assert_eq!(pair.ends[0].sender.outstanding.on(PathId(0)), 1_500);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn sctp_outq_flush_rtx_puts_heartbeats_off_even_where_the_window_is_full() {
     pair.set_up(0, false);
     // Up to the second timeout, and half-way to the third. Data waits to be sent again from the first on.
     talk(&mut pair, 250);
-    assert_eq!(pair.ends[0].status[0].error_count, 2, "heartbeats are no strikes");
+    assert_eq!(pair.ends[0].routing.status[0].error_count, 2, "heartbeats are no strikes");
     assert!(pair.sent(Side::A, "heartbeat").iter().all(|packet| packet.at + ms(3_800) < pair.now));
     // Now the application is silent.
     pair.run_for(ms(3_000));
@@ -105,7 +105,7 @@ fn expire_timers_serves_the_heartbeat_before_t3_rtx_where_both_were_set_by_the_s
     let black = pair.now;
     pair.set_up(0, false);
     talk(&mut pair, 160);
-    assert_eq!(pair.ends[0].status[0].error_count, 2);
+    assert_eq!(pair.ends[0].routing.status[0].error_count, 2);
     let sent = |kind: &str| -> Vec<f64> {
         let on_first =
             pair.sent(Side::A, kind).into_iter().filter(|p| p.path == 0 && p.at > black + ms(2_000));
@@ -145,10 +145,10 @@ fn sctp_transport_reset_t3_rtx_leaves_a_running_timer_alone() {
         pair.send_reliable(2, 1_400);
         pair.run_for(ms(10));
         let (now, end) = (pair.now, &mut pair.ends[0]);
-        let before = end.paths[0].t3;
+        let before = end.routing.paths[0].t3;
         end.mark_lost(now, 0, false);
         end.retransmit_packet(now, PathId(0), 0, 0);
-        assert_eq!(end.paths[0].t3 != before, restarts, "{profile:?}");
+        assert_eq!(end.routing.paths[0].t3 != before, restarts, "{profile:?}");
     }
 }
 
@@ -176,9 +176,9 @@ fn sctp_sf_backbeat_8_3_takes_no_late_answer() {
         let mut pair = Pair::open(&config(profile), 1);
         pair.run_for(ms(100_000));
         let (now, end) = (pair.now, &mut pair.ends[0]);
-        end.status[0].error_count = 1;
-        end.on_heartbeat_ack(now, answer(end.paths[0].heartbeat.nonce, Time::from_secs(100 - late)));
-        assert_eq!(end.status[0].error_count, errors, "{profile:?}, {late} s");
+        end.routing.status[0].error_count = 1;
+        end.on_heartbeat_ack(now, answer(end.routing.paths[0].heartbeat.nonce, Time::from_secs(100 - late)));
+        assert_eq!(end.routing.status[0].error_count, errors, "{profile:?}, {late} s");
     }
 }
 
@@ -187,9 +187,10 @@ fn sctp_cmd_transport_on_leaves_the_errors_of_an_association_that_ends() {
     for (profile, errors) in [(Profile::Rfc9260, 0), (Profile::Linux, 3)] {
         let mut pair = Pair::open(&config(profile), 1);
         let (now, end) = (pair.now, &mut pair.ends[0]);
-        (end.state, end.errors_in_a_row) = (State::ShutdownPending, 3);
-        end.on_heartbeat_ack(now, answer(end.paths[0].heartbeat.nonce, now));
-        assert_eq!(end.errors_in_a_row, errors, "{profile:?}");
+        end.state.step(State::ShutdownPending);
+        end.routing.errors_in_a_row = 3;
+        end.on_heartbeat_ack(now, answer(end.routing.paths[0].heartbeat.nonce, now));
+        assert_eq!(end.routing.errors_in_a_row, errors, "{profile:?}");
     }
 }
 

@@ -47,7 +47,7 @@ fn with_gap(config: &Config) -> (Pair, Vec<Packet>) {
 }
 
 fn states(pair: &Pair) -> Vec<SentState> {
-    pair.ends[0].outstanding.chunks.iter().map(|chunk| chunk.state).collect()
+    pair.ends[0].sender.outstanding.chunks.iter().map(|chunk| chunk.state).collect()
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn section_3_nr_sacks_are_sent_where_both_ends_want_them() {
         pair.run_for(ms(300));
         assert!(!pair.sent(Side::B, kind).is_empty(), "{kind}");
         assert_eq!(pair.sent(Side::B, "sack").is_empty(), wants);
-        assert!(pair.ends[0].outstanding.chunks.is_empty(), "it is acknowledged");
+        assert!(pair.ends[0].sender.outstanding.chunks.is_empty(), "it is acknowledged");
     }
 }
 
@@ -74,7 +74,7 @@ fn section_5_what_is_final_leaves_the_send_buffer_and_is_never_sent_again() {
     pair.input(Side::A, Input::Packet(Box::new(last.clone())));
     let (lost, known) = (SentState::InFlight, SentState::Final);
     assert_eq!(states(&pair), [lost, known, known, known]);
-    assert_eq!(pair.ends[0].outstanding.held_bytes, 1_000, "the others have left the send buffer");
+    assert_eq!(pair.ends[0].sender.outstanding.held_bytes, 1_000, "the others have left the send buffer");
     // Section 5.2: what the receiver said it would keep it cannot withdraw.
     nr_sack(&mut last).final_blocks = Box::default();
     pair.input(Side::A, Input::Packet(Box::new(last)));
@@ -96,7 +96,7 @@ fn section_5_gap_ack_blocks_can_be_withdrawn() {
     pair.input(Side::A, Input::Packet(Box::new(last.clone())));
     let (out, known) = (SentState::InFlight, SentState::Final);
     assert_eq!(states(&pair), [out, known, SentState::Acked, SentState::Acked]);
-    assert_eq!(pair.ends[0].outstanding.held_bytes, 3_000);
+    assert_eq!(pair.ends[0].sender.outstanding.held_bytes, 3_000);
     nr_sack(&mut last).sack.gap_blocks.clear();
     pair.input(Side::A, Input::Packet(Box::new(last)));
     assert_eq!(states(&pair), [out, known, out, out]);
@@ -121,9 +121,9 @@ fn rfc_9260_section_3_2_nothing_is_read_behind_an_nr_sack_that_was_not_agreed_on
     pair.send_reliable(1, 1_000);
     let Body::Sctp(sctp) = &mut packet.body else { panic!("SCTP sends SCTP") };
     let own = &pair.ends[0];
-    sctp.verification_tag = own.local_tag;
+    sctp.verification_tag = own.local.numbers.tag;
     let Chunk::NrSack(_, nr_sack) = &mut sctp.first else { panic!("it comes first") };
-    nr_sack.sack.cumulative_tsn = own.local_initial_tsn;
+    nr_sack.sack.cumulative_tsn = own.local.numbers.initial_tsn;
     sctp.rest.push(Chunk::Sack(0, nr_sack.to_sack()));
     own.cut_unread(sctp);
     pair.input(Side::A, Input::Packet(Box::new(packet)));
@@ -133,7 +133,7 @@ fn rfc_9260_section_3_2_nothing_is_read_behind_an_nr_sack_that_was_not_agreed_on
 #[test]
 fn rfc_3758_section_3_5_a_forward_tsn_passes_what_is_final_and_does_not_name_it() {
     let mut pair = Pair::open(&wanting(), 1);
-    let second = pair.ends[0].local_initial_tsn.wrapping_add(1);
+    let second = pair.ends[0].local.numbers.initial_tsn.wrapping_add(1);
     pair.drop_if = Box::new(move |_, _, packet| {
         let Body::Sctp(sctp) = &packet.body else { panic!("SCTP sends SCTP") };
         sctp.chunks().any(|chunk| matches!(chunk, Chunk::Data(data) if data.tsn != second))
@@ -147,6 +147,6 @@ fn rfc_3758_section_3_5_a_forward_tsn_passes_what_is_final_and_does_not_name_it(
     let Chunk::ForwardTsn(last) = &forwards.last().expect("two were given up").chunks[0] else {
         panic!("it comes first")
     };
-    assert_eq!(last.new_cumulative_tsn, pair.ends[0].local_initial_tsn.wrapping_add(2));
+    assert_eq!(last.new_cumulative_tsn, pair.ends[0].local.numbers.initial_tsn.wrapping_add(2));
     assert_eq!(pair.received(Side::B).len(), 1);
 }

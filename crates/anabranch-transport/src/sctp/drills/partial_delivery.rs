@@ -103,7 +103,7 @@ fn rfc3758_section_3_6_a_message_in_parts_may_be_given_up() {
             assert_eq!(pair.abandoned(Side::A).len(), 1);
             assert!(pair.heard(Side::B, &Event::PartialDeliveryAborted { stream: 0, unordered }));
             assert_eq!(pair.received(Side::B), [next], "{profile:?}, {interleaving}, {unordered}");
-            assert_eq!(pair.ends[1].reassembly.bytes, 0);
+            assert_eq!(pair.ends[1].waiting_bytes(), 0);
         }
     }
 }

@@ -97,7 +97,7 @@ fn a_forward_tsn_lets_later_messages_through() {
     // The third missing report and one way come before any timeout.
     assert!(forward[0].at - start < ms(50));
     assert_eq!(forward[0].size, 20 + 12 + 8 + 4, "one stream entry");
-    assert_eq!(pair.ends[1].reassembly.bytes, 0);
+    assert_eq!(pair.ends[1].waiting_bytes(), 0);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_forward_tsn_may_overtake_the_data_it_covers() {
         let then = talk(&mut pair, ms(200), ONCE);
         pair.run_for(ms(100));
         assert_eq!(pair.received(Side::B).last(), then.last(), "and acknowledgement goes on");
-        assert_eq!(pair.ends[0].outstanding.bytes(), 0);
+        assert_eq!(pair.ends[0].sender.outstanding.bytes(), 0);
     }
 }
 
@@ -152,7 +152,7 @@ fn a_fragmented_message_is_given_up_as_a_whole() {
     pair.run_for(ms(10_000));
     assert_eq!(pair.abandoned(Side::A), [long]);
     assert_eq!(pair.received(Side::B), [short]);
-    assert_eq!(pair.ends[1].reassembly.bytes, 0, "no fragment is left behind");
+    assert_eq!(pair.ends[1].waiting_bytes(), 0, "no fragment is left behind");
 }
 
 #[test]
@@ -170,5 +170,5 @@ fn at_a_timeout_ns2_waits_for_the_next_message() {
     pair.run_for(ms(500));
     assert_eq!(pair.received(Side::B).last(), Some(&next));
     assert_eq!(pair.sent(Side::A, "forward_tsn").len(), 1, "with the SACK that shows the gap");
-    assert_eq!(pair.ends[0].outstanding.bytes(), 0);
+    assert_eq!(pair.ends[0].sender.outstanding.bytes(), 0);
 }

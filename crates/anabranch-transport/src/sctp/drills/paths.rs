@@ -254,9 +254,10 @@ fn what_was_sent_again_clears_errors_by_profile() {
         pair.send_reliable(1, 500);
         pair.run_for(ms(12_000));
         assert_eq!(pair.received(Side::B).len(), 1);
-        let errors = |pair: &Pair| pair.ends[0].status.iter().map(|s| s.error_count).collect::<Vec<_>>();
+        let errors =
+            |pair: &Pair| pair.ends[0].routing.status.iter().map(|s| s.error_count).collect::<Vec<_>>();
         assert_eq!(errors(&pair), [kept, 1], "{profile:?}");
-        assert_eq!(pair.ends[0].errors_in_a_row, 0);
+        assert_eq!(pair.ends[0].routing.errors_in_a_row, 0);
         pair.send_reliable(1, 500);
         pair.run_for(ms(1_000));
         assert_eq!(errors(&pair), [0, 1], "{profile:?}: this one was sent once");

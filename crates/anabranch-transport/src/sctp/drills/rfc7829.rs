@@ -28,15 +28,18 @@ fn section_3_2_what_went_on_several_paths_ends_no_suspicion() {
     pair.send_reliable(1, 500);
     pair.run_for(ms(2_500));
     assert_eq!(pair.received(Side::B).len(), 1);
-    assert!(pair.ends[0].outstanding.chunks.is_empty(), "it is acknowledged");
-    let states = [0, 1].map(|path: usize| pair.ends[0].status[path].state);
+    assert!(pair.ends[0].sender.outstanding.chunks.is_empty(), "it is acknowledged");
+    let states = [0, 1].map(|path: usize| pair.ends[0].routing.status[path].state);
     assert_eq!(states, [PathState::PotentiallyFailed; 2]);
-    assert_eq!(pair.ends[0].status[0].error_count, 1);
+    assert_eq!(pair.ends[0].routing.status[0].error_count, 1);
     // Only data that was sent on one path alone shows that this path works.
-    assert_eq!(pair.ends[0].selection.current, PathId(0));
+    assert_eq!(pair.ends[0].routing.selection.current, PathId(0));
     pair.send_reliable(1, 500);
     pair.run_for(ms(300));
-    assert_eq!((pair.ends[0].status[0].state, pair.ends[0].status[0].error_count), (PathState::Active, 0));
+    assert_eq!(
+        (pair.ends[0].routing.status[0].state, pair.ends[0].routing.status[0].error_count),
+        (PathState::Active, 0)
+    );
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn section_3_2_the_end_of_suspicion_leaves_the_window_as_it_is() {
     for (profile, keeps) in [(Profile::Rfc9260, true), (Profile::FreeBsd10, false)] {
         let config = Config { hb_interval: Some(ms(1_000)), ..suspicious(profile) };
         let mut pair = Pair::open(&config, 2);
-        let window = |pair: &Pair| pair.ends[0].paths[1].cc.limits().cwnd;
+        let window = |pair: &Pair| pair.ends[0].routing.paths[1].cc.limits().cwnd;
         let before = window(&pair);
         let mut left = 1;
         pair.drop_if = Box::new(move |_, from, packet| {
@@ -103,7 +106,7 @@ fn section_3_2_the_end_of_suspicion_leaves_the_window_as_it_is() {
         });
         pair.run_for(ms(20_000));
         assert!(pair.path_change(Side::A, 1, PathState::PotentiallyFailed).is_some());
-        assert_eq!(pair.ends[0].status[1].state, PathState::Active);
+        assert_eq!(pair.ends[0].routing.status[1].state, PathState::Active);
         assert_eq!(window(&pair) == before, keeps, "{profile:?}: {before} B, then {} B", window(&pair));
     }
 }
@@ -116,15 +119,19 @@ fn rfc_9260_section_7_2_4_rule_4_is_about_the_first_outstanding_chunk_of_the_pat
     pair.send_reliable(6, 1_400);
     pair.run_for(ms(10));
     let (now, end) = (pair.now, &mut pair.ends[0]);
-    let last = end.outstanding.chunks[0].path;
-    let mut others = (0..end.outstanding.chunks.len()).filter(|&i| end.outstanding.chunks[i].path != last);
+    let last = end.sender.outstanding.chunks[0].path;
+    let mut others =
+        (0..end.sender.outstanding.chunks.len()).filter(|&i| end.sender.outstanding.chunks[i].path != last);
     let (first, second) = (others.next().expect("two paths are used"), others.next().expect("twice"));
-    let path = end.outstanding.chunks[first].path;
-    let before = end.paths[path.index()].t3;
+    let path = end.sender.outstanding.chunks[first].path;
+    let before = end.routing.paths[path.index()].t3;
     end.mark_lost(now, second, false);
     end.retransmit_packet(now, path, second, 0);
-    assert_eq!(end.paths[path.index()].t3, before, "the timer is that of an earlier one");
+    assert_eq!(end.routing.paths[path.index()].t3, before, "the timer is that of an earlier one");
     end.mark_lost(now, first, false);
     end.retransmit_packet(now, path, first, 0);
-    assert!(end.paths[path.index()].t3 > before, "the first one of this path, not of the association");
+    assert!(
+        end.routing.paths[path.index()].t3 > before,
+        "the first one of this path, not of the association"
+    );
 }

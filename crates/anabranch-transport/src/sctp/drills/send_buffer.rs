@@ -36,7 +36,7 @@ fn large_message(length: u32) -> Message {
 fn a_message_that_is_tried_again_waits_for_all_of_its_room() {
     let mut pair = with_a_full_send_buffer();
     let message = large_message(3_500);
-    let room = |pair: &Pair| 4_000 - pair.ends[0].buffered();
+    let room = |pair: &Pair| 4_000 - pair.ends[0].sender.buffered();
     // The first time it is told of any room.
     for least in [1, 3_500] {
         pair.events = [Vec::new(), Vec::new()];
@@ -66,15 +66,15 @@ fn messages_that_expire_make_the_room_that_is_waited_for() {
     for waits_for in [1, 7_500] {
         pair.events = [Vec::new(), Vec::new()];
         // What does not leave at once expires before one SACK has acknowledged all that has left.
-        while pair.ends[0].buffered() < 7_000 {
+        while pair.ends[0].sender.buffered() < 7_000 {
             pair.send(Side::A, 1_000, Reliability::Timed(ms(20)), false);
         }
-        assert!(pair.ends[0].queue.bytes > 500);
+        assert!(pair.ends[0].sender.queue.bytes > 500);
         pair.command(Side::A, Command::Send(message));
-        assert_eq!(pair.ends[0].awaited_room, Some(waits_for));
+        assert_eq!(pair.ends[0].sender.awaited_room, Some(waits_for));
         pair.run_for(ms(2_000));
         assert!(pair.heard(Side::A, &Event::Writable));
-        assert_eq!(pair.ends[0].buffered(), 0);
+        assert_eq!(pair.ends[0].sender.buffered(), 0);
     }
 }
 
@@ -83,11 +83,11 @@ fn an_end_that_shuts_down_waits_for_no_room() {
     let mut pair = with_a_full_send_buffer();
     let message = large_message(3_500);
     pair.command(Side::A, Command::Send(message));
-    while pair.ends[0].awaited_room.is_some() {
+    while pair.ends[0].sender.awaited_room.is_some() {
         pair.run_for(ms(1));
     }
     pair.command(Side::A, Command::Send(message));
-    assert_eq!(pair.ends[0].awaited_room, Some(3_500));
+    assert_eq!(pair.ends[0].sender.awaited_room, Some(3_500));
     pair.command(Side::A, Command::Shutdown);
-    assert_eq!(pair.ends[0].awaited_room, Some(1));
+    assert_eq!(pair.ends[0].sender.awaited_room, Some(1));
 }

@@ -96,17 +96,17 @@ fn a_shutdown_stops_or_restarts_t3_rtx() {
             pair.send_reliable(2, 1_400);
             pair.send_reliable(1, 1_400);
             pair.run_for(ms(500));
-            assert!(!pair.ends[0].paths[0].t3.is_never());
+            assert!(!pair.ends[0].routing.paths[0].t3.is_never());
             pair.command(Side::B, Command::Shutdown);
             pair.run_for(ms(30));
-            let rto = pair.ends[0].paths[0].rto.rto;
+            let rto = pair.ends[0].routing.paths[0].rto.rto;
             if is_last_lost {
                 // Linux's wheel adds up to 64 ms.
-                let expires = pair.ends[0].paths[0].t3.saturating_since(start);
+                let expires = pair.ends[0].routing.paths[0].t3.saturating_since(start);
                 let expected = ms(520) + rto;
                 assert!(expires >= expected && expires <= expected + ms(64), "{profile:?}: {expires}");
             } else {
-                assert!(pair.ends[0].paths[0].t3.is_never(), "{profile:?}");
+                assert!(pair.ends[0].routing.paths[0].t3.is_never(), "{profile:?}");
             }
             pair.run_for(Duration::from_secs(10));
             assert_eq!((closed(&pair, Side::A), closed(&pair, Side::B)), (SHUTDOWN, SHUTDOWN), "{profile:?}");
@@ -129,8 +129,8 @@ fn freebsd_restarts_the_timers_of_all_paths() {
             pair.command(Side::A, Command::SetPrimary(PathId(0)));
             pair.set_up(0, false);
             pair.send_reliable(1, 1_400);
-            let began = pair.ends[0].paths[0].t3;
-            assert!(!began.is_never() && !pair.ends[0].paths[1].t3.is_never(), "{profile:?}");
+            let began = pair.ends[0].routing.paths[0].t3;
+            assert!(!began.is_never() && !pair.ends[0].routing.paths[1].t3.is_never(), "{profile:?}");
             if answer == "shutdown" {
                 pair.drop_if = Box::new(|_, _, packet| holds(packet, "sack"));
                 pair.run_for(ms(25));
@@ -138,8 +138,8 @@ fn freebsd_restarts_the_timers_of_all_paths() {
                 pair.command(Side::B, Command::Shutdown);
             }
             pair.run_for(ms(50));
-            assert!(pair.ends[0].paths[1].t3.is_never(), "{profile:?}, {answer}: it is acknowledged");
-            assert_eq!(pair.ends[0].paths[0].t3 > began, restarts, "{profile:?}, {answer}");
+            assert!(pair.ends[0].routing.paths[1].t3.is_never(), "{profile:?}, {answer}: it is acknowledged");
+            assert_eq!(pair.ends[0].routing.paths[0].t3 > began, restarts, "{profile:?}, {answer}");
         }
     }
 }

@@ -189,7 +189,7 @@ fn a_request_that_overtakes_data_is_put_off() {
 fn a_peer_may_ask_for_the_reset_of_incoming_streams() {
     let mut pair = open(&rfc(), 1);
     assert!(send(&mut pair, Side::B, 5, 0, false));
-    let number = pair.ends[0].local_initial_tsn;
+    let number = pair.ends[0].local.numbers.initial_tsn;
     let ask = |streams: &[u16]| Reconfiguration::ResetIncoming { request: number, streams: streams.into() };
     hand_over(&mut pair, Side::B, ask(&[5]));
     assert_eq!(results(&pair, Side::B), [outcome::IN_PROGRESS], "data is on its way");
@@ -214,8 +214,8 @@ fn all_streams_begin_anew_where_none_is_named() {
         assert!(send(&mut pair, Side::A, stream, 0, false));
     }
     pair.run_for(ms(1_000));
-    let request = pair.ends[0].local_initial_tsn;
-    let last_tsn = pair.ends[0].outstanding.next_tsn().wrapping_sub(1);
+    let request = pair.ends[0].local.numbers.initial_tsn;
+    let last_tsn = pair.ends[0].sender.outstanding.next_tsn().wrapping_sub(1);
     let all = Reconfiguration::ResetOutgoing { request, response: 0, last_tsn, streams: Box::default() };
     hand_over(&mut pair, Side::B, all);
     assert_eq!(results(&pair, Side::B), [outcome::PERFORMED]);
@@ -225,7 +225,7 @@ fn all_streams_begin_anew_where_none_is_named() {
 #[test]
 fn what_is_not_done_is_answered_all_the_same() {
     let mut pair = open(&rfc(), 1);
-    let request = pair.ends[0].local_initial_tsn;
+    let request = pair.ends[0].local.numbers.initial_tsn;
     let cases = [
         (Reconfiguration::ResetTsn { request }, outcome::DENIED),
         (Reconfiguration::AddOutgoing { request: request.wrapping_add(1), streams: 3 }, outcome::DENIED),
@@ -262,7 +262,7 @@ fn a_refusal_is_told_and_the_stream_goes_on() {
     pair.run_for(ms(1_000));
     pair.drop_if = drop_first("re_config", 1);
     reset(&mut pair, Side::A, &[1]);
-    let request = pair.ends[0].local_initial_tsn;
+    let request = pair.ends[0].local.numbers.initial_tsn;
     let denied = Reconfiguration::Response { response: request, result: outcome::DENIED, tsns: None };
     hand_over(&mut pair, Side::A, denied);
     assert_eq!(story(&pair, Side::A), ["1 refused"]);

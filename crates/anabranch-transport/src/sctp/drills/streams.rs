@@ -278,7 +278,7 @@ fn a_lost_fragment_comes_again() {
     pair.drop_if = drop_first("i_data", 2);
     open(&mut pair);
     assert_eq!(pair.received(Side::B).len(), 3);
-    assert_eq!(pair.ends[1].reassembly.bytes, 0);
+    assert_eq!(pair.ends[1].waiting_bytes(), 0);
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn what_is_given_up_is_told_by_message() {
         let received: Vec<u64> = pair.received(Side::B).iter().map(|p| p.offset / 1_000_000).collect();
         assert_eq!(received.len() + given_up.len(), 4);
         assert!(!received.contains(&0) && received.contains(&2) && received.contains(&3));
-        assert_eq!(pair.ends[1].reassembly.bytes, 0, "nothing waits for ever");
+        assert_eq!(pair.ends[1].waiting_bytes(), 0, "nothing waits for ever");
         assert!(pair.heard(Side::A, &Event::Abandoned(given_up[0])));
     }
 }

@@ -1,0 +1,162 @@
+//! What keeps data from leaving although a congestion window has room: a path's share of a buffer, or the
+//! scheduler.
+
+use super::config::{Config, SplitBy};
+use crate::endpoint::LimitedBy;
+use crate::ground::PathId;
+use crate::report::Report;
+use crate::sctp::association::Association;
+use crate::sctp::outstanding::Buffered;
+use crate::sctp::parameters::Parameters;
+use crate::sctp::routing::Routing;
+use crate::sctp::sender::Sender;
+use crate::time::{Duration, Time};
+
+/// What load sharing reads of an association.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) parameters: &'a Parameters,
+    pub(super) routing: &'a Routing,
+    pub(super) sender: &'a Sender,
+}
+
+/// The buffer that has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blocking {
+    ReceiveBuffer,
+    SendBuffer,
+}
+
+/// How long each buffer has kept data from leaving.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BlockedTimes {
+    since: Option<(Blocking, Time)>,
+    receive_buffer: Duration,
+    send_buffer: Duration,
+}
+
+impl BlockedTimes {
+    /// The times up to now.
+    fn until(mut self, now: Time) -> Self {
+        match self.since.take() {
+            Some((Blocking::ReceiveBuffer, since)) => self.receive_buffer += now.saturating_since(since),
+            Some((Blocking::SendBuffer, since)) => self.send_buffer += now.saturating_since(since),
+            None => {}
+        }
+        self
+    }
+
+    /// Records which buffer has no room from now on.
+    fn record(&mut self, now: Time, blocking: Option<Blocking>) {
+        if self.since.map(|(by, _)| by) != blocking {
+            *self = Self { since: blocking.map(|by| (by, now)), ..self.until(now) };
+        }
+    }
+
+    pub(super) fn report(self, now: Time, report: &mut Report<'_>) {
+        let Self { receive_buffer, send_buffer, .. } = self.until(now);
+        report.scalar("blocked_by_receive_buffer_s", receive_buffer.as_secs_f64());
+        report.scalar("blocked_by_send_buffer_s", send_buffer.as_secs_f64());
+    }
+}
+
+impl Ground<'_> {
+    /// The usable paths' equal shares of the buffers; whole buffers where they are not split. The receive
+    /// buffer is `taken` and what the peer offers besides. When it is split `taken` is what is outstanding
+    /// (FreeBSD's `max_rwnd_per_dest` in `sctp_med_chunk_output`, INET's `sendOnPath`), when chunks are
+    /// rescheduled all that takes it up (INET's `chunkReschedulingControl`).
+    pub(super) fn limits(self, config: &Config, taken: u64) -> Buffered {
+        let usable = self.routing.status.iter().filter(|status| status.is_usable()).count().max(1) as u64;
+        let part = |whole: u64, is_split: bool| if is_split { whole / usable } else { whole };
+        Buffered {
+            sender: part(self.parameters.send_buffer, config.buffer_splitting.has_sender()),
+            receiver: part(u64::from(self.sender.peer_rwnd) + taken, config.buffer_splitting.has_receiver()),
+            in_flight: u64::MAX,
+        }
+    }
+
+    /// Says of what a path has in the buffers which of the two has no room for `length` bytes more in the
+    /// path's share. One packet may always be on its way, as a probe (RFC 9260 section 6.1 A).
+    fn split(
+        self,
+        config: &Config,
+        limits: Buffered,
+        length: u32,
+    ) -> impl Fn(&Buffered) -> Option<Blocking> + use<> {
+        let (sides, split_by) = (config.buffer_splitting, config.split_by);
+        let is_anything_outstanding = self.sender.outstanding.bytes() > 0;
+        move |own| {
+            let exceeds = |buffered: u64, limit: u64| {
+                let taken = match split_by {
+                    SplitBy::Buffered => buffered,
+                    SplitBy::Outstanding => own.in_flight,
+                };
+                is_anything_outstanding && taken > 0 && taken + u64::from(length) > limit
+            };
+            if sides.has_receiver() && exceeds(own.receiver, limits.receiver) {
+                Some(Blocking::ReceiveBuffer)
+            } else if sides.has_sender() && exceeds(own.sender, limits.sender) {
+                Some(Blocking::SendBuffer)
+            } else {
+                None
+            }
+        }
+    }
+
+    /// Says of what a path has in the buffers whether both have room for `length` bytes more.
+    pub(super) fn fits(
+        self,
+        config: &Config,
+        limits: Buffered,
+        length: u32,
+    ) -> impl Fn(&Buffered) -> bool + use<> {
+        let split = self.split(config, limits, length);
+        move |own| split(own).is_none()
+    }
+}
+
+impl Association {
+    /// Records which buffer keeps data from leaving, if one does.
+    #[cold]
+    pub(in crate::sctp) fn record_blocking(&mut self, now: Time) {
+        let Self { parameters, routing, sender, parts, .. } = self;
+        let Some(sharing) = &mut parts.sharing else { return };
+        sharing.record_changes(&mut sender.outstanding);
+        let ground = Ground { parameters, routing, sender };
+        sharing.refresh_rooms(ground);
+        let waiting = (!sender.queue.is_empty()).then(|| sender.next_fragment());
+        let mut roomy = sharing.views.roomy();
+        let mut roomy =
+            std::iter::from_fn(|| roomy.pop()).filter(|&path| routing.carries_new(path)).peekable();
+        let blocking = match waiting {
+            _ if roomy.peek().is_none() => None,
+            Some(length) if length > sender.peer_rwnd && sender.outstanding.bytes() > 0 => {
+                Some(Blocking::ReceiveBuffer)
+            }
+            Some(length) => {
+                let limits = ground.limits(&sharing.config, sender.outstanding.bytes());
+                let split = ground.split(&sharing.config, limits, length);
+                roomy.find_map(|path| split(&sender.outstanding.buffered[path.index()]))
+            }
+            None => sender.awaited_room.is_some().then_some(Blocking::SendBuffer),
+        };
+        sharing.blocked.record(now, blocking);
+        if blocking == Some(Blocking::ReceiveBuffer) {
+            sharing.on_blocked();
+        }
+    }
+
+    /// What holds new data back on a path whose windows have room: the path's share of a buffer, or the
+    /// scheduler.
+    pub(in crate::sctp) fn limit_of_sharing(&self, path: PathId) -> Option<LimitedBy> {
+        let sharing = self.parts.sharing.as_ref()?;
+        let ground = Ground { parameters: &self.parameters, routing: &self.routing, sender: &self.sender };
+        let limits = ground.limits(&sharing.config, self.sender.outstanding.bytes());
+        let split = ground.split(&sharing.config, limits, self.sender.next_fragment());
+        match split(&self.sender.outstanding.buffered[path.index()]) {
+            Some(Blocking::ReceiveBuffer) => Some(LimitedBy::ReceiveWindow),
+            Some(Blocking::SendBuffer) => Some(LimitedBy::SendBuffer),
+            None => sharing.spares(path).then_some(LimitedBy::Scheduler),
+        }
+    }
+}
