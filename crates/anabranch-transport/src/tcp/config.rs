@@ -238,7 +238,7 @@ pub enum EcnMode {
     /// As `rfc3168`, but the echo follows every change of the marks (RFC 8257 section 3.2).
     Dctcp,
     /// As `accurate`, and data is sent as ECT(1) if the peer counts marks too (L4S, RFC 9331). This asks for
-    /// a control such as `dctcp`; DualPI2 then gives the data the queue for L4S.
+    /// a control such as `prague`, whose default it is; DualPI2 then gives the data the queue for L4S.
     L4s,
     /// Not negotiated.
     #[default]

@@ -216,7 +216,12 @@ impl Connection {
             heard_at: Time::NEVER,
             pacing: Pacing::default(),
             ecn: Ecn::default(),
-            cc: parameters.cc.build(&parameters.control_setup(mss, parameters.initial_cwnd(mss), 0)),
+            cc: parameters.cc.build(&parameters.control_setup(
+                mss,
+                parameters.initial_cwnd(mss),
+                0,
+                mtu - mss,
+            )),
             has_own_cc: false,
             group: None,
             send_queue: None,

@@ -104,6 +104,11 @@ impl Ecn {
         self.mode != EcnMode::Off
     }
 
+    /// Whether the peer counts marks, so that each acknowledgement says how many there were.
+    pub(super) fn counts_marks(&self) -> bool {
+        matches!(self.mode, EcnMode::Accurate | EcnMode::Dctcp)
+    }
+
     /// The ECN field of new data.
     pub(super) fn codepoint(&self) -> EcnField {
         match (self.is_on(), self.is_l4s) {

@@ -528,7 +528,7 @@ impl Connection {
             if retransmissions >= cut { self.mss } else { self.parameters.initial_cwnd(self.mss) };
         if !self.has_own_cc {
             let seed = self.rng.bits();
-            let setup = self.parameters.control_setup(self.mss, initial_cwnd, seed);
+            let setup = self.parameters.control_setup(self.mss, initial_cwnd, seed, self.mtu - self.mss);
             self.build_control(setup);
             self.begin_send_queue();
         }
