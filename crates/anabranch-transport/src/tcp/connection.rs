@@ -334,7 +334,7 @@ impl Connection {
             _ if !ours => self.out_of_the_blue(segment),
             State::SynSent => self.on_segment_syn_sent(now, segment, mark),
             State::SynReceived => {
-                if self.on_segment_syn_received(now, segment) {
+                if self.on_segment_syn_received(now, segment, mark) {
                     self.on_segment_synchronised(now, segment, mark);
                 }
             }
