@@ -29,10 +29,13 @@ def pattern() -> bytes:
     return bytes(period) * (2 + (1 << 21) // PERIOD)
 
 
+ACCURATE_ECN_ENDS = 280
+
+
 def tcp_info(connection: socket.socket) -> dict[str, Any]:
     """Some of what the kernel counts (struct tcp_info of linux/tcp.h)."""
     try:
-        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
     except OSError:
         return {}
     options = info[5]
@@ -49,6 +52,23 @@ def tcp_info(connection: socket.socket) -> dict[str, Any]:
         "send_mss": words[2],
         "receive_mss": words[3],
         "retransmissions": words[23],
+        **accurate_ecn(info),
+    }
+
+
+def accurate_ecn(info: bytes) -> dict[str, Any]:
+    """What a kernel with accurate ECN counts, from 6.18 on."""
+    if len(info) < ACCURATE_ECN_ENDS:
+        return {}
+    delivered_ce = struct.unpack_from("=I", info, 196)[0]
+    names = ("received_ce", "delivered_e1", "delivered_e0", "delivered_ceb", "received_e1")
+    counters = struct.unpack_from("=7I", info, 248)
+    modes = struct.unpack_from("=H", info, 276)[0]
+    return {
+        "delivered_ce": delivered_ce,
+        **dict(zip((*names, "received_e0", "received_ceb"), counters, strict=True)),
+        "accecn_fails": modes & 15,
+        "accecn_option_seen": modes >> 4 & 3,
     }
 
 

@@ -26,6 +26,7 @@ CONTROLS = [
     "hybla",
     "illinois",
     "ledbat",
+    "prague",
     "reno",
     "scalable",
     "vegas",
@@ -204,6 +205,33 @@ def test_ecn(host: Tunnels, opens: str) -> None:
     assert theirs["info"]["has_ecn"]
     assert theirs["info"]["ecn_seen"]
     assert scalar(running, "ce_received") > 0
+    assert scalar(running, "ecn_reductions") > 0
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+@pytest.mark.parametrize("option", [0, 2])
+def test_accurate_ecn(host: Tunnels, option: int, opens: str) -> None:
+    """accurate ECN (RFC 9768): agreed, every mark counted alike, with the option and without"""
+    try:
+        host.sysctl(net__ipv4__tcp_ecn=3, net__ipv4__tcp_ecn_option=option)
+    except RuntimeError as error:
+        pytest.skip(f"this kernel does not agree on accurate ECN: {error}")
+    settings: dict[str, object] = {"ecn": "l4s", "ecn_option": option > 0}
+    try:
+        mine, theirs, running, _ = exchange(
+            host, opens, up=5 * MEGABYTE, settings=settings, ours=("--mark", 0.02)
+        )
+    finally:
+        host.sysctl(net__ipv4__tcp_ecn=2, net__ipv4__tcp_ecn_option=2)
+    assert_exact(mine, theirs, 5 * MEGABYTE, MEGABYTE)
+    info = theirs["info"]
+    assert info["has_ecn"]
+    assert info["accecn_fails"] == 0
+    assert (info["accecn_option_seen"] > 0) == (option > 0)
+    # The marks that the kernel has counted are those that we have heard of, but for the last ones.
+    assert info["received_ce"] > 20
+    assert abs(scalar(running, "ce_reported") - info["received_ce"]) <= 2
+    assert abs(scalar(running, "ce_received") - info["delivered_ce"]) <= 2
     assert scalar(running, "ecn_reductions") > 0
 
 

@@ -35,8 +35,14 @@ impl CongestionControl for Polite {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let setup =
-        cc::Setup { mss: MSS, initial_cwnd: 10 * MSS, rules: cc::Rules::Linux6, seed: 1, is_paced: false };
+    let setup = cc::Setup {
+        mss: MSS,
+        initial_cwnd: 10 * MSS,
+        rules: cc::Rules::Linux6,
+        seed: 1,
+        is_paced: false,
+        headers: 0,
+    };
     let others = [cc::Config::from(cc::reno::Config::default()), cc::cubic::Config::default().into()];
     for file in FILES.split_whitespace().map(|name| format!("{FOLDER}/{name}.toml")) {
         let study = Study::load(file.as_ref(), &[])?;

@@ -238,8 +238,14 @@ fn vegas_keeps_two_to_four_packets_in_the_queue() {
 #[test]
 fn a_control_of_ones_own_for_flows_with_a_count() {
     let scenario = scenario(SHARED, &[("run.duration", "30 s")]);
-    let setup =
-        cc::Setup { mss: 1448, initial_cwnd: 14_480, rules: cc::Rules::Linux6, seed: 1, is_paced: false };
+    let setup = cc::Setup {
+        mss: 1448,
+        initial_cwnd: 14_480,
+        rules: cc::Rules::Linux6,
+        seed: 1,
+        is_paced: false,
+        headers: 0,
+    };
     let vegas = || cc::Config::from(cc::vegas::Config::default()).build(&setup);
     let mut simulation = Simulation::build(&scenario, 0, false).unwrap();
     simulation.set_congestion_control("load_2", Side::A, PathId(0), vegas()).unwrap();

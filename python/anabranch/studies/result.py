@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Value = str | float | bool
+Value = str | float | bool | Mapping[str, object] | Sequence[object]
 """A value for `set`; text is written as in the scenario file, without quotes."""
 
 MOST_NUMBER = 2**64 - 1
@@ -105,7 +105,8 @@ def load(
     source
         Path or text.
     set
-        Values to change, by dotted path: `{"flows.call.transport.rto_max": "0.1 s"}`.
+        Values to change, by dotted path: `{"flows.call.transport.rto_max": "0.1 s"}`. A table may
+        be a mapping: `{"links.access.queue": {"kind": "codel"}}`.
     sweep
         The sweep, with the keys of the scenario file, instead of the one in it:
         `{"replications": 20, "axes": {"pmr": {"set": "flows.call.transport.path_max_retrans",
@@ -127,7 +128,7 @@ def load(
     >>> anabranch.load("scenarios/two-path-call.toml", sweep={"axes": {"pmr": axis}}).cell_count
     3
     """
-    sets = [(path, _as_text(value)) for path, value in (set or {}).items()]
+    sets = [(path, _as_text(value, path)) for path, value in (set or {}).items()]
     if sweep is not None:
         sets.insert(0, ("sweep", inline(sweep, "sweep")))
     if isinstance(source, str) and "\n" in source:
@@ -299,5 +300,6 @@ def loaded(scenario: Scenario | str | Path, sets: Mapping[str, Value] | None) ->
     return scenario
 
 
-def _as_text(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _as_text(value: Value, path: str) -> str:
+    """A value as `--set` takes it; text is taken as it is."""
+    return value if isinstance(value, str) else inline(value, path)

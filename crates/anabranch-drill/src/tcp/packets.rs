@@ -8,7 +8,7 @@ use anabranch_transport::endpoint::CloseReason;
 use anabranch_transport::ground::{Ecn, PathId, Payload};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::mptcp::Options;
-use anabranch_transport::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
+use anabranch_transport::wire::tcp::{AccurateEcn, Flags, SackBlock, Segment, Timestamps};
 use anabranch_transport::wire::{self, Body as WireBody};
 
 use super::connection::Connection;
@@ -78,13 +78,30 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
                 segment.timestamps = Some(Timestamps { value: *value, echo: *echo });
             }
             TcpOption::WindowScale(scale) => segment.window_scale = Some(*scale),
-            TcpOption::AccurateEcn(_) => return Err(Stop::needs("accurate ECN's option")),
+            TcpOption::AccurateEcn(counters) => {
+                segment.rare.get_or_insert_default().accurate_ecn = Some(accurate_ecn(counters)?);
+            }
             TcpOption::FastOpen(cookie) => fast_open::add_option(&mut segment, cookie, false)?,
             TcpOption::FastOpenExperimental(cookie) => fast_open::add_option(&mut segment, cookie, true)?,
             TcpOption::Md5(_) => return Err(Stop::needs("MD5 signatures")),
         }
     }
     Ok(segment)
+}
+
+/// The option with these counters, which begin with that of ECT(0) or of ECT(1).
+fn accurate_ecn(counters: &[(String, u32)]) -> Step<AccurateEcn> {
+    let orders = [(false, ["e0b", "ceb", "e1b"]), (true, ["e1b", "ceb", "e0b"])];
+    let named = |names: &[&str]| {
+        counters.len() <= names.len() && counters.iter().zip(names).all(|((found, _), name)| found == name)
+    };
+    let Some((begins_with_ect1, _)) = orders.into_iter().find(|(_, names)| named(names)) else {
+        return Err(Stop::needs("an option of accurate ECN that RFC 9768 does not have"));
+    };
+    Ok(AccurateEcn {
+        begins_with_ect1,
+        counters: counters.iter().map(|(_, count)| count & 0xff_ffff).collect(),
+    })
 }
 
 /// Gives a packet to a listening socket.

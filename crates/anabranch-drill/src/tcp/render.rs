@@ -58,6 +58,13 @@ fn options(segment: &Segment, peer: u32) -> Vec<TcpOption> {
             blocks.map(|block| (block.start.wrapping_add(peer), block.end.wrapping_add(peer))).collect();
         options.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::Sack(blocks)]);
     }
+    if let Some(option) = segment.rare.as_ref().and_then(|rare| rare.accurate_ecn.as_ref()) {
+        let names = if option.begins_with_ect1 { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
+        let counters = names.into_iter().zip(&option.counters);
+        let bytes = 2 + 3 * option.counters.len();
+        options.push(TcpOption::AccurateEcn(counters.map(|(name, count)| (name.into(), *count)).collect()));
+        options.extend((bytes..bytes.next_multiple_of(4)).map(|_| TcpOption::Nop));
+    }
     if let Some(fast_open) = segment.rare.as_ref().and_then(|rare| rare.fast_open.as_ref()) {
         options.extend(fast_open_option(fast_open));
     }

@@ -144,14 +144,15 @@ impl Settings {
                 self.first_send_buffer = number(1).ok_or_else(needs)?;
                 config.send_buffer = Some(Bytes(number(2).ok_or_else(needs)?));
             }
+            ("tcp_ecn_option", Some(kind)) => config.ecn_option = Some(kind > 0),
             // Settings that exist only with this value, or that make no difference unless a script uses them:
-            // the option of accurate ECN, and SYN cookies of a flood.
+            // SYN cookies of a flood.
             ("tcp_recovery", Some(1))
             | ("tcp_reordering", Some(3))
             | ("tcp_fack" | "tcp_fastopen_blackhole_timeout_sec", Some(0))
             | ("tcp_pacing_ss_ratio", Some(200))
             | ("tcp_pacing_ca_ratio", Some(120))
-            | ("tcp_ecn_option" | "tcp_syncookies", _) => {}
+            | ("tcp_syncookies", _) => {}
             _ => return Err(needs()),
         }
         Ok(())

@@ -683,8 +683,14 @@ mod tests {
     #[test]
     fn the_phase_depends_on_the_seed_only() {
         let cycle = |seed| {
-            let setup =
-                Setup { mss: MSS, initial_cwnd: 10 * MSS, rules: Rules::Linux6, seed, is_paced: false };
+            let setup = Setup {
+                mss: MSS,
+                initial_cwnd: 10 * MSS,
+                rules: Rules::Linux6,
+                seed,
+                is_paced: false,
+                headers: 0,
+            };
             let mut bbr = Config::default().build(&setup);
             bbr.enter_probe_bw(Time::ZERO);
             bbr.cycle

@@ -122,6 +122,8 @@ controls! {
     Illinois: illinois => Windowed<illinois::Illinois>,
     /// LEDBAT (RFC 6817) and LEDBAT++.
     Ledbat: ledbat => Windowed<ledbat::Ledbat>,
+    /// Prague (draft-briscoe-iccrg-prague-congestion-control).
+    Prague: prague => prague::Prague,
     /// Reno with NewReno's recovery (RFC 5681, RFC 6582).
     Reno: reno => Windowed<reno::Reno>,
     /// Scalable TCP (Kelly, 2003).
@@ -215,6 +217,10 @@ impl CongestionControl for Controller {
 
     fn least_burst(&self) -> u32 {
         dispatch!(self, control => control.least_burst())
+    }
+
+    fn most_burst(&self) -> Option<u32> {
+        dispatch!(self, control => control.most_burst())
     }
 
     fn owns_recovery(&self) -> bool {

@@ -102,7 +102,14 @@ mod tests {
 
     #[test]
     fn alpha_is_a_moving_average_over_rounds() {
-        let setup = Setup { mss: MSS, initial_cwnd: 10 * MSS, rules: Rules::Rfc, seed: 0, is_paced: false };
+        let setup = Setup {
+            mss: MSS,
+            initial_cwnd: 10 * MSS,
+            rules: Rules::Rfc,
+            seed: 0,
+            is_paced: false,
+            headers: 0,
+        };
         let mut control = Config::default().build(&setup);
         // Ten rounds of ten segments, of which three are marked.
         for segment in 1..=100_u64 {

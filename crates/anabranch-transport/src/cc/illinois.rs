@@ -257,6 +257,7 @@ mod tests {
             rules: Rules::Linux6,
             seed: 0,
             is_paced: false,
+            headers: 0,
         });
         let mut illinois = control.into_algorithm();
         let most = 100_000;

@@ -19,6 +19,7 @@ pub mod hybla;
 pub mod illinois;
 pub mod ledbat;
 pub mod plugin;
+pub mod prague;
 #[cfg(test)]
 mod properties;
 pub mod reno;
@@ -88,6 +89,11 @@ pub trait CongestionControl: fmt::Debug {
         LEAST_BURST
     }
 
+    /// The most segments that are sent together, if the control sets it (Linux's L4S tree: `tso_segs`).
+    fn most_burst(&self) -> Option<u32> {
+        None
+    }
+
     /// Whether the control itself sets the limits in recovery. For all others, a transport that knows
     /// proportional rate reduction (RFC 6937) applies it, towards [`ControlState::ssthresh`].
     fn owns_recovery(&self) -> bool {
@@ -120,6 +126,8 @@ pub struct Setup {
     pub seed: u64,
     /// Whether the transport paces what the window lets out.
     pub is_paced: bool,
+    /// Bytes of headers in the packet of a full segment, IP's included.
+    pub headers: u32,
 }
 
 /// Whose form of an algorithm is meant where the settings leave it open.
@@ -170,6 +178,12 @@ pub struct AckEvent {
     pub is_window_limited: bool,
     /// How many of the newly acknowledged bytes were marked with CE.
     pub marked: u32,
+    /// Whether the peer counts marks (RFC 9768, RFC 8257 section 3.2). If not, [`AckEvent::marked`] only says
+    /// that there was one in the last round (RFC 3168).
+    pub counts_marks: bool,
+    /// Whether data waits that the peer's window has room for: only the congestion window or the pace holds
+    /// it back.
+    pub has_unsent: bool,
     /// Bytes found to be lost by this acknowledgement.
     pub newly_lost: u32,
     /// The round-trip time of the newest segment that it acknowledges; [`None`] if something was sent twice,
@@ -206,6 +220,8 @@ impl AckEvent {
             is_open: true,
             is_window_limited: true,
             marked: 0,
+            counts_marks: true,
+            has_unsent: false,
             newly_lost: 0,
             rtt: None,
             min_rtt: None,

@@ -136,7 +136,7 @@ proptest! {
             config.check().unwrap();
             for rules in RULES {
                 let initial_cwnd = segments * mss;
-                let mut control = config.build(&Setup { mss, initial_cwnd, rules, seed, is_paced: false });
+                let mut control = config.build(&Setup { mss, initial_cwnd, rules, seed, is_paced: false , headers: 0});
                 prop_assert!(control.limits().cwnd >= mss);
                 let draws = BlockRng::new(seed, 1);
                 let mut transport = Transport { draws, now: Time::ZERO, delivered: 0, acked: 0, sent: 0 };
@@ -173,7 +173,7 @@ proptest! {
             let group = coupled::Group::new(config.build());
             let setup = coupled::PathSetup {
                 own: Config::Reno(reno::Config::default()),
-                setup: Setup { mss, initial_cwnd: segments * mss, rules: Rules::Rfc, seed, is_paced: false },
+                setup: Setup { mss, initial_cwnd: segments * mss, rules: Rules::Rfc, seed, is_paced: false , headers: 0},
                 initial_ssthresh: segments.saturating_mul(3 * mss),
                 ssthresh_floor: 2,
                 holds_ssthresh: true,
@@ -227,6 +227,7 @@ fn every_control_has_a_name_and_reads_its_own_settings() {
         "hybla",
         "illinois",
         "ledbat",
+        "prague",
         "reno",
         "scalable",
         "vegas",
@@ -370,7 +371,8 @@ fn no_coupled_window_leaps_after_time_in_which_it_was_not_used() {
 
 /// A path of a coupled control, in TCP or in SCTP.
 fn path_setup(is_tcp: bool) -> coupled::PathSetup {
-    let setup = Setup { mss: MSS, initial_cwnd: 60 * MSS, rules: Rules::Rfc, seed: 1, is_paced: false };
+    let setup =
+        Setup { mss: MSS, initial_cwnd: 60 * MSS, rules: Rules::Rfc, seed: 1, is_paced: false, headers: 0 };
     coupled::PathSetup {
         own: if is_tcp { Config::Reno(reno::Config::default()) } else { Config::default() },
         setup,
@@ -399,11 +401,12 @@ fn least(mut control: Controller, kind: CongestionKind) -> u32 {
 ///
 /// Linux rounds the decrease of Scalable TCP and YeAH down, to nothing below eight segments. BBR answers
 /// neither losses nor marks in version 1, and takes no window below four segments. SCTP's least is four
-/// segments (RFC 9260 section 7.2.3), for marks too.
+/// segments (RFC 9260 section 7.2.3), for marks too. Prague's window follows with acknowledgements, and has a
+/// test of its own.
 #[test]
 fn every_floor_is_that_of_its_source() {
-    let is_bbr = |config: &Config| matches!(config, Config::Bbr(_) | Config::Bbr3(_));
-    for config in all().into_iter().filter(|config| !is_bbr(config)) {
+    let is_other = |config: &Config| matches!(config, Config::Bbr(_) | Config::Bbr3(_) | Config::Prague(_));
+    for config in all().into_iter().filter(|config| !is_other(config)) {
         for rules in RULES {
             let of = |kind| least(build(config.clone(), rules, 60), kind);
             let (loss, mark) = match (config.kind(), rules) {

@@ -259,7 +259,14 @@ mod tests {
         let initial_cwnd = config.initial_window.unwrap_or_default().bytes(MSS, IpVersion::Ipv4);
         Sctp::new(
             config,
-            &Setup { mss: MSS, initial_cwnd, rules: crate::cc::Rules::Rfc, seed: 0, is_paced: false },
+            &Setup {
+                mss: MSS,
+                initial_cwnd,
+                rules: crate::cc::Rules::Rfc,
+                seed: 0,
+                is_paced: false,
+                headers: 0,
+            },
         )
     }
 

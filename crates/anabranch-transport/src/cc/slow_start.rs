@@ -407,7 +407,8 @@ mod tests {
     fn hystart_plus_plus_limits_growth_without_a_pace() {
         for (is_paced, growth) in [(false, 8), (true, 32)] {
             let config = Config::Reno(reno::Config { slow_start: SlowStart::HystartPlusPlus });
-            let setup = Setup { mss: 1_000, initial_cwnd: 64_000, rules: Rules::Rfc, seed: 1, is_paced };
+            let setup =
+                Setup { mss: 1_000, initial_cwnd: 64_000, rules: Rules::Rfc, seed: 1, is_paced, headers: 0 };
             let mut control = config.build(&setup);
             let mut rounds = Rounds::new(Duration::from_millis(100));
             rounds.ack(&mut control, 32, rounds.rtt);

@@ -19,7 +19,14 @@ pub(super) const MSS: u32 = 1_000;
 pub(super) fn build(config: impl Into<Config>, rules: Rules, initial: u32) -> Controller {
     let config = config.into();
     config.check().unwrap();
-    config.build(&Setup { mss: MSS, initial_cwnd: initial * MSS, rules, seed: 1, is_paced: false })
+    config.build(&Setup {
+        mss: MSS,
+        initial_cwnd: initial * MSS,
+        rules,
+        seed: 1,
+        is_paced: false,
+        headers: 0,
+    })
 }
 
 /// The window in segments.
@@ -332,6 +339,7 @@ impl Sender {
             outstanding: self.outstanding(),
             in_recovery: self.recovery_until.is_some(),
             is_window_limited: before + MSS >= self.control.limits().cwnd,
+            has_unsent: true,
             marked: if packet.marked { MSS } else { 0 },
             newly_lost,
             next_departure: self.next_send,

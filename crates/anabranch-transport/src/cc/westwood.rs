@@ -197,8 +197,14 @@ mod tests {
 
     #[test]
     fn duplicates_count_for_one_segment_each_and_what_they_counted_for_is_taken_off() {
-        let setup =
-            Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1, is_paced: false };
+        let setup = Setup {
+            mss: 1_000,
+            initial_cwnd: 10_000,
+            rules: Rules::Linux6,
+            seed: 1,
+            is_paced: false,
+            headers: 0,
+        };
         let mut control = Config::default().build(&setup).into_algorithm();
         // The first acknowledgement only says where the stream begins, and so counts as a duplicate.
         assert_eq!(counted(&mut control, 1_000, true), 1_000);
@@ -215,7 +221,8 @@ mod tests {
     #[test]
     fn the_first_measurement_begins_when_the_connection_is_open() {
         for (rules, bandwidth) in [(Rules::Linux6, 10_000 / 103), (Rules::Linux2620, 10_000 / 103 / 8 / 8)] {
-            let setup = Setup { mss: 1_000, initial_cwnd: 10_000, rules, seed: 1, is_paced: false };
+            let setup =
+                Setup { mss: 1_000, initial_cwnd: 10_000, rules, seed: 1, is_paced: false, headers: 0 };
             let mut control = Config::default().build(&setup);
             let rtt = Duration::from_millis(100);
             control.on_rtt_sample(&RttEvent::new(Time::from_millis(100), rtt));

@@ -124,7 +124,14 @@ impl Path {
             _ => InitialWindow::default(),
         };
         let initial_cwnd = initial_window.bytes(mss, ip);
-        Setup { mss, initial_cwnd, rules: parameters.rules, seed: nonce.into(), is_paced: false }
+        Setup {
+            mss,
+            initial_cwnd,
+            rules: parameters.rules,
+            seed: nonce.into(),
+            is_paced: false,
+            headers: mtu.saturating_sub(mss),
+        }
     }
 }
 

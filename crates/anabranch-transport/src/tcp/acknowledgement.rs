@@ -1,6 +1,7 @@
 //! Processing of acknowledgements: data that arrived, the window, round-trip times, delivery rates (RFC 9293
 //! section 3.10.7.4, RFC 2018, RFC 6298; Linux's `tcp_ack`).
 
+use super::accurate_ecn::Acked;
 use super::connection::Connection;
 use super::recovery::{CongestionState, Resend};
 use super::scoreboard::{Ranges, Sent};
@@ -100,6 +101,9 @@ impl Connection {
         let is_special =
             has_blocks || window_changed || segment.flags.without(Flags::ACK.with(Flags::PSH)) != Flags::NONE;
         if self.board.is_empty() && !has_blocks {
+            if self.ecn.is_accurate() {
+                self.read_marks(segment, 0);
+            }
             self.tell_arrival(now, None, is_special);
             self.on_probe_answered(now);
             self.on_probe_acknowledged(now, number, false, !(advanced || has_data || window_changed));
@@ -124,6 +128,9 @@ impl Connection {
             self.take_sack(now, segment, &mut ack);
         }
         if self.board.is_empty() {
+            if self.ecn.is_accurate() {
+                self.read_marks(segment, 0);
+            }
             if ack.reports_duplicate {
                 self.alert(now, &mut ack);
             }
@@ -139,7 +146,7 @@ impl Connection {
         let is_pure_duplicate = ack.is_duplicate() && !ack.data_sacked;
         self.on_probe_acknowledged(now, number, ack.duplicate_of_probe, is_pure_duplicate);
         let newly_delivered = (self.rate.delivered_segments - prior_delivered) as u32;
-        let marks = self.ecn.marks(segment.flags, newly_delivered);
+        let marks = self.read_marks(segment, newly_delivered);
         ack.is_marked = marks > 0;
         let mut resend = Resend::Nothing;
         if self.is_dubious(&ack) {
@@ -166,6 +173,16 @@ impl Connection {
             }
         }
         true
+    }
+
+    /// How many of the `delivered` segments were marked.
+    fn read_marks(&mut self, segment: &Segment, delivered: u32) -> u32 {
+        if !self.ecn.is_on() {
+            return 0;
+        }
+        let marks = self.ecn.marks(segment, Acked { segments: delivered, mss: self.mss });
+        self.stats.ce_reported += u64::from(marks);
+        marks
     }
 
     /// Bytes of the stream among these numbers: without SYN and FIN.
@@ -444,6 +461,8 @@ impl Connection {
         event.is_open = self.recovery.state == CongestionState::Open;
         event.is_window_limited = self.is_window_limited();
         event.marked = report.marks.saturating_mul(mss).min(report.delivered_bytes);
+        event.counts_marks = self.ecn.counts_marks();
+        event.has_unsent = self.sender.has_unsent() && self.sender.window_end() > self.sender.next;
         event.newly_lost = report.lost_bytes;
         event.rtt = report.rtt;
         event.min_rtt = self.rtt.min_rtt();

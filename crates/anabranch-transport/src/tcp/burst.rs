@@ -60,6 +60,9 @@ impl Connection {
         if !self.parameters.procedures.sends_bursts {
             return 1;
         }
+        if let Some(most) = self.cc.most_burst() {
+            return most.max(self.least_burst());
+        }
         let of_pace = self.pace(window).unwrap_or(u64::MAX) >> PACING_SHIFT;
         let rtt = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_nanos() / 1_000) >> RTT_SHIFT;
         let of_rtt = if rtt < 32 { MOST >> rtt } else { 0 };

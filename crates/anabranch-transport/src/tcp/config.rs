@@ -128,6 +128,10 @@ pub struct Config {
     /// Explicit congestion notification; default "off".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnMode>,
+    /// With accurate ECN: whether acknowledgements carry the counters of bytes in an option where there is
+    /// room (RFC 9768 section 3.2.3); default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn_option: Option<bool>,
     /// Whether connections after the first one to a server are opened fast (RFC 7413): the SYN carries the
     /// beginning of what the client writes at once, and the server answers without waiting for the end of the
     /// handshake, which saves a round trip; the first connection gets the server's cookie; default false. In
@@ -235,12 +239,12 @@ pub enum LossDetection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EcnMode {
-    /// Every mark is counted, and the count is echoed (RFC 9768), without its option.
+    /// Every mark is counted, and the count is echoed (RFC 9768).
     Accurate,
     /// As `rfc3168`, but the echo follows every change of the marks (RFC 8257 section 3.2).
     Dctcp,
     /// As `accurate`, and data is sent as ECT(1) if the peer counts marks too (L4S, RFC 9331). This asks for
-    /// a control such as `dctcp`; DualPI2 then gives the data the queue for L4S.
+    /// a control such as `prague`, whose default it is; DualPI2 then gives the data the queue for L4S.
     L4s,
     /// Not negotiated.
     #[default]

@@ -216,7 +216,12 @@ impl Connection {
             heard_at: Time::NEVER,
             pacing: Pacing::default(),
             ecn: Ecn::default(),
-            cc: parameters.cc.build(&parameters.control_setup(mss, parameters.initial_cwnd(mss), 0)),
+            cc: parameters.cc.build(&parameters.control_setup(
+                mss,
+                parameters.initial_cwnd(mss),
+                0,
+                mtu - mss,
+            )),
             has_own_cc: false,
             group: None,
             send_queue: None,
@@ -329,7 +334,7 @@ impl Connection {
             _ if !ours => self.out_of_the_blue(segment),
             State::SynSent => self.on_segment_syn_sent(now, segment, mark),
             State::SynReceived => {
-                if self.on_segment_syn_received(now, segment) {
+                if self.on_segment_syn_received(now, segment, mark) {
                     self.on_segment_synchronised(now, segment, mark);
                 }
             }

@@ -1,22 +1,19 @@
-//! Explicit congestion notification: RFC 3168, DCTCP's echo (RFC 8257), accurate ECN (RFC 9768 without its
-//! option), and L4S's codepoint (RFC 9331).
+//! Explicit congestion notification: RFC 3168, DCTCP's echo (RFC 8257), accurate ECN (RFC 9768), and L4S's
+//! codepoint (RFC 9331).
 
+use super::accurate_ecn::{AccurateEcn, Acked};
 use super::config::EcnMode;
 use super::connection::Connection;
 use crate::ground::Ecn as EcnField;
 use crate::time::Time;
 use crate::wire::tcp::{Flags, Segment};
 
-/// The counters begin with this value (RFC 9768 section 3.2.1), so that a field that is always zero is
-/// recognised.
-const FIRST_COUNT: u32 = 5;
-
 /// So many segments are acknowledged at once after a mark (Linux: `__tcp_ecn_check_ce`).
 const QUICK_FOR_MARK: u32 = 2;
 
 /// The negotiated mode, and what has to be echoed.
 #[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Ecn {
     /// The mode that was negotiated. It is never [`EcnMode::L4s`], which becomes `Accurate`.
     mode: EcnMode,
@@ -29,13 +26,16 @@ pub(super) struct Ecn {
     has_seen: bool,
     /// Whether CWR is to be set on the next new data.
     cwr_waits: bool,
-    /// Marked packets that have arrived, and those that the peer has reported.
-    arrived: u32,
-    told: u32,
-    /// Marked packets since the last acknowledgement.
-    unacknowledged_marks: u32,
+    /// In [`EcnMode::Accurate`]: what is counted and told.
+    pub(super) accurate: AccurateEcn,
     /// How often in a row a window of one segment was marked.
     holds: u32,
+}
+
+impl Default for Ecn {
+    fn default() -> Self {
+        Self::agreed(EcnMode::Off)
+    }
 }
 
 impl Ecn {
@@ -48,9 +48,16 @@ impl Ecn {
         }
     }
 
-    fn agreed(mode: EcnMode) -> Self {
-        let (arrived, told) = (FIRST_COUNT, FIRST_COUNT);
-        Self { mode, arrived, told, ..Self::default() }
+    const fn agreed(mode: EcnMode) -> Self {
+        Self {
+            mode,
+            is_l4s: false,
+            echoes: false,
+            has_seen: false,
+            cwr_waits: false,
+            accurate: AccurateEcn::new(),
+            holds: 0,
+        }
     }
 
     /// The agreement if both ends count marks.
@@ -58,55 +65,102 @@ impl Ecn {
         Self { is_l4s: own == EcnMode::L4s, ..Self::agreed(EcnMode::Accurate) }
     }
 
-    /// Handles a SYN with these flags at the passive end.
-    pub(super) fn accept(&mut self, own: EcnMode, flags: Flags) {
+    pub(super) const fn is_accurate(&self) -> bool {
+        matches!(self.mode, EcnMode::Accurate)
+    }
+
+    /// Handles a SYN with these flags and this mark at the passive end (RFC 9768 sections 3.1.2 and 3.1.3).
+    pub(super) fn accept(&mut self, own: EcnMode, flags: Flags, mark: EcnField) {
         let offers = flags.has(Flags::ECE.with(Flags::CWR));
         *self = match own {
-            EcnMode::Accurate | EcnMode::L4s if offers && flags.has(Flags::AE) => Self::accurate(own),
-            EcnMode::Accurate | EcnMode::L4s if offers => Self::agreed(EcnMode::Rfc3168),
+            EcnMode::Accurate | EcnMode::L4s => match flags.ace() {
+                0b000 => Self::default(),
+                0b011 => Self::agreed(EcnMode::Rfc3168),
+                // What is not in use yet counts as an offer of accurate feedback.
+                _ => Self::accurate(own),
+            },
             EcnMode::Rfc3168 | EcnMode::Dctcp if offers => Self::agreed(own),
             _ => Self::default(),
         };
+        self.accurate.syn = mark;
     }
 
-    /// Flags of the SYN-ACK (RFC 9768 section 3.1.2, table 2: not marked).
-    pub(super) fn syn_ack_flags(&self) -> Flags {
+    /// A SYN comes again, with these flags and this mark (RFC 9768 section 3.1.5). Returns whether the peer
+    /// asks for both kinds of feedback, which ends the connection.
+    pub(super) fn accept_again(&mut self, own: EcnMode, flags: Flags, mark: EcnField) -> bool {
+        if !matches!(own, EcnMode::Accurate | EcnMode::L4s) {
+            return false;
+        }
+        if !self.is_accurate() {
+            return self.is_on() && !matches!(flags.ace(), 0b000 | 0b011);
+        }
+        self.accurate.syn = mark;
+        if flags.ace() == 0 {
+            self.accurate.may_mark = false;
+        }
+        flags.ace() == 0b011
+    }
+
+    /// Flags of the SYN-ACK, which has been sent `times` times before (RFC 9768 section 3.1.2, table 2, and
+    /// section 3.2.3.2.2).
+    pub(super) fn syn_ack_flags(&mut self, times: u32) -> Flags {
         match self.mode {
             EcnMode::Off => Flags::NONE,
             EcnMode::Rfc3168 | EcnMode::Dctcp => Flags::ECE,
-            EcnMode::Accurate | EcnMode::L4s => Flags::CWR,
+            EcnMode::Accurate | EcnMode::L4s => {
+                if times >= 1 {
+                    self.accurate.give_up_option();
+                }
+                if times >= 2 {
+                    self.accurate.may_mark = false;
+                    return Flags::NONE;
+                }
+                AccurateEcn::handshake_flags(self.accurate.syn)
+            }
         }
     }
 
-    /// Handles a SYN-ACK with these flags at the active end.
-    pub(super) fn complete(&mut self, own: EcnMode, flags: Flags) {
+    /// Handles a SYN-ACK with these flags and this mark at the active end (RFC 9768 sections 3.1.2, 3.1.3 and
+    /// 3.2.2.2). Returns whether it says that our SYN was marked.
+    pub(super) fn complete(&mut self, own: EcnMode, flags: Flags, mark: EcnField) -> bool {
         let (cwr, ece) = (flags.has(Flags::CWR), flags.has(Flags::ECE));
         *self = match own {
-            EcnMode::Accurate | EcnMode::L4s if cwr && !ece => Self::accurate(own),
-            EcnMode::Accurate | EcnMode::L4s if ece && !cwr => Self::agreed(EcnMode::Rfc3168),
+            EcnMode::Accurate | EcnMode::L4s => match flags.ace() {
+                0b000 | 0b111 => Self::default(),
+                0b001 => Self::agreed(EcnMode::Rfc3168),
+                // Also 0b101, which is not in use yet: as if the SYN had come unchanged.
+                _ => Self::accurate(own),
+            },
             EcnMode::Rfc3168 | EcnMode::Dctcp if ece && !cwr => Self::agreed(own),
             _ => Self::default(),
         };
-    }
-
-    /// The ACK that ends the handshake carries no count yet (RFC 9768 section 3.2.2.1).
-    pub(super) fn on_handshake_ack(&mut self, flags: Flags) {
-        if self.mode == EcnMode::Accurate {
-            self.told = self.told.max(u32::from(flags.ace()));
+        if !self.is_accurate() {
+            return false;
         }
+        self.accurate.note_syn_ack(mark);
+        self.accurate.take_handshake(flags)
     }
 
-    pub(super) fn give_up(&mut self) {
-        *self = Self::default();
+    /// The ACK that ends the handshake; only one without data and SACK blocks says how the SYN-ACK came (RFC
+    /// 9768 section 3.2.2.1). Returns whether that was marked.
+    pub(super) fn on_handshake_ack(&mut self, segment: &Segment) -> bool {
+        let is_pure = segment.payload.length == 0 && segment.sack.is_empty();
+        self.is_accurate() && is_pure && self.accurate.take_third_segment(segment.flags)
     }
 
     pub(super) fn is_on(&self) -> bool {
         self.mode != EcnMode::Off
     }
 
+    /// Whether the peer counts marks, so that each acknowledgement says how many there were.
+    pub(super) fn counts_marks(&self) -> bool {
+        matches!(self.mode, EcnMode::Accurate | EcnMode::Dctcp)
+    }
+
     /// The ECN field of new data.
     pub(super) fn codepoint(&self) -> EcnField {
-        match (self.is_on(), self.is_l4s) {
+        let may_mark = self.is_on() && (!self.is_accurate() || self.accurate.may_mark);
+        match (may_mark, self.is_l4s) {
             (false, _) => EcnField::NotEct,
             (true, false) => EcnField::Ect0,
             (true, true) => EcnField::Ect1,
@@ -116,14 +170,14 @@ impl Ecn {
     /// Flags of every segment but SYN.
     pub(super) fn echo_flags(&self) -> Flags {
         match self.mode {
-            EcnMode::Accurate => Flags::from_ace(self.arrived as u8),
+            EcnMode::Accurate => self.accurate.flags(),
             _ => Flags::NONE.with_if(self.echoes, Flags::ECE),
         }
     }
 
     /// Notes that an acknowledgement is sent.
     pub(super) fn note_ack_sent(&mut self) {
-        self.unacknowledged_marks = 0;
+        self.accurate.note_ack_sent();
     }
 
     /// Further flags of data: CWR once, on new data (RFC 3168 section 6.1.2).
@@ -143,16 +197,16 @@ impl Ecn {
         self.cwr_waits = false;
     }
 
-    /// How many of the `delivered` segments that an acknowledgement acknowledges were marked.
-    pub(super) fn marks(&mut self, flags: Flags, delivered: u32) -> u32 {
+    /// How many of the segments that an acknowledgement acknowledges were marked.
+    pub(super) fn marks(&mut self, segment: &Segment, acked: Acked) -> u32 {
+        let delivered = acked.segments;
         let marks = match self.mode {
             EcnMode::Accurate | EcnMode::L4s => {
-                // RFC 9768 section 3.2.2.5: the difference of the counters modulo 8.
-                let difference = u32::from(flags.ace()).wrapping_sub(self.told) & 7;
-                self.told = self.told.wrapping_add(difference);
-                difference
+                let option = segment.rare.as_ref().and_then(|rare| rare.accurate_ecn.as_ref());
+                let stamp = segment.timestamps.map(|timestamps| timestamps.value);
+                self.accurate.read(segment.flags, option, stamp, acked)
             }
-            EcnMode::Rfc3168 | EcnMode::Dctcp if flags.has(Flags::ECE) => delivered.max(1),
+            EcnMode::Rfc3168 | EcnMode::Dctcp if segment.flags.has(Flags::ECE) => delivered.max(1),
             EcnMode::Off | EcnMode::Rfc3168 | EcnMode::Dctcp => 0,
         };
         if marks == 0 && delivered > 0 {
@@ -179,7 +233,7 @@ impl Connection {
     pub(super) fn note_mark(&mut self, now: Time, mark: EcnField, segment: &Segment) {
         if self.ecn.is_on() {
             self.quicken_for_mark(mark, segment);
-            self.note_mark_when_on(now, mark == EcnField::Ce, segment);
+            self.note_mark_when_on(now, mark, segment);
         }
     }
 
@@ -213,7 +267,8 @@ impl Connection {
     }
 
     #[cold]
-    fn note_mark_when_on(&mut self, now: Time, is_marked: bool, segment: &Segment) {
+    fn note_mark_when_on(&mut self, now: Time, mark: EcnField, segment: &Segment) {
+        let is_marked = mark == EcnField::Ce;
         self.stats.ce_received += u64::from(is_marked);
         match self.ecn.mode {
             EcnMode::Off => {}
@@ -235,10 +290,7 @@ impl Connection {
                 }
             }
             EcnMode::Accurate | EcnMode::L4s => {
-                self.ecn.arrived = self.ecn.arrived.wrapping_add(u32::from(is_marked));
-                self.ecn.unacknowledged_marks += u32::from(is_marked);
-                // RFC 9768 section 3.2.2.5.1: an acknowledgement leaves with every second mark at the latest.
-                if self.ecn.unacknowledged_marks >= 2 {
+                if self.ecn.accurate.on_arrival(mark, segment.payload.length) {
                     self.delayed_ack.acknowledge_now();
                 }
             }

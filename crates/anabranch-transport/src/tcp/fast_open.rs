@@ -387,7 +387,7 @@ impl Connection {
             return self.on_segment_synchronised(now, segment, mark);
         }
         if flags.has(Flags::SYN) && !flags.has(Flags::ACK) {
-            return self.answer_syn_again(now, segment);
+            return self.answer_syn_again(now, segment, mark);
         }
         if !flags.has(Flags::ACK) {
             return;
@@ -402,7 +402,9 @@ impl Connection {
         if self.state == State::OpenedFast {
             self.state = State::Established;
         }
-        self.ecn.on_handshake_ack(flags);
+        if self.ecn.on_handshake_ack(segment) {
+            self.enter_cwr(now);
+        }
         // The retransmission timer has had nothing to say so far.
         self.rearm_rto(now);
         self.on_segment_synchronised(now, segment, mark);

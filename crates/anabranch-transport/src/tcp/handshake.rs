@@ -190,7 +190,7 @@ impl Connection {
         self.reset(now);
         self.ports = [segment.destination_port, segment.source_port];
         self.take_syn(segment);
-        self.ecn.accept(self.parameters.ecn, segment.flags);
+        self.ecn.accept(self.parameters.ecn, segment.flags, mark);
         self.state = State::SynReceived;
         self.handshake.is_passive = true;
         if !self.open_fast(now, segment, mark) {
@@ -262,12 +262,15 @@ impl Connection {
         let Handshake { peer, rto, .. } = self.handshake;
         let answers = self.state != State::SynSent;
         let (rare, payload) = self.parts_of_syn(answers);
-        let parameters = &self.parameters;
+        let times = self.handshake.retransmissions;
         let flags = if answers {
-            Flags::SYN.with(Flags::ACK).with(self.ecn.syn_ack_flags())
+            Flags::SYN.with(Flags::ACK).with(self.ecn.syn_ack_flags(times))
         } else {
-            Flags::SYN.with(Ecn::syn_flags(parameters.ecn))
+            // RFC 3168 section 6.1.1.1, RFC 9768 section 3.1.4.1: the network may drop a SYN because it asks
+            // for ECN.
+            Flags::SYN.with(if times < 2 { Ecn::syn_flags(self.parameters.ecn) } else { Flags::NONE })
         };
+        let parameters = &self.parameters;
         let may = |wanted: bool, heard: bool| wanted && (!answers || heard);
         let segment = Segment {
             source_port: self.ports[0],
@@ -286,6 +289,10 @@ impl Connection {
             payload,
             ..Segment::blank()
         };
+        let mut segment = segment;
+        if answers {
+            self.add_counters(&mut segment);
+        }
         self.sender.next = self.sender.next.max(1 + u64::from(payload.length));
         // The peer counts the window from the first byte that it sends.
         self.receiver.edge = self.receiver.next.max(1) + u64::from(segment.window);
@@ -313,10 +320,6 @@ impl Connection {
             self.state == State::SynSent && retransmissions <= self.parameters.syn_linear_timeouts;
         if !is_linear {
             self.handshake.rto = self.handshake.rto.doubled().min(self.parameters.rto_max);
-        }
-        if self.state == State::SynSent && retransmissions >= 2 {
-            // RFC 3168 section 6.1.1.1: the network may drop a SYN because it asks for ECN.
-            self.ecn.give_up();
         }
         self.repeat_syn(now);
     }
@@ -355,10 +358,16 @@ impl Connection {
     }
 
     /// Answers a SYN that comes again: the peer has not received our SYN-ACK.
-    pub(super) fn answer_syn_again(&mut self, now: Time, segment: &Segment) {
-        if self.peer_numbers.wire(0) == segment.sequence && self.may_answer_again(now, segment) {
-            self.repeat_syn(now);
+    pub(super) fn answer_syn_again(&mut self, now: Time, segment: &Segment, mark: EcnField) {
+        if self.peer_numbers.wire(0) != segment.sequence || !self.may_answer_again(now, segment) {
+            return;
         }
+        if self.ecn.accept_again(self.parameters.ecn, segment.flags, mark) {
+            // RFC 9768 section 3.1.5.
+            self.out_of_the_blue(segment);
+            return self.give_up_opening(CloseReason::Aborted);
+        }
+        self.repeat_syn(now);
     }
 
     /// The number up to which a segment acknowledges what was sent, our SYN at least; [`None`] if it does
@@ -407,8 +416,11 @@ impl Connection {
         }
         self.take_syn(segment);
         if let Some(number) = acknowledged {
-            self.ecn.complete(self.parameters.ecn, flags);
+            let was_marked = self.ecn.complete(self.parameters.ecn, flags, mark);
             self.establish(now, number);
+            if was_marked {
+                self.enter_cwr(now);
+            }
             if !self.take_fast_open_answer(now, segment, number, mark) {
                 self.send_ack(now);
             }
@@ -418,7 +430,7 @@ impl Connection {
             }
         } else {
             // Both ends open at the same time.
-            self.ecn.accept(self.parameters.ecn, flags);
+            self.ecn.accept(self.parameters.ecn, flags, mark);
             self.state = State::SynReceived;
             self.send_syn(now);
         }
@@ -427,12 +439,12 @@ impl Connection {
     /// A segment arrives in SYN-RECEIVED (RFC 9293 section 3.10.7.4; Linux: `tcp_check_req`). Returns whether
     /// it opens the connection and is to be processed further.
     #[cold]
-    pub(super) fn on_segment_syn_received(&mut self, now: Time, segment: &Segment) -> bool {
+    pub(super) fn on_segment_syn_received(&mut self, now: Time, segment: &Segment, mark: EcnField) -> bool {
         let flags = segment.flags;
         let [has_ack, is_reset, is_syn] = [Flags::ACK, Flags::RST, Flags::SYN].map(|flag| flags.has(flag));
         let repeats_syn = is_syn && !is_reset && segment.sequence == self.peer_numbers.wire(0);
         if repeats_syn && !has_ack {
-            self.answer_syn_again(now, segment);
+            self.answer_syn_again(now, segment, mark);
             return false;
         }
         let acknowledged = self.acknowledged_number(segment);
@@ -485,8 +497,11 @@ impl Connection {
             let window = self.offered_window(segment);
             self.sender.set_window(window);
         }
-        self.ecn.on_handshake_ack(flags);
+        let was_marked = self.ecn.on_handshake_ack(segment);
         self.establish(now, number);
+        if was_marked {
+            self.enter_cwr(now);
+        }
         self.take_fast_open_answer(now, segment, number, EcnField::NotEct);
         true
     }
@@ -528,7 +543,7 @@ impl Connection {
             if retransmissions >= cut { self.mss } else { self.parameters.initial_cwnd(self.mss) };
         if !self.has_own_cc {
             let seed = self.rng.bits();
-            let setup = self.parameters.control_setup(self.mss, initial_cwnd, seed);
+            let setup = self.parameters.control_setup(self.mss, initial_cwnd, seed, self.mtu - self.mss);
             self.build_control(setup);
             self.begin_send_queue();
         }

@@ -20,6 +20,7 @@
 //! recovery nothing is sent again that is not taken for lost (RFC 6675's rules 3 and 4 of `NextSeg`); a
 //! closed socket sends its last data and FIN again as often as an open one (Linux: `tcp_orphan_retries`).
 
+mod accurate_ecn;
 mod acknowledgement;
 mod alert;
 mod burst;

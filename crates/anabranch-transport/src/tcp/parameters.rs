@@ -56,6 +56,7 @@ pub struct Parameters {
     pub(super) f_rto: bool,
     pub(super) undo: bool,
     pub(super) ecn: EcnMode,
+    pub(super) ecn_option: bool,
     pub(super) fast_open: bool,
     pub(super) pacing: bool,
     pub(super) idle_restart: bool,
@@ -148,7 +149,11 @@ impl Config {
             tail_loss_probe: self.tail_loss_probe.unwrap_or(!old),
             f_rto: self.f_rto.unwrap_or(!old),
             undo: self.undo.unwrap_or(true),
-            ecn: self.ecn.unwrap_or_default(),
+            ecn: self.ecn.unwrap_or(match &self.cc {
+                Some(cc::Config::Prague(_)) => EcnMode::L4s,
+                _ => EcnMode::Off,
+            }),
+            ecn_option: self.ecn_option.unwrap_or(true),
             fast_open: self.fast_open.unwrap_or(false),
             pacing: self.pacing.unwrap_or(false),
             idle_restart: self.idle_restart.unwrap_or(true),
@@ -221,6 +226,10 @@ impl Config {
             Some(cc::Config::Sctp(_)) => {
                 Err("cc.kind = \"sctp\" is SCTP's own control; use one of TCP's, such as \"cubic\"".into())
             }
+            Some(cc::Config::Prague(_)) if self.ecn == Some(EcnMode::Off) => {
+                Err("ecn = \"off\" leaves cc.kind = \"prague\" without the marks that steer it; use \"l4s\""
+                    .into())
+            }
             Some(config) => config.check().map_err(|error| format!("cc.{error}")),
             None => Ok(()),
         }
@@ -285,8 +294,14 @@ impl Parameters {
     }
 
     /// The set-up of a congestion control with segments of `mss` bytes and this initial window in bytes.
-    pub(super) const fn control_setup(&self, mss: u32, initial_cwnd: u32, seed: u64) -> cc::Setup {
-        cc::Setup { mss, initial_cwnd, rules: self.rules, seed, is_paced: self.pacing }
+    pub(super) const fn control_setup(
+        &self,
+        mss: u32,
+        initial_cwnd: u32,
+        seed: u64,
+        headers: u32,
+    ) -> cc::Setup {
+        cc::Setup { mss, initial_cwnd, rules: self.rules, seed, is_paced: self.pacing, headers }
     }
 
     /// The initial congestion window in bytes for segments of `mss` bytes of data.

@@ -68,6 +68,9 @@ fn any_config() -> impl Strategy<Value = Config> {
             |((profile, control, send, receive, detection, reduction), (ecn, nagle, flags), last)| {
                 let [timestamps, sack, dsack, scaling, tlp, f_rto, undo, pacing, tuning] = flags;
                 let is_model = profile == Profile::KheirkhahV1;
+                // Prague refuses to go without marks.
+                let ecn =
+                    Some(ecn).filter(|ecn| *ecn != EcnMode::Off || !matches!(control, cc::Config::Prague(_)));
                 Config {
                     profile,
                     cc: if is_model && tuning { None } else { Some(control) },
@@ -76,7 +79,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                     receive_autotuning: Some(tuning),
                     loss_detection: Some(detection),
                     window_reduction: Some(reduction),
-                    ecn: Some(ecn),
+                    ecn,
                     nagle: Some(nagle),
                     timestamps: Some(timestamps),
                     sack: Some(sack && !(is_model && tuning)),

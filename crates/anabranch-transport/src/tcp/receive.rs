@@ -235,6 +235,9 @@ impl Connection {
             return self.on_reset(now, start);
         }
         if flags.has(Flags::SYN) {
+            if flags.has(Flags::ACK) && start == 0 {
+                self.ecn.accurate.note_syn_ack(mark);
+            }
             // RFC 5961 section 4. A SYN-ACK that comes again asks for our ACK.
             return self.challenge(now);
         }
@@ -267,6 +270,9 @@ impl Connection {
         }
         if end > start {
             self.on_data(now, start, segment, mark);
+        } else if mark != EcnField::NotEct {
+            // RFC 9768 section 3.2: packets without data count too.
+            self.note_mark(now, mark, segment);
         }
         // The application has not heard of anything yet: what it answers comes later.
         self.send(now);

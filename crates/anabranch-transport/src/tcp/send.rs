@@ -14,6 +14,9 @@ use crate::time::Time;
 use crate::wire::tcp::{Flags, MAX_OPTION_BYTES, SackBlock, Segment, TIMESTAMPS_BYTES, Timestamps};
 use crate::wire::{Body, Packet};
 
+/// The SACK option with two blocks.
+const BYTES_OF_TWO_BLOCKS: u32 = 20;
+
 /// The data to send, and the limits for it. Numbers are those of [`super::sequence`].
 #[derive(Debug)]
 pub(super) struct Sender {
@@ -365,7 +368,7 @@ impl Connection {
             if length > 0 {
                 segment.payload = Payload { offset: start - 1, length };
             }
-            self.add_sack(segment);
+            self.add_options(segment);
         }
         if length > 0 {
             self.delayed_ack.note_data_sent(now, self.parameters.ack_delay);
@@ -417,25 +420,54 @@ impl Connection {
         }
     }
 
-    /// Adds as many SACK blocks as there is room for. With data, there is room only if the packet is not
-    /// full.
+    /// Adds what a segment says of what has arrived, as far as there is room. With data, there is room only
+    /// if the packet is not full.
     #[inline]
-    fn add_sack(&mut self, segment: &mut Segment) {
-        if self.has_sack && self.receiver.has_blocks() {
+    fn add_options(&mut self, segment: &mut Segment) {
+        let has_blocks = self.has_sack && self.receiver.has_blocks();
+        if self.ecn.is_accurate() {
+            self.add_counters(segment);
+            let is_pure = segment.payload.length == 0 && !has_blocks;
+            if let Some(flags) = self.ecn.accurate.say_handshake(is_pure) {
+                segment.flags = segment.flags.without(Flags::from_ace(7)).with(flags);
+            }
+        }
+        if has_blocks {
             self.add_blocks(segment);
         }
     }
 
-    #[inline(never)]
-    fn add_blocks(&mut self, segment: &mut Segment) {
+    /// The bytes that further options of a segment may take.
+    fn option_room(&self, segment: &Segment) -> u32 {
         let OptionSpace { data, ack } = self.option_space;
         let space = if segment.payload.length > 0 { data } else { ack };
         let size = self.ip.header_bytes() + segment.wire_size() + space;
-        let room = (self.mtu - size).min(MAX_OPTION_BYTES - segment.option_bytes() - space);
-        let most = room.saturating_sub(4) / 8;
+        self.mtu.saturating_sub(size).min((MAX_OPTION_BYTES - segment.option_bytes()).saturating_sub(space))
+    }
+
+    #[inline(never)]
+    fn add_blocks(&mut self, segment: &mut Segment) {
+        let most = self.option_room(segment).saturating_sub(4) / 8;
         let numbers = self.peer_numbers;
         for (start, end) in self.receiver.take_blocks(most as usize) {
             segment.sack.push(SackBlock { start: numbers.wire(start), end: numbers.wire(end) });
+        }
+    }
+
+    /// Adds the counters of accurate ECN where they are due. Two SACK blocks come first (RFC 9768 section
+    /// 3.2.3.3).
+    #[cold]
+    pub(super) fn add_counters(&mut self, segment: &mut Segment) {
+        if !self.ecn.is_accurate() || !self.parameters.ecn_option {
+            return;
+        }
+        if self.is_subflow() {
+            self.ecn.accurate.owes_none();
+        }
+        let blocks = if self.has_sack && self.receiver.has_blocks() { BYTES_OF_TWO_BLOCKS } else { 0 };
+        let room = self.option_room(segment).saturating_sub(blocks);
+        if let Some(option) = self.ecn.accurate.option(room / 4 * 4) {
+            segment.rare.get_or_insert_default().accurate_ecn = Some(option);
         }
     }
 
@@ -455,7 +487,7 @@ impl Connection {
     fn send_bare(&mut self, now: Time, number: u64) {
         let mut packet = self.packet(now, number, Flags::ACK);
         if let Body::Tcp(segment) = &mut packet.body {
-            self.add_sack(segment);
+            self.add_options(segment);
         }
         self.note_ack_sent();
         self.stats.acks_sent += 1;

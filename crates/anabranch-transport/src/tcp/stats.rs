@@ -48,6 +48,9 @@ pub struct Stats {
     pub ecn_reductions: u64,
     /// Packets with a congestion mark that arrived.
     pub ce_received: u64,
+    /// Packets that the peer has reported to be marked; without accurate feedback, segments whose
+    /// acknowledgement echoes a mark.
+    pub ce_reported: u64,
     /// Probes of a closed window sent.
     pub window_probes: u64,
     /// Acknowledgements sent only to open the window.
@@ -79,6 +82,7 @@ impl Stats {
             ("segments_lost", self.segments_lost),
             ("ecn_reductions", self.ecn_reductions),
             ("ce_received", self.ce_received),
+            ("ce_reported", self.ce_reported),
             ("window_probes", self.window_probes),
             ("window_updates", self.window_updates),
         ] {

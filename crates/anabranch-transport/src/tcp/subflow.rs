@@ -161,7 +161,7 @@ impl Connection {
     pub(crate) fn leave_group(&mut self) {
         if self.group.is_some() && !self.has_own_cc {
             let initial_cwnd = self.parameters.initial_cwnd(self.mss);
-            let setup = self.parameters.control_setup(self.mss, initial_cwnd, 0);
+            let setup = self.parameters.control_setup(self.mss, initial_cwnd, 0, self.mtu - self.mss);
             self.cc = self.parameters.cc.build(&setup);
         }
     }

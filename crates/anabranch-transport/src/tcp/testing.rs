@@ -301,7 +301,7 @@ pub(super) fn drop_at(positions: &[u64]) -> Filter {
 pub(super) struct Drill {
     pub(super) now: Time,
     pub(super) end: Connection,
-    sent: Vec<Logged>,
+    pub(super) sent: Vec<Logged>,
     /// How many of them have been looked at.
     seen: usize,
     pub(super) events: Vec<Event>,
@@ -356,6 +356,11 @@ impl Drill {
         drill.own = drill.sent[0].segment.sequence;
         drill.seen = 1;
         drill
+    }
+
+    /// An end that has not opened a connection.
+    pub(super) fn unasked(config: &Config) -> Self {
+        Self::new(config, false)
     }
 
     /// An end in SYN-RECEIVED, whose peer has opened the connection.
@@ -446,7 +451,7 @@ impl Drill {
         self.end.check_accounts();
     }
 
-    fn deliver(&mut self, segment: Segment, ecn: Ecn) {
+    pub(super) fn deliver(&mut self, segment: Segment, ecn: Ecn) {
         let size = 20 + segment.wire_size();
         let packet = Packet { path: PathId(0), ecn, size, body: Body::Tcp(segment) };
         self.input(Input::Packet(Box::new(packet)));
@@ -512,7 +517,7 @@ impl Drill {
         self
     }
 
-    fn peers_segment(&self, position: u32) -> Segment {
+    pub(super) fn peers_segment(&self, position: u32) -> Segment {
         let [own_port, peer_port] = self.end.ports;
         Segment {
             source_port: peer_port,

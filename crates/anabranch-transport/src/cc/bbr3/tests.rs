@@ -70,6 +70,7 @@ fn the_handshakes_round_trip_time_is_the_first_smallest_one() {
         rules: Rules::Linux6,
         seed: 1,
         is_paced: false,
+        headers: 0,
     });
     let handshake = Duration::from_millis(40);
     bbr.on_rtt_sample(&RttEvent::new(Time::from_secs(1), handshake));
@@ -87,6 +88,7 @@ fn a_loss_that_no_acknowledgement_shows_marks_the_round() {
         rules: Rules::Linux6,
         seed: 1,
         is_paced: false,
+        headers: 0,
     });
     bbr.on_ack(&AckEvent::new(Time::from_secs(1), 4_000, 10_000));
     // The reordering timer finds the loss.
@@ -103,6 +105,7 @@ fn a_loss_while_probing_says_at_which_flight_there_was_too_much() {
         rules: Rules::Linux6,
         seed: 1,
         is_paced: false,
+        headers: 0,
     });
     bbr.samples_are_probes = true;
     let lost =

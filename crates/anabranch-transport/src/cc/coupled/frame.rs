@@ -443,6 +443,7 @@ pub(super) mod testing {
                 rules: Rules::Rfc,
                 seed: 0,
                 is_paced: false,
+                headers: 0,
             },
             initial_ssthresh: 1_000_000,
             ssthresh_floor: 2,

@@ -223,7 +223,7 @@ fn fixed_rto(profile: Profile, rto: u64, paths: usize) -> Pair {
         pair.run_for(ms(300));
     }
     pair.log.clear();
-    let estimates = [0, paths - 1].map(|path| pair.ends[0].paths[path].rto);
+    let estimates = [0, paths - 1].map(|path| pair.ends[0].routing.paths[path].rto);
     let sums = estimates.map(|rto| rto.srtt.expect("there were samples") + rto.rttvar * 4);
     assert!(sums.iter().all(|sum| (ms(90)..=ms(125)).contains(sum)), "{sums:?}");
     pair
@@ -269,7 +269,7 @@ fn a_timeout_of_freebsd_that_marks_nothing_leaves_the_window() {
         pair.run_for(ms(85));
         let after = sample(&pair, Side::A, 0);
         assert_eq!(pair.ends[0].stats().t3_expiries, 1, "{profile:?}");
-        assert_eq!(pair.ends[0].status[0].error_count, 1, "{profile:?}");
+        assert_eq!(pair.ends[0].routing.status[0].error_count, 1, "{profile:?}");
         assert_eq!(
             (after.cwnd == before.cwnd, after.ssthresh == before.ssthresh),
             (spares, spares),
@@ -288,7 +288,7 @@ fn a_timeout_of_freebsd_that_marks_nothing_leaves_the_window() {
 #[test]
 fn one_timer_of_freebsd_runs_while_data_is_in_flight() {
     let mut pair = fixed_rto(Profile::FreeBsd10, 80, 2);
-    let running = |pair: &Pair| [0, 1].map(|path| !pair.ends[0].paths[path].t3.is_never());
+    let running = |pair: &Pair| [0, 1].map(|path| !pair.ends[0].routing.paths[path].t3.is_never());
     pair.set_up(0, false);
     pair.set_up(1, false);
     pair.command(Side::A, Command::SetPrimary(PathId(1)));
@@ -314,10 +314,10 @@ fn one_timer_of_freebsd_runs_while_data_is_in_flight() {
 fn a_probe_of_freebsd_is_never_too_young() {
     let mut pair = fixed_rto(Profile::FreeBsd10, 80, 1);
     let start = pair.now;
-    pair.ends[0].peer_rwnd = 100;
+    pair.ends[0].sender.peer_rwnd = 100;
     pair.set_up(0, false);
     pair.send_reliable(1, 100);
-    assert_eq!(pair.ends[0].peer_rwnd, 0);
+    assert_eq!(pair.ends[0].sender.peer_rwnd, 0);
     pair.run_for(ms(85));
     assert_eq!(data_sent(&pair, start), [(ms(0), vec![0]), (ms(80), vec![0])]);
 }

@@ -116,7 +116,7 @@ fn in_linux_marks_leave_two_segments() {
 fn after_quick_acknowledgements(profile: Profile) -> Drill {
     let settings = Config { receive_autotuning: Some(false), ..config(profile) };
     let mut drill = Drill::open(&settings, false);
-    drill.end.ecn.accept(EcnMode::Rfc3168, Flags::ECE.with(Flags::CWR));
+    drill.end.ecn.accept(EcnMode::Rfc3168, Flags::ECE.with(Flags::CWR), Ecn::NotEct);
     for index in 0..20 {
         drill.data_marked(index * SIZE, SIZE, Ecn::Ect0, Flags::ACK);
     }

@@ -2,6 +2,7 @@
 //! sends and when, and what the endpoint must send. Each file holds a group of rules, and the names of tests
 //! name the section.
 
+mod accurate_ecn;
 mod closing;
 mod ecn;
 mod fast_open;

@@ -1,6 +1,5 @@
-//! Options that few segments have: TCP Fast Open (RFC 7413), and two that connections here neither send nor
-//! heed, which are kept as they came: the counters of accurate ECN (RFC 9768 section 3.2.3), and unknown
-//! ones.
+//! Options that few segments have: TCP Fast Open (RFC 7413), the counters of accurate ECN (RFC 9768 section
+//! 3.2.3), and unknown ones, which are kept as they came.
 
 use arrayvec::ArrayVec;
 
@@ -118,13 +117,14 @@ impl RareOptions {
             return;
         }
         match kind {
-            option::ACCURATE_ECN_0 | option::ACCURATE_ECN_1 if matches!(value.len(), 0 | 3 | 6 | 9) => {
+            // RFC 9768 section 3.2.3: of any other length, the whole fields that fit.
+            option::ACCURATE_ECN_0 | option::ACCURATE_ECN_1 => {
                 let mut reader = Reader(value);
                 let counter = |_| {
                     let bytes = reader.take(3).expect("the length was looked at");
                     bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
                 };
-                let counters = (0..value.len() / 3).map(counter).collect();
+                let counters = (0..(value.len() / 3).min(3)).map(counter).collect();
                 let begins_with_ect1 = kind == option::ACCURATE_ECN_1;
                 self.accurate_ecn = Some(AccurateEcn { begins_with_ect1, counters });
             }
