@@ -24,8 +24,8 @@ from anabranch.papers.real import (
     deviation_percent,
 )
 from anabranch.papers.sctp_handover.real import DEATH_S, failover_times, shortened
+from anabranch.papers.tcp_wimax.factors import Runs
 from anabranch.papers.tcp_wimax.real import AS_PAPER
-from anabranch.papers.tcp_wimax.samples import Runs
 from anabranch.papers.voip_sctp.real import ALIKE
 from anabranch.studies.workers import Threads
 

@@ -137,6 +137,8 @@ class PackageClaim(_Model):
 
     id: str
     text: str
+    short: str = ""
+    """A few words, for a figure."""
     parts: Annotated[list[Row | Judged], Field(min_length=1)]
 
 

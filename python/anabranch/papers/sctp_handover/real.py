@@ -17,10 +17,9 @@ from anabranch.papers.studies import Sets, Work, efforts
 from anabranch.support.toml_text import inline
 
 from .claims import CLAIMS, Material
-from .factors import EXPERIMENTS
+from .factors import EXPERIMENTS, Runs
 from .outcome import of_number
 from .published import FAILOVER_S, of_experiment
-from .samples import Runs
 from .studies import experiment
 
 AS_PAPER = "simulated"

@@ -29,9 +29,10 @@ from .factors import (
     PROFILES,
     READINGS,
     SEGMENTS,
+    SHEET,
+    Runs,
     size,
 )
-from .samples import Runs, tidy
 
 LINUX: Sets = (("flows.bulk.transport.receive_autotuning", "false"),)
 """What iperf's -w does to a socket of any Linux."""
@@ -132,7 +133,7 @@ def runs_of(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
     """The runs by part of the study."""
     return {
         name.rpartition("/")[2]: Runs(
-            tidy(frame).with_columns(fast_recoveries=pl.lit(float("nan"))), profile
+            SHEET.tidy(frame).with_columns(fast_recoveries=pl.lit(float("nan"))), profile
         )
         for name, frame in rows.items()
     }
@@ -203,7 +204,7 @@ def _claims(mode: str, bench: Bench, by_place: dict[str, dict[str, Runs]]) -> li
     works = studies.all_studies(studies.EFFORTS[mode])
     (probe,) = (work for work in works if work.name == "probe")
     few = replace(probe, replications=lambda _: EFFORTS[mode].probes)
-    probes = tidy(bench.simulated([few])["probe"])
+    probes = SHEET.tidy(bench.simulated([few])["probe"])
     # Bursts and coherence, which traces tell, are no part of these claims.
     links = link.links(probes, traced=1)
     capacity, distance = link.capacity(probes), pl.DataFrame()

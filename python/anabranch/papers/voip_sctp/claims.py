@@ -28,8 +28,7 @@ from anabranch.papers.verdicts import (
 from anabranch.stats import paired
 
 from . import published
-from .published import COLUMNS, LOSSES, PMR, RTO_MAX_S
-from .samples import FACTORS, Runs, table2_means
+from .factors import COLUMNS, FACTORS, LOSSES, PMR, RTO_MAX_S, Runs, table2_means
 
 LITTLE = 0.25
 """A change is little when it is at most this share of the rise between 1 s and 0.1 s."""

@@ -15,8 +15,8 @@ from anabranch.papers.studies import Work, as_sets, efforts, file_text, with_swe
 from anabranch.papers.verdicts import verdict
 from anabranch.support.toml_text import inline
 
-from .published import MOS_TOLERANCE, PMR, WAITS_MS, table2
-from .samples import Runs, tidy
+from .factors import PMR, SHEET, WAITS_MS, Runs
+from .published import MOS_TOLERANCE, table2
 from .studies import COLUMNS, TEN_PERCENT, clock_sets
 
 AS_PAPER = "simulated, ns-2"
@@ -56,7 +56,7 @@ def real(mode: str, bench: Bench) -> RealStack:
     }
     own, left_out = bench.real([wanted[REAL]])
     rows = own | bench.simulated([wanted[AS_PAPER], wanted[alike]])
-    by_place = {name: Runs(tidy(rows[work.name]), name) for name, work in wanted.items()}
+    by_place = {name: Runs(SHEET.tidy(rows[work.name]), name) for name, work in wanted.items()}
     numbers = _table2(effort, by_place)
     return RealStack(
         title=bench.stack.title,

@@ -13,9 +13,8 @@ from anabranch.studies.result import run
 from anabranch.support import progress
 
 from . import published
+from .factors import PMR, Runs
 from .interruptions import interruptions, shares
-from .published import PMR
-from .samples import Runs
 
 JITTER_BUFFER_MS = 100.0
 """Depth after the first packet's delay (paper)."""
