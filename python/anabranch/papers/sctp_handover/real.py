@@ -290,11 +290,11 @@ def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str
             f"Phases have {effort.phase_s:g} s here, not the paper's 100 and 50 s, in every column"
             f" but the paper's; path 1 dies after {DEATH_S:g} s."
         )
-    far = max(numbers, key=lambda one: _distance(one.deviation))
+    far = max(numbers, key=lambda one: _distance(one.deviation_percent))
     where = " ".join(str(value) for value in far.key.values())
     said.append(
-        f"The farthest from the simulated column beside it is {far.deviation.text(1, signed=True)}"
-        f" % ({far.table}, {where})."
+        "The farthest from the simulated column beside it is"
+        f" {far.deviation_percent.text(1, signed=True)} % ({far.table}, {where})."
     )
     return said
 

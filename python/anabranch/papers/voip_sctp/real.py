@@ -156,7 +156,7 @@ def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str
             f"Mean queue delays are {waits} ms on both paths here; the paper's numbers are means"
             " over its nine pairs, so they have no verdict."
         )
-    far = max(numbers, key=lambda one: abs(one.deviation.mean))
+    far = max(numbers, key=lambda one: abs(one.deviation_percent.mean))
     off = far.real.mean - list(far.simulated.values())[-1].mean
     where = ", ".join(f"{name} {value}" for name, value in far.key.items())
     said.append(f"The farthest from the simulated column beside it is {off:+.2f} MOS ({where}).")
