@@ -20,6 +20,7 @@ from anabranch.figures import plots
 from . import choice
 from .intervals import Interval
 from .plots import (
+    Style,
     band,
     bar_groups,
     colour_bar,
@@ -192,7 +193,7 @@ class Facets:
             if row.is_band:
                 band(axes, x, means, one.colour)
                 continue
-            style: dict[str, Any] = {"markersize": 3.5, "linewidth": 1.3, "elinewidth": 1}
+            style: Style = {"markersize": 3.5, "linewidth": 1.3, "elinewidth": 1}
             ranges(
                 axes,
                 x,

@@ -20,8 +20,8 @@ from pydantic import BaseModel, Field
 
 from anabranch.figures import plots
 
-from .rows import STRICT, Cells, Setting
-from .runs import Runs
+from .rows import STRICT, Cells
+from .runs import Runs, Setting
 from .studies import file_text, label
 
 AnyRuns = TypeVar("AnyRuns", bound=Runs)

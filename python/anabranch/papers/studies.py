@@ -21,6 +21,8 @@ from anabranch.support.toml_text import inline
 
 Key = dict[str, float | str | bool]
 Sets = tuple[tuple[str, str], ...]
+Settings = dict[str, Any]
+"""Values of TOML by dotted path."""
 AnyReading = TypeVar("AnyReading", bound="Reading")
 Effort = TypeVar("Effort")
 """A paper's dataclass that says how often each of its kinds of cell runs."""
@@ -95,12 +97,12 @@ class Reading(BaseModel):
     title: str
     """What people call it; its name if it has no title."""
     about: str = ""
-    settings: dict[str, Any] = Field(alias="set")
+    settings: Settings = Field(alias="set")
     """Values by dotted path."""
 
     @model_validator(mode="before")
     @classmethod
-    def _titled(cls, row: dict[str, Any]) -> dict[str, Any]:
+    def _titled(cls, row: Settings) -> Settings:
         return {"title": row.get("name")} | row
 
     @property
@@ -130,7 +132,7 @@ class Described(BaseModel):
     replications: str
     """The field of the package's `Effort` that says how often each cell runs."""
     columns: tuple[str, ...]
-    settings: dict[str, Any] = Field({}, alias="set")
+    settings: Settings = Field({}, alias="set")
     """Values by dotted path on top of the scenario."""
 
     @property
@@ -140,7 +142,7 @@ class Described(BaseModel):
 
     def work(
         self,
-        effort: Any,
+        effort: object,
         sets: Sets = (),
         *,
         name: str = "",
@@ -236,7 +238,7 @@ def folder_of(work: Work, out: Path, place: Place) -> Path:
     return out / "studies" / f"{work.name}{place.suffix}"
 
 
-def find_cell(loaded: Scenario, key: dict[str, Any]) -> int:
+def find_cell(loaded: Scenario, key: Mapping[str, float | str]) -> int:
     """The number of the cell with these axis values."""
     for cell in range(loaded.cell_count):
         axes = loaded.cell_key(cell)

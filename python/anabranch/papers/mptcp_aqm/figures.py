@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from anabranch.figures import plots
 from anabranch.papers import facets, timeline
 from anabranch.papers.facets import Facets
-from anabranch.papers.plots import DASHED, dot, ranges, stroke, verdict_matrix
+from anabranch.papers.plots import DASHED, Style, dot, ranges, stroke, verdict_matrix
 from anabranch.papers.rows import Cells
 from anabranch.papers.timeline import Course
 from anabranch.papers.verdicts import by_claim
@@ -102,7 +102,7 @@ def fit(outcome: MptcpAqmOutcome) -> Figure:
             misfits = [misfit_percent(runs, rate) for rate in rates]
             # Those of one network are nearly equal: the second is dashed.
             marker, linestyle = "os"[index % 2], ("-", DASHED)[index % 2]
-            style: dict[str, Any] = {"marker": marker, "linestyle": linestyle, "markersize": 3.5}
+            style: Style = {"marker": marker, "linestyle": linestyle, "markersize": 3.5}
             ranges(left, rates, misfits, plots.COLOURS[index], is_cut=True, elinewidth=1, **style)
             left_ends.append((misfits[-1].mean, titles[name], plots.COLOURS[index]))
         left.set_ylim(bottom=0)
@@ -270,7 +270,7 @@ def handover(runs: dict[tuple[str, str], Traced]) -> Figure:
     """Data that arrives over each path when the Wi-Fi goes."""
     names = {one.name: one.title for one in transports()}
     labels = [f"path {PATH_NAMES[path]}" for path in PATHS]
-    read: dict[str, Any] = {"linewidth": 0.9, "linestyle": DASHED}
+    read: Style = {"linewidth": 0.9, "linestyle": DASHED}
 
     def goes(axes: Axes) -> None:
         axes.axvline(15, color=plots.QUIET, linestyle=DASHED, linewidth=1)

@@ -1,8 +1,7 @@
 """What the page shows beside what every paper's has."""
 
-from typing import Any
-
 from anabranch.papers import facets
+from anabranch.papers.page import Context
 from anabranch.papers.tables import listed
 
 from . import story, tables
@@ -11,7 +10,7 @@ from .outcome import MptcpAqmOutcome, best_fit
 from .studies import attributions, networks, profiles, receivers
 
 
-def context(outcome: MptcpAqmOutcome) -> dict[str, Any]:
+def context(outcome: MptcpAqmOutcome) -> Context:
     """What the template needs of its own."""
     return {
         "profiles": {one.name: one.title for one in profiles()},

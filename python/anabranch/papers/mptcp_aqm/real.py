@@ -11,13 +11,13 @@ import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
-from anabranch.papers.studies import Work, efforts
+from anabranch.papers.studies import Settings, Work, efforts
 from anabranch.papers.verdicts import Finding
 
 from . import outcome, published
 from .claims import CLAIMS, Material
 from .factors import COLUMNS, DELAYS, LIA, PAPERS_QUEUES, PATHS, QUEUE_NAMES, SHEET, Runs
-from .studies import TRANSPORT, Settings, cases, profile, scenario, tidy
+from .studies import TRANSPORT, cases, profile, scenario, tidy
 from .tables import number_title
 
 MTU = "1472 B"

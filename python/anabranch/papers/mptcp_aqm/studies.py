@@ -8,12 +8,20 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import polars as pl
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Reading, Work, as_sets, efforts, file_text, readings
+from anabranch.papers.studies import (
+    Key,
+    Reading,
+    Settings,
+    Work,
+    as_sets,
+    efforts,
+    file_text,
+    readings,
+)
 from anabranch.support.toml_text import inline
 
 from .factors import COLUMNS, LIA, SHEET
@@ -21,8 +29,6 @@ from .factors import COLUMNS, LIA, SHEET
 _text = partial(file_text, __package__)
 _STUDIES = tomllib.loads(_text("studies.toml"))
 
-Settings = Mapping[str, Any]
-"""Values by dotted path."""
 Axes = Mapping[str, Mapping[str, Settings]]
 """The settings of each value of each axis."""
 
@@ -83,7 +89,7 @@ class Profile:
         return f"{self.network.title}, {self.receiver.title}"
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """Values on top of the scenario."""
         return {**self.network.settings, **self.receiver.settings}
 
@@ -128,7 +134,7 @@ def cases(axis: str, only: Sequence[str] = ()) -> dict[str, Settings]:
     return {name: listed[name] for name in only or listed}
 
 
-def case(axis: str, name: float | str) -> dict[str, Any]:
+def case(axis: str, name: float | str) -> Settings:
     """The settings of one case."""
     return dict(cases(axis, [str(name)])[str(name)])
 
@@ -162,7 +168,7 @@ def work(kind: str, settings: Settings, effort: Effort, name: str = "", title: s
     return Work(name, title or row["title"], loaded, replications, COLUMNS)
 
 
-def attributed(change: Reading) -> dict[str, Any]:
+def attributed(change: Reading) -> Settings:
     """The base with one thing of another profile."""
     return {**profile().settings, **change.settings}
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import polars as pl
 
+from anabranch.papers.studies import Settings
 from anabranch.papers.traces import STEP_S, path_rates
 from anabranch.studies.result import run
 
-from .studies import BASE, MOVING, NETWORK, Settings, case, profile, single
+from .studies import BASE, MOVING, NETWORK, case, profile, single
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 from pydantic import BaseModel
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Work, as_sets, efforts, file_text
+from anabranch.papers.studies import Key, Sets, Settings, Work, as_sets, efforts, file_text
 from anabranch.studies import library
 from anabranch.support.toml_text import inline
 
@@ -66,10 +65,10 @@ class Policy(BaseModel):
 
     name: str
     title: str
-    set: dict[str, Any]
-    transfer: dict[str, Any] = {}
+    set: Settings
+    transfer: Settings = {}
     """On top of that where the flow is a transfer."""
-    call: dict[str, Any] = {}
+    call: Settings = {}
     """The same where it is a call."""
 
 
@@ -79,13 +78,13 @@ class Variant(BaseModel):
     title: str
     experiment: int | None = None
     """The only one that has what it changes; none: both have."""
-    set: dict[str, Any] | None = None
+    set: Settings | None = None
     """The settings of both senders."""
-    plain: dict[str, Any] | None = None
-    proposed: dict[str, Any] | None = None
+    plain: Settings | None = None
+    proposed: Settings | None = None
 
     @property
-    def sets(self) -> dict[str, dict[str, Any]]:
+    def sets(self) -> dict[str, Settings]:
         """The settings by sender; a sender without any is not run."""
         own = {"plain": self.plain, "proposed": self.proposed}
         return {
@@ -146,12 +145,12 @@ class Arena:
             parts += [f"run.phase_{phase}.{self.flow}.{name}" for name in PHASE_COLUMNS]
         return parts
 
-    def scenario(self, axis: str, cases: Mapping[str, Mapping[str, Any]], sets: Sets) -> Scenario:
+    def scenario(self, axis: str, cases: Mapping[str, Settings], sets: Sets) -> Scenario:
         """The arena's scenario with one axis, with `sets` on top of its own settings."""
         sweep = f"metrics = {inline(self.columns)}\naxes.{axis}.cases = {inline(cases)}\n"
         return Scenario.parse(f"{self.text}\n[sweep]\n{sweep}", (*self.sets, *sets))
 
-    def case(self, policy: Policy) -> dict[str, Any]:
+    def case(self, policy: Policy) -> Settings:
         """The settings of a policy here."""
         own = policy.set | (policy.call if self.is_call else policy.transfer)
         return {f"{self.prefix}.{path}": value for path, value in own.items()}

@@ -4,7 +4,6 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +13,7 @@ from matplotlib.figure import Figure
 from anabranch.figures import plots
 from anabranch.papers import choice, facets, timeline
 from anabranch.papers.facets import Facets, Panel
-from anabranch.papers.plots import DASHED, colour_bar, stroke
+from anabranch.papers.plots import DASHED, Style, colour_bar, stroke
 from anabranch.papers.timeline import Course, Moments
 
 from .factors import (
@@ -57,7 +56,7 @@ def of(outcome: TcpWimaxOutcome) -> dict[str, Callable[[], Figure]]:
 
 def throughput(outcome: TcpWimaxOutcome) -> Figure:
     """Goodput of each control with its interval, and what datagrams reach."""
-    style: dict[str, Any] = {"color": plots.ACCENT, "linewidth": 1.2, "linestyle": DASHED}
+    style: Style = {"color": plots.ACCENT, "linewidth": 1.2, "linestyle": DASHED}
     label = "datagrams without congestion control, as many as fit"
 
     def capacity(panel: Panel) -> None:
@@ -79,7 +78,7 @@ def stations(outcome: TcpWimaxOutcome) -> Figure:
             for index, place in enumerate(SHEET.places("stations")):
                 each = means.filter(stations=place.value)["mean"].to_list()
                 x = index + SHEET.figures["stations"].spread * (offset - (len(profiles) - 1) / 2)
-                style: dict[str, Any] = {"markersize": 2.6, "alpha": 0.5, "markeredgewidth": 0}
+                style: Style = {"markersize": 2.6, "alpha": 0.5, "markeredgewidth": 0}
                 panel.axes.plot([x] * len(each), each, "o", color=profile.colour, **style)
 
     row, runs = SHEET.figures["stations"], outcome.studies["stations"]
@@ -243,8 +242,8 @@ def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
 
 def links(by_profile: dict[str, Link]) -> Figure:
     """The effective SNR of each link over one minute, with the probe packets that were lost."""
-    snr: dict[str, Any] = {"linewidth": 1.2}
-    ticks: dict[str, Any] = {"markersize": 7, "markeredgewidth": 0.8, "rasterized": True}
+    snr: Style = {"linewidth": 1.2}
+    ticks: Style = {"markersize": 7, "markeredgewidth": 0.8, "rasterized": True}
     panels = []
     for profile, link in by_profile.items():
         rows = link.traced.snr.filter(pl.col("time_s") <= SHOWN_S)

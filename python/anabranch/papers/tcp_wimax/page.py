@@ -1,9 +1,8 @@
 """What the page shows beside what every paper's has."""
 
-from typing import Any
-
 from anabranch.papers import facets
 from anabranch.papers.intervals import Interval
+from anabranch.papers.page import Context
 from anabranch.papers.tables import of_published
 
 from . import story, tables
@@ -18,7 +17,7 @@ from .factors import (
 from .outcome import TcpWimaxOutcome, aggression
 
 
-def context(outcome: TcpWimaxOutcome) -> dict[str, Any]:
+def context(outcome: TcpWimaxOutcome) -> Context:
     """What the template needs of its own."""
     there = set(outcome.shares["profile"])
     return {

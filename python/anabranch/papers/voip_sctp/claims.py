@@ -7,7 +7,6 @@ ask whether an effect is detected; their evidence says so.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -206,7 +205,7 @@ def best_cell(material: Material) -> list[Part]:
     table = material.runs.both_losses(0.1)
     row = table2_means(material.runs).sort("mean", descending=True).row(0, named=True)
     key = {name: row[name] for name in ("rto_max_s", "pmr", "delay_centric")}
-    claimed = {"rto_max_s": 0.08, "pmr": 1, "delay_centric": "on"}
+    claimed: dict[str, float | str] = {"rto_max_s": 0.08, "pmr": 1, "delay_centric": "on"}
     regret = table.where(**key).minus(table.where(**claimed))
     of_paper = published.table2().sort("mos", descending=True).row(0, named=True)
     in_paper = (
@@ -352,5 +351,5 @@ def _differ(samples: list[list[float]], level: float) -> bool:
     return bool(stats.kruskal(*samples).pvalue < level)
 
 
-def _name(key: dict[str, Any]) -> str:
+def _name(key: Mapping[str, object]) -> str:
     return f"RTO.Max {key['rto_max_s']:g} s, PMR {key['pmr']}, delay-centric {key['delay_centric']}"

@@ -5,7 +5,6 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 import matplotlib as mpl
 import polars as pl
@@ -15,7 +14,7 @@ from anabranch.figures import plots, run_plots
 from anabranch.papers import choice
 from anabranch.papers.facets import Facets, Panel
 from anabranch.papers.intervals import Interval
-from anabranch.papers.plots import DASHED, colour_bar, dot, level, named_lines, stroke
+from anabranch.papers.plots import DASHED, Style, colour_bar, dot, level, named_lines, stroke
 
 from . import published
 from .factors import CLOCKS, LOSSES, PMR, RTO_MAX_S, SHEET, Runs
@@ -63,7 +62,7 @@ def table2(runs: Runs) -> Figure:
 
     def points(panel: Panel) -> None:
         own = paper.filter(**panel.cells).sort("rto_max_s")
-        style: dict[str, Any] = {"color": "black", "markersize": 3.6, "zorder": 4}
+        style: Style = {"color": "black", "markersize": 3.6, "zorder": 4}
         panel.axes.plot(own["rto_max_s"], own["mos"], "o", **style)
 
     handles = [dot("the paper's Table 2", "black", markersize=4)]
@@ -89,7 +88,7 @@ def single_run(number: int, call: TracedCall) -> Figure:
 def mos_against_rto_max(runs: Runs, number: int, plain_udp: float | None = None) -> Figure:
     """Figure 5 or 6: MOS against RTO.Max, at 25/25 ms, with plain UDP's as the baseline."""
     points = published.figures().filter(figure=number)
-    style: dict[str, Any] = {"linewidth": 1, "linestyle": DASHED}
+    style: Style = {"linewidth": 1, "linestyle": DASHED}
 
     def others(panel: Panel) -> None:
         if not points.is_empty():

@@ -9,7 +9,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,6 +24,7 @@ from anabranch.stats import verdicts
 from . import published
 from .claims import Material, judge_all
 from .factors import CLOCKS, RTO_MAX_S, Runs, table2_means
+from .traced import TracedCall
 
 TABLE_2 = "2"
 """The number of the table in the paper."""
@@ -156,7 +156,7 @@ class VoipSctpOutcome(outcome.PaperOutcome):
     """By `potentially_failed`, `pmr` and `rto_max_s`."""
     sensitivity: pl.DataFrame
     """group, name, prototype, mean_absolute_error, bias; empty in quick mode."""
-    single_runs: dict[int, Any] = field(default_factory=dict)
+    single_runs: dict[int, TracedCall] = field(default_factory=dict)
     """Figure number -> the traced run that figures 3 and 4 draw."""
 
     @cached_property
@@ -252,15 +252,13 @@ def advice(runs: dict[str, Runs]) -> list[FollowedAdvice]:
 
 def pmr_effects(runs: dict[str, Runs]) -> dict[float, dict[str, Interval]]:
     """What PMR 1 brings instead of 0 at each RTO.Max, on the configurations of Table 2."""
-    return {
-        rto: {clock: _gain(runs[clock], {"pmr": 1}, {"pmr": 0}, rto) for clock in CLOCKS}
-        for rto in RTO_MAX_S
-    }
-
-
-def _gain(runs: Runs, first: dict[str, Any], second: dict[str, Any], rto_max_s: float) -> Interval:
-    here = runs.both_losses(0.1).where(rto_max_s=rto_max_s)
-    return here.where(**first).minus(here.where(**second))
+    effects: dict[float, dict[str, Interval]] = {}
+    for rto in RTO_MAX_S:
+        here = {clock: runs[clock].both_losses(0.1).where(rto_max_s=rto) for clock in CLOCKS}
+        effects[rto] = {
+            clock: own.where(pmr=1).minus(own.where(pmr=0)) for clock, own in here.items()
+        }
+    return effects
 
 
 def robust_setting(runs: dict[str, Runs]) -> tuple[Setting, float]:

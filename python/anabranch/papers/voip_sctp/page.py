@@ -1,8 +1,7 @@
 """What the page shows beside what every paper's has."""
 
-from typing import Any
-
 from anabranch.papers import facets
+from anabranch.papers.page import Context
 from anabranch.papers.tables import listed, of_published
 
 from . import story, tables
@@ -11,7 +10,7 @@ from .figures import MOS_FIGURES
 from .outcome import VoipSctpOutcome, potentially_failed_effect
 
 
-def context(outcome: VoipSctpOutcome) -> dict[str, Any]:
+def context(outcome: VoipSctpOutcome) -> Context:
     """What the template needs of its own."""
     return {
         "summaries": {clock: story.table_summary(outcome.tables[clock]) for clock in CLOCKS},

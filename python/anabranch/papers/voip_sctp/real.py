@@ -5,14 +5,13 @@ No stack changes its primary path by delay, so the other half of the table stays
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
-from anabranch.papers.studies import Work, as_sets, efforts, file_text, with_sweep
-from anabranch.papers.verdicts import verdict
+from anabranch.papers.studies import Settings, Work, as_sets, efforts, file_text, with_sweep
+from anabranch.papers.verdicts import Verdict, verdict
 from anabranch.support.toml_text import inline
 
 from .factors import PMR, SHEET, WAITS_MS, Runs
@@ -77,7 +76,7 @@ def real(mode: str, bench: Bench) -> RealStack:
     )
 
 
-def transport(sctp: str) -> dict[str, Any]:
+def transport(sctp: str) -> Settings:
     """The call's transport as a stack takes it: no SACK is delayed, the rest as the paper says."""
     return {
         "flows.call.transport": {
@@ -92,9 +91,9 @@ def transport(sctp: str) -> dict[str, Any]:
     }
 
 
-def _work(name: str, effort: RealEffort, sctp: str, settings: Mapping[str, Any]) -> Work:
+def _work(name: str, effort: RealEffort, sctp: str, settings: Settings) -> Work:
     waits = [f"{wait} ms" for wait in effort.waits_ms]
-    axes: dict[str, tuple[str, list[Any]]] = {
+    axes: dict[str, tuple[str, list[int] | list[str]]] = {
         "wait0": ("links.p0-middle.cross_traffic.0.mean_wait", waits),
         "wait1": ("links.p1-middle.cross_traffic.0.mean_wait", waits),
         "pmr": (
@@ -125,7 +124,7 @@ def _table2(effort: RealEffort, by_place: Mapping[str, Runs]) -> list[Number]:
         if runs[REAL].frame.is_empty():
             continue
 
-        def judged(real: Interval, paper: float = row["mos"]) -> Any:
+        def judged(real: Interval, paper: float = row["mos"]) -> Verdict:
             return verdict(paper, real.mean, real.half_width, MOS_TOLERANCE)
 
         # Only with all nine pairs of delays it is the paper's own number.

@@ -19,7 +19,7 @@ from .interruptions import interruptions, shares
 JITTER_BUFFER_MS = 100.0
 """Depth after the first packet's delay (paper)."""
 
-AT_25_MS = {"wait0": 0.025, "wait1": 0.025, "delay_centric": "off"}
+AT_25_MS: dict[str, float | str] = {"wait0": 0.025, "wait1": 0.025, "delay_centric": "off"}
 
 
 @dataclass(frozen=True)
