@@ -10,9 +10,9 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Literal, TypeVar
 
 import polars as pl
@@ -241,7 +241,7 @@ class Sheet:
         """The places of an axis; only those that runs have, if given."""
         row = self.axes[axis]
         if row.file:
-            listed = tomllib.loads(file_text(self.package, row.file))[row.rows]
+            listed = _rows(self.package, row.file)[row.rows]
             named: list[tuple[Setting, str]] = [(one["name"], one[row.key]) for one in listed]
         else:
             named = [*row.names.items(), *((one, _written(row, one)) for one in row.numbers)]
@@ -306,6 +306,12 @@ def size(size_bytes: float) -> str:
 def _roots(sql: str) -> list[str]:
     """The columns that an expression reads, in its order; numbers of the package stand as 1."""
     return pl.sql_expr(re.sub(r"\{\w+\}", "1", sql)).meta.root_names()
+
+
+@cache
+def _rows(package: str, file: str) -> Mapping[str, Sequence[Mapping[str, str]]]:
+    """The rows of a file of a package, by their table."""
+    return tomllib.loads(file_text(package, file))
 
 
 def _written(row: Axis, number: float) -> str:
