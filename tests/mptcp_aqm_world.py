@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.papers.mptcp_aqm import studies
-from anabranch.papers.mptcp_aqm.factors import COUPLINGS, DELAYS, PATHS, QUEUES
-from anabranch.papers.mptcp_aqm.samples import Runs
+from anabranch.papers.mptcp_aqm.factors import COUPLINGS, DELAYS, PATHS, QUEUES, Runs
 from anabranch.papers.mptcp_aqm.traced import Traced
 
 REPLICATIONS = 12
@@ -96,8 +95,8 @@ def grid(profile: str) -> Runs:
 
 def fit(profile: str) -> Runs:
     """Round-trip times that fit best at 0.75 Mbit/s."""
-    cells = [f"{queue}-{delay}" for queue, delay in studies.FIT_POINTS]
-    found = frame({"rate_mbps": studies.FIT_RATES_MBPS, "point": cells})
+    rates = list(map(float, studies.cases("rate_mbps")))
+    found = frame({"rate_mbps": rates, "point": list(studies.cases("point"))})
     rtts = [f"rtt_{path}_ms" for path in PATHS]
     return Runs(found.with_columns(pl.col(rtts) * 0.75 / pl.col("rate_mbps")), profile)
 

@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 
 from anabranch.papers.sctp_handover.claims import PROFILE, Material
-from anabranch.papers.sctp_handover.factors import EXPERIMENTS, SENDERS
+from anabranch.papers.sctp_handover.factors import EXPERIMENTS, SENDERS, Runs
 from anabranch.papers.sctp_handover.published import of_experiment
-from anabranch.papers.sctp_handover.samples import Runs
 from anabranch.papers.sctp_handover.studies import Arena, policies, variants_of
 from anabranch.papers.sctp_handover.traced import Checkpoint, Handover, Traced
 

@@ -8,9 +8,8 @@ import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.tcp_wimax.claims import Material
-from anabranch.papers.tcp_wimax.factors import BUFFERS, CONTROLS, PROFILES, SEGMENTS
+from anabranch.papers.tcp_wimax.factors import BUFFERS, CONTROLS, PROFILES, SEGMENTS, Runs
 from anabranch.papers.tcp_wimax.link import Link, Traced
-from anabranch.papers.tcp_wimax.samples import Runs
 
 Goodput = Callable[[str, str, int, int], float]
 """Mbit/s by profile, control, segment and buffer."""

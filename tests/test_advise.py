@@ -554,11 +554,11 @@ def test_what_a_small_rto_min_costs_is_counted() -> None:
     assert other.failovers is not None
     assert own.timeouts[0] > 2 * other.timeouts[0] > 0
     assert own.failovers[0] > other.failovers[0] > 0
-    assert own.in_vain[0] > 0
+    assert own.packets_in_vain[0] > 0
     (said,) = [cost for cost in found.paste.costs if cost.startswith("In a run here RTO.Min 0.")]
     assert own.text() in said
     assert f"; RTO.Min default (1 s) and RTO.Max default (60 s) {other.text()}." in said
-    assert found.as_json()["rto_costs"][0]["timeouts"] == list(own.timeouts)
+    assert found.as_json()["rto_costs"][0]["timeouts"] == own.timeouts
     kept = advise.advise("clean-two-paths", "mos", effort=search.Effort(4, 2, 3))
     assert kept.rto_costs == []
 

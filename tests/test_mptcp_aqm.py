@@ -19,16 +19,16 @@ from anabranch.figures.pages import drawing
 from anabranch.papers.mptcp_aqm import HANDOVERS, PAPER, TRACED, figures, outcome, story, studies
 from anabranch.papers.mptcp_aqm.claims import CLAIMS, SHORT, Material, ratio
 from anabranch.papers.mptcp_aqm.factors import (
+    COLUMNS,
     COUPLINGS,
     DELAYS,
     LIA,
     PAPERS_QUEUES,
     QUEUES,
-    UDP_SHARE,
+    Runs,
 )
 from anabranch.papers.mptcp_aqm.outcome import MptcpAqmOutcome, Speed
 from anabranch.papers.mptcp_aqm.published import numbers, round_trip_times
-from anabranch.papers.mptcp_aqm.samples import COLUMNS, Runs, tidy
 from anabranch.papers.mptcp_aqm.studies import EFFORTS
 from anabranch.papers.traces import path_rates
 from anabranch.papers.verdicts import Claim
@@ -59,22 +59,21 @@ def test_the_paper_has_35_replications() -> None:
 def test_a_quarter_of_c_is_udp(name: str) -> None:
     settings = next(one for one in studies.profiles() if one.name == name).settings
     udp = float(settings["links.c.cross_traffic.0.rate"].split()[0])
-    assert udp == pytest.approx(UDP_SHARE * studies.rate_mbps(settings))
+    assert udp == pytest.approx(0.25 * studies.rate_mbps(settings))
 
 
 def run(queue: str, *, delay_ms: float = 10, name: str = "clean-textbook") -> dict[str, float]:
     """A row of the grid, as `tidy` gives it."""
     settings = {
         **next(one for one in studies.profiles() if one.name == name).settings,
-        **studies.queue(queue),
-        **studies.delay(delay_ms),
+        **studies.case("queue", queue),
+        **studies.case("delay_ms", delay_ms),
         "flows.transfer.app.bytes": "500 kB",
     }
     summary = result.run(studies.single(settings)).summary
     assert set(COLUMNS) <= set(summary)
     row = pl.DataFrame([summary]).with_columns(queue=pl.lit(queue), replication=0)
-    rate, mss = studies.rate_mbps(settings), studies.mss_bytes(settings)
-    return tidy(row, ["queue"], rate, mss).row(0, named=True)
+    return studies.tidy(row, settings).row(0, named=True)
 
 
 def test_drop_tail_takes_what_udp_leaves_and_no_more() -> None:
@@ -99,7 +98,11 @@ def test_the_delay_of_a_is_in_its_round_trip_time() -> None:
 
 def test_a_fragmented_segment_is_two_packets() -> None:
     settings = studies.profile("fitted").settings
-    drop_tail = {**settings, **studies.queue("drop_tail"), "flows.transfer.app.bytes": "100 kB"}
+    drop_tail = {
+        **settings,
+        **studies.case("queue", "drop_tail"),
+        "flows.transfer.app.bytes": "100 kB",
+    }
     summary = result.run(studies.single(drop_tail)).summary
     segments = math.ceil(100_000 / 1458)
     assert summary["link.c.forward.delivered_packets"] >= 2 * segments
@@ -277,7 +280,7 @@ def found() -> MptcpAqmOutcome:
             world.frame(
                 {
                     "queue": ["codel", "fq_codel", "lifo_codel", "lifo_plain"],
-                    "delay_ms": studies.LONG_DELAYS,
+                    "delay_ms": list(map(int, studies.cases("delay_ms"))),
                 }
             ),
             "",
@@ -291,7 +294,7 @@ def found() -> MptcpAqmOutcome:
         mobility=Runs(
             world.frame(
                 {
-                    "transport": studies.MOVING,
+                    "transport": ["model", "rfc", "linux"],
                     "queue": moving,
                     "event": [one.name for one in studies.events()],
                 }

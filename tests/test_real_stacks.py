@@ -24,8 +24,8 @@ from anabranch.papers.real import (
     deviation_percent,
 )
 from anabranch.papers.sctp_handover.real import DEATH_S, failover_times, shortened
+from anabranch.papers.tcp_wimax.factors import Runs
 from anabranch.papers.tcp_wimax.real import AS_PAPER
-from anabranch.papers.tcp_wimax.samples import Runs
 from anabranch.papers.voip_sctp.real import ALIKE
 from anabranch.studies.workers import Threads
 
@@ -65,7 +65,7 @@ def test_a_stack_that_does_as_the_simulation_deviates_by_nothing(
     assert len(goodputs) == 18
     assert all(one.real.mean == one.simulated[AS_PAPER].mean for one in goodputs)
     # The last of the simulated ones has another TCP.
-    assert any(one.deviation.mean != 0 for one in goodputs)
+    assert any(one.deviation_percent.mean != 0 for one in goodputs)
     assert found.total_runs == 18
     assert found.claims == []
 
@@ -122,7 +122,9 @@ def test_multipath_tcp_stands_in_the_cited_models_place(aqm: RealStack) -> None:
     for one in aqm.numbers:
         if not math.isnan(one.real.mean):
             assert one.real.mean == one.simulated[alike].mean, one
-            assert one.real.mean == 0 or one.deviation.mean == pytest.approx(0, abs=1e-9), one
+            assert one.real.mean == 0 or one.deviation_percent.mean == pytest.approx(0, abs=1e-9), (
+                one
+            )
     assert len({one.table for one in aqm.numbers}) == 10
     profiles = {finding.profile for finding in aqm.claims}
     assert profiles == {mptcp_aqm.real.MODEL, alike, REAL}

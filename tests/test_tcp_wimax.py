@@ -37,9 +37,11 @@ from anabranch.papers.tcp_wimax.factors import (
     PROFILES,
     READINGS,
     SEGMENTS,
+    SHEET,
+    Runs,
 )
 from anabranch.papers.tcp_wimax.outcome import Speed, TcpWimaxOutcome
-from anabranch.papers.tcp_wimax.samples import Runs, pair_shares, station_rows, tidy
+from anabranch.papers.tcp_wimax.samples import pair_shares, station_rows
 from anabranch.papers.tcp_wimax.studies import EFFORTS, FLOWS, STATIONS
 from anabranch.papers.verdicts import Claim
 from papers_checks import QUICK, check_page, schema
@@ -93,7 +95,7 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFram
                 and key["buffer"] in {2048, 524_288}
             ),
         )
-        found[reading.name] = tidy(compute(few, out, simulated(2), lambda _: None))
+        found[reading.name] = SHEET.tidy(compute(few, out, simulated(2), lambda _: None))
     return found
 
 

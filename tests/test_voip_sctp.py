@@ -22,9 +22,8 @@ from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import Work, compute, described, simulated
 from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, story, studies, traced
+from anabranch.papers.voip_sctp.factors import CLOCKS, PMR, RTO_MAX_S, SHEET, Runs
 from anabranch.papers.voip_sctp.outcome import FollowedAdvice, Setting, VoipSctpOutcome
-from anabranch.papers.voip_sctp.published import CLOCKS, PMR, RTO_MAX_S
-from anabranch.papers.voip_sctp.samples import tidy
 from anabranch.papers.voip_sctp.studies import EFFORTS
 from anabranch.papers.voip_sctp.traced import TracedCall
 from papers_checks import check_page, schema
@@ -165,7 +164,7 @@ def test_a_study_is_resumed_where_it_stopped(
     again = compute(fewer, tmp_path, simulated(1), progressed.append)
     assert again.equals(first)
     assert len(counted) == 96
-    assert set(tidy(first).columns) >= {"potentially_failed", "pmr", "rto_max_s", "mos"}
+    assert set(SHEET.tidy(first).columns) >= {"potentially_failed", "pmr", "rto_max_s", "mos"}
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
@@ -218,7 +217,7 @@ def found() -> VoipSctpOutcome:
             "mos": 2.0 + index / 5 + replication / 50,
         }
         for loss in (0.005, 0.02, 0.1)
-        for index, name in enumerate(figures.SETTING_NAMES)
+        for index, name in enumerate(SHEET.axes["setting"].names)
         for replication in range(4)
     ]
     pf_rows = [
@@ -255,9 +254,8 @@ def found() -> VoipSctpOutcome:
         robust_loss=robust_loss,
         cells=outcome.cells(runs, table),
         claims=outcome.judge(runs, causes),
-        settings=outcome.settings(pl.DataFrame(setting_rows)),
-        potentially_failed=outcome.potentially_failed(pl.DataFrame(pf_rows)),
-        potentially_failed_effect=outcome.potentially_failed_effect(pl.DataFrame(pf_rows)),
+        settings=Runs(pl.DataFrame(setting_rows), CLOCKS[0]),
+        potentially_failed=Runs(pl.DataFrame(pf_rows), CLOCKS[0]),
         sensitivity=sensitivity,
         total_runs=123_456,
         single_runs={3: traced_call(), 4: traced_call()},

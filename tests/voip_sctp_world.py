@@ -11,8 +11,15 @@ import numpy as np
 import polars as pl
 
 from anabranch.papers.voip_sctp import published
-from anabranch.papers.voip_sctp.published import DELAY_CENTRIC, LOSSES, PMR, RTO_MAX_S, WAITS_MS
-from anabranch.papers.voip_sctp.samples import FACTORS, Runs
+from anabranch.papers.voip_sctp.factors import (
+    DELAY_CENTRIC,
+    FACTORS,
+    LOSSES,
+    PMR,
+    RTO_MAX_S,
+    WAITS_MS,
+    Runs,
+)
 
 Mos = Callable[..., float]
 """MOS without noise by the factors' names."""

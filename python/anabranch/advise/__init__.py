@@ -8,7 +8,7 @@ import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +164,8 @@ class Advice:
                 }
                 for effect in self.effects
             ],
-            "rto_costs": [count.as_json() for count in self.rto_costs],
-            "paste": self.paste.as_json(),
+            "rto_costs": [asdict(count) for count in self.rto_costs],
+            "paste": asdict(self.paste),
         }
 
 

@@ -44,19 +44,6 @@ class Paste:
     costs: list[str] = field(default_factory=list)
     """Sentences about side effects, besides the goal."""
 
-    def as_json(self) -> dict[str, Any]:
-        """The same, as a tree for JSON."""
-        return {
-            "call": self.call,
-            "sysctl": self.sysctl,
-            "socket": self.socket,
-            "commands": self.commands,
-            "without": self.without,
-            "checks": self.checks,
-            "undo": self.undo,
-            "costs": self.costs,
-        }
-
     def text(self) -> str:
         """All of it as text, with headings as comments in the language of what follows."""
         parts = []

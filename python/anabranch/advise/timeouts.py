@@ -6,7 +6,6 @@ retransmitted for nothing; where each packet is sent once, so was one that was g
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -45,24 +44,15 @@ class Count:
     timeouts: tuple[float, float]
     failovers: tuple[float, float] | None
     """How often a sender of data left a path; None where there is only one path."""
-    in_vain: tuple[float, float]
+    packets_in_vain: tuple[float, float]
     """Packets taken for lost that had arrived."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The same, as a tree for JSON."""
-        return {
-            "limits": self.limits,
-            "timeouts": list(self.timeouts),
-            "failovers": None if self.failovers is None else list(self.failovers),
-            "packets_in_vain": list(self.in_vain),
-        }
 
     def text(self) -> str:
         """The numbers in words."""
         parts = [_of(self.timeouts, "timeout")]
         if self.failovers is not None:
             parts.append(_of(self.failovers, "failover"))
-        in_vain = f"{_of(self.in_vain, 'packet')} taken for lost that had arrived"
+        in_vain = f"{_of(self.packets_in_vain, 'packet')} taken for lost that had arrived"
         return f"{', '.join(parts)} and {in_vain}"
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from anabranch.errors import AnabranchError
 from anabranch.support import progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder
 
@@ -69,7 +70,6 @@ def advise(
     """
     from anabranch import advise as advising  # noqa: PLC0415 - slow to import
     from anabranch.advise import tables  # noqa: PLC0415 - slow to import
-    from anabranch.errors import AnabranchError  # noqa: PLC0415 - only here
 
     if quick and full:
         raise AnabranchError("use --quick or --full, not both")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -33,8 +32,10 @@ from .description import (
     works,
 )
 from .intervals import Interval
+from .page import Context
 from .reproduction import Paper
 from .rows import ClaimRows
+from .runs import Factor
 from .studies import compute_all
 from .tables import recorded
 from .verdicts import (
@@ -52,7 +53,7 @@ from .verdicts import counted as by_verdict
 class Runs(runs.Runs):
     """Runs of one study under one reading: axes as text, `replication`, values."""
 
-    def where(self, **factors: Any) -> "Runs":
+    def where(self, **factors: Factor) -> "Runs":
         """The runs whose axes have these values (a list: any of them), however they are spelled."""
         spelled = {
             name: [text for text in self.frame[name].unique() if same(text, value)]
@@ -305,7 +306,7 @@ def figures(outcome: DescribedOutcome) -> dict[str, partial[Figure]]:
     return made
 
 
-def _context(outcome: DescribedOutcome) -> dict[str, Any]:
+def _context(outcome: DescribedOutcome) -> Context:
     names = list(dict.fromkeys(cell.table for cell in outcome.cells))
     repeated = {own.repeated for studies in outcome.rows.values() for own in studies.values()}
     return {

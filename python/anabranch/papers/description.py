@@ -20,7 +20,8 @@ from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
 from anabranch.support.toml_text import inline
 
-from .rows import STRICT, ClaimRows, Setting
+from .rows import STRICT, ClaimRows
+from .runs import Factor, Setting
 from .studies import Key, Work, label
 from .verdicts import SHARE_TOLERANCE
 
@@ -229,13 +230,13 @@ def shown(value: Setting) -> str:
     )
 
 
-def same(value: Setting, others: Setting | list[Setting]) -> bool:
+def same(value: Setting, others: Factor) -> bool:
     """Whether two values of an axis are the same: 0.1, "0.10" and "10 %" are; or one of several."""
     return any(_plain(value) == _plain(other) for other in _several(others))
 
 
-def _several(values: Setting | list[Setting]) -> list[Setting]:
-    return values if isinstance(values, list) else [values]
+def _several(values: Factor) -> Sequence[Setting]:
+    return values if isinstance(values, list | tuple) else [values]  # type: ignore[list-item]
 
 
 def _plain(value: Setting) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .verdicts import Finding, PublishedNumber
+from .verdicts import Finding, PublishedNumber, plain
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,6 @@ class PaperOutcome:
             "paper": paper,
             "mode": self.mode,
             "version": self.version,
-            "cells": [cell.as_json() for cell in self.cells],
-            "claims": [finding.as_json() for finding in self.claims],
+            "cells": [plain(cell, "unit") for cell in self.cells],
+            "claims": plain(self.claims),
         }

@@ -6,7 +6,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -16,12 +15,15 @@ from anabranch.figures import pages
 from .outcome import PaperOutcome
 from .verdicts import WORDS, by_claim
 
+Context = dict[str, object]
+"""What a template needs, by the names that it has there."""
+
 
 def render(
     template: tuple[str, str],
     outcome: PaperOutcome,
     figures: Mapping[str, str],
-    context: Mapping[str, Any],
+    context: Mapping[str, object],
 ) -> str:
     """The page of a paper as text, from a template: its package and file.
 

@@ -31,7 +31,9 @@ _LETTERS: dict[Verdict, str] = {
     "not_reproduced": "no",
     "open": "open",
 }
-MARK: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "black"}
+Style = dict[str, Any]
+"""Arguments for what Matplotlib draws."""
+MARK: Style = {"marker": "D", "color": "white", "markeredgecolor": "black"}
 """How a published number is drawn."""
 DASHED: Any = (0, (4, 3))
 """The line style of what is drawn for comparison."""

@@ -22,7 +22,7 @@ from .intervals import Interval, interval
 from .rows import ratios
 from .runs import Runs
 from .studies import Key, Place, Work, compute_all, folder_of, simulated
-from .verdicts import WORDS, Finding, Verdict, by_claim
+from .verdicts import WORDS, Finding, Verdict, by_claim, plain
 
 REAL = "real_stack"
 """What claims are judged under that are about a real stack's runs."""
@@ -121,24 +121,12 @@ class Number:
     simulated: dict[str, Interval]
     """Ours by what is simulated; the last one is like the real stack."""
     real: Interval
-    deviation: Interval
+    deviation_percent: Interval
     """The real stack's mean above the last simulated one, in percent, replication by replication on
     the same random numbers."""
     digits: int = 2
     verdict: Verdict | None = None
     """How the real stack's number compares with the published one."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The number as the JSON of `reproduce` has it."""
-        return {
-            "table": self.table,
-            "key": self.key,
-            "published": _number(self.published),
-            "simulated": {name: _interval(one) for name, one in self.simulated.items()},
-            "real": _interval(self.real),
-            "deviation_percent": _interval(self.deviation),
-            "verdict": self.verdict,
-        }
 
 
 def number(
@@ -198,9 +186,9 @@ class RealStack:
         return {
             "stack": self.title,
             "runs": self.total_runs,
-            "cells": [one.as_json() for one in self.numbers],
-            "claims": [finding.as_json() for finding in self.claims],
-            "left_out": [{"what": one.what, "reason": one.reason} for one in self.left_out],
+            "cells": [plain(one, "digits") for one in self.numbers],
+            "claims": plain(self.claims),
+            "left_out": plain(self.left_out),
         }
 
     def tables(self) -> list[Table]:
@@ -257,7 +245,7 @@ def _table(numbers: Sequence[Number]) -> Table:
             *((published or [""]) if is_published else []),
             *(simulated.text(one.digits) for simulated in one.simulated.values()),
             Cell(one.real.text(one.digits), shade),
-            one.deviation.text(1, signed=True),
+            one.deviation_percent.text(1, signed=True),
         ]
 
     heads = [*first.key, *(["paper"] if is_published else []), *first.simulated]
@@ -271,12 +259,3 @@ def _table(numbers: Sequence[Number]) -> Table:
 
 def _place_of(key: Key) -> tuple[Any, ...]:
     return tuple(key.items())
-
-
-def _interval(one: Interval) -> dict[str, float | int | None]:
-    return {"mean": _number(one.mean), "half_width": _number(one.half_width), "n": one.n}
-
-
-def _number(value: float) -> float | None:
-    """A number for JSON, with None for NaN."""
-    return round(value, 4) if math.isfinite(value) else None

@@ -70,7 +70,7 @@ class Paper(Generic[AnyOutcome, Effort]):
     """What a terminal of this width shows before the claims."""
     figures: Callable[[AnyOutcome], Mapping[str, Callable[[], Figure]]]
     """The figures by file name, each drawn when it is called."""
-    context: Callable[[AnyOutcome], dict[str, Any]]
+    context: Callable[[AnyOutcome], page.Context]
     """What the page's template needs beside `outcome`, headline, sentences and claims."""
     sections: Callable[[AnyOutcome], Iterable[list[str]]]
     """The lines of each section of the golden record."""

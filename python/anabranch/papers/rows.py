@@ -18,15 +18,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from string import Formatter
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .intervals import Interval, interval
-from .runs import Runs
+from .runs import Runs, Setting
 from .verdicts import SHARE_TOLERANCE, Claim, Part, above, below, between, verdict, within
 
-Setting = bool | int | float | str
 Cells = dict[str, Setting | list[Setting]]
 """Axis -> the value of it, or several."""
 
@@ -137,6 +136,8 @@ class PackageClaim(_Model):
 
     id: str
     text: str
+    short: str = ""
+    """A few words, for a figure."""
     parts: Annotated[list[Row | Judged], Field(min_length=1)]
 
 
@@ -316,7 +317,7 @@ def _words(row: Row, title: str) -> str:
     return f"{title}{where}"
 
 
-def _cells(cells: Mapping[str, Any]) -> str:
+def _cells(cells: Cells) -> str:
     return ", ".join(
         f"{name} {' or '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in cells.items()

@@ -5,14 +5,20 @@ within each replication first, because replications share their random numbers o
 same reason two sets of cells are compared by their difference within each replication.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import polars as pl
 
 from anabranch import stats
 
 from .intervals import Interval, difference, interval
+
+Setting = bool | int | float | str
+"""A value of a factor."""
+Factor = Setting | Sequence[Setting]
+"""A value of a factor, or several."""
 
 
 def repeated(rows: pl.DataFrame) -> str:
@@ -34,16 +40,14 @@ class Runs:
     VALUE: ClassVar[str]
     """The value that is meant where none is named."""
 
-    def where(self, **factors: Any) -> Self:
+    def where(self, **factors: Factor) -> Self:
         """The runs whose factors have these values (a list: any of them); all without factors."""
         if not factors:
             return self
         conditions = [
-            (
-                pl.col(name).is_in(list(value))
-                if isinstance(value, list | tuple)
-                else pl.col(name) == value
-            )
+            pl.col(name).is_in(list(value))
+            if isinstance(value, list | tuple)
+            else pl.col(name).eq(value)
             for name, value in factors.items()
         ]
         return replace(self, frame=self.frame.filter(conditions))

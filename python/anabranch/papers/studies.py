@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
@@ -20,6 +21,9 @@ from anabranch.support.toml_text import inline
 
 Key = dict[str, float | str | bool]
 Sets = tuple[tuple[str, str], ...]
+Settings = dict[str, Any]
+"""Values of TOML by dotted path."""
+AnyReading = TypeVar("AnyReading", bound="Reading")
 Effort = TypeVar("Effort")
 """A paper's dataclass that says how often each of its kinds of cell runs."""
 
@@ -84,8 +88,40 @@ def with_sweep(scenario: str, sweep: str, sets: Sets = ()) -> Scenario:
     return Scenario.parse(f"{network}\n{sweep}", sets)
 
 
-@dataclass(frozen=True)
-class Described:
+class Reading(BaseModel):
+    """A row of a package's file: values on top of a scenario, such as what a paper may mean."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    title: str
+    """What people call it; its name if it has no title."""
+    about: str = ""
+    settings: Settings = Field(alias="set")
+    """Values by dotted path."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _titled(cls, row: Settings) -> Settings:
+        return {"title": row.get("name")} | row
+
+    @property
+    def sets(self) -> Sets:
+        """The values as the engine takes them."""
+        return as_sets(self.settings)
+
+
+def readings(
+    package: str,
+    file: str,
+    table: str,
+    kind: type[AnyReading] = Reading,  # type: ignore[assignment]
+) -> tuple[AnyReading, ...]:
+    """The rows of a table of a package's file."""
+    return tuple(map(kind.model_validate, tomllib.loads(file_text(package, file))[table]))
+
+
+class Described(BaseModel):
     """A study as a row of a package's `studies.toml`: `scenario.toml` with another sweep."""
 
     package: str
@@ -96,7 +132,7 @@ class Described:
     replications: str
     """The field of the package's `Effort` that says how often each cell runs."""
     columns: tuple[str, ...]
-    settings: Mapping[str, Any]
+    settings: Settings = Field({}, alias="set")
     """Values by dotted path on top of the scenario."""
 
     @property
@@ -106,7 +142,7 @@ class Described:
 
     def work(
         self,
-        effort: Any,
+        effort: object,
         sets: Sets = (),
         *,
         name: str = "",
@@ -131,18 +167,8 @@ class Described:
 @cache
 def described(package: str) -> Mapping[str, Described]:
     """The studies of a package's `studies.toml` by name, in its order."""
-    return {
-        row["name"]: Described(
-            package,
-            row["name"],
-            row["title"],
-            row["sweep"],
-            row["replications"],
-            tuple(row["columns"]),
-            row.get("set", {}),
-        )
-        for row in tomllib.loads(file_text(package, "studies.toml"))["study"]
-    }
+    rows = tomllib.loads(file_text(package, "studies.toml"))["study"]
+    return {row["name"]: Described(package=package, **row) for row in rows}
 
 
 def compute_all(
@@ -212,7 +238,7 @@ def folder_of(work: Work, out: Path, place: Place) -> Path:
     return out / "studies" / f"{work.name}{place.suffix}"
 
 
-def find_cell(loaded: Scenario, key: dict[str, Any]) -> int:
+def find_cell(loaded: Scenario, key: Mapping[str, float | str]) -> int:
     """The number of the cell with these axis values."""
     for cell in range(loaded.cell_count):
         axes = loaded.cell_key(cell)

@@ -1,11 +1,17 @@
-"""Tables that papers have alike: claims, means of runs, published numbers."""
+"""Tables that papers have alike: those of `sheet.toml`, claims, published numbers."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
 
 from anabranch.figures.table import Cell, Table, known
 
+from .intervals import Interval
 from .runs import Runs
+from .sheet import Place, Sheet
+from .sheet import Table as Described
 from .verdicts import WORDS, Finding, PublishedNumber, Verdict, by_claim
 
 FEW = 3
@@ -14,69 +20,141 @@ _SHOWN: tuple[Verdict, ...] = ("reproduced", "partly", "open")
 """Verdicts that have a column each where there are more profiles."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """A value of runs that has a column."""
+class _Number:
+    """A number in a text: `{VALUE:2}` is a mean with two digits, `{VALUE:±2}` has its interval.
 
-    value: str
-    head: str
-    digits: int = 2
-    has_interval: bool = True
-
-    def cell(self, runs: Runs) -> str:
-        """The mean of the value over these runs."""
-        mean = runs.mean(self.value)
-        return mean.text(self.digits) if self.has_interval else known(mean.mean, self.digits)
-
-
-def of_means(
-    title: str,
-    keys: Sequence[str],
-    rows: Iterable[tuple[Sequence[str], Runs]],
-    columns: Sequence[Column],
-    *,
-    texts: int | None = None,
-    lead: str = "",
-) -> Table:
-    """A row for some runs: what they are, under the heads `keys`, and the mean of each column.
-
-    `texts` is the number of keys that are text, all of them if it is not given; where they begin
-    alike, a page has what they share once.
+    `{VALUE:0/4}` takes four places, `{VALUE:±2+}` and `{VALUE:2+}` have their sign.
     """
+
+    def __init__(self, value: Interval | float) -> None:
+        self.value = value if isinstance(value, Interval) else Interval(value, math.nan, 1)
+
+    def __format__(self, spec: str) -> str:
+        match = re.fullmatch(r"(±?)(\d)(?:/(\d+))?(\+?)", spec)
+        assert match, spec
+        digits, signed = int(match[2]), bool(match[4])
+        mean = self.value.mean
+        shown = (
+            self.value.text(digits, signed=signed)
+            if match[1]
+            else f"{mean:+.{digits}f}"
+            if signed
+            else known(mean, digits)
+        )
+        return shown.rjust(int(match[3] or 0))
+
+
+class _Means(Mapping[str, _Number]):
+    """The means of some runs, by value."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+
+    def __getitem__(self, value: str) -> _Number:
+        return _Number(self.runs.mean(value))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs.frame.columns)
+
+    def __len__(self) -> int:
+        return len(self.runs.frame.columns)
+
+
+def listed(sheet: Sheet, name: str, studies: Mapping[str, Runs], **changed: Any) -> Table:
+    """A table that `sheet.toml` describes, with a row for each combination that runs have.
+
+    `changed` are keys of the description with other values.
+    """
+    row = sheet.tables[name].model_copy(update=changed)
+    runs = studies[row.study].where(**row.where)
+    # Several keys of one factor say the same thing in other words.
+    columns = list(dict.fromkeys(map(sheet.column, row.keys)))
+    first = {sheet.column(axis): axis for axis in reversed(row.keys)}
+    across: Sequence[Place | None] = sheet.places(row.across, runs) if row.across else [None]
+    texts = _texts(sheet, row)
+    made = []
+    for combination in product(*(sheet.places(first[column], runs) for column in columns)):
+        cells = dict(zip(columns, (place.value for place in combination), strict=True))
+        own = runs.where(**cells)
+        if own.frame.is_empty():
+            continue
+        parts = [
+            own if place is None else own.where(**{sheet.column(row.across): place.value})
+            for place in across
+        ]
+        shown = [[text.format_map(_Means(part)) for text, _ in texts] for part in parts]
+        keys = (sheet.title(axis, cells[sheet.column(axis)]) for axis in row.keys)
+        made.append([*keys, *_ordered(row, shown)])
+    heads = [[_head(row, head, place) for _, head in texts] for place in across]
     return Table(
-        title,
-        [*keys, *(column.head for column in columns)],
-        [[*key, *(column.cell(runs) for column in columns)] for key, runs in rows],
-        keys=len(keys) if texts is None else texts,
-        is_merged=len(keys) > 1 and texts is not None,
-        lead=lead,
+        row.title,
+        [*row.keys.values(), *_ordered(row, heads)],
+        made,
+        keys=len(row.keys) if row.texts is None else row.texts,
+        is_merged=row.is_merged,
+        lead=row.lead,
     )
 
 
-def of_published(
-    title: str,
-    heads: Sequence[str],
-    cells: Iterable[PublishedNumber],
-    key: Callable[[PublishedNumber], Sequence[str]],
-    paper: Callable[[PublishedNumber], str],
-    *,
-    digits: int = 2,
-    in_words: bool = False,
-) -> Table:
-    """Published numbers beside ours, which have the verdict as a shade or in a column of its own.
+def _head(row: Described, head: str, place: Place | None) -> str:
+    if place is None:
+        return head
+    return (head if row.by_place else row.head).format(column=head, place=place.title)
 
-    `heads` are those of `key`, which says what a number is; `paper` says what was published.
+
+def _ordered(row: Described, by_place: Sequence[Sequence[str]]) -> list[str]:
+    """What stands in a line: the columns of each place, or each column at every place."""
+    columns = by_place if row.by_place else zip(*by_place, strict=True)
+    return [text for one in columns for text in one]
+
+
+def _texts(sheet: Sheet, row: Described) -> list[tuple[str, str]]:
+    """The texts of a table's columns, with their heads."""
+    if isinstance(row.columns, dict):
+        return list(row.columns.items())
+    interval = "±" if row.has_intervals else ""
+    values = [(name, sheet.values[name]) for name in row.columns]
+    return [(f"{{{name}:{interval}{value.digits}}}", value.head) for name, value in values]
+
+
+def of_records(
+    sheet: Sheet, name: str, records: Iterable[Mapping[str, Interval | float | str]]
+) -> Table:
+    """A table of what the package has found, as `sheet.toml` describes it."""
+    row = sheet.records[name]
+    rows = []
+    for record in records:
+        said = {
+            key: value if isinstance(value, str) else _Number(value)
+            for key, value in record.items()
+        }
+        rows.append([text.format_map(said) for text in row.columns])
+    return Table(row.title, list(row.columns.values()), rows, keys=row.keys, lead=row.lead)
+
+
+def of_published(sheet: Sheet, name: str, cells: Iterable[PublishedNumber]) -> Table:
+    """Published numbers beside ours, as `sheet.toml` describes it.
+
+    Ours have the verdict as a shade, or in a column of its own.
     """
-    rows: list[list[Cell | str]] = [
-        [
-            *key(cell),
-            paper(cell),
-            *([cell.ours(digits).text, WORDS[cell.verdict]] if in_words else [cell.ours(digits)]),
-        ]
-        for cell in cells
-    ]
-    verdict = ["verdict"] if in_words else []
-    return Table(title, [*heads, "paper", "ours", *verdict], rows, keys=len(heads))
+    row = sheet.numbers[name]
+    rows: list[list[Cell | str]] = []
+    for cell in cells:
+        said = {axis: sheet.said(axis, value) for axis, value in cell.key.items()}
+        keys = (sheet.said(axis, cell.key[axis_of(sheet, axis)]) for axis in row.keys)
+        words = {f"{axis}_word": value for axis, value in cell.key.items()}
+        paper = row.paper.format(published=cell.published, **said, **words)
+        ours = cell.ours(row.digits)
+        shown = [ours.text, WORDS[cell.verdict]] if row.in_words else [ours]
+        rows.append([*keys, paper, *shown])
+    verdict = ["verdict"] if row.in_words else []
+    heads = [*row.keys.values(), "paper", "ours", *verdict]
+    return Table(row.title, heads, rows, keys=len(row.keys))
+
+
+def axis_of(sheet: Sheet, axis: str) -> str:
+    """The key of published numbers that an axis has values of."""
+    return sheet.column(axis) if axis in sheet.axes else axis
 
 
 def claims(findings: Sequence[Finding]) -> Table:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -11,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from anabranch.figures import plots
 
-from .plots import dot, stroke
+from .plots import Style, dot, stroke
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Course:
     time_s: Sequence[float] | pl.Series
     values: Sequence[float] | pl.Series
     is_stepped: bool = False
-    style: dict[str, Any] = field(default_factory=dict)
+    style: Style = field(default_factory=dict)
     """Further arguments for Matplotlib's line; its line style is the legend's, too."""
 
     def draw(self, axes: Axes) -> None:
@@ -51,9 +50,9 @@ class Moments:
     marker: str
     height: float
     """Where they stand, as a share of the axes' height."""
-    style: dict[str, Any] = field(default_factory=dict)
+    style: Style = field(default_factory=dict)
     """Further arguments for Matplotlib's markers."""
-    legend: dict[str, Any] = field(default_factory=dict)
+    legend: Style = field(default_factory=dict)
     """Further arguments for the mark in the legend."""
 
     def draw(self, axes: Axes) -> None:

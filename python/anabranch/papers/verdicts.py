@@ -11,8 +11,8 @@ counts and ranks are. With few replications the evidence says that they may be w
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from anabranch.figures.table import Cell, Shade, known
@@ -74,16 +74,6 @@ class Finding:
     profile: str
     verdict: Verdict
     evidence: str
-
-    def as_json(self) -> dict[str, Any]:
-        """The finding as the JSON of `reproduce` has it."""
-        return {
-            "id": self.id,
-            "text": self.text,
-            "profile": self.profile,
-            "verdict": self.verdict,
-            "evidence": self.evidence,
-        }
 
 
 def judge(
@@ -188,7 +178,7 @@ def between(value: Interval, low: float, high: float) -> bool | None:
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """One published number beside ours, as the JSON of `reproduce` has it."""
+    """One published number beside ours; the JSON of `reproduce` has all of it but the unit."""
 
     table: str
     key: dict[str, float | int | str]
@@ -208,16 +198,23 @@ class PublishedNumber:
         half_width = known(self.half_width, digits)
         return Cell(f"{self.measured:.{digits}f} ± {half_width}", self.verdict)
 
-    def as_json(self) -> dict[str, Any]:
-        """The number as the JSON of `reproduce` has it."""
-        return {
-            "table": self.table,
-            "key": self.key,
-            "published": _number(self.published),
-            "measured": _number(self.measured),
-            "half_width": _number(self.half_width),
-            "verdict": self.verdict,
-        }
+
+def plain(value: object, *without: str) -> Any:
+    """A dataclass with all that it has as a tree for JSON, less some of its fields.
+
+    Numbers have four digits: far below every half-width, far above the last bit of a sum. NaN is
+    None.
+    """
+    if isinstance(value, float):
+        return round(value, 4) if math.isfinite(value) else None
+    if isinstance(value, Interval):
+        return plain(value._asdict())
+    if is_dataclass(value):
+        names = (one.name for one in fields(value) if one.name not in without)
+        return {name: plain(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list) else value
 
 
 def verdict(published: float, measured: float, half_width: float, tolerance: float) -> Verdict:
@@ -232,14 +229,6 @@ def verdict(published: float, measured: float, half_width: float, tolerance: flo
     if distance <= tolerance:
         return "reproduced"
     return "partly" if distance <= 2 * tolerance else "not_reproduced"
-
-
-def _number(value: float) -> float | None:
-    """A number for JSON, with None for NaN.
-
-    Four digits: far below every half-width, far above the last bit of a sum.
-    """
-    return round(value, 4) if math.isfinite(value) else None
 
 
 def _sentence(part: Part) -> str:

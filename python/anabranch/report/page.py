@@ -4,6 +4,7 @@ import math
 import platform
 import re
 import shlex
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -419,8 +420,6 @@ def _facts(
 
 def axes_of(scenario: Scenario) -> list[dict[str, str]]:
     """The axes: name, settings that they change, and values."""
-    import tomllib  # noqa: PLC0415 - only here
-
     sweep = tomllib.loads(scenario.to_toml()).get("sweep", {})
     keys = dict(varied(sweep))
     rows = []

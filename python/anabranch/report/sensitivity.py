@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -43,8 +44,6 @@ class Index:
 
 def is_available() -> bool:
     """Whether SALib is installed."""
-    from importlib.util import find_spec  # noqa: PLC0415 - only here
-
     return find_spec("SALib") is not None
 
 

@@ -14,14 +14,12 @@ from anabranch.papers.studies import compute_all, find_cell
 
 from . import outcome, studies, traced
 from .claims import CLAIMS, Material
-from .factors import DELAYS, LIA, PAPERS_QUEUES
+from .factors import DELAYS, LIA, PACKETS, PAPERS_QUEUES, Runs
 from .outcome import MptcpAqmOutcome, Speed
-from .samples import PACKETS, Runs, tidy
-from .studies import EFFORTS, Effort, mss_bytes, rate_mbps
+from .studies import EFFORTS, Effort, tidy
 
 __all__ = ["PAPER"]
 
-GRID_AXES = ["queue", "coupling", "delay_ms"]
 TRACED = ("drop_tail", "codel", "fq_codel", "lifo_codel", "fq_lifo_codel")
 HANDOVERS = (("model", "codel"), ("rfc", "codel"), ("linux", "codel"))
 
@@ -31,31 +29,24 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MptcpAqmOutcome:
     works = list(studies.all_studies(effort))
     rows = compute_all(works, out, jobs, "transfers")
     base = studies.profile()
-    rate, mss = rate_mbps(base.settings), mss_bytes(base.settings)
-    grids = {}
-    for one in studies.profiles():
-        settings = one.settings
-        frame = tidy(rows[f"grid/{one.name}"], GRID_AXES, rate_mbps(settings), mss_bytes(settings))
-        grids[one.name] = Runs(frame, one.name)
-    attribution = {}
-    for change in studies.attributions():
-        settings = studies.attributed(change)
-        frame = tidy(
-            rows[f"attribution/{change.name}"],
-            GRID_AXES,
-            rate_mbps(settings),
-            mss_bytes(settings),
+    grids = {
+        one.name: Runs(tidy(rows[f"grid/{one.name}"], one.settings), one.name)
+        for one in studies.profiles()
+    }
+    attribution = {
+        change.title: Runs(
+            tidy(rows[f"attribution/{change.name}"], studies.attributed(change)), change.name
         )
-        attribution[change.title] = Runs(frame, change.name)
+        for change in studies.attributions()
+    }
     attribution["CoDel as in the prose"] = outcome.literal(grids[base.name])
-    fits = {}
-    for network, receiver in studies.FIT_PROFILES:
-        one = studies.profile(network, receiver)
-        frame = tidy(rows[f"fit/{one.name}"], ["rate_mbps", "point"], 1.0, mss_bytes(one.settings))
-        fits[one.name] = Runs(outcome.with_numbers(frame, "rate_mbps"), one.name)
+    fits = {
+        one.name: Runs(tidy(rows[f"fit/{one.name}"], one.settings, rate_mbps=1.0), one.name)
+        for one in (studies.profile(*key) for key in studies.FIT_PROFILES)
+    }
 
-    def of_base(name: str, axes: list[str]) -> Runs:
-        return Runs(tidy(rows[name], axes, rate, mss), name)
+    def of_base(name: str) -> Runs:
+        return Runs(tidy(rows[name], base.settings), name)
 
     return MptcpAqmOutcome(
         mode=mode,
@@ -69,10 +60,10 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MptcpAqmOutcome:
             for title, runs in attribution.items()
         },
         fits=fits,
-        ablations=of_base("ablations", ["change", "delay_ms"]),
-        theta=of_base("theta", ["queue", "delay_ms"]),
-        beyond=of_base("beyond", ["transport", "queue", "delay_ms"]),
-        mobility=of_base("mobility", ["transport", "queue", "event"]),
+        ablations=of_base("ablations"),
+        theta=of_base("theta"),
+        beyond=of_base("beyond"),
+        mobility=of_base("mobility"),
         traced={queue: traced.base(queue, DELAYS[-1]) for queue in TRACED},
         handovers={key: traced.handover(*key) for key in HANDOVERS},
         speed=speed(works[0].scenario),

@@ -3,6 +3,7 @@
 What is compared is compared within each replication.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,32 +12,14 @@ from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import Claim, Part, above, between
 
-from .factors import DELAYS, LIA, PAPERS_QUEUES
-from .samples import Runs
+from .factors import DELAYS, LIA, PAPERS_QUEUES, Runs
 
 ABOUT = 0.5
 """A difference in per cent is about what the paper gives within this share of it."""
 
 SHORT = {
-    "1": "DropTail's RTT 9 x CoDel's",
-    "2": "DropTail fills C",
-    "3": "CoDel gets half of C",
-    "4": "CoDel's queue is short",
-    "5": "windows of 5 packets",
-    "6": "CoDel's RTTs",
-    "7": "DropTail's RTTs",
-    "8": "couplings alike",
-    "9": "LIFO: 1.4 x the goodput",
-    "10": "LIFO: fewer drops",
-    "11": "LIFO: shorter queue",
-    "12": "LIFO: same RTTs",
-    "13": "LIFO: Uncoupled waits longer",
-    "14": "LIFO: B's window not larger",
-    "15": "FQ-CoDel as CoDel",
-    "16": "10 ms: CoDel shrinks windows",
-    "17": "DropTail: from A to B",
-    "18": "delay on A raises both RTTs",
-    "19": "LIFO: compensator as LIA",
+    claim["id"]: claim["short"]
+    for claim in tomllib.loads(file_text(__package__, "claims.toml"))["claims"]
 }
 """The claims in a few words, for a figure."""
 

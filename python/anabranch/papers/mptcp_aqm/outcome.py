@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, interval
+from anabranch.papers.sheet import together
 from anabranch.papers.verdicts import WORDS, Finding, PublishedNumber, Verdict
 
 from .claims import CLAIMS, Material, ratio
-from .factors import LIA
+from .factors import LIA, Runs
 from .published import Number, numbers, round_trip_times
-from .samples import Runs
 from .traced import Traced
 
 LITERAL = "codel_literal"
@@ -42,6 +43,21 @@ class MptcpAqmOutcome(outcome.PaperOutcome):
     handovers: dict[tuple[str, str], Traced]
     """The first run in which the Wi-Fi goes, by transport and queue."""
     speed: "Speed"
+
+    @cached_property
+    def studies(self) -> Mapping[str, Runs]:
+        """What tables and figures are made of."""
+        grid = together(self.grids, "profile")
+        parts = pl.col("profile").str.split("-")
+        named = grid.frame.with_columns(network=parts.list.first(), receiver=parts.list.last())
+        return {
+            "base": self.base,
+            "grid": Runs(named, grid.profile),
+            "ablations": self.ablations,
+            "theta": self.theta,
+            "beyond": self.beyond,
+            "mobility": self.mobility,
+        }
 
     @property
     def base(self) -> Runs:
@@ -152,8 +168,3 @@ def best_fit(runs: Runs) -> tuple[float, Interval]:
     misfits = {rate: misfit_percent(runs, rate) for rate in rates}
     best = min(misfits, key=lambda rate: misfits[rate].mean)
     return best, misfits[best]
-
-
-def with_numbers(frame: pl.DataFrame, axis: str) -> pl.DataFrame:
-    """With the values of this axis, which cases make text, as numbers."""
-    return frame.with_columns(pl.col(axis).cast(pl.Float64))

@@ -11,26 +11,15 @@ import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
-from anabranch.papers.studies import Work, efforts
+from anabranch.papers.studies import Settings, Work, efforts
 from anabranch.papers.verdicts import Finding
 
 from . import outcome, published
 from .claims import CLAIMS, Material
-from .factors import DELAYS, LIA, PAPERS_QUEUES, PATHS, QUEUE_NAMES
-from .samples import COLUMNS, RECEIVER, Runs, tidy
-from .studies import (
-    TRANSPORT,
-    Settings,
-    delay,
-    mss_bytes,
-    profile,
-    queue,
-    rate_mbps,
-    scenario,
-)
-from .tables import BY_VALUE, number_title
+from .factors import COLUMNS, DELAYS, LIA, PAPERS_QUEUES, PATHS, QUEUE_NAMES, SHEET, Runs
+from .studies import TRANSPORT, cases, profile, scenario, tidy
+from .tables import number_title
 
-AXES = ["queue", "delay_ms"]
 MTU = "1472 B"
 """Sockets of Multipath TCP take no segment size in Linux 6.12: the paths' MTU makes it 1400 B,
 with 40 B of headers, 12 B of timestamps and 20 B of DSS."""
@@ -40,7 +29,7 @@ PROFILES = {MODEL: "cited model with LIA", ALIKE: ALIKE, REAL: "real stack"}
 COUNTED = tuple(
     name
     for name in COLUMNS
-    if not name.startswith(f"{RECEIVER}.") and "cwnd" not in name and "rtt" not in name
+    if not name.startswith("transfer.mptcp.b.") and "cwnd" not in name and "rtt" not in name
 )
 """Scalars that a kernel has, too."""
 ABOUT_COUPLING = ("8", "13", "19")
@@ -107,8 +96,8 @@ def _work(name: str, transport: Settings, effort: RealEffort) -> Work:
         "flows.transfer.app.bytes": effort.bytes,
     }
     axes = {
-        "queue": {kind: queue(kind) for kind in PAPERS_QUEUES},
-        "delay_ms": {str(milliseconds): delay(milliseconds) for milliseconds in DELAYS},
+        "queue": cases("queue", PAPERS_QUEUES),
+        "delay_ms": cases("delay_ms", list(map(str, DELAYS))),
     }
     traces = ("paths",) if transport else ()
     loaded = scenario(name, settings, axes, traces)
@@ -167,10 +156,9 @@ def _one_path(by_place: Mapping[str, Runs]) -> list[str]:
 
 def _runs(rows: pl.DataFrame, name: str) -> Runs:
     """Runs in the place of LIA's, which the claims are about."""
-    settings = profile().settings
     missing = {column: pl.lit(float("nan")) for column in COLUMNS if column not in rows.columns}
     complete = rows.with_columns(**missing)
-    tidied = tidy(complete, AXES, rate_mbps(settings), mss_bytes(settings))
+    tidied = tidy(complete, profile().settings)
     return Runs(tidied.with_columns(coupling=pl.lit(LIA)), name)
 
 
@@ -242,7 +230,7 @@ def _values(by_place: Mapping[str, Runs]) -> list[Number]:
             digits=column.digits,
         )
         for value in SHOWN
-        for column in [BY_VALUE[value]]
+        for column in [SHEET.values[value]]
         for kind in PAPERS_QUEUES
         for delay_ms in DELAYS
         for cells in [

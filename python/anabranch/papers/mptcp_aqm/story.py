@@ -14,10 +14,9 @@ from anabranch.papers.intervals import Interval
 from anabranch.papers.verdicts import by_claim
 
 from .claims import Material, ratio
-from .factors import DELAYS, PATHS
+from .factors import DELAYS, PATHS, Runs
 from .outcome import MptcpAqmOutcome, best_fit
 from .published import numbers
-from .samples import Runs
 from .studies import networks, profile, profiles, queues, receivers
 
 TITLES = {one.name: one.title for one in profiles()}

@@ -1,77 +1,30 @@
 """The tables: the terminal, the page and the record show them, some in short."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from anabranch.figures.table import Cell, Shade, Table, known
-from anabranch.papers.tables import Column, of_means, recorded
+from anabranch.papers.tables import listed, recorded
 from anabranch.papers.verdicts import WORDS, by_claim
 
 from . import story
 from .claims import SHORT as CLAIMS_IN_SHORT
-from .factors import COUPLING_NAMES, COUPLINGS, DELAYS, LIA, QUEUE_NAMES, QUEUES
+from .factors import QUEUE_NAMES, SHEET
 from .outcome import MptcpAqmOutcome, best_fit, misfit_percent, overall
 from .published import numbers
-from .samples import Runs
 from .story import TITLES
-from .studies import Profile, changes, events, profiles, queues, transports
-
-COLUMNS = [
-    Column("goodput_share", "part of C"),
-    Column("drops", "drops", 0),
-    Column("queue_packets", "queue", 1),
-    Column("sojourn_ms", "sojourn ms", 0),
-    Column("p99_ms", "p99 ms", 0),
-    Column("max_ms", "longest ms", 0),
-    Column("rtt_a_ms", "RTT A ms", 0),
-    Column("rtt_b_ms", "RTT B ms", 0),
-    Column("cwnd_a_packets", "cwnd A", 1),
-    Column("cwnd_b_packets", "cwnd B", 1),
-    Column("duplicates", "twice", 0),
-]
-"""The values of the grid that a wide terminal shows."""
-BY_VALUE = {column.value: column for column in COLUMNS}
-SHORT = ("goodput_share", "drops", "queue_packets", "p99_ms", "rtt_a_ms", "rtt_b_ms")
-"""What fits 80 columns."""
-FULL = [
-    *COLUMNS,
-    Column("srtt_a_ms", "SRTT A ms", 0),
-    Column("srtt_b_ms", "SRTT B ms", 0),
-    Column("changed_cwnd_packets", "cwnd at changes", 1),
-    Column("udp_loss_percent", "UDP lost %", 1),
-    Column("timeouts", "timeouts", 0),
-    Column("retransmissions", "retransmitted", 0),
-]
-"""What page and record have."""
-ABLATIONS = COLUMNS[:6]
-THETA = [
-    Column("goodput_share", "goodput_share"),
-    *(Column(name, name, 0) for name in ("aqm_drops", "drops", "sojourn_ms", "p99_ms", "max_ms")),
-]
-BEYOND_VALUES = {
-    "goodput_share": ("part of C", 2),
-    "p95_ms": ("p95 sojourn ms", 0),
-    "udp_loss_percent": ("UDP lost %", 1),
-    "rtt_b_ms": ("RTT B ms", 0),
-}
-
-
-def without_intervals(columns: Sequence[Column]) -> list[Column]:
-    """The columns with means alone, for a terminal."""
-    return [replace(column, has_interval=False) for column in columns]
+from .studies import Profile, profiles
 
 
 def of(outcome: MptcpAqmOutcome, width: int) -> list[RenderableType]:
     """The published numbers, the grid of the base, ablations and what lies beyond."""
     is_wide = width >= WIDE
+    described = ("lia" if is_wide else "lia_in_short", "mean_ablations", "mean_beyond")
     shown = [
         published(outcome, profiles() if is_wide else profiles()[::2], has_intervals=False),
-        grid_of_lia(outcome.base, COLUMNS if is_wide else [BY_VALUE[name] for name in SHORT]),
-        mean_ablations(outcome.ablations),
-        mean_beyond(outcome.beyond),
+        *(listed(SHEET, name, outcome.studies) for name in described),
     ]
     return [*(table.rich() for table in shown), Text(story.speed(outcome))]
 
@@ -120,56 +73,6 @@ def number_title(index: int) -> str:
 def digits_of(value: float) -> int:
     """After the point, for three figures or so."""
     return 0 if value >= 20 else 1 if value >= 5 else 2
-
-
-def grid_of_lia(runs: Runs, columns: Sequence[Column]) -> Table:
-    """A grid with LIA, without intervals."""
-    return of_means(
-        f"LIA, {profiles()[0].title}",
-        ["", "A ms"],
-        [
-            (
-                [QUEUE_NAMES[queue], str(delay)],
-                runs.where(queue=queue, coupling=LIA, delay_ms=delay),
-            )
-            for queue in QUEUES
-            for delay in DELAYS
-        ],
-        without_intervals(columns),
-        texts=1,
-    )
-
-
-def mean_ablations(runs: Runs) -> Table:
-    """One thing changed, mean over the delays."""
-    return of_means(
-        "Queues with one thing changed, mean over the delays",
-        [""],
-        [([change.title], runs.where(change=change.name)) for change in changes()],
-        without_intervals(ABLATIONS),
-    )
-
-
-def mean_beyond(runs: Runs) -> Table:
-    """Goodput and tail of the sojourn of every transport with a few queues."""
-    shown = [
-        one for one in queues() if one.name in {"drop_tail", "codel", "fq_codel", "lifo_codel"}
-    ]
-    return Table(
-        "Goodput / C and 95th percentile of the sojourn in ms, mean over the delays",
-        ["", *(queue.title for queue in shown)],
-        [
-            [
-                transport.title,
-                *(
-                    f"{known(cell.mean().mean, 2)} {known(cell.mean('p95_ms').mean, 0):>4}"
-                    for queue in shown
-                    for cell in [runs.where(transport=transport.name, queue=queue.name)]
-                ),
-            ]
-            for transport in transports()
-        ],
-    )
 
 
 def verdicts(outcome: MptcpAqmOutcome) -> Table:
@@ -229,109 +132,8 @@ def fit(outcome: MptcpAqmOutcome) -> Table:
 
 def grid(outcome: MptcpAqmOutcome, name: str) -> Table:
     """Every value of a profile with its interval."""
-    runs = outcome.grids[name]
-    return of_means(
-        f"Grid: {TITLES[name]}",
-        ["queue", "coupling", "A ms"],
-        [
-            (
-                [QUEUE_NAMES[queue], COUPLING_NAMES[coupling], str(delay)],
-                runs.where(queue=queue, coupling=coupling, delay_ms=delay),
-            )
-            for queue in QUEUES
-            for coupling in COUPLINGS
-            for delay in DELAYS
-        ],
-        FULL,
-        texts=2,
-    )
-
-
-def ablations(runs: Runs) -> Table:
-    """One thing changed, at each delay."""
-    return of_means(
-        "Queues with one thing changed",
-        ["queue", "what is changed", "A ms"],
-        [
-            (
-                [change.title, change.about, str(delay)],
-                runs.where(change=change.name, delay_ms=delay),
-            )
-            for change in changes()
-            for delay in DELAYS
-        ],
-        ABLATIONS,
-        texts=2,
-    )
-
-
-def theta(runs: Runs) -> Table:
-    """Longer delays on A."""
-    keys = runs.frame.select("queue", "delay_ms").unique(maintain_order=True).rows()
-    return of_means(
-        "Longer delays on A",
-        ["queue", "A ms"],
-        [
-            ([queue.replace("_", " "), str(delay)], runs.where(queue=queue, delay_ms=delay))
-            for queue, delay in keys
-        ],
-        THETA,
-        texts=1,
-    )
-
-
-def beyond(runs: Runs) -> Table:
-    """Transports and queues, values at each delay."""
-    return Table(
-        "Beyond the paper: transports and queues",
-        [
-            "transport",
-            "queue",
-            *(f"{title}, {delay} ms" for title, _ in BEYOND_VALUES.values() for delay in DELAYS),
-        ],
-        [
-            [
-                transport.title,
-                queue.title,
-                *(
-                    own.where(delay_ms=delay).mean(value).text(digits)
-                    for value, (_, digits) in BEYOND_VALUES.items()
-                    for delay in DELAYS
-                ),
-            ]
-            for transport in transports()
-            for queue in queues()
-            for own in [runs.where(transport=transport.name, queue=queue.name)]
-        ],
-        keys=2,
-        is_merged=True,
-    )
-
-
-def mobility(runs: Runs) -> Table:
-    """Goodput and longest gap at each event."""
-    names = {one.name: one.title for one in transports()}
-    titles = {one.name: one.title for one in queues()}
-    keys = runs.frame.select("transport", "queue").unique(maintain_order=True).rows()
-    return Table(
-        "Beyond the paper: losses and mobility",
-        ["transport", "queue", *(event.title for event in events())],
-        [
-            [
-                names[transport],
-                titles[queue],
-                *(
-                    f"{own.mean().text()} ({known(own.mean('longest_gap_s').mean, 1)} s)"
-                    for event in events()
-                    for own in [runs.where(transport=transport, queue=queue, event=event.name)]
-                ),
-            ]
-            for transport, queue in keys
-        ],
-        keys=2,
-        is_merged=True,
-        lead="Goodput / C and, in parentheses, the longest time without data at the server.",
-    )
+    title, where = f"Grid: {TITLES[name]}", {"profile": name}
+    return listed(SHEET, "grid", outcome.studies, title=title, where=where)
 
 
 def in_short(outcome: MptcpAqmOutcome) -> Table:
@@ -369,8 +171,8 @@ def sections(outcome: MptcpAqmOutcome) -> list[list[str]]:
         recorded(outcome.claims, TITLES),
         fit(outcome).markdown(),
         *(grid(outcome, name).markdown() for name in outcome.grids),
-        ablations(outcome.ablations).markdown(),
-        theta(outcome.theta).markdown(),
-        beyond(outcome.beyond).markdown(),
-        mobility(outcome.mobility).markdown(),
+        *(
+            listed(SHEET, name, outcome.studies).markdown()
+            for name in ("ablations", "theta", "beyond", "mobility")
+        ),
     ]

@@ -5,23 +5,11 @@ from typing import Any
 
 import polars as pl
 
+from anabranch.papers.studies import Settings
 from anabranch.papers.traces import STEP_S, path_rates
 from anabranch.studies.result import run
 
-from .studies import (
-    BASE,
-    MOVING_DELAY_MS,
-    MOVING_S,
-    NETWORK,
-    TRANSPORT,
-    Settings,
-    delay,
-    events,
-    profile,
-    queue,
-    single,
-    transports,
-)
+from .studies import BASE, MOVING, NETWORK, case, profile, single
 
 
 @dataclass(frozen=True)
@@ -43,23 +31,13 @@ class Traced:
 
 def base(kind: str, delay_ms: float) -> Traced:
     """The first run of the base with this queue."""
-    return trace({**profile(*BASE).settings, **queue(kind), **delay(delay_ms)})
+    return trace({**profile(*BASE).settings, **case("queue", kind), **case("delay_ms", delay_ms)})
 
 
 def handover(transport: str, kind: str) -> Traced:
     """The first run in which the Wi-Fi goes, with this transport and queue."""
-    by_name = {one.name: one.settings for one in transports()}
-    gone = next(one.settings for one in events() if one.name == "handover")
-    return trace(
-        {
-            **NETWORK,
-            TRANSPORT: by_name[transport],
-            **queue(kind),
-            **delay(MOVING_DELAY_MS),
-            **gone,
-            "run.duration": f"{MOVING_S:g} s",
-        }
-    )
+    there = case("transport", transport) | case("queue", kind) | case("event", "handover")
+    return trace({**NETWORK, **there, **MOVING})
 
 
 def trace(settings: Settings) -> Traced:

@@ -16,9 +16,9 @@ from anabranch.papers.studies import compute_all
 
 from . import outcome, studies, traced
 from .claims import CLAIMS, PROFILE, Material
-from .factors import EXPERIMENTS, SENDERS
+from .factors import EXPERIMENTS, SENDERS, Runs
 from .outcome import SctpHandoverOutcome
-from .samples import Runs, tidy
+from .samples import tidy
 from .studies import EFFORTS, Effort
 
 __all__ = ["PAPER"]

@@ -12,8 +12,7 @@ from anabranch.papers.intervals import interval
 from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import Claim, Part, above
 
-from .factors import EXPERIMENTS, REVERTED_S
-from .samples import Runs
+from .factors import EXPERIMENTS, REVERTED_S, Runs
 from .traced import ABOUT_S, Traced, values
 
 PROFILE = "as inferred"

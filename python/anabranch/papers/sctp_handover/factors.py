@@ -1,4 +1,9 @@
-"""What is compared, and how figures and tables name it."""
+"""What is compared. `sheet.toml` has the values of runs, and tables of them."""
+
+from anabranch.papers import runs
+from anabranch.papers.sheet import Sheet
+
+SHEET = Sheet(__package__)
 
 EXPERIMENTS = (1, 2)
 EXPERIMENT_NAMES = {
@@ -29,3 +34,9 @@ def better_path(experiment: int, phase: int) -> int:
     """0 or 1: the path with more for the transfer in a phase, which counts from 1."""
     first, second = AVAILABLE_MBPS[experiment][phase - 1]
     return 0 if first >= second else 1
+
+
+class Runs(runs.Runs):
+    """Runs of one arena: `policy` or `variant`, `replication`, and values."""
+
+    VALUE = "goodput_mbps"

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,7 +13,7 @@ from matplotlib.transforms import ScaledTranslation
 from anabranch.figures import plots
 from anabranch.papers import timeline
 from anabranch.papers.intervals import Interval
-from anabranch.papers.plots import DASHED, dot, level, named_places, ranges
+from anabranch.papers.plots import DASHED, Style, dot, level, named_places, ranges
 from anabranch.papers.timeline import Moments
 
 from .factors import (
@@ -98,7 +97,7 @@ def over_time(run: Traced, number: int, sender: str) -> Figure:
         _phases(axes, number)
         _primary(axes, run, end_s)
 
-    ticks: dict[str, Any] = {"markersize": 5, "markeredgecolor": "black"}
+    ticks: Style = {"markersize": 5, "markeredgecolor": "black"}
     clean, lossy = (
         [one.time_s for one in run.checkpoints if (one.lost > 0) == is_lossy]
         for is_lossy in (False, True)

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval
+from anabranch.papers.sheet import together
 from anabranch.papers.verdicts import SHARE_TOLERANCE, PublishedNumber, Verdict, verdict
 
-from .factors import EXPERIMENTS, SENDERS
+from .factors import EXPERIMENTS, SENDERS, Runs
 from .published import phases
-from .samples import Runs
 from .studies import Arena
 from .traced import Traced
 
@@ -33,6 +34,16 @@ class SctpHandoverOutcome(outcome.PaperOutcome):
     timelines: dict[tuple[int, str], Traced]
     """The first run of each experiment and sender."""
     failover_s: Interval
+
+    @cached_property
+    def studies(self) -> Mapping[str, Runs]:
+        """What tables of several arenas are made of."""
+        experiments = {str(number): self.experiment(number) for number in EXPERIMENTS}
+        calls = {arena.name: self.tournament[arena.name] for arena in self.arenas if arena.is_call}
+        return {
+            "experiments": together(experiments, "experiment"),
+            "calls": together(calls, "arena"),
+        }
 
     def experiment(self, number: int) -> Runs:
         """The tournament in one of the paper's experiments."""

@@ -1,6 +1,6 @@
 """What the page shows beside what every paper's has."""
 
-from typing import Any
+from anabranch.papers.page import Context
 
 from .claims import PROFILE
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDERS
@@ -8,7 +8,7 @@ from .outcome import SctpHandoverOutcome
 from .tables import ablations, published, tournament
 
 
-def context(outcome: SctpHandoverOutcome) -> dict[str, Any]:
+def context(outcome: SctpHandoverOutcome) -> Context:
     """What the template needs of its own."""
     return {
         "profiles": {PROFILE: PROFILE},

@@ -6,21 +6,19 @@ No stack hands over by measured throughput, so the proposed sender stays simulat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from anabranch._engine import Scenario
 from anabranch.papers.intervals import Interval
 from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
-from anabranch.papers.studies import Sets, Work, efforts
+from anabranch.papers.studies import Sets, Settings, Work, efforts
 from anabranch.support.toml_text import inline
 
 from .claims import CLAIMS, Material
-from .factors import EXPERIMENTS
+from .factors import EXPERIMENTS, Runs
 from .outcome import of_number
 from .published import FAILOVER_S, of_experiment
-from .samples import Runs
 from .studies import experiment
 
 AS_PAPER = "simulated"
@@ -97,13 +95,13 @@ def real(mode: str, bench: Bench) -> RealStack:
     )
 
 
-def linux_tcp() -> dict[str, Any]:
+def linux_tcp() -> Settings:
     """Cross traffic by the kernel's TCP, by flow of experiment 2."""
     flows = [name for name in _loaded(2)["flows"] if name.startswith("cross")]
     return {f"flows.{name}.transport": TCP for name in flows}
 
 
-def profile(sctp: str) -> dict[str, Any]:
+def profile(sctp: str) -> Settings:
     """The transfer's defaults, which a real stack has by itself."""
     return {"flows.transfer.transport.profile": PROFILES[sctp]}
 
@@ -113,9 +111,7 @@ def mtus(sctp: str) -> Sets:
     return ENCAPSULATED if sctp == "usrsctp" else ()
 
 
-def works(
-    place: str, effort: RealEffort, settings: Mapping[str, Any], sets: Sets = ()
-) -> list[Work]:
+def works(place: str, effort: RealEffort, settings: Settings, sets: Sets = ()) -> list[Work]:
     """Both experiments with plain SCTP, followed by path 1's death in the first one.
 
     Parameters
@@ -155,7 +151,7 @@ def works(
     return made
 
 
-def shortened(loaded: dict[str, Any], phase_s: float) -> dict[str, Any]:
+def shortened(loaded: Settings, phase_s: float) -> Settings:
     """An experiment whose phases have this length, in seconds; 0 leaves them as they are.
 
     What begins with a phase begins with it then, too. A random start is within a second as before.
@@ -203,7 +199,7 @@ def _name(place: str, number: int) -> str:
     return f"{place}/experiment{number}"
 
 
-def _loaded(number: int) -> dict[str, Any]:
+def _loaded(number: int) -> Settings:
     return tomllib.loads(experiment(number).text)
 
 
@@ -211,7 +207,7 @@ def _seconds(text: str) -> float:
     return float(text.removesuffix(" s"))
 
 
-def _scenario(loaded: dict[str, Any], settings: Mapping[str, Any], sets: Sets) -> Scenario:
+def _scenario(loaded: Settings, settings: Settings, sets: Sets) -> Scenario:
     text = "".join(f"{key} = {inline(value)}\n" for key, value in loaded.items())
     own = [
         (path, inline(value))
@@ -291,11 +287,11 @@ def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str
             f"Phases have {effort.phase_s:g} s here, not the paper's 100 and 50 s, in every column"
             f" but the paper's; path 1 dies after {DEATH_S:g} s."
         )
-    far = max(numbers, key=lambda one: _distance(one.deviation))
+    far = max(numbers, key=lambda one: _distance(one.deviation_percent))
     where = " ".join(str(value) for value in far.key.values())
     said.append(
-        f"The farthest from the simulated column beside it is {far.deviation.text(1, signed=True)}"
-        f" % ({far.table}, {where})."
+        "The farthest from the simulated column beside it is"
+        f" {far.deviation_percent.text(1, signed=True)} % ({far.table}, {where})."
     )
     return said
 

@@ -13,10 +13,9 @@ from anabranch.papers.verdicts import above, counted
 from anabranch.support.wording import counted as counted_runs
 
 from .claims import PROFILE
-from .factors import EXPERIMENTS
+from .factors import EXPERIMENTS, Runs
 from .outcome import SctpHandoverOutcome, names
 from .published import of_experiment
-from .samples import Runs
 from .studies import policies
 
 AFTER_S = 2.0

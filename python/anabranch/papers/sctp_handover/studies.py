@@ -8,10 +8,11 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+
+from pydantic import BaseModel
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Work, as_sets, efforts, file_text
+from anabranch.papers.studies import Key, Sets, Settings, Work, as_sets, efforts, file_text
 from anabranch.studies import library
 from anabranch.support.toml_text import inline
 
@@ -34,42 +35,10 @@ CALL_COLUMNS = ("mos", "loss_percent", "longest_gap_ms")
 TRANSFER_COLUMNS = ("goodput_kbit_per_s", "stalled_s")
 PHASE_COLUMNS = ("goodput_kbit_per_s", "sctp.a.primary_changes", "sctp.a.t3_expiries")
 
+_ARENAS = tomllib.loads(_text("arenas.toml"))
+
 DEATH_S = 50.0
 """When path 1 dies in the study of plain failover."""
-DEATH: Sets = (
-    ("links.path1.up", f'{{ timetable = [["0 s", true], ["{DEATH_S:g} s", false]] }}'),
-    ("links.path1.down", "drop"),
-    ("run.duration", "150 s"),
-    ("run.phases", "[]"),
-)
-
-VOIP_PATHS: dict[str, tuple[str, dict[str, Any]]] = {
-    "voip-alike": ("the voip-sctp study's paths: 2 % loss on both", {}),
-    "voip-unlike": (
-        "the voip-sctp study's paths: 10 % and 0.5 % loss",
-        {
-            "links.p0-last.loss.mean_loss": "10 %",
-            "links.p0-last.loss.loss_in_bad": 0.85,
-            "links.p0-last.loss.mean_bad": "133.3 ms",
-            "links.p1-last.loss.mean_loss": "0.5 %",
-            "links.p1-last.loss.mean_bad": "40 ms",
-        },
-    ),
-}
-"""Title and settings on top of that study's scenario."""
-SLOT_CLOCK = {f"links.p{path}-last.loss.clock": "slot" for path in (0, 1)}
-"""Losses drawn every 5 ms, as that study's paper says it: a channel that does not wait for
-packets."""
-
-MOBILITY = (
-    "wifi-to-lte",
-    "mobility-fade",
-    "mobility-outage",
-    "mobility-return",
-    "mobility-make-before-break",
-    "mobility-break-before-make",
-)
-"""Scenarios that come with the package, each a call."""
 
 
 @dataclass(frozen=True)
@@ -91,25 +60,38 @@ EFFORTS = efforts(__package__, Effort)
 """The effort of each mode."""
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(BaseModel):
     """A path policy with its settings, which are below the flow's transport."""
 
     name: str
     title: str
-    transfer: dict[str, Any]
-    call: dict[str, Any]
+    set: Settings
+    transfer: Settings = {}
+    """On top of that where the flow is a transfer."""
+    call: Settings = {}
+    """The same where it is a call."""
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(BaseModel):
     """One thing changed in the experiments."""
 
     title: str
-    experiment: int | None
+    experiment: int | None = None
     """The only one that has what it changes; none: both have."""
-    sets: dict[str, dict[str, Any]]
-    """The settings by sender; a sender without any is not run."""
+    set: Settings | None = None
+    """The settings of both senders."""
+    plain: Settings | None = None
+    proposed: Settings | None = None
+
+    @property
+    def sets(self) -> dict[str, Settings]:
+        """The settings by sender; a sender without any is not run."""
+        own = {"plain": self.plain, "proposed": self.proposed}
+        return {
+            sender: (self.set or {}) | (settings or {})
+            for sender, settings in own.items()
+            if self.set is not None or settings is not None
+        }
 
 
 @dataclass(frozen=True)
@@ -163,14 +145,14 @@ class Arena:
             parts += [f"run.phase_{phase}.{self.flow}.{name}" for name in PHASE_COLUMNS]
         return parts
 
-    def scenario(self, axis: str, cases: Mapping[str, Mapping[str, Any]], sets: Sets) -> Scenario:
+    def scenario(self, axis: str, cases: Mapping[str, Settings], sets: Sets) -> Scenario:
         """The arena's scenario with one axis, with `sets` on top of its own settings."""
         sweep = f"metrics = {inline(self.columns)}\naxes.{axis}.cases = {inline(cases)}\n"
         return Scenario.parse(f"{self.text}\n[sweep]\n{sweep}", (*self.sets, *sets))
 
-    def case(self, policy: Policy) -> dict[str, Any]:
+    def case(self, policy: Policy) -> Settings:
         """The settings of a policy here."""
-        own = policy.call if self.is_call else policy.transfer
+        own = policy.set | (policy.call if self.is_call else policy.transfer)
         return {f"{self.prefix}.{path}": value for path, value in own.items()}
 
     def only(self, name: str) -> Scenario:
@@ -226,15 +208,16 @@ def experiment(number: int) -> Arena:
 
 def arenas() -> list[Arena]:
     """Every arena of the tournament."""
-    study = file_text("anabranch.papers.voip_sctp", "scenario.toml")
     places = [experiment(number) for number in EXPERIMENTS]
-    for name, (title, settings) in VOIP_PATHS.items():
-        sets = as_sets(SLOT_CLOCK | settings)
-        places.append(Arena(name, title, _network(study), "call", is_call=True, sets=sets))
-    for name in MOBILITY:
-        text = library.scenarios()[name].read_text("utf-8")
-        title = tomllib.loads(text)["description"]
-        places.append(Arena(name, title, _network(text), "call", is_call=True))
+    for row in _ARENAS["arena"]:
+        name, sets = row["name"], as_sets(row.get("set", {}))
+        if "paper" in row:
+            text = file_text(f"anabranch.papers.{row['paper']}", "scenario.toml")
+        else:
+            text = library.scenarios()[name].read_text("utf-8")
+        title = row.get("title") or tomllib.loads(text)["description"]
+        network = text.partition("\n[sweep]\n")[0]
+        places.append(Arena(name, title, network, "call", is_call=True, sets=sets))
     return places
 
 
@@ -244,7 +227,7 @@ def death(effort: Effort) -> Work:
     return Work(
         "death",
         "path 1 dies",
-        Scenario.parse(arena.text, (*arena.sets, *DEATH)),
+        Scenario.parse(arena.text, (*arena.sets, *as_sets(_ARENAS["death"]))),
         lambda _: effort.tables,
         ("transfer.sctp.a.path0.first_inactive_s", "transfer.stalled_s"),
     )
@@ -263,40 +246,17 @@ def all_studies(effort: Effort) -> Iterator[Work]:
 @cache
 def policies() -> tuple[Policy, ...]:
     """Every policy of the tournament."""
-    return tuple(
-        Policy(
-            row["name"],
-            row["title"],
-            row["set"] | row.get("transfer", {}),
-            row["set"] | row.get("call", {}),
-        )
-        for row in tomllib.loads(_text("policies.toml"))["policy"]
-    )
+    rows = tomllib.loads(_text("policies.toml"))["policy"]
+    return tuple(map(Policy.model_validate, rows))
 
 
 @cache
 def variants() -> tuple[Variant, ...]:
     """The ablations; the first changes nothing."""
     rows = tomllib.loads(_text("ablations.toml"))["variant"]
-    return tuple(
-        Variant(
-            row["title"],
-            row.get("experiment"),
-            {
-                sender: row.get("set", {}) | row.get(sender, {})
-                for sender in SENDERS
-                if "set" in row or sender in row
-            },
-        )
-        for row in rows
-    )
+    return tuple(map(Variant.model_validate, rows))
 
 
 def variants_of(experiment: int | None) -> list[Variant]:
     """The ablations that an experiment has."""
     return [variant for variant in variants() if variant.experiment in {None, experiment}]
-
-
-def _network(text: str) -> str:
-    """A scenario's text without its sweep."""
-    return text.partition("\n[sweep]\n")[0]

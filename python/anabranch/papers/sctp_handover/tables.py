@@ -3,24 +3,13 @@
 from rich.console import RenderableType
 
 from anabranch.figures.table import Cell, Table, head, known, line
-from anabranch.papers.tables import Column, of_means, of_published, recorded
+from anabranch.papers.tables import listed, of_published, recorded
 
 from .claims import PROFILE
-from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES, SENDERS
-from .outcome import SctpHandoverOutcome, names
+from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES, SENDERS, SHEET
+from .outcome import SctpHandoverOutcome
 from .published import of_experiment
-from .studies import Arena, policies, variants_of
-
-COUNTS = {
-    "switches": "switches",
-    "to_worse": "to worse",
-    "reverted": "undone",
-    "checkpoints": "checkpoints",
-    "probe_kb": "probe kB",
-    "timeouts": "timeouts",
-    "heartbeats": "heartbeats",
-}
-"""Counts of a run, and their heads."""
+from .studies import Arena, variants_of
 
 WIDE = 120
 """From this width on, intervals are shown in every table."""
@@ -32,8 +21,8 @@ def of(outcome: SctpHandoverOutcome, width: int) -> list[RenderableType]:
     changed = [ablations(outcome, number) for number in EXPERIMENTS]
     shown = [
         *(published(outcome, number, digits=1) for number in EXPERIMENTS),
-        transfers(outcome),
-        calls(outcome, wide=wide),
+        listed(SHEET, "transfers", outcome.studies),
+        listed(SHEET, "calls" if wide else "mean_calls", outcome.studies),
         # Narrow, it has the phases only.
         *(table if wide else table.first(len(table.heads) - 2) for table in changed),
     ]
@@ -57,88 +46,10 @@ def published(outcome: SctpHandoverOutcome, number: int, digits: int = 2) -> Tab
     )
 
 
-def both(outcome: SctpHandoverOutcome) -> Table:
-    """Both experiments' throughputs in the record, a line for each number."""
-    return of_published(
-        "The two tables, Mbit/s",
-        ["experiment", "phase", "sender"],
-        outcome.cells,
-        lambda cell: [
-            str(cell.key["experiment"]),
-            str(cell.key["phase"]),
-            SENDER_NAMES[str(cell.key["sender"])],
-        ],
-        lambda cell: f"{cell.published:g} ({cell.key['published_as']})",
-        in_words=True,
-    )
-
-
 def tournament(outcome: SctpHandoverOutcome, arena: Arena) -> Table:
     """Every policy in an arena."""
-    runs = outcome.tournament[arena.name]
-    titles = {policy.name: policy.title for policy in policies()}
-    return of_means(
-        f"Tournament: {arena.title}",
-        [""],
-        [([titles[name]], runs.where(policy=name)) for name in names(runs.frame, "policy")],
-        columns(arena),
-    )
-
-
-def transfers(outcome: SctpHandoverOutcome) -> Table:
-    """The tournament in the experiments: throughput, and switches with those to the worse path."""
-    rows = [
-        [
-            policy.title,
-            *(
-                text
-                for number in EXPERIMENTS
-                for own in [outcome.experiment(number).where(policy=policy.name)]
-                for text in (
-                    own.mean().text(),
-                    known(own.mean("switches").mean, 1),
-                    known(own.mean("to_worse").mean, 1),
-                )
-            ),
-        ]
-        for policy in policies()
-    ]
-    heads = [head for number in EXPERIMENTS for head in (f"{number}: Mbit/s", "switches", "worse")]
-    title = "Tournament in the experiments (worse: to the path that has less)"
-    return Table(title, ["", *heads], rows)
-
-
-def calls(outcome: SctpHandoverOutcome, *, wide: bool) -> Table:
-    """The tournament's calls: MOS."""
-    arenas = [arena for arena in outcome.arenas if arena.is_call]
-    rows = [
-        [
-            policy.title,
-            *(
-                mean.text() if wide else known(mean.mean, 2)
-                for arena in arenas
-                for mean in [outcome.tournament[arena.name].where(policy=policy.name).mean("mos")]
-            ),
-        ]
-        for policy in policies()
-    ]
-    return Table("Tournament of calls: MOS", ["", *(arena.short for arena in arenas)], rows)
-
-
-def columns(arena: Arena) -> list[Column]:
-    """The columns that a policy has in an arena."""
-    quality = (
-        [Column("mos", "MOS"), Column("loss_percent", "loss %", 1)]
-        if arena.is_call
-        else [Column("goodput_mbps", "Mbit/s")]
-    )
-    counts = (
-        Column(name, head, 0 if name in {"probe_kb", "heartbeats"} else 1, has_interval=False)
-        for name, head in COUNTS.items()
-        if name != "to_worse" or arena.experiment is not None
-    )
-    gap = Column("interruption_s", "longest gap s", has_interval=False)
-    return [*quality, gap, *counts]
+    name, title = "call" if arena.is_call else "experiment", f"Tournament: {arena.title}"
+    return listed(SHEET, name, {"arena": outcome.tournament[arena.name]}, title=title)
 
 
 def ablations(outcome: SctpHandoverOutcome, number: int) -> Table:
@@ -171,7 +82,7 @@ def _ablation_cells(outcome: SctpHandoverOutcome, number: int, title: str) -> li
 def sections(outcome: SctpHandoverOutcome) -> list[list[str]]:
     """What the record says after the finding."""
     return [
-        both(outcome).markdown(),
+        of_published(SHEET, "both", outcome.cells).markdown(),
         recorded(outcome.claims, {PROFILE: PROFILE}),
         _handovers(outcome),
         *(tournament(outcome, arena).markdown() for arena in outcome.arenas),

@@ -16,9 +16,9 @@ from anabranch.papers.studies import compute_all, find_cell
 from anabranch.studies.result import run
 
 from . import link, outcome, studies, traced
-from .factors import CONTROLS, PROFILES, READINGS
+from .factors import CONTROLS, PROFILES, READINGS, SHEET, Runs
 from .outcome import Speed, TcpWimaxOutcome
-from .samples import Runs, pair_shares, station_rows, tidy
+from .samples import pair_shares, station_rows
 from .studies import EFFORTS, STATIONS, Effort
 
 __all__ = ["PAPER"]
@@ -28,6 +28,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
     """Runs the studies and puts together what they say."""
     works = list(studies.all_studies(effort))
     rows = compute_all(works, out, jobs, "transfers")
+    tidy = SHEET.tidy
     grid = {reading: Runs(tidy(rows[f"grid/{reading}"]), reading) for reading in READINGS}
     probes, distance = tidy(rows["probe"]), tidy(rows["distance"])
     links = link.links(probes, effort.traced_probes)

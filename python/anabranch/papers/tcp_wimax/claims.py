@@ -24,10 +24,10 @@ from .factors import (
     CONTROL_NAMES,
     CONTROLS,
     SEGMENTS,
+    Runs,
     size,
 )
 from .link import Link
-from .samples import Runs
 
 LARGE_SEGMENTS = [segment for segment in SEGMENTS if segment >= 1024]
 SMALL_SEGMENTS = [segment for segment in SEGMENTS if segment < 1024]

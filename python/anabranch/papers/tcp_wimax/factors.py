@@ -1,55 +1,48 @@
-"""The paper's factors, and how figures and tables name their values."""
+"""The paper's factors. `sheet.toml` says how figures and tables name their values."""
 
-PROFILES = ("los30", "los10", "nlos30", "nlos10")
-PROFILE_NAMES = {
-    "los30": "line of sight, 30 dB",
-    "los10": "line of sight, 10 dB",
-    "nlos30": "no line of sight, 30 dB",
-    "nlos10": "no line of sight, 10 dB",
-}
-PAPERS_PROFILES = ("nlos30", "nlos10")
+from anabranch.papers import runs
+from anabranch.papers.sheet import Sheet, size
+
+__all__ = ["size"]
+
+SHEET = Sheet(__package__)
+
+PROFILE_NAMES = SHEET.axes["profile"].names
+PROFILES = tuple(PROFILE_NAMES)
+PAPERS_PROFILES = tuple(SHEET.axes["papers_link"].names)
 """The profiles that the paper has results of."""
 
-CONTROLS = (
-    "reno",
-    "vegas",
-    "westwood",
-    "veno",
-    "hybla",
-    "cubic",
-    "bic",
-    "highspeed",
-    "scalable",
-)
-CONTROL_NAMES = {
-    "reno": "Reno",
-    "vegas": "Vegas",
-    "westwood": "Westwood+",
-    "veno": "Veno",
-    "hybla": "Hybla",
-    "cubic": "CUBIC",
-    "bic": "BIC",
-    "highspeed": "HighSpeed",
-    "scalable": "Scalable",
-}
+CONTROL_NAMES = SHEET.axes["control"].names
+CONTROLS = tuple(CONTROL_NAMES)
 
-SEGMENTS = tuple(64 * 4**power for power in range(6))
+SEGMENTS = tuple(map(int, SHEET.axes["segment"].numbers))
 """Write sizes in bytes, 64 B to 64 KiB."""
-BUFFERS = tuple(2048 * 4**power for power in range(5))
+BUFFERS = tuple(map(int, SHEET.axes["buffer"].numbers))
 """Socket buffers in bytes, 2 KiB to 512 KiB."""
 
-READINGS = ("write", "write_nodelay", "mss")
-READING_NAMES = {
-    "write": "write size, Nagle on",
-    "write_nodelay": "write size, TCP_NODELAY",
-    "mss": "maximum segment size",
-}
+READING_NAMES = SHEET.axes["reading"].names
+READINGS = tuple(READING_NAMES)
 
 CLAIMED_SEGMENT = 4096
 CLAIMED_BUFFER = 512 * 1024
 """Where the paper compares the controls."""
 
 
-def size(size_bytes: float) -> str:
-    """64 B, 4 KB: as the paper writes sizes."""
-    return f"{size_bytes:g} B" if size_bytes < 1024 else f"{size_bytes / 1024:g} KB"
+class Runs(runs.Runs):
+    """Runs under one reading: factors, `replication`, and the values of `sheet.toml`."""
+
+    VALUE = "goodput_mbps"
+
+    @property
+    def reading(self) -> str:
+        """What the segment sizes are."""
+        return self.profile
+
+    def claimed(self, profile: str) -> "Runs":
+        """Where the paper compares the controls: writes of 4 KB, buffers of 512 KB."""
+        return self.where(profile=profile, segment=CLAIMED_SEGMENT, buffer=CLAIMED_BUFFER)
+
+    def has_grid(self, profile: str) -> bool:
+        """Whether every cell of a profile was run, not only the compared ones."""
+        cells = self.where(profile=profile).frame.select("control", "segment", "buffer").unique()
+        return cells.height == len(CONTROLS) * len(SEGMENTS) * len(BUFFERS)

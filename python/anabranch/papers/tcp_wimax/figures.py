@@ -1,13 +1,9 @@
-"""The figures of the paper's own questions; those that lie beyond it are in `beyond.py`.
-
-Every function returns a figure. A control keeps its place in all of them.
-"""
+"""The figures that `sheet.toml` does not say, or not all of. A control keeps its place in all."""
 
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,19 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from anabranch.figures import plots
-from anabranch.papers import choice, timeline
-from anabranch.papers.plots import (
-    DASHED,
-    colour_bar,
-    intervals,
-    named_places,
-    ranges,
-    stroke,
-    whisker,
-)
+from anabranch.papers import choice, facets, timeline
+from anabranch.papers.facets import Facets, Panel
+from anabranch.papers.plots import DASHED, Style, colour_bar, stroke
 from anabranch.papers.timeline import Course, Moments
 
-from . import beyond
 from .factors import (
     BUFFERS,
     CLAIMED_BUFFER,
@@ -36,13 +24,13 @@ from .factors import (
     PROFILE_NAMES,
     PROFILES,
     READING_NAMES,
-    READINGS,
     SEGMENTS,
+    SHEET,
+    Runs,
     size,
 )
 from .link import Link
-from .outcome import TcpWimaxOutcome
-from .samples import Runs
+from .outcome import TcpWimaxOutcome, Variant
 
 SHOWN_S = 60.0
 """How many seconds of the SNR are shown."""
@@ -50,11 +38,11 @@ SHOWN_S = 60.0
 
 def of(outcome: TcpWimaxOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures of an outcome by file name, drawn when called."""
-    figures: dict[str, Callable[[], Figure]] = {
-        "throughput": partial(throughput, outcome.write, outcome.links),
-        "cov": partial(variation, outcome.write),
+    figures: dict[str, Callable[[], Figure]] = facets.of(SHEET, outcome.studies) | {
+        "throughput": partial(throughput, outcome),
         "links": partial(links, outcome.links),
-        "readings": partial(readings, outcome.grid),
+        "stations": partial(stations, outcome),
+        "sensitivity": partial(sensitivity, outcome.variants),
     }
     for profile in PROFILES:
         for reading, runs in outcome.grid.items():
@@ -63,51 +51,40 @@ def of(outcome: TcpWimaxOutcome) -> dict[str, Callable[[], Figure]]:
         figures[f"cwnd-{profile}"] = partial(
             windows, outcome.windows[profile], outcome.links[profile], profile
         )
-    return figures | beyond.of(outcome)
+    return figures
 
 
-def throughput(runs: Runs, links_: dict[str, Link]) -> Figure:
-    """Goodput of each control with its interval, one panel for each profile."""
-    return _per_control(runs, "goodput_mbps", "goodput (Mbit/s)", links_)
+def throughput(outcome: TcpWimaxOutcome) -> Figure:
+    """Goodput of each control with its interval, and what datagrams reach."""
+    style: Style = {"color": plots.ACCENT, "linewidth": 1.2, "linestyle": DASHED}
+    label = "datagrams without congestion control, as many as fit"
+
+    def capacity(panel: Panel) -> None:
+        link = outcome.links[str(panel.cells["profile"])]
+        panel.axes.axhline(link.capacity_mbps.mean, **style)
+
+    row, runs = SHEET.figures["throughput"], outcome.studies["claimed"]
+    handles = [stroke(label, plots.ACCENT, linestyle=DASHED)]
+    return Facets(SHEET, row, runs, decorate=capacity, handles=handles).draw()
 
 
-def variation(runs: Runs) -> Figure:
-    """The coefficient of variation of 1 s goodput, one panel for each profile."""
-    return _per_control(runs, "cov", "coefficient of variation of 1 s goodput", None)
+def stations(outcome: TcpWimaxOutcome) -> Figure:
+    """Throughput and fairness of several stations, with a dot for each control."""
 
+    def dots(panel: Panel) -> None:
+        profiles = SHEET.places("profile", panel.runs)
+        for offset, profile in enumerate(profiles):
+            means = panel.runs.where(profile=profile.value).by(["stations", "control"], panel.value)
+            for index, place in enumerate(SHEET.places("stations")):
+                each = means.filter(stations=place.value)["mean"].to_list()
+                x = index + SHEET.figures["stations"].spread * (offset - (len(profiles) - 1) / 2)
+                style: Style = {"markersize": 2.6, "alpha": 0.5, "markeredgewidth": 0}
+                panel.axes.plot([x] * len(each), each, "o", color=profile.colour, **style)
 
-def _per_control(runs: Runs, value: str, label: str, links_: dict[str, Link] | None) -> Figure:
-    with plots.style():
-        figure = plots.blank(10, 6.2)
-        for axes, profile in zip(figure.subplots(2, 2).flat, PROFILES, strict=True):
-            means = runs.claimed(profile).by(["control"], value)
-            for index, control in enumerate(CONTROLS):
-                (mean,) = intervals(means.filter(control=control))
-                axes.bar(index, mean.mean, width=0.66, color=plots.COLOURS[0], alpha=0.75)
-                whisker(axes, index, mean, elinewidth=1.2, capsize=3)
-            if links_ is not None:
-                axes.axhline(
-                    links_[profile].capacity_mbps.mean,
-                    color=plots.ACCENT,
-                    linewidth=1.2,
-                    linestyle=DASHED,
-                )
-            axes.set_ylim(bottom=0)
-            axes.set_title(PROFILE_NAMES[profile])
-            named_places(axes, list(CONTROL_NAMES.values()), rotation=35, ha="right")
-        figure.supylabel(label)
-        if links_ is not None:
-            plots.legend(
-                figure,
-                [
-                    stroke(
-                        "datagrams without congestion control, as many as fit",
-                        plots.ACCENT,
-                        linestyle=DASHED,
-                    )
-                ],
-            )
-        return figure
+    row, runs = SHEET.figures["stations"], outcome.studies["stations"]
+    figure = Facets(SHEET, row, runs, decorate=dots).draw()
+    figure.axes[-1].set_ylim(0, 1.03)
+    return figure
 
 
 def heat_maps(runs: Runs, profile: str) -> Figure:
@@ -265,8 +242,8 @@ def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
 
 def links(by_profile: dict[str, Link]) -> Figure:
     """The effective SNR of each link over one minute, with the probe packets that were lost."""
-    snr: dict[str, Any] = {"linewidth": 1.2}
-    ticks: dict[str, Any] = {"markersize": 7, "markeredgewidth": 0.8, "rasterized": True}
+    snr: Style = {"linewidth": 1.2}
+    ticks: Style = {"markersize": 7, "markeredgewidth": 0.8, "rasterized": True}
     panels = []
     for profile, link in by_profile.items():
         rows = link.traced.snr.filter(pl.col("time_s") <= SHOWN_S)
@@ -284,41 +261,25 @@ def links(by_profile: dict[str, Link]) -> Figure:
     return timeline.stacked(panels, 7, "SNR (dB)", SHOWN_S, bottom=None)
 
 
-def readings(grid: dict[str, Runs]) -> Figure:
-    """Goodput against the segment size under each reading, mean of the nine controls.
-
-    One line for each buffer of 32 KB and more.
-    """
-    buffers = BUFFERS[2:]
-    profiles = ("nlos30", "nlos10")
+def sensitivity(variants: Sequence[Variant]) -> Figure:
+    """Goodput of each control with one thing changed, against the mean of the nine, in percent."""
+    grid = []
+    for line in variants:
+        goodput = [line.goodput_mbps[control].mean for control in CONTROLS]
+        average = sum(goodput) / len(goodput)
+        grid.append([100 * (value / average - 1) for value in goodput])
+    most = max(20.0, min(100.0, max(abs(value) for line in grid for value in line)))
+    names = [
+        f"{line.name}  ({sum(v.mean for v in line.goodput_mbps.values()) / len(CONTROLS):.2f})"
+        for line in variants
+    ]
     with plots.style():
-        figure = plots.blank(10, 5.6)
-        panels = figure.subplots(len(profiles), len(READINGS), sharex=True, sharey="row")
-        for line, profile in zip(panels, profiles, strict=True):
-            for axes, reading in zip(line, READINGS, strict=True):
-                means = grid[reading].where(profile=profile).balanced().by(["segment", "buffer"])
-                for index, buffer in enumerate(buffers):
-                    rows = means.filter(buffer=buffer).sort("segment")
-                    # With two replications the interval says nothing but that there are two.
-                    means_of_buffer = [
-                        one if one.n > 2 else one._replace(half_width=0.0)
-                        for one in intervals(rows)
-                    ]
-                    # Moved apart, with marks of their own: some are equal.
-                    places = [place + 0.12 * (index - 1) for place in range(len(SEGMENTS))]
-                    style: dict[str, Any] = {"marker": "osD"[index], "linewidth": 1.3}
-                    ranges(
-                        axes, places, means_of_buffer, plots.COLOURS[index], markersize=4, **style
-                    )
-                axes.set_ylim(bottom=0)
-                axes.set_title(f"{profile}: {READING_NAMES[reading]}")
-                axes.set_xticks(range(len(SEGMENTS)), [size(segment) for segment in SEGMENTS])
-            line[0].set_ylabel("goodput (Mbit/s)")
-        plots.legend(
-            figure,
-            [
-                stroke(f"buffer {size(buffer)}", plots.COLOURS[index], marker="osD"[index])
-                for index, buffer in enumerate(buffers)
-            ],
+        figure = plots.blank(10, 1.4 + 0.36 * len(variants))
+        axes = figure.add_subplot()
+        image = plots.heat(
+            axes, grid, (-most, most), list(CONTROL_NAMES.values()), names, digits=0, colours="PuOr"
         )
+        axes.set_xticks(range(len(CONTROLS)), list(CONTROL_NAMES.values()), rotation=40, ha="right")
+        axes.set_title("in brackets: mean of the nine (Mbit/s)", color=plots.QUIET)
+        colour_bar(figure, image, axes, "above the mean of the nine (%)", share=0.03)
         return figure

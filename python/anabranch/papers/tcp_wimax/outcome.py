@@ -1,22 +1,24 @@
 """What a reproduction found: everything that tables, figures, page and JSON show."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
 from anabranch import stats
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval
+from anabranch.papers.sheet import together
 from anabranch.papers.verdicts import Finding, PublishedNumber
 from anabranch.stats import verdicts
 from anabranch.stats.comparison import best_set
 
 from . import link, published
 from .claims import Material, gain_percent, judge_all, ranking, westwood_gain
-from .factors import CONTROLS, READINGS
+from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, READINGS, Runs
 from .link import Link
-from .samples import Runs
 
 TIED = 0.01
 """Settings whose goodputs differ by surely less than this share are tied."""
@@ -95,6 +97,25 @@ class TcpWimaxOutcome(outcome.PaperOutcome):
     arrives, in percent."""
     recommendations: dict[str, Recommendation]
     speed: Speed | None
+
+    @cached_property
+    def studies(self) -> Mapping[str, Runs]:
+        """What tables and figures are made of."""
+        claimed = {"segment": CLAIMED_SEGMENT, "buffer": CLAIMED_BUFFER}
+        others = self.shares.filter(pl.col("first") != pl.col("second"))
+        each = self.stations.with_columns(per_station=pl.col("goodput_mbps") / pl.col("stations"))
+        frames = {
+            "distance": self.distance,
+            "coherence": self.coherence,
+            "flows": self.flows,
+            "shares": self.shares,
+            "others": others,
+            "stations": each,
+        }
+        return {
+            "claimed": self.write.where(**claimed),
+            "grid": together(self.grid, "reading"),
+        } | {name: Runs(frame, READINGS[0]) for name, frame in frames.items()}
 
     @property
     def pairs(self) -> pl.DataFrame:
@@ -211,11 +232,6 @@ def variant(name: str, rows: pl.DataFrame) -> Variant:
         gain_percent(values["westwood"], values[worst]),
         gain_percent(values["bic"], rest),
     )
-
-
-def means(rows: pl.DataFrame, by: list[str], value: str) -> pl.DataFrame:
-    """Mean of a value over replications for each combination: `by`, mean, half_width, n."""
-    return stats.cells(rows.sort(*by, "replication"), by, value)
 
 
 def aggression(shares: pl.DataFrame, profile: str) -> pl.DataFrame:

@@ -1,9 +1,9 @@
 """What the page shows beside what every paper's has."""
 
-from typing import Any
-
+from anabranch.papers import facets
 from anabranch.papers.intervals import Interval
-from anabranch.papers.runs import repeated
+from anabranch.papers.page import Context
+from anabranch.papers.tables import of_published
 
 from . import story, tables
 from .factors import (
@@ -12,19 +12,20 @@ from .factors import (
     PROFILES,
     READING_NAMES,
     READINGS,
+    SHEET,
 )
 from .outcome import TcpWimaxOutcome, aggression
 
 
-def context(outcome: TcpWimaxOutcome) -> dict[str, Any]:
+def context(outcome: TcpWimaxOutcome) -> Context:
     """What the template needs of its own."""
     there = set(outcome.shares["profile"])
     return {
         "counts": _counts(outcome),
-        "numbers": tables.numbers(outcome),
-        "links": tables.shown_links(outcome),
+        "numbers": of_published(SHEET, "text", outcome.cells),
+        "links": tables.links(outcome, "shown_links"),
         "recommendations": tables.recommendations(outcome),
-        "sensitivity": tables.shown_sensitivity(outcome),
+        "sensitivity": tables.sensitivity(outcome, "shown_sensitivity"),
         "speed": story.speed(outcome),
         "readings": READINGS,
         "reading_names": READING_NAMES,
@@ -48,18 +49,16 @@ def _counts(outcome: TcpWimaxOutcome) -> dict[str, str]:
         f"{outcome.write.claimed(profile).repeated} ({PROFILE_NAMES[profile]})"
         for profile in PROFILES
     )
-    counts = dict.fromkeys(("throughput", "cov"), f"Runs of each control: {claimed}")
+    counts = facets.counts(SHEET, outcome.studies)
+    counts |= dict.fromkeys(("throughput", "cov"), f"Runs of each control: {claimed}")
     for reading, runs in outcome.grid.items():
         for profile in PROFILES:
             own = runs.where(profile=profile)
             counts[f"heatmap-{profile}-{reading}"] = f"Means of {own.repeated} runs"
     counts["readings"] = f"Means of {outcome.write.repeated} runs"
     counts |= {f"cwnd-{profile}": "One run of each control" for profile in PROFILES}
-    tables = ("distance", "flows", "stations", "coherence")
-    counts |= {name: f"Means of {repeated(getattr(outcome, name))} runs" for name in tables}
     counts["sensitivity"] = f"Means of {outcome.variants[0].runs} runs"
-    pairs = sorted(set(outcome.pairs["n"]))
-    if pairs:
+    if pairs := sorted(set(outcome.pairs["n"])):
         counts["pairs"] = (
             f"Means of {' to '.join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))} runs"
         )

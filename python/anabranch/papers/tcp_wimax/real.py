@@ -7,20 +7,19 @@ A real stack runs under the first reading of "segment size". Beside it stand the
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
+from anabranch.papers.runs import Setting
 from anabranch.papers.studies import Key, Sets, Work, efforts
 from anabranch.papers.verdicts import Finding
 
 from . import link, published, studies
 from .claims import CLAIMS, Material, westwood_gain
 from .factors import (
-    BUFFERS,
     CLAIMED_BUFFER,
     CLAIMED_SEGMENT,
     CONTROL_NAMES,
@@ -28,10 +27,10 @@ from .factors import (
     PAPERS_PROFILES,
     PROFILES,
     READINGS,
-    SEGMENTS,
+    SHEET,
+    Runs,
     size,
 )
-from .samples import Runs, tidy
 
 LINUX: Sets = (("flows.bulk.transport.receive_autotuning", "false"),)
 """What iperf's -w does to a socket of any Linux."""
@@ -132,7 +131,7 @@ def runs_of(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
     """The runs by part of the study."""
     return {
         name.rpartition("/")[2]: Runs(
-            tidy(frame).with_columns(fast_recoveries=pl.lit(float("nan"))), profile
+            SHEET.tidy(frame).with_columns(fast_recoveries=pl.lit(float("nan"))), profile
         )
         for name, frame in rows.items()
     }
@@ -174,21 +173,23 @@ def _percentages(by_place: dict[str, dict[str, Runs]]) -> list[Number]:
 def _grid(by_place: dict[str, dict[str, Runs]]) -> list[Number]:
     """The whole grid: means over all but one or two factors."""
     title = "Goodput in Mbit/s over the whole grid"
-    factors: list[tuple[str, dict[str, Any], str]] = [
-        *(("buffer", {"buffer": buffer}, size(buffer)) for buffer in BUFFERS),
-        *(("write size", {"segment": segment}, size(segment)) for segment in SEGMENTS),
-        *(("control", {"control": control}, CONTROL_NAMES[control]) for control in CONTROLS),
-    ]
+    factors = {"buffer": "buffer", "segment": "write size", "control": "control"}
     return [
-        number(title, {"link": profile, "factor": factor, "value": name}, "goodput_mbps", cells)
+        number(
+            title, {"link": profile, "factor": name, "value": place.title}, "goodput_mbps", cells
+        )
         for profile in PROFILES
-        for factor, where, name in factors
+        for factor, name in factors.items()
+        for place in SHEET.places(factor)
+        for where in [{factor: place.value}]
         for cells in [_cells(by_place, GRID, profile=profile, **where)]
         if cells is not None
     ]
 
 
-def _cells(by_place: dict[str, dict[str, Runs]], part: str, **where: Any) -> dict[str, Runs] | None:
+def _cells(
+    by_place: dict[str, dict[str, Runs]], part: str, **where: Setting
+) -> dict[str, Runs] | None:
     """These cells' runs, by where they ran; None where there are none."""
     if part not in by_place[REAL]:
         return None
@@ -203,7 +204,7 @@ def _claims(mode: str, bench: Bench, by_place: dict[str, dict[str, Runs]]) -> li
     works = studies.all_studies(studies.EFFORTS[mode])
     (probe,) = (work for work in works if work.name == "probe")
     few = replace(probe, replications=lambda _: EFFORTS[mode].probes)
-    probes = tidy(bench.simulated([few])["probe"])
+    probes = SHEET.tidy(bench.simulated([few])["probe"])
     # Bursts and coherence, which traces tell, are no part of these claims.
     links = link.links(probes, traced=1)
     capacity, distance = link.capacity(probes), pl.DataFrame()

@@ -1,74 +1,8 @@
-"""Rows of the studies in the paper's factors and in units for people."""
+"""Rows of the studies in which several transfers share a link."""
 
 import polars as pl
 
-from anabranch.papers import runs
-
-from .factors import BUFFERS, CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, SEGMENTS
-
-FACTORS = ["profile", "control", "segment", "buffer"]
-
-
-class Runs(runs.Runs):
-    """Runs of the grid under one reading: FACTORS, `replication`, `goodput_mbps`, `cov`, ..."""
-
-    VALUE = "goodput_mbps"
-
-    @property
-    def reading(self) -> str:
-        """What the segment sizes are."""
-        return self.profile
-
-    def claimed(self, profile: str) -> "Runs":
-        """Where the paper compares the controls: writes of 4 KB, buffers of 512 KB."""
-        return self.where(profile=profile, segment=CLAIMED_SEGMENT, buffer=CLAIMED_BUFFER)
-
-    def has_grid(self, profile: str) -> bool:
-        """Whether every cell of a profile was run, not only the compared ones."""
-        cells = self.where(profile=profile).frame.select("control", "segment", "buffer").unique()
-        return cells.height == len(CONTROLS) * len(SEGMENTS) * len(BUFFERS)
-
-
-def tidy(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with short names, what there is of them.
-
-    Columns: the axes (sizes in bytes), replication, goodput_mbps, cov, jain, timeouts,
-    fast_recoveries, air_lost_percent, queue_full_packets, bits_per_symbol, packets (in both
-    directions over the air), snr_db, sent.
-    """
-    axes = [
-        name
-        for name in rows.columns
-        if "." not in name and name not in {"cell", "replication", "segment", "buffer"}
-    ]
-    sizes = [pl.col(name).cast(pl.Int64) for name in ("segment", "buffer") if name in rows.columns]
-    forward, reverse = "link.air.forward", "link.air.reverse"
-    lost, delivered = (
-        pl.col(f"{forward}.{name}") for name in ("air_lost_packets", "delivered_packets")
-    )
-    values = {
-        "bulk.goodput_kbit_per_s": (pl.col("bulk.goodput_kbit_per_s") / 1e3).alias("goodput_mbps"),
-        "bulk.cov": pl.col("bulk.cov").alias("cov"),
-        "bulk.jain": pl.col("bulk.jain").alias("jain"),
-        "bulk.sent": pl.col("bulk.sent").alias("sent"),
-        "bulk.tcp.a.timeouts": pl.col("bulk.tcp.a.timeouts").alias("timeouts"),
-        "bulk.tcp.a.fast_recoveries": pl.col("bulk.tcp.a.fast_recoveries").alias("fast_recoveries"),
-        f"{forward}.air_lost_packets": (
-            (100 * lost / (lost + delivered)).fill_nan(0).alias("air_lost_percent")
-        ),
-        f"{forward}.queue_full_packets": pl.col(f"{forward}.queue_full_packets").alias(
-            "queue_full_packets"
-        ),
-        f"{forward}.mean_bits_per_symbol": pl.col(f"{forward}.mean_bits_per_symbol").alias(
-            "bits_per_symbol"
-        ),
-        f"{forward}.mean_snr_db": pl.col(f"{forward}.mean_snr_db").alias("snr_db"),
-        f"{reverse}.arrived_packets": (
-            pl.col(f"{forward}.arrived_packets") + pl.col(f"{reverse}.arrived_packets")
-        ).alias("packets"),
-    }
-    present = [expression for name, expression in values.items() if name in rows.columns]
-    return rows.select(pl.col("replication").cast(pl.Int64), *axes, *sizes, *present)
+from .factors import SHEET
 
 
 def pair_shares(rows: pl.DataFrame) -> pl.DataFrame:
@@ -76,14 +10,7 @@ def pair_shares(rows: pl.DataFrame) -> pl.DataFrame:
 
     A pair in both orders is one pair: what starts first by chance is averaged out.
     """
-    first, second = (pl.col(f"{name}.goodput_kbit_per_s") for name in ("first", "second"))
-    share = rows.select(
-        "profile",
-        "first",
-        "second",
-        pl.col("replication").cast(pl.Int64),
-        percent=100 * first / (first + second),
-    )
+    share = SHEET.tidy(rows).select("profile", "first", "second", "replication", "percent")
     mirrored = share.select(
         "profile",
         pl.col("second").alias("first"),

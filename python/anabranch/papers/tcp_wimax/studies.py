@@ -10,7 +10,17 @@ from functools import partial
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Work, described, efforts, file_text, with_sweep
+from anabranch.papers import studies
+from anabranch.papers.studies import (
+    Key,
+    Reading,
+    Sets,
+    Work,
+    described,
+    efforts,
+    file_text,
+    with_sweep,
+)
 from anabranch.support.toml_text import inline
 
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS
@@ -86,23 +96,11 @@ EFFORTS = efforts(__package__, Effort)
 """The effort of each mode."""
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A reading or a variant: values on top of the scenario."""
-
-    name: str
-    title: str
-    sets: Sets
-
-
-def readings() -> list[Reading]:
-    """What "segment size" may have meant."""
-    return _described("readings.toml", "reading")
-
-
-def variants() -> list[Reading]:
-    """The sensitivity list."""
-    return _described("sensitivity.toml", "variant")
+_readings = partial(studies.readings, __package__)
+readings = partial(_readings, "readings.toml", "reading")
+"""What "segment size" may have meant."""
+variants = partial(_readings, "sensitivity.toml", "variant")
+"""The sensitivity list."""
 
 
 def grid(reading: Reading, effort: Effort) -> Work:
@@ -201,14 +199,6 @@ def stations_text(count: int) -> str:
 
 def _is_claimed(key: Key) -> bool:
     return (key["segment"], key["buffer"]) == (CLAIMED_SEGMENT, CLAIMED_BUFFER)
-
-
-def _described(file: str, table: str) -> list[Reading]:
-    rows = tomllib.loads(_text(file))[table]
-    return [
-        Reading(row["name"], row.get("title", row["name"]), tuple(row["set"].items()))
-        for row in rows
-    ]
 
 
 def _with_sweep(name: str, sets: Sets) -> Scenario:

@@ -14,9 +14,8 @@ from anabranch.papers.reproduction import packaged
 from anabranch.papers.studies import compute_all
 
 from . import outcome, studies, traced
+from .factors import CLOCKS, SHEET, Runs
 from .outcome import VoipSctpOutcome
-from .published import CLOCKS
-from .samples import Runs, tidy
 from .studies import EFFORTS, Effort
 
 __all__ = ["PAPER"]
@@ -26,7 +25,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> VoipSctpOutcome:
     """Runs the studies and puts together what they say."""
     works = list(studies.all_studies(effort))
     rows = compute_all(works, out, jobs, "calls")
-    frames = {name: tidy(frame) for name, frame in rows.items()}
+    frames = {name: SHEET.tidy(frame) for name, frame in rows.items()}
     runs = {clock: Runs(frames[f"paper-{clock}"], clock) for clock in CLOCKS}
     scenarios = {
         clock: next(work.scenario for work in works if work.name == f"paper-{clock}")
@@ -49,9 +48,8 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> VoipSctpOutcome:
         robust_loss=robust_loss,
         cells=outcome.cells(runs, table),
         claims=outcome.judge(runs, causes),
-        settings=outcome.settings(frames["settings"]),
-        potentially_failed=outcome.potentially_failed(frames["potentially-failed"]),
-        potentially_failed_effect=outcome.potentially_failed_effect(frames["potentially-failed"]),
+        settings=Runs(frames["settings"], CLOCKS[0]),
+        potentially_failed=Runs(frames["potentially-failed"], CLOCKS[0]),
         sensitivity=_sensitivity(effort, frames),
         total_runs=sum(work.total for work in works),
         single_runs=traced.single_runs(scenarios["on_arrival"], runs["on_arrival"]),

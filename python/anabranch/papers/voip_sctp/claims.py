@@ -7,7 +7,6 @@ ask whether an effect is detected; their evidence says so.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -28,8 +27,7 @@ from anabranch.papers.verdicts import (
 from anabranch.stats import paired
 
 from . import published
-from .published import COLUMNS, LOSSES, PMR, RTO_MAX_S
-from .samples import FACTORS, Runs, table2_means
+from .factors import COLUMNS, FACTORS, LOSSES, PMR, RTO_MAX_S, Runs, table2_means
 
 LITTLE = 0.25
 """A change is little when it is at most this share of the rise between 1 s and 0.1 s."""
@@ -207,7 +205,7 @@ def best_cell(material: Material) -> list[Part]:
     table = material.runs.both_losses(0.1)
     row = table2_means(material.runs).sort("mean", descending=True).row(0, named=True)
     key = {name: row[name] for name in ("rto_max_s", "pmr", "delay_centric")}
-    claimed = {"rto_max_s": 0.08, "pmr": 1, "delay_centric": "on"}
+    claimed: dict[str, float | str] = {"rto_max_s": 0.08, "pmr": 1, "delay_centric": "on"}
     regret = table.where(**key).minus(table.where(**claimed))
     of_paper = published.table2().sort("mos", descending=True).row(0, named=True)
     in_paper = (
@@ -353,5 +351,5 @@ def _differ(samples: list[list[float]], level: float) -> bool:
     return bool(stats.kruskal(*samples).pvalue < level)
 
 
-def _name(key: dict[str, Any]) -> str:
+def _name(key: Mapping[str, object]) -> str:
     return f"RTO.Max {key['rto_max_s']:g} s, PMR {key['pmr']}, delay-centric {key['delay_centric']}"

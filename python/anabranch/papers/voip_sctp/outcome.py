@@ -5,8 +5,10 @@ Every published number beside ours, the claims, and the sentences the page leads
 
 import math
 import statistics
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -14,13 +16,15 @@ import polars as pl
 from anabranch.papers import choice, outcome
 from anabranch.papers.choice import Best
 from anabranch.papers.intervals import Interval, interval, prediction_half_width
+from anabranch.papers.sheet import together
+from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import Finding, PublishedNumber
 from anabranch.stats import verdicts
 
 from . import published
 from .claims import Material, judge_all
-from .published import CLOCKS, RTO_MAX_S
-from .samples import Runs, table2_means
+from .factors import CLOCKS, RTO_MAX_S, Runs, table2_means
+from .traced import TracedCall
 
 TABLE_2 = "2"
 """The number of the table in the paper."""
@@ -146,15 +150,25 @@ class VoipSctpOutcome(outcome.PaperOutcome):
     """The cell that surely loses least to the best mean under the worse of the two clocks."""
     robust_loss: float
     """At most so much, in MOS (95 %); NaN with a single replication."""
-    settings: pl.DataFrame
-    """setting, loss_share, mean, half_width, n."""
-    potentially_failed: pl.DataFrame
-    """potentially_failed, pmr, rto_max_s, mean, half_width, n."""
-    potentially_failed_effect: list[tuple[str, Interval]]
+    settings: Runs
+    """Named settings, by `setting` and `loss_share`."""
+    potentially_failed: Runs
+    """By `potentially_failed`, `pmr` and `rto_max_s`."""
     sensitivity: pl.DataFrame
     """group, name, prototype, mean_absolute_error, bias; empty in quick mode."""
-    single_runs: dict[int, Any] = field(default_factory=dict)
+    single_runs: dict[int, TracedCall] = field(default_factory=dict)
     """Figure number -> the traced run that figures 3 and 4 draw."""
+
+    @cached_property
+    def studies(self) -> Mapping[str, Runs]:
+        """What tables and figures are made of."""
+        return {
+            "table2": together(
+                {clock: own.both_losses(0.1) for clock, own in self.runs.items()}, "clock"
+            ),
+            "settings": self.settings,
+            "potentially-failed": self.potentially_failed,
+        }
 
     @property
     def figure_cells(self) -> list[PublishedNumber]:
@@ -221,53 +235,30 @@ def optimum(runs: Runs) -> Optimum:
 
 def advice(runs: dict[str, Runs]) -> list[FollowedAdvice]:
     """The paper's recommendations, each against its opposite with all else averaged."""
-
-    def effect(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Interval]:
-        return {
-            clock: (
-                runs[clock]
-                .both_losses(0.1)
-                .where(**first)
-                .minus(runs[clock].both_losses(0.1).where(**second))
-            )
-            for clock in CLOCKS
-        }
-
-    short = {"rto_max_s": 0.1}
+    table = {clock: own.both_losses(0.1) for clock, own in runs.items()}
     return [
-        FollowedAdvice("RTO.Max 0.1 s instead of 10 s", effect(short, {"rto_max_s": 10.0})),
-        FollowedAdvice("RTO.Max 0.1 s instead of 1 s", effect(short, {"rto_max_s": 1.0})),
         FollowedAdvice(
-            "PMR 1 instead of 5, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 5})
-        ),
-        FollowedAdvice(
-            "PMR 1 instead of 0, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 0})
-        ),
-        FollowedAdvice(
-            "delay-centric on, at RTO.Max 0.1 s",
-            effect(short | {"delay_centric": "on"}, short | {"delay_centric": "off"}),
-        ),
-        FollowedAdvice(
-            "all three: 0.1 s, PMR 1, delay-centric on",
-            effect(
-                short | {"pmr": 1, "delay_centric": "on"},
-                {"rto_max_s": 10.0, "pmr": 5, "delay_centric": "off"},
-            ),
-        ),
+            row["text"],
+            {
+                clock: table[clock]
+                .where(**row["follow"])
+                .minus(table[clock].where(**row["against"]))
+                for clock in CLOCKS
+            },
+        )
+        for row in tomllib.loads(file_text(__package__, "advice.toml"))["advice"]
     ]
 
 
 def pmr_effects(runs: dict[str, Runs]) -> dict[float, dict[str, Interval]]:
     """What PMR 1 brings instead of 0 at each RTO.Max, on the configurations of Table 2."""
-    return {
-        rto: {clock: _gain(runs[clock], {"pmr": 1}, {"pmr": 0}, rto) for clock in CLOCKS}
-        for rto in RTO_MAX_S
-    }
-
-
-def _gain(runs: Runs, first: dict[str, Any], second: dict[str, Any], rto_max_s: float) -> Interval:
-    here = runs.both_losses(0.1).where(rto_max_s=rto_max_s)
-    return here.where(**first).minus(here.where(**second))
+    effects: dict[float, dict[str, Interval]] = {}
+    for rto in RTO_MAX_S:
+        here = {clock: runs[clock].both_losses(0.1).where(rto_max_s=rto) for clock in CLOCKS}
+        effects[rto] = {
+            clock: own.where(pmr=1).minus(own.where(pmr=0)) for clock, own in here.items()
+        }
+    return effects
 
 
 def robust_setting(runs: dict[str, Runs]) -> tuple[Setting, float]:
@@ -325,24 +316,10 @@ def figure_cells(runs: Runs) -> list[PublishedNumber]:
     return numbers
 
 
-def settings(frame: pl.DataFrame) -> pl.DataFrame:
-    """Mean MOS of each named setting: loss_share, setting, mean, half_width, n."""
-    return Runs(frame, "on_arrival").by(["loss_share", "setting"])
-
-
-def potentially_failed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Mean MOS with and without RFC 7829, by RTO.Max and PMR."""
-    return Runs(frame, "on_arrival").by(["rto_max_s", "potentially_failed", "pmr"])
-
-
-def potentially_failed_effect(frame: pl.DataFrame) -> list[tuple[str, Interval]]:
-    """Is a low PMR still needed with PF? What PMR 1 gains on PMR 5, without and with PF.
-
-    By RTO.Max.
-    """
-    runs = Runs(frame, "on_arrival")
+def potentially_failed_effect(runs: Runs) -> list[tuple[str, Interval]]:
+    """Is a low PMR still needed with PF? What PMR 1 gains on PMR 5, without and with PF."""
     effects = []
-    for rto in sorted(frame["rto_max_s"].unique(), reverse=True):
+    for rto in sorted(runs.frame["rto_max_s"].unique(), reverse=True):
         for state in ("off", "on"):
             here = runs.where(rto_max_s=rto, potentially_failed=state)
             gain = here.where(pmr=1).minus(here.where(pmr=5))

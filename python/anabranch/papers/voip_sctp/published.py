@@ -6,18 +6,6 @@ import polars as pl
 
 from anabranch.papers.verdicts import SHARE_TOLERANCE, PublishedNumber, verdict
 
-CLOCKS = ("on_arrival", "slot")
-CLOCK_NAMES = {"on_arrival": "on arrival (ns-2)", "slot": "every 5 ms (the paper's words)"}
-
-RTO_MAX_S = (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.12, 0.1, 0.08, 0.05, 0.02)
-PMR = (0, 1, 2, 5)
-DELAY_CENTRIC = ("off", "on")
-LOSSES = (0.005, 0.02, 0.1)
-WAITS_MS = (5, 25, 75)
-
-COLUMNS = [(state, pmr) for state in DELAY_CENTRIC for pmr in PMR]
-"""Table 2's columns: delay-centric state and Path.Max.Retrans."""
-
 MOS_TOLERANCE = 0.15
 """A cell in MOS is reproduced at least this far from the published value."""
 

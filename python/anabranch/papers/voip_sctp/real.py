@@ -5,18 +5,17 @@ No stack changes its primary path by delay, so the other half of the table stays
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
-from anabranch.papers.studies import Work, as_sets, efforts, file_text, with_sweep
-from anabranch.papers.verdicts import verdict
+from anabranch.papers.studies import Settings, Work, as_sets, efforts, file_text, with_sweep
+from anabranch.papers.verdicts import Verdict, verdict
 from anabranch.support.toml_text import inline
 
-from .published import MOS_TOLERANCE, PMR, WAITS_MS, table2
-from .samples import Runs, tidy
+from .factors import PMR, SHEET, WAITS_MS, Runs
+from .published import MOS_TOLERANCE, table2
 from .studies import COLUMNS, TEN_PERCENT, clock_sets
 
 AS_PAPER = "simulated, ns-2"
@@ -56,7 +55,7 @@ def real(mode: str, bench: Bench) -> RealStack:
     }
     own, left_out = bench.real([wanted[REAL]])
     rows = own | bench.simulated([wanted[AS_PAPER], wanted[alike]])
-    by_place = {name: Runs(tidy(rows[work.name]), name) for name, work in wanted.items()}
+    by_place = {name: Runs(SHEET.tidy(rows[work.name]), name) for name, work in wanted.items()}
     numbers = _table2(effort, by_place)
     return RealStack(
         title=bench.stack.title,
@@ -77,7 +76,7 @@ def real(mode: str, bench: Bench) -> RealStack:
     )
 
 
-def transport(sctp: str) -> dict[str, Any]:
+def transport(sctp: str) -> Settings:
     """The call's transport as a stack takes it: no SACK is delayed, the rest as the paper says."""
     return {
         "flows.call.transport": {
@@ -92,9 +91,9 @@ def transport(sctp: str) -> dict[str, Any]:
     }
 
 
-def _work(name: str, effort: RealEffort, sctp: str, settings: Mapping[str, Any]) -> Work:
+def _work(name: str, effort: RealEffort, sctp: str, settings: Settings) -> Work:
     waits = [f"{wait} ms" for wait in effort.waits_ms]
-    axes: dict[str, tuple[str, list[Any]]] = {
+    axes: dict[str, tuple[str, list[int] | list[str]]] = {
         "wait0": ("links.p0-middle.cross_traffic.0.mean_wait", waits),
         "wait1": ("links.p1-middle.cross_traffic.0.mean_wait", waits),
         "pmr": (
@@ -125,7 +124,7 @@ def _table2(effort: RealEffort, by_place: Mapping[str, Runs]) -> list[Number]:
         if runs[REAL].frame.is_empty():
             continue
 
-        def judged(real: Interval, paper: float = row["mos"]) -> Any:
+        def judged(real: Interval, paper: float = row["mos"]) -> Verdict:
             return verdict(paper, real.mean, real.half_width, MOS_TOLERANCE)
 
         # Only with all nine pairs of delays it is the paper's own number.
@@ -156,7 +155,7 @@ def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str
             f"Mean queue delays are {waits} ms on both paths here; the paper's numbers are means"
             " over its nine pairs, so they have no verdict."
         )
-    far = max(numbers, key=lambda one: abs(one.deviation.mean))
+    far = max(numbers, key=lambda one: abs(one.deviation_percent.mean))
     off = far.real.mean - list(far.simulated.values())[-1].mean
     where = ", ".join(f"{name} {value}" for name, value in far.key.items())
     said.append(f"The farthest from the simulated column beside it is {off:+.2f} MOS ({where}).")

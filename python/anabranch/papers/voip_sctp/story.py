@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from anabranch.papers.intervals import Interval
 from anabranch.support.wording import counted
 
+from .factors import CLOCKS, RTO_MAX_S
 from .outcome import HELPS, HURTS, NEAR_BEST, OPEN, Table2, VoipSctpOutcome
-from .published import CLOCKS, RTO_MAX_S
 
 RECOMMENDED_S = 0.1
 """The RTO.Max that the paper recommends, in seconds."""

@@ -5,7 +5,6 @@ of the `sweep_*.toml` files. The loss clock and the variants of the sensitivity 
 on top, each a study of its own.
 """
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,16 +12,18 @@ from functools import partial
 from anabranch._engine import Scenario
 from anabranch.papers.studies import (
     Key,
+    Reading,
     Sets,
     Work,
     described,
     efforts,
     file_text,
     label,
+    readings,
     with_sweep,
 )
 
-from .published import CLOCKS
+from .factors import CLOCKS
 
 _text = partial(file_text, __package__)
 
@@ -82,31 +83,18 @@ def paper(clock: str, effort: Effort) -> Work:
     )
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(Reading):
     """One line of the sensitivity list."""
 
     group: str
-    name: str
-    prototype: float | None
-    sets: Sets
-    policy: str
+    prototype: float | None = None
+    """The mean absolute error that an independent prototype found."""
+    policy: str = ""
     """A setting of the path policy, empty for none."""
 
 
-def variants() -> list[Variant]:
-    """The sensitivity list; the first is the interpretation itself."""
-    table = tomllib.loads(_text("sensitivity.toml"))["variant"]
-    return [
-        Variant(
-            row["group"],
-            row["name"],
-            row.get("prototype"),
-            tuple(row["set"].items()),
-            row.get("policy", ""),
-        )
-        for row in table
-    ]
+variants = partial(readings, __package__, "sensitivity.toml", "variant", Variant)
+"""The sensitivity list; the first is the interpretation itself."""
 
 
 def sensitivity(number: int, variant: Variant, effort: Effort) -> Work:

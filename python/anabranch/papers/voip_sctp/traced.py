@@ -13,14 +13,13 @@ from anabranch.studies.result import run
 from anabranch.support import progress
 
 from . import published
+from .factors import PMR, Runs
 from .interruptions import interruptions, shares
-from .published import PMR
-from .samples import Runs
 
 JITTER_BUFFER_MS = 100.0
 """Depth after the first packet's delay (paper)."""
 
-AT_25_MS = {"wait0": 0.025, "wait1": 0.025, "delay_centric": "off"}
+AT_25_MS: dict[str, float | str] = {"wait0": 0.025, "wait1": 0.025, "delay_centric": "off"}
 
 
 @dataclass(frozen=True)
