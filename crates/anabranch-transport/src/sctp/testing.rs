@@ -382,7 +382,7 @@ impl Association {
             // A timeout that spares its data leaves its timer off while another one runs.
             let runs = !path.t3.is_never()
                 || self.parameters.procedures.timeouts_spare_young_data
-                    && self.paths.iter().any(|other| !other.t3.is_never());
+                    && self.routing.paths.iter().any(|other| !other.t3.is_never());
             assert!(own == 0 || runs || self.is_over(), "T3-rtx of path {index} stands still");
         }
         let mut buffered = vec![Buffered::default(); self.routing.paths.len()];
