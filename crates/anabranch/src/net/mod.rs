@@ -14,19 +14,21 @@ mod config;
 mod counted;
 mod cross_traffic;
 mod duplex;
-mod evented;
 mod ground;
 mod impairments;
 mod ledger;
 pub mod loss;
 mod medium;
 mod one_way;
+#[cfg(test)]
+mod properties;
 pub mod qdisc;
 mod queued;
 pub mod radio;
 mod ring;
 mod server;
 mod sojourns;
+mod stays;
 
 pub use capacity::RateConfig;
 pub use config::{LinkConfig, ReverseConfig, WhenDown};

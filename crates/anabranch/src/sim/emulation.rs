@@ -21,8 +21,9 @@ use anabranch_transport::units::Bytes;
 use anabranch_transport::wire::{Body, Foreign, Packet};
 use serde_json::json;
 
+use super::build::Others;
 use super::cuts::Cuts;
-use super::engine::{Others, Outcome, Simulation};
+use super::engine::{Outcome, Simulation};
 use super::flow_groups;
 use super::network::Exit;
 use super::topology::path_ends;

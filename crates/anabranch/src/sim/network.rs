@@ -209,7 +209,7 @@ impl Network {
         let step = self.links[link as usize].resume(now, direction, size, ecn);
         if self.trace.is_some() {
             self.links[link as usize].note_loss_state(now, direction);
-            self.trace_end(slot, Some(now), now, step);
+            self.trace_end(slot, None, Some(now), now, step);
         }
         if let Some(at) = self.take_step(traveller, hop, now, step) {
             self.leave_hop(traveller, hop, at);
@@ -232,7 +232,7 @@ impl Network {
                 if at > self.end {
                     return;
                 }
-                duplex.runs_ahead(direction, self.now);
+                duplex.runs_ahead(direction, at, self.now);
             }
             let arrival = match duplex.pass(at, direction, size) {
                 Pass::Arrives(arrival) => arrival,

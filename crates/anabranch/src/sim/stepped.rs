@@ -8,7 +8,8 @@ use anabranch_transport::ground::Side;
 use anabranch_transport::report::Row;
 use anabranch_transport::time::Time;
 
-use super::engine::{Guard, RunError, Simulation};
+use super::engine::Simulation;
+use super::limits::{Guard, RunError};
 use crate::scenario::ScenarioError;
 
 /// A run in pieces. Its events and scalars are those of [`Simulation::run`], wherever it is interrupted;

@@ -35,6 +35,10 @@ impl Fifo {
         self.packets.front()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
+        self.packets.iter()
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

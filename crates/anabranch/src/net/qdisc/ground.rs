@@ -38,6 +38,24 @@ pub(crate) trait QueueDisc {
     fn memory(&self) -> usize;
 }
 
+/// The part of [`QueueDisc`] that a discipline leaves to the field in which it keeps its packets.
+macro_rules! kept_in {
+    ($packets:ident) => {
+        fn hold_back(&mut self, _: u64, held_back: $crate::net::ground::Waiting) {
+            self.$packets.hold_back(held_back);
+        }
+
+        fn waiting(&self) -> $crate::net::ground::Waiting {
+            self.$packets.waiting()
+        }
+
+        fn memory(&self) -> usize {
+            self.$packets.memory()
+        }
+    };
+}
+pub(super) use kept_in;
+
 /// Packets that a discipline drops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drops(pub(crate) Vec<(Held, DropCause)>);

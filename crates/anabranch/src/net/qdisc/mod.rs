@@ -2,7 +2,7 @@
 //!
 //! To add a discipline: one file here with its config and its `QueueDisc`, its name here, and a line in the
 //! table of [`QueueConfig`]. `drop_tail` alone decides on arrival about nothing but the arriving packet, so
-//! the lazy server (`server.rs`) can serve it; all others are asked at every arrival and departure by
+//! `server.rs` can serve it; all others are asked at every arrival and departure by
 //! `queued.rs`.
 
 mod blue;

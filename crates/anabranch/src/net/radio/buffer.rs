@@ -84,7 +84,7 @@ impl Buffer {
 
     /// A packet leaves the link at this time, in nanoseconds.
     pub(super) fn release(&self, packet: Held, at: u64, fate: Fate) -> Release {
-        Release { link: self.link, direction: self.direction, packet, at, fate }
+        Release { link: self.link, direction: self.direction, packet, begun: None, at, fate }
     }
 
     /// Number of packets that wait.
