@@ -7,9 +7,9 @@ use anabranch_transport::time::{Duration, Time};
 
 use super::asked;
 use super::config::{LinkConfig, WhenDown};
-use super::ground::{Direction, DropCause, Fate, Pass, QueueSample, Release, Step};
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing, LossState, LossStates};
 use super::one_way::OneWay;
+use super::packets::{Direction, DropCause, Fate, Pass, QueueSample, Release, Step};
 use super::radio::RadioConfig;
 
 /// A duplex link. A packet comes into it by one of two ways:
@@ -286,9 +286,9 @@ impl DuplexLink {
 
     /// For a link that is traced: notes that a packet of this direction has met the process of loss at `now`.
     #[cold]
-    pub(crate) fn note_loss_state(&mut self, now: Time, direction: Direction) {
+    pub(crate) fn record_loss_state(&mut self, now: Time, direction: Direction) {
         let Some(mut states) = self.loss_states[direction.index()].take() else { return };
-        states.note(now, self.loss(direction));
+        states.record(now, self.loss(direction));
         self.loss_states[direction.index()] = Some(states);
     }
 

@@ -6,7 +6,7 @@
 //! before some time, what is settled by then need not be kept.
 
 use super::asked::Asked;
-use super::ground::{DropCause, Fate};
+use super::packets::{DropCause, Fate};
 
 const FATES: usize = 2 + DropCause::ALL.len();
 

@@ -14,10 +14,10 @@ use super::asked::Asked;
 use super::capacity::{Capacity, ConstantRate, UNITS_PER_BYTE};
 use super::config::{LinkConfig, WhenDown};
 use super::cross_traffic::Source;
-use super::ground::{Direction, DropCause, Fate, Held, QueueSample, Release, Step, Verdict};
 use super::impairments::{Impairments, Wire};
 use super::ledger::{Entry, Ledger};
 use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
+use super::packets::{Direction, DropCause, Fate, Held, QueueSample, Release, Step, Verdict};
 use super::radio::RadioConfig;
 use super::server::Server;
 use super::stays::Stays;
@@ -307,7 +307,7 @@ impl OneWay {
             Verdict::Flushed(at) => self.drop_at(arrived, at, size, DropCause::Down),
             Verdict::Full => self.drop_at(arrived, arrived, size, DropCause::QueueFull),
             Verdict::Stays => {
-                self.note(Crossing::unserved(arrived, u64::MAX, size), u64::MAX, Fate::Delivered);
+                self.record(Crossing::unserved(arrived, u64::MAX, size), u64::MAX, Fate::Delivered);
                 Step::Stays
             }
         }
@@ -349,10 +349,10 @@ impl OneWay {
         if is_copied {
             // The copy follows its original immediately.
             let copied = Crossing { found_units: Entry::NOT_SERVED, marked: false, ..crossing };
-            self.note(copied, delivery.as_nanos(), Fate::Copied);
+            self.record(copied, delivery.as_nanos(), Fate::Copied);
             copy = Some(delivery);
         }
-        self.note(crossing, delivery.as_nanos(), Fate::Delivered);
+        self.record(crossing, delivery.as_nanos(), Fate::Delivered);
         Step::Deliver { at: delivery, ecn: crossing.ecn, copy }
     }
 
@@ -509,13 +509,13 @@ impl OneWay {
 
     /// Drops a packet as it leaves the server.
     fn drop(&mut self, crossing: Crossing, cause: DropCause) -> Step {
-        self.note(crossing, crossing.at, Fate::Dropped(cause));
+        self.record(crossing, crossing.at, Fate::Dropped(cause));
         Step::Drop(cause)
     }
 
-    /// Notes what becomes of a packet at this time, in nanoseconds.
+    /// Records what becomes of a packet at this time, in nanoseconds.
     #[inline]
-    fn note(&mut self, crossing: Crossing, settled: u64, fate: Fate) {
+    fn record(&mut self, crossing: Crossing, settled: u64, fate: Fate) {
         let Crossing { arrived, found_units, size, marked, .. } = crossing;
         self.ledger.enter(&self.asked, arrived, Entry { arrived, settled, found_units, size, marked, fate });
     }

@@ -10,10 +10,10 @@ use anabranch_transport::units::{Bytes, Probability, Rate};
 use indexmap::IndexMap;
 use proptest::prelude::*;
 
-use super::ground::{Held, QueueSample, Release};
 use super::loss::{
     BernoulliConfig, GilbertConfig, LossClock, LossConfig, LossPlace, LossSharing, LossTraceConfig,
 };
+use super::packets::{Held, QueueSample, Release};
 use super::qdisc::{DropTailConfig, QueueConfig};
 use super::{
     CbrConfig, CrossTrafficConfig, CrossTrafficDirection, Direction, DuplexLink, LinkConfig, Media,

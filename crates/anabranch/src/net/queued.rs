@@ -16,7 +16,7 @@ use anabranch_transport::time::{Duration, Time};
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::config::LinkConfig;
 use super::cross_traffic::{CrossCounters, Source, earliest_index};
-use super::ground::{Direction, DropCause, Fate, Held, QueueSample, Release, Waiting};
+use super::packets::{Direction, DropCause, Fate, Held, QueueSample, Release, Waiting};
 use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
 use super::sojourns::Sojourns;
 
@@ -258,7 +258,7 @@ impl QueuedServer {
             assert!(self.wake > self.now, "a discipline holds back what may leave now");
         }
         self.release_drops(releases);
-        self.note_waiting();
+        self.record_waiting();
     }
 
     /// Whether the link is down and accepts nothing.
@@ -278,7 +278,7 @@ impl QueuedServer {
         if self.serving.is_none() {
             self.serve_next(releases);
         } else {
-            self.note_waiting();
+            self.record_waiting();
         }
     }
 
@@ -323,7 +323,7 @@ impl QueuedServer {
                 self.release(packet, Fate::Dropped(DropCause::Down), releases);
             }
         }
-        self.note_waiting();
+        self.record_waiting();
     }
 
     /// Releases what the discipline has dropped.
@@ -355,7 +355,7 @@ impl QueuedServer {
     }
 
     /// Records a change of what waits.
-    fn note_waiting(&mut self) {
+    fn record_waiting(&mut self) {
         self.waiting = self.discipline.waiting();
         if let Some(samples) = &mut self.samples {
             let Waiting { packets, bytes } = self.waiting;

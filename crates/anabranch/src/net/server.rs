@@ -27,7 +27,7 @@ use super::backlog::Backlog;
 use super::capacity::{Capacity, ConstantRate, Departure, UNITS_PER_BYTE, Varying};
 use super::counted::Counted;
 use super::cross_traffic::{Arrivals, CrossCounters, Poisson, Source, earliest};
-use super::ground::{Verdict, Waiting};
+use super::packets::{Verdict, Waiting};
 use super::qdisc::DropTail;
 use super::stays::Stays;
 use crate::schedule::Timeline;
@@ -54,12 +54,12 @@ struct Lone {
     idle_from: u64,
     /// The arrival in nanoseconds and the size in bytes of the packet that last found the server idle, as
     /// long as the backlog has not been told about it.
-    untold: Option<(u64, u32)>,
+    unrecorded: Option<(u64, u32)>,
 }
 
 impl Lone {
     fn new(rate: ConstantRate) -> Self {
-        Self { rate, idle_from: 0, untold: None }
+        Self { rate, idle_from: 0, unrecorded: None }
     }
 }
 
@@ -138,7 +138,7 @@ impl Server {
         match &mut self.lone {
             Some(lone) if now >= lone.idle_from => {
                 lone.idle_from = now + lone.rate.time_for(units);
-                lone.untold = Some((now, size));
+                lone.unrecorded = Some((now, size));
                 Some((lone.idle_from, 0))
             }
             _ => self.queue_surely(asked, now, units),
@@ -182,8 +182,8 @@ impl Server {
     }
 
     /// Enters the packet that last found the server idle into the backlog.
-    fn tell_backlog(&mut self) {
-        if let Some((arrived, size)) = self.lone.as_mut().and_then(|lone| lone.untold.take()) {
+    fn flush_lone(&mut self) {
+        if let Some((arrived, size)) = self.lone.as_mut().and_then(|lone| lone.unrecorded.take()) {
             self.queue.backlog.restart(arrived, u64::from(size) * UNITS_PER_BYTE);
         }
     }
@@ -191,7 +191,7 @@ impl Server {
     /// Advances cross traffic and queue to the end of the run; if they are beyond it already, cross traffic
     /// is counted up to it.
     pub(crate) fn finish(&mut self, asked: &Asked, end: u64) {
-        self.tell_backlog();
+        self.flush_lone();
         self.advance(asked, end.max(self.queue.backlog.at()));
         self.queue.counted.finish(self.queue.backlog.at(), end);
     }
@@ -199,7 +199,7 @@ impl Server {
     /// Enters the cross traffic up to `now` and moves on to `now`.
     #[inline]
     fn advance(&mut self, asked: &Asked, now: u64) {
-        self.tell_backlog();
+        self.flush_lone();
         self.queue.counted.before_taking(asked, &self.sources, self.queue.backlog.at(), now);
         match (&self.queue.backlog.capacity, self.sources.as_mut_slice()) {
             (_, []) => {}

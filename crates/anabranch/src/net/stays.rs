@@ -4,7 +4,7 @@ use anabranch_transport::time::Time;
 
 use super::backlog::Backlog;
 use super::capacity::{Departure, UNITS_PER_BYTE};
-use super::ground::QueueSample;
+use super::packets::QueueSample;
 
 /// The packets that a server of a traced link has taken, cross traffic too, in their order.
 #[derive(Clone, Debug, Default)]

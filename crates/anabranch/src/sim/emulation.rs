@@ -231,7 +231,7 @@ impl Emulation {
     /// Tells the application at an end of a testbed's flow about an event, at the time of the last
     /// [`Emulation::advance`].
     pub fn tell(&mut self, flow: usize, side: Side, event: Event) {
-        self.simulation.tell(flow, side, event);
+        self.simulation.on_outside_event(flow, side, event);
     }
 
     /// Takes the state of the paths of an end of a testbed's flow, at the time of the last

@@ -107,7 +107,7 @@ impl Simulation {
             self.handle(event);
         }
         self.check_handled()?;
-        self.let_packets_come_to_links();
+        self.handle_arrivals_at_links();
         while !next_cut.is_never() {
             let now = self.network.now.min(next_cut);
             next_cut = cuts.push(self.row_so_far(now, now));
@@ -130,9 +130,9 @@ impl Simulation {
     /// Does what happens before the first event.
     fn start(&mut self) {
         for flow in 0..self.flows.len() {
-            self.see_to(flow, Side::A);
-            self.see_to(flow, Side::B);
-            self.obey(flow);
+            self.drain(flow, Side::A);
+            self.drain(flow, Side::B);
+            self.execute_commands(flow);
             for change in &self.flows[flow].address_changes {
                 self.network.queue.push(change.at, Class::Host, flow as u32);
             }
@@ -143,18 +143,18 @@ impl Simulation {
     /// Does what an event is about, at the present time.
     fn handle(&mut self, event: Scheduled) {
         match event.class() {
-            Class::Medium => self.network.act(event.component()),
-            Class::Link => self.network.go_on(event.slot),
-            Class::Endpoint => self.deliver(event.slot),
-            Class::Timer => self.ring_timer(event.component()),
-            Class::App => self.ring_app(event.component()),
+            Class::Medium => self.network.on_medium_event(event.component()),
+            Class::Link => self.network.on_link_event(event.slot),
+            Class::Endpoint => self.on_arrival(event.slot),
+            Class::Timer => self.on_timer(event.component()),
+            Class::App => self.on_app_wakeup(event.component()),
             Class::Host => self.change_addresses(event.component()),
         }
     }
 
     /// Lets packets that come to links at the end of the run do so: a link that is computed ahead has counted
     /// them.
-    pub(super) fn let_packets_come_to_links(&mut self) {
+    pub(super) fn handle_arrivals_at_links(&mut self) {
         while self.network.queue.next_time() == self.network.now {
             // Those of hosts come after them, and after the end.
             match self.network.queue.pop() {
@@ -238,7 +238,7 @@ impl Simulation {
         let index = self.flow(flow)?;
         let now = self.network.now;
         self.flows[index].endpoints[side.index()].handle_input(now, Input::Command(command));
-        self.see_to(index, side);
+        self.drain(index, side);
         Ok(())
     }
 
@@ -255,10 +255,10 @@ impl Simulation {
     }
 
     /// Tells the application at an end that is run outside about an event, now.
-    pub(super) fn tell(&mut self, flow: usize, side: Side, event: Event) {
+    pub(super) fn on_outside_event(&mut self, flow: usize, side: Side, event: Event) {
         if let AnyEndpoint::Outside(end) = &mut self.flows[flow].endpoints[side.index()] {
             end.tell(event);
-            self.see_to(flow, side);
+            self.drain(flow, side);
         }
     }
 
@@ -266,7 +266,7 @@ impl Simulation {
     pub(super) fn observe(&mut self, flow: usize, side: Side, samples: &[PathSample], counters: Counters) {
         if let AnyEndpoint::Outside(end) = &mut self.flows[flow].endpoints[side.index()] {
             end.observe(samples, counters);
-            self.see_to(flow, side);
+            self.drain(flow, side);
         }
     }
 
@@ -293,27 +293,27 @@ impl Simulation {
         self.limits.check_handled()
     }
 
-    fn ring_timer(&mut self, component: u32) {
+    fn on_timer(&mut self, component: u32) {
         let (index, side) =
             ((component / 2) as usize, if component.is_multiple_of(2) { Side::A } else { Side::B });
         let now = self.network.now;
         match self.flows[index].timers[side.index()].ring(now) {
             Rung::Due if self.count_event() => {
                 self.flows[index].endpoints[side.index()].handle_input(now, Input::Timeout);
-                self.see_to(index, side);
+                self.drain(index, side);
             }
             Rung::Later(time) => self.network.queue.push(time, Class::Timer, component),
             Rung::Due | Rung::Stale => {}
         }
     }
 
-    fn ring_app(&mut self, component: u32) {
+    fn on_app_wakeup(&mut self, component: u32) {
         let index = component as usize;
         let now = self.network.now;
         match self.flows[index].app_alarm.ring(now) {
             Rung::Due if self.count_event() => {
                 self.flows[index].app.handle_wakeup(now, &mut self.commands);
-                self.obey(index);
+                self.execute_commands(index);
             }
             Rung::Later(time) => self.network.queue.push(time, Class::App, component),
             Rung::Due | Rung::Stale => {}
@@ -329,11 +329,11 @@ impl Simulation {
         }
         for command in change.commands {
             self.flows[index].endpoints[Side::A.index()].handle_input(now, Input::Command(command));
-            self.see_to(index, Side::A);
+            self.drain(index, Side::A);
         }
     }
 
-    fn deliver(&mut self, slot: u32) {
+    fn on_arrival(&mut self, slot: u32) {
         let count = self.flows.len();
         match self.network.take_delivered(slot) {
             AtEnd::Arrives(packet, index, side) if self.count_event() => {
@@ -345,7 +345,7 @@ impl Simulation {
                     return self.await_response(packet, index, side);
                 }
                 end.handle_input(self.network.now, Input::Packet(packet));
-                self.see_to(index, side);
+                self.drain(index, side);
             }
             AtEnd::Arrives(..) | AtEnd::Waits => {}
         }
@@ -365,32 +365,32 @@ impl Simulation {
                 }
                 self.network.transmit(index as u32, side, packet);
                 if may_have_changed {
-                    self.obey(index);
+                    self.execute_commands(index);
                 }
             }
             Err(packet) => {
                 end.handle_input(now, Input::Packet(packet));
-                self.see_to(index, side);
+                self.drain(index, side);
             }
         }
     }
 
     /// Drains an endpoint, then carries out the commands to which its events gave rise.
-    fn see_to(&mut self, flow: usize, side: Side) {
-        if self.drain(flow, side) {
-            self.obey(flow);
+    fn drain(&mut self, flow: usize, side: Side) {
+        if self.drain_outputs(flow, side) {
+            self.execute_commands(flow);
         }
     }
 
     /// Carries out the commands of an application that was called until there are none left, sets its alarm,
     /// and sees whether it is done.
-    fn obey(&mut self, index: usize) {
+    fn execute_commands(&mut self, index: usize) {
         let mut next = 0;
         while let Some(&(side, command)) = self.commands.list.get(next) {
             next += 1;
             let endpoint = &mut self.flows[index].endpoints[side.index()];
             endpoint.handle_input(self.network.now, Input::Command(command));
-            self.drain(index, side);
+            self.drain_outputs(index, side);
         }
         self.commands.list.clear();
         let flow = &mut self.flows[index];
@@ -404,7 +404,7 @@ impl Simulation {
 
     /// Does everything that an endpoint wants done. Returns whether that may have changed what the
     /// application wants.
-    fn drain(&mut self, index: usize, side: Side) -> bool {
+    fn drain_outputs(&mut self, index: usize, side: Side) -> bool {
         let Self { network, flows, commands, .. } = self;
         let Flow { endpoints, timers, app, .. } = &mut flows[index];
         let endpoint = &mut endpoints[side.index()];

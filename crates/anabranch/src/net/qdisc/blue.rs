@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, kept_in, mark};
-use crate::net::ground::Held;
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in, mark};
+use crate::net::packets::Held;
 
 /// BLUE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -107,7 +107,7 @@ impl QueueDisc for Blue {
 mod tests {
     use super::super::testing::{overload, place};
     use super::*;
-    use crate::net::ground::DropCause;
+    use crate::net::packets::DropCause;
 
     const MILLI: u64 = 1_000_000;
 

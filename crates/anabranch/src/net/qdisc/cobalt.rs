@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::codel::check_times;
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, kept_in, mark};
-use crate::net::ground::Held;
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in, mark};
+use crate::net::packets::Held;
 
 /// COBALT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -229,7 +229,7 @@ impl Control {
 mod tests {
     use super::super::testing::{overload, packet, place};
     use super::*;
-    use crate::net::ground::DropCause;
+    use crate::net::packets::DropCause;
 
     const MILLI: u64 = 1_000_000;
 

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, kept_in};
-use crate::net::ground::Held;
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in};
+use crate::net::packets::Held;
 
 /// CoDel as it is described in prose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range, kept_in};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_quantum, check_range, kept_in};
+use crate::net::packets::{Held, Waiting};
 
 /// Deficit round robin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::net::ground::{Held, Waiting};
+use crate::net::packets::{Held, Waiting};
 
 /// Packets in the order in which they came.
 #[derive(Clone, Debug, Default)]

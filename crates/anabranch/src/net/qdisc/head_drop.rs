@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, kept_in};
-use crate::net::ground::Held;
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in};
+use crate::net::packets::Held;
 
 /// First in, first out; when the queue is full, the first packet is dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

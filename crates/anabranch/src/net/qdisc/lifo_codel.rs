@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::codel::{Control, Settings};
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, kept_in};
-use crate::net::ground::Held;
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in};
+use crate::net::packets::Held;
 
 /// When LIFO-CoDel drops a packet that it takes off its stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

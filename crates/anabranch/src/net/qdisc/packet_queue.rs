@@ -6,9 +6,9 @@ use anabranch_transport::time::Time;
 
 use super::drop_tail::{DropTail, DropTailConfig};
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc};
+use super::interface::{Drops, Place, QueueDisc};
 use crate::net::capacity::UNITS_PER_BYTE;
-use crate::net::ground::{Held, QueueSample, Waiting};
+use crate::net::packets::{Held, QueueSample, Waiting};
 use crate::schedule::Timeline;
 
 /// The packets that wait at one end of a link.

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::drr::Turns;
-use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range, kept_in};
-use crate::net::ground::Held;
+use super::interface::{Drops, Place, QueueDisc, check_quantum, check_range, kept_in};
+use crate::net::packets::Held;
 
 /// Stochastic fairness queueing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,9 +3,9 @@
 use anabranch_transport::report::Report;
 use anabranch_transport::time::Time;
 
-use super::ground::ServedLink;
+use super::served_link::ServedLink;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
-use crate::net::ground::{Direction, Fate, Held, QueueSample, Release};
+use crate::net::packets::{Direction, Fate, Held, QueueSample, Release};
 use crate::net::qdisc::{Discipline, Drops, Place, QueueConfig, QueueDisc as _};
 use crate::net::sojourns::Sojourns;
 

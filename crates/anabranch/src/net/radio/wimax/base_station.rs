@@ -8,13 +8,13 @@ use anabranch_transport::time::Time;
 
 use super::super::block_errors::{FailedBlocks, block_error_rate};
 use super::super::channel::{Channel, Snr};
-use super::super::ground::{ServedLink, check_range};
 use super::super::modulation::{BurstProfile, Selector};
+use super::super::served_link::{ServedLink, check_range};
 use super::burst::Burst;
 use super::config::{CellConfig, Fairness, WimaxConfig};
 use super::frame::{Frame, TAIL_BYTES, UPLINK_PREAMBLE_SYMBOLS, share_out};
 use super::lane::{Blocks, Framing, Lane};
-use crate::net::ground::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
+use crate::net::packets::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::PacketQueue;
 
 /// A base station and its stations.
