@@ -309,7 +309,7 @@ pub(crate) fn run<'py>(
         let mut one = study.cell(cell).map_err(scenario_error)?;
         one.seed = seed.unwrap_or(one.seed);
         let simulation = match sink {
-            Some(sink) => Simulation::build_captured_at(&one, replication, trace, sink, capture_at),
+            Some(sink) => Simulation::build_captured(&one, replication, trace, sink, capture_at),
             None => Simulation::build(&one, replication, trace),
         };
         let simulation = simulation.map_err(scenario_error)?;

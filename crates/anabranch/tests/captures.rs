@@ -49,7 +49,7 @@ fn scenario(text: &str) -> Scenario {
 
 fn captured(scenario: &Scenario, trace: bool) -> (Outcome, Vec<u8>) {
     let memory = Memory::default();
-    let simulation = Simulation::build_captured(scenario, 0, trace, Box::new(memory.clone())).unwrap();
+    let simulation = Simulation::build_captured(scenario, 0, trace, Box::new(memory.clone()), None).unwrap();
     let outcome = simulation.run(&mut || None).unwrap();
     let bytes = std::mem::take(&mut *memory.0.lock().unwrap());
     (outcome, bytes)
@@ -332,7 +332,7 @@ fn a_capture_at_one_node_shows_no_packet_twice() {
     let at = |node: &str| {
         let memory = Memory::default();
         let sink = Box::new(memory.clone());
-        let simulation = Simulation::build_captured_at(&whole, 0, false, sink, Some(node.into()))
+        let simulation = Simulation::build_captured(&whole, 0, false, sink, Some(node.into()))
             .map_err(|error| error.to_string())?;
         let outcome = simulation.run(&mut || None).map(|_| ());
         let bytes = std::mem::take(&mut *memory.0.lock().unwrap());
@@ -363,7 +363,8 @@ fn a_full_disk_is_said() {
             Ok(())
         }
     }
-    let simulation = Simulation::build_captured(&scenario(TWO_HOPS), 0, false, Box::new(Full(0))).unwrap();
+    let simulation =
+        Simulation::build_captured(&scenario(TWO_HOPS), 0, false, Box::new(Full(0)), None).unwrap();
     let error = simulation.run(&mut || None).unwrap_err().to_string();
     assert!(error.ends_with("the capture cannot be written: no space is left"), "{error}");
 }

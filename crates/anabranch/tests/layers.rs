@@ -61,26 +61,26 @@ const ANABRANCH: [(&str, &str); 13] = [
 
 /// The modules of `net`: the parts of a link know neither the link nor its configuration.
 const NET: [(&str, &str); 20] = [
-    ("ground", ""),
+    ("packets", ""),
     ("ring", ""),
     ("sojourns", ""),
     ("asked", ""),
-    ("ledger", "asked ground"),
+    ("ledger", "asked packets"),
     ("capacity", ""),
-    ("backlog", "capacity ground ring"),
+    ("backlog", "capacity packets ring"),
     ("impairments", ""),
     ("loss", ""),
     ("cross_traffic", "capacity"),
     ("counted", "asked cross_traffic"),
-    ("qdisc", "capacity ground"),
-    ("evented", "capacity counted cross_traffic ground qdisc"),
-    ("server", "asked backlog capacity counted cross_traffic evented ground qdisc"),
-    ("radio", "capacity ground qdisc sojourns"),
-    ("config", "capacity cross_traffic ground loss qdisc radio"),
-    ("one_way", "capacity config cross_traffic evented ground impairments ledger loss radio server"),
-    ("queued", "capacity config cross_traffic ground qdisc sojourns"),
-    ("medium", "config ground queued radio"),
-    ("duplex", "asked config ground loss one_way radio"),
+    ("qdisc", "capacity packets"),
+    ("stays", "backlog capacity packets"),
+    ("server", "asked backlog capacity counted cross_traffic packets qdisc stays"),
+    ("radio", "capacity packets qdisc sojourns"),
+    ("config", "capacity cross_traffic packets loss qdisc radio"),
+    ("one_way", "asked capacity config cross_traffic packets impairments ledger loss radio server stays"),
+    ("queued", "capacity config cross_traffic packets qdisc sojourns"),
+    ("medium", "config packets queued radio"),
+    ("duplex", "asked config packets loss one_way radio"),
 ];
 
 /// The modules of `anabranch-live`: neither protocol knows the other, nor a socket.

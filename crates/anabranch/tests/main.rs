@@ -14,7 +14,6 @@ mod layers;
 mod load_sharing;
 mod mptcp_flows;
 mod net_analytic;
-mod net_lazy_is_evented;
 mod outside;
 mod path_policies;
 mod plugins;

@@ -26,7 +26,7 @@ fn simulate(scenario: &Scenario, trace: bool, fuse: bool) -> Outcome {
 
 /// A run whose packets are captured; the capture is thrown away.
 fn capture(scenario: &Scenario, trace: bool) -> Outcome {
-    let simulation = Simulation::build_captured(scenario, 0, trace, Box::new(std::io::sink())).unwrap();
+    let simulation = Simulation::build_captured(scenario, 0, trace, Box::new(std::io::sink()), None).unwrap();
     simulation.run(&mut || None).unwrap()
 }
 
@@ -153,7 +153,7 @@ proptest! {
         scenario.run.max_events = (events * part) as u64;
         let run = |simulation: Simulation| simulation.run(&mut || None).map(|outcome| outcome.row.value("run.events"));
         let built = |trace, fuse| run(Simulation::build_fused(&scenario, 0, trace, fuse).unwrap());
-        let captured = |trace| run(Simulation::build_captured(&scenario, 0, trace, Box::new(std::io::sink())).unwrap());
+        let captured = |trace| run(Simulation::build_captured(&scenario, 0, trace, Box::new(std::io::sink()), None).unwrap());
         let plain = built(false, true);
         prop_assert_eq!(plain.is_err(), scenario.run.max_events as f64 <= events, "{:?}", plain);
         for other in [built(false, false), built(true, true), built(true, false), captured(false), captured(true)] {

@@ -79,7 +79,7 @@ impl Sending for Writing<'_> {
         self.own.get(usize::from(identifier)).copied().unwrap_or(self.routes[0].local)
     }
 
-    fn heard(&self, identifier: u8) -> IpAddr {
+    fn announced_by_peer(&self, identifier: u8) -> IpAddr {
         let known = self.heard.iter().find(|(other, ..)| *other == identifier);
         known.map_or(self.routes[0].remote, |(_, address, _)| *address)
     }

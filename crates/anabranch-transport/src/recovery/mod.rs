@@ -23,7 +23,7 @@
 //! let mut lost = None;
 //! for order in [1, 2, 4, 5, 6, 7, 8] {
 //!     let now = sent(order) + ms(40);
-//!     rtt.note_min(now, ms(40));
+//!     rtt.record_min(now, ms(40));
 //!     rtt.on_sample(ms(40), order, 8);
 //!     rack.advance(now, sent(order), order, false, rtt.min_rtt());
 //!     // Packets may overtake each other by a quarter of the smallest round trip, 10 ms.

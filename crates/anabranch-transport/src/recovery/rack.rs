@@ -77,7 +77,7 @@ impl Rack {
     }
 
     /// Notes that the peer reports a duplicate (RFC 8985 section 6.2 step 4).
-    pub fn note_duplicate(&mut self) {
+    pub fn record_duplicate(&mut self) {
         self.has_duplicate = true;
     }
 

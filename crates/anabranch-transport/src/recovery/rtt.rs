@@ -100,7 +100,7 @@ impl Rtt {
     }
 
     /// Takes a sample for the smallest round-trip time.
-    pub fn note_min(&mut self, now: Time, rtt: Duration) {
+    pub fn record_min(&mut self, now: Time, rtt: Duration) {
         let replaces =
             self.smallest.is_none_or(|(min, at)| rtt <= min || now.saturating_since(at) > MIN_RTT_WINDOW);
         if replaces {

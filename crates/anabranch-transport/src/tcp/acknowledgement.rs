@@ -265,7 +265,7 @@ impl Connection {
         ack.reports_duplicate = true;
         if self.recovery.has_reordering && !ack.duplicate_of_probe {
             // In all other cases a duplicate says nothing about reordering.
-            self.rack.note_duplicate();
+            self.rack.record_duplicate();
         }
         if end > ack.prior {
             segments = 0;
@@ -404,7 +404,7 @@ impl Connection {
     #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
     #[inline(always)]
     pub(super) fn take_rtt_sample(&mut self, now: Time, rtt: Duration, newest: Duration) {
-        self.rtt.note_min(now, newest);
+        self.rtt.record_min(now, newest);
         let (acknowledged, sent) = (self.sender.unacknowledged, self.sender.next);
         self.rtt.on_sample(rtt, acknowledged, sent);
         if let Some(measures) = &mut self.measures {

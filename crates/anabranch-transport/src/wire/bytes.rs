@@ -32,7 +32,7 @@ pub trait Sending {
     }
 
     /// The address that the peer has announced with this identifier.
-    fn heard(&self, identifier: u8) -> IpAddr {
+    fn announced_by_peer(&self, identifier: u8) -> IpAddr {
         self.addresses(PathId(identifier))[1]
     }
 

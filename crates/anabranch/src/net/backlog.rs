@@ -5,7 +5,7 @@
 //! thousand of them cost as much as one, and how many packets wait is computed when a discipline asks.
 
 use super::capacity::{Capacity, Departure, MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
-use super::ground::Waiting;
+use super::packets::Waiting;
 use super::ring::Ring;
 
 /// Unfinished work and what it consists of.

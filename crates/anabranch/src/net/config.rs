@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::{RateConfig, Varying};
 use super::cross_traffic::{CrossTrafficConfig, CrossTrafficDirection, Source};
-use super::ground::Direction;
 use super::loss::{LossConfig, LossPlace};
+use super::packets::Direction;
 use super::qdisc::QueueConfig;
 use super::radio::RadioConfig;
 use crate::schedule::{Schedule, Timeline};

@@ -14,8 +14,6 @@ use super::cross_traffic::{CrossCounters, Source};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) counters: CrossCounters,
-    /// How far ahead the link is asked, and from when on its counters are.
-    pub(crate) asked: Asked,
     /// The sources as they were, the oldest first; the first one is no younger than any report to come.
     copies: VecDeque<Copied>,
     /// From this time on, the next copy is due.
@@ -43,22 +41,22 @@ impl Counted {
     /// Announces that arrivals up to `to` are going to be taken from the sources, which have given all those
     /// up to `at`.
     #[inline]
-    pub(crate) fn before_taking(&mut self, sources: &[Source], at: u64, to: u64) {
+    pub(crate) fn before_taking(&mut self, asked: &Asked, sources: &[Source], at: u64, to: u64) {
         if to >= self.due && !sources.is_empty() {
-            self.copy(sources, at, to);
+            self.copy(asked, sources, at, to);
         }
     }
 
     #[cold]
-    fn copy(&mut self, sources: &[Source], at: u64, to: u64) {
-        if to <= self.asked.from() {
-            self.due = self.asked.from() + 1;
+    fn copy(&mut self, asked: &Asked, sources: &[Source], at: u64, to: u64) {
+        if to <= asked.from() {
+            self.due = asked.from() + 1;
             return;
         }
-        let run = self.asked.present(to);
+        let run = asked.present(to);
         self.due = to.saturating_add(AHEAD_LIMIT);
         self.copies.push_back(Copied { time: at, arrived: self.counters.arrived, sources: sources.to_vec() });
-        while self.copies.get(1).is_some_and(|second| second.time <= run.max(self.asked.from())) {
+        while self.copies.get(1).is_some_and(|second| second.time <= run.max(asked.from())) {
             self.copies.pop_front();
         }
         let oldest = self.copies[0].time;

@@ -7,9 +7,9 @@ use anabranch_transport::time::{Duration, Time};
 
 use super::asked;
 use super::config::{LinkConfig, WhenDown};
-use super::ground::{Direction, DropCause, Fate, Pass, QueueSample, Release, Step};
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing, LossState, LossStates};
 use super::one_way::OneWay;
+use super::packets::{Direction, DropCause, Fate, Pass, QueueSample, Release, Step};
 use super::radio::RadioConfig;
 
 /// A duplex link. A packet comes into it by one of two ways:
@@ -41,7 +41,7 @@ impl DuplexLink {
     /// How far ahead of simulated time a link may be called without [`DuplexLink::runs_ahead`].
     pub const AHEAD_LIMIT: Duration = Duration::from_nanos(asked::AHEAD_LIMIT);
 
-    /// The link of this name, with lazily evaluated queues.
+    /// The link of this name.
     ///
     /// # Errors
     /// One sentence that names the key, what was found and what is allowed.
@@ -49,8 +49,7 @@ impl DuplexLink {
         Self::build_either(config, name, streams, false)
     }
 
-    /// The same link, simulated event by event, which gathers [`DuplexLink::take_queue_samples`]. Its results
-    /// are the same.
+    /// The same link, which also gathers [`DuplexLink::take_queue_samples`].
     ///
     /// # Errors
     /// As [`DuplexLink::build`].
@@ -165,12 +164,12 @@ impl DuplexLink {
         self.ingress_loss.is_none() && self.wire_loss.is_none()
     }
 
-    /// Tells that a direction is going to be called further ahead of simulated time, which is `now`, than
-    /// [`DuplexLink::AHEAD_LIMIT`]. Each such call needs it: its counters of packets then remember from `now`
-    /// on.
+    /// Tells that a direction is going to be called for `at`, further ahead of simulated time, which is `now`,
+    /// than [`DuplexLink::AHEAD_LIMIT`]. Each such call needs it: its counters of packets then remember from
+    /// `now` on.
     #[inline]
-    pub fn runs_ahead(&mut self, direction: Direction, now: Time) {
-        self.directions[direction.index()].runs_ahead(now);
+    pub fn runs_ahead(&mut self, direction: Direction, at: Time, now: Time) {
+        self.directions[direction.index()].runs_ahead(at, now);
     }
 
     /// Whether packets leave a direction in the order in which they entered it.
@@ -287,9 +286,9 @@ impl DuplexLink {
 
     /// For a link that is traced: notes that a packet of this direction has met the process of loss at `now`.
     #[cold]
-    pub(crate) fn note_loss_state(&mut self, now: Time, direction: Direction) {
+    pub(crate) fn record_loss_state(&mut self, now: Time, direction: Direction) {
         let Some(mut states) = self.loss_states[direction.index()].take() else { return };
-        states.note(now, self.loss(direction));
+        states.record(now, self.loss(direction));
         self.loss_states[direction.index()] = Some(states);
     }
 

@@ -6,7 +6,7 @@
 //! before some time, what is settled by then need not be kept.
 
 use super::asked::Asked;
-use super::ground::{DropCause, Fate};
+use super::packets::{DropCause, Fate};
 
 const FATES: usize = 2 + DropCause::ALL.len();
 
@@ -43,8 +43,6 @@ impl Entry {
 /// in the link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// How far ahead the link is asked, and from when on its counters are.
-    pub(crate) asked: Asked,
     /// Packets of [`Ledger::enter_delivered`], until [`Ledger::finish`] adds them to those that arrived, were
     /// served and were delivered.
     plain: u64,
@@ -67,37 +65,44 @@ impl Ledger {
 
     /// Enters a packet when the link is asked for `now` (nanoseconds).
     #[inline]
-    pub(crate) fn enter(&mut self, now: u64, entry: Entry) {
+    pub(crate) fn enter(&mut self, asked: &Asked, now: u64, entry: Entry) {
         *self.origin_mut(entry.fate) += 1;
         self.count(&entry, 1);
-        self.log(now, entry);
+        self.log(asked, now, entry);
     }
 
     /// Enters a packet that arrives at `now`, finds this much work and is delivered at `settled`.
     #[inline]
-    pub(crate) fn enter_delivered(&mut self, now: u64, settled: u64, found_units: u64, size: u32) {
+    pub(crate) fn enter_delivered(
+        &mut self,
+        asked: &Asked,
+        now: u64,
+        settled: u64,
+        found_units: u64,
+        size: u32,
+    ) {
         let fate = Fate::Delivered;
         self.plain += 1;
         self.found_units += i128::from(found_units);
         self.bytes[fate.index()] += u64::from(size);
-        self.log(now, Entry { arrived: now, settled, found_units, size, marked: false, fate });
+        self.log(asked, now, Entry { arrived: now, settled, found_units, size, marked: false, fate });
     }
 
     #[inline]
-    fn log(&mut self, now: u64, entry: Entry) {
-        if entry.settled <= self.asked.from() {
+    fn log(&mut self, asked: &Asked, now: u64, entry: Entry) {
+        if entry.settled <= asked.from() {
             return;
         }
         if self.log.len() == self.log.capacity() {
-            self.make_room(now);
+            self.make_room(asked, now);
         }
         self.log.push(entry);
     }
 
     /// Removes entries that are settled for good, and doubles the capacity if less than half becomes free.
     #[cold]
-    fn make_room(&mut self, now: u64) {
-        let run = self.asked.present(now);
+    fn make_room(&mut self, asked: &Asked, now: u64) {
+        let run = asked.present(now);
         let matters = |entry: &Entry| entry.settled > run;
         // Nearly always the fates come true in the order of their entries. Eight are looked at together,
         // without a branch for each, so up to seven that are settled stay.
@@ -120,7 +125,6 @@ impl Ledger {
     /// Takes back what lies beyond the end of the run: a packet that arrives later has not come, and one
     /// whose fate comes true later is in the link.
     pub(crate) fn finish(&mut self, end: u64) {
-        debug_assert!(self.asked.from() <= end, "a report comes too early");
         let plain = std::mem::take(&mut self.plain);
         self.arrived += plain;
         self.served += plain;
@@ -201,22 +205,22 @@ mod tests {
             asked_from in 0..5_000_u64,
             later in 0..5_000_u64,
         ) {
-            let mut ledgers = [Ledger::default(), Ledger::default()];
-            ledgers[1].asked.expect_no_report_before(asked_from);
+            let mut ledgers = [(Ledger::default(), Asked::default()), (Ledger::default(), Asked::default())];
+            ledgers[1].1.expect_no_report_before(asked_from);
             let mut now = 0;
             for (gap, stay, is_lost) in packets {
                 now += gap;
-                for ledger in &mut ledgers {
+                for (ledger, asked) in &mut ledgers {
                     if is_lost {
                         let fate = Fate::Dropped(DropCause::Lost);
                         let settled = now + stay;
-                        ledger.enter(now, Entry { arrived: now, settled, size: 2, fate, ..Entry::default() });
+                        ledger.enter(asked, now, Entry { arrived: now, settled, size: 2, fate, ..Entry::default() });
                     } else {
-                        ledger.enter_delivered(now, now + stay, 3, 5);
+                        ledger.enter_delivered(asked, now, now + stay, 3, 5);
                     }
                 }
             }
-            let [all, some] = ledgers.map(|mut ledger| {
+            let [all, some] = ledgers.map(|(mut ledger, _)| {
                 ledger.finish(asked_from + later);
                 (ledger.arrived, ledger.packets, ledger.bytes, ledger.served, ledger.found_units, ledger.in_link)
             });

@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 
 use super::config::LinkConfig;
-use super::ground::{Direction, Held, Port, QueueSample, Release};
+use super::packets::{Direction, Held, Port, QueueSample, Release};
 use super::queued::QueuedServer;
 use super::radio::{BaseStation, Bearer, Cell, RadioConfig, RadioSample, ServedLink};
 

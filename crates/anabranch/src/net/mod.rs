@@ -14,19 +14,21 @@ mod config;
 mod counted;
 mod cross_traffic;
 mod duplex;
-mod evented;
-mod ground;
 mod impairments;
 mod ledger;
 pub mod loss;
 mod medium;
 mod one_way;
+mod packets;
+#[cfg(test)]
+mod properties;
 pub mod qdisc;
 mod queued;
 pub mod radio;
 mod ring;
 mod server;
 mod sojourns;
+mod stays;
 
 pub use capacity::RateConfig;
 pub use config::{LinkConfig, ReverseConfig, WhenDown};
@@ -34,8 +36,8 @@ pub use cross_traffic::{
     CbrConfig, CrossTrafficConfig, CrossTrafficDirection, OnOffConfig, ParetoOnOffConfig, PoissonConfig,
 };
 pub use duplex::DuplexLink;
-pub use ground::{Direction, DropCause, QueueSample, Step};
-pub(crate) use ground::{Fate, Held, Pass, Release};
 pub(crate) use medium::{Media, Medium};
+pub use packets::{Direction, DropCause, QueueSample, Step};
+pub(crate) use packets::{Fate, Held, Pass, Release};
 pub(crate) use radio::RadioSample;
 pub(crate) use ring::Ring;

@@ -10,16 +10,17 @@ use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 
+use super::asked::Asked;
 use super::capacity::{Capacity, ConstantRate, UNITS_PER_BYTE};
 use super::config::{LinkConfig, WhenDown};
 use super::cross_traffic::Source;
-use super::evented::EventedServer;
-use super::ground::{Direction, DropCause, Fate, Held, QueueSample, Release, Step, Verdict};
 use super::impairments::{Impairments, Wire};
 use super::ledger::{Entry, Ledger};
 use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
+use super::packets::{Direction, DropCause, Fate, Held, QueueSample, Release, Step, Verdict};
 use super::radio::RadioConfig;
-use super::server::{LazyServer, Server};
+use super::server::Server;
+use super::stays::Stays;
 use crate::schedule::Timeline;
 
 /// One direction of a link.
@@ -48,6 +49,8 @@ pub(crate) struct OneWay {
     held: u64,
     /// Whether a medium has its queue, with a discipline that may drop packets early.
     is_queued: bool,
+    /// How far ahead it is asked, and from when on its counters are.
+    asked: Asked,
     ledger: Ledger,
     stages: Stages,
     /// The rate in bit/s if it is one constant rate.
@@ -135,7 +138,7 @@ impl OneWay {
         let is_lossy_on_wire = !matches!(wire_loss, Loss::None);
         let shares_loss_on_wire =
             config.loss.is_shared_by_packets() && config.loss.place() == LossPlace::Wire;
-        let is_sure = matches!(&server, Some(Server::Lazy(server)) if server.can_be_sure());
+        let is_sure = server.as_ref().is_some_and(Server::can_be_sure);
         Ok(Self {
             ingress_loss,
             stages: match is_plain {
@@ -157,6 +160,7 @@ impl OneWay {
             crossing: VecDeque::new(),
             held: 0,
             is_queued,
+            asked: Asked::default(),
             ledger: Ledger::default(),
             constant_rate: config.constant_rate(),
         })
@@ -193,11 +197,11 @@ impl OneWay {
         if self.stages != Stages::Sure {
             return None;
         }
-        let Some(Server::Lazy(server)) = &mut self.server else { return None };
+        let server = self.server.as_mut()?;
         let arrived = now.as_nanos();
-        let (departure, found_units) = server.accept_surely(arrived, size)?;
+        let (departure, found_units) = server.accept_surely(&self.asked, arrived, size)?;
         let delivery = departure + self.delay.value().as_nanos();
-        self.ledger.enter_delivered(arrived, delivery, found_units, size);
+        self.ledger.enter_delivered(&self.asked, arrived, delivery, found_units, size);
         Some(Time::from_nanos(delivery))
     }
 
@@ -221,17 +225,17 @@ impl OneWay {
     /// Takes a packet that the queue surely takes, and that can be lost on the wire.
     #[inline]
     fn cross_surely(&mut self, now: Time, size: u32, ecn: Ecn) -> Option<Step> {
-        let Some(Server::Lazy(server)) = &mut self.server else { return None };
+        let server = self.server.as_mut()?;
         let arrived = now.as_nanos();
-        let (departure, found_units) = server.accept_surely(arrived, size)?;
+        let (departure, found_units) = server.accept_surely(&self.asked, arrived, size)?;
         if self.loses_on_wire(Time::from_nanos(departure), size) {
             let fate = Fate::Dropped(DropCause::Lost);
             let entry = Entry { arrived, settled: departure, found_units, size, marked: false, fate };
-            self.ledger.enter(arrived, entry);
+            self.ledger.enter(&self.asked, arrived, entry);
             return Some(Step::Drop(DropCause::Lost));
         }
         let delivery = departure + self.delay.value().as_nanos();
-        self.ledger.enter_delivered(arrived, delivery, found_units, size);
+        self.ledger.enter_delivered(&self.asked, arrived, delivery, found_units, size);
         Some(Step::Deliver { at: Time::from_nanos(delivery), ecn, copy: None })
     }
 
@@ -253,13 +257,13 @@ impl OneWay {
             fate: Fate::Dropped(DropCause::Lost),
         };
         if self.is_lossy_on_wire && self.loses_on_wire(crossing, size) {
-            self.ledger.enter(arrived, entry);
+            self.ledger.enter(&self.asked, arrived, entry);
             return Step::Drop(DropCause::Lost);
         }
         let at = crossing + self.delay.value();
         entry.settled = at.as_nanos();
         entry.fate = Fate::Delivered;
-        self.ledger.enter(arrived, entry);
+        self.ledger.enter(&self.asked, arrived, entry);
         Step::Deliver { at, ecn: if marked { Ecn::Ce } else { ecn }, copy: None }
     }
 
@@ -273,7 +277,7 @@ impl OneWay {
     #[inline]
     fn serve(&mut self, arrived: u64, size: u32, ecn: Ecn) -> Result<(u64, u64, bool), Step> {
         let Some(server) = &mut self.server else { return Ok((arrived, Entry::NOT_SERVED, false)) };
-        match server.accept(arrived, size) {
+        match server.accept(&self.asked, arrived, size) {
             Verdict::Departs { at, found_units, marked } => Ok((at, found_units, marked && is_capable(ecn))),
             verdict => Err(self.refuse(verdict, arrived, size)),
         }
@@ -303,7 +307,7 @@ impl OneWay {
             Verdict::Flushed(at) => self.drop_at(arrived, at, size, DropCause::Down),
             Verdict::Full => self.drop_at(arrived, arrived, size, DropCause::QueueFull),
             Verdict::Stays => {
-                self.note(Crossing::unserved(arrived, u64::MAX, size), u64::MAX, Fate::Delivered);
+                self.record(Crossing::unserved(arrived, u64::MAX, size), u64::MAX, Fate::Delivered);
                 Step::Stays
             }
         }
@@ -345,10 +349,10 @@ impl OneWay {
         if is_copied {
             // The copy follows its original immediately.
             let copied = Crossing { found_units: Entry::NOT_SERVED, marked: false, ..crossing };
-            self.note(copied, delivery.as_nanos(), Fate::Copied);
+            self.record(copied, delivery.as_nanos(), Fate::Copied);
             copy = Some(delivery);
         }
-        self.note(crossing, delivery.as_nanos(), Fate::Delivered);
+        self.record(crossing, delivery.as_nanos(), Fate::Delivered);
         Step::Deliver { at: delivery, ecn: crossing.ecn, copy }
     }
 
@@ -423,8 +427,9 @@ impl OneWay {
     /// Brings everything up to the end of the run and checks that no packet is unaccounted for.
     pub(crate) fn finish(&mut self, end: Time) {
         if let Some(server) = &mut self.server {
-            server.finish(end.as_nanos());
+            server.finish(&self.asked, end.as_nanos());
         }
+        debug_assert!(self.asked.from() <= end.as_nanos(), "a report comes too early");
         self.ledger.finish(end.as_nanos());
         assert_eq!(
             self.ledger.arrived() + self.ledger.copied(),
@@ -434,21 +439,15 @@ impl OneWay {
         );
     }
 
-    /// Tells that it is going to be called far ahead of the run, which is at `now`.
+    /// Tells that it is going to be called for `at`, far ahead of the run, which is at `now`.
     #[inline]
-    pub(crate) fn runs_ahead(&mut self, now: Time) {
-        self.ledger.asked.runs_ahead(now.as_nanos());
-        if let Some(server) = &mut self.server {
-            server.asked().runs_ahead(now.as_nanos());
-        }
+    pub(crate) fn runs_ahead(&mut self, at: Time, now: Time) {
+        self.asked.runs_ahead(at.as_nanos(), now.as_nanos());
     }
 
     /// Tells that [`OneWay::finish`] is not called for a time before this one.
     pub(crate) fn expect_no_report_before(&mut self, time: Time) {
-        self.ledger.asked.expect_no_report_before(time.as_nanos());
-        if let Some(server) = &mut self.server {
-            server.asked().expect_no_report_before(time.as_nanos());
-        }
+        self.asked.expect_no_report_before(time.as_nanos());
     }
 
     /// This direction's own process of loss.
@@ -457,26 +456,17 @@ impl OneWay {
     }
 
     pub(crate) fn trace_memory(&self) -> usize {
-        match &self.server {
-            Some(Server::Evented(server)) => server.trace_memory(),
-            _ => 0,
-        }
+        self.server.as_ref().and_then(Server::stays).map_or(0, Stays::memory)
     }
 
     /// For a link that is traced: when the server begins with the packet that came last, and when that packet
     /// leaves, in nanoseconds. [`None`] if it is not served, or if this was asked before.
     pub(crate) fn take_service(&mut self) -> Option<(u64, u64)> {
-        match &mut self.server {
-            Some(Server::Evented(server)) => server.take_service(),
-            _ => None,
-        }
+        self.server.as_mut()?.stays_mut()?.take_service()
     }
 
     pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
-        match &mut self.server {
-            Some(Server::Evented(server)) => server.take_samples(),
-            _ => Vec::new(),
-        }
+        self.server.as_mut().and_then(Server::stays_mut).map_or_else(Vec::new, Stays::take_samples)
     }
 
     /// Writes the counters.
@@ -519,15 +509,15 @@ impl OneWay {
 
     /// Drops a packet as it leaves the server.
     fn drop(&mut self, crossing: Crossing, cause: DropCause) -> Step {
-        self.note(crossing, crossing.at, Fate::Dropped(cause));
+        self.record(crossing, crossing.at, Fate::Dropped(cause));
         Step::Drop(cause)
     }
 
-    /// Notes what becomes of a packet at this time, in nanoseconds.
+    /// Records what becomes of a packet at this time, in nanoseconds.
     #[inline]
-    fn note(&mut self, crossing: Crossing, settled: u64, fate: Fate) {
+    fn record(&mut self, crossing: Crossing, settled: u64, fate: Fate) {
         let Crossing { arrived, found_units, size, marked, .. } = crossing;
-        self.ledger.enter(arrived, Entry { arrived, settled, found_units, size, marked, fate });
+        self.ledger.enter(&self.asked, arrived, Entry { arrived, settled, found_units, size, marked, fate });
     }
 }
 
@@ -562,13 +552,10 @@ fn build_server(
     let discipline = config.queue.drop_tail(&format!("{key}.queue"), "here")?;
     let varying = config.varying(rate, key, up)?;
     let stops = !varying.up.is_constant() || !varying.up.value();
-    if is_traced {
-        return Ok(Some(Server::Evented(Box::new(EventedServer::new(varying, discipline, sources)))));
-    }
     let capacity = if varying.rate.is_constant() && !stops {
         Capacity::Constant(ConstantRate::new(varying.rate.value()))
     } else {
         Capacity::Varying(varying)
     };
-    Ok(Some(Server::Lazy(LazyServer::new(capacity, discipline, sources))))
+    Ok(Some(Server::new(capacity, discipline, sources, is_traced)))
 }

@@ -5,8 +5,8 @@
 //! see packets in time, and in runs that are traced, each departure is an event. While no packet of interest
 //! is in it, it has no events, and cross traffic is caught up with at the next arrival. At equal times
 //! packets leave first, then the link's state changes, then cross traffic arrives in the order of its
-//! sources, then the packet of interest, as in the lazy server (`server.rs`), with which it shares its
-//! arithmetic: with `drop_tail` both give the same results.
+//! sources, then the packet of interest, as in `server.rs`, with which it shares its arithmetic: with
+//! `drop_tail` both give the same results.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::report::Report;
@@ -16,7 +16,7 @@ use anabranch_transport::time::{Duration, Time};
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::config::LinkConfig;
 use super::cross_traffic::{CrossCounters, Source, earliest_index};
-use super::ground::{Direction, DropCause, Fate, Held, QueueSample, Release, Waiting};
+use super::packets::{Direction, DropCause, Fate, Held, QueueSample, Release, Waiting};
 use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
 use super::sojourns::Sojourns;
 
@@ -32,6 +32,8 @@ pub(crate) struct QueuedServer {
     /// How much later than it is due an event may be handled, in nanoseconds.
     slack: u64,
     serving: Option<Held>,
+    /// When the server began with it, in nanoseconds.
+    begun: u64,
     /// The rest of the work for it.
     left: u64,
     /// When to ask the discipline again, which holds packets back while nothing is served.
@@ -84,6 +86,7 @@ impl QueuedServer {
             now: 0,
             slack: 0,
             serving: None,
+            begun: 0,
             left: 0,
             wake: u64::MAX,
             sources: config.sources(direction, streams, name, &component)?,
@@ -245,6 +248,7 @@ impl QueuedServer {
         self.serving = self.discipline.dequeue(self.now, &mut self.drops);
         if let Some(packet) = self.serving {
             self.left = u64::from(packet.size) * UNITS_PER_BYTE;
+            self.begun = self.now;
             if packet.slot != BACKGROUND {
                 self.sojourns.record(self.now - packet.arrived);
             }
@@ -254,7 +258,7 @@ impl QueuedServer {
             assert!(self.wake > self.now, "a discipline holds back what may leave now");
         }
         self.release_drops(releases);
-        self.note_waiting();
+        self.record_waiting();
     }
 
     /// Whether the link is down and accepts nothing.
@@ -274,7 +278,7 @@ impl QueuedServer {
         if self.serving.is_none() {
             self.serve_next(releases);
         } else {
-            self.note_waiting();
+            self.record_waiting();
         }
     }
 
@@ -319,7 +323,7 @@ impl QueuedServer {
                 self.release(packet, Fate::Dropped(DropCause::Down), releases);
             }
         }
-        self.note_waiting();
+        self.record_waiting();
     }
 
     /// Releases what the discipline has dropped.
@@ -345,12 +349,13 @@ impl QueuedServer {
             return;
         }
         self.held -= 1;
-        let Self { link, direction, now, .. } = *self;
-        releases.push(Release { link, direction, packet, at: now, fate });
+        let Self { link, direction, now, begun, .. } = *self;
+        let begun = (fate == Fate::Delivered).then_some(begun);
+        releases.push(Release { link, direction, packet, begun, at: now, fate });
     }
 
     /// Records a change of what waits.
-    fn note_waiting(&mut self) {
+    fn record_waiting(&mut self) {
         self.waiting = self.discipline.waiting();
         if let Some(samples) = &mut self.samples {
             let Waiting { packets, bytes } = self.waiting;

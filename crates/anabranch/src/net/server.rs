@@ -1,7 +1,6 @@
-//! Queue and server of one direction of a link: the lazy one, and the choice between it and its evented
-//! twin.
+//! Queue and server of one direction of a link, for a first-in-first-out queue.
 //!
-//! The lazy server computes the departure of a packet when the packet arrives, from the unfinished work that
+//! The server computes the departure of a packet when the packet arrives, from the unfinished work that
 //! it finds and its own. Cross traffic is brought up to date when a packet of interest arrives. At equal
 //! times packets leave first, then the link's state changes, then cross traffic arrives in the order of its
 //! sources, then the packet of interest.
@@ -20,75 +19,28 @@
 //! | way | open where | what it needs |
 //! |---|---|---|
 //! | [`Lone`] | constant rate, no marks, no cross traffic, and the server is idle | the time of the last departure |
-//! | [`LazyServer::queue_surely`] | constant rate, no marks, and the queue is short enough to take it surely | the unfinished work |
-//! | [`LazyQueue::accept`] | always | what waits, packet by packet |
+//! | [`Server::queue_surely`] | constant rate, no marks, and the queue is short enough to take it surely | the unfinished work |
+//! | [`ServerQueue::accept`] | always | what waits, packet by packet |
 
 use super::asked::Asked;
 use super::backlog::Backlog;
 use super::capacity::{Capacity, ConstantRate, Departure, UNITS_PER_BYTE, Varying};
 use super::counted::Counted;
 use super::cross_traffic::{Arrivals, CrossCounters, Poisson, Source, earliest};
-use super::evented::EventedServer;
-use super::ground::{Verdict, Waiting};
+use super::packets::{Verdict, Waiting};
 use super::qdisc::DropTail;
+use super::stays::Stays;
 use crate::schedule::Timeline;
 
 /// Positions are compared although they wrap: what is entered at once stays far below 2^63 units.
 const MOST_WORK_AT_ONCE: u64 = 1 << 61;
 
-/// The queue and server of one direction.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "the lazy one is asked for every packet, without a detour")]
-pub(crate) enum Server {
-    Evented(Box<EventedServer>),
-    Lazy(LazyServer),
-}
-
-impl Server {
-    #[inline]
-    pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
-        match self {
-            Self::Evented(server) => server.accept(now, size),
-            Self::Lazy(server) => match server.accept_surely(now, size) {
-                Some((at, found_units)) => Verdict::Departs { at, found_units, marked: false },
-                None => server.accept(now, size),
-            },
-        }
-    }
-
-    /// Advances cross traffic and queue to the end of the run; if they are beyond it already, cross traffic
-    /// is counted up to it.
-    pub(crate) fn finish(&mut self, end: u64) {
-        match self {
-            Self::Evented(server) => server.finish(end),
-            Self::Lazy(server) => server.finish(end),
-        }
-    }
-
-    /// Counters of the background packets so far, over all sources.
-    pub(crate) fn cross_counters(&self) -> CrossCounters {
-        match self {
-            Self::Evented(server) => server.cross_counters(),
-            Self::Lazy(server) => server.queue.counted.counters,
-        }
-    }
-
-    /// How far ahead the cross traffic is asked, and from when on its counters are.
-    #[inline]
-    pub(crate) fn asked(&mut self) -> &mut Asked {
-        match self {
-            Self::Evented(server) => &mut server.counted_mut().asked,
-            Self::Lazy(server) => &mut server.queue.counted.asked,
-        }
-    }
-}
-
 /// A first-in-first-out server without events.
 #[derive(Clone, Debug)]
-pub(crate) struct LazyServer {
-    queue: LazyQueue,
+pub(crate) struct Server {
+    queue: ServerQueue,
     sources: Vec<Source>,
-    /// The constant rate, if nothing happens to packets that the queue surely takes.
+    /// The constant rate, if the link is not traced and nothing happens to packets that the queue surely takes.
     sure_rate: Option<ConstantRate>,
     lone: Option<Lone>,
 }
@@ -102,18 +54,18 @@ struct Lone {
     idle_from: u64,
     /// The arrival in nanoseconds and the size in bytes of the packet that last found the server idle, as
     /// long as the backlog has not been told about it.
-    untold: Option<(u64, u32)>,
+    unrecorded: Option<(u64, u32)>,
 }
 
 impl Lone {
     fn new(rate: ConstantRate) -> Self {
-        Self { rate, idle_from: 0, untold: None }
+        Self { rate, idle_from: 0, unrecorded: None }
     }
 }
 
 /// The server without the sources that load it.
 #[derive(Clone, Debug)]
-struct LazyQueue {
+struct ServerQueue {
     backlog: Backlog,
     discipline: Timeline<DropTail>,
     /// The most unfinished work with which the queue certainly accepts the next packet of cross traffic; each
@@ -122,34 +74,55 @@ struct LazyQueue {
     counted: Counted,
     /// With `down = "drop"`, when the link is up; it accepts nothing while it is down.
     up_to_enter: Option<Timeline<bool>>,
+    /// The packets one by one, for a link that is traced.
+    stays: Option<Box<Stays>>,
 }
 
-impl LazyServer {
-    pub(crate) fn new(capacity: Capacity, discipline: Timeline<DropTail>, sources: Vec<Source>) -> Self {
+impl Server {
+    pub(crate) fn new(
+        capacity: Capacity,
+        discipline: Timeline<DropTail>,
+        sources: Vec<Source>,
+        is_traced: bool,
+    ) -> Self {
         let up_to_enter = match &capacity {
             Capacity::Varying(Varying { flush_when_down: true, up, .. }) => Some(up.clone()),
             _ => None,
         };
         let sure_rate = match capacity {
-            Capacity::Constant(rate) if discipline.is_constant() && !discipline.value().marks() => Some(rate),
+            Capacity::Constant(rate)
+                if discipline.is_constant() && !discipline.value().marks() && !is_traced =>
+            {
+                Some(rate)
+            }
             _ => None,
         };
         let lone = sure_rate.filter(|_| sources.is_empty()).map(Lone::new);
         let bulk_units = sources.first().map(|source| source.units);
         let sure_units = discipline.values().map(|limits| limits.sure_units(bulk_units.unwrap_or(0))).min();
-        let queue = LazyQueue {
+        let queue = ServerQueue {
             backlog: Backlog::new(capacity, bulk_units),
             sure_units: sure_units.unwrap_or(0).min(MOST_WORK_AT_ONCE),
             discipline,
             counted: Counted::default(),
             up_to_enter,
+            stays: is_traced.then(Box::default),
         };
         Self { queue, sources, sure_rate, lone }
     }
 
+    /// Takes a packet or not, by the first of the ways that is open to it.
+    #[inline]
+    pub(crate) fn accept(&mut self, asked: &Asked, now: u64, size: u32) -> Verdict {
+        match self.accept_surely(asked, now, size) {
+            Some((at, found_units)) => Verdict::Departs { at, found_units, marked: false },
+            None => self.decide(asked, now, size),
+        }
+    }
+
     /// Takes a packet, or not: makes all decisions about it.
-    pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
-        self.advance(now);
+    fn decide(&mut self, asked: &Asked, now: u64, size: u32) -> Verdict {
+        self.advance(asked, now);
         let verdict = self.queue.accept(now, size);
         if let (Some(lone), Verdict::Departs { at, .. }) = (&mut self.lone, verdict) {
             lone.idle_from = at;
@@ -160,22 +133,22 @@ impl LazyServer {
     /// Takes a packet about which there is nothing to decide. Returns its departure, in nanoseconds, and the
     /// unfinished work that it finds. If there is something to decide, it returns none and has not taken it.
     #[inline]
-    pub(crate) fn accept_surely(&mut self, now: u64, size: u32) -> Option<(u64, u64)> {
+    pub(crate) fn accept_surely(&mut self, asked: &Asked, now: u64, size: u32) -> Option<(u64, u64)> {
         let units = u64::from(size) * UNITS_PER_BYTE;
         match &mut self.lone {
             Some(lone) if now >= lone.idle_from => {
                 lone.idle_from = now + lone.rate.time_for(units);
-                lone.untold = Some((now, size));
+                lone.unrecorded = Some((now, size));
                 Some((lone.idle_from, 0))
             }
-            _ => self.queue_surely(now, units),
+            _ => self.queue_surely(asked, now, units),
         }
     }
 
     #[inline(never)]
-    fn queue_surely(&mut self, now: u64, units: u64) -> Option<(u64, u64)> {
+    fn queue_surely(&mut self, asked: &Asked, now: u64, units: u64) -> Option<(u64, u64)> {
         let rate = self.sure_rate?;
-        self.advance(now);
+        self.advance(asked, now);
         let found_units = self.queue.backlog.units();
         let discipline = self.queue.discipline.value();
         if !discipline.surely_admits(self.queue.backlog.most_packets() + 1, found_units + units) {
@@ -189,32 +162,50 @@ impl LazyServer {
         Some((departure, found_units))
     }
 
-    /// Whether [`LazyServer::accept_surely`] takes packets.
+    /// Whether [`Server::accept_surely`] takes packets.
     pub(crate) fn can_be_sure(&self) -> bool {
         self.sure_rate.is_some()
     }
 
+    /// Counters of the background packets so far, over all sources.
+    pub(crate) fn cross_counters(&self) -> CrossCounters {
+        self.queue.counted.counters
+    }
+
+    /// The packets one by one, for a link that is traced.
+    pub(crate) fn stays(&self) -> Option<&Stays> {
+        self.queue.stays.as_deref()
+    }
+
+    pub(crate) fn stays_mut(&mut self) -> Option<&mut Stays> {
+        self.queue.stays.as_deref_mut()
+    }
+
     /// Enters the packet that last found the server idle into the backlog.
-    fn tell_backlog(&mut self) {
-        if let Some((arrived, size)) = self.lone.as_mut().and_then(|lone| lone.untold.take()) {
+    fn flush_lone(&mut self) {
+        if let Some((arrived, size)) = self.lone.as_mut().and_then(|lone| lone.unrecorded.take()) {
             self.queue.backlog.restart(arrived, u64::from(size) * UNITS_PER_BYTE);
         }
     }
 
-    fn finish(&mut self, end: u64) {
-        self.tell_backlog();
-        self.advance(end.max(self.queue.backlog.at()));
+    /// Advances cross traffic and queue to the end of the run; if they are beyond it already, cross traffic
+    /// is counted up to it.
+    pub(crate) fn finish(&mut self, asked: &Asked, end: u64) {
+        self.flush_lone();
+        self.advance(asked, end.max(self.queue.backlog.at()));
         self.queue.counted.finish(self.queue.backlog.at(), end);
     }
 
     /// Enters the cross traffic up to `now` and moves on to `now`.
     #[inline]
-    pub(crate) fn advance(&mut self, now: u64) {
-        self.tell_backlog();
-        self.queue.counted.before_taking(&self.sources, self.queue.backlog.at(), now);
+    fn advance(&mut self, asked: &Asked, now: u64) {
+        self.flush_lone();
+        self.queue.counted.before_taking(asked, &self.sources, self.queue.backlog.at(), now);
         match (&self.queue.backlog.capacity, self.sources.as_mut_slice()) {
             (_, []) => {}
-            (&Capacity::Constant(rate), [Source { arrivals: Arrivals::Poisson(poisson), size, units }]) => {
+            (&Capacity::Constant(rate), [Source { arrivals: Arrivals::Poisson(poisson), size, units }])
+                if self.queue.stays.is_none() =>
+            {
                 return self.queue.enter_poisson(rate.bits_per_sec, poisson, *size, *units, now);
             }
             (_, sources) => self.queue.enter_all(sources, now),
@@ -223,7 +214,7 @@ impl LazyServer {
     }
 }
 
-impl LazyQueue {
+impl ServerQueue {
     fn accept(&mut self, now: u64, size: u32) -> Verdict {
         if let Some(up) = &mut self.up_to_enter
             && !up.at(now)
@@ -242,7 +233,7 @@ impl LazyQueue {
             }
             marked = discipline.is_marked(waiting);
         }
-        self.backlog.push(units);
+        self.push(now, units, true);
         match self.backlog.departure() {
             Departure::At(at) => Verdict::Departs { at, found_units, marked },
             Departure::Flushed(at) => Verdict::Flushed(at),
@@ -320,7 +311,16 @@ impl LazyQueue {
                 return self.counted.drop(time, false);
             }
         }
-        self.backlog.push(units);
+        self.push(time, units, false);
+    }
+
+    /// Adds a packet that comes now.
+    #[inline]
+    fn push(&mut self, now: u64, units: u64, is_of_interest: bool) {
+        match &mut self.stays {
+            None => self.backlog.push(units),
+            Some(stays) => stays.push(&mut self.backlog, now, units, is_of_interest),
+        }
     }
 }
 
@@ -337,7 +337,7 @@ mod tests {
 
     const RATE: u64 = 1_000_000;
 
-    fn server(load: u64, limit: u32, seed: u64) -> LazyServer {
+    fn server(load: u64, limit: u32, seed: u64) -> Server {
         let queue = QueueConfig::DropTail(DropTailConfig {
             packets: Some(Schedule::Constant(limit)),
             ..Default::default()
@@ -346,10 +346,11 @@ mod tests {
         let traffic = CrossTrafficConfig::Poisson(PoissonConfig { rate, ..Default::default() });
         let streams = Streams { seed, replication: 0 };
         let source = traffic.build(streams, "traffic", Some(RATE), "traffic").unwrap();
-        LazyServer::new(
+        Server::new(
             Capacity::Constant(ConstantRate::new(RATE)),
             queue.drop_tail("queue", "here").unwrap(),
             vec![source],
+            false,
         )
     }
 
@@ -365,10 +366,11 @@ mod tests {
             let mut quick = server(load, limit, seed);
             let mut careful = server(load, limit, seed);
             careful.queue.sure_units = 0;
+            let asked = Asked::default();
             let mut now = 0;
             for (gap, size) in packets {
                 now += gap;
-                prop_assert_eq!(quick.accept(now, size), careful.accept(now, size));
+                prop_assert_eq!(quick.accept(&asked, now, size), careful.accept(&asked, now, size));
                 prop_assert_eq!(quick.queue.counted.counters, careful.queue.counted.counters);
                 prop_assert_eq!(quick.queue.backlog.waiting(), careful.queue.backlog.waiting());
             }

@@ -21,8 +21,9 @@ use anabranch_transport::units::Bytes;
 use anabranch_transport::wire::{Body, Foreign, Packet};
 use serde_json::json;
 
+use super::build::Others;
 use super::cuts::Cuts;
-use super::engine::{Others, Outcome, Simulation};
+use super::engine::{Outcome, Simulation};
 use super::flow_groups;
 use super::network::Exit;
 use super::topology::path_ends;
@@ -230,7 +231,7 @@ impl Emulation {
     /// Tells the application at an end of a testbed's flow about an event, at the time of the last
     /// [`Emulation::advance`].
     pub fn tell(&mut self, flow: usize, side: Side, event: Event) {
-        self.simulation.tell(flow, side, event);
+        self.simulation.on_outside_event(flow, side, event);
     }
 
     /// Takes the state of the paths of an end of a testbed's flow, at the time of the last

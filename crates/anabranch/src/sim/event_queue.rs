@@ -5,14 +5,12 @@
 //! else was scheduled, so fusing a chain of links or adding a flow leaves the order of everything else
 //! unchanged.
 //!
-//! Packets that arrive over one direction of a link mostly arrive in the order in which they are scheduled,
-//! so each has a queue ([`Lane`]) of which only the first event is among the others: a run of a few flows has
-//! about ten of those waiting, where a sorted list is cheaper than a heap. The next events are in short
-//! sorted lists; those after them, if any, are in a queue while each comes after all that are there, and
-//! otherwise in heaps. Events of packets have a list of their own.
+//! Events wait in two heaps, those of packets and all others. Packets that arrive over one direction of a link
+//! mostly arrive in the order in which they are scheduled, so each direction has a queue ([`Lane`]) of which
+//! only the first event is in the heap.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use anabranch_transport::time::Time;
 
@@ -115,9 +113,9 @@ impl Ord for Scheduled {
 /// Events that wait.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
-    packets: Line,
+    packets: Heap,
     lanes: Vec<Lane>,
-    alarms: Line,
+    alarms: Heap,
     /// Number of insertions so far.
     sequence: u64,
 }
@@ -131,13 +129,13 @@ impl EventQueue {
     /// Schedules an event of a medium, a timer or an application.
     pub(super) fn push(&mut self, time: Time, class: Class, component: u32) {
         let order = self.order(class, component);
-        self.alarms.insert(time, order, 0, NO_LANE);
+        self.alarms.push(Scheduled { time, order, slot: 0, lane: NO_LANE });
     }
 
     /// Schedules an event of the packet in this slot.
     pub(super) fn push_packet(&mut self, time: Time, class: Class, component: u32, slot: u32) {
         let order = self.order(class, component);
-        self.packets.insert(time, order, slot, NO_LANE);
+        self.packets.push(Scheduled { time, order, slot, lane: NO_LANE });
     }
 
     /// Schedules an event of the packet in this slot, which mostly comes after those of its lane.
@@ -149,12 +147,12 @@ impl EventQueue {
         let (last_time, last_order) = *last;
         if last_time.is_never() {
             *last = (time, order);
-            self.packets.insert(time, order, slot, lane);
+            self.packets.push(Scheduled { time, order, slot, lane });
         } else if time > last_time || (time == last_time && order > last_order) {
             *last = (time, order);
             waiting.push_back(Scheduled { time, order, slot, lane });
         } else {
-            self.packets.insert(time, order, slot, NO_LANE);
+            self.packets.push(Scheduled { time, order, slot, lane: NO_LANE });
         }
     }
 
@@ -165,7 +163,7 @@ impl EventQueue {
         if self.packets.first < self.alarms.first {
             let event = self.packets.first;
             if event.lane == NO_LANE {
-                self.packets.remove_first();
+                self.packets.pop();
             } else {
                 self.follow(event.lane);
             }
@@ -175,7 +173,7 @@ impl EventQueue {
         if event.time.is_never() {
             return None;
         }
-        self.alarms.remove_first();
+        self.alarms.pop();
         Some(event)
     }
 
@@ -189,7 +187,7 @@ impl EventQueue {
             self.packets.replace_first(next);
         } else {
             last.0 = Time::NEVER;
-            self.packets.remove_first();
+            self.packets.pop();
         }
     }
 
@@ -200,9 +198,8 @@ impl EventQueue {
 
     /// Bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
-        let later = |line: &Line| line.queue.capacity() + line.heap.capacity();
         let lanes: usize = self.lanes.iter().map(|lane| lane.waiting.memory()).sum();
-        let later = later(&self.packets) + later(&self.alarms);
+        let later = self.packets.later.capacity() + self.alarms.later.capacity();
         size_of::<Self>() + later * size_of::<Scheduled>() + lanes
     }
 
@@ -229,158 +226,39 @@ impl Default for Lane {
     }
 }
 
-/// Places of a sorted list; a power of two.
-const PLACES: usize = 32;
-
 /// Events in their order.
-#[derive(Debug)]
-struct Line {
+#[derive(Debug, Default)]
+struct Heap {
     /// The first event; its time is `Time::NEVER` if there is none.
     first: Scheduled,
-    /// The events after it: those at the positions from `head` to before `tail`, modulo the number of places.
-    next: [Scheduled; PLACES],
-    head: usize,
-    tail: usize,
-    /// The events after all of those, in their order.
-    queue: VecDeque<Scheduled>,
-    /// Those that came after one that is later than they are, which is in the queue.
-    heap: BinaryHeap<Reverse<Scheduled>>,
+    later: BinaryHeap<Reverse<Scheduled>>,
 }
 
-impl Default for Line {
-    fn default() -> Self {
-        Self {
-            first: Scheduled::NEVER,
-            next: [Scheduled::NEVER; PLACES],
-            head: 0,
-            tail: 0,
-            queue: VecDeque::new(),
-            heap: BinaryHeap::new(),
-        }
-    }
-}
-
-impl Line {
+impl Heap {
     #[inline]
-    fn remove_first(&mut self) {
-        if self.head == self.tail {
-            return self.refill();
+    fn push(&mut self, mut event: Scheduled) {
+        if event < self.first {
+            std::mem::swap(&mut event, &mut self.first);
+            if event.time.is_never() {
+                return;
+            }
         }
-        self.first = self.next[self.head % PLACES];
-        self.head = self.head.wrapping_add(1);
+        self.later.push(Reverse(event));
+    }
+
+    /// Removes the first event.
+    #[inline]
+    fn pop(&mut self) {
+        self.first = self.later.pop().map_or(Scheduled::NEVER, |Reverse(event)| event);
     }
 
     /// Puts another event, which is later, in the place of the first one.
     #[inline]
     fn replace_first(&mut self, event: Scheduled) {
-        if !self.queue.is_empty() {
-            self.remove_first();
-            return self.insert_again(event.time, event.order, event.slot, event.lane);
-        }
-        if self.head == self.tail || event < self.next[self.head % PLACES] {
-            self.first = event;
-            return;
-        }
-        // The events before it move forward by one.
-        self.first = self.next[self.head % PLACES];
-        let mut place = self.head;
-        loop {
-            let after = place.wrapping_add(1);
-            if after == self.tail || event < self.next[after % PLACES] {
-                break;
-            }
-            self.next[place % PLACES] = self.next[after % PLACES];
-            place = after;
-        }
-        self.next[place % PLACES] = event;
-    }
-
-    /// Takes single fields, which stay in registers: passing an event on the stack would cost more than all
-    /// the rest.
-    #[inline]
-    fn insert(&mut self, time: Time, order: u64, slot: u32, lane: u32) {
-        let event = Scheduled { time, order, slot, lane };
-        let is_before = |other: &Scheduled| time < other.time || (time == other.time && order < other.order);
-        if is_before(&self.first) {
-            if self.first.time.is_never() {
-                self.first = event;
-                return;
-            }
-            if self.tail.wrapping_sub(self.head) == PLACES {
-                self.spill();
-            }
-            self.head = self.head.wrapping_sub(1);
-            self.next[self.head % PLACES] = self.first;
-            self.first = event;
-            return;
-        }
-        // In an empty list the last place still holds the event that has become the first one.
-        if !self.queue.is_empty() && !is_before(&self.next[self.tail.wrapping_sub(1) % PLACES]) {
-            return self.insert_later(time, order, slot, lane);
-        }
-        if self.tail.wrapping_sub(self.head) == PLACES {
-            self.spill();
-            return self.insert_again(time, order, slot, lane);
-        }
-        // The events after it move up by one.
-        let mut place = self.tail;
-        self.tail = self.tail.wrapping_add(1);
-        while place != self.head {
-            let before = place.wrapping_sub(1);
-            let other = self.next[before % PLACES];
-            if !is_before(&other) {
-                break;
-            }
-            self.next[place % PLACES] = other;
-            place = before;
-        }
-        self.next[place % PLACES] = event;
-    }
-
-    #[cold]
-    fn insert_again(&mut self, time: Time, order: u64, slot: u32, lane: u32) {
-        self.insert(time, order, slot, lane);
-    }
-
-    #[inline(never)]
-    fn insert_later(&mut self, time: Time, order: u64, slot: u32, lane: u32) {
-        let event = Scheduled { time, order, slot, lane };
-        if self.queue.back().is_none_or(|last| *last < event) {
-            self.queue.push_back(event);
-        } else {
-            self.heap.push(Reverse(event));
-        }
-    }
-
-    /// Moves half of the list to the queue, whose events come after it.
-    #[cold]
-    fn spill(&mut self) {
-        for _ in 0..PLACES / 2 {
-            self.tail = self.tail.wrapping_sub(1);
-            self.queue.push_front(self.next[self.tail % PLACES]);
-        }
-    }
-
-    #[inline]
-    fn take_later(&mut self) -> Option<Scheduled> {
-        if let Some(&Reverse(earliest)) = self.heap.peek()
-            && self.queue.front().is_none_or(|first| earliest < *first)
-        {
-            self.heap.pop();
-            return Some(earliest);
-        }
-        self.queue.pop_front()
-    }
-
-    /// Takes the first event and half a list of those that come later.
-    #[cold]
-    fn refill(&mut self) {
-        self.first = self.take_later().unwrap_or(Scheduled::NEVER);
-        for _ in 0..PLACES / 2 {
-            let Some(event) = self.take_later() else { return };
-            self.next[self.tail % PLACES] = event;
-            self.tail = self.tail.wrapping_add(1);
-        }
+        self.first = match self.later.peek_mut() {
+            Some(mut next) if next.0 < event => std::mem::replace(&mut *next, Reverse(event)).0,
+            _ => event,
+        };
     }
 }
 
@@ -442,8 +320,7 @@ mod tests {
                     _ => queue.push_packet(at, Class::Endpoint, index as u32, 0),
                 }
                 waiting.insert((time, is_alarm, index as u32));
-                // At first there are more pushes than pops, so that the list overflows, and later the other
-                // way round.
+                // At first there are more pushes than pops, and later the other way round.
                 for _ in 0..pops.saturating_sub(usize::from(index < 200)) {
                     pop(&mut queue, &mut waiting)?;
                 }

@@ -12,8 +12,8 @@ use super::topology::{Hop, Label};
 use crate::net::{Held, Medium, Release};
 
 impl Network {
-    /// Handles the event of a medium: the packets that it releases go on.
-    pub(super) fn act(&mut self, medium: u32) {
+    /// Handles the event of a medium: the packets that it releases are forwarded.
+    pub(super) fn on_medium_event(&mut self, medium: u32) {
         match self.media_alarms[medium as usize].ring(self.now) {
             Rung::Due => {}
             Rung::Later(time) => return self.queue.push(time, Class::Medium, medium),
@@ -21,8 +21,8 @@ impl Network {
         }
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].handle_event(self.now, &mut releases);
-        self.let_go(releases);
-        self.wind(medium);
+        self.forward(releases);
+        self.set_medium_alarm(medium);
     }
 
     /// Lets everything happen in all media up to this time, if that is put off, so that links can report.
@@ -36,12 +36,12 @@ impl Network {
     pub(super) fn catch_up_medium(&mut self, medium: u32, until: Time) {
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].catch_up(until, &mut releases);
-        self.let_go(releases);
-        self.wind(medium);
+        self.forward(releases);
+        self.set_medium_alarm(medium);
     }
 
-    /// Lets the packets that a medium releases go on.
-    fn let_go(&mut self, mut releases: Vec<Release>) {
+    /// Forwards the packets that a medium releases.
+    fn forward(&mut self, mut releases: Vec<Release>) {
         for release in releases.drain(..) {
             let slot = release.packet.slot;
             let in_flight = self.packets.get_mut(slot);
@@ -118,8 +118,8 @@ impl Network {
         }
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].accept(port, held, &mut releases);
-        self.let_go(releases);
-        self.wind(medium);
+        self.forward(releases);
+        self.set_medium_alarm(medium);
     }
 
     /// A medium serves its queue at the rate of `other` from now on: the same one, built anew.
@@ -127,12 +127,12 @@ impl Network {
     pub(super) fn take_rate(&mut self, medium: u32, other: Medium) {
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].take_rate(self.now, other, &mut releases);
-        self.let_go(releases);
-        self.wind(medium);
+        self.forward(releases);
+        self.set_medium_alarm(medium);
     }
 
     /// Sets the alarm of a medium after a call, which may have changed its next event.
-    fn wind(&mut self, medium: u32) {
+    fn set_medium_alarm(&mut self, medium: u32) {
         let next = self.media.list[medium as usize].next_event();
         if let Some(time) = self.media_alarms[medium as usize].set(next) {
             self.queue.push(time, Class::Medium, medium);

@@ -18,7 +18,7 @@ impl Network {
             Step::Deliver { at, .. } => HopEnd::Arrived(at),
             Step::Drop(cause) => HopEnd::Dropped(cause, left.unwrap_or(entered)),
         };
-        self.links[link as usize].note_loss_state(left.unwrap_or(entered), direction);
+        self.links[link as usize].record_loss_state(left.unwrap_or(entered), direction);
         let packet = self.packets.get_mut(slot).trace_row;
         let Some(trace) = &mut self.trace else { return };
         let row = trace.hops.record(Hop { packet, number: hop, link, direction, entered, begun, left, end });
@@ -62,19 +62,27 @@ impl Network {
             release.fate,
             Fate::Copied | Fate::Delivered | Fate::Dropped(DropCause::Corrupted | DropCause::Lost)
         );
-        self.links[release.link as usize].note_loss_state(at, release.direction);
-        self.trace_end(release.packet.slot, is_served.then_some(at), at, step);
+        self.links[release.link as usize].record_loss_state(at, release.direction);
+        let begun = release.begun.map(Time::from_nanos);
+        self.trace_end(release.packet.slot, begun, is_served.then_some(at), at, step);
     }
 
     /// Records the end of a packet's stay at a link or in its medium, which lasted until `at`.
     #[cold]
-    pub(super) fn trace_end(&mut self, slot: u32, left: Option<Time>, at: Time, step: Step) {
+    pub(super) fn trace_end(
+        &mut self,
+        slot: u32,
+        begun: Option<Time>,
+        left: Option<Time>,
+        at: Time,
+        step: Step,
+    ) {
         let Some(trace) = &mut self.trace else { return };
         let end = match step {
             Step::Cross { .. } | Step::Stays => HopEnd::OnLink,
             Step::Deliver { at, .. } => HopEnd::Arrived(at),
             Step::Drop(cause) => HopEnd::Dropped(cause, at),
         };
-        trace.hops.close(slot, left, end);
+        trace.hops.close(slot, begun, left, end);
     }
 }

@@ -3,6 +3,7 @@
 
 mod address_changes;
 mod alarm;
+mod build;
 mod cuts;
 mod emulation;
 mod engine;
@@ -12,12 +13,15 @@ mod flow_groups;
 mod fragments;
 mod held;
 mod hops;
+mod limits;
 mod network;
 mod packets;
+mod results;
 mod stepped;
 mod tally;
 mod topology;
 
 pub use emulation::{Delivery, DeliveryStatus, EmulatedPath, Emulation, Inbound, LinkState};
-pub use engine::{Guard, Outcome, RunError, Simulation};
+pub use engine::{Outcome, Simulation};
+pub use limits::{Guard, RunError};
 pub use stepped::Stepped;

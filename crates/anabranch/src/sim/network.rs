@@ -191,7 +191,7 @@ impl Network {
     }
 
     /// Handles the event of a packet at a link.
-    pub(super) fn go_on(&mut self, slot: u32) {
+    pub(super) fn on_link_event(&mut self, slot: u32) {
         let now = self.now;
         let in_flight = self.packets.get_mut(slot);
         let InFlight { route, hop, .. } = *in_flight;
@@ -208,8 +208,8 @@ impl Network {
         let Hop { link, direction, .. } = self.routes.hops[hop as usize];
         let step = self.links[link as usize].resume(now, direction, size, ecn);
         if self.trace.is_some() {
-            self.links[link as usize].note_loss_state(now, direction);
-            self.trace_end(slot, Some(now), now, step);
+            self.links[link as usize].record_loss_state(now, direction);
+            self.trace_end(slot, None, Some(now), now, step);
         }
         if let Some(at) = self.take_step(traveller, hop, now, step) {
             self.leave_hop(traveller, hop, at);
@@ -232,7 +232,7 @@ impl Network {
                 if at > self.end {
                     return;
                 }
-                duplex.runs_ahead(direction, self.now);
+                duplex.runs_ahead(direction, at, self.now);
             }
             let arrival = match duplex.pass(at, direction, size) {
                 Pass::Arrives(arrival) => arrival,
@@ -381,15 +381,15 @@ impl Network {
 
     /// A packet is lost; or a fragment, and with it its packet, unless that was lost before.
     pub(super) fn lose(&mut self, trace_row: u32, fragment: Option<Fragment>, loss: Loss) {
-        let Some(fragment) = fragment else { return self.note_drop(trace_row, loss) };
+        let Some(fragment) = fragment else { return self.record_drop(trace_row, loss) };
         let Some(Lost { trace_row, loss, corrects }) = self.datagrams.lose(fragment, loss) else { return };
         if let Some(before) = corrects {
             self.tally.take_back_drop(before);
         }
-        self.note_drop(trace_row, loss);
+        self.record_drop(trace_row, loss);
     }
 
-    fn note_drop(&mut self, trace_row: u32, Loss { at, link, cause }: Loss) {
+    fn record_drop(&mut self, trace_row: u32, Loss { at, link, cause }: Loss) {
         if let Some(trace) = &mut self.trace {
             trace.packets.dropped(trace_row, cause.name(), link, at);
         }

@@ -8,7 +8,8 @@ use anabranch_transport::ground::Side;
 use anabranch_transport::report::Row;
 use anabranch_transport::time::Time;
 
-use super::engine::{Guard, RunError, Simulation};
+use super::engine::Simulation;
+use super::limits::{Guard, RunError};
 use crate::scenario::ScenarioError;
 
 /// A run in pieces. Its events and scalars are those of [`Simulation::run`], wherever it is interrupted;
@@ -49,7 +50,7 @@ impl Stepped {
         if self.is_over {
             return Ok(());
         }
-        let done = self.go_on(until, guard);
+        let done = self.handle_until(until, guard);
         self.is_over |= done.is_err();
         done
     }
@@ -65,7 +66,7 @@ impl Stepped {
         done
     }
 
-    fn go_on(&mut self, until: Time, guard: &mut Guard<'_>) -> Result<(), RunError> {
+    fn handle_until(&mut self, until: Time, guard: &mut Guard<'_>) -> Result<(), RunError> {
         let run = &mut self.simulation;
         if !std::mem::replace(&mut self.has_begun, true) {
             run.begin();
@@ -76,7 +77,7 @@ impl Stepped {
         }
         run.check_handled()?;
         if run.is_done() {
-            run.let_packets_come_to_links();
+            run.handle_arrivals_at_links();
         } else {
             run.network.now = run.network.now.max(until);
         }

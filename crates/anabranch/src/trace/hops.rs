@@ -17,7 +17,7 @@ pub(crate) struct Hop {
     pub(crate) link: u32,
     pub(crate) direction: Direction,
     pub(crate) entered: Time,
-    /// When the server began with it, if the link itself knows; [`None`] if a medium serves the link.
+    /// When the server began with it; [`None`] if it never did, or if a radio serves the link.
     pub(crate) begun: Option<Time>,
     /// When its last bit has left the server; [`None`] if the server never took it.
     pub(crate) left: Option<Time>,
@@ -55,11 +55,12 @@ impl HopTrace {
         self.open.insert(slot, row);
     }
 
-    /// Closes the open row of the packet in this slot.
-    pub(crate) fn close(&mut self, slot: u32, left: Option<Time>, end: HopEnd) {
-        let Some(row) = self.open.remove(&slot) else { return };
-        self.latest = row;
-        (self.rows[row].left, self.rows[row].end) = (left, end);
+    /// Closes the open row of the packet in this slot. `begun` is given where the row does not say it yet.
+    pub(crate) fn close(&mut self, slot: u32, begun: Option<Time>, left: Option<Time>, end: HopEnd) {
+        let Some(number) = self.open.remove(&slot) else { return };
+        self.latest = number;
+        let row = &mut self.rows[number];
+        (row.begun, row.left, row.end) = (row.begun.or(begun), left, end);
     }
 
     /// Records that the link has made a copy of the packet about which it was last told.

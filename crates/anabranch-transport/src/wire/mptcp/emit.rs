@@ -184,7 +184,8 @@ impl Segment {
         match self.options.signal {
             Some(Signal::AddAddress { address, is_echo, port }) => {
                 // An echo repeats the address of the peer.
-                let ip = if is_echo { sending.heard(address) } else { sending.announced(address) };
+                let ip =
+                    if is_echo { sending.announced_by_peer(address) } else { sending.announced(address) };
                 let flags = if is_echo { ECHO } else { 0 };
                 let start = out.len();
                 out.extend([MPTCP, 0, subtype::ADD_ADDRESS << 4 | flags, address]);

@@ -196,25 +196,25 @@ impl Options {
                     }
                     receiving.announced(address, ip, port);
                 }
-                self.tell(Signal::AddAddress { address, is_echo, port });
+                self.record(Signal::AddAddress { address, is_echo, port });
             }
             subtype::REMOVE_ADDRESS => {
-                self.tell(Signal::RemoveAddress { addresses: value.0.iter().copied().collect() });
+                self.record(Signal::RemoveAddress { addresses: value.0.iter().copied().collect() });
             }
             // Section 3.3.8: an identifier at the end shows that the option is of version 0.
             subtype::PRIORITY if value.is_empty() => {
-                self.tell(Signal::Priority { is_backup: low & BACKUP != 0 });
+                self.record(Signal::Priority { is_backup: low & BACKUP != 0 });
             }
             subtype::FAIL => {
                 value.u8()?;
                 let position = value.u64()?.wrapping_sub(first_data_sequence(own_key));
-                self.tell(Signal::Fail { position });
+                self.record(Signal::Fail { position });
             }
             subtype::FAST_CLOSE => {
                 value.u8()?;
                 // Section 3.5: only an end that knows our key may ask for this.
                 if value.u64()? == own_key {
-                    self.tell(Signal::FastClose);
+                    self.record(Signal::FastClose);
                 }
             }
             subtype::RESET => {
@@ -275,9 +275,9 @@ impl Options {
         Some(())
     }
 
-    /// Notes a signal. Of several, the last one counts, except that nothing takes back the end of the
+    /// Records a signal. Of several, the last one counts, except that nothing takes back the end of the
     /// connection.
-    fn tell(&mut self, signal: Signal) {
+    fn record(&mut self, signal: Signal) {
         if self.signal != Some(Signal::FastClose) {
             self.signal = Some(signal);
         }

@@ -1,13 +1,29 @@
 //! Signatures: of State Cookies by the end that made them (RFC 9260 section 5.1.3), and of chunks by both
-//! ends (RFC 4895).
+//! ends, with AUTH (RFC 4895 section 4.1).
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |   Type = 15   |   Flags = 0   |             Length            |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |     Shared Key Identifier     |        HMAC Identifier        |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                                                               |
+//! /                              HMAC                             /
+//! |                                                               |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
 
 use hmac::{KeyInit, Mac};
 use sha1::Sha1;
 use sha2::Sha256;
 
 use super::codes::{chunk, parameter};
+use super::fault::malformed;
 use super::tlv::next_whole;
-use crate::wire::bytes::{Append as _, Reader, Secret};
+use super::writer::Writer;
+use crate::wire::bytes::{Append as _, Malformed, Reader, Receiving, Secret, Sending};
 
 /// Length in bytes of the code at the end of a State Cookie.
 pub(super) const COOKIE_CODE_BYTES: usize = 20;
@@ -36,11 +52,28 @@ impl Hmac {
     }
 
     /// The length of the codes in bytes.
-    pub(super) const fn bytes(self) -> usize {
+    const fn bytes(self) -> usize {
         match self {
             Self::Sha1 => 20,
             Self::Sha256 => 32,
         }
+    }
+
+    /// The size of an AUTH chunk (RFC 4895 section 4.1).
+    pub(super) const fn chunk_bytes(self) -> u32 {
+        8 + self.bytes() as u32
+    }
+
+    /// Writes an AUTH chunk, with zeros in place of the code.
+    pub(super) fn emit(self, writer: &mut Writer<'_, impl Sending>) {
+        writer.with_header(chunk::AUTH, 0, |writer| {
+            // Shared key identifier 0, the only one, which stands for the secret of the users if they have
+            // one.
+            writer.out.u16(0);
+            writer.out.u16(self.identifier());
+            let end = writer.out.len() + self.bytes();
+            writer.out.resize(end, 0);
+        });
     }
 
     /// The algorithms that an end accepts if this is its best one, the best first.
@@ -156,4 +189,27 @@ pub fn association_key(one: &[u8], other: &[u8]) -> Vec<u8> {
     let (a, b) = (number(one), number(other));
     let order = a.len().cmp(&b.len()).then_with(|| a.cmp(&b)).then_with(|| one.len().cmp(&other.len()));
     if order.is_le() { [one, other].concat() } else { [other, one].concat() }
+}
+
+/// Checks the signature of a packet (RFC 4895 section 6.3). `value` is that of the AUTH chunk with which
+/// `signed` begins.
+pub(super) fn check_signature(
+    value: &[u8],
+    signed: &[u8],
+    receiving: &impl Receiving,
+) -> Result<Hmac, Malformed> {
+    let mut reader = Reader(value);
+    let (shared_key, algorithm) = (reader.u16(), reader.u16());
+    let algorithm = algorithm.and_then(Hmac::of).filter(|hmac| reader.0.len() == hmac.bytes());
+    let Some(hmac) = algorithm.filter(|_| shared_key == Some(0)) else {
+        return Err(malformed("an AUTH chunk is signed in a way that was not agreed on"));
+    };
+    let key = receiving.association_key().ok_or(malformed("an AUTH chunk without an association"))?;
+    let mut blank = signed.to_vec();
+    blank[8..8 + hmac.bytes()].fill(0);
+    if is_genuine(hmac, key, &blank, reader.0) {
+        Ok(hmac)
+    } else {
+        Err(malformed("an AUTH chunk is not genuine"))
+    }
 }

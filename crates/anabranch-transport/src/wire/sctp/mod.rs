@@ -1,12 +1,32 @@
 //! SCTP packets (RFC 9260 section 3).
 
+mod abort;
+mod address;
+mod asconf;
+mod asconf_ack;
 pub mod authentication;
 pub mod chunk;
 pub mod codes;
+mod cookie;
+mod data;
 mod emit;
+mod error_cause;
+mod fault;
+mod forward_tsn;
+mod heartbeat;
+mod i_data;
+mod i_forward_tsn;
+mod init;
+mod init_ack;
+mod nr_sack;
+mod opaque;
 mod parse;
 pub mod reconfig;
+mod sack;
+#[cfg(test)]
+mod testing;
 mod tlv;
+mod writer;
 
 use chunk::Chunk;
 

@@ -20,3 +20,18 @@ pub(super) fn next_whole<'a>(reader: &mut Reader<'a>) -> Option<(u16, &'a [u8])>
     reader.0 = all.get(length.next_multiple_of(4)..).unwrap_or_default();
     Some((kind, whole))
 }
+
+/// The parameters in these bytes, each with its header and its padding.
+pub(super) fn parameters(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]));
+        let (parameter, rest) = bytes.split_at_checked(length.next_multiple_of(4).max(4))?;
+        bytes = rest;
+        Some(parameter)
+    })
+}
+
+/// The length of a chunk or parameter with its padding to 4 bytes (RFC 9260 section 3.2).
+pub(super) const fn padded(bytes: u32) -> u32 {
+    (bytes + 3) & !3
+}

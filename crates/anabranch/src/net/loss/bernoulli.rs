@@ -6,7 +6,7 @@ use anabranch_transport::units::Probability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ground::{LossModel, LossPlace};
+use super::model::{LossModel, LossPlace};
 use crate::schedule::{Schedule, Timeline};
 
 /// Every packet is lost with the same probability, independently.

@@ -22,7 +22,7 @@ use anabranch_transport::units::Probability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ground::{Chance, LossModel, LossPlace, LossSharing};
+use super::model::{Chance, LossModel, LossPlace, LossSharing};
 use crate::schedule::{Changes, Schedule, Timeline, from_words};
 
 /// A chain of a good and a bad state with two parameters (Gilbert) or four (Gilbert-Elliott).

@@ -10,7 +10,7 @@
 
 mod bernoulli;
 mod gilbert;
-mod ground;
+mod model;
 mod states;
 mod trace;
 
@@ -23,8 +23,8 @@ pub(crate) use bernoulli::Bernoulli;
 pub use bernoulli::BernoulliConfig;
 pub(crate) use gilbert::Gilbert;
 pub use gilbert::{GilbertConfig, LossClock};
-pub(crate) use ground::LossModel;
-pub use ground::{LossPlace, LossSharing};
+pub(crate) use model::LossModel;
+pub use model::{LossPlace, LossSharing};
 pub use states::LossState;
 pub(crate) use states::LossStates;
 pub(crate) use trace::LossTrace;

@@ -35,7 +35,7 @@ impl LossStates {
     }
 
     /// Notes that a packet has just asked the process, at `now`.
-    pub(crate) fn note(&mut self, now: Time, process: &Loss) {
+    pub(crate) fn record(&mut self, now: Time, process: &Loss) {
         let Loss::Gilbert(chain) = process else { return };
         let is_bad = chain.is_bad();
         let was_bad = self.seen.last().is_some_and(|last| last.is_bad);
@@ -92,7 +92,7 @@ mod tests {
                 .iter()
                 .map(|&time| {
                     let is_lost = process.is_lost(time, 100);
-                    states.note(time, &process);
+                    states.record(time, &process);
                     is_lost
                 })
                 .collect();

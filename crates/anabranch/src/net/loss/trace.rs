@@ -7,7 +7,7 @@ use anabranch_transport::time::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ground::{LossModel, LossPlace, LossSharing};
+use super::model::{LossModel, LossPlace, LossSharing};
 use crate::schedule::TraceFile;
 
 /// Loss that is read from a file.

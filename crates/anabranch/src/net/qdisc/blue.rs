@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, mark};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in, mark};
+use crate::net::packets::Held;
 
 /// BLUE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -100,24 +100,14 @@ impl QueueDisc for Blue {
         packet
     }
 
-    fn hold_back(&mut self, _: u64, held_back: Waiting) {
-        self.queue.hold_back(held_back);
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.queue.waiting()
-    }
-
-    fn memory(&self) -> usize {
-        self.queue.memory()
-    }
+    kept_in!(queue);
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{overload, place};
     use super::*;
-    use crate::net::ground::DropCause;
+    use crate::net::packets::DropCause;
 
     const MILLI: u64 = 1_000_000;
 

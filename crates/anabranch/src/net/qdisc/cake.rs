@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 use super::cobalt::{Control, Settings};
 use super::codel::check_interval;
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc};
+use super::interface::{Drops, Place, QueueDisc};
 use crate::net::capacity::UNITS_PER_BYTE;
-use crate::net::ground::{Held, Waiting};
+use crate::net::packets::{Held, Waiting};
 
 /// CAKE.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

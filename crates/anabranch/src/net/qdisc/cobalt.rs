@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::codel::check_times;
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, mark};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in, mark};
+use crate::net::packets::Held;
 
 /// COBALT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,17 +84,7 @@ impl QueueDisc for Cobalt {
         self.control.dequeue(now, &self.settings, &mut self.queue, &mut self.rng, drops)
     }
 
-    fn hold_back(&mut self, _: u64, held_back: Waiting) {
-        self.queue.hold_back(held_back);
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.queue.waiting()
-    }
-
-    fn memory(&self) -> usize {
-        self.queue.memory()
-    }
+    kept_in!(queue);
 }
 
 /// Parameters, in nanoseconds (`struct cobalt_params`).
@@ -239,7 +229,7 @@ impl Control {
 mod tests {
     use super::super::testing::{overload, packet, place};
     use super::*;
-    use crate::net::ground::DropCause;
+    use crate::net::packets::DropCause;
 
     const MILLI: u64 = 1_000_000;
 

@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, mark};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in, mark};
+use crate::net::packets::Held;
 
 /// How 1 / sqrt(count) of CoDel's control law is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -100,17 +100,7 @@ impl QueueDisc for Codel {
         self.control.dequeue(now, &mut self.queue, 0, drops)
     }
 
-    fn hold_back(&mut self, _: u64, held_back: Waiting) {
-        self.queue.hold_back(held_back);
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.queue.waiting()
-    }
-
-    fn memory(&self) -> usize {
-        self.queue.memory()
-    }
+    kept_in!(queue);
 }
 
 /// The parameters of RFC 8289 section 4, in nanoseconds and bytes.
@@ -394,7 +384,7 @@ mod tests {
             CodelConfig { target: Duration::ZERO, packets: 2, ..Default::default() }.build(place()).unwrap();
         // Two packets of 1500 B wait at most, so no more than an MTU waits behind the one that leaves.
         let (drops, _) = overload(&mut codel, MILLI, 2, 1_000 * MILLI);
-        assert!(drops.iter().all(|&(_, cause)| cause == crate::net::ground::DropCause::QueueFull));
+        assert!(drops.iter().all(|&(_, cause)| cause == crate::net::packets::DropCause::QueueFull));
         assert!(!drops.is_empty());
     }
 }

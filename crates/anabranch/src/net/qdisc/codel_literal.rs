@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in};
+use crate::net::packets::Held;
 
 /// CoDel as it is described in prose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,17 +63,7 @@ impl QueueDisc for CodelLiteral {
         }
     }
 
-    fn hold_back(&mut self, _: u64, held_back: Waiting) {
-        self.queue.hold_back(held_back);
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.queue.waiting()
-    }
-
-    fn memory(&self) -> usize {
-        self.queue.memory()
-    }
+    kept_in!(queue);
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
-use crate::net::ground::Waiting;
+use crate::net::packets::Waiting;
 use crate::schedule::{Changes, Schedule, Timeline, from_words};
 
 /// First in, first out, up to a limit.

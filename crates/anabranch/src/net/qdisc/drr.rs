@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_quantum, check_range, kept_in};
+use crate::net::packets::{Held, Waiting};
 
 /// Deficit round robin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,17 +84,7 @@ impl QueueDisc for Drr {
         }
     }
 
-    fn hold_back(&mut self, _: u64, held_back: Waiting) {
-        self.turns.hold_back(held_back);
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.turns.waiting
-    }
-
-    fn memory(&self) -> usize {
-        self.turns.memory()
-    }
+    kept_in!(turns);
 }
 
 /// Queues that a hash assigns flows to, and the order in which those that are not empty take turns.
@@ -106,7 +96,7 @@ pub(super) struct Turns {
     numbers: Vec<u32>,
     queues: Vec<Queue>,
     order: VecDeque<u32>,
-    pub(super) waiting: Waiting,
+    waiting: Waiting,
     held_back: Waiting,
 }
 
@@ -131,6 +121,11 @@ impl Turns {
             waiting: Waiting::default(),
             held_back: Waiting::default(),
         }
+    }
+
+    /// What waits in all queues.
+    pub(super) fn waiting(&self) -> Waiting {
+        self.waiting
     }
 
     /// See `QueueDisc::hold_back`.

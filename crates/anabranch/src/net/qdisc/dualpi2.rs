@@ -18,8 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, mark};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_range, mark};
+use crate::net::packets::{Held, Waiting};
 
 /// DualPI2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

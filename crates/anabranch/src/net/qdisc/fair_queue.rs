@@ -12,8 +12,8 @@ use anabranch_transport::rng::{BlockRng, Draw as _};
 use anabranch_transport::units::Bytes;
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_quantum, check_range};
+use crate::net::packets::{Held, Waiting};
 
 /// The rule that decides about the packets of one flow's queue.
 pub(crate) trait FlowControl: Clone {

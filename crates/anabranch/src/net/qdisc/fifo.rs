@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::net::ground::{Held, Waiting};
+use crate::net::packets::{Held, Waiting};
 
 /// Packets in the order in which they came.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,10 @@ impl Fifo {
 
     pub(super) fn oldest(&self) -> Option<&Held> {
         self.packets.front()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
+        self.packets.iter()
     }
 
     pub(super) fn bytes(&self) -> u64 {

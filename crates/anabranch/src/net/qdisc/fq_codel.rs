@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::codel::{Control, Settings, SquareRoot};
 use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
-use super::ground::{Drops, Place};
-use crate::net::ground::Held;
+use super::interface::{Drops, Place};
+use crate::net::packets::Held;
 
 /// FQ-CoDel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ impl FlowControl for Control {
 mod tests {
     use super::super::testing::{packet, place};
     use super::*;
-    use crate::net::qdisc::ground::QueueDisc as _;
+    use crate::net::qdisc::interface::QueueDisc as _;
 
     fn order(config: &FqCodelConfig, flows: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let mut queue = config.build(place()).unwrap();

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::codel::Settings;
 use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
-use super::ground::{Drops, Place};
+use super::interface::{Drops, Place};
 use super::lifo_codel::{LifoControl, LifoRule};
-use crate::net::ground::Held;
+use crate::net::packets::Held;
 
 /// FQ-LIFO-CoDel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,7 +75,7 @@ impl FlowControl for LifoControl {
 mod tests {
     use super::super::testing::{packet, place};
     use super::*;
-    use crate::net::qdisc::ground::QueueDisc as _;
+    use crate::net::qdisc::interface::QueueDisc as _;
 
     #[test]
     fn flows_take_turns_and_each_is_a_stack() {

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
-use super::ground::{Drops, Place};
+use super::interface::{Drops, Place};
 use super::pie::{self, PieConfig, PieVariant};
-use crate::net::ground::{Held, Waiting};
+use crate::net::packets::{Held, Waiting};
 
 /// FQ-PIE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -112,8 +112,8 @@ impl FlowControl for FlowPie {
 mod tests {
     use super::super::testing::{overload, packet, place};
     use super::*;
-    use crate::net::ground::DropCause;
-    use crate::net::qdisc::ground::QueueDisc as _;
+    use crate::net::packets::DropCause;
+    use crate::net::qdisc::interface::QueueDisc as _;
 
     const MILLI: u64 = 1_000_000;
 

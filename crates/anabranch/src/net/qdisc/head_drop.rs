@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in};
+use crate::net::packets::Held;
 
 /// First in, first out; when the queue is full, the first packet is dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,17 +51,7 @@ impl QueueDisc for HeadDrop {
         self.queue.pop_oldest()
     }
 
-    fn hold_back(&mut self, _: u64, held_back: Waiting) {
-        self.queue.hold_back(held_back);
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.queue.waiting()
-    }
-
-    fn memory(&self) -> usize {
-        self.queue.memory()
-    }
+    kept_in!(queue);
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::codel::{Control, Settings};
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_range, kept_in};
+use crate::net::packets::Held;
 
 /// When LIFO-CoDel drops a packet that it takes off its stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -122,17 +122,7 @@ impl QueueDisc for LifoCodel {
         self.control.dequeue_by(pop, now, &mut self.stack, drops)
     }
 
-    fn hold_back(&mut self, _: u64, held_back: Waiting) {
-        self.stack.hold_back(held_back);
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.stack.waiting()
-    }
-
-    fn memory(&self) -> usize {
-        self.stack.memory()
-    }
+    kept_in!(stack);
 }
 
 /// The rule that chooses which packets of one stack are dropped.

@@ -2,7 +2,7 @@
 //!
 //! To add a discipline: one file here with its config and its `QueueDisc`, its name here, and a line in the
 //! table of [`QueueConfig`]. `drop_tail` alone decides on arrival about nothing but the arriving packet, so
-//! the lazy server (`server.rs`) can serve it; all others are asked at every arrival and departure by
+//! `server.rs` can serve it; all others are asked at every arrival and departure by
 //! `queued.rs`.
 
 mod blue;
@@ -18,8 +18,8 @@ mod fifo;
 mod fq_codel;
 mod fq_lifo_codel;
 mod fq_pie;
-mod ground;
 mod head_drop;
+mod interface;
 mod lifo_codel;
 mod packet_queue;
 mod pie;
@@ -47,8 +47,8 @@ pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCodelConfig;
 pub use fq_lifo_codel::FqLifoCodelConfig;
 pub use fq_pie::FqPieConfig;
-pub(crate) use ground::{Drops, Place, QueueDisc};
 pub use head_drop::HeadDropConfig;
+pub(crate) use interface::{Drops, Place, QueueDisc};
 pub use lifo_codel::{LifoCodelConfig, LifoRule};
 pub(crate) use packet_queue::PacketQueue;
 pub use pie::PieConfig;
@@ -56,7 +56,7 @@ pub use red::RedConfig;
 pub use sfq::SfqConfig;
 pub use token_bucket::TokenBucketConfig;
 
-use super::ground::{Held, Waiting};
+use super::packets::{Held, Waiting};
 use crate::schedule::Timeline;
 
 macro_rules! disciplines {

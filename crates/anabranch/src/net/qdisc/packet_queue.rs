@@ -2,24 +2,20 @@
 //!
 //! The discipline decides when a packet comes and is asked again when one leaves.
 
-use std::collections::VecDeque;
-
 use anabranch_transport::time::Time;
 
 use super::drop_tail::{DropTail, DropTailConfig};
-use super::ground::{Drops, Place, QueueDisc};
+use super::fifo::Fifo;
+use super::interface::{Drops, Place, QueueDisc};
 use crate::net::capacity::UNITS_PER_BYTE;
-use crate::net::ground::{Held, QueueSample, Waiting};
+use crate::net::packets::{Held, QueueSample, Waiting};
 use crate::schedule::Timeline;
 
 /// The packets that wait at one end of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketQueue {
     discipline: Timeline<DropTail>,
-    packets: VecDeque<Held>,
-    bytes: u64,
-    /// What a shaper above has taken out and still holds.
-    held_back: Waiting,
+    packets: Fifo,
     /// The queue's changes, for a link that is traced.
     samples: Option<Vec<QueueSample>>,
 }
@@ -34,33 +30,31 @@ impl DropTailConfig {
 impl PacketQueue {
     pub(crate) fn new(discipline: Timeline<DropTail>, is_traced: bool) -> Self {
         let samples = is_traced.then(Vec::new);
-        Self { discipline, packets: VecDeque::new(), bytes: 0, held_back: Waiting::default(), samples }
+        Self { discipline, packets: Fifo::default(), samples }
     }
 
     /// Takes a packet at `now`, in nanoseconds, if there is room; returns whether it did. A packet that finds
     /// the queue empty is always taken.
     pub(crate) fn accept(&mut self, now: u64, mut packet: Held, is_idle: bool) -> bool {
-        packet.found_units = self.bytes * UNITS_PER_BYTE;
-        self.take(now, packet, is_idle && self.packets.is_empty())
+        packet.found_units = self.packets.bytes() * UNITS_PER_BYTE;
+        self.take(now, packet, is_idle && self.len() == 0)
     }
 
     fn take(&mut self, now: u64, mut packet: Held, is_first: bool) -> bool {
-        let waiting = self.waiting().and(self.held_back);
+        let waiting = self.packets.backlog();
         let discipline = self.discipline.at(now);
         if !is_first && !discipline.admits(waiting, packet.size.into()) {
             return false;
         }
         packet.is_marked = discipline.is_marked(waiting);
-        self.bytes += u64::from(packet.size);
-        self.packets.push_back(packet);
+        self.packets.push(packet);
         self.sample(now);
         true
     }
 
     /// Takes out the packet that is served next.
     pub(crate) fn next(&mut self, now: u64) -> Option<Held> {
-        let packet = self.packets.pop_front()?;
-        self.bytes -= u64::from(packet.size);
+        let packet = self.packets.pop_oldest()?;
         self.sample(now);
         Some(packet)
     }
@@ -71,12 +65,12 @@ impl PacketQueue {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.packets.len()
+        self.packets.len() as usize
     }
 
     pub(crate) fn memory(&self) -> usize {
         let samples = self.samples.as_ref().map_or(0, Vec::capacity) * size_of::<QueueSample>();
-        samples + self.packets.capacity() * size_of::<Held>()
+        samples + self.packets.memory()
     }
 
     pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
@@ -85,7 +79,7 @@ impl PacketQueue {
 
     fn sample(&mut self, now: u64) {
         if let Some(samples) = &mut self.samples {
-            let (packets, bytes) = (self.packets.len() as u64, self.bytes);
+            let Waiting { packets, bytes } = self.packets.waiting();
             samples.push(QueueSample { time: Time::from_nanos(now), packets, bytes });
         }
     }
@@ -103,11 +97,11 @@ impl QueueDisc for PacketQueue {
     }
 
     fn hold_back(&mut self, _: u64, held_back: Waiting) {
-        self.held_back = held_back;
+        self.packets.hold_back(held_back);
     }
 
     fn waiting(&self) -> Waiting {
-        Waiting { packets: self.packets.len() as u64, bytes: self.bytes }
+        self.packets.waiting()
     }
 
     fn memory(&self) -> usize {

@@ -9,8 +9,8 @@ use std::fmt;
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::plugin::{Config, Maker, Role};
 
-use super::ground::{Drops, Place, QueueDisc};
-use crate::net::ground::{DropCause, Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc};
+use crate::net::packets::{DropCause, Held, Waiting};
 
 /// A packet as a plug-in sees it.
 #[derive(Clone, Copy, Debug)]

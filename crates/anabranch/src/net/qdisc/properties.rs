@@ -11,10 +11,10 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 
-use super::ground::{Drops, QueueDisc as _};
+use super::interface::{Drops, QueueDisc as _};
 use super::testing::{packet, place};
 use super::{Discipline, QueueConfig};
-use crate::net::ground::{Held, Waiting};
+use crate::net::packets::{Held, Waiting};
 
 /// The next event, after this many nanoseconds.
 #[derive(Clone, Copy, Debug)]

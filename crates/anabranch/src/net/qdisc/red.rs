@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::ground::{Drops, Place, QueueDisc, check_range, mark};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_range, mark};
+use crate::net::packets::{Held, Waiting};
 
 /// RED.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -222,7 +222,7 @@ impl QueueDisc for Red {
 mod tests {
     use super::super::testing::{overload, place};
     use super::*;
-    use crate::net::ground::DropCause;
+    use crate::net::packets::DropCause;
 
     #[test]
     fn the_probability_grows_with_the_mean() {

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::drr::Turns;
-use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
-use crate::net::ground::{Held, Waiting};
+use super::interface::{Drops, Place, QueueDisc, check_quantum, check_range, kept_in};
+use crate::net::packets::Held;
 
 /// Stochastic fairness queueing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,7 +125,7 @@ impl QueueDisc for Sfq {
         self.turns.push(number, packet, self.quantum());
         if self.turns.backlog().packets > self.config.packets.into() {
             // If all queues have one packet, the queue whose turn is next loses it (`sfq_drop`).
-            let are_short = self.turns.waiting.packets == self.turns.active() as u64;
+            let are_short = self.turns.waiting().packets == self.turns.active() as u64;
             let preferred = self.turns.next().filter(|_| are_short).unwrap_or(number);
             self.turns
                 .steal(preferred, self.config.head_drop)
@@ -150,17 +150,7 @@ impl QueueDisc for Sfq {
         }
     }
 
-    fn hold_back(&mut self, _: u64, held_back: Waiting) {
-        self.turns.hold_back(held_back);
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.turns.waiting
-    }
-
-    fn memory(&self) -> usize {
-        self.turns.memory()
-    }
+    kept_in!(turns);
 }
 
 #[cfg(test)]

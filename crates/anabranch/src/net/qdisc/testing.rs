@@ -3,8 +3,8 @@
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::Streams;
 
-use super::ground::{Drops, Place, QueueDisc};
-use crate::net::ground::{DropCause, Held};
+use super::interface::{Drops, Place, QueueDisc};
+use crate::net::packets::{DropCause, Held};
 
 pub(super) fn place() -> Place<'static> {
     Place { key: "queue", streams: Streams { seed: 1, replication: 0 }, component: "queue" }

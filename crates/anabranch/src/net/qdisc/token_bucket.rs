@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::drop_tail::DropTailConfig;
-use super::ground::{Drops, Place, QueueDisc};
+use super::interface::{Drops, Place, QueueDisc};
 use super::{Discipline, QueueConfig};
 use crate::net::capacity::UNITS_PER_BYTE;
-use crate::net::ground::{Held, Waiting};
+use crate::net::packets::{Held, Waiting};
 use crate::schedule::Schedule;
 
 /// A token bucket in front of a link.

@@ -3,9 +3,9 @@
 use anabranch_transport::report::Report;
 use anabranch_transport::time::Time;
 
-use super::ground::ServedLink;
+use super::served_link::ServedLink;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
-use crate::net::ground::{Direction, Fate, Held, QueueSample, Release};
+use crate::net::packets::{Direction, Fate, Held, QueueSample, Release};
 use crate::net::qdisc::{Discipline, Drops, Place, QueueConfig, QueueDisc as _};
 use crate::net::sojourns::Sojourns;
 
@@ -84,7 +84,7 @@ impl Buffer {
 
     /// A packet leaves the link at this time, in nanoseconds.
     pub(super) fn release(&self, packet: Held, at: u64, fate: Fate) -> Release {
-        Release { link: self.link, direction: self.direction, packet, at, fate }
+        Release { link: self.link, direction: self.direction, packet, begun: None, at, fate }
     }
 
     /// Number of packets that wait.

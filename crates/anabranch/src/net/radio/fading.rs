@@ -17,8 +17,8 @@ use anabranch_transport::rng::{Draw as _, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ground::check_range;
 use super::ofdm::data_carriers;
+use super::served_link::check_range;
 
 /// Number of rays in a tap's scattered part. Its mean fourth power is 2 - 1/32 where that of a complex normal
 /// variable is 2.

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ground::check_range;
+use super::served_link::check_range;
 
 /// The path from the transmitter's power to the mean SNR, which is the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -11,11 +11,11 @@ mod channel;
 mod fading;
 #[cfg(test)]
 mod fading_statistics;
-mod ground;
 mod link_budget;
 mod lte;
 mod modulation;
 mod ofdm;
+mod served_link;
 mod wifi;
 mod wimax;
 
@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 pub use fading::{
     ConstantConfig, DopplerSpectrum, FadingConfig, RayleighConfig, RicianConfig, TapConfig, TapsConfig,
 };
-pub(crate) use ground::ServedLink;
 pub use link_budget::LinkBudgetConfig;
 pub use lte::{HarqConfig, LteConfig, RlcMode};
 pub use modulation::{AdaptiveConfig, BurstProfile, FixedConfig, ModulationConfig, Thresholds};
 pub use ofdm::CyclicPrefix;
+pub(crate) use served_link::ServedLink;
 pub use wifi::{BackgroundConfig, WifiConfig, WifiStandard};
 pub use wimax::{ArqConfig, CellConfig, Fairness, WimaxConfig, WimaxProfile};
 

@@ -8,7 +8,7 @@ use anabranch_transport::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ground::check_range;
+use super::served_link::check_range;
 
 /// Modulation and code of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

@@ -8,10 +8,10 @@ use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::Probability;
 
 use super::super::buffer::Buffer;
-use super::super::ground::{ServedLink, check_range};
+use super::super::served_link::{ServedLink, check_range};
 use super::config::{HarqConfig, LteConfig, RlcMode};
 use crate::net::capacity::{Capacity, ConstantRate, Departure, RateConfig, UNITS_PER_BYTE, Varying};
-use crate::net::ground::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
+use crate::net::packets::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::{DropTailConfig, QueueConfig};
 use crate::schedule::{Schedule, Timeline};
 

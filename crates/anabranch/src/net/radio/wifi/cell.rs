@@ -7,12 +7,12 @@ use anabranch_transport::rng::Streams;
 use anabranch_transport::time::Time;
 
 use super::super::buffer::Buffer;
-use super::super::ground::{ServedLink, check_range};
+use super::super::served_link::{ServedLink, check_range};
 use super::config::WifiConfig;
 use super::contention::{Contention, sender};
 use super::lane::{Counters, Lane};
 use super::phy::Phy;
-use crate::net::ground::{Direction, Held, Port, QueueSample, Release};
+use crate::net::packets::{Direction, Held, Port, QueueSample, Release};
 use crate::net::qdisc::QueueConfig;
 use crate::schedule::Schedule;
 

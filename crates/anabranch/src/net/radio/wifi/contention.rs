@@ -11,11 +11,11 @@
 
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 
-use super::super::ground::check_range;
+use super::super::served_link::check_range;
 use super::config::{BackgroundConfig, WifiConfig};
 use super::lane::Lane;
 use super::phy::{CW_MAX, CW_MIN, Phy};
-use crate::net::ground::{Direction, DropCause, Fate, Held, Release};
+use crate::net::packets::{Direction, DropCause, Fate, Held, Release};
 
 /// The stations of a channel, and the channel.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use anabranch_transport::units::Probability;
 
 use super::super::buffer::Buffer;
 use super::phy::{CW_MAX, CW_MIN, Phy};
-use crate::net::ground::{DropCause, Fate, Held, Release};
+use crate::net::packets::{DropCause, Fate, Held, Release};
 use crate::schedule::Timeline;
 
 /// One direction of a link.

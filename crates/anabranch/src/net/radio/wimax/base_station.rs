@@ -8,13 +8,13 @@ use anabranch_transport::time::Time;
 
 use super::super::block_errors::{FailedBlocks, block_error_rate};
 use super::super::channel::{Channel, Snr};
-use super::super::ground::{ServedLink, check_range};
 use super::super::modulation::{BurstProfile, Selector};
+use super::super::served_link::{ServedLink, check_range};
 use super::burst::Burst;
 use super::config::{CellConfig, Fairness, WimaxConfig};
 use super::frame::{Frame, TAIL_BYTES, UPLINK_PREAMBLE_SYMBOLS, share_out};
 use super::lane::{Blocks, Framing, Lane};
-use crate::net::ground::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
+use crate::net::packets::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::PacketQueue;
 
 /// A base station and its stations.
@@ -171,7 +171,8 @@ impl BaseStation {
         let station = &mut self.stations[port.station];
         if !station.lanes[port.direction.index()].accept(packet) {
             let (link, direction, at) = (station.link, port.direction, packet.arrived);
-            releases.push(Release { link, direction, packet, at, fate: Fate::Dropped(DropCause::QueueFull) });
+            let fate = Fate::Dropped(DropCause::QueueFull);
+            releases.push(Release { link, direction, packet, begun: None, at, fate });
         } else if self.next_frame.is_none() {
             self.next_frame = Some(packet.arrived / self.frame.nanos + 1);
         }
@@ -328,7 +329,7 @@ impl BaseStation {
             counters.air_lost += u64::from(fate == Fate::Dropped(DropCause::Lost));
             counters.released += 1;
             counters.held_ns += (at - packet.arrived) as f64;
-            releases.push(Release { link, direction, packet, at, fate });
+            releases.push(Release { link, direction, packet, begun: None, at, fate });
         });
         if direction == Direction::Reverse {
             station.granted(burst.bytes().into());

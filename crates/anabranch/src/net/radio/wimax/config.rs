@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::fading::{FadingConfig, RicianConfig, TapsConfig};
-use super::super::ground::check_range;
 use super::super::link_budget::LinkBudgetConfig;
 use super::super::modulation::{AdaptiveConfig, BurstProfile, FixedConfig, ModulationConfig, Thresholds};
 use super::super::ofdm::CyclicPrefix;
+use super::super::served_link::check_range;
 
 /// A station and its channel. Settings that are left out are those of its profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,10 +5,10 @@
 
 use anabranch_transport::time::Duration;
 
-use super::super::ground::check_range;
 use super::super::ofdm::Ofdm;
+use super::super::served_link::check_range;
 use super::config::CellConfig;
-use crate::net::ground::Direction;
+use crate::net::packets::Direction;
 
 /// Bytes of the generic MAC header, and of the cyclic redundancy check.
 pub(super) const MAC_HEADER_BYTES: u32 = 6;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use super::burst::{Burst, Pdu, Piece};
 use super::config::ArqConfig;
 use super::frame::{CRC_BYTES, LONGEST_PDU, MAC_HEADER_BYTES};
-use crate::net::ground::{DropCause, Fate, Held};
+use crate::net::packets::{DropCause, Fate, Held};
 use crate::net::qdisc::PacketQueue;
 
 /// How packets are put into units.

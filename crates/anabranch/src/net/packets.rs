@@ -145,6 +145,9 @@ pub(crate) struct Release {
     pub(crate) link: u32,
     pub(crate) direction: Direction,
     pub(crate) packet: Held,
+    /// When the server began with it, in nanoseconds; [`None`] if a radio serves the link, or if it was not
+    /// served.
+    pub(crate) begun: Option<u64>,
     /// When it leaves, in nanoseconds. The time may lie ahead, and never decreases within a direction of a
     /// link.
     pub(crate) at: u64,

@@ -4,7 +4,7 @@ use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::units::Bytes;
 
-use crate::net::ground::{DropCause, Held, Waiting};
+use crate::net::packets::{DropCause, Held, Waiting};
 
 /// A queue discipline, which decides packet by packet. Times are in nanoseconds and never decrease.
 pub(crate) trait QueueDisc {
@@ -37,6 +37,24 @@ pub(crate) trait QueueDisc {
     /// Bytes of memory in use.
     fn memory(&self) -> usize;
 }
+
+/// The part of [`QueueDisc`] that a discipline leaves to the field in which it keeps its packets.
+macro_rules! kept_in {
+    ($packets:ident) => {
+        fn hold_back(&mut self, _: u64, held_back: $crate::net::packets::Waiting) {
+            self.$packets.hold_back(held_back);
+        }
+
+        fn waiting(&self) -> $crate::net::packets::Waiting {
+            self.$packets.waiting()
+        }
+
+        fn memory(&self) -> usize {
+            self.$packets.memory()
+        }
+    };
+}
+pub(super) use kept_in;
 
 /// Packets that a discipline drops.
 #[derive(Clone, Debug, Default)]

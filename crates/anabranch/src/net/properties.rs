@@ -1,21 +1,25 @@
-//! The lazy link and its evented twin give the same packet times, drops, marks and counters, to the
-//! nanosecond, for random rates, timetables, queues, losses, cross traffic and packets.
+//! Properties of links, for random rates, timetables, queues, losses, cross traffic and packets. A queue that
+//! is evaluated when a packet comes and one that a medium serves packet by packet give the same times, drops,
+//! marks and counters, to the nanosecond.
 
-use anabranch::net::loss::{
-    BernoulliConfig, GilbertConfig, LossClock, LossConfig, LossPlace, LossSharing, LossTraceConfig,
-};
-use anabranch::net::qdisc::{DropTailConfig, QueueConfig};
-use anabranch::net::{
-    CbrConfig, CrossTrafficConfig, CrossTrafficDirection, Direction, DuplexLink, LinkConfig, OnOffConfig,
-    ParetoOnOffConfig, PoissonConfig, RateConfig, Step, WhenDown,
-};
-use anabranch::schedule::{Schedule, Timetable, TraceFile};
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::{Bytes, Probability, Rate};
+use indexmap::IndexMap;
 use proptest::prelude::*;
+
+use super::loss::{
+    BernoulliConfig, GilbertConfig, LossClock, LossConfig, LossPlace, LossSharing, LossTraceConfig,
+};
+use super::packets::{Held, QueueSample, Release};
+use super::qdisc::{DropTailConfig, QueueConfig};
+use super::{
+    CbrConfig, CrossTrafficConfig, CrossTrafficDirection, Direction, DuplexLink, LinkConfig, Media,
+    OnOffConfig, ParetoOnOffConfig, PoissonConfig, RateConfig, Step, WhenDown,
+};
+use crate::schedule::{Schedule, Timetable, TraceFile};
 
 /// A packet that is given to the link.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +30,25 @@ struct Arrival {
     ecn: Ecn,
 }
 
-/// Gives the packets to the link in the order of time, as an engine with an event per crossing does, and
-/// returns what became of each of them. What becomes of packets in a run that ends at `end`, of which the
-/// link is told where packets come much later.
-fn drive(link: &mut DuplexLink, arrivals: &[Arrival], end: Time) -> Vec<Step> {
-    let mut steps = vec![Step::Stays; arrivals.len()];
+/// What becomes of packets.
+#[derive(Debug)]
+struct Driven {
+    /// A packet of which nothing is known by the end stays.
+    steps: Vec<Step>,
+    /// When the server begins with each packet, and when it leaves, if the link is traced.
+    services: Vec<Option<(Time, Time)>>,
+}
+
+impl Driven {
+    fn new(packets: usize) -> Self {
+        Self { steps: vec![Step::Stays; packets], services: vec![None; packets] }
+    }
+}
+
+/// Gives the packets to the link in the order of time, as an engine with an event per crossing does, for a
+/// run that ends at `end`, of which the link is told where packets come much later.
+fn drive(link: &mut DuplexLink, arrivals: &[Arrival], end: Time) -> Driven {
+    let mut driven = Driven::new(arrivals.len());
     let mut crossings: Vec<(Time, usize, Ecn)> = Vec::new();
     let resume_until = |link: &mut DuplexLink, steps: &mut [Step], crossings: &mut Vec<_>, now: Time| {
         crossings.sort_by_key(|&(at, index, _): &(Time, usize, Ecn)| (at, index));
@@ -40,19 +58,95 @@ fn drive(link: &mut DuplexLink, arrivals: &[Arrival], end: Time) -> Vec<Step> {
             steps[index] = link.resume(at, direction, size, ecn);
         }
     };
-    for (index, arrival) in arrivals.iter().enumerate() {
-        resume_until(link, &mut steps, &mut crossings, arrival.time);
-        let now = arrival.time.min(end);
-        if arrival.time > now + DuplexLink::AHEAD_LIMIT {
-            link.runs_ahead(arrival.direction, now);
+    for (index, &Arrival { time, direction, size, ecn }) in arrivals.iter().enumerate() {
+        resume_until(link, &mut driven.steps, &mut crossings, time);
+        let now = time.min(end);
+        if time > now + DuplexLink::AHEAD_LIMIT {
+            link.runs_ahead(direction, time, now);
         }
-        match link.accept(arrival.time, arrival.direction, arrival.size, arrival.ecn) {
+        match link.accept(time, direction, size, ecn) {
             Step::Cross { at, ecn } => crossings.push((at, index, ecn)),
-            step => steps[index] = step,
+            step => driven.steps[index] = step,
+        }
+        driven.services[index] = link.take_service(direction);
+    }
+    resume_until(link, &mut driven.steps, &mut crossings, Time::NEVER);
+    driven
+}
+
+/// A link whose queues a medium serves packet by packet.
+struct QueuedLink {
+    link: DuplexLink,
+    media: Media,
+}
+
+impl QueuedLink {
+    fn build(config: &LinkConfig, streams: Streams) -> Self {
+        // A link into which packets can come in pieces is served so.
+        let config = LinkConfig { mtu: Some(Bytes(65_535)), ..config.clone() };
+        let link = DuplexLink::build_traced(&config, "x", streams).unwrap();
+        let media = Media::build(&IndexMap::from([("x".to_owned(), config)]), streams, true).unwrap();
+        Self { link, media }
+    }
+
+    /// Gives it the packets that come by `end`, and lets everything happen up to then.
+    fn drive(&mut self, arrivals: &[Arrival], end: Time) -> Driven {
+        let mut driven = Driven::new(arrivals.len());
+        for (index, &Arrival { time, direction, size, ecn }) in arrivals.iter().enumerate() {
+            if time > end {
+                break;
+            }
+            self.advance(time, &mut driven);
+            if let Err(step) = self.link.hold(time, direction, size) {
+                driven.steps[index] = step;
+                continue;
+            }
+            let (medium, port) = self.media.port(0, direction).unwrap();
+            let (slot, arrived) = (index as u32, time.as_nanos());
+            let (found_units, is_marked) = (0, false);
+            let held = Held { slot, arrived, size, ecn, flow: 0, hosts: [0; 2], found_units, is_marked };
+            let mut releases = Vec::new();
+            self.media.list[medium as usize].accept(port, held, &mut releases);
+            self.release(releases, &mut driven);
+        }
+        self.advance(end, &mut driven);
+        driven
+    }
+
+    /// Handles the events of the media up to `now`; at equal times packets leave in the order in which they
+    /// came.
+    fn advance(&mut self, now: Time, driven: &mut Driven) {
+        loop {
+            let next = self.media.list.iter().map(|medium| medium.next_event()).min().unwrap();
+            if next > now {
+                return;
+            }
+            let mut releases = Vec::new();
+            for medium in self.media.list.iter_mut().filter(|medium| medium.next_event() == next) {
+                medium.handle_event(next, &mut releases);
+            }
+            releases.sort_by_key(|release| release.packet.slot);
+            self.release(releases, driven);
         }
     }
-    resume_until(link, &mut steps, &mut crossings, Time::NEVER);
-    steps
+
+    fn release(&mut self, releases: Vec<Release>, driven: &mut Driven) {
+        for release in releases {
+            let slot = release.packet.slot as usize;
+            driven.steps[slot] = self.link.release(&release);
+            let left = Time::from_nanos(release.at);
+            driven.services[slot] = release.begun.map(|begun| (Time::from_nanos(begun), left));
+        }
+    }
+
+    fn finished_row(&mut self, end: Time) -> Row {
+        self.media.finish(end);
+        self.link.finish(end);
+        let mut row = Row::default();
+        self.link.report(&mut row.section("link"));
+        self.media.report(0, &mut row.section("link"));
+        row
+    }
 }
 
 fn finished_row(link: &mut DuplexLink, end: Time) -> Row {
@@ -62,12 +156,27 @@ fn finished_row(link: &mut DuplexLink, end: Time) -> Row {
     row
 }
 
-/// Equal names and values; two missing means are equal.
-fn assert_same_rows(lazy: &Row, evented: &Row) {
-    for ((name, lazy), (_, evented)) in lazy.scalars().zip(evented.scalars()) {
-        assert!(lazy == evented || (lazy.is_nan() && evented.is_nan()), "{name}: {lazy} {evented}");
+/// What waited from a time on, up to `end`, without samples that change nothing.
+fn changes(samples: Vec<QueueSample>, end: Time) -> Vec<QueueSample> {
+    let mut changes: Vec<QueueSample> = Vec::new();
+    for sample in samples.into_iter().filter(|sample| sample.time <= end) {
+        if changes.last().is_some_and(|last| last.time == sample.time) {
+            changes.pop();
+        }
+        let (packets, bytes) = changes.last().map_or((0, 0), |last| (last.packets, last.bytes));
+        if (packets, bytes) != (sample.packets, sample.bytes) {
+            changes.push(sample);
+        }
     }
-    assert_eq!(lazy.scalars().len(), evented.scalars().len());
+    changes
+}
+
+/// Equal names and values; two missing means are equal.
+fn assert_same_rows(one: &Row, other: &Row) {
+    for ((name, one), (_, other)) in one.scalars().zip(other.scalars()) {
+        assert!(one == other || (one.is_nan() && other.is_nan()), "{name}: {one} {other}");
+    }
+    assert_eq!(one.scalars().len(), other.scalars().len());
 }
 
 fn millis(range: std::ops::Range<u64>) -> impl Strategy<Value = Duration> + Clone {
@@ -288,20 +397,56 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
+    /// Rows and traces of a link are the same however its queues are served; and whether it is traced.
     #[test]
-    fn lazy_is_evented(
+    fn evaluating_a_queue_late_changes_nothing(
         config in link(),
         arrivals in arrivals(),
         seed in any::<u64>(),
         share_of_run in 0..150u64,
     ) {
         let streams = Streams { seed, replication: 0 };
-        let mut lazy = DuplexLink::build(&config, "x", streams).unwrap();
-        let mut evented = DuplexLink::build_traced(&config, "x", streams).unwrap();
+        let mut plain = DuplexLink::build(&config, "x", streams).unwrap();
+        let mut traced = DuplexLink::build_traced(&config, "x", streams).unwrap();
         let last = arrivals[arrivals.len() - 1].time;
         let end = Time::from_nanos(last.as_nanos() * share_of_run / 100);
-        prop_assert_eq!(drive(&mut lazy, &arrivals, end), drive(&mut evented, &arrivals, end));
-        assert_same_rows(&finished_row(&mut lazy, end), &finished_row(&mut evented, end));
+        let driven = drive(&mut traced, &arrivals, end);
+        prop_assert_eq!(&drive(&mut plain, &arrivals, end).steps, &driven.steps);
+        let row = finished_row(&mut plain, end);
+        assert_same_rows(&row, &finished_row(&mut traced, end));
+
+        let mut queued = QueuedLink::build(&config, streams);
+        let by_end = queued.drive(&arrivals, end);
+        let queued_row = queued.finished_row(end);
+        for (name, value) in row.scalars() {
+            // A medium reports waiting times of its own, and makes the copy of a packet when that leaves it.
+            if ["mean_wait_ms", "duplicated_packets", "in_link_packets"].iter().any(|it| name.ends_with(it)) {
+                continue;
+            }
+            let queued = queued_row.value(name);
+            let is_same = queued.is_some_and(|queued| queued == value || (queued.is_nan() && value.is_nan()));
+            prop_assert!(is_same, "{}: {} {:?}", name, value, queued);
+        }
+        for way in Direction::BOTH.map(Direction::name) {
+            let value = |row: &Row, name| row.value(&format!("link.{way}.{name}")).unwrap();
+            let originals = |row| value(row, "in_link_packets") - value(row, "duplicated_packets");
+            prop_assert_eq!(originals(&row), originals(&queued_row));
+        }
+        for direction in Direction::BOTH {
+            prop_assert_eq!(
+                changes(traced.take_queue_samples(direction), end),
+                changes(queued.media.take_queue_samples(0, direction), end)
+            );
+        }
+        for (index, arrival) in arrivals.iter().enumerate().filter(|(_, arrival)| arrival.time <= end) {
+            let (step, service) = (driven.steps[index], driven.services[index]);
+            if by_end.steps[index] != Step::Stays {
+                prop_assert_eq!(by_end.steps[index], step, "{:?}", arrival);
+                prop_assert_eq!(by_end.services[index], service, "{:?}", arrival);
+            } else if let Some((_, left)) = service {
+                prop_assert!(left > end, "{:?}", arrival);
+            }
+        }
     }
 
     /// Where a link says that it can run ahead, one direction after the other gives what the order of time
@@ -312,7 +457,7 @@ proptest! {
         let mut in_time = DuplexLink::build(&config, "x", streams).unwrap();
         let mut ahead = in_time.clone();
         prop_assume!(in_time.can_run_ahead());
-        let expected = drive(&mut in_time, &arrivals, Time::NEVER);
+        let expected = drive(&mut in_time, &arrivals, Time::NEVER).steps;
         let mut steps = vec![Step::Stays; arrivals.len()];
         let end = arrivals[arrivals.len() / 2].time;
         for direction in Direction::BOTH {
@@ -320,7 +465,7 @@ proptest! {
                 if arrival.direction == direction {
                     let now = arrival.time.min(end);
                     if arrival.time > now + DuplexLink::AHEAD_LIMIT {
-                        ahead.runs_ahead(direction, now);
+                        ahead.runs_ahead(direction, arrival.time, now);
                     }
                     steps[index] = ahead.accept(arrival.time, direction, arrival.size, arrival.ecn);
                 }
@@ -340,7 +485,7 @@ proptest! {
     #[test]
     fn order_is_kept_where_a_link_says_so(config in link(), arrivals in arrivals(), seed in any::<u64>()) {
         let mut link = DuplexLink::build(&config, "x", Streams { seed, replication: 0 }).unwrap();
-        let steps = drive(&mut link, &arrivals, Time::NEVER);
+        let steps = drive(&mut link, &arrivals, Time::NEVER).steps;
         for direction in Direction::BOTH {
             if !link.keeps_order(direction) {
                 continue;
