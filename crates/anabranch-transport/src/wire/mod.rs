@@ -12,6 +12,7 @@ pub mod icmp;
 pub mod ip;
 pub mod mptcp;
 mod protocol;
+pub mod quic;
 pub mod sctp;
 pub mod tcp;
 pub mod udp;

@@ -1,0 +1,685 @@
+//! Frames (RFC 9000 section 19, RFC 9221).
+
+use arrayvec::ArrayVec;
+
+use super::codes as kind;
+use super::connection_id::ConnectionId;
+use super::{Fields, Part, malformed, varint};
+use crate::ground::Payload;
+use crate::wire::bytes::{Append as _, Malformed, Reader};
+
+/// Ranges of an ACK frame that are read: a sender need not hear of older ones (RFC 9000 section 13.2.4).
+pub const MAX_ACK_RANGES: usize = 64;
+
+/// A frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Acknowledges packets (section 19.3).
+    Ack(Ack),
+    /// Ends the connection (section 19.19).
+    ConnectionClose {
+        /// The code, of QUIC or of the application.
+        code: u64,
+        /// The type of the frame that broke a rule, 0 if it is not known; [`None`] if the application closes.
+        frame: Option<u64>,
+        /// The length of the reason in bytes, which is not kept.
+        reason: u64,
+    },
+    /// A part of the handshake (section 19.6).
+    Crypto {
+        /// Where it starts in the handshake's stream of this level.
+        position: u64,
+        /// Its bytes.
+        data: Payload,
+    },
+    /// The connection's limit holds data back (section 19.12).
+    DataBlocked {
+        /// The limit.
+        limit: u64,
+    },
+    /// A message that is not sent again (RFC 9221 section 4).
+    Datagram {
+        /// Its bytes.
+        data: Payload,
+        /// Whether the frame says how long it is; otherwise it ends with the packet.
+        has_length: bool,
+    },
+    /// The server has confirmed the handshake (section 19.20).
+    HandshakeDone,
+    /// How much the connection may send in all (section 19.9).
+    MaxData {
+        /// Bytes.
+        limit: u64,
+    },
+    /// How much may be sent on a stream (section 19.10).
+    MaxStreamData {
+        /// The stream.
+        stream: u64,
+        /// Bytes.
+        limit: u64,
+    },
+    /// How many streams may be opened in all (section 19.11).
+    MaxStreams {
+        /// Whether they have two directions.
+        is_bidirectional: bool,
+        /// How many.
+        limit: u64,
+    },
+    /// Another connection ID by which the peer may call this end (section 19.15).
+    NewConnectionId {
+        /// Its number.
+        sequence: u64,
+        /// Those with smaller numbers are to be retired.
+        retire_prior_to: u64,
+        /// The ID, of 1 to 20 bytes.
+        id: ConnectionId,
+        /// What a stateless reset of it has.
+        reset_token: [u8; 16],
+    },
+    /// A token for a later connection (section 19.7).
+    NewToken {
+        /// The token.
+        token: Box<[u8]>,
+    },
+    /// Nothing, this many times (section 19.1).
+    Padding {
+        /// Bytes.
+        length: u32,
+    },
+    /// Asks for an answer on the path (section 19.17).
+    PathChallenge {
+        /// What the answer has to have.
+        data: [u8; 8],
+    },
+    /// The answer (section 19.18).
+    PathResponse {
+        /// What was asked for.
+        data: [u8; 8],
+    },
+    /// Asks for an acknowledgement (section 19.2).
+    Ping,
+    /// The sender gives a stream up (section 19.4).
+    ResetStream {
+        /// The stream.
+        stream: u64,
+        /// The application's code.
+        code: u64,
+        /// How many bytes it had sent.
+        final_size: u64,
+    },
+    /// A connection ID of the peer is no longer used (section 19.16).
+    RetireConnectionId {
+        /// Its number.
+        sequence: u64,
+    },
+    /// The receiver gives a stream up (section 19.5).
+    StopSending {
+        /// The stream.
+        stream: u64,
+        /// The application's code.
+        code: u64,
+    },
+    /// Data of a stream (section 19.8).
+    Stream(Stream),
+    /// A stream's limit holds data back (section 19.13).
+    StreamDataBlocked {
+        /// The stream.
+        stream: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The number of streams holds one back (section 19.14).
+    StreamsBlocked {
+        /// Whether they have two directions.
+        is_bidirectional: bool,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// A STREAM frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// The stream, whose last two bits say who opened it and whether it has two directions (section 2.1).
+    pub id: u64,
+    /// Where the data starts in the stream.
+    pub position: u64,
+    /// The data.
+    pub data: Payload,
+    /// Whether the stream ends with it.
+    pub fin: bool,
+    /// Whether the frame says how long the data is; otherwise it ends with the packet.
+    pub has_length: bool,
+}
+
+/// An ACK frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ack {
+    /// First and last number of each run that has arrived, the largest run first; at least one, at most
+    /// [`MAX_ACK_RANGES`].
+    pub ranges: ArrayVec<(u64, u64), MAX_ACK_RANGES>,
+    /// How long the largest one has waited, in units of 2 to the power of `ack_delay_exponent` us.
+    pub delay: u64,
+    /// Packets that came with ECT(0), ECT(1) and CE, if they are counted (section 19.3.2).
+    pub ecn: Option<[u64; 3]>,
+}
+
+impl Frame {
+    /// Whether the peer has to acknowledge it (section 13.2).
+    pub const fn elicits_ack(&self) -> bool {
+        !matches!(self, Self::Ack(_) | Self::ConnectionClose { .. } | Self::Padding { .. })
+    }
+
+    /// Whether a packet of nothing else tests a path, and moves nobody to it (section 9.1).
+    pub const fn is_probing(&self) -> bool {
+        matches!(
+            self,
+            Self::NewConnectionId { .. }
+                | Self::Padding { .. }
+                | Self::PathChallenge { .. }
+                | Self::PathResponse { .. }
+        )
+    }
+
+    /// Its length on the wire in bytes.
+    pub fn size(&self) -> usize {
+        let v = varint::size;
+        match self {
+            Self::Ack(ack) => ack.size(),
+            Self::ConnectionClose { code, frame, reason } => {
+                1 + v(*code) + frame.map_or(0, v) + v(*reason) + *reason as usize
+            }
+            Self::Crypto { position, data } => {
+                1 + v(*position) + v(data.length.into()) + data.length as usize
+            }
+            Self::DataBlocked { limit } | Self::MaxData { limit } => 1 + v(*limit),
+            Self::Datagram { data, has_length } => {
+                1 + if *has_length { v(data.length.into()) } else { 0 } + data.length as usize
+            }
+            Self::HandshakeDone | Self::Ping => 1,
+            Self::MaxStreamData { stream, limit } | Self::StreamDataBlocked { stream, limit } => {
+                1 + v(*stream) + v(*limit)
+            }
+            Self::MaxStreams { limit, .. } | Self::StreamsBlocked { limit, .. } => 1 + v(*limit),
+            Self::NewConnectionId { sequence, retire_prior_to, id, .. } => {
+                1 + v(*sequence) + v(*retire_prior_to) + 1 + id.len() + 16
+            }
+            Self::NewToken { token } => 1 + v(token.len() as u64) + token.len(),
+            Self::Padding { length } => *length as usize,
+            Self::PathChallenge { .. } | Self::PathResponse { .. } => 9,
+            Self::ResetStream { stream, code, final_size } => 1 + v(*stream) + v(*code) + v(*final_size),
+            Self::RetireConnectionId { sequence } => 1 + v(*sequence),
+            Self::StopSending { stream, code } => 1 + v(*stream) + v(*code),
+            Self::Stream(stream) => stream.size(),
+        }
+    }
+
+    /// Appends its bytes.
+    pub fn emit(&self, fields: &mut impl Fields, out: &mut Vec<u8>) {
+        let mut numbers = |code: u64, values: &[u64]| {
+            varint::emit(code, out);
+            values.iter().for_each(|value| varint::emit(*value, out));
+        };
+        match self {
+            Self::Ack(ack) => ack.emit(out),
+            Self::ConnectionClose { code, frame: Some(frame), reason } => {
+                numbers(kind::CONNECTION_CLOSE, &[*code, *frame, *reason]);
+                out.resize(out.len() + *reason as usize, b' ');
+            }
+            Self::ConnectionClose { code, frame: None, reason } => {
+                numbers(kind::CONNECTION_CLOSE_APPLICATION, &[*code, *reason]);
+                out.resize(out.len() + *reason as usize, b' ');
+            }
+            Self::Crypto { position, data } => {
+                numbers(kind::CRYPTO, &[*position, data.length.into()]);
+                fields.append(Part::Crypto, *data, out);
+            }
+            Self::DataBlocked { limit } => numbers(kind::DATA_BLOCKED, &[*limit]),
+            Self::Datagram { data, has_length } => {
+                if *has_length {
+                    numbers(kind::DATAGRAM_WITH_LENGTH, &[data.length.into()]);
+                } else {
+                    numbers(kind::DATAGRAM, &[]);
+                }
+                fields.append(Part::Datagram, *data, out);
+            }
+            Self::HandshakeDone => numbers(kind::HANDSHAKE_DONE, &[]),
+            Self::MaxData { limit } => numbers(kind::MAX_DATA, &[*limit]),
+            Self::MaxStreamData { stream, limit } => numbers(kind::MAX_STREAM_DATA, &[*stream, *limit]),
+            Self::MaxStreams { is_bidirectional, limit } => {
+                numbers(kind::MAX_STREAMS_BIDI + u64::from(!is_bidirectional), &[*limit]);
+            }
+            Self::NewConnectionId { sequence, retire_prior_to, id, reset_token } => {
+                numbers(kind::NEW_CONNECTION_ID, &[*sequence, *retire_prior_to]);
+                out.u8(id.len() as u8);
+                out.extend(id.bytes());
+                out.extend(reset_token);
+            }
+            Self::NewToken { token } => {
+                numbers(kind::NEW_TOKEN, &[token.len() as u64]);
+                out.extend(token);
+            }
+            Self::Padding { length } => out.resize(out.len() + *length as usize, kind::PADDING as u8),
+            Self::PathChallenge { data } => {
+                numbers(kind::PATH_CHALLENGE, &[]);
+                out.extend(data);
+            }
+            Self::PathResponse { data } => {
+                numbers(kind::PATH_RESPONSE, &[]);
+                out.extend(data);
+            }
+            Self::Ping => numbers(kind::PING, &[]),
+            Self::ResetStream { stream, code, final_size } => {
+                numbers(kind::RESET_STREAM, &[*stream, *code, *final_size]);
+            }
+            Self::RetireConnectionId { sequence } => numbers(kind::RETIRE_CONNECTION_ID, &[*sequence]),
+            Self::StopSending { stream, code } => numbers(kind::STOP_SENDING, &[*stream, *code]),
+            Self::Stream(stream) => stream.emit(fields, out),
+            Self::StreamDataBlocked { stream, limit } => {
+                numbers(kind::STREAM_DATA_BLOCKED, &[*stream, *limit]);
+            }
+            Self::StreamsBlocked { is_bidirectional, limit } => {
+                numbers(kind::STREAMS_BLOCKED_BIDI + u64::from(!is_bidirectional), &[*limit]);
+            }
+        }
+    }
+
+    /// Reads all frames of a packet's content.
+    ///
+    /// # Errors
+    /// When it has none, or one that is not whole, not known, or breaks a rule of its own (section 12.4).
+    pub fn parse_all(bytes: &[u8], fields: &mut impl Fields) -> Result<Vec<Self>, Malformed> {
+        let mut reader = Reader(bytes);
+        let mut frames = Vec::new();
+        while !reader.is_empty() {
+            frames.push(Self::parse(&mut reader, fields)?);
+        }
+        if frames.is_empty() {
+            return Err(malformed("a packet has no frame"));
+        }
+        Ok(frames)
+    }
+
+    fn parse(reader: &mut Reader<'_>, fields: &mut impl Fields) -> Result<Self, Malformed> {
+        const SHORT: Malformed = malformed("a frame is not whole");
+        let before = reader.0.len();
+        let code = varint::read(reader).ok_or(SHORT)?;
+        // Section 12.4: the type has its shortest form.
+        if before - reader.0.len() != varint::size(code) {
+            return Err(malformed("a frame's type is longer than it need be"));
+        }
+        match code {
+            kind::PADDING => {
+                let more = reader.0.iter().take_while(|byte| **byte == 0).count();
+                reader.take(more);
+                Ok(Self::Padding { length: 1 + more as u32 })
+            }
+            kind::ACK | kind::ACK_ECN => Ack::parse(reader, code == kind::ACK_ECN).map(Self::Ack),
+            kind::STREAM..=kind::STREAM_LAST => Stream::parse(reader, code, fields).map(Self::Stream),
+            kind::CRYPTO | kind::DATAGRAM | kind::DATAGRAM_WITH_LENGTH => {
+                Self::parse_data(reader, code, fields)
+            }
+            kind::NEW_CONNECTION_ID => Self::parse_new_connection_id(reader),
+            _ => Self::parse_numbers(reader, code).ok_or(SHORT)?,
+        }
+    }
+
+    /// A frame that consists of numbers, and perhaps of bytes that are kept with it; [`None`] if it is not
+    /// whole.
+    fn parse_numbers(reader: &mut Reader<'_>, code: u64) -> Option<Result<Self, Malformed>> {
+        let mut number = || varint::read(reader);
+        Some(Ok(match code {
+            kind::PING => Self::Ping,
+            kind::HANDSHAKE_DONE => Self::HandshakeDone,
+            kind::RESET_STREAM => {
+                Self::ResetStream { stream: number()?, code: number()?, final_size: number()? }
+            }
+            kind::STOP_SENDING => Self::StopSending { stream: number()?, code: number()? },
+            kind::MAX_DATA => Self::MaxData { limit: number()? },
+            kind::MAX_STREAM_DATA => Self::MaxStreamData { stream: number()?, limit: number()? },
+            kind::MAX_STREAMS_BIDI | kind::MAX_STREAMS_UNI => {
+                Self::MaxStreams { is_bidirectional: code == kind::MAX_STREAMS_BIDI, limit: number()? }
+            }
+            kind::DATA_BLOCKED => Self::DataBlocked { limit: number()? },
+            kind::STREAM_DATA_BLOCKED => Self::StreamDataBlocked { stream: number()?, limit: number()? },
+            kind::STREAMS_BLOCKED_BIDI | kind::STREAMS_BLOCKED_UNI => Self::StreamsBlocked {
+                is_bidirectional: code == kind::STREAMS_BLOCKED_BIDI,
+                limit: number()?,
+            },
+            kind::RETIRE_CONNECTION_ID => Self::RetireConnectionId { sequence: number()? },
+            kind::CONNECTION_CLOSE | kind::CONNECTION_CLOSE_APPLICATION => {
+                let error = number()?;
+                let frame = if code == kind::CONNECTION_CLOSE { Some(number()?) } else { None };
+                let reason = number()?;
+                reader.take(usize::try_from(reason).ok()?)?;
+                Self::ConnectionClose { code: error, frame, reason }
+            }
+            kind::NEW_TOKEN => {
+                let length = number()?;
+                let token = reader.take(usize::try_from(length).ok()?)?;
+                if token.is_empty() {
+                    return Some(Err(malformed("a token is empty")));
+                }
+                Self::NewToken { token: token.into() }
+            }
+            kind::PATH_CHALLENGE => Self::PathChallenge { data: reader.take(8)?.try_into().ok()? },
+            kind::PATH_RESPONSE => Self::PathResponse { data: reader.take(8)?.try_into().ok()? },
+            _ => return Some(Err(malformed("a frame's type is not known"))),
+        }))
+    }
+
+    fn parse_data(reader: &mut Reader<'_>, code: u64, fields: &mut impl Fields) -> Result<Self, Malformed> {
+        const SHORT: Malformed = malformed("a frame with data is not whole");
+        let position = if code == kind::CRYPTO { varint::read(reader).ok_or(SHORT)? } else { 0 };
+        let bytes = take_data(reader, code != kind::DATAGRAM).ok_or(SHORT)?;
+        if position + bytes.len() as u64 > varint::MAX {
+            return Err(malformed("a stream has at most 2^62 - 1 bytes"));
+        }
+        Ok(if code == kind::CRYPTO {
+            Self::Crypto { position, data: fields.kept(Part::Crypto, position, bytes) }
+        } else {
+            let data = fields.kept(Part::Datagram, 0, bytes);
+            Self::Datagram { data, has_length: code == kind::DATAGRAM_WITH_LENGTH }
+        })
+    }
+
+    fn parse_new_connection_id(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const SHORT: Malformed = malformed("a NEW_CONNECTION_ID frame is not whole");
+        let sequence = varint::read(reader).ok_or(SHORT)?;
+        let retire_prior_to = varint::read(reader).ok_or(SHORT)?;
+        let length = usize::from(reader.u8().ok_or(SHORT)?);
+        let id = reader.take(length).ok_or(SHORT)?;
+        let id = ConnectionId::new(id).filter(|id| id.len() > 0);
+        let id = id.ok_or(malformed("a connection ID has 1 to 20 bytes"))?;
+        let token = reader.take(16).and_then(|token| token.try_into().ok()).ok_or(SHORT)?;
+        if retire_prior_to > sequence {
+            return Err(malformed("a new connection ID retires itself"));
+        }
+        Ok(Self::NewConnectionId { sequence, retire_prior_to, id, reset_token: token })
+    }
+}
+
+/// Data with its length in front, or up to the end of the packet.
+fn take_data<'a>(reader: &mut Reader<'a>, has_length: bool) -> Option<&'a [u8]> {
+    let length = if has_length { usize::try_from(varint::read(reader)?).ok()? } else { reader.0.len() };
+    reader.take(length)
+}
+
+impl Stream {
+    /// Bits of the type (section 19.8).
+    const OFF: u64 = 4;
+    const LEN: u64 = 2;
+    const FIN: u64 = 1;
+
+    fn size(&self) -> usize {
+        let position = if self.position > 0 { varint::size(self.position) } else { 0 };
+        let length = if self.has_length { varint::size(self.data.length.into()) } else { 0 };
+        1 + varint::size(self.id) + position + length + self.data.length as usize
+    }
+
+    fn emit(&self, fields: &mut impl Fields, out: &mut Vec<u8>) {
+        let bits = if self.position > 0 { Self::OFF } else { 0 }
+            | if self.has_length { Self::LEN } else { 0 }
+            | if self.fin { Self::FIN } else { 0 };
+        varint::emit(kind::STREAM | bits, out);
+        varint::emit(self.id, out);
+        if self.position > 0 {
+            varint::emit(self.position, out);
+        }
+        if self.has_length {
+            varint::emit(self.data.length.into(), out);
+        }
+        fields.append(Part::Stream(self.id), self.data, out);
+    }
+
+    fn parse(reader: &mut Reader<'_>, code: u64, fields: &mut impl Fields) -> Result<Self, Malformed> {
+        const SHORT: Malformed = malformed("a STREAM frame is not whole");
+        let id = varint::read(reader).ok_or(SHORT)?;
+        let position = if code & Self::OFF != 0 { varint::read(reader).ok_or(SHORT)? } else { 0 };
+        let has_length = code & Self::LEN != 0;
+        let bytes = take_data(reader, has_length).ok_or(SHORT)?;
+        if position + bytes.len() as u64 > varint::MAX {
+            return Err(malformed("a stream has at most 2^62 - 1 bytes"));
+        }
+        let data = fields.kept(Part::Stream(id), position, bytes);
+        Ok(Self { id, position, data, fin: code & Self::FIN != 0, has_length })
+    }
+}
+
+impl Ack {
+    fn size(&self) -> usize {
+        let (mut size, v) = (0, varint::size);
+        self.for_each_number(|number| size += v(number));
+        size
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        self.for_each_number(|number| varint::emit(number, out));
+    }
+
+    /// The numbers that it consists of, its type included.
+    fn for_each_number(&self, mut each: impl FnMut(u64)) {
+        let Some(&(first, last)) = self.ranges.first() else { return };
+        each(if self.ecn.is_some() { kind::ACK_ECN } else { kind::ACK });
+        each(last);
+        each(self.delay);
+        each(self.ranges.len() as u64 - 1);
+        each(last - first);
+        for runs in self.ranges.windows(2) {
+            let [(newer, _), (first, last)] = *runs else { continue };
+            // Section 19.3.1: one less than the number of those that are missing between them.
+            each(newer - last - 2);
+            each(last - first);
+        }
+        self.ecn.iter().flatten().for_each(|count| each(*count));
+    }
+
+    fn parse(reader: &mut Reader<'_>, has_ecn: bool) -> Result<Self, Malformed> {
+        const SHORT: Malformed = malformed("an ACK frame is not whole");
+        const BELOW: Malformed = malformed("an ACK frame acknowledges packets below 0");
+        let mut number = || varint::read(reader).ok_or(SHORT);
+        let (mut last, delay, count) = (number()?, number()?, number()?);
+        let mut ack = Self { delay, ..Self::default() };
+        let mut first = last.checked_sub(number()?).ok_or(BELOW)?;
+        let _ = ack.ranges.try_push((first, last));
+        for _ in 0..count {
+            // Each range takes two bytes at least, so that the packet's length bounds them.
+            last = first.checked_sub(number()?).and_then(|last| last.checked_sub(2)).ok_or(BELOW)?;
+            first = last.checked_sub(number()?).ok_or(BELOW)?;
+            let _ = ack.ranges.try_push((first, last));
+        }
+        if has_ecn {
+            ack.ecn = Some([number()?, number()?, number()?]);
+        }
+        Ok(ack)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Keeps all data one behind the other.
+    #[derive(Default)]
+    struct Store(Vec<u8>);
+
+    impl Fields for Store {
+        fn append(&mut self, _: Part, data: Payload, out: &mut Vec<u8>) {
+            out.extend(&self.0[data.offset as usize..][..data.length as usize]);
+        }
+
+        fn keep(&mut self, _: Part, _: u64, bytes: &[u8]) -> u64 {
+            let offset = self.0.len() as u64;
+            self.0.extend(bytes);
+            offset
+        }
+    }
+
+    fn number() -> impl Strategy<Value = u64> {
+        prop_oneof![0..64_u64, 0..1_u64 << 14, 0..1_u64 << 30, 0..=varint::MAX]
+    }
+
+    fn id() -> impl Strategy<Value = ConnectionId> {
+        proptest::collection::vec(any::<u8>(), 1..=20)
+            .prop_map(|bytes| ConnectionId::new(&bytes).expect("it is short enough"))
+    }
+
+    /// Data, which the store has at its beginning.
+    fn data() -> impl Strategy<Value = Payload> {
+        (0..=1_000_u32).prop_map(|length| Payload { offset: 0, length })
+    }
+
+    fn ack() -> impl Strategy<Value = Frame> {
+        let runs = proptest::collection::vec((0..1_000_u64, 2..1_000_u64), 1..=MAX_ACK_RANGES);
+        (runs, number(), proptest::option::of([number(), number(), number()])).prop_map(
+            |(runs, delay, ecn)| {
+                let mut next = 0;
+                let mut ranges: Vec<(u64, u64)> = runs
+                    .into_iter()
+                    .map(|(length, gap)| {
+                        let range = (next, next + length);
+                        next += length + gap;
+                        range
+                    })
+                    .collect();
+                ranges.reverse();
+                Frame::Ack(Ack { ranges: ranges.into_iter().collect(), delay, ecn })
+            },
+        )
+    }
+
+    fn frame() -> impl Strategy<Value = Frame> {
+        let position = 0..varint::MAX - 1_000;
+        prop_oneof![
+            ack(),
+            (number(), proptest::option::of(number()), 0..50_u64)
+                .prop_map(|(code, frame, reason)| Frame::ConnectionClose { code, frame, reason }),
+            (position.clone(), data()).prop_map(|(position, data)| Frame::Crypto { position, data }),
+            number().prop_map(|limit| Frame::DataBlocked { limit }),
+            data().prop_map(|data| Frame::Datagram { data, has_length: true }),
+            Just(Frame::HandshakeDone),
+            number().prop_map(|limit| Frame::MaxData { limit }),
+            (number(), number()).prop_map(|(stream, limit)| Frame::MaxStreamData { stream, limit }),
+            (any::<bool>(), number())
+                .prop_map(|(is_bidirectional, limit)| Frame::MaxStreams { is_bidirectional, limit }),
+            (number(), number(), id(), any::<[u8; 16]>()).prop_map(|(sequence, other, id, token)| {
+                Frame::NewConnectionId {
+                    sequence: sequence.max(other),
+                    retire_prior_to: sequence.min(other),
+                    id,
+                    reset_token: token,
+                }
+            }),
+            proptest::collection::vec(any::<u8>(), 1..100)
+                .prop_map(|token| Frame::NewToken { token: token.into() }),
+            (1..2_000_u32).prop_map(|length| Frame::Padding { length }),
+            any::<[u8; 8]>().prop_map(|data| Frame::PathChallenge { data }),
+            any::<[u8; 8]>().prop_map(|data| Frame::PathResponse { data }),
+            Just(Frame::Ping),
+            (number(), number(), number()).prop_map(|(stream, code, final_size)| Frame::ResetStream {
+                stream,
+                code,
+                final_size
+            }),
+            number().prop_map(|sequence| Frame::RetireConnectionId { sequence }),
+            (number(), number()).prop_map(|(stream, code)| Frame::StopSending { stream, code }),
+            (number(), position, data(), any::<bool>()).prop_map(|(id, position, data, fin)| {
+                Frame::Stream(Stream { id, position, data, fin, has_length: true })
+            }),
+            (number(), number()).prop_map(|(stream, limit)| Frame::StreamDataBlocked { stream, limit }),
+            (any::<bool>(), number())
+                .prop_map(|(is_bidirectional, limit)| Frame::StreamsBlocked { is_bidirectional, limit }),
+        ]
+    }
+
+    /// Places are those of another store.
+    fn without_places(frames: &mut [Frame]) {
+        for frame in frames {
+            match frame {
+                Frame::Crypto { data, .. } | Frame::Datagram { data, .. } => data.offset = 0,
+                Frame::Stream(stream) => stream.data.offset = 0,
+                _ => {}
+            }
+        }
+    }
+
+    /// Two paddings in a row are one.
+    fn is_joined(frames: &[Frame]) -> bool {
+        let is_padding = |frame: &Frame| matches!(frame, Frame::Padding { .. });
+        frames.windows(2).all(|pair| !pair.iter().all(is_padding))
+    }
+
+    proptest! {
+        /// What is written is read, and takes as many bytes as it says.
+        #[test]
+        fn frames_survive(mut frames in proptest::collection::vec(frame(), 1..10), open: bool) {
+            prop_assume!(is_joined(&frames));
+            if open && let Some(Frame::Stream(stream)) = frames.last_mut() {
+                // The last one may go to the end of the packet.
+                stream.has_length = false;
+            }
+            let mut store = Store((0..1_000_u32).map(|index| index as u8).collect());
+            let mut bytes = Vec::new();
+            for frame in &frames {
+                let before = bytes.len();
+                frame.emit(&mut store, &mut bytes);
+                prop_assert_eq!(bytes.len() - before, frame.size(), "{:?}", frame);
+            }
+            let mut kept = Store::default();
+            let mut read = Frame::parse_all(&bytes, &mut kept).unwrap();
+            without_places(&mut read);
+            prop_assert_eq!(&read, &frames);
+            let expected: Vec<u8> = frames
+                .iter()
+                .filter_map(|frame| match frame {
+                    Frame::Crypto { data, .. } | Frame::Datagram { data, .. } => Some(data.length),
+                    Frame::Stream(stream) => Some(stream.data.length),
+                    _ => None,
+                })
+                .flat_map(|length| (0..length).map(|index| index as u8))
+                .collect();
+            prop_assert_eq!(kept.0, expected);
+        }
+
+        /// Nothing that comes is too much, and what is taken for a frame is no longer than what came.
+        #[test]
+        fn any_bytes_are_frames_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut kept = Store::default();
+            if let Ok(frames) = Frame::parse_all(&bytes, &mut kept) {
+                prop_assert!(frames.len() <= bytes.len());
+                prop_assert!(kept.0.len() < bytes.len());
+            }
+        }
+    }
+
+    /// RFC 9000 section 19.3.1: ranges that reach below 0; section 12.4: an empty packet, unknown types and
+    /// types that are longer than they need be; section 19.7: an empty token; section 19.15: IDs.
+    #[test]
+    fn rules_of_frames_are_kept() {
+        for (bytes, problem) in [
+            (&[][..], "a packet has no frame"),
+            (&[0x02, 5, 0, 0, 6], "an ACK frame acknowledges packets below 0"),
+            (&[0x02, 5, 0, 1, 3, 1, 0], "an ACK frame acknowledges packets below 0"),
+            (&[0x02, 5, 0, 1, 0, 0], "an ACK frame is not whole"),
+            (&[0x40, 0x01], "a frame's type is longer than it need be"),
+            (&[0x21], "a frame's type is not known"),
+            (&[0x07, 0], "a token is empty"),
+            (&[0x07, 1], "a frame is not whole"),
+            (
+                &[0x18, 1, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                "a new connection ID retires itself",
+            ),
+            (&[0x18, 1, 0, 0], "a connection ID has 1 to 20 bytes"),
+            (
+                &[0x06, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0],
+                "a stream has at most 2^62 - 1 bytes",
+            ),
+            (&[0x0a, 0, 5, 1], "a STREAM frame is not whole"),
+        ] {
+            let error = Frame::parse_all(bytes, &mut Store::default()).unwrap_err();
+            assert_eq!(error.problem, problem, "{bytes:02x?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! QUIC (RFC 9000, RFC 9221): frames, packet numbers, connection IDs, headers and transport parameters, as
+//! structs and as bytes.
+//!
+//! Only what is inside of the protection is here. Whoever has the keys removes and adds it.
+
+mod codes;
+mod connection_id;
+mod frame;
+mod header;
+mod packet_number;
+mod parameters;
+pub mod varint;
+
+use crate::ground::Payload;
+use crate::wire::bytes::Malformed;
+
+pub use connection_id::{ConnectionId, MAX_BYTES as MAX_CONNECTION_ID_BYTES};
+pub use frame::{Ack, Frame, MAX_ACK_RANGES, Stream};
+pub use header::{Header, Level, LongHeader, ShortHeader, VERSION_1};
+pub use packet_number::{decode as decode_packet_number, length as packet_number_length};
+pub use parameters::{ParameterError, Parameters, PreferredAddress};
+
+const fn malformed(problem: &'static str) -> Malformed {
+    Malformed { protocol: "QUIC", problem }
+}
+
+/// What the bytes of a frame need that the frame does not have: the data that it carries.
+pub trait Fields {
+    /// Appends data.
+    fn append(&mut self, part: Part, data: Payload, out: &mut Vec<u8>);
+
+    /// Keeps data that begins at `position` of its stream, and returns the offset by which it can be asked
+    /// for again.
+    fn keep(&mut self, part: Part, position: u64, bytes: &[u8]) -> u64;
+
+    /// Keeps data, as a payload.
+    fn kept(&mut self, part: Part, position: u64, bytes: &[u8]) -> Payload {
+        Payload { offset: self.keep(part, position, bytes), length: bytes.len() as u32 }
+    }
+}
+
+/// What data belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The handshake.
+    Crypto,
+    /// A message.
+    Datagram,
+    /// The stream with this ID.
+    Stream(u64),
+}
