@@ -77,3 +77,8 @@ pub(super) fn check(config: &RunConfig) -> Result<(), ScenarioError> {
     }
     Ok(())
 }
+
+/// The last moment before a cut: events at its time belong to the part after it.
+pub(super) fn just_before(cut: Time) -> Time {
+    Time::from_nanos(cut.as_nanos() - 1)
+}

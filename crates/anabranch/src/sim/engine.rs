@@ -9,13 +9,12 @@ use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::Packet;
 
 use super::alarm::Rung;
-use super::cuts::Cuts;
+use super::cuts::{Cuts, just_before};
 use super::event_queue::{Class, Scheduled};
 use super::flow::Flow;
 use super::flow_groups::Group;
 use super::limits::{Guard, Limits, RunError};
 use super::network::{AtEnd, Network};
-use super::results::just_before;
 use crate::app::{App, Commands};
 use crate::outside::Counters;
 use crate::scenario::{RunConfig, ScenarioError};

@@ -5,7 +5,7 @@ use anabranch_transport::ground::Side;
 use anabranch_transport::report::Row;
 use anabranch_transport::time::Time;
 
-use super::cuts::Cuts;
+use super::cuts::{Cuts, just_before};
 use super::engine::{Outcome, Simulation};
 use super::flow_groups;
 use crate::app::App as _;
@@ -113,9 +113,4 @@ impl Simulation {
         report.count("packets_dropped", tally.dropped(until));
         row
     }
-}
-
-/// The last moment before a cut: events at its time belong to the part after it.
-pub(super) fn just_before(cut: Time) -> Time {
-    Time::from_nanos(cut.as_nanos() - 1)
 }
