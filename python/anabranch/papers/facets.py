@@ -161,8 +161,6 @@ class Facets:
             (axes.set_xlabel if row.labels == "x" else axes.set_ylabel)(panel.label)
         if row.along_label and panel.is_last and row.kind != "levels":
             axes.set_xlabel(row.along_label)
-        if row.series_label and panel.is_first:
-            axes.set_ylabel(row.series_label)
 
     def _mean(self, runs: Runs, panel: Panel, cells: Cells) -> Interval:
         mean = runs.where(**cells).mean(panel.value)

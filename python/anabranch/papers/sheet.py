@@ -167,7 +167,6 @@ class Figure(_Model):
     along_label: str = ""
     series: str = ""
     """The axis with a colour for each place; of a heat map y."""
-    series_label: str = ""
     has_legend: bool = True
     is_numeric: bool = False
     """Whether places along are where their numbers are, on a logarithmic axis."""
