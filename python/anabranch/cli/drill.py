@@ -47,7 +47,7 @@ def drill(
     junit
         Write the verdicts to this file as JUnit XML.
     """
-    from anabranch import drill as drills  # noqa: PLC0415 - loaded only where it is used
+    from anabranch import drill as drills
 
     return drills.run(
         scripts,

@@ -79,8 +79,8 @@ def explain(
     json_file
         Write all numbers and sentences to this file.
     """
-    from anabranch import explain as explaining  # noqa: PLC0415 - slow to import
-    from anabranch.explain import captured  # noqa: PLC0415 - slow to import
+    from anabranch import explain as explaining
+    from anabranch.explain import captured
 
     check_different(plot=plot, json=json_file)
     if plot is not None:
@@ -128,7 +128,7 @@ def explain(
     out = terminal.console()
     out.print(explanation.tables(out.width))
     if plot is not None:
-        from anabranch.figures import plots  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots
 
         for path in plots.save(
             explanation.figure(), plot / f"{explanation.result.scenario.name}-explain", ["png"]
@@ -149,7 +149,7 @@ def _explain_capture(
     plot: Path | None,
     json_file: Path | None,
 ) -> None:
-    from anabranch.explain import captured  # noqa: PLC0415 - slow to import
+    from anabranch.explain import captured
 
     with progress.reading() as reading:
         explanation = captured.explain(
@@ -159,7 +159,7 @@ def _explain_capture(
     out = terminal.console()
     out.print(explanation.tables(out.width))
     if plot is not None:
-        from anabranch.figures import plots  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots
 
         for number, explained in enumerate(explanation.flows, 1):
             figure = explained.figure()

@@ -108,11 +108,11 @@ def run(
         out.print(f"more: {_more(scenario, set_, result)}")
     written = [] if pcap is None else [pcap]
     if trace is not None:
-        from anabranch.store import write_tables  # noqa: PLC0415 - slow to import
+        from anabranch.store import write_tables
 
         written += write_tables(trace, result.traces)
     if plot is not None:
-        from anabranch.figures import plots, run_page, run_plots  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots, run_page, run_plots
 
         figures = run_plots.of_run(result)
         page = plot / f"{loaded.name}.html"

@@ -61,7 +61,7 @@ def listen(
     """
     sockets, messages = sockets or Sockets(), messages or Messages()
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     sctp_work.run(sctp_work.listen(sockets, messages, port, echo=echo, keep=keep))
 
@@ -99,7 +99,7 @@ def connect(
     sockets, messages = sockets or Sockets(), messages or Messages()
     _check_patience(patience)
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     sctp_work.run(sctp_work.connect(sockets, messages, host, port, remote_udp, patience))
 
@@ -144,7 +144,7 @@ def send(
         raise AnabranchError("--size is 0; it must be at least 1")
     _check_patience(patience)
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     sctp_work.run(sctp_work.send(sockets, messages, host, port, remote_udp, file, size, patience))
 
@@ -180,7 +180,7 @@ def receive(
     if file != STANDARD:
         check_file(file)
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     sctp_work.run(sctp_work.receive(sockets, port, file, patience))
 
@@ -236,7 +236,7 @@ def call(
         raise AnabranchError(f"--duration is {duration}; it must be more than 0 seconds")
     settings.setdefault("duration", f"{duration} s")
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     if listen is not None:
         sctp_work.run(sctp_work.answer(sockets, settings, listen))
