@@ -118,6 +118,14 @@ labels = "x"
 along = "queue"
 series = "loss"
 spread = 0.4
+
+[counts.own]
+study = "main"
+each = "queue"
+text = "Runs: {}"
+
+[counts.one]
+text = "One run"
 """
 WORDS = '[[word]]\nname = "fifo"\ntitle = "plain"\n[[word]]\nname = "codel"\ntitle = "clever"\n'
 
@@ -226,7 +234,10 @@ def test_heat_maps_frame_what_may_be_best_and_levels_are_lines(sheet: Sheet, run
 
 
 def test_the_page_counts_runs(sheet: Sheet, runs: Runs) -> None:
-    assert counts(sheet, {"main": runs})["bars"] == "Means of 3 runs"
+    said = counts(sheet, {"main": runs})
+    assert said["bars"] == "Means of 3 runs"
+    assert said["own"] == "Runs: 3 (First in), 3 (CoDel)"
+    assert said["one"] == "One run"
     both = together({"a": runs, "b": runs}, "profile")
     assert both.where(profile="b").frame.height == runs.frame.height
 
@@ -247,7 +258,7 @@ def test_a_papers_sheet_names_what_there_is(paper: str) -> None:
             names = [field for _, field, _, _ in Formatter().parse(text) if field is not None]
             assert set(names or [text]) <= known, name
     for axis in sheet.axes:
-        assert sheet.column(axis) in sheet.axes or sheet.column(axis) in {"arena", "loss"}, axis
+        assert sheet.column(axis) in sheet.axes or sheet.column(axis) == "loss", axis
         assert len({place.value for place in sheet.places(axis)}) == len(sheet.places(axis))
 
 

@@ -68,8 +68,8 @@ def advise(
     json_file
         Write the advice with all numbers to this file.
     """
-    from anabranch import advise as advising  # noqa: PLC0415 - slow to import
-    from anabranch.advise import tables  # noqa: PLC0415 - slow to import
+    from anabranch import advise as advising
+    from anabranch.advise import tables
 
     if quick and full:
         raise AnabranchError("use --quick or --full, not both")

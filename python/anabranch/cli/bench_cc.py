@@ -67,7 +67,7 @@ def bench_cc(
     json_file
         Write every mean with its interval, and the checks, to this file.
     """
-    from anabranch import bench_cc as bench  # noqa: PLC0415 - slow to import
+    from anabranch import bench_cc as bench
 
     if quick and replications is not None:
         raise AnabranchError("--quick and --replications exclude each other")

@@ -101,7 +101,7 @@ def compare(
     check_file(json_file)
     if plot is not None:
         check_folder(plot)
-    from . import compare_work  # noqa: PLC0415 - slow to import
+    from . import compare_work
 
     wanted = compare_work.Wanted(
         a=first,
@@ -136,7 +136,7 @@ def _within(
         )
     if len(metric) != 1:
         raise AnabranchError(f"--metric names {len(metric)} scalars; within one study it names one")
-    from anabranch.stats import verdicts  # noqa: PLC0415 - slow to import
+    from anabranch.stats import verdicts
 
     comparison = anabranch.Study(folder).compare(
         pairs(a, "--a AXIS=VALUE"),

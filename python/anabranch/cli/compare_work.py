@@ -47,7 +47,7 @@ def side_by_side(wanted: Wanted) -> None:
     for line in outcome.notes:
         out.print(line)
     if rows.height:
-        from anabranch.compare import page  # noqa: PLC0415 - slow to import
+        from anabranch.compare import page
 
         most = rows.height if wanted.is_all else _MOST_LISTED
         table = page.table(outcome, rows.head(most))
@@ -69,7 +69,7 @@ def side_by_side(wanted: Wanted) -> None:
         write_json(wanted.json, _as_json(outcome))
         written.append(wanted.json)
     if wanted.plot is not None:
-        from anabranch.compare import page  # noqa: PLC0415 - slow to import
+        from anabranch.compare import page
 
         written += page.write(outcome, rows, wanted.plot)
     for path in written:

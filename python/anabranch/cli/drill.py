@@ -50,7 +50,7 @@ def drill(
     junit
         Write the verdicts to this file as JUnit XML.
     """
-    from anabranch import drill as drills  # noqa: PLC0415 - loaded only where it is used
+    from anabranch import drill as drills
 
     with ExitStack() as kept:
         # Named twice, standard input is one script.

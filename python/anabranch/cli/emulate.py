@@ -114,7 +114,7 @@ def start(
         if file is not None:
             check_file(file)
 
-    from . import emulate_work  # noqa: PLC0415 - slow to import
+    from . import emulate_work
 
     link = {
         "delay": delay, "jitter": jitter, "reorder": reorder or None, "duplicate": duplicate,
@@ -206,7 +206,7 @@ def exec_(node: str, /, *command: _Words, pid: Natural | None = None) -> int:
     if not command:
         raise AnabranchError("exec needs a command behind the node")
 
-    from . import emulate_work  # noqa: PLC0415 - slow to import
+    from . import emulate_work
 
     return emulate_work.join(node, command, pid)
 
@@ -234,6 +234,6 @@ def set_link(link: str, /, *values: str, pid: Natural | None = None) -> None:
     if not values:
         raise AnabranchError("set needs KEY=VALUE behind the link, such as rate=2Mbit/s")
 
-    from . import emulate_work  # noqa: PLC0415 - slow to import
+    from . import emulate_work
 
     emulate_work.change(link, pairs(values, "set KEY=VALUE"), pid)

@@ -82,6 +82,12 @@ def explain(
     json_file
         Write all numbers and sentences to this file.
     """
+<<<<<<< HEAD
+=======
+    from anabranch import explain as explaining
+    from anabranch.explain import captured
+
+>>>>>>> 76bce4af
     check_different(plot=plot, json=json_file)
     if plot is not None:
         check_folder(plot)
@@ -155,7 +161,7 @@ def _explain(
     out = terminal.console()
     out.print(explanation.tables(out.width))
     if plot is not None:
-        from anabranch.figures import plots  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots
 
         for path in plots.save(
             explanation.figure(), plot / f"{explanation.result.scenario.name}-explain", ["png"]
@@ -176,7 +182,7 @@ def _explain_capture(
     plot: Path | None,
     json_file: Path | None,
 ) -> None:
-    from anabranch.explain import captured  # noqa: PLC0415 - slow to import
+    from anabranch.explain import captured
 
     with progress.reading() as reading:
         explanation = captured.explain(
@@ -186,7 +192,7 @@ def _explain_capture(
     out = terminal.console()
     out.print(explanation.tables(out.width))
     if plot is not None:
-        from anabranch.figures import plots  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots
 
         for number, explained in enumerate(explanation.flows, 1):
             figures = {"explain": explained.figure(), "sequence": explained.sequence(file, from_s)}

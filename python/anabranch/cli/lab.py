@@ -58,7 +58,7 @@ def lab(
     """
     if cell is not None and scenario is None:
         raise AnabranchError("--cell needs a scenario or a study folder, whose cell it is")
-    from anabranch import lab as page  # noqa: PLC0415 - slow to import
+    from anabranch import lab as page
 
     fragment = page.fragment(scenario, cell) if scenario else ""
     if out is not None:
@@ -76,10 +76,10 @@ def serve(
     files: dict[str, bytes], port: int | None, results: Path, fragment: str, *, is_shown: bool
 ) -> None:
     """Serves the page until Ctrl-C; what a study has finished by then is kept."""
-    from anabranch import lab as page  # noqa: PLC0415 - slow to import
+    from anabranch import lab as page
 
     def report(folder: Path, file: Path, address: str) -> None:
-        from anabranch import report as reports  # noqa: PLC0415 - slow to import
+        from anabranch import report as reports
 
         reports.write(folder, file, lab=address)
 

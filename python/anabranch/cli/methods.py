@@ -29,7 +29,7 @@ def methods(folder: Path, /, *, latex: Annotated[bool, Flag] = False) -> None:
     latex
         Write the paragraph as LaTeX source, which cites the entry.
     """
-    from anabranch.report import methods as made  # noqa: PLC0415 - slow to import
+    from anabranch.report import methods as made
 
     text = made.paragraph(folder)
     terminal.say(made.as_latex(text) if latex else text)

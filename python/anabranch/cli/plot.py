@@ -83,9 +83,9 @@ def plot(
     label
         NAME=TEXT: words for the scalar or an axis in the figure; may be given several times.
     """
-    from anabranch import store  # noqa: PLC0415 - slow to import
-    from anabranch.figures import plots, study_plot  # noqa: PLC0415 - slow to import
-    from anabranch.studies import watch  # noqa: PLC0415 - slow to import
+    from anabranch import store
+    from anabranch.figures import plots, study_plot
+    from anabranch.studies import watch
 
     store.read_identity(folder)
     study = anabranch.Study(folder)

@@ -65,8 +65,8 @@ def profile(
     json_file
         Write all numbers to this file.
     """
-    from anabranch import profile as profiling  # noqa: PLC0415 - slow to import
-    from anabranch.profile import output  # noqa: PLC0415 - slow to import
+    from anabranch import profile as profiling
+    from anabranch.profile import output
 
     if not files:
         raise AnabranchError("profile needs a measurement: a capture, pings or a trace")
@@ -119,8 +119,8 @@ def profile(
 def _figures(profile: "Profile", folder: Path | None, name: str) -> list[Path]:
     if folder is None:
         return []
-    from anabranch.figures import plots  # noqa: PLC0415 - slow to import
-    from anabranch.profile import figures  # noqa: PLC0415 - slow to import
+    from anabranch.figures import plots
+    from anabranch.profile import figures
 
     return [
         file

@@ -75,7 +75,7 @@ def query(
     check_different(**wanted)
     for path in files.values():
         check_file(path)
-    from anabranch.store.query import Tables  # noqa: PLC0415 - slow to import
+    from anabranch.store.query import Tables
 
     out = terminal.console()
     with Tables(folder, jobs, timeout_s=seconds) as tables:

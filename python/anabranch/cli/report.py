@@ -69,10 +69,10 @@ def report(
     if out is not None:
         check_file(target)
     check_file(json_file)
-    from anabranch import report as reports  # noqa: PLC0415 - slow to import
-    from anabranch import store  # noqa: PLC0415 - slow to import
-    from anabranch.figures.pages import cells  # noqa: PLC0415 - slow to import
-    from anabranch.stats import verdicts  # noqa: PLC0415 - slow to import
+    from anabranch import report as reports
+    from anabranch import store
+    from anabranch.figures.pages import cells
+    from anabranch.stats import verdicts
 
     store.read_identity(folder)
     check_file(target)

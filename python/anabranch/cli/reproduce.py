@@ -112,8 +112,8 @@ def stack_of(
 
     `sctp` says what SCTP flows run on.
     """
-    from anabranch.emulate import testbed  # noqa: PLC0415 - slow to import
-    from anabranch.papers.real import Stack  # noqa: PLC0415 - slow to import
+    from anabranch.emulate import testbed
+    from anabranch.papers.real import Stack
 
     def workers(scenario: "Scenario") -> "Workers":
         if kernel == "host":

@@ -114,11 +114,25 @@ def run(
         qlogs.write(result, qlog)
         written.append(qlog)
     if trace is not None:
-        from anabranch.store import write_tables  # noqa: PLC0415 - slow to import
+        from anabranch.store import write_tables
 
         written += write_tables(trace, result.traces)
     if plot is not None:
+<<<<<<< HEAD
         written += _drawn(result, plot, formats)
+=======
+        from anabranch.figures import plots, run_page, run_plots
+
+        figures = run_plots.of_run(result)
+        page = plot / f"{loaded.name}.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        files = []
+        for name, figure in figures.items():
+            files += plots.save(figure, plot / f"{loaded.name}-{name}", formats)
+        # This comes last, as it leaves the figures in their form for narrow screens.
+        write_atomically(page, run_page.page(result, figures).encode())
+        written += [page, *files]
+>>>>>>> 76bce4af
     if json_file is not None:
         write_json(json_file, run_record(result, "simulation"))
         written.append(json_file)

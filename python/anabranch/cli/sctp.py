@@ -62,7 +62,7 @@ def listen(
     """
     sockets, messages = sockets or Sockets(), messages or Messages()
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     sctp_work.run(sctp_work.listen(sockets, messages, port, echo=echo, keep=keep))
 
@@ -100,7 +100,7 @@ def connect(
     sockets, messages = sockets or Sockets(), messages or Messages()
     _check_patience(patience)
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     sctp_work.run(sctp_work.connect(sockets, messages, host, port, remote_udp, patience))
 
@@ -145,7 +145,7 @@ def send(
         raise AnabranchError("--size is 0; it must be at least 1")
     _check_patience(patience)
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     sctp_work.run(sctp_work.send(sockets, messages, host, port, remote_udp, file, size, patience))
 
@@ -181,7 +181,7 @@ def receive(
     if file != STANDARD:
         check_file(file)
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     sctp_work.run(sctp_work.receive(sockets, port, file, patience))
 
@@ -237,7 +237,7 @@ def call(
         raise AnabranchError(f"--duration is {duration}; it must be more than 0 seconds")
     settings.setdefault("duration", f"{duration} s")
 
-    from . import sctp_work  # noqa: PLC0415 - slow to import
+    from . import sctp_work
 
     if listen is not None:
         sctp_work.run(sctp_work.answer(sockets, settings, listen))

@@ -57,7 +57,7 @@ class Sockets:
 
     def endpoint(self, waits: bool) -> "Endpoint":  # noqa: FBT001 - says itself what it is
         """Opens the sockets."""
-        from anabranch.sctp import ENCAPSULATION_PORT, Endpoint  # noqa: PLC0415 - slow to import
+        from anabranch.sctp import ENCAPSULATION_PORT, Endpoint
 
         check_file(self.json_file)
         if self.raw and self.udp is not None:

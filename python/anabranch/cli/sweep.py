@@ -122,7 +122,7 @@ def sweep(
         }
         sys.stdout.write(_script(scenario, out, array, sets, options))
         return
-    from anabranch.stats import comparison, verdicts  # noqa: PLC0415 - slow to import
+    from anabranch.stats import comparison, verdicts
 
     what = None if matters is None else verdicts.matters(matters)
     share = None if shard is None else share_of(shard)
@@ -165,7 +165,7 @@ def _readable(table: "pl.DataFrame", metric: str) -> tuple["pl.DataFrame", str]:
 
     Of many these are the best ones, or the first if it is not known what is good.
     """
-    from anabranch.stats.metrics import more_is_better  # noqa: PLC0415 - slow to import
+    from anabranch.stats.metrics import more_is_better
 
     if table.height <= _MOST_CELLS:
         return table, ""
@@ -179,7 +179,7 @@ def _readable(table: "pl.DataFrame", metric: str) -> tuple["pl.DataFrame", str]:
 
 def _merge(out: Path, others: tuple[Path, ...]) -> None:
     """Copies the runs of other study folders."""
-    from anabranch import store  # noqa: PLC0415 - slow to import
+    from anabranch import store
 
     runs = store.merge(out, others)
     terminal.console().print(f"{wording.counted(runs, 'run')} new in {out}")

@@ -104,7 +104,7 @@ def start(
     check_file(json_file, made=trace)
     check_file(pcap, made=trace)
 
-    from . import testbed_work  # noqa: PLC0415 - slow to import
+    from . import testbed_work
 
     if out is not None:
         testbed_work.study(

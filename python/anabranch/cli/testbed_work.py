@@ -54,7 +54,7 @@ def run(wanted: Wanted) -> None:
     )
     written = [] if wanted.pcap is None else [wanted.pcap]
     if wanted.trace is not None:
-        from anabranch.store import write_tables  # noqa: PLC0415 - slow to import
+        from anabranch.store import write_tables
 
         written += write_tables(wanted.trace, result.traces)
     if wanted.json is not None:

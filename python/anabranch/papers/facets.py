@@ -33,7 +33,7 @@ from .plots import (
 )
 from .rows import Cells
 from .runs import Runs
-from .sheet import VALUES, Place, Sheet
+from .sheet import VALUES, Count, Place, Sheet
 from .sheet import Figure as Described
 
 Published = Callable[[str, Cells], Sequence[float]]
@@ -161,8 +161,6 @@ class Facets:
             (axes.set_xlabel if row.labels == "x" else axes.set_ylabel)(panel.label)
         if row.along_label and panel.is_last and row.kind != "levels":
             axes.set_xlabel(row.along_label)
-        if row.series_label and panel.is_first:
-            axes.set_ylabel(row.series_label)
 
     def _mean(self, runs: Runs, panel: Panel, cells: Cells) -> Interval:
         mean = runs.where(**cells).mean(panel.value)
@@ -341,8 +339,23 @@ def _drawn(
 
 def counts(drawn: Sheet, studies: Mapping[str, Runs]) -> dict[str, str]:
     """Figure -> how many runs its numbers come from."""
-    return {
-        name: row.runs.format(studies[row.study].where(**row.where).repeated)
+    rows = {
+        name: Count(study=row.study, where=row.where, text=row.runs)
         for name, row in drawn.figures.items()
         if row.study in studies
     }
+    return {name: _counted(drawn, row, studies) for name, row in (rows | drawn.counts).items()}
+
+
+def _counted(drawn: Sheet, row: Count, studies: Mapping[str, Runs]) -> str:
+    if not row.study:
+        return row.text
+    runs = studies[row.study].where(**row.where)
+    if not row.each:
+        return row.text.format(runs.repeated)
+    column = drawn.column(row.each)
+    said = (
+        row.one.format(runs=runs.where(**{column: place.value}).repeated, place=place.title)
+        for place in drawn.places(row.each, runs)
+    )
+    return row.text.format(row.between.join(said))

@@ -167,7 +167,6 @@ class Figure(_Model):
     along_label: str = ""
     series: str = ""
     """The axis with a colour for each place; of a heat map y."""
-    series_label: str = ""
     has_legend: bool = True
     is_numeric: bool = False
     """Whether places along are where their numbers are, on a logarithmic axis."""
@@ -204,6 +203,20 @@ class Figure(_Model):
     """What the page says of the number of runs."""
 
 
+class Count(_Model):
+    """What the page says of the number of runs behind a figure that the package draws."""
+
+    text: str
+    """`{}` is the number."""
+    study: str = ""
+    where: Cells = {}
+    each: str = ""
+    """An axis: the number is said for each of its places then."""
+    one: str = "{runs} ({place})"
+    """How it is said of a place."""
+    between: str = ", "
+
+
 class _File(_Model):
     axes: dict[str, Axis] = {}
     values: dict[str, Value] = {}
@@ -211,6 +224,7 @@ class _File(_Model):
     records: dict[str, Records] = {}
     numbers: dict[str, Numbers] = {}
     figures: dict[str, Figure] = {}
+    counts: dict[str, Count] = {}
 
 
 class Sheet:
@@ -226,6 +240,7 @@ class Sheet:
         self.axes, self.values = self._file.axes, self._file.values
         self.tables, self.figures = self._file.tables, self._file.figures
         self.records, self.numbers = self._file.records, self._file.numbers
+        self.counts = self._file.counts
 
     @cached_property
     def scalars(self) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ class MptcpAqmOutcome(outcome.PaperOutcome):
         return {
             "base": self.base,
             "grid": Runs(named, grid.profile),
+            "fit": self.fits[self.base.profile],
             "ablations": self.ablations,
             "theta": self.theta,
             "beyond": self.beyond,

@@ -18,7 +18,7 @@ def context(outcome: MptcpAqmOutcome) -> Context:
         "receivers": receivers(),
         "attributions": attributions(),
         "numbers": tables.published(outcome, profiles()),
-        "counts": _counts(outcome),
+        "counts": facets.counts(SHEET, outcome.studies),
         "in_short": tables.in_short(outcome),
         "fits": [(story.TITLES[name], *best_fit(runs)) for name, runs in outcome.fits.items()],
         "grids": [(story.TITLES[name], tables.grid(outcome, name)) for name in outcome.grids],
@@ -29,15 +29,4 @@ def context(outcome: MptcpAqmOutcome) -> Context:
         "choices": tables.choices(outcome),
         "recommendation": story.recommendation(outcome),
         "speed": story.speed(outcome),
-    }
-
-
-def _counts(outcome: MptcpAqmOutcome) -> dict[str, str]:
-    """Figure -> how many runs its numbers come from."""
-    return facets.counts(SHEET, outcome.studies) | {
-        "starvation": f"Means of {outcome.base.repeated} runs",
-        "fit": f"Means of {outcome.fits[profiles()[0].name].repeated} runs",
-        "time": "One run of each queue",
-        "delays": "One run of each queue",
-        "handover": "One run of each transport",
     }

@@ -43,6 +43,7 @@ class SctpHandoverOutcome(outcome.PaperOutcome):
         return {
             "experiments": together(experiments, "experiment"),
             "calls": together(calls, "arena"),
+            "arenas": together(self.tournament, "arena"),
         }
 
     def experiment(self, number: int) -> Runs:

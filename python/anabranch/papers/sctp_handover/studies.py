@@ -16,7 +16,7 @@ from anabranch.papers.studies import Key, Sets, Settings, Work, as_sets, efforts
 from anabranch.studies import library
 from anabranch.support.toml_text import inline
 
-from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDERS
+from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDERS, SHEET
 from .published import of_experiment
 
 _text = partial(file_text, __package__)
@@ -111,9 +111,7 @@ class Arena:
     @property
     def short(self) -> str:
         """A title for the head of a column."""
-        if self.experiment is not None:
-            return f"experiment {self.experiment}"
-        return self.name.removeprefix("mobility-").removeprefix("voip-").replace("-", " ")
+        return SHEET.title("arena", self.name)
 
     @property
     def phases(self) -> int:

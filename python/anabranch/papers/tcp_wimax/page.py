@@ -45,18 +45,11 @@ def context(outcome: TcpWimaxOutcome) -> Context:
 
 def _counts(outcome: TcpWimaxOutcome) -> dict[str, str]:
     """Figure -> how many runs its numbers come from."""
-    claimed = ", ".join(
-        f"{outcome.write.claimed(profile).repeated} ({PROFILE_NAMES[profile]})"
-        for profile in PROFILES
-    )
     counts = facets.counts(SHEET, outcome.studies)
-    counts |= dict.fromkeys(("throughput", "cov"), f"Runs of each control: {claimed}")
     for reading, runs in outcome.grid.items():
         for profile in PROFILES:
             own = runs.where(profile=profile)
             counts[f"heatmap-{profile}-{reading}"] = f"Means of {own.repeated} runs"
-    counts["readings"] = f"Means of {outcome.write.repeated} runs"
-    counts |= {f"cwnd-{profile}": "One run of each control" for profile in PROFILES}
     counts["sensitivity"] = f"Means of {outcome.variants[0].runs} runs"
     if pairs := sorted(set(outcome.pairs["n"])):
         counts["pairs"] = (
