@@ -86,6 +86,18 @@ impl Reconfiguration {
         (0..self.addresses.len()).map(|index| PathId(index as u8))
     }
 
+    /// The peer says this about itself; its serial numbers begin with its initial TSN (section 5.1 A2).
+    pub(super) const fn expect_from(&mut self, peer: &Init) {
+        self.peer_serial = peer.initial_tsn.wrapping_sub(1);
+        self.is_understood = peer.asconf_supported;
+        self.hmac = peer.hmac;
+    }
+
+    /// A path has been added to the table; its address is part of the association, or not yet.
+    pub(super) fn add_path(&mut self, is_present: bool) {
+        self.addresses.push(if is_present { Address::Present } else { Address::Absent });
+    }
+
     /// Whether a packet on this path belongs to the association.
     #[inline(never)]
     pub(super) fn is_known_to_us(&self, path: PathId, packet: &SctpPacket) -> bool {
@@ -136,21 +148,6 @@ impl Association {
         Ok(())
     }
 
-    /// Notes that a path has been added to the table whose address is not yet part of the association.
-    pub(super) fn note_absent(&mut self, path: PathId) {
-        if let Some(addresses) = &mut self.parts.addresses {
-            addresses.addresses.push(Address::Absent);
-        }
-        self.forget_status(path);
-    }
-
-    /// Notes that a path has been added to the table that is part of the association.
-    pub(super) fn note_present(&mut self) {
-        if let Some(addresses) = &mut self.parts.addresses {
-            addresses.addresses.push(Address::Present);
-        }
-    }
-
     /// Whether this path is part of the association.
     #[inline]
     pub(super) fn is_present(&self, path: PathId) -> bool {
@@ -158,6 +155,7 @@ impl Association {
     }
 
     /// Whether the addresses of this path allow data on it.
+    #[inline]
     pub(super) fn allows_data(&self, path: PathId) -> bool {
         self.parts.addresses.is_none() || self.is_present(path) && self.routing.status[path.index()].confirmed
     }
@@ -174,15 +172,6 @@ impl Association {
     /// The number of paths that are part of the association.
     pub(super) fn addresses(&self) -> u8 {
         self.routing.ids().filter(|&path| self.is_present(path)).count() as u8
-    }
-
-    /// Notes what the peer supports; its serial numbers begin with its initial TSN (section 5.1 A2).
-    pub(super) fn expect_asconf_from(&mut self, peer: &Init) {
-        if let Some(addresses) = &mut self.parts.addresses {
-            addresses.peer_serial = peer.initial_tsn.wrapping_sub(1);
-            addresses.is_understood = peer.asconf_supported;
-            addresses.hmac = peer.hmac;
-        }
     }
 
     /// Whether the association is open and both ends let addresses change.
@@ -426,14 +415,6 @@ impl Association {
         }
     }
 
-    /// Stops T4-rto: no ASCONF is sent again.
-    #[cold]
-    pub(super) fn stop_t4(&mut self) {
-        if let Some(addresses) = &mut self.parts.addresses {
-            addresses.t4 = Time::NEVER;
-        }
-    }
-
     /// An ASCONF has arrived (section 5.2).
     #[cold]
     pub(super) fn on_asconf(&mut self, now: Time, from: PathId, asconf: &Asconf) {
@@ -507,7 +488,7 @@ impl Association {
             }
             // Section 5.4: a request for an address that is not there changes nothing.
             AddressChange::SetPrimary if address == Address::Present => {
-                self.tell_selector(now, PathEvent::PrimaryRequested(path));
+                self.on_path_event(now, PathEvent::PrimaryRequested(path));
             }
             _ => {}
         }
@@ -614,7 +595,7 @@ impl Association {
     fn leave_path(&mut self, now: Time, path: PathId) {
         let from = self.routing.status[path.index()].state;
         self.forget_status(path);
-        self.tell_selector(now, PathEvent::StateChanged { path, from });
+        self.on_path_event(now, PathEvent::StateChanged { path, from });
         if self.routing.selection.primary == path {
             let rank = |other: &PathId| {
                 let PathStatus { confirmed, state, error_count, .. } = self.routing.status[other.index()];
@@ -623,7 +604,7 @@ impl Association {
             let others = self.routing.ids();
             let best = others.filter(|&other| self.is_present(other)).min_by_key(rank);
             if let Some(best) = best {
-                self.tell_selector(now, PathEvent::PrimaryRequested(best));
+                self.on_path_event(now, PathEvent::PrimaryRequested(best));
             }
         }
         // Without another path, data waits where it is, and its timer runs.
@@ -661,7 +642,7 @@ impl Association {
     }
 
     /// Makes a path unusable for every policy and ends its heartbeats.
-    fn forget_status(&mut self, path: PathId) {
+    pub(super) fn forget_status(&mut self, path: PathId) {
         let status = &mut self.routing.status[path.index()];
         *status = PathStatus { state: PathState::Inactive, confirmed: false, ..PathStatus::default() };
         let heartbeat = &mut self.routing.paths[path.index()].heartbeat;

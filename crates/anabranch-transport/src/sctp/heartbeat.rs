@@ -234,9 +234,7 @@ impl Association {
             self.routing.paths[path.index()].heartbeat.timeout = timeout;
         }
         self.stats.heartbeats_sent += 1;
-        if self.parts.probing.is_some() {
-            self.routing.status[path.index()].heartbeats_sent += 1;
-        }
+        self.routing.status[path.index()].heartbeats_sent += 1;
         self.transmit_one(path, Chunk::Heartbeat(info));
         if linux && unanswered {
             self.stats.heartbeats_unanswered += 1;

@@ -39,6 +39,7 @@ mod outbox;
 mod outstanding;
 pub mod parameters;
 mod partial_delivery;
+mod parts;
 mod path;
 mod pr_sctp;
 mod probing;

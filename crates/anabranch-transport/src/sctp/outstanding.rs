@@ -152,7 +152,7 @@ pub(super) struct Outstanding {
     /// last taken.
     pub(super) changed: PathSet,
     /// With load sharing: the paths for which the next SACK may have consequences
-    /// ([`Association::tell_paths`](super::association::Association::tell_paths)).
+    /// ([`Association::apply_to_paths`](super::association::Association::apply_to_paths)).
     pub(super) unsettled: PathSet,
     /// Whether chunks are released once a gap block acknowledges them (NR-SACK).
     pub(super) releases_acked: bool,
@@ -377,7 +377,7 @@ impl Outstanding {
             self.leave(&chunk);
             self.enter(&Sent { state, path, ..chunk });
             if state == SentState::InFlight {
-                self.note_in_flight(self.tsn(index), path, chunk.flight());
+                self.record_in_flight(self.tsn(index), path, chunk.flight());
             }
         } else if state == SentState::InFlight {
             let tsn = self.tsn(index);
@@ -417,9 +417,9 @@ impl Outstanding {
         self.unsettled.insert(chunk.path);
     }
 
-    /// Notes that this TSN is in flight on this path now.
+    /// Records that this TSN is in flight on this path now.
     #[cold]
-    fn note_in_flight(&mut self, tsn: u32, path: PathId, flight: Flight) {
+    fn record_in_flight(&mut self, tsn: u32, path: PathId, flight: Flight) {
         let own = &mut self.in_flight[path.index()][flight as usize];
         let place = own.partition_point(|&other| tsn::before(other, tsn));
         if own.get(place) != Some(&tsn) {
@@ -463,7 +463,7 @@ impl Outstanding {
         if tsn::before(self.reportable_from, self.first_tsn) { self.first_tsn } else { self.reportable_from }
     }
 
-    /// Notes that no chunk before this TSN can be reported missing.
+    /// Records that no chunk before this TSN can be reported missing.
     pub(super) const fn report_from(&mut self, tsn: u32) {
         self.reportable_from = tsn;
     }

@@ -104,7 +104,7 @@ impl Association {
     pub(super) fn discard_queued(&mut self, index: usize) {
         if let Some(removed) = self.take_queued(index) {
             self.report_abandoned(removed.message.payload);
-            self.tell_writable();
+            self.report_writable();
         }
     }
 

@@ -29,15 +29,12 @@ impl Association {
             self.sender.outstanding.on(path),
         ));
         self.leave_fast_recovery(path);
-        if self.parts.probing.is_some() {
-            self.note_recovery_end(now, true);
-        }
         // E2 and section 8 (Linux `sctp_sf_do_6_3_3_rtx`: strike, then send again).
         self.strike(now, path, Strike::Timeout);
         if self.is_over() {
             return;
         }
-        self.tell_selector(now, PathEvent::TimerExpired(path));
+        self.on_path_event(now, PathEvent::TimerExpired(path));
         // E3: everything that was sent on the path is marked, and what fits into one packet leaves at once.
         for index in 0..self.sender.outstanding.chunks.len() {
             let chunk = &self.sender.outstanding.chunks[index];
@@ -61,7 +58,7 @@ impl Association {
                 self.retransmit_one_packet(now);
             }
             if self.parameters.send_on_timeout
-                && (self.sender.outstanding.lost() == 0 || self.parts.sharing.is_some())
+                && (self.sender.outstanding.lost() == 0 || self.parts.shares_load())
             {
                 self.send(now);
             }
@@ -88,14 +85,14 @@ impl Association {
         let Some((index, path)) = self.next_retransmission(now) else { return false };
         let is_full = self.is_window_full_for(path, index);
         if is_full {
-            self.note_attempt(now, path);
+            self.record_attempt(now, path);
         }
         is_full
     }
 
-    /// Notes that marked data found the window full. Where that counts as sending, it puts off heartbeats for
+    /// Records that marked data found the window full. Where that counts as sending, it puts off heartbeats for
     /// as long as the application sends.
-    fn note_attempt(&mut self, now: Time, path: PathId) {
+    fn record_attempt(&mut self, now: Time, path: PathId) {
         if self.parameters.procedures.waiting_data_defers_heartbeats {
             self.routing.paths[path.index()].last_data = now;
         }
@@ -118,9 +115,7 @@ impl Association {
         chunk.missing_reports = 0;
         chunk.timed_out = timed_out;
         let Sent { path, length, .. } = *chunk;
-        if self.parts.probing.is_some() {
-            self.note_probe_loss(path, self.sender.outstanding.tsn(index), length);
-        }
+        self.on_chunk_lost(path, self.sender.outstanding.tsn(index), length);
         if self.is_given_up(now, index) {
             self.abandon_message(index);
         }
@@ -155,7 +150,7 @@ impl Association {
                 limit
             });
             if self.sender.outstanding.on(path) >= limit {
-                self.note_attempt(now, path);
+                self.record_attempt(now, path);
                 break;
             }
             self.retransmit_packet(now, path, index, u32::MAX);
@@ -203,14 +198,7 @@ impl Association {
                 &self.routing.status,
                 &self.routing.selection,
             );
-            return Some((
-                index,
-                if self.parts.addresses.is_none() || self.allows_data(path) {
-                    path
-                } else {
-                    self.routing.selection.current
-                },
-            ));
+            return Some((index, if self.allows_data(path) { path } else { self.routing.selection.current }));
         }
     }
 
@@ -265,7 +253,7 @@ impl Association {
         if restarts_timer {
             self.routing.paths[path.index()].t3 = Time::NEVER;
         }
-        self.note_data_sent(now, path, bytes);
+        self.on_data_sent(now, path, bytes);
         if let Some(packet) = packet {
             self.transmit(path, packet, size);
         }
@@ -285,7 +273,7 @@ impl Association {
         if self.parameters.procedures.gives_up_reported_data {
             self.give_up_reported(now);
         }
-        if self.parts.sharing.is_some() {
+        if self.parts.shares_load() {
             if self.count_missing_by_path(now) {
                 self.fast_retransmit(now);
             }
@@ -346,9 +334,7 @@ impl Association {
             return false;
         }
         chunk.missing_reports = chunk.missing_reports.saturating_add(1);
-        if let Some(sharing) = &self.parts.sharing {
-            chunk.missing_reports = chunk.missing_reports.saturating_add(sharing.more_reports(tsn));
-        }
+        chunk.missing_reports = chunk.missing_reports.saturating_add(self.parts.more_reports(tsn));
         if u32::from(chunk.missing_reports) < self.parameters.missing_reports {
             return false;
         }
@@ -385,7 +371,7 @@ impl Association {
                     self.sender.outstanding.on(PathId(index as u8)),
                 );
                 path.cc.on_congestion(&event);
-                self.note_fast_retransmit(now, PathId(index as u8), cwnd_before);
+                self.on_fast_retransmit(now, PathId(index as u8), cwnd_before);
             }
         }
         self.stats.fast_retransmits += u64::from(begins);

@@ -119,7 +119,7 @@ impl Association {
         {
             self.acknowledge_cumulatively(cumulative_tsn);
             self.restart_all_timers(true);
-            self.tell_paths(now, from, true);
+            self.apply_to_paths(now, from, true);
         }
         self.send(now);
     }
