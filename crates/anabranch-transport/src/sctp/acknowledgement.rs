@@ -64,7 +64,7 @@ impl Association {
             self.count_missing(now);
         }
         self.on_sack_done(now);
-        self.advance_peer_ack_point();
+        self.sender.advance_peer_ack_point();
         self.report_writable();
         if self.sender.advanced_peer_ack_point != cumulative {
             self.send_forward_tsn(now);

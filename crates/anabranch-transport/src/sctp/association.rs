@@ -205,7 +205,7 @@ impl Association {
             return;
         }
         self.state.end();
-        self.stop_heartbeats();
+        self.routing.stop_heartbeats();
         self.parts.end();
         self.routing.next_of_paths = None;
         for path in &mut self.routing.paths {

@@ -5,6 +5,7 @@ use super::association::Association;
 use super::config::MissingReportsPer;
 use super::failure::Strike;
 use super::outstanding::{Sent, SentState};
+use super::routing::Routing;
 use super::tsn;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::ground::PathId;
@@ -28,7 +29,7 @@ impl Association {
             CongestionKind::Timeout,
             self.sender.outstanding.on(path),
         ));
-        self.leave_fast_recovery(path);
+        self.routing.leave_fast_recovery(path, self.parameters.missing_reports_per);
         // E2 and section 8 (Linux `sctp_sf_do_6_3_3_rtx`: strike, then send again).
         self.strike(now, path, Strike::Timeout);
         if self.is_over() {
@@ -43,7 +44,7 @@ impl Association {
             }
         }
         // RFC 3758 section 3.5 A5.
-        self.advance_peer_ack_point();
+        self.sender.advance_peer_ack_point();
         if !self.routing.selection.held {
             if self.parameters.procedures.retransmits_before_forward_tsn && self.sender.outstanding.lost() > 0
             {
@@ -62,18 +63,6 @@ impl Association {
             {
                 self.send(now);
             }
-        }
-    }
-
-    /// Ends the fast recovery of a path, as a timeout does.
-    fn leave_fast_recovery(&mut self, path: PathId) {
-        match self.parameters.missing_reports_per {
-            MissingReportsPer::Association => {
-                for path in &mut self.routing.paths {
-                    path.fast_recovery_exit = None;
-                }
-            }
-            MissingReportsPer::Path => self.routing.paths[path.index()].fast_recovery_exit = None,
         }
     }
 
@@ -189,7 +178,7 @@ impl Association {
             let chunk = &self.sender.outstanding.chunks[index];
             if self.has_expired(now, chunk) {
                 self.abandon_message(index);
-                self.advance_peer_ack_point();
+                self.sender.advance_peer_ack_point();
                 continue;
             }
             let loss = Retransmission::new(chunk.path, chunk.timed_out);
@@ -378,6 +367,20 @@ impl Association {
         // Rule 3: one packet whatever the window.
         if !self.routing.selection.held {
             self.retransmit_one_packet(now);
+        }
+    }
+}
+
+impl Routing {
+    /// Ends the fast recovery of a path, as a timeout does.
+    fn leave_fast_recovery(&mut self, path: PathId, per: MissingReportsPer) {
+        match per {
+            MissingReportsPer::Association => {
+                for path in &mut self.paths {
+                    path.fast_recovery_exit = None;
+                }
+            }
+            MissingReportsPer::Path => self.paths[path.index()].fast_recovery_exit = None,
         }
     }
 }
