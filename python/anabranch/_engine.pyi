@@ -289,7 +289,11 @@ def follow_sightings(columns: dict[str, bytes]) -> bytes:
     """
 
 def walk_sender(
-    protocol: str, times_s: tuple[float, float], is_open: list[bool], cuts_s: list[float], columns: dict[str, bytes]
+    protocol: str,
+    times_s: tuple[float, float],
+    is_open: list[bool],
+    cuts_s: list[float],
+    columns: dict[str, bytes],
 ) -> dict[str, Any]:
     """Follows one end of a flow of `TCP`, `MPTCP` or `SCTP` as a sender of data: what held it back, by path.
 

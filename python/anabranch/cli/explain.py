@@ -82,12 +82,6 @@ def explain(
     json_file
         Write all numbers and sentences to this file.
     """
-<<<<<<< HEAD
-=======
-    from anabranch import explain as explaining
-    from anabranch.explain import captured
-
->>>>>>> 76bce4af
     check_different(plot=plot, json=json_file)
     if plot is not None:
         check_folder(plot)
@@ -116,8 +110,8 @@ def _explain(
     plot: Path | None,
     json_file: Path | None,
 ) -> None:
-    from anabranch import explain as explaining  # noqa: PLC0415 - slow to import
-    from anabranch.explain import captured  # noqa: PLC0415 - slow to import
+    from anabranch import explain as explaining
+    from anabranch.explain import captured
 
     if captured.is_capture(source):
         of_runs = {

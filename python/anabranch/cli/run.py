@@ -109,7 +109,7 @@ def run(
         out.print(f"more: {_more(scenario, set_, result)}")
     written = [] if pcap is None else [pcap]
     if qlog is not None:
-        from anabranch.studies import qlog as qlogs  # noqa: PLC0415 - slow to import
+        from anabranch.studies import qlog as qlogs
 
         qlogs.write(result, qlog)
         written.append(qlog)
@@ -118,21 +118,7 @@ def run(
 
         written += write_tables(trace, result.traces)
     if plot is not None:
-<<<<<<< HEAD
         written += _drawn(result, plot, formats)
-=======
-        from anabranch.figures import plots, run_page, run_plots
-
-        figures = run_plots.of_run(result)
-        page = plot / f"{loaded.name}.html"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        files = []
-        for name, figure in figures.items():
-            files += plots.save(figure, plot / f"{loaded.name}-{name}", formats)
-        # This comes last, as it leaves the figures in their form for narrow screens.
-        write_atomically(page, run_page.page(result, figures).encode())
-        written += [page, *files]
->>>>>>> 76bce4af
     if json_file is not None:
         write_json(json_file, run_record(result, "simulation"))
         written.append(json_file)
@@ -157,14 +143,14 @@ def _check(
     for file in (json_file, pcap, qlog):
         check_file(file, made=trace)
     if qlog is not None:
-        from anabranch.studies import qlog as qlogs  # noqa: PLC0415 - slow to import
+        from anabranch.studies import qlog as qlogs
 
         qlogs.check(qlog)
 
 
 def _drawn(result: "Result", folder: Path, formats: Sequence[str]) -> list[Path]:
     """Writes the page and its figures; gives the files."""
-    from anabranch.figures import plots, run_page, run_plots  # noqa: PLC0415 - slow to import
+    from anabranch.figures import plots, run_page, run_plots
 
     name = result.scenario.name
     figures = run_plots.of_run(result)
@@ -180,7 +166,7 @@ def _drawn(result: "Result", folder: Path, formats: Sequence[str]) -> list[Path]
 
 def _seen(scenario: anabranch.Scenario, cell: int) -> str:
     """What a capture has by default."""
-    from anabranch.studies.result import capture_node  # noqa: PLC0415 - slow to import
+    from anabranch.studies.result import capture_node
 
     node = capture_node(scenario, cell, None)
     return f": what {node} sends and receives (--pcap-at names another node, or all)"

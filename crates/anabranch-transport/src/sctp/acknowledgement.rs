@@ -37,7 +37,7 @@ impl Association {
             let next_tsn = self.sender.outstanding.next_tsn();
             // With load sharing, a later SACK may have overtaken this one on another path (see the module
             // documentation of `load_sharing`).
-            let may_be_old = self.parts.sharing.is_some() && !advanced;
+            let may_be_old = self.parts.shares_load() && !advanced;
             if !self.sender.outstanding.gap_acked.compare(cumulative, &sack.gap_blocks, next_tsn, may_be_old)
             {
                 return;
@@ -45,14 +45,10 @@ impl Association {
             self.acknowledge_gaps(cumulative);
             self.limit_missing_reports(advanced);
         }
-        if self.parts.sharing.is_some() {
-            self.note_shared_sack(packets, advanced);
-        }
+        self.on_sack_read(packets, advanced);
         self.restart_all_timers(advanced);
-        self.tell_paths(now, from, advanced);
-        if self.parts.probing.is_some() {
-            self.follow_sack(now);
-        }
+        self.apply_to_paths(now, from, advanced);
+        self.on_sack_applied(now);
         // Section 6.2.1 D ii.
         self.sender.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.sender.outstanding.bytes()) as u32;
         if sack.a_rwnd == 0 && self.sender.outstanding.bytes() > 0 {
@@ -67,12 +63,9 @@ impl Association {
         if !self.sender.outstanding.gap_acked.is_empty() {
             self.count_missing(now);
         }
-        if self.parts.sharing.is_some() {
-            self.release_copies(now);
-            self.reschedule(now);
-        }
-        self.advance_peer_ack_point();
-        self.tell_writable();
+        self.on_sack_done(now);
+        self.sender.advance_peer_ack_point();
+        self.report_writable();
         if self.sender.advanced_peer_ack_point != cumulative {
             self.send_forward_tsn(now);
         }
@@ -83,7 +76,7 @@ impl Association {
     /// cumulative TSN (FreeBSD: `sctp_express_handle_sack`, which SHUTDOWN comes to by `sctp_update_acked`).
     #[inline(always)]
     pub(super) fn restart_all_timers(&mut self, advanced: bool) {
-        if self.parameters.procedures.cumulative_tsn_restarts_timers && self.parts.sharing.is_none() {
+        if self.parameters.procedures.cumulative_tsn_restarts_timers && !self.parts.shares_load() {
             for path in &mut self.routing.paths {
                 path.acked.earliest = advanced;
             }
@@ -92,7 +85,7 @@ impl Association {
 
     /// Says that there is room in the send buffer, where the application waits for it.
     #[inline(always)]
-    pub(super) fn tell_writable(&mut self) {
+    pub(super) fn report_writable(&mut self) {
         if let Some(room) = self.sender.awaited_room
             && self.sender.buffered() + room <= self.parameters.send_buffer
         {
@@ -216,9 +209,7 @@ impl Association {
                 let is_earliest = !self.sender.outstanding.has_in_flight(chunk.path, index);
                 self.routing.paths[chunk.path.index()].acked.earliest |=
                     is_earliest && !self.parameters.procedures.timer_follows_cumulative_tsn;
-                if self.parts.sharing.is_some() {
-                    self.note_gap_acked(index, is_earliest);
-                }
+                self.on_gap_acked(index, is_earliest);
                 self.sender.outstanding.change(index, SentState::Acked, chunk.path);
             }
             SentState::Lost => {
@@ -277,13 +268,13 @@ impl Association {
 
     /// Applies the SACK to every path: congestion control, errors, T3-rtx, round-trip time.
     #[inline(always)]
-    pub(super) fn tell_paths(&mut self, now: Time, from: PathId, advanced: bool) {
-        if self.parts.sharing.is_some() {
-            self.tell_unsettled_paths(now, from, advanced);
+    pub(super) fn apply_to_paths(&mut self, now: Time, from: PathId, advanced: bool) {
+        if self.parts.shares_load() {
+            self.apply_to_unsettled_paths(now, from, advanced);
             return;
         }
         for index in 0..self.routing.paths.len() {
-            self.tell_path(now, PathId(index as u8), from, advanced);
+            self.apply_to_path(now, PathId(index as u8), from, advanced);
         }
     }
 
@@ -291,15 +282,15 @@ impl Association {
     /// lost since they were last told, so that their timers run as they should and what they recover from is
     /// not over.
     #[cold]
-    fn tell_unsettled_paths(&mut self, now: Time, from: PathId, advanced: bool) {
+    fn apply_to_unsettled_paths(&mut self, now: Time, from: PathId, advanced: bool) {
         let mut unsettled = std::mem::take(&mut self.sender.outstanding.unsettled);
         while let Some(path) = unsettled.pop() {
-            self.tell_path(now, path, from, advanced);
+            self.apply_to_path(now, path, from, advanced);
         }
     }
 
     #[inline(always)]
-    fn tell_path(&mut self, now: Time, id: PathId, from: PathId, advanced: bool) {
+    fn apply_to_path(&mut self, now: Time, id: PathId, from: PathId, advanced: bool) {
         let index = id.index();
         let clock = self.parameters.rto.clock;
         let cumulative = self.sender.outstanding.cumulative_tsn();
@@ -309,7 +300,7 @@ impl Association {
         let in_recovery = path.fast_recovery_exit.is_some();
         if let Some(exit) = path.fast_recovery_exit
             && (tsn::at_or_before(exit, cumulative)
-                || (self.parts.sharing.is_some() && !self.sender.outstanding.has_pending(id, exit)))
+                || (self.parts.shares_load() && !self.sender.outstanding.has_pending(id, exit)))
         {
             path.fast_recovery_exit = None;
         }
@@ -321,9 +312,7 @@ impl Association {
                 in_recovery,
                 ..AckEvent::new(now, acked.bytes, outstanding_before)
             };
-            if let Some(sharing) = &self.parts.sharing {
-                sharing.adapt(&mut event, &acked, path.cc.limits().cwnd);
-            }
+            self.parts.adapt(&mut event, &acked, path);
             path.cc.on_ack(&event);
         }
         if outstanding == 0 {
@@ -353,7 +342,7 @@ impl Association {
         let rtt = now.saturating_since(sent_at);
         own.cc.on_rtt_sample(&RttEvent::new(now, rtt));
         self.routing.status[path.index()].srtt = own.rto.srtt;
-        self.tell_selector(now, PathEvent::SrttUpdated { path, rtt });
+        self.on_path_event(now, PathEvent::SrttUpdated { path, rtt });
     }
 }
 

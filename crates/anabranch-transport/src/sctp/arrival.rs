@@ -21,7 +21,7 @@ impl Association {
         self.stats.packets_received += 1;
         self.on_chunks(now, path, packet.size, sctp);
         self.outbox.keep(packet);
-        if self.parts.is_any && self.sender.is_past_nagle {
+        if self.sender.is_past_nagle {
             self.send(now);
         }
         self.finish_input(now);
@@ -29,10 +29,8 @@ impl Association {
 
     #[inline(never)]
     fn on_chunks(&mut self, now: Time, path: PathId, size: u32, sctp: &SctpPacket) {
-        let is_known =
-            self.parts.addresses.as_ref().is_none_or(|addresses| addresses.is_known_to_us(path, sctp));
-        if is_known && self.is_for_us(sctp) {
-            self.hear(now, path, size);
+        if self.parts.admit(path, sctp) && self.is_for_us(sctp) {
+            self.record_arrival(now, path, size);
             self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
             for chunk in &sctp.rest {
                 self.on_chunk(now, path, sctp.verification_tag, chunk);
@@ -48,9 +46,9 @@ impl Association {
         }
     }
 
-    /// Notes that a packet of this size has arrived for this association.
+    /// Records that a packet of this size has arrived for this association.
     #[inline]
-    pub(super) fn hear(&mut self, now: Time, path: PathId, size: u32) {
+    pub(super) fn record_arrival(&mut self, now: Time, path: PathId, size: u32) {
         self.outbox.answers.begin(size);
         self.routing.status[path.index()].last_heard = now;
     }

@@ -14,8 +14,6 @@
 
 use super::association::Association;
 use super::failure::Strike;
-use super::outstanding::SentState;
-use super::path::Path;
 use crate::endpoint::Event;
 use crate::ground::PathId;
 use crate::path::{PathEvent, PathState, PathStatus, Selection};
@@ -32,7 +30,7 @@ const MAX_REQUESTS: usize = 8;
 
 /// The state of a path's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Address {
+pub(super) enum Address {
     /// It is not part of the association.
     Absent,
     /// This end has asked for it to be added: nothing but ASCONF may be sent from it (section 5.3 F1).
@@ -86,6 +84,18 @@ impl Reconfiguration {
         (0..self.addresses.len()).map(|index| PathId(index as u8))
     }
 
+    /// The peer says this about itself; its serial numbers begin with its initial TSN (section 5.1 A2).
+    pub(super) const fn expect_from(&mut self, peer: &Init) {
+        self.peer_serial = peer.initial_tsn.wrapping_sub(1);
+        self.is_understood = peer.asconf_supported;
+        self.hmac = peer.hmac;
+    }
+
+    /// A path has been added to the table; its address is part of the association, or not yet.
+    pub(super) fn add_path(&mut self, is_present: bool) {
+        self.addresses.push(if is_present { Address::Present } else { Address::Absent });
+    }
+
     /// Whether a packet on this path belongs to the association.
     #[inline(never)]
     pub(super) fn is_known_to_us(&self, path: PathId, packet: &SctpPacket) -> bool {
@@ -136,21 +146,6 @@ impl Association {
         Ok(())
     }
 
-    /// Notes that a path has been added to the table whose address is not yet part of the association.
-    pub(super) fn note_absent(&mut self, path: PathId) {
-        if let Some(addresses) = &mut self.parts.addresses {
-            addresses.addresses.push(Address::Absent);
-        }
-        self.forget_status(path);
-    }
-
-    /// Notes that a path has been added to the table that is part of the association.
-    pub(super) fn note_present(&mut self) {
-        if let Some(addresses) = &mut self.parts.addresses {
-            addresses.addresses.push(Address::Present);
-        }
-    }
-
     /// Whether this path is part of the association.
     #[inline]
     pub(super) fn is_present(&self, path: PathId) -> bool {
@@ -158,6 +153,7 @@ impl Association {
     }
 
     /// Whether the addresses of this path allow data on it.
+    #[inline]
     pub(super) fn allows_data(&self, path: PathId) -> bool {
         self.parts.addresses.is_none() || self.is_present(path) && self.routing.status[path.index()].confirmed
     }
@@ -174,15 +170,6 @@ impl Association {
     /// The number of paths that are part of the association.
     pub(super) fn addresses(&self) -> u8 {
         self.routing.ids().filter(|&path| self.is_present(path)).count() as u8
-    }
-
-    /// Notes what the peer supports; its serial numbers begin with its initial TSN (section 5.1 A2).
-    pub(super) fn expect_asconf_from(&mut self, peer: &Init) {
-        if let Some(addresses) = &mut self.parts.addresses {
-            addresses.peer_serial = peer.initial_tsn.wrapping_sub(1);
-            addresses.is_understood = peer.asconf_supported;
-            addresses.hmac = peer.hmac;
-        }
     }
 
     /// Whether the association is open and both ends let addresses change.
@@ -426,14 +413,6 @@ impl Association {
         }
     }
 
-    /// Stops T4-rto: no ASCONF is sent again.
-    #[cold]
-    pub(super) fn stop_t4(&mut self) {
-        if let Some(addresses) = &mut self.parts.addresses {
-            addresses.t4 = Time::NEVER;
-        }
-    }
-
     /// An ASCONF has arrived (section 5.2).
     #[cold]
     pub(super) fn on_asconf(&mut self, now: Time, from: PathId, asconf: &Asconf) {
@@ -507,7 +486,7 @@ impl Association {
             }
             // Section 5.4: a request for an address that is not there changes nothing.
             AddressChange::SetPrimary if address == Address::Present => {
-                self.tell_selector(now, PathEvent::PrimaryRequested(path));
+                self.on_path_event(now, PathEvent::PrimaryRequested(path));
             }
             _ => {}
         }
@@ -573,104 +552,9 @@ impl Association {
         }
     }
 
-    fn set_address(&mut self, path: PathId, address: Address) {
+    pub(super) fn set_address(&mut self, path: PathId, address: Address) {
         if let Some(addresses) = &mut self.parts.addresses {
             addresses.addresses[path.index()] = address;
         }
-    }
-
-    /// Makes a path part of the association. What was known of it from earlier no longer counts.
-    fn address_comes(&mut self, path: PathId) {
-        self.set_address(path, Address::Present);
-        let old = &self.routing.paths[path.index()];
-        let fresh = Path::new(&self.parameters, old.mtu, self.local.ip, old.heartbeat.nonce);
-        // If the deletion was refused, data may have waited here.
-        let Path { t3, first_inactive, first_potentially_failed, .. } = *old;
-        self.routing.paths[path.index()] = Path { t3, first_inactive, first_potentially_failed, ..fresh };
-        if let Some(sharing) = &self.parts.sharing {
-            sharing.join(&self.parameters, self.local.ip, path, &mut self.routing.paths[path.index()]);
-        }
-        self.routing.status[path.index()] = PathStatus { confirmed: false, ..PathStatus::default() };
-        self.outbox.emit(Event::AddressAdded(path));
-    }
-
-    /// Verifies a new path with a heartbeat before data may use it (RFC 9260 section 5.4).
-    fn verify_path(&mut self, now: Time, path: PathId) {
-        if self.is_present(path) && !self.routing.status[path.index()].confirmed {
-            self.send_heartbeat(now, path);
-            self.start_heartbeat_timer(now, path);
-        }
-    }
-
-    /// Takes a path out of the association, in which there must be another one.
-    fn address_goes(&mut self, now: Time, path: PathId) {
-        self.set_address(path, Address::Absent);
-        self.leave_path(now, path);
-        self.move_data(now, path);
-        self.outbox.emit(Event::AddressDeleted(path));
-    }
-
-    /// Leaves a path, on which nothing is sent any more.
-    fn leave_path(&mut self, now: Time, path: PathId) {
-        let from = self.routing.status[path.index()].state;
-        self.forget_status(path);
-        self.tell_selector(now, PathEvent::StateChanged { path, from });
-        if self.routing.selection.primary == path {
-            let rank = |other: &PathId| {
-                let PathStatus { confirmed, state, error_count, .. } = self.routing.status[other.index()];
-                (!confirmed, state != PathState::Active, error_count)
-            };
-            let others = self.routing.ids();
-            let best = others.filter(|&other| self.is_present(other)).min_by_key(rank);
-            if let Some(best) = best {
-                self.tell_selector(now, PathEvent::PrimaryRequested(best));
-            }
-        }
-        // Without another path, data waits where it is, and its timer runs.
-        if !self.routing.selection.held {
-            self.move_data(now, path);
-        }
-    }
-
-    /// Moves data from a path that is gone: it is sent again at once, as in FreeBSD
-    /// (`sctp_net_immediate_retrans`); data that may not be sent again counts as sent on the path in use, as
-    /// in Linux (`sctp_assoc_rm_peer`).
-    fn move_data(&mut self, now: Time, path: PathId) {
-        let to = self.routing.selection.current;
-        if to == path {
-            return;
-        }
-        for index in 0..self.sender.outstanding.chunks.len() {
-            if self.sender.outstanding.chunks[index].path != path {
-                continue;
-            }
-            if self.sender.outstanding.chunks[index].state == SentState::InFlight
-                && !self.is_given_up(now, index)
-            {
-                self.mark_lost(now, index, true);
-            }
-            self.sender.outstanding.change(index, self.sender.outstanding.chunks[index].state, to);
-        }
-        let own = &mut self.routing.paths[path.index()];
-        own.t3 = Time::NEVER;
-        own.rtt_probe = None;
-        if self.sender.outstanding.on(to) > 0 && self.routing.paths[to.index()].t3.is_never() {
-            let rto = self.routing.paths[to.index()].rto.rto;
-            self.routing.paths[to.index()].t3 = self.deadline(now, rto);
-        }
-    }
-
-    /// Makes a path unusable for every policy and ends its heartbeats.
-    fn forget_status(&mut self, path: PathId) {
-        let status = &mut self.routing.status[path.index()];
-        *status = PathStatus { state: PathState::Inactive, confirmed: false, ..PathStatus::default() };
-        let heartbeat = &mut self.routing.paths[path.index()].heartbeat;
-        // Answers to earlier heartbeats no longer count.
-        heartbeat.nonce = heartbeat.nonce.wrapping_add(1);
-        heartbeat.timer = Time::NEVER;
-        heartbeat.timeout = Time::NEVER;
-        heartbeat.unanswered = false;
-        heartbeat.idle_since = Time::NEVER;
-        self.routing.next_of_paths = None;
     }
 }

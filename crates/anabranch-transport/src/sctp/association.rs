@@ -1,17 +1,15 @@
 //! One end of an association: its state, what owns it, and its commands.
 
-use super::asconf::Reconfiguration;
 use super::heartbeat::HeartbeatScheduler;
 use super::load_sharing::LoadSharing;
 use super::local::{Local, Numbers};
 use super::outbox::Outbox;
 use super::parameters::Parameters;
-use super::probing::Probing;
+use super::parts::Parts;
 use super::routing::Routing;
 use super::sender::Sender;
 use super::state::{Intent, State};
 use super::stats::Stats;
-use super::stream_reconfiguration::StreamReconfiguration;
 use crate::endpoint::{CloseReason, Command, Event};
 use crate::ground::{IpVersion, PathId, Side};
 use crate::path::PathEvent;
@@ -22,22 +20,6 @@ use crate::wire::sctp::chunk::{Abort, Chunk, ErrorCause, StateCookie};
 
 /// Ports of simulated associations. Any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
-
-/// The parts that few associations have.
-#[derive(Debug, Default)]
-pub(super) struct Parts {
-    /// Whether there is one of them, or a rule of a profile that is like one: a message that is delivered in
-    /// parts, bundled FORWARD TSNs, writes that are held back. Without them, none is asked for work.
-    pub(super) is_any: bool,
-    /// Only for policies that measure.
-    pub(super) probing: Option<Box<Probing>>,
-    /// Only with changing addresses (RFC 5061).
-    pub(super) addresses: Option<Box<Reconfiguration>>,
-    /// Only with stream resets (RFC 6525).
-    pub(super) resets: Option<Box<StreamReconfiguration>>,
-    /// Only if data is sent on several paths at the same time.
-    pub(super) sharing: Option<Box<LoadSharing>>,
-}
 
 /// One end of an SCTP association. See the [module](super) for sources and deviations.
 #[derive(Debug)]
@@ -186,7 +168,7 @@ impl Association {
     #[inline(never)]
     pub(super) fn on_command(&mut self, now: Time, command: Command) {
         let has = |path: PathId| path.index() < self.routing.paths.len();
-        let changes = |path| self.parts.addresses.is_some() && has(path);
+        let changes = |path| self.parts.changes_addresses() && has(path);
         if !matches!(command, Command::Send(_)) {
             self.routing.next_of_paths = None;
         }
@@ -198,7 +180,7 @@ impl Association {
             Command::Send(message) => self.enqueue(now, message),
             Command::SetPeerPrimary(path) if changes(path) => self.set_peer_primary(now, path),
             Command::SetPrimary(path) if has(path) => {
-                self.tell_selector(now, PathEvent::PrimaryRequested(path));
+                self.on_path_event(now, PathEvent::PrimaryRequested(path));
             }
             Command::Shutdown => self.begin_shutdown(now),
             // PauseReading and ResumeReading are among them: what arrives is delivered at once.
@@ -223,35 +205,13 @@ impl Association {
             return;
         }
         self.state.end();
-        self.stop_heartbeats();
-        self.stop_t4();
-        self.stop_reconfiguration_timer();
-        self.parts.probing = None;
+        self.routing.stop_heartbeats();
+        self.parts.end();
         self.routing.next_of_paths = None;
         for path in &mut self.routing.paths {
             path.t3 = Time::NEVER;
         }
-        self.stats.note_dormant(now, false);
+        self.stats.record_dormant(now, false);
         self.outbox.emit(Event::Closed(reason));
-    }
-
-    /// Lets the rare parts do what follows from the input that has just been handled.
-    #[inline]
-    pub(super) fn finish_input(&mut self, now: Time) {
-        if self.parts.is_any {
-            self.finish_rare_parts(now);
-        }
-    }
-
-    #[cold]
-    fn finish_rare_parts(&mut self, now: Time) {
-        if self.parts.resets.is_some() {
-            self.routing.next_of_paths = None;
-            self.continue_stream_reconfiguration(now);
-        }
-        self.sender.is_past_nagle = self.parameters.procedures.holds_back_writes;
-        if self.parameters.procedures.bundles_forward_tsn {
-            self.bundle_forward_tsn();
-        }
     }
 }

@@ -47,9 +47,7 @@ impl Endpoint for Association {
 
     fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
         self.routing.paths[path.index()].cc = control;
-        if let Some(sharing) = &mut self.parts.sharing {
-            sharing.record_foreign_control();
-        }
+        self.parts.on_foreign_control();
         true
     }
 
@@ -64,7 +62,7 @@ impl Endpoint for Association {
     }
 
     fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
-        self.append_path(now, mtu, self.parts.addresses.is_none())
+        self.append_path(now, mtu, !self.parts.changes_addresses())
     }
 
     /// Whether its verification tag and ports are the association's (section 8.5; an ASCONF from a new
@@ -99,9 +97,8 @@ impl Endpoint for Association {
     }
 
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
-        let held = self.parts.resets.iter().flat_map(|reset| reset.waiting());
         let waiting = self.state.receiver().into_iter().flat_map(|receiver| receiver.waiting());
-        waiting.chain(held).for_each(each);
+        waiting.chain(self.parts.held()).for_each(each);
     }
 
     #[inline]
@@ -172,12 +169,8 @@ impl Endpoint for Association {
             let mut section = report.section(&format!("path{index}"));
             section.scalar("first_inactive_s", seconds(path.first_inactive));
             section.scalar("first_pf_s", seconds(path.first_potentially_failed));
-            if let Some(sharing) = &self.parts.sharing {
-                sharing.report_path(index, &mut section);
-            }
+            self.parts.report_path(index, &mut section);
         }
-        if let Some(sharing) = &self.parts.sharing {
-            sharing.report(self.last_now, report);
-        }
+        self.parts.report(self.last_now, report);
     }
 }

@@ -58,10 +58,10 @@ impl Association {
         if backs_off_last {
             self.routing.paths[index].rto.back_off(&self.parameters.rto);
         }
-        if strike == Strike::Heartbeat && self.parts.probing.is_some() {
+        if strike == Strike::Heartbeat {
             self.routing.status[index].heartbeats_lost += 1;
         }
-        self.tell_selector(now, PathEvent::ErrorCounted(path));
+        self.on_path_event(now, PathEvent::ErrorCounted(path));
     }
 
     /// Ends the association because the peer no longer answers (section 8.1).
@@ -114,7 +114,7 @@ impl Association {
         if status.state != PathState::Active {
             self.change_path_state(now, path, PathState::Active);
         } else if newly_confirmed {
-            self.tell_selector(now, PathEvent::StateChanged { path, from: PathState::Active });
+            self.on_path_event(now, PathEvent::StateChanged { path, from: PathState::Active });
         }
     }
 
@@ -139,9 +139,9 @@ impl Association {
             }
         }
         let dormant = self.routing.status.iter().all(|status| status.state == PathState::Inactive);
-        self.stats.note_dormant(now, dormant);
+        self.stats.record_dormant(now, dormant);
         self.outbox.emit(Event::PathChanged { path, state });
-        self.tell_selector(now, PathEvent::StateChanged { path, from });
+        self.on_path_event(now, PathEvent::StateChanged { path, from });
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -140,8 +140,8 @@ impl Association {
         Init {
             addresses: self.local.listed_addresses.unwrap_or_else(|| self.addresses()),
             names_forward_tsn: self.local.listed_addresses.is_some(),
-            asconf_supported: self.parts.addresses.is_some(),
-            ..offer(&self.parameters, self.local.ip, numbers, self.parts.resets.is_some())
+            asconf_supported: self.parts.changes_addresses(),
+            ..offer(&self.parameters, self.local.ip, numbers, self.parts.resets_streams())
         }
     }
 
@@ -306,8 +306,7 @@ impl Association {
     /// What this end has with a peer that says this about itself.
     fn meet_peer(&mut self, peer: &Init) -> Box<Tcb> {
         self.sender.peer_rwnd = peer.a_rwnd;
-        self.expect_asconf_from(peer);
-        self.begin_stream_reconfiguration(peer.reconfig_supported, peer.initial_tsn);
+        self.parts.meet_peer(peer, self.local.numbers.initial_tsn);
         // Section 5.1.1: no more streams than the peer allows.
         self.sender.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
         let streams = peer.outbound_streams.min(self.parameters.max_inbound_streams);
@@ -335,11 +334,9 @@ impl Association {
             for (index, status) in self.routing.status.iter_mut().enumerate() {
                 status.confirmed = index == path.index();
             }
-            self.tell_selector(now, PathEvent::StateChanged { path, from: PathState::Active });
+            self.on_path_event(now, PathEvent::StateChanged { path, from: PathState::Active });
         }
-        if self.parts.probing.is_some() {
-            self.tell_selector(now, PathEvent::Opened);
-        }
+        self.open_parts(now);
         self.start_heartbeats(now);
         self.send_asconf(now);
         self.send(now);

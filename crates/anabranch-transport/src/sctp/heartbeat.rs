@@ -3,6 +3,7 @@
 use super::association::Association;
 use super::config::{HeartbeatPeriod, HeartbeatRule};
 use super::failure::Strike;
+use super::routing::Routing;
 use super::state::State;
 use crate::cc::{CongestionControl as _, IdleEvent};
 use crate::ground::PathId;
@@ -99,16 +100,6 @@ impl Association {
     /// Section 8.3: heartbeats are discontinued after SHUTDOWN or SHUTDOWN ACK.
     const fn has_stopped_heartbeats(&self) -> bool {
         self.state.is_ended() || self.state.closing().is_some()
-    }
-
-    /// Stops all heartbeats: no more are sent, and those in flight no longer count.
-    #[cold]
-    pub(super) fn stop_heartbeats(&mut self) {
-        self.routing.heartbeat.timer = Time::NEVER;
-        for path in &mut self.routing.paths {
-            path.heartbeat.timer = Time::NEVER;
-            path.heartbeat.timeout = Time::NEVER;
-        }
     }
 
     /// The time to the next heartbeat.
@@ -234,9 +225,7 @@ impl Association {
             self.routing.paths[path.index()].heartbeat.timeout = timeout;
         }
         self.stats.heartbeats_sent += 1;
-        if self.parts.probing.is_some() {
-            self.routing.status[path.index()].heartbeats_sent += 1;
-        }
+        self.routing.status[path.index()].heartbeats_sent += 1;
         self.transmit_one(path, Chunk::Heartbeat(info));
         if linux && unanswered {
             self.stats.heartbeats_unanswered += 1;
@@ -318,6 +307,18 @@ impl Association {
         }
         if self.parameters.send_on_timeout || was_held {
             self.send(now);
+        }
+    }
+}
+
+impl Routing {
+    /// Stops all heartbeats: no more are sent, and those in flight no longer count.
+    #[cold]
+    pub(super) fn stop_heartbeats(&mut self) {
+        self.heartbeat.timer = Time::NEVER;
+        for path in &mut self.paths {
+            path.heartbeat.timer = Time::NEVER;
+            path.heartbeat.timeout = Time::NEVER;
         }
     }
 }

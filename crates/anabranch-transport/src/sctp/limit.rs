@@ -25,10 +25,8 @@ impl Association {
 
     fn limit_of_path(&self, path: PathId) -> LimitedBy {
         let (own, status) = (&self.routing.paths[path.index()], &self.routing.status[path.index()]);
-        let carries_new = match &self.parts.sharing {
-            Some(_) => self.routing.carries_new(path),
-            None => self.routing.selection.current == path,
-        };
+        let is_current = self.routing.selection.current == path;
+        let carries_new = if self.parts.shares_load() { self.routing.carries_new(path) } else { is_current };
         let is_lonely = carries_new && status.state == PathState::PotentiallyFailed;
         if !self.allows_data(path) || (status.state != PathState::Active && !is_lonely) {
             return LimitedBy::PathDown;
@@ -54,8 +52,7 @@ impl Association {
         if !has_queued && self.sender.outstanding.lost() == 0 && self.sender.awaited_room.is_none() {
             return LimitedBy::Application;
         }
-        let copied = self.parts.sharing.as_ref().map_or(0, |sharing| sharing.copied(path));
-        if self.sender.outstanding.on(path) + copied >= own.cc.limits().cwnd {
+        if self.sender.outstanding.on(path) + self.parts.copied(path) >= own.cc.limits().cwnd {
             return LimitedBy::CongestionWindow;
         }
         if !has_queued && self.sender.outstanding.lost() == 0 {

@@ -245,7 +245,7 @@ impl LoadSharing {
 
 impl Association {
     /// CUC, DAC: notes that a gap block acknowledges the chunk at this position, which is still in flight.
-    pub(super) fn note_gap_acked(&mut self, index: usize, is_earliest: bool) {
+    pub(super) fn record_gap_acked(&mut self, index: usize, is_earliest: bool) {
         let Some(sharing) = &mut self.parts.sharing else { return };
         sharing.lowest_gap_acked.get_or_insert(self.sender.outstanding.tsn(index));
         let chunk = self.sender.outstanding.chunks[index];
@@ -257,7 +257,7 @@ impl Association {
 
     /// DAC: a SACK that is for several packets and acknowledges data of only one path reports what lies
     /// before that data missing once more (FreeBSD `sctp_strike_gap_ack_chunks`).
-    pub(super) fn note_shared_sack(&mut self, packets: u8, advanced: bool) {
+    pub(super) fn record_shared_sack(&mut self, packets: u8, advanced: bool) {
         let mut paths = self.routing.paths.iter().filter(|path| path.acked.bytes > 0);
         let is_unmixed = packets >= 2 && !advanced && paths.next().is_some() && paths.next().is_none();
         if let Some(sharing) = &mut self.parts.sharing {
@@ -270,7 +270,7 @@ impl Association {
     pub(super) fn send_shared(&mut self, now: Time) {
         for path in self.routing.ids() {
             if self.sender.outstanding.on(path) == 0 {
-                self.note_idle(now, path);
+                self.shrink_idle_path(now, path);
             }
         }
         // What the views are of: the length of the next chunk, and whether nothing was outstanding.

@@ -14,6 +14,7 @@
 #![expect(clippy::inline_always, reason = "counted in instructions per call; `inline` alone is not heeded")]
 
 mod acknowledgement;
+mod address_changes;
 mod answers;
 mod arrival;
 mod asconf;
@@ -39,6 +40,7 @@ mod outbox;
 mod outstanding;
 pub mod parameters;
 mod partial_delivery;
+mod parts;
 mod path;
 mod pr_sctp;
 mod probing;

@@ -1,6 +1,9 @@
 //! DATA chunks that have been sent and that the cumulative TSN has not passed yet: one dense queue
 //! indexed by TSN.
 
+#[cfg(test)]
+mod checks;
+
 use std::collections::VecDeque;
 
 use super::gap_acked::GapAcked;
@@ -152,7 +155,7 @@ pub(super) struct Outstanding {
     /// last taken.
     pub(super) changed: PathSet,
     /// With load sharing: the paths for which the next SACK may have consequences
-    /// ([`Association::tell_paths`](super::association::Association::tell_paths)).
+    /// ([`Association::apply_to_paths`](super::association::Association::apply_to_paths)).
     pub(super) unsettled: PathSet,
     /// Whether chunks are released once a gap block acknowledges them (NR-SACK).
     pub(super) releases_acked: bool,
@@ -377,7 +380,7 @@ impl Outstanding {
             self.leave(&chunk);
             self.enter(&Sent { state, path, ..chunk });
             if state == SentState::InFlight {
-                self.note_in_flight(self.tsn(index), path, chunk.flight());
+                self.record_in_flight(self.tsn(index), path, chunk.flight());
             }
         } else if state == SentState::InFlight {
             let tsn = self.tsn(index);
@@ -417,9 +420,9 @@ impl Outstanding {
         self.unsettled.insert(chunk.path);
     }
 
-    /// Notes that this TSN is in flight on this path now.
+    /// Records that this TSN is in flight on this path now.
     #[cold]
-    fn note_in_flight(&mut self, tsn: u32, path: PathId, flight: Flight) {
+    fn record_in_flight(&mut self, tsn: u32, path: PathId, flight: Flight) {
         let own = &mut self.in_flight[path.index()][flight as usize];
         let place = own.partition_point(|&other| tsn::before(other, tsn));
         if own.get(place) != Some(&tsn) {
@@ -463,7 +466,7 @@ impl Outstanding {
         if tsn::before(self.reportable_from, self.first_tsn) { self.first_tsn } else { self.reportable_from }
     }
 
-    /// Notes that no chunk before this TSN can be reported missing.
+    /// Records that no chunk before this TSN can be reported missing.
     pub(super) const fn report_from(&mut self, tsn: u32) {
         self.reportable_from = tsn;
     }
@@ -566,50 +569,5 @@ impl Outstanding {
         let index = (start..self.chunks.len()).find(|&i| self.chunks[i].state == SentState::Lost)?;
         self.lost_from = self.tsn(index);
         Some(index)
-    }
-}
-
-#[cfg(test)]
-impl Outstanding {
-    /// Checks that what is known by path and by TSN matches a new search.
-    pub(super) fn check_positions(&self) {
-        for (index, &lost) in self.lost_on.iter().enumerate() {
-            let is_lost = |chunk: &&Sent| chunk.path.index() == index && chunk.state == SentState::Lost;
-            assert_eq!(lost as usize, self.chunks.iter().filter(is_lost).count(), "path {index}");
-            let first = self.chunks.iter().position(|chunk| is_lost(&chunk)).map(|at| self.tsn(at));
-            assert!(
-                first.is_none_or(|first| tsn::at_or_before(self.lost_on_from[index], first)),
-                "path {index}"
-            );
-            let in_flight = |is_it: &dyn Fn(&Sent) -> bool| -> Vec<u32> {
-                let own = self.chunks.iter().enumerate().filter(|(_, chunk)| {
-                    chunk.state == SentState::InFlight && chunk.path.index() == index && is_it(chunk)
-                });
-                own.map(|(at, _)| self.tsn(at)).collect()
-            };
-            for flight in [Flight::Once, Flight::Again, Flight::AfterFastRetransmit] {
-                let Some(noted) = self.in_flight.get(index).map(|own| &own[flight as usize]) else { break };
-                assert!(
-                    noted.iter().is_sorted_by(|&&one, &&other| tsn::before(one, other)),
-                    "path {index}, {flight:?}"
-                );
-                let own = in_flight(&|chunk| chunk.flight() == flight);
-                assert!(own.iter().all(|tsn| noted.contains(tsn)), "path {index}, {flight:?}");
-            }
-            for (is_again, from) in [false, true].into_iter().zip(self.in_flight_from[index]) {
-                let own = in_flight(&|chunk| chunk.is_again() == is_again);
-                let is_passed = own.first().is_some_and(|&first| tsn::before(first, from));
-                assert!(!is_passed || !self.in_flight.is_empty(), "path {index}");
-            }
-        }
-        for index in 0..self.in_windows.len() {
-            let is_acked = |chunk: &Sent| matches!(chunk.state, SentState::Acked | SentState::Final);
-            let last = self.chunks.iter().rposition(|chunk| is_acked(chunk) && chunk.path.index() == index);
-            assert_eq!(self.last_gap_acked(PathId(index as u8)), last.map(|at| self.tsn(at)), "path {index}");
-        }
-        if self.in_flight.is_empty() {
-            let mut before = self.chunks.iter().take(self.index(self.reportable_from()));
-            assert!(!before.any(Sent::is_reportable), "a chunk is passed over");
-        }
     }
 }

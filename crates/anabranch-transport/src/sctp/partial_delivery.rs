@@ -34,7 +34,7 @@ impl Association {
             self.abort(self.last_now, ErrorCause::violation("a fragment does not continue a message"));
             return false;
         }
-        self.note_rare_parts();
+        self.refresh_parts();
         let Some(receiver) = self.state.receiver_mut() else { return false };
         let has_room = receiver.reassembly.bytes < before;
         // The peer must hear of the room, for which it waits.
@@ -54,7 +54,7 @@ impl Association {
     #[inline(never)]
     pub(super) fn deliver_beside_parts(&mut self, tsn: u64, data: &Data) {
         self.deliver_with(|receiver, tell| receiver.reassembly.insert_beside_parts(tsn, *data, tell));
-        self.note_rare_parts();
+        self.refresh_parts();
     }
 
     /// Does something that delivers messages or parts of them; nothing without a peer.

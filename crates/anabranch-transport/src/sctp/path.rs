@@ -164,25 +164,19 @@ impl Association {
         let id = PathId(self.routing.paths.len() as u8);
         let nonce = self.local.source.bits() as u32;
         let mut path = Path::new(&self.parameters, mtu, self.local.ip, nonce);
-        if let Some(sharing) = &mut self.parts.sharing {
-            sharing.add_path(&self.parameters, self.local.ip, id, &mut path);
-        }
+        self.parts.add_path(&self.parameters, self.local.ip, id, &mut path, is_present);
         self.routing.paths.push(path);
         self.routing.next_of_paths = None;
         self.sender.outstanding.add_path();
-        if let Some(probing) = &mut self.parts.probing {
-            probing.add_path();
-        }
         if mtu < smallest {
             self.fit_chunks();
             self.sender.outstanding.memory.overhead = self.sender.memory_of_queue();
         }
         self.routing.status.push(PathStatus::default());
         if !is_present {
-            self.note_absent(id);
+            self.forget_status(id);
             return Ok(id);
         }
-        self.note_present();
         if !matches!(self.state, State::Closed(_)) {
             // RFC 9260 section 5.4: it carries data once a heartbeat has been answered.
             self.routing.status[id.index()].confirmed = !self.parameters.path_verification;

@@ -4,6 +4,7 @@
 use super::association::Association;
 use super::outstanding::{Sent, SentState};
 use super::queued_message::QueuedMessage;
+use super::sender::Sender;
 use super::tsn;
 use crate::endpoint::{Event, Output, Reliability};
 use crate::ground::Payload;
@@ -72,7 +73,7 @@ impl Association {
             // The rest has no TSN. It gets one, which is never sent: without it the fragments that
             // did arrive could be acknowledged, no FORWARD TSN would follow, and the receiver would
             // wait for the rest for ever.
-            self.take_queued(waiting);
+            self.sender.take_queued(waiting);
             let last = self.sender.outstanding.chunks[last];
             self.sender.outstanding.push(Sent {
                 start: last.start + last.length,
@@ -102,17 +103,10 @@ impl Association {
 
     /// Gives up a message of which nothing has been sent.
     pub(super) fn discard_queued(&mut self, index: usize) {
-        if let Some(removed) = self.take_queued(index) {
+        if let Some(removed) = self.sender.take_queued(index) {
             self.report_abandoned(removed.message.payload);
-            self.tell_writable();
+            self.report_writable();
         }
-    }
-
-    /// Takes a message, or the rest of one, out of the queue and the send buffer.
-    fn take_queued(&mut self, index: usize) -> Option<QueuedMessage> {
-        let removed = self.sender.queue.remove(index)?;
-        self.sender.outstanding.memory.release_message(removed.remaining(), self.sender.fragment_limit);
-        Some(removed)
     }
 
     fn report_abandoned(&mut self, message: Payload) {
@@ -171,31 +165,6 @@ impl Association {
         }
     }
 
-    /// Moves the Advanced.Peer.Ack.Point over what was given up (RFC 3758 section 3.5 C1 and C2), and over
-    /// whole messages in between that an NR-SACK has acknowledged for good (FreeBSD
-    /// `sctp_try_advance_peer_ack_point`). Of others the receiver would drop the fragments that it has.
-    pub(super) fn advance_peer_ack_point(&mut self) {
-        let cumulative = self.sender.outstanding.cumulative_tsn();
-        if tsn::before(self.sender.advanced_peer_ack_point, cumulative) {
-            self.sender.advanced_peer_ack_point = cumulative;
-        }
-        if self.sender.outstanding.abandoned() == 0 {
-            return;
-        }
-        loop {
-            let next = self.sender.advanced_peer_ack_point.wrapping_add(1);
-            let chunk = self.sender.outstanding.chunks.get(self.sender.outstanding.index(next));
-            let is_passed = |chunk: &Sent| {
-                chunk.state == SentState::Abandoned
-                    || (chunk.state == SentState::Final && chunk.beginning && chunk.ending)
-            };
-            if !chunk.is_some_and(is_passed) {
-                return;
-            }
-            self.sender.advanced_peer_ack_point = next;
-        }
-    }
-
     /// Sends a FORWARD TSN as long as the peer has not passed what was given up (RFC 3758 section 3.5 C3).
     pub(super) fn send_forward_tsn(&mut self, now: Time) {
         let cumulative = self.sender.outstanding.cumulative_tsn();
@@ -204,7 +173,13 @@ impl Association {
         }
         let path = self.routing.selection.current;
         self.stats.forward_tsns_sent += 1;
-        let chunk = if self.sender.interleaves { self.i_forward_tsn() } else { self.forward_tsn() };
+        let chunk = if self.sender.interleaves {
+            self.sender.i_forward_tsn()
+        } else {
+            // As many as fit into a packet in all cases.
+            let fits = || self.sender.passed().count() <= self.routing.sack_entries;
+            self.sender.forward_tsn(self.parameters.procedures.names_streams_by_chunk && fits())
+        };
         self.transmit_one(path, chunk);
         // C5: T3-rtx runs, so that a FORWARD TSN that is lost is sent again.
         if self.parameters.send_on_timeout && self.routing.paths[path.index()].t3.is_never() {
@@ -245,30 +220,62 @@ impl Association {
         }
         self.stats.packets_sent -= 1;
     }
+}
+
+impl Sender {
+    /// Takes a message, or the rest of one, out of the queue and the send buffer.
+    fn take_queued(&mut self, index: usize) -> Option<QueuedMessage> {
+        let removed = self.queue.remove(index)?;
+        self.outstanding.memory.release_message(removed.remaining(), self.fragment_limit);
+        Some(removed)
+    }
+
+    /// Moves the Advanced.Peer.Ack.Point over what was given up (RFC 3758 section 3.5 C1 and C2), and over
+    /// whole messages in between that an NR-SACK has acknowledged for good (FreeBSD
+    /// `sctp_try_advance_peer_ack_point`). Of others the receiver would drop the fragments that it has.
+    pub(super) fn advance_peer_ack_point(&mut self) {
+        let cumulative = self.outstanding.cumulative_tsn();
+        if tsn::before(self.advanced_peer_ack_point, cumulative) {
+            self.advanced_peer_ack_point = cumulative;
+        }
+        if self.outstanding.abandoned() == 0 {
+            return;
+        }
+        loop {
+            let next = self.advanced_peer_ack_point.wrapping_add(1);
+            let chunk = self.outstanding.chunks.get(self.outstanding.index(next));
+            let is_passed = |chunk: &Sent| {
+                chunk.state == SentState::Abandoned
+                    || (chunk.state == SentState::Final && chunk.beginning && chunk.ending)
+            };
+            if !chunk.is_some_and(is_passed) {
+                return;
+            }
+            self.advanced_peer_ack_point = next;
+        }
+    }
 
     /// The chunks that a FORWARD TSN gives up.
     fn passed(&self) -> impl Iterator<Item = &Sent> {
-        let cumulative = self.sender.outstanding.cumulative_tsn();
-        let passed = self.sender.advanced_peer_ack_point.wrapping_sub(cumulative) as usize;
-        let chunks = self.sender.outstanding.chunks.iter().take(passed);
+        let cumulative = self.outstanding.cumulative_tsn();
+        let passed = self.advanced_peer_ack_point.wrapping_sub(cumulative) as usize;
+        let chunks = self.outstanding.chunks.iter().take(passed);
         chunks.filter(|chunk| chunk.state != SentState::Final)
     }
 
-    fn forward_tsn(&self) -> Chunk {
-        // As many as fit into a packet in all cases.
-        let by_chunk = self.parameters.procedures.names_streams_by_chunk
-            && self.passed().count() <= self.routing.sack_entries;
+    /// A FORWARD TSN, which names a stream by each chunk if it `names_chunks`.
+    fn forward_tsn(&self, names_chunks: bool) -> Chunk {
         let mut streams: Vec<SkippedStream> = Vec::new();
         for chunk in self.passed().filter(|chunk| !chunk.message.unordered) {
             // C4: every stream is named with its largest stream sequence number; later chunks have larger
             // ones.
             let ssn = chunk.mid as u16;
-            match streams.iter_mut().find(|skip| !by_chunk && skip.stream == chunk.message.stream) {
+            match streams.iter_mut().find(|skip| !names_chunks && skip.stream == chunk.message.stream) {
                 Some(skip) => skip.ssn = ssn,
                 None => streams.push(SkippedStream { stream: chunk.message.stream, ssn }),
             }
         }
-        let new_cumulative_tsn = self.sender.advanced_peer_ack_point;
+        let new_cumulative_tsn = self.advanced_peer_ack_point;
         Chunk::ForwardTsn(ForwardTsn { new_cumulative_tsn, streams: streams.into() })
     }
 
@@ -288,7 +295,7 @@ impl Association {
                 }),
             }
         }
-        let new_cumulative_tsn = self.sender.advanced_peer_ack_point;
+        let new_cumulative_tsn = self.advanced_peer_ack_point;
         Chunk::IForwardTsn(IForwardTsn { new_cumulative_tsn, messages: messages.into() })
     }
 }

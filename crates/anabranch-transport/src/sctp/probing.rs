@@ -66,17 +66,7 @@ impl Association {
     pub(super) fn prepare_probing(&mut self) {
         self.parts.probing =
             self.routing.selector.measures().then(|| Box::new(Probing::new(self.routing.paths.len())));
-        self.note_rare_parts();
-    }
-
-    /// Notes whether the association has a rare part.
-    pub(super) fn note_rare_parts(&mut self) {
-        self.parts.is_any = self.parts.probing.is_some()
-            || self.state.receiver().is_some_and(|receiver| receiver.reassembly.delivers_parts())
-            || self.parts.addresses.is_some()
-            || self.parts.resets.is_some()
-            || self.parameters.procedures.bundles_forward_tsn
-            || self.parameters.procedures.holds_back_writes;
+        self.refresh_parts();
     }
 
     /// Brings those parts of the paths' status up to date that only policies that measure are told of.
@@ -104,7 +94,10 @@ impl Association {
 
     /// Tells a policy that measures what happened, and carries out its requests.
     #[cold]
-    pub(super) fn tell_measuring_selector(&mut self, now: Time, event: PathEvent) {
+    pub(super) fn on_measured_event(&mut self, now: Time, event: PathEvent) {
+        if matches!(event, PathEvent::TimerExpired(_)) {
+            self.end_recoveries(now, true);
+        }
         self.refresh_status();
         self.select(now, event);
         if !self.state.sends_data() {
@@ -126,7 +119,7 @@ impl Association {
 
     #[cold]
     pub(super) fn on_policy_tick(&mut self, now: Time) {
-        self.tell_selector(now, PathEvent::Tick);
+        self.on_path_event(now, PathEvent::Tick);
         let next = self.parts.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick);
         assert!(next > now, "the path policy wants its next tick at {next}, which is not after {now}");
         self.send(now);
@@ -135,24 +128,24 @@ impl Association {
     /// Tells the path policy that a path's window was reduced because of missing reports, outside a fast
     /// recovery.
     #[cold]
-    pub(super) fn note_fast_retransmit(&mut self, now: Time, path: PathId, cwnd_before: u32) {
+    pub(super) fn on_fast_retransmit(&mut self, now: Time, path: PathId, cwnd_before: u32) {
         if let Some(probing) = &mut self.parts.probing {
             probing.in_recovery.insert(path);
-            self.tell_selector(now, PathEvent::FastRetransmit { path, cwnd_before });
+            self.on_path_event(now, PathEvent::FastRetransmit { path, cwnd_before });
         }
     }
 
     /// Tells the path policy what a SACK has brought, after the paths have taken it.
     #[cold]
     pub(super) fn follow_sack(&mut self, now: Time) {
-        self.note_recovery_end(now, false);
+        self.end_recoveries(now, false);
         self.check_probe(now);
     }
 
     /// Tells the path policy after a SACK which fast recoveries have ended. It is not told of those that a
     /// timeout ends.
     #[cold]
-    pub(super) fn note_recovery_end(&mut self, now: Time, by_timeout: bool) {
+    pub(super) fn end_recoveries(&mut self, now: Time, by_timeout: bool) {
         let Some(probing) = &self.parts.probing else { return };
         let mut in_recovery = probing.in_recovery;
         while let Some(path) = in_recovery.pop() {
@@ -162,14 +155,14 @@ impl Association {
             let Some(probing) = &mut self.parts.probing else { return };
             probing.in_recovery.remove(path);
             if !by_timeout {
-                self.tell_selector(now, PathEvent::RecoveryEnded(path));
+                self.on_path_event(now, PathEvent::RecoveryEnded(path));
             }
         }
     }
 
     /// A chunk in flight on `path` was found lost.
     #[cold]
-    pub(super) fn note_probe_loss(&mut self, path: PathId, tsn: u32, length: u32) {
+    pub(super) fn record_probe_loss(&mut self, path: PathId, tsn: u32, length: u32) {
         self.routing.status[path.index()].lost_bytes += u64::from(length);
         if let Some(probe) = self.parts.probing.as_mut().and_then(|probing| probing.probe.as_mut())
             && probe.path == path
@@ -215,7 +208,7 @@ impl Association {
         }
     }
 
-    /// Notes whether all of the probe has arrived or has been given up.
+    /// Finds out whether all of the probe has arrived or has been given up.
     fn check_probe(&mut self, now: Time) {
         let Some(probe) = self.parts.probing.as_mut().and_then(|probing| probing.probe.as_mut()) else {
             return;
@@ -235,7 +228,7 @@ impl Association {
         if let Some(probing) = &mut self.parts.probing {
             probing.probe = None;
         }
-        self.tell_selector(now, PathEvent::ProbeDone { path, bytes, lost });
+        self.on_path_event(now, PathEvent::ProbeDone { path, bytes, lost });
     }
 
     /// Two heartbeats back to back, filled up with a PAD chunk (RFC 4820) each. They only measure; ordinary
@@ -275,7 +268,7 @@ impl Association {
         let Some(first) = first.take().filter(|first| first.mark.number == mark.number) else { return };
         let rtt = first.answered_at.saturating_since(first.sent_at);
         let spacing = mark.arrived_at.saturating_since(first.mark.arrived_at);
-        self.tell_selector(now, PathEvent::PairMeasured { path, rtt, spacing, size });
+        self.on_path_event(now, PathEvent::PairMeasured { path, rtt, spacing, size });
     }
 }
 

@@ -54,8 +54,7 @@ impl Association {
                     return Err(packet);
                 }
                 let packets = tcb.receiver.delayed_sack.packets + 1;
-                let packets =
-                    self.parts.sharing.as_ref().map_or(0, |sharing| sharing.packets_to_report(packets));
+                let packets = self.parts.packets_to_report(packets);
                 let sack = tcb.receiver.take_next(path, free);
                 self.stats.sacks_sent += 1;
                 self.stats.data_chunks_received += 1;

@@ -33,7 +33,7 @@ impl Association {
         let is_legal = tsn > receiver.received.cumulative || receiver.reassembly.continues(tsn, data);
         if data.stream >= receiver.inbound_streams {
             self.report_invalid_stream(path, data.stream);
-        } else if self.parts.resets.is_some() && self.holds_data(tsn, data) {
+        } else if self.holds_data(tsn, data) {
             // The data is kept back until its stream has been reset.
         } else if !is_legal {
             // Section 6.9: the fragments of a message follow each other and have one number. Out of sequence
@@ -71,7 +71,7 @@ impl Association {
         let Arrival::New(tsn) = self.take_tsn(path, data.tsn, data.immediate) else { return };
         if data.stream >= self.inbound_streams() {
             self.report_invalid_stream(path, data.stream);
-        } else if self.parts.resets.is_none() || !self.holds_i_data(tsn, data) {
+        } else if !self.holds_i_data(tsn, data) {
             self.deliver_i_data(data);
         }
     }
@@ -99,8 +99,7 @@ impl Association {
             Arrival::New(_) => {
                 self.stats.data_chunks_received += 1;
                 // Section 6.7: SACKs are not delayed while there is a gap, unless reordering is the rule.
-                let delays = || self.parts.sharing.as_ref().is_some_and(|sharing| sharing.delays_sacks());
-                receiver.delayed_sack.immediate |= receiver.received.has_gaps() && !delays();
+                receiver.delayed_sack.immediate |= receiver.received.has_gaps() && !self.parts.delay_sacks();
             }
             Arrival::Old(_) => self.stats.duplicates_received += 1,
             Arrival::Refused => {}
@@ -130,7 +129,7 @@ impl Association {
         };
         self.deliver_with(|receiver, tell| receiver.skip_streams(new_cumulative, &forward.streams, tell));
         if self.parts.is_any {
-            self.note_rare_parts();
+            self.refresh_parts();
         }
         self.deliver_parts_after_skip();
     }
@@ -237,7 +236,7 @@ impl Association {
     /// The path on which a SACK is sent after data from path `source`.
     #[inline(always)]
     pub(super) fn sack_path(&self, source: PathId) -> PathId {
-        if self.parts.addresses.is_some() && !self.allows_data(source) {
+        if !self.allows_data(source) {
             return self.routing.selection.current;
         }
         match self.parameters.sack_path {

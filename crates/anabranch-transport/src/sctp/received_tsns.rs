@@ -39,7 +39,7 @@ impl ReceivedTsns {
         }
     }
 
-    /// Notes a TSN, which is not too far; returns false when it had arrived already.
+    /// Records a TSN, which is not too far; returns false when it had arrived already.
     #[inline(always)]
     pub(super) fn insert(&mut self, tsn: u64) -> bool {
         if tsn == self.cumulative + 1 {

@@ -80,10 +80,10 @@ impl Association {
         let shuts_down = matches!(old.state, State::ShutdownPending(_) | State::ShutdownSent(..));
         self.state = State::Closed(Intent { is_restart: true, shuts_down });
         self.adopt_promise(cookie, self.local.ports);
-        if old.parts.resets.is_some() {
+        if old.parts.resets_streams() {
             self.offer_extensions();
         }
-        if old.parts.addresses.is_some() {
+        if old.parts.changes_addresses() {
             self.let_addresses_change(&[]).expect("no path is absent");
         }
     }

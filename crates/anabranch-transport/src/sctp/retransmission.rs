@@ -5,6 +5,7 @@ use super::association::Association;
 use super::config::MissingReportsPer;
 use super::failure::Strike;
 use super::outstanding::{Sent, SentState};
+use super::routing::Routing;
 use super::tsn;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::ground::PathId;
@@ -33,16 +34,13 @@ impl Association {
             let outstanding = self.sender.outstanding.on(path);
             own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, outstanding));
         }
-        self.leave_fast_recovery(path);
-        if self.parts.probing.is_some() {
-            self.note_recovery_end(now, true);
-        }
+        self.routing.leave_fast_recovery(path, self.parameters.missing_reports_per);
         // E2 and section 8 (Linux `sctp_sf_do_6_3_3_rtx`: strike, then send again).
         self.strike(now, path, Strike::Timeout);
         if self.is_over() {
             return;
         }
-        self.tell_selector(now, PathEvent::TimerExpired(path));
+        self.on_path_event(now, PathEvent::TimerExpired(path));
         // E3: everything that was sent on the path is marked, and what fits into one packet leaves at once.
         for index in 0..self.sender.outstanding.chunks.len() {
             if is_marked(&self.sender.outstanding.chunks[index]) {
@@ -50,7 +48,7 @@ impl Association {
             }
         }
         // RFC 3758 section 3.5 A5.
-        self.advance_peer_ack_point();
+        self.sender.advance_peer_ack_point();
         if !self.routing.selection.held {
             self.send_after_timeout(now);
         }
@@ -72,7 +70,7 @@ impl Association {
         if is_data_first {
             self.send_forward_tsn(now);
         } else if self.parameters.send_on_timeout
-            && (self.sender.outstanding.lost() == 0 || self.parts.sharing.is_some())
+            && (self.sender.outstanding.lost() == 0 || self.parts.shares_load())
         {
             self.send(now);
         }
@@ -112,18 +110,6 @@ impl Association {
         }
     }
 
-    /// Ends the fast recovery of a path, as a timeout does.
-    fn leave_fast_recovery(&mut self, path: PathId) {
-        match self.parameters.missing_reports_per {
-            MissingReportsPer::Association => {
-                for path in &mut self.routing.paths {
-                    path.fast_recovery_exit = None;
-                }
-            }
-            MissingReportsPer::Path => self.routing.paths[path.index()].fast_recovery_exit = None,
-        }
-    }
-
     /// Whether the profile asks the window for retransmissions even after a timeout, and it is full.
     fn is_retransmission_window_full(&mut self, now: Time) -> bool {
         let procedures = &self.parameters.procedures;
@@ -136,14 +122,14 @@ impl Association {
             || (is_asked
                 && self.sender.outstanding.on(path) >= self.routing.paths[path.index()].cc.limits().cwnd);
         if is_full {
-            self.note_attempt(now, path);
+            self.record_attempt(now, path);
         }
         is_full
     }
 
-    /// Notes that marked data found the window full. Where that counts as sending, it puts off heartbeats for
+    /// Records that marked data found the window full. Where that counts as sending, it puts off heartbeats for
     /// as long as the application sends.
-    fn note_attempt(&mut self, now: Time, path: PathId) {
+    fn record_attempt(&mut self, now: Time, path: PathId) {
         if self.parameters.procedures.waiting_data_defers_heartbeats {
             self.routing.paths[path.index()].last_data = now;
         }
@@ -166,9 +152,7 @@ impl Association {
         chunk.missing_reports = 0;
         chunk.timed_out = timed_out;
         let Sent { path, length, .. } = *chunk;
-        if self.parts.probing.is_some() {
-            self.note_probe_loss(path, self.sender.outstanding.tsn(index), length);
-        }
+        self.on_chunk_lost(path, self.sender.outstanding.tsn(index), length);
         if self.is_given_up(now, index) {
             self.abandon_message(index);
         }
@@ -203,7 +187,7 @@ impl Association {
                 limit
             });
             if self.sender.outstanding.on(path) >= limit {
-                self.note_attempt(now, path);
+                self.record_attempt(now, path);
                 break;
             }
             self.retransmit_packet(now, path, index, u32::MAX);
@@ -242,7 +226,7 @@ impl Association {
             let chunk = &self.sender.outstanding.chunks[index];
             if self.has_expired(now, chunk) {
                 self.abandon_message(index);
-                self.advance_peer_ack_point();
+                self.sender.advance_peer_ack_point();
                 continue;
             }
             let loss = Retransmission::new(chunk.path, chunk.timed_out);
@@ -251,14 +235,7 @@ impl Association {
                 &self.routing.status,
                 &self.routing.selection,
             );
-            return Some((
-                index,
-                if self.parts.addresses.is_none() || self.allows_data(path) {
-                    path
-                } else {
-                    self.routing.selection.current
-                },
-            ));
+            return Some((index, if self.allows_data(path) { path } else { self.routing.selection.current }));
         }
     }
 
@@ -313,7 +290,7 @@ impl Association {
         if restarts_timer {
             self.routing.paths[path.index()].t3 = Time::NEVER;
         }
-        self.note_data_sent(now, path, bytes);
+        self.on_data_sent(now, path, bytes);
         if let Some(packet) = packet {
             self.transmit(path, packet, size);
         }
@@ -333,7 +310,7 @@ impl Association {
         if self.parameters.procedures.gives_up_reported_data {
             self.give_up_reported(now);
         }
-        if self.parts.sharing.is_some() {
+        if self.parts.shares_load() {
             if self.count_missing_by_path(now) {
                 self.fast_retransmit(now);
             }
@@ -394,9 +371,7 @@ impl Association {
             return false;
         }
         chunk.missing_reports = chunk.missing_reports.saturating_add(1);
-        if let Some(sharing) = &self.parts.sharing {
-            chunk.missing_reports = chunk.missing_reports.saturating_add(sharing.more_reports(tsn));
-        }
+        chunk.missing_reports = chunk.missing_reports.saturating_add(self.parts.more_reports(tsn));
         if u32::from(chunk.missing_reports) < self.parameters.missing_reports {
             return false;
         }
@@ -433,13 +408,27 @@ impl Association {
                     self.sender.outstanding.on(PathId(index as u8)),
                 );
                 path.cc.on_congestion(&event);
-                self.note_fast_retransmit(now, PathId(index as u8), cwnd_before);
+                self.on_fast_retransmit(now, PathId(index as u8), cwnd_before);
             }
         }
         self.stats.fast_retransmits += u64::from(begins);
         // Rule 3: one packet whatever the window.
         if !self.routing.selection.held {
             self.retransmit_one_packet(now);
+        }
+    }
+}
+
+impl Routing {
+    /// Ends the fast recovery of a path, as a timeout does.
+    fn leave_fast_recovery(&mut self, path: PathId, per: MissingReportsPer) {
+        match per {
+            MissingReportsPer::Association => {
+                for path in &mut self.paths {
+                    path.fast_recovery_exit = None;
+                }
+            }
+            MissingReportsPer::Path => self.paths[path.index()].fast_recovery_exit = None,
         }
     }
 }

@@ -90,9 +90,9 @@ impl Routing {
 
 impl Association {
     /// Tells the policy what happened, and reports its decision.
-    pub(super) fn tell_selector(&mut self, now: Time, event: PathEvent) {
+    pub(super) fn on_path_event(&mut self, now: Time, event: PathEvent) {
         if self.parts.probing.is_some() {
-            self.tell_measuring_selector(now, event);
+            self.on_measured_event(now, event);
         } else {
             self.select(now, event);
         }
@@ -108,7 +108,7 @@ impl Association {
         }
         let Selection { primary: to, reason, .. } = self.routing.selection;
         if to != from {
-            self.stats.note_primary_change(now, from, to);
+            self.stats.record_primary_change(now, from, to);
             self.outbox.emit(Event::PrimaryChanged { from, to, reason });
         }
     }

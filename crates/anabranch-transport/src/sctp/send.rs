@@ -39,23 +39,16 @@ impl Association {
             if self.sender.outstanding.lost() > 0 {
                 self.retransmit(now);
             }
-            if self.parts.sharing.is_some() {
-                self.send_shared(now);
-            } else if self.sender.outstanding.lost() == 0 && !self.sender.queue.is_empty() {
-                if self.parts.probing.is_some() {
-                    self.send_probe(now);
-                }
-                self.send_new(now);
-            }
+            self.send_new_data(now);
         }
         if !self.state.is_established() {
             self.continue_shutdown(now);
         }
     }
 
-    fn send_new(&mut self, now: Time) {
+    pub(super) fn send_new(&mut self, now: Time) {
         let path = self.routing.selection.current;
-        self.note_idle(now, path);
+        self.shrink_idle_path(now, path);
         let limit = self.burst_limit(path);
         while self.may_send_new(now, path, limit) {
             self.send_packet(now, path);
@@ -98,7 +91,7 @@ impl Association {
         limit_burst(self.parameters.max_burst, in_flight, own.segment, own.cc.limits().cwnd)
     }
 
-    pub(super) fn note_idle(&mut self, now: Time, path: PathId) {
+    pub(super) fn shrink_idle_path(&mut self, now: Time, path: PathId) {
         if self.parameters.procedures.idle_window_shrinks_with_heartbeats {
             return;
         }
@@ -147,7 +140,7 @@ impl Association {
         }
         let Filling { packet, size, bytes, .. } = filling;
         self.sender.queue.finish_packet();
-        self.note_data_sent(now, path, bytes);
+        self.on_data_sent(now, path, bytes);
         if let Some(packet) = packet {
             self.transmit(path, packet, size);
         }
@@ -277,7 +270,7 @@ impl Association {
 
     /// Sets timers and the beginning of idleness after data has left (section 6.3.2 R1, section 8.3).
     #[inline(always)]
-    pub(super) fn note_data_sent(&mut self, now: Time, id: PathId, bytes: u32) {
+    pub(super) fn on_data_sent(&mut self, now: Time, id: PathId, bytes: u32) {
         let clock = self.parameters.rto.clock;
         let path = &mut self.routing.paths[id.index()];
         path.last_data = now;
@@ -288,9 +281,7 @@ impl Association {
             self.sender.outstanding.unsettled.insert(id);
         }
         path.cc.on_sent(&SentEvent::new(now, bytes, self.sender.outstanding.on(id)));
-        if self.parts.probing.is_some() {
-            self.routing.status[id.index()].sent_bytes += u64::from(bytes);
-        }
+        self.routing.status[id.index()].sent_bytes += u64::from(bytes);
     }
 }
 

@@ -8,9 +8,7 @@ impl Association {
     #[inline(never)]
     pub(super) fn enqueue(&mut self, now: Time, message: Message) {
         let length = message.payload.length;
-        if let Some(reset) = &self.parts.resets
-            && reset.is_paused(message.stream)
-        {
+        if self.parts.pause(message.stream) {
             self.refuse(message, 1);
             return;
         }
@@ -42,7 +40,7 @@ impl Association {
     /// any room ends what counts as waiting; with load sharing, times are accounted for by that.
     fn refuse(&mut self, message: Message, room: u64) {
         let is_tried_again = self.sender.last_refused.replace(message.payload) == Some(message.payload);
-        let room = if is_tried_again && self.parts.sharing.is_none() { room } else { 1 };
+        let room = if is_tried_again && !self.parts.shares_load() { room } else { 1 };
         self.sender.awaited_room = Some(self.sender.awaited_room.map_or(room, |awaited| awaited.min(room)));
         self.outbox.emit(Event::Refused(message.payload));
     }

@@ -67,7 +67,7 @@ impl SendQueue {
         self.messages.is_empty()
     }
 
-    /// Notes that `bytes` of the first message have left, and removes it when all of it has.
+    /// Records that `bytes` of the first message have left, and removes it when all of it has.
     #[inline]
     pub(super) fn advance(&mut self, bytes: u32) {
         self.bytes -= u64::from(bytes);
@@ -90,7 +90,7 @@ impl SendQueue {
         }
     }
 
-    /// Notes that a packet has been filled, after which another stream may be next.
+    /// Records that a packet has been filled, after which another stream may be next.
     #[inline]
     pub(super) fn finish_packet(&mut self) {
         if self.scheduler.is_some() {

@@ -39,12 +39,12 @@ impl Association {
                 let guard: Duration = self.parameters.rto.max * 5;
                 let t5 = self.deadline(now, guard);
                 self.state.step(|tcb| State::ShutdownSent(tcb, Closing { t5, ..Closing::new(path) }));
-                self.stop_heartbeats();
+                self.routing.stop_heartbeats();
                 self.send_shutdown(now);
             }
             State::ShutdownReceived(_) => {
                 self.state.step(|tcb| State::ShutdownAckSent(tcb, Closing::new(path)));
-                self.stop_heartbeats();
+                self.routing.stop_heartbeats();
                 self.send_shutdown_ack(now);
             }
             _ => {}
@@ -119,7 +119,7 @@ impl Association {
         {
             self.acknowledge_cumulatively(cumulative_tsn);
             self.restart_all_timers(true);
-            self.tell_paths(now, from, true);
+            self.apply_to_paths(now, from, true);
         }
         self.send(now);
     }

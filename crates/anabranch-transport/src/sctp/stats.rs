@@ -70,9 +70,9 @@ const REVERTED_WITHIN: Duration = Duration::from_secs(10);
 const NANOS_PER_MINUTE: f64 = 60e9;
 
 impl Stats {
-    /// Notes that another path became the primary one.
+    /// Records that another path became the primary one.
     #[cold]
-    pub(super) fn note_primary_change(&mut self, now: Time, from: PathId, to: PathId) {
+    pub(super) fn record_primary_change(&mut self, now: Time, from: PathId, to: PathId) {
         self.primary_changes += 1;
         let is_reverted = self.last_change.is_some_and(|(at, old_from, old_to)| {
             (old_from, old_to) == (to, from) && now.saturating_since(at) <= REVERTED_WITHIN
@@ -81,8 +81,8 @@ impl Stats {
         self.last_change = Some((now, from, to));
     }
 
-    /// Notes that every path has become inactive, or that one has come back.
-    pub(super) fn note_dormant(&mut self, now: Time, dormant: bool) {
+    /// Records that every path has become inactive, or that one has come back.
+    pub(super) fn record_dormant(&mut self, now: Time, dormant: bool) {
         match (self.dormant_since, dormant) {
             (None, true) => self.dormant_since = Some(now),
             (Some(since), false) => {

@@ -16,7 +16,7 @@ use super::reassembly::unwrap_tsn;
 use crate::endpoint::{Event, Output};
 use crate::ground::{PathId, Payload};
 use crate::time::Time;
-use crate::wire::sctp::chunk::{Chunk, Data, IData};
+use crate::wire::sctp::chunk::{Chunk, Data, IData, Init};
 use crate::wire::sctp::reconfig::{Reconfig, Reconfiguration, outcome};
 
 /// A chunk with an Outgoing SSN Reset Request that names no stream, in bytes.
@@ -103,12 +103,27 @@ impl StreamReconfiguration {
         }
     }
 
+    /// The peer says this about itself. The numbers of requests begin with the initial TSNs (section 5.1.1).
+    #[cold]
+    pub(super) fn begin(&mut self, peer: &Init, initial_tsn: u32) {
+        *self = Self {
+            is_understood: peer.reconfig_supported,
+            next_request: initial_tsn,
+            expected: peer.initial_tsn,
+            ..Self::default()
+        };
+    }
+
+    pub(super) const fn stop_timer(&mut self) {
+        self.timer = None;
+    }
+
     /// The answer to this request of the peer's, if it is one of its last.
     fn answer_to(&mut self, number: u32) -> Option<&mut u32> {
         self.answered.iter_mut().find(|(known, _)| *known == number).map(|(_, result)| result)
     }
 
-    fn note(&mut self, number: u32, result: u32) {
+    fn record(&mut self, number: u32, result: u32) {
         if let Some(known) = self.answer_to(number) {
             *known = result;
             return;
@@ -129,21 +144,6 @@ impl Association {
     pub fn offer_extensions(&mut self) {
         self.parts.resets = Some(Box::default());
         self.parts.is_any = true;
-    }
-
-    /// Notes whether the peer supports stream resets.
-    #[cold]
-    pub(super) fn begin_stream_reconfiguration(&mut self, is_understood: bool, peer_initial_tsn: u32) {
-        let next_request = self.local.numbers.initial_tsn;
-        if let Some(reset) = &mut self.parts.resets {
-            // Section 5.1.1: the numbers of requests begin with the initial TSNs.
-            **reset = StreamReconfiguration {
-                is_understood,
-                next_request,
-                expected: peer_initial_tsn,
-                ..StreamReconfiguration::default()
-            };
-        }
     }
 
     /// Resets outgoing streams once everything that was sent on them is acknowledged; until then they take no
@@ -215,7 +215,7 @@ impl Association {
         }
         let response = if reset.wanted.is_empty() { reset.asked_by_peer.take() } else { None };
         if let Some(number) = response {
-            reset.note(number, outcome::PERFORMED);
+            reset.record(number, outcome::PERFORMED);
         }
         let response = response.unwrap_or_else(|| reset.expected.wrapping_sub(1));
         let number = reset.next_request;
@@ -250,13 +250,6 @@ impl Association {
         }
         if !self.is_over() {
             self.transmit_reset(now, next);
-        }
-    }
-
-    #[cold]
-    pub(super) fn stop_reconfiguration_timer(&mut self) {
-        if let Some(reset) = &mut self.parts.resets {
-            reset.timer = None;
         }
     }
 
@@ -310,7 +303,7 @@ impl Association {
             _ => outcome::DENIED,
         };
         if let Some(reset) = &mut self.parts.resets {
-            reset.note(number, result);
+            reset.record(number, result);
         }
         result
     }
@@ -373,7 +366,7 @@ impl Association {
     fn end_deferral(&mut self, deferred: Deferred) {
         let Deferred { number, streams, held, path, .. } = deferred;
         if let Some(reset) = &mut self.parts.resets {
-            reset.note(number, outcome::PERFORMED);
+            reset.record(number, outcome::PERFORMED);
         }
         self.perform(streams.as_ref());
         for chunk in held {
@@ -408,12 +401,11 @@ impl Association {
         true
     }
 
-    #[cold]
+    #[inline(always)]
     pub(super) fn holds_data(&mut self, tsn: u64, data: &Data) -> bool {
-        self.is_held(tsn, data.stream, Held::Data(tsn, *data))
+        self.parts.resets.is_some() && self.is_held(tsn, data.stream, Held::Data(tsn, *data))
     }
 
-    #[cold]
     pub(super) fn holds_i_data(&mut self, tsn: u64, data: &IData) -> bool {
         self.is_held(tsn, data.stream, Held::IData(*data))
     }

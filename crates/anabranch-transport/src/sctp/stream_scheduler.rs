@@ -157,7 +157,7 @@ impl StreamScheduler {
         self.streams[chosen?].waiting.pop_front()
     }
 
-    /// Notes that this many bytes of this stream have left.
+    /// Records that this many bytes of this stream have left.
     pub(super) fn charge(&mut self, stream: u16, bytes: u32) {
         self.last = Some(stream);
         match self.rule {
@@ -174,7 +174,7 @@ impl StreamScheduler {
         }
     }
 
-    /// Notes that a packet is full.
+    /// Records that a packet is full.
     pub(super) fn finish_packet(&mut self) {
         self.of_packet = None;
     }

@@ -38,7 +38,7 @@ impl Association {
             self.send_sack();
         }
         if self.parts.is_any {
-            self.on_rare_timers(now);
+            self.on_part_timers(now);
         }
         if self.state.closing().is_some_and(|closing| closing.t2 <= now) {
             self.on_t2(now);
@@ -46,27 +46,14 @@ impl Association {
         if self.state.closing().is_some_and(|closing| closing.t5 <= now) {
             self.on_t5(now);
         }
-        if self.parts.is_any && self.parts.probing.as_ref().is_some_and(|probing| probing.tick <= now) {
-            self.on_policy_tick(now);
-        }
         self.finish_input(now);
-    }
-
-    #[cold]
-    fn on_rare_timers(&mut self, now: Time) {
-        if self.parts.addresses.as_ref().is_some_and(|addresses| addresses.t4 <= now) {
-            self.on_t4(now);
-        }
-        if self.parts.resets.as_ref().is_some_and(|reset| reset.timer() <= now) {
-            self.on_reconfiguration_timer(now);
-        }
     }
 
     #[inline]
     pub(super) fn next_timeout(&mut self) -> Time {
         let mut next = self.routing.heartbeat.timer.min(self.state.next_timeout());
         if self.parts.is_any {
-            next = next.min(self.next_rare_timeout());
+            next = next.min(self.parts.next_timeout());
         }
         if let Some(first) = self.routing.next_of_paths {
             return next.min(first);
@@ -74,13 +61,6 @@ impl Association {
         let first = self.routing.first_timeout();
         self.routing.next_of_paths = Some(first);
         next.min(first)
-    }
-
-    #[cold]
-    fn next_rare_timeout(&self) -> Time {
-        let t4 = self.parts.addresses.as_ref().map_or(Time::NEVER, |addresses| addresses.t4);
-        let reset = self.parts.resets.as_ref().map_or(Time::NEVER, |reset| reset.timer());
-        t4.min(reset).min(self.parts.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick))
     }
 
     /// The time at which a timer of this length expires.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::*;
-use crate::endpoint::{Command, Input};
+use crate::endpoint::{Command, Input, Reliability};
 use crate::ground::Side;
 use crate::path::PathState;
 use crate::sctp::testing::{Pair, holds, ms};
@@ -70,6 +70,17 @@ fn a_delayed_sack_reports_a_chunk_missing_once_per_packet() {
     // Iyengar et al. 2006, section 3.3.
     assert_eq!(sacks_before_fast_retransmit(true), [2, 2]);
     assert_eq!(sacks_before_fast_retransmit(false), [0, 0, 0]);
+}
+
+#[test]
+fn a_sack_that_travels_with_data_reports_its_packets_too() {
+    let mut pair = Pair::open(&sharing(Config { delayed_ack: true, ..Config::default() }), 1);
+    pair.send_reliable(1, 1_400);
+    pair.run_for(ms(30));
+    assert!(pair.sent(Side::B, "sack").is_empty(), "it is delayed");
+    pair.send(Side::B, 100, Reliability::Reliable, false);
+    let sent = pair.sent(Side::B, "data");
+    assert!(matches!(sent[0].chunks[0], Chunk::Sack(1, _)), "{:?}", sent[0].chunks);
 }
 
 /// Six chunks leave on two paths and the first is lost; the SACKs for the others, in their order.
