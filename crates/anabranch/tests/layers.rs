@@ -120,9 +120,11 @@ const EMULATE: [(&str, &str); 15] = [
 ];
 
 /// The modules of `anabranch-capture`.
-const CAPTURE: [(&str, &str); 9] = [
+const CAPTURE: [(&str, &str); 11] = [
     ("bytes", ""),
     ("columns", ""),
+    ("journeys", ""),
+    ("sender", ""),
     ("source", ""),
     ("link", "bytes"),
     ("tables", "link source"),
