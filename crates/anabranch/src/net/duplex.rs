@@ -164,9 +164,9 @@ impl DuplexLink {
         self.ingress_loss.is_none() && self.wire_loss.is_none()
     }
 
-    /// Tells that a direction is going to be called for `at`, further ahead of simulated time, which is `now`,
-    /// than [`DuplexLink::AHEAD_LIMIT`]. Each such call needs it: its counters of packets then remember from
-    /// `now` on.
+    /// Tells that a direction is going to be called for `at`, further ahead of simulated time, which is
+    /// `now`, than [`DuplexLink::AHEAD_LIMIT`]. Each such call needs it: its counters of packets then
+    /// remember from `now` on.
     #[inline]
     pub fn runs_ahead(&mut self, direction: Direction, at: Time, now: Time) {
         self.directions[direction.index()].runs_ahead(at, now);

@@ -40,7 +40,8 @@ const MOST_WORK_AT_ONCE: u64 = 1 << 61;
 pub(crate) struct Server {
     queue: ServerQueue,
     sources: Vec<Source>,
-    /// The constant rate, if the link is not traced and nothing happens to packets that the queue surely takes.
+    /// The constant rate, if the link is not traced and nothing happens to packets that the queue surely
+    /// takes.
     sure_rate: Option<ConstantRate>,
     lone: Option<Lone>,
 }

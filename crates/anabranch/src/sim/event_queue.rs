@@ -5,9 +5,9 @@
 //! else was scheduled, so fusing a chain of links or adding a flow leaves the order of everything else
 //! unchanged.
 //!
-//! Events wait in two heaps, those of packets and all others. Packets that arrive over one direction of a link
-//! mostly arrive in the order in which they are scheduled, so each direction has a queue ([`Lane`]) of which
-//! only the first event is in the heap.
+//! Events wait in two heaps, those of packets and all others. Packets that arrive over one direction of a
+//! link mostly arrive in the order in which they are scheduled, so each direction has a queue ([`Lane`]) of
+//! which only the first event is in the heap.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
