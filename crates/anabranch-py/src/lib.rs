@@ -56,7 +56,7 @@ mod _engine {
     #[pymodule_export]
     use super::quality::{codecs, emodel};
     #[pymodule_export]
-    use super::scenario::{Cancel, PyScenario, models, quantity, run, run_batch, schema, toml_tree};
+    use super::scenario::{Cancel, PyScenario, models, quantity, results, run, run_batch, schema, toml_tree};
     #[pymodule_export]
     use super::stepped::{Interval, SteppedRun};
     #[cfg(target_os = "linux")]

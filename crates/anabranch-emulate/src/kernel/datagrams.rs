@@ -8,6 +8,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Received};
 use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::report::{Declared, declare, declared};
 use anabranch_transport::udp;
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -15,6 +16,18 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::pattern::Pattern;
 use super::place::{Home, bind_or_any};
 use crate::system;
+
+declare! {
+    /// What only the kernel counts of an end.
+    KERNEL:
+    /// Datagrams that are none of those sent.
+    MALFORMED_DATAGRAMS = "kernel.malformed_datagrams": One;
+}
+
+/// What a simulated end counts by this name.
+const fn udp(name: &str) -> Declared {
+    declared(udp::SCALARS[0].1[0], name)
+}
 
 /// Bytes of an RTP header without lists or extensions (RFC 3550 section 5.1).
 const RTP_HEADER: usize = 12;
@@ -143,14 +156,14 @@ impl Datagrams {
     pub(crate) fn counters(&self, side: Side) -> Counters {
         let end = &self.ends[side.index()];
         [
-            ("datagrams_sent", end.sent),
-            ("payload_bytes_sent", end.sent_bytes),
-            ("datagrams_received", end.received),
-            ("payload_bytes_received", end.received_bytes),
-            ("refused", end.refused),
-            ("kernel.malformed_datagrams", end.malformed),
+            (udp("datagrams_sent"), end.sent),
+            (udp("payload_bytes_sent"), end.sent_bytes),
+            (udp("datagrams_received"), end.received),
+            (udp("payload_bytes_received"), end.received_bytes),
+            (udp("refused"), end.refused),
+            (MALFORMED_DATAGRAMS, end.malformed),
         ]
-        .map(|(name, count)| (Cow::Borrowed(name), count))
+        .map(|(declared, count)| (Cow::Borrowed(""), declared, count))
         .into()
     }
 }

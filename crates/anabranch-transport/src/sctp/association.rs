@@ -19,7 +19,7 @@ use super::reassembly::Reassembly;
 use super::received_tsns::ReceivedTsns;
 use super::send_queue::SendQueue;
 use super::shutdown::ShutdownTimers;
-use super::stats::Stats;
+use super::stats::{FIRST_INACTIVE_S, FIRST_PF_S, Stats};
 use super::stream_reconfiguration::StreamReconfiguration;
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
@@ -889,8 +889,8 @@ impl Endpoint for Association {
         for (index, path) in self.paths.iter().enumerate() {
             let seconds = |time: Option<Time>| time.map_or(f64::NAN, Time::as_secs_f64);
             let mut section = report.section(&format!("path{index}"));
-            section.scalar("first_inactive_s", seconds(path.first_inactive));
-            section.scalar("first_pf_s", seconds(path.first_potentially_failed));
+            section.scalar(FIRST_INACTIVE_S, seconds(path.first_inactive));
+            section.scalar(FIRST_PF_S, seconds(path.first_potentially_failed));
             if let Some(sharing) = &self.load_sharing {
                 sharing.report_path(index, &mut section);
             }

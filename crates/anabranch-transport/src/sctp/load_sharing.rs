@@ -41,7 +41,7 @@ use crate::endpoint::LimitedBy;
 use crate::ground::{IpVersion, PathId, PathSet};
 use crate::path::PathStatus;
 use crate::path::scheduler::{AnyScheduler, Decision, PathView, Pending, Scheduler as _};
-use crate::report::Report;
+use crate::report::{Report, declare};
 use crate::time::{Duration, Time};
 
 pub use config::{Config, CwndUpdate, Sides, SplitBy};
@@ -49,6 +49,24 @@ pub use config::{Config, CwndUpdate, Sides, SplitBy};
 /// How much of a path's share of a buffer must be blocked before chunks are rescheduled (INET Framework's
 /// default of `cmtChunkReschedulingThreshold`).
 const RESCHEDULING_THRESHOLD: f64 = 0.5;
+
+declare! {
+    SCALARS:
+    /// Time in which the peer's receive buffer kept data from leaving although a congestion window had room.
+    BLOCKED_BY_RECEIVE_BUFFER_S = "blocked_by_receive_buffer_s": Seconds, Less;
+    /// Time in which the send buffer kept data from leaving although a congestion window had room.
+    BLOCKED_BY_SEND_BUFFER_S = "blocked_by_send_buffer_s": Seconds, Less;
+    /// DATA chunks sent again on another path because everything waited for them.
+    DATA_CHUNKS_RESCHEDULED = "data_chunks_rescheduled": One;
+}
+
+declare! {
+    PATH_SCALARS:
+    /// Bytes of DATA chunks sent on the path for the first time.
+    NEW_BYTES_SENT = "new_bytes_sent": Bytes;
+    /// Bytes of copies, on this path, of chunks that were first sent on another one.
+    COPIED_BYTES_SENT = "copied_bytes_sent": Bytes;
+}
 
 /// What keeps data from leaving although a congestion window has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,15 +236,15 @@ impl LoadSharing {
     /// Writes what concerns the association.
     pub(super) fn report(&self, now: Time, report: &mut Report<'_>) {
         let (receive_buffer, send_buffer) = self.blocked_times(now);
-        report.scalar("blocked_by_receive_buffer_s", receive_buffer.as_secs_f64());
-        report.scalar("blocked_by_send_buffer_s", send_buffer.as_secs_f64());
-        report.count("data_chunks_rescheduled", self.rescheduled);
+        report.scalar(BLOCKED_BY_RECEIVE_BUFFER_S, receive_buffer.as_secs_f64());
+        report.scalar(BLOCKED_BY_SEND_BUFFER_S, send_buffer.as_secs_f64());
+        report.count(DATA_CHUNKS_RESCHEDULED, self.rescheduled);
     }
 
     /// Writes what concerns one path.
     pub(super) fn report_path(&self, path: usize, report: &mut Report<'_>) {
-        report.count("new_bytes_sent", self.shares[path].sent_bytes);
-        report.count("copied_bytes_sent", self.shares[path].copied_bytes);
+        report.count(NEW_BYTES_SENT, self.shares[path].sent_bytes);
+        report.count(COPIED_BYTES_SENT, self.shares[path].copied_bytes);
     }
 }
 

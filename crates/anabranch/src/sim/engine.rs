@@ -9,7 +9,7 @@ use anabranch_transport::endpoint::{
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::path::Selector;
 use anabranch_transport::plugin;
-use anabranch_transport::report::Row;
+use anabranch_transport::report::{Row, declare};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::Packet;
@@ -29,6 +29,21 @@ use crate::outside::Counters;
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError};
 use crate::trace::{self, SentPackets, Table, TimeAccounts, Trace};
 use crate::transports::AnyEndpoint;
+
+declare! {
+    /// The scalars of a whole run.
+    SCALARS:
+    /// Simulated time.
+    SIMULATED_S = "simulated_s": Seconds;
+    /// Events at hosts: packets that arrived, timers that expired, and ticks of applications.
+    EVENTS = "events": One;
+    /// Packets that hosts sent.
+    PACKETS_SENT = "packets_sent": One;
+    /// Packets that hosts received.
+    PACKETS_DELIVERED = "packets_delivered": One;
+    /// Packets that were lost or dropped on the way.
+    PACKETS_DROPPED = "packets_dropped": One;
+}
 
 /// A run of a scenario.
 pub struct Simulation {
@@ -833,6 +848,19 @@ impl Simulation {
         Outcome { row, tables, packets: sent, steps: self.steps }
     }
 
+    /// The names of the scalars that the run will report, without running it.
+    pub fn scalars(mut self) -> Vec<String> {
+        // Components write the same scalars at any time, as a warm-up needs.
+        let row = self.row_so_far(Time::ZERO, Time::ZERO);
+        let mut cuts = Cuts::new(&self.limits);
+        while !cuts.next().is_never() {
+            cuts.push(row.clone());
+        }
+        let mut row = cuts.report(row);
+        flow_groups::report(&self.groups, &mut row);
+        row.scalars().map(|(name, _)| name.to_owned()).collect()
+    }
+
     /// The scalars up to now; the run continues.
     pub(super) fn row_so_far(&mut self, now: Time, until: Time) -> Row {
         self.network.catch_up(until);
@@ -868,12 +896,12 @@ impl Simulation {
             self.network.media.report(index, &mut report);
         }
         let mut report = row.section("run");
-        report.scalar("simulated_s", now.as_secs_f64());
-        report.count("events", self.events);
+        report.scalar(SIMULATED_S, now.as_secs_f64());
+        report.count(EVENTS, self.events);
         let tally = &self.network.tally;
-        report.count("packets_sent", tally.sent);
-        report.count("packets_delivered", tally.delivered);
-        report.count("packets_dropped", tally.dropped(until));
+        report.count(PACKETS_SENT, tally.sent);
+        report.count(PACKETS_DELIVERED, tally.delivered);
+        report.count(PACKETS_DROPPED, tally.dropped(until));
         row
     }
 }

@@ -19,5 +19,7 @@ mod tally;
 mod topology;
 
 pub use emulation::{Delivery, DeliveryStatus, EmulatedPath, Emulation, Inbound, LinkState};
+pub(crate) use engine::SCALARS as RUN_SCALARS;
 pub use engine::{Guard, Outcome, RunError, Simulation};
+pub(crate) use flow_groups::SCALARS as GROUP_SCALARS;
 pub use stepped::Stepped;
