@@ -113,8 +113,8 @@ impl Ports {
     /// Writes how late packets were, and how many were refused or not read.
     fn report(&mut self, report: &mut Report<'_>) {
         self.lateness.report(report);
-        for (name, count) in REFUSALS.into_iter().zip(self.refused) {
-            report.count(name, count);
+        for (declared, count) in REFUSALS.into_iter().zip(self.refused) {
+            report.count(declared, count);
         }
         report.count(OVERRUN_PACKETS, self.devices.iter_mut().flatten().map(Device::overruns).sum());
     }

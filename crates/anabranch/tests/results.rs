@@ -22,7 +22,7 @@ from = "a"
 to = "b"
 paths = ["near", "far"]
 transport = { kind = "udp", duplicate_on = 1 }
-app = { kind = "datagrams", quantiles = true, gaps_after = "0 s" }
+app = { kind = "datagrams", delay_quantiles = true, gaps_after = "0 s" }
 
 [flows.file]
 from = "a"

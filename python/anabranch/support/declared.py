@@ -76,9 +76,12 @@ def scalar(metric: str) -> Declared | None:
 
 
 def present_name(metric: str) -> str:
-    """The name that a scalar has now, which is another one if it was renamed."""
+    """The name that a scalar has now, which is another one if it was renamed.
+
+    What has no place before its name is no scalar of a run, and keeps its name.
+    """
     owner, dot, name = metric.rpartition(".")
-    return f"{owner}{dot}{_all()['renamed'].get(name, name)}"
+    return f"{owner}{dot}{_all()['renamed'].get(name, name)}" if dot else metric
 
 
 def no_scalar(metric: str, known: Iterable[str]) -> AnabranchError:

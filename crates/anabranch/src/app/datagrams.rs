@@ -46,11 +46,11 @@ declare! {
     MEAN_DELAY_MS = "mean_delay_ms": Millis, Less;
     /// The longest of these delays.
     MAX_DELAY_MS = "max_delay_ms": Millis, Less;
-    /// Half of these delays are at most this long; only with `quantiles`.
+    /// Half of these delays are at most this long; only with `delay_quantiles`.
     P50_DELAY_MS = "p50_delay_ms": Millis, Less;
-    /// 95 % of these delays are at most this long; only with `quantiles`.
+    /// 95 % of these delays are at most this long; only with `delay_quantiles`.
     P95_DELAY_MS = "p95_delay_ms": Millis, Less;
-    /// 99 % of these delays are at most this long; only with `quantiles`.
+    /// 99 % of these delays are at most this long; only with `delay_quantiles`.
     P99_DELAY_MS = "p99_delay_ms": Millis, Less;
     /// The longest time between two deliveries; only with `gaps_after`.
     LONGEST_GAP_MS = "longest_gap_ms": Millis, Less;
