@@ -85,7 +85,7 @@ format: dev ## formats everything and applies safe fixes
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: dev ## regenerates docs/scenario.schema.json, docs/scenario.md and docs/imports.md
+docs: dev ## regenerates docs/scenario.schema.json, docs/scenario.md, docs/results.md and docs/imports.md
 	$(BIN)/python tools/scenario_reference.py docs
 	$(BIN)/python tools/imports_page.py docs/imports.md
 

@@ -56,6 +56,7 @@ __all__ = [
     "plugin_calls",
     "plugin_interrupt",
     "quantity",
+    "results",
     "run",
     "run_batch",
     "schema",
@@ -174,6 +175,8 @@ class Scenario:
         """The sub-study that this cell is of; `main` for the sweep's own."""
     def cell_toml(self, cell: int) -> str:
         """This cell as a scenario of its own, without a sweep."""
+    def scalars(self, cell: int = 0) -> list[str]:
+        """The names of the scalars that runs of this cell have and the sweep keeps, without a run."""
     def point_cells(self, study: str = "main") -> list[int]:
         """The cell of each point of a Saltelli design, which several points may share; empty for all other designs. For each
         base point: A, A with the first axis of B, A with the second, and so on, B. Raises ScenarioError without such a sub-study.
@@ -194,7 +197,7 @@ class Result(TypedDict):
     summary: dict[str, float]
     """Every scalar of the run: `call.mos`, `link.p0-middle.forward.mean_wait_ms`, ..."""
     traces: dict[str, dict[str, list[Any]]]
-    """Table -> column -> values; empty unless asked for. Tables: `frames`, `packets`, `paths`, `queues`, `events`."""
+    """Table -> column -> values; empty unless asked for. `anabranch list tables` has the tables."""
 
 @type_check_only
 class SupportsWrite(Protocol):
@@ -383,6 +386,9 @@ def quantity(kind: Literal["duration", "rate", "size"], text: str) -> float:
 
 def schema() -> str:
     """The JSON Schema of scenario files."""
+
+def results() -> str:
+    """The declarations of scalars and of the tables of traces, and old names of scalars, as JSON text; `support.declared` reads it."""
 
 def models() -> dict[str, list[tuple[str, str]]]:
     """What can be chosen: category (`loss`, `queue`, `app`, ...) -> (kind, one line about it)."""

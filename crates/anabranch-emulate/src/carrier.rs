@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 
 use anabranch::sim::{Delivery, DeliveryStatus, Emulation, Inbound, Outcome};
 use anabranch_transport::ground::Side;
-use anabranch_transport::report::{Report, Row};
+use anabranch_transport::report::{Declared, Report, Row, declare};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::ip;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -62,15 +62,27 @@ pub(crate) struct Ports {
     refused: [u64; 4],
 }
 
+declare! {
+    /// The scalars of the devices.
+    SCALARS:
+    /// Packets refused because they were not of IP.
+    MALFORMED_PACKETS = "malformed_packets": One;
+    /// Packets refused because they were larger than their path's MTU.
+    TOO_LARGE_PACKETS = "too_large_packets": One;
+    /// Packets that a device did not take.
+    UNWRITTEN_PACKETS = "unwritten_packets": One;
+    /// Packets refused because they had been left to a device's hardware to finish.
+    UNFINISHED_PACKETS = "unfinished_packets": One;
+    /// Packets that were not read in time.
+    OVERRUN_PACKETS = "overrun_packets": One;
+}
+
 /// The reasons, as they are counted.
-const REFUSALS: [&str; 4] =
-    ["malformed_packets", "too_large_packets", "unwritten_packets", "unfinished_packets"];
+const REFUSALS: [Declared; 4] = [MALFORMED_PACKETS, TOO_LARGE_PACKETS, UNWRITTEN_PACKETS, UNFINISHED_PACKETS];
 const MALFORMED: usize = 0;
 const TOO_LARGE: usize = 1;
 const UNWRITTEN: usize = 2;
 const UNFINISHED: usize = 3;
-/// The scalar for packets that were not read in time.
-const OVERRUNS: &str = "overrun_packets";
 
 impl Ports {
     pub(crate) fn new(devices: Vec<[Device; 2]>, clock: Clock, capture: Option<Capture>) -> Self {
@@ -101,10 +113,10 @@ impl Ports {
     /// Writes how late packets were, and how many were refused or not read.
     fn report(&mut self, report: &mut Report<'_>) {
         self.lateness.report(report);
-        for (name, count) in REFUSALS.into_iter().zip(self.refused) {
-            report.count(name, count);
+        for (declared, count) in REFUSALS.into_iter().zip(self.refused) {
+            report.count(declared, count);
         }
-        report.count(OVERRUNS, self.devices.iter_mut().flatten().map(Device::overruns).sum());
+        report.count(OVERRUN_PACKETS, self.devices.iter_mut().flatten().map(Device::overruns).sum());
     }
 
     /// Reads a batch of packets. `send` takes them into the network and returns whether it has, which it does

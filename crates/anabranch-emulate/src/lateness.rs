@@ -1,8 +1,21 @@
 //! How much later than due packets were written.
 
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::Duration;
 use hdrhistogram::Histogram;
+
+declare! {
+    /// How late packets were written.
+    SCALARS:
+    /// Packets written.
+    WRITTEN_PACKETS = "written_packets": One;
+    /// Half of the packets were written at most this long after they were due.
+    LATENESS_P50_MS = "lateness_p50_ms": Millis, Less;
+    /// 99 % of the packets were written at most this long after they were due.
+    LATENESS_P99_MS = "lateness_p99_ms": Millis, Less;
+    /// The longest of these times.
+    LATENESS_MAX_MS = "lateness_max_ms": Millis, Less;
+}
 
 /// The lateness of every packet, from 1 ns to 100 s with three digits.
 #[derive(Clone, Debug)]
@@ -25,14 +38,14 @@ impl Lateness {
 
     /// Writes median, 99th percentile and maximum, in ms.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
-        report.count("written_packets", self.0.len());
+        report.count(WRITTEN_PACKETS, self.0.len());
         if self.0.is_empty() {
             return;
         }
         let millis = |nanos: u64| nanos as f64 / 1e6;
-        report.scalar("lateness_p50_ms", millis(self.0.value_at_quantile(0.5)));
-        report.scalar("lateness_p99_ms", millis(self.0.value_at_quantile(0.99)));
-        report.scalar("lateness_max_ms", millis(self.0.max()));
+        report.scalar(LATENESS_P50_MS, millis(self.0.value_at_quantile(0.5)));
+        report.scalar(LATENESS_P99_MS, millis(self.0.value_at_quantile(0.99)));
+        report.scalar(LATENESS_MAX_MS, millis(self.0.max()));
     }
 }
 

@@ -37,6 +37,8 @@ mod lateness;
 #[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
+pub mod results;
+#[cfg(target_os = "linux")]
 mod space;
 #[cfg(target_os = "linux")]
 mod system;

@@ -190,6 +190,18 @@ impl PyScenario {
         Ok(self.0.cell(cell).map_err(scenario_error)?.to_toml())
     }
 
+    #[pyo3(signature = (cell = 0))]
+    fn scalars(&self, py: Python<'_>, cell: i128) -> PyResult<Vec<String>> {
+        let cell = self.checked_cell(cell)?;
+        let study = Arc::clone(&self.0);
+        let names = move || {
+            let simulation = Simulation::build(&study.cell(cell)?, 0, false)?;
+            let names = simulation.scalars().into_iter().filter(|name| study.sweep.keeps(name));
+            Ok::<_, anabranch::scenario::ScenarioError>(names.collect())
+        };
+        py.detach(names).map_err(scenario_error)
+    }
+
     #[pyo3(signature = (study = "main"))]
     fn point_cells(&self, study: &str) -> PyResult<Vec<u64>> {
         let mut first_cell = 0;
@@ -538,4 +550,14 @@ pub(crate) fn models(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         dict.set_item(category, kinds)?;
     }
     Ok(dict)
+}
+
+/// The declarations of scalars and of the tables of traces, as JSON text.
+#[pyfunction]
+pub(crate) fn results() -> String {
+    #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "emulations are Linux's"))]
+    let mut groups = anabranch::results::groups();
+    #[cfg(target_os = "linux")]
+    groups.extend(anabranch_emulate::results::groups());
+    anabranch::results::as_json(&groups).to_string()
 }

@@ -35,6 +35,7 @@ pub mod capture;
 pub mod net;
 pub mod outside;
 mod parallel;
+pub mod results;
 pub mod scenario;
 pub mod schedule;
 pub mod sim;

@@ -9,12 +9,13 @@ use std::collections::VecDeque;
 
 use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Output, PathSample, Service};
 use anabranch_transport::ground::Payload;
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Declared, Report};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
 
-/// The counters of such an end, by the names in the report of a run; the names never change.
-pub type Counters = Vec<(Cow<'static, str>, u64)>;
+/// The counters of such an end: of which part of it (`subflow_0`, or nothing for the end itself), what is
+/// counted, and the count. Parts and counters never change.
+pub type Counters = Vec<(Cow<'static, str>, Declared, u64)>;
 
 /// An end that is run outside.
 #[derive(Debug)]
@@ -92,8 +93,12 @@ impl Endpoint for Outside {
     }
 
     fn report(&self, report: &mut Report<'_>) {
-        for (name, count) in &self.counters {
-            report.count(name, *count);
+        for (part, counter, count) in &self.counters {
+            if part.is_empty() {
+                report.count(*counter, *count);
+            } else {
+                report.section(part).count(*counter, *count);
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use anabranch_transport::endpoint::{
 };
 use anabranch_transport::ground::{PathId, Payload};
 use anabranch_transport::path::Selector;
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Parts, Report};
 use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
@@ -36,6 +36,10 @@ macro_rules! transports {
                 })
             }
         }
+
+        /// The scalars of each kind of transport.
+        pub(crate) const SCALARS: [(&str, Parts); [$(stringify!($module)),*].len()] =
+            [$((stringify!($module), $module::SCALARS)),*];
 
         /// An end of a connection, dispatched statically.
         #[derive(Debug)]

@@ -43,7 +43,7 @@ const TRANSPORT: [(&str, &str); 21] = [
 ];
 
 /// The modules of `anabranch`: links, applications, simulation and scenarios.
-const ANABRANCH: [(&str, &str); 13] = [
+const ANABRANCH: [(&str, &str); 14] = [
     ("outside", ""),
     ("transports", "outside"),
     ("text_file", ""),
@@ -55,6 +55,7 @@ const ANABRANCH: [(&str, &str); 13] = [
     ("scenario", "app net text_file trace transports"),
     ("capture", "app net scenario"),
     ("sim", "app capture net outside scenario trace transports"),
+    ("results", "app net sim trace transports"),
     ("study", "parallel scenario sim text_file"),
     ("batch", "parallel scenario sim study trace"),
 ];
@@ -101,7 +102,7 @@ const LIVE: [(&str, &str); 13] = [
 ];
 
 /// The modules of `anabranch-emulate`.
-const EMULATE: [(&str, &str); 15] = [
+const EMULATE: [(&str, &str); 16] = [
     ("clock", ""),
     ("duty_cycle", ""),
     ("elsewhere", ""),
@@ -115,6 +116,7 @@ const EMULATE: [(&str, &str); 15] = [
     ("space", "device plan system veth"),
     ("kernel", "plan space system"),
     ("carrier", "capture clock device duty_cycle flows kernel lateness system veth"),
+    ("results", "carrier kernel lateness"),
     ("emulator", "capture carrier clock device duty_cycle kernel plan space"),
     ("testbed", "clock emulator kernel space"),
 ];

@@ -23,6 +23,7 @@ mod radio_lte;
 mod radio_wifi;
 mod radio_wimax;
 mod random_scenario;
+mod results;
 mod scenario_errors;
 mod sim_golden;
 mod sim_guards;

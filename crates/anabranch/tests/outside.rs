@@ -7,7 +7,8 @@ use anabranch::scenario::Scenario;
 use anabranch::sim::{DeliveryStatus, Emulation, Inbound, Outcome, Simulation};
 use anabranch_transport::endpoint::{Command, Event, Received};
 use anabranch_transport::ground::{Ecn, Payload, Side};
-use anabranch_transport::report::Row;
+use anabranch_transport::report::{Row, declared};
+use anabranch_transport::udp;
 
 const CALL: &str = "
     run = { duration = '20 s', warm_up = '2 s', phases = ['5 s'] }
@@ -72,7 +73,8 @@ fn carried(scenario: &Scenario, trace: bool) -> Outcome {
                 break;
             }
         }
-        let counters = vec![(Cow::Borrowed("sent"), sent.len() as u64)];
+        let counter = declared(udp::SCALARS[0].1[0], "datagrams_sent");
+        let counters = vec![(Cow::Borrowed(""), counter, sent.len() as u64)];
         emulation.observe(0, Side::A, &[], counters);
     }
     emulation.finish()
@@ -94,9 +96,9 @@ fn an_application_measures_the_same_whoever_carries_its_messages() {
     assert!(simulated.row.value("call.lost").unwrap() > 10.0);
     assert_eq!(of_interest(&outside.row), of_interest(&simulated.row));
     // The counters of what is run outside are there, less what they had counted in the warm-up.
-    let sent = outside.row.value("call.udp.a.sent").unwrap();
+    let sent = outside.row.value("call.udp.a.datagrams_sent").unwrap();
     let in_phases = ["run.phase_1", "run.phase_2"]
-        .map(|phase| outside.row.value(&format!("{phase}.call.udp.a.sent")).unwrap());
+        .map(|phase| outside.row.value(&format!("{phase}.call.udp.a.datagrams_sent")).unwrap());
     assert!(sent > 600.0 && sent == in_phases.iter().sum::<f64>(), "{sent} {in_phases:?}");
 }
 

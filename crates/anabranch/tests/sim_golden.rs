@@ -19,7 +19,7 @@ fn load(file: &Path, sets: &[(&str, &str)]) -> Study {
 }
 
 /// The scenario files of the library, in the order of their names.
-fn library() -> Vec<PathBuf> {
+pub(crate) fn library() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(root().join("scenarios")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));

@@ -2,15 +2,17 @@
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 
 from anabranch import _engine, papers
 from anabranch.errors import AnabranchError, suggestion
 from anabranch.papers import templates
 from anabranch.studies import library
-from anabranch.support import terminal, wording
+from anabranch.support import declared, terminal, wording
 
 from .app import MODEL, app
 
@@ -33,6 +35,8 @@ Examples:
   anabranch list link
   anabranch list all
   anabranch list codecs
+  anabranch list scalars sctp
+  anabranch list tables packets
   anabranch list schema > scenario.schema.json""",
 )
 def list_(category: str | None = None, kind: str | None = None, /) -> None:
@@ -44,7 +48,8 @@ def list_(category: str | None = None, kind: str | None = None, /) -> None:
         One of the categories, or `all`; an overview of them if not given. `schema` prints the JSON
         Schema of scenario files, for editors.
     kind
-        One of the kinds of a category, such as `codel`: its keys.
+        One of the kinds of a category, such as `codel`: its keys; of `scalars` a transport, an
+        application, `link` or `run`; of `tables` a table.
     """
     if category == "schema":
         print(_engine.schema())
@@ -57,7 +62,7 @@ def list_(category: str | None = None, kind: str | None = None, /) -> None:
     models["templates"] = library.described() + of_papers
     models["papers"] = [(name, "anabranch reproduce " + name) for name in papers.names()]
     names = {name: [row[0] for row in rows] for name, rows in models.items() if rows}
-    tables = {
+    tables: dict[str, RenderableType] = {
         name: terminal.choices(rows, name, "what it is") for name, rows in models.items() if rows
     }
     codecs = _engine.codecs()
@@ -66,6 +71,9 @@ def list_(category: str | None = None, kind: str | None = None, /) -> None:
         [tuple(wording.number(value) for value in codec.values()) for codec in codecs],
         *(codecs[0] if codecs else ()),
     )
+    results = {"scalars": _scalars(), "tables": _columns()}
+    names |= {name: list(of_kind) for name, of_kind in results.items()}
+    tables |= {name: Group(*of_kind.values()) for name, of_kind in results.items()}
     sections = {
         name: properties for name, properties in _sections(schema).items() if name not in names
     }
@@ -74,6 +82,13 @@ def list_(category: str | None = None, kind: str | None = None, /) -> None:
     if category is not None and category != "all":
         category = _named(category, tables)
     out = terminal.console()
+    if category in results and kind is not None:
+        of_kind = results[category]
+        if kind not in of_kind:
+            hint = suggestion(kind, of_kind) or f"; there are {', '.join(of_kind)}"
+            raise AnabranchError(f"there is nothing of `{kind}` in {category}{hint}")
+        out.print(of_kind[kind])
+        return
     if category is not None and kind is not None:
         out.print(_keys(_of_kind(schema, category, kind, names.get(category, []))))
         return
@@ -94,7 +109,33 @@ def list_(category: str | None = None, kind: str | None = None, /) -> None:
             out.print(table)
 
 
-def _named(word: str, names: dict[str, Table]) -> str:
+def _scalars() -> dict[str, RenderableType]:
+    """The scalars of each component."""
+    better = {True: "more is better", False: "less is better", None: ""}
+    of_kind: dict[str, list[Table]] = {}
+    for group in declared.groups():
+        rows = [
+            (one.name, one.unit, better[one.more_is_better], one.meaning) for one in group.scalars
+        ]
+        table = terminal.choices(rows, f"{group.places[0]}.", "unit", "", group.about)
+        of_kind.setdefault(group.of, []).append(table)
+    return {name: Group(*tables) for name, tables in of_kind.items()}
+
+
+def _columns() -> dict[str, RenderableType]:
+    """The columns of each table of a trace."""
+    return {
+        table.name: terminal.choices(
+            [(one.name, one.unit, one.meaning) for one in table.columns],
+            table.name,
+            "unit",
+            f"a row: {table.row}",
+        )
+        for table in declared.tables()
+    }
+
+
+def _named(word: str, names: Iterable[str]) -> str:
     """The category that a word means, which may be in the plural or in the singular."""
     asked = word.replace("-", "_").lower()
     for name in names:

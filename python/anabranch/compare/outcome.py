@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.errors import AnabranchError, suggestion
+from anabranch.errors import AnabranchError
 from anabranch.stats import check_level, verdicts
 from anabranch.stats.many import differences, half_widths, screened
 from anabranch.stats.verdicts import Matters
-from anabranch.support import wording
+from anabranch.support import declared, wording
 
 from .sides import Key, RunId, Settings, Side, side
 
@@ -328,8 +328,7 @@ def _in_common(
             # From a study, only the matching scalars were read, so it is read again with all of
             # them.
             known = [name for of in (a, b) for name in side(of.name).scalars]
-            hint = suggestion(pattern, known)
-            raise AnabranchError(f"there is no scalar `{pattern}`{hint}")
+            raise declared.no_scalar(pattern, known)
     there = set(other)
     both = [name for name in mine if name in there]
     # Every run has the scalars of `run`, so they do not show that the scenario is the same.

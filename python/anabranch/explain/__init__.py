@@ -8,7 +8,7 @@ A call is judged by what its quality was lost to (`calls`), not by where the sen
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +18,14 @@ from rich.console import Group
 
 from anabranch import _engine
 from anabranch._engine import RunError, ScenarioError
-from anabranch.errors import AnabranchError, suggestion, whole
+from anabranch.errors import whole
 from anabranch.explain import accounts, calls, causes, tables
 from anabranch.explain.accounts import Account, End, Flow
 from anabranch.explain.calls import Call
 from anabranch.explain.causes import Cause
 from anabranch.studies import nothing
 from anabranch.studies.result import Result, Value, load, run
-from anabranch.support import terminal, wording
+from anabranch.support import declared, terminal, wording
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,6 +221,9 @@ def explain(
     name = accounts.choose(tree, flow)
     which = {"seed": seed, "replication": replication}
     settings = tree["flows"][accounts.members(tree)[name]]
+    scalars = loaded.scalars(cell)
+    if metric is not None:
+        _metric(scalars, name, metric)
     result = run(
         load(text, {"run.time_accounts": "true"}),
         trace=calls.is_call(settings),
@@ -230,7 +233,7 @@ def explain(
     call = calls.worst(result, read) if calls.is_call(settings) else None
     if metric is None and call is not None:
         metric = f"{call.section.removeprefix(name)}.mos".removeprefix(".")
-    chosen = _metric(result.summary, name, metric)
+    chosen = _metric(scalars, name, metric)
     tried = []
     paths = read.settings["paths"] if alone else []
     if len(paths) > 1:
@@ -265,16 +268,13 @@ def explain(
     return Explanation(result, read, named, main, chosen, value, tried)
 
 
-def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:
+def _metric(scalars: Collection[str], flow: str, asked: str | None) -> str:
     """The scalar to compare by: the one asked for, or the first of METRICS that the flow has."""
     if asked is not None:
-        if f"{flow}.{asked}" not in summary:
-            raise AnabranchError(
-                f"metric: there is no scalar `{flow}.{asked}`"
-                f"{suggestion(f'{flow}.{asked}', summary)}"
-            )
+        if f"{flow}.{asked}" not in scalars:
+            raise declared.no_scalar(f"{flow}.{asked}", scalars)
         return asked
-    metrics = (name for name in METRICS if f"{flow}.{name}" in summary)
+    metrics = (name for name in METRICS if f"{flow}.{name}" in scalars)
     return next(metrics, METRICS[-2])
 
 

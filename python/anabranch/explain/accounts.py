@@ -15,20 +15,10 @@ import polars as pl
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
 from anabranch.studies.result import Result
+from anabranch.support import declared
 from anabranch.support.quantities import bits_per_second, milliseconds, octets
 
-LIMITS = {
-    "cwnd_limited": "congestion window used up",
-    "application_limited": "nothing to send",
-    "receive_window_limited": "receive window closed",
-    "send_buffer_limited": "send buffer full",
-    "scheduler_waiting": "scheduler leaves it idle",
-    "in_recovery": "fast recovery",
-    "in_timeout": "timeout",
-    "path_down": "path down",
-    "standby": "stands by",
-    "handshake": "opening",
-}
+LIMITS = declared.limits()
 """What can hold a sender back, in words, in the order of tables."""
 
 SHOWN = {"under_way": "data under way", **LIMITS}

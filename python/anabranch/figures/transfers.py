@@ -13,22 +13,23 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from anabranch.studies.result import Result
+from anabranch.support import declared
 
 from .plots import COLOURS, QUIET, blank, label_ends, legend, shortened, style, thinned, titled
 
-LIMITS = {
-    "cwnd_limited": ("congestion window", "#009E73"),
-    "application_limited": ("nothing to send", "#9AD3BD"),
-    "receive_window_limited": ("receive window", "#D55E00"),
-    "send_buffer_limited": ("send buffer", "#E69F00"),
-    "scheduler_waiting": ("scheduler", "#CC79A7"),
-    "in_recovery": ("fast recovery", "#56B4E9"),
-    "in_timeout": ("timeout", "#0072B2"),
-    "path_down": ("path down", "#000000"),
-    "standby": ("stands by", "#F2F2F2"),
-    "handshake": ("opening", QUIET),
+LIMIT_COLOURS = {
+    "cwnd_limited": "#009E73",
+    "application_limited": "#9AD3BD",
+    "receive_window_limited": "#D55E00",
+    "send_buffer_limited": "#E69F00",
+    "scheduler_waiting": "#CC79A7",
+    "in_recovery": "#56B4E9",
+    "in_timeout": "#0072B2",
+    "path_down": "#000000",
+    "standby": "#F2F2F2",
+    "handshake": QUIET,
 }
-"""What can hold a sender back: in words, and in Okabe and Ito's colours."""
+"""What can hold a sender back, in Okabe and Ito's colours."""
 
 
 class _Line(NamedTuple):
@@ -187,7 +188,7 @@ def _held(axes: Axes, limits: pl.DataFrame, until_s: float) -> list[Patch]:
     paths = max(rows["path"].n_unique(), 1)
     base = np.zeros(_BINS)
     handles = []
-    for limit, (words, colour) in LIMITS.items():
+    for limit, words in declared.limits().items():
         these = rows.filter(pl.col("limit") == limit)
         if these.is_empty():
             continue
@@ -197,6 +198,7 @@ def _held(axes: Axes, limits: pl.DataFrame, until_s: float) -> list[Patch]:
             sums = np.cumsum(part["end_s"] - part["start_s"])
             so_far = np.column_stack((np.concatenate(([0.0], sums[:-1])), sums)).ravel()
             share += np.diff(np.interp(edges, times, so_far)) / np.diff(edges) / paths
+        colour = LIMIT_COLOURS[limit]
         axes.stairs(base + share, edges, baseline=base, fill=True, color=colour, gid=limit)
         base = base + share  # another array: the patch keeps the one that it was given
         handles.append(Patch(color=colour, label=words))

@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 
 from anabranch import store
 from anabranch._engine import Scenario
-from anabranch.errors import AnabranchError, suggestion
+from anabranch.errors import AnabranchError
 from anabranch.figures import marks, plots
 from anabranch.figures.pages import cells
 from anabranch.stats.metrics import more_is_better
 from anabranch.stats.verdicts import Matters
 from anabranch.studies.study import Study
-from anabranch.support import progress
+from anabranch.support import declared, progress
 from anabranch.support.columns import is_scalar
 from anabranch.support.files import write_atomically
 
@@ -87,7 +87,7 @@ def write(
         raise AnabranchError(f"{folder} has no rows yet: `anabranch sweep` computes them")
     for metric in metrics:
         if metric not in known:
-            raise AnabranchError(f"there is no scalar `{metric}`{suggestion(metric, known)}")
+            raise declared.no_scalar(metric, known)
     chosen = list(dict.fromkeys(metrics)) or _chosen(study, known)
     its_cells = store.read_cells(folder)
     per = list(dict.fromkeys(per))

@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 
 from anabranch import stats
-from anabranch.errors import AnabranchError, suggestion
+from anabranch.errors import AnabranchError
 from anabranch.stats import Interval, verdicts
 from anabranch.stats.metrics import more_is_better
 from anabranch.stats.verdicts import Matters
-from anabranch.support import wording
+from anabranch.support import declared, wording
 from anabranch.support.columns import axes_of
 from anabranch.support.views import views
 
@@ -713,4 +713,4 @@ def _name(selection: Selection, rows: pl.DataFrame) -> str:
 
 def _check_metric(rows: pl.DataFrame, metric: str) -> None:
     if metric not in rows.columns:
-        raise AnabranchError(f"there is no scalar `{metric}`{suggestion(metric, rows.columns)}")
+        raise declared.no_scalar(metric, rows.columns)

@@ -82,7 +82,7 @@ def compute(
     progress
         Called with the state that the store has at first, then after every batch.
     metrics
-        Scalars that must exist: a wrong name ends the study with its first run. The status includes
+        Scalars that must exist: a wrong name ends the study before its first run. The status has
         the interval of the first one.
 
     Raises
@@ -92,6 +92,7 @@ def compute(
     RunError
         At the end, if runs failed; all others are stored.
     """
+    scalars.check(scenario, [*metrics, *plan.metrics])
     work = _Work(scenario, store, plan, workers, metrics)
     with interruptible(work.cancel) as interruption:
         try:
@@ -259,7 +260,6 @@ class _Work:
             self._is_begun = True
             names = [name for name in batch.columns if is_scalar(name)]
             self._warn_of_size(len(names))
-            scalars.check(self._scenario, self._metrics, names, lambda: self._is_cancelled)
 
     def _warn_of_size(self, scalars: int) -> None:
         if scalars * self._plan.total > _MUCH:

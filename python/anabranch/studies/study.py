@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from anabranch import stats
 from anabranch._engine import ENGINE_VERSION, Scenario
-from anabranch.errors import AnabranchError, suggestion, whole
+from anabranch.errors import AnabranchError, whole
 from anabranch.stats import comparison
 from anabranch.stats.comparison import Comparison, Selection
 from anabranch.stats.verdicts import Matters
@@ -32,7 +32,7 @@ from anabranch.studies.execution import Progress
 from anabranch.studies.result import Value, loaded
 from anabranch.studies.where import Where
 from anabranch.studies.workers import Workers
-from anabranch.support import wording
+from anabranch.support import declared, wording
 from anabranch.support.columns import axes_of
 from anabranch.support.cores import threads
 from anabranch.support.progress import in_notebook, shown
@@ -438,8 +438,7 @@ class Study:
         """The rows with only this scalar."""
         rows = self.frame(columns=[metric])
         if metric not in rows.columns:
-            message = f"there is no scalar `{metric}`{suggestion(metric, self.frame().columns)}"
-            raise AnabranchError(message)
+            raise declared.no_scalar(metric, self.frame().columns)
         return rows
 
     def _most(self) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use anabranch::outside::Counters;
+use anabranch_transport::report::Declared;
 
 /// Sums of counters, always of the same names.
 #[derive(Debug, Default)]
@@ -32,22 +33,24 @@ impl Counts {
         }
     }
 
-    /// Adds the sums to a report, under these names behind `prefix`.
-    pub(crate) fn report<'a>(
+    /// Adds the sums of what is declared to the counters of a part of an end.
+    pub(crate) fn report(
         &self,
-        prefix: &str,
-        names: impl Iterator<Item = &'a str>,
+        part: &Cow<'static, str>,
+        declared: impl Iterator<Item = Declared>,
         counters: &mut Counters,
     ) {
-        for (index, name) in names.enumerate() {
+        for (index, declared) in declared.enumerate() {
             let of = |values: &[u64]| values.get(index).copied().unwrap_or(0);
-            counters.push((Cow::Owned(format!("{prefix}{name}")), of(&self.past) + of(&self.present)));
+            counters.push((part.clone(), declared, of(&self.past) + of(&self.present)));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::tcp::Stats;
+
     use super::*;
 
     #[test]
@@ -55,17 +58,20 @@ mod tests {
         let mut counts = Counts::default();
         let sums = |counts: &Counts| {
             let mut found = Counters::new();
-            counts.report("x.", ["sent", "lost"].into_iter(), &mut found);
-            found.into_iter().map(|(name, value)| (name.into_owned(), value)).collect::<Vec<_>>()
+            counts.report(&"x".into(), Stats::SCALARS[..2].iter().copied(), &mut found);
+            found
+                .into_iter()
+                .map(|(part, it, value)| (format!("{part}.{}", it.name), value))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(sums(&counts), [("x.sent".into(), 0), ("x.lost".into(), 0)]);
+        assert_eq!(sums(&counts), [("x.connections".into(), 0), ("x.segments_sent".into(), 0)]);
         counts.update([10, 1].into_iter());
         counts.update([12, 1].into_iter());
-        assert_eq!(sums(&counts), [("x.sent".into(), 12), ("x.lost".into(), 1)]);
+        assert_eq!(sums(&counts), [("x.connections".into(), 12), ("x.segments_sent".into(), 1)]);
         // One new connection that was not announced, and one that was.
         counts.update([3, 0].into_iter());
         counts.end();
         counts.update([30, 2].into_iter());
-        assert_eq!(sums(&counts), [("x.sent".into(), 45), ("x.lost".into(), 3)]);
+        assert_eq!(sums(&counts), [("x.connections".into(), 45), ("x.segments_sent".into(), 3)]);
     }
 }

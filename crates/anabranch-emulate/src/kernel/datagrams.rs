@@ -9,6 +9,7 @@ use anabranch::app::RtpPayload;
 use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Received};
 use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::report::{Declared, declare, declared};
 use anabranch_transport::time::Time;
 use anabranch_transport::udp;
 use anabranch_transport::wire::udp::{RTP_HEADER_BYTES, Rtp};
@@ -18,6 +19,18 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::pattern::Pattern;
 use super::place::{Home, bind_or_any};
 use crate::system;
+
+declare! {
+    /// What only the kernel counts of an end.
+    KERNEL:
+    /// Datagrams that are none of those sent.
+    MALFORMED_DATAGRAMS = "kernel.malformed_datagrams": One;
+}
+
+/// What a simulated end counts by this name.
+const fn udp(name: &str) -> Declared {
+    declared(udp::SCALARS[0].1[0], name)
+}
 
 /// How many datagrams are read from a socket before the other sockets have their turn.
 const BATCH: usize = 64;
@@ -160,14 +173,14 @@ impl Datagrams {
     pub(crate) fn counters(&self, side: Side) -> Counters {
         let end = &self.ends[side.index()];
         [
-            ("datagrams_sent", end.sent),
-            ("payload_bytes_sent", end.sent_bytes),
-            ("datagrams_received", end.received),
-            ("payload_bytes_received", end.received_bytes),
-            ("refused", end.refused),
-            ("kernel.malformed_datagrams", end.malformed),
+            (udp("datagrams_sent"), end.sent),
+            (udp("payload_bytes_sent"), end.sent_bytes),
+            (udp("datagrams_received"), end.received),
+            (udp("payload_bytes_received"), end.received_bytes),
+            (udp("refused"), end.refused),
+            (MALFORMED_DATAGRAMS, end.malformed),
         ]
-        .map(|(name, count)| (Cow::Borrowed(name), count))
+        .map(|(declared, count)| (Cow::Borrowed(""), declared, count))
         .into()
     }
 }

@@ -8,6 +8,8 @@ use std::os::fd::BorrowedFd;
 use anabranch_transport::endpoint::{PathSample, Repairs};
 use anabranch_transport::ground::PathId;
 use anabranch_transport::path::PathState;
+use anabranch_transport::report::{Declared, declare, declared};
+use anabranch_transport::tcp::Stats;
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Rate;
 
@@ -20,28 +22,60 @@ const LENGTH: usize = 512;
 #[derive(Clone, Debug)]
 pub(crate) struct TcpInfo([u8; LENGTH]);
 
+/// What a simulated connection counts by this name.
+pub(super) const fn tcp(name: &str) -> Declared {
+    declared(Stats::SCALARS, name)
+}
+
+declare! {
+    /// What only the kernel counts of a connection (`struct tcp_info`).
+    KERNEL:
+    /// Bytes of data that arrived.
+    BYTES_RECEIVED = "kernel.bytes_received": Bytes;
+    /// Bytes of data sent again.
+    BYTES_RETRANSMITTED = "kernel.bytes_retransmitted": Bytes;
+    /// Segments with data that arrived.
+    DATA_SEGMENTS_RECEIVED = "kernel.data_segments_received": One;
+    /// Segments that the peer acknowledged, those acknowledged by SACK included.
+    SEGMENTS_DELIVERED = "kernel.segments_delivered": One;
+    /// Segments that the peer acknowledged with a congestion mark.
+    SEGMENTS_DELIVERED_CE = "kernel.segments_delivered_ce": One;
+    /// Duplicates that the peer reported (RFC 2883).
+    DSACK_DUPLICATES = "kernel.dsack_duplicates": One;
+    /// Times that the kernel noticed reordering.
+    REORDERINGS_SEEN = "kernel.reorderings_seen": One;
+    /// Recoveries after timeouts that were completed.
+    TIMEOUT_RECOVERIES = "kernel.timeout_recoveries": One;
+    /// Time in which there was data to send or to acknowledge.
+    BUSY_US = "kernel.busy_us": Micros;
+    /// Time in which the peer's receive window held data back.
+    RECEIVE_WINDOW_LIMITED_US = "kernel.receive_window_limited_us": Micros;
+    /// Time in which the send buffer held data back.
+    SEND_BUFFER_LIMITED_US = "kernel.send_buffer_limited_us": Micros;
+}
+
 /// The counters of a connection, with their offset and size in the structure: first those that a simulated
 /// connection has by the same name, then those that only a kernel has.
-const COUNTERS: [(&str, usize, usize); 19] = [
-    ("segments_sent", 136, 4),
-    ("segments_received", 140, 4),
-    ("data_segments_sent", 156, 4),
-    ("data_segments_retransmitted", 100, 4),
-    ("bytes_sent", 200, 8),
-    ("bytes_acknowledged", 120, 8),
-    ("out_of_order_received", 224, 4),
-    ("timeouts", 240, 2),
-    ("kernel.bytes_received", 128, 8),
-    ("kernel.bytes_retransmitted", 208, 8),
-    ("kernel.data_segments_received", 152, 4),
-    ("kernel.segments_delivered", 192, 4),
-    ("kernel.segments_delivered_ce", 196, 4),
-    ("kernel.dsack_duplicates", 216, 4),
-    ("kernel.reorderings_seen", 220, 4),
-    ("kernel.timeout_recoveries", 242, 2),
-    ("kernel.busy_us", 168, 8),
-    ("kernel.receive_window_limited_us", 176, 8),
-    ("kernel.send_buffer_limited_us", 184, 8),
+const COUNTERS: [(Declared, usize, usize); 19] = [
+    (tcp("segments_sent"), 136, 4),
+    (tcp("segments_received"), 140, 4),
+    (tcp("data_segments_sent"), 156, 4),
+    (tcp("data_segments_retransmitted"), 100, 4),
+    (tcp("bytes_sent"), 200, 8),
+    (tcp("bytes_acknowledged"), 120, 8),
+    (tcp("out_of_order_received"), 224, 4),
+    (tcp("timeouts"), 240, 2),
+    (BYTES_RECEIVED, 128, 8),
+    (BYTES_RETRANSMITTED, 208, 8),
+    (DATA_SEGMENTS_RECEIVED, 152, 4),
+    (SEGMENTS_DELIVERED, 192, 4),
+    (SEGMENTS_DELIVERED_CE, 196, 4),
+    (DSACK_DUPLICATES, 216, 4),
+    (REORDERINGS_SEEN, 220, 4),
+    (TIMEOUT_RECOVERIES, 242, 2),
+    (BUSY_US, 168, 8),
+    (RECEIVE_WINDOW_LIMITED_US, 176, 8),
+    (SEND_BUFFER_LIMITED_US, 184, 8),
 ];
 
 /// The counters that the running kernel has.
@@ -54,12 +88,12 @@ impl Known {
         system::option(socket, TCP, libc::TCP_INFO, &mut [0; LENGTH]).map(Self)
     }
 
-    fn counters(self) -> impl Iterator<Item = &'static (&'static str, usize, usize)> {
+    fn counters(self) -> impl Iterator<Item = &'static (Declared, usize, usize)> {
         COUNTERS.iter().filter(move |(_, at, size)| at + size <= self.0)
     }
 
-    /// The names of these counters.
-    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
+    /// What is declared of these counters.
+    pub(crate) fn declared(self) -> impl Iterator<Item = Declared> {
         self.counters().map(|counter| counter.0)
     }
 }
@@ -128,13 +162,13 @@ impl TcpInfo {
 
     /// The values of the counters, in the order of their names.
     pub(crate) fn counters(&self, known: Known) -> impl Iterator<Item = u64> {
-        known.counters().map(|&(name, at, size)| {
+        known.counters().map(|&(declared, at, size)| {
             let value = match size {
                 2 => self.u16(at),
                 4 => self.u32(at).into(),
                 _ => self.u64(at),
             };
-            match name {
+            match declared.name {
                 // The kernel's count includes retransmissions.
                 "data_segments_sent" => value.saturating_sub(self.u32(100).into()),
                 "bytes_sent" => value.saturating_sub(self.u64(208)),
@@ -199,8 +233,8 @@ mod tests {
         other.read_exact(&mut [0; 5000]).unwrap();
         let of = |socket: &TcpStream, name: &str| {
             let values = TcpInfo::of(socket.as_fd()).unwrap();
-            let mut found = known.names().zip(values.counters(known));
-            found.find(|counter| counter.0 == name).unwrap().1
+            let mut found = known.declared().zip(values.counters(known));
+            found.find(|counter| counter.0.name == name).unwrap().1
         };
         assert_eq!(of(&one, "bytes_sent"), 5000);
         assert_eq!(of(&one, "data_segments_retransmitted"), 0);
@@ -215,8 +249,8 @@ mod tests {
     fn what_an_older_kernel_does_not_count_is_not_named() {
         // As in Linux 4.9, which lacks the later fields, from `bytes_sent` on.
         let known = Known(168);
-        assert!(known.names().any(|name| name == "segments_sent"));
-        assert!(known.names().all(|name| !["bytes_sent", "timeouts", "kernel.busy_us"].contains(&name)));
-        assert_eq!(TcpInfo([1; LENGTH]).counters(known).count(), known.names().count());
+        assert!(known.declared().any(|it| it.name == "segments_sent"));
+        assert!(known.declared().all(|it| !["bytes_sent", "timeouts", "kernel.busy_us"].contains(&it.name)));
+        assert_eq!(TcpInfo([1; LENGTH]).counters(known).count(), known.declared().count());
     }
 }

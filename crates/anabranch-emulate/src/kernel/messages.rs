@@ -12,6 +12,8 @@ use anabranch_transport::endpoint::{
 };
 use anabranch_transport::ground::{PathId, Payload, Side};
 use anabranch_transport::path::PathState;
+use anabranch_transport::report::{Declared, declare, declared};
+use anabranch_transport::sctp::Stats;
 use anabranch_transport::time::Duration;
 use rustix::event::PollFlags;
 use rustix::io::{Errno, IoSliceMut};
@@ -56,23 +58,53 @@ const SEND_FAILED_HEADER: usize = 48;
 /// The size of `struct sockaddr_storage`.
 const STORAGE: usize = 128;
 
+declare! {
+    /// What only the kernel counts of an association (`struct sctp_assoc_stats`).
+    KERNEL:
+    /// Associations opened or accepted.
+    CONNECTIONS = "connections": One;
+    /// DATA chunks that arrived above a gap.
+    CHUNKS_OUT_OF_SEQUENCE = "kernel.chunks_out_of_sequence": One;
+    /// Gap Ack Blocks that arrived.
+    GAP_REPORTS_RECEIVED = "kernel.gap_reports_received": One;
+    /// DATA chunks of unordered messages sent.
+    UNORDERED_CHUNKS_SENT = "kernel.unordered_chunks_sent": One;
+    /// DATA chunks of unordered messages that arrived.
+    UNORDERED_CHUNKS_RECEIVED = "kernel.unordered_chunks_received": One;
+    /// DATA chunks of ordered messages sent.
+    ORDERED_CHUNKS_SENT = "kernel.ordered_chunks_sent": One;
+    /// DATA chunks of ordered messages that arrived.
+    ORDERED_CHUNKS_RECEIVED = "kernel.ordered_chunks_received": One;
+    /// Control chunks sent.
+    CONTROL_CHUNKS_SENT = "kernel.control_chunks_sent": One;
+    /// Control chunks that arrived.
+    CONTROL_CHUNKS_RECEIVED = "kernel.control_chunks_received": One;
+    /// Messages that are none of those sent.
+    MALFORMED_MESSAGES = "kernel.malformed_messages": One;
+}
+
+/// What a simulated association counts by this name.
+pub(super) const fn sctp(name: &str) -> Declared {
+    declared(Stats::SCALARS, name)
+}
+
 /// The counters of `struct sctp_assoc_stats`: its numbers of 64 bits from this byte on.
 const FIRST_COUNTER: usize = 8 + STORAGE;
-const COUNTERS: [&str; 14] = [
-    "sacks_received",
-    "sacks_sent",
-    "packets_sent",
-    "packets_received",
-    "data_chunks_retransmitted",
-    "kernel.chunks_out_of_sequence",
-    "duplicates_received",
-    "kernel.gap_reports_received",
-    "kernel.unordered_chunks_sent",
-    "kernel.unordered_chunks_received",
-    "kernel.ordered_chunks_sent",
-    "kernel.ordered_chunks_received",
-    "kernel.control_chunks_sent",
-    "kernel.control_chunks_received",
+const COUNTERS: [Declared; 14] = [
+    sctp("sacks_received"),
+    sctp("sacks_sent"),
+    sctp("packets_sent"),
+    sctp("packets_received"),
+    sctp("data_chunks_retransmitted"),
+    CHUNKS_OUT_OF_SEQUENCE,
+    sctp("duplicates_received"),
+    GAP_REPORTS_RECEIVED,
+    UNORDERED_CHUNKS_SENT,
+    UNORDERED_CHUNKS_RECEIVED,
+    ORDERED_CHUNKS_SENT,
+    ORDERED_CHUNKS_RECEIVED,
+    CONTROL_CHUNKS_SENT,
+    CONTROL_CHUNKS_RECEIVED,
 ];
 
 /// A flow of messages.
@@ -343,11 +375,11 @@ impl Messages {
             }
         }
         let mut counters: Counters = vec![
-            (Cow::Borrowed("connections"), end.connections),
-            (Cow::Borrowed("messages_delivered"), end.delivered),
-            (Cow::Borrowed("kernel.malformed_messages"), end.malformed),
+            (Cow::Borrowed(""), CONNECTIONS, end.connections),
+            (Cow::Borrowed(""), sctp("messages_delivered"), end.delivered),
+            (Cow::Borrowed(""), MALFORMED_MESSAGES, end.malformed),
         ];
-        end.counts.report("", COUNTERS.into_iter(), &mut counters);
+        end.counts.report(&Cow::Borrowed(""), COUNTERS.into_iter(), &mut counters);
         (samples, counters)
     }
 }

@@ -18,4 +18,16 @@ mod usrsctp;
 mod usrsctp_settings;
 
 pub(crate) use place::release;
-pub(crate) use sockets::{Flows, Sockets, Watched};
+pub(crate) use sockets::{Flows, SCALARS as SOCKET_SCALARS, Sockets, Watched};
+
+use anabranch_transport::report::Declared;
+
+/// The scalars that ends have on kernels and on usrsctp beside those of simulated ones: transport, part of
+/// the end, words, and lists.
+pub(crate) const SCALARS: [(&str, &str, &str, &[&[Declared]]); 5] = [
+    ("mptcp", ".subflow_<n>", "A subflow on a kernel", &[info::KERNEL]),
+    ("sctp", "", "An end on a kernel", &[messages::KERNEL]),
+    ("sctp", "", "An end on usrsctp", &[usrsctp::USRSCTP]),
+    ("tcp", "", "An end on a kernel", &[info::KERNEL]),
+    ("udp", "", "An end on a kernel", &[datagrams::KERNEL]),
+];

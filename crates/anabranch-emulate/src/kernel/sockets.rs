@@ -12,7 +12,7 @@ use anabranch::scenario::FlowConfig;
 use anabranch::sim::Emulation;
 use anabranch_transport::endpoint::{Command, Event};
 use anabranch_transport::ground::{IpVersion, Side};
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::{Duration, Time};
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -26,6 +26,13 @@ use super::stream::Stream;
 use super::usrsctp::Usrsctp;
 use crate::plan::{Node, Plan};
 use crate::space::configure;
+
+declare! {
+    /// The scalars of all sockets together.
+    SCALARS:
+    /// Pieces that differed from what had been sent.
+    CORRUPTED_READS = "corrupted_reads": One;
+}
 
 /// What the flows of a scenario need from the system, before anything has been set up.
 #[derive(Debug)]
@@ -435,7 +442,7 @@ impl Sockets {
 
     /// Writes how many pieces differed from what had been sent.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
-        report.count("corrupted_reads", self.corrupted);
+        report.count(CORRUPTED_READS, self.corrupted);
     }
 }
 

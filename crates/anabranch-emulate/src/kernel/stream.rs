@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::buffers::set_buffers;
 use super::counts::Counts;
 use super::datagrams::Tell;
-use super::info::{Known, TcpInfo};
+use super::info::{Known, TcpInfo, tcp};
 use super::pattern::{PIECE, Pattern};
 use super::place::{Home, bind_or_any, release};
 use super::settings::StreamOptions;
@@ -356,12 +356,13 @@ impl Stream {
         let samples = self.count(side);
         let end = &self.ends[side.index()];
         let mut counters: Counters = vec![
-            (Cow::Borrowed("connections"), end.connections),
-            (Cow::Borrowed("bytes_delivered"), end.delivered),
+            (Cow::Borrowed(""), tcp("connections"), end.connections),
+            (Cow::Borrowed(""), tcp("bytes_delivered"), end.delivered),
         ];
         for (path, counts) in end.counts.iter().enumerate() {
-            let prefix = if self.is_multipath { format!("subflow_{path}.") } else { String::new() };
-            counts.report(&prefix, self.known.names(), &mut counters);
+            let part =
+                if self.is_multipath { Cow::Owned(format!("subflow_{path}")) } else { Cow::Borrowed("") };
+            counts.report(&part, self.known.declared(), &mut counters);
         }
         (samples, counters)
     }

@@ -18,11 +18,13 @@ use anabranch_transport::endpoint::{
 };
 use anabranch_transport::ground::{PathId, Payload, Side};
 use anabranch_transport::path::PathState;
+use anabranch_transport::report::{Declared, declare};
 use anabranch_transport::time::Duration;
 use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
 
 use super::datagrams::Tell;
+use super::messages::{CONNECTIONS, sctp};
 use super::pattern::Pattern;
 use super::place::Home;
 
@@ -35,26 +37,45 @@ const MOST_PATHS: usize = 16;
 /// Longer than anything that a program sends: 64 KiB of a message and what describes it.
 const LONGEST: usize = 1 << 17;
 
+declare! {
+    /// What only usrsctp counts of an association.
+    USRSCTP:
+    /// Expiries of the data timer, those at which nothing had been outstanding for its whole length included.
+    SEND_TIMER_EXPIRIES = "usrsctp.send_timer_expiries": One;
+    /// SACKs that waited for a second packet.
+    DELAYED_SACKS = "usrsctp.delayed_sacks": One;
+    /// Times that Max.Burst held packets back.
+    BURSTS_CUT = "usrsctp.bursts_cut": One;
+    /// Packets with a wrong checksum.
+    CHECKSUM_ERRORS = "usrsctp.checksum_errors": One;
+    /// Packets that could not be sent.
+    SEND_ERRORS = "usrsctp.send_errors": One;
+    /// Messages that are none of those sent.
+    MALFORMED_MESSAGES = "usrsctp.malformed_messages": One;
+    /// 1 if the program ended before the run did.
+    ENDED_EARLY = "usrsctp.ended_early": One;
+}
+
 /// The library's counters since the program's start, in the order of its answer. Counters that a simulated
 /// endpoint has have the same name. The library's data timer also expires where nothing has been outstanding
 /// for its whole length, and then does nothing, so its count is not a number of retransmission timeouts.
-const COUNTERS: [&str; 16] = [
-    "data_chunks_sent",
-    "data_chunks_retransmitted",
-    "data_chunks_received",
-    "duplicates_received",
-    "usrsctp.send_timer_expiries",
-    "fast_retransmits",
-    "heartbeats_sent",
-    "heartbeats_acked",
-    "sacks_sent",
-    "sacks_received",
-    "packets_sent",
-    "packets_received",
-    "usrsctp.delayed_sacks",
-    "usrsctp.bursts_cut",
-    "usrsctp.checksum_errors",
-    "usrsctp.send_errors",
+const COUNTERS: [Declared; 16] = [
+    sctp("data_chunks_sent"),
+    sctp("data_chunks_retransmitted"),
+    sctp("data_chunks_received"),
+    sctp("duplicates_received"),
+    SEND_TIMER_EXPIRIES,
+    sctp("fast_retransmits"),
+    sctp("heartbeats_sent"),
+    sctp("heartbeats_acked"),
+    sctp("sacks_sent"),
+    sctp("sacks_received"),
+    sctp("packets_sent"),
+    sctp("packets_received"),
+    DELAYED_SACKS,
+    BURSTS_CUT,
+    CHECKSUM_ERRORS,
+    SEND_ERRORS,
 ];
 
 /// Bytes of a path in the answer: whether it is active, window, round-trip time and timeout in ms, whether it
@@ -242,13 +263,14 @@ impl Usrsctp {
             }
         }
         let mut counters: Counters = vec![
-            (Cow::Borrowed("connections"), end.connections),
-            (Cow::Borrowed("messages_delivered"), end.delivered),
-            (Cow::Borrowed("path_failures"), end.path_failures),
-            (Cow::Borrowed("usrsctp.malformed_messages"), end.malformed),
-            (Cow::Borrowed("usrsctp.ended_early"), u64::from(end.program.is_gone)),
+            (Cow::Borrowed(""), CONNECTIONS, end.connections),
+            (Cow::Borrowed(""), sctp("messages_delivered"), end.delivered),
+            (Cow::Borrowed(""), sctp("path_failures"), end.path_failures),
+            (Cow::Borrowed(""), MALFORMED_MESSAGES, end.malformed),
+            (Cow::Borrowed(""), ENDED_EARLY, u64::from(end.program.is_gone)),
         ];
-        counters.extend(COUNTERS.into_iter().map(Cow::Borrowed).zip(end.counters));
+        counters
+            .extend(COUNTERS.into_iter().zip(end.counters).map(|(it, count)| (Cow::Borrowed(""), it, count)));
         (samples, counters)
     }
 }

@@ -7,7 +7,7 @@ use super::config::Config;
 use super::parameters::Parameters;
 use super::receive::Receiver;
 use super::send::Sender;
-use super::stats::Stats;
+use super::stats::{BLOCKED_BY_RECEIVE_WINDOW_S, Stats};
 use super::subflow::{Mapping, Subflow};
 use super::subflows::Subflows;
 use crate::cc::Controller;
@@ -697,7 +697,7 @@ impl Endpoint for Connection {
     fn report(&self, report: &mut Report<'_>) {
         self.stats.report(report);
         let blocked = self.sender.blocked_until(self.last_now);
-        report.scalar("blocked_by_receive_window_s", blocked.as_secs_f64());
+        report.scalar(BLOCKED_BY_RECEIVE_WINDOW_S, blocked.as_secs_f64());
         for (path, subflow) in self.subflows.iter().enumerate() {
             subflow.tcp.report(&mut report.section(&format!("subflow_{path}")));
         }

@@ -49,3 +49,9 @@ pub use connection::Connection;
 pub use listener::Listener;
 pub use parameters::Parameters;
 pub use stats::Stats;
+
+use crate::report::Parts;
+use crate::tcp;
+
+/// The scalars of an endpoint, and of the TCP connection that each subflow is.
+pub const SCALARS: Parts = &[("", &[Stats::SCALARS, stats::MORE]), (".subflow_<n>", tcp::SCALARS[0].1)];

@@ -6,6 +6,7 @@ use super::local::Numbers;
 use super::outstanding::{Sent, SentState};
 use super::parameters::Parameters;
 use super::state::State;
+use super::stats::{FIRST_INACTIVE_S, FIRST_PF_S};
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
     Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Response, Service, Site, Transmission,
@@ -167,8 +168,8 @@ impl Endpoint for Association {
         for (index, path) in self.routing.paths.iter().enumerate() {
             let seconds = |time: Option<Time>| time.map_or(f64::NAN, Time::as_secs_f64);
             let mut section = report.section(&format!("path{index}"));
-            section.scalar("first_inactive_s", seconds(path.first_inactive));
-            section.scalar("first_pf_s", seconds(path.first_potentially_failed));
+            section.scalar(FIRST_INACTIVE_S, seconds(path.first_inactive));
+            section.scalar(FIRST_PF_S, seconds(path.first_potentially_failed));
             self.parts.report_path(index, &mut section);
         }
         self.parts.report(self.last_now, report);

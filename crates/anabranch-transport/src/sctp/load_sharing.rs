@@ -40,7 +40,7 @@ use crate::cc::{
 };
 use crate::ground::{IpVersion, PathId, PathSet};
 use crate::path::scheduler::{AnyScheduler, Decision, PathView, Pending, Scheduler as _};
-use crate::report::Report;
+use crate::report::{Report, declare};
 use crate::time::Time;
 use blocking::{BlockedTimes, Ground};
 use copies::{Copies, Share};
@@ -51,6 +51,24 @@ pub use config::{Config, CwndUpdate, Sides, SplitBy};
 /// How much of a path's share of a buffer must be blocked before chunks are rescheduled (INET Framework's
 /// default of `cmtChunkReschedulingThreshold`).
 const RESCHEDULING_THRESHOLD: f64 = 0.5;
+
+declare! {
+    SCALARS:
+    /// Time in which the peer's receive buffer kept data from leaving although a congestion window had room.
+    BLOCKED_BY_RECEIVE_BUFFER_S = "blocked_by_receive_buffer_s": Seconds, Less;
+    /// Time in which the send buffer kept data from leaving although a congestion window had room.
+    BLOCKED_BY_SEND_BUFFER_S = "blocked_by_send_buffer_s": Seconds, Less;
+    /// DATA chunks sent again on another path because everything waited for them.
+    DATA_CHUNKS_RESCHEDULED = "data_chunks_rescheduled": One;
+}
+
+declare! {
+    PATH_SCALARS:
+    /// Bytes of DATA chunks sent on the path for the first time.
+    NEW_BYTES_SENT = "new_bytes_sent": Bytes;
+    /// Bytes of copies, on this path, of chunks that were first sent on another one.
+    COPIED_BYTES_SENT = "copied_bytes_sent": Bytes;
+}
 
 /// The state of load sharing.
 #[derive(Debug)]
@@ -233,13 +251,13 @@ impl LoadSharing {
     /// Writes what concerns the association.
     pub(super) fn report(&self, now: Time, report: &mut Report<'_>) {
         self.blocked.report(now, report);
-        report.count("data_chunks_rescheduled", self.rescheduled);
+        report.count(DATA_CHUNKS_RESCHEDULED, self.rescheduled);
     }
 
     /// Writes what concerns one path.
     pub(super) fn report_path(&self, path: usize, report: &mut Report<'_>) {
-        report.count("new_bytes_sent", self.copies.shares[path].sent_bytes);
-        report.count("copied_bytes_sent", self.copies.shares[path].copied_bytes);
+        report.count(NEW_BYTES_SENT, self.copies.shares[path].sent_bytes);
+        report.count(COPIED_BYTES_SENT, self.copies.shares[path].copied_bytes);
     }
 }
 

@@ -77,3 +77,11 @@ pub use config::{Config, Profile};
 pub use listener::{Listener, refuse, refuse_restart};
 pub use parameters::Parameters;
 pub use stats::Stats;
+
+use crate::report::Parts;
+
+/// The scalars of an endpoint, and of each of its paths; of a path's bytes there are some with load sharing.
+pub const SCALARS: Parts = &[
+    ("", &[Stats::SCALARS, stats::TIMES, load_sharing::SCALARS]),
+    (".path<n>", &[stats::PATH_SCALARS, load_sharing::PATH_SCALARS]),
+];

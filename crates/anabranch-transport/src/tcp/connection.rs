@@ -8,7 +8,7 @@ use super::delayed_ack::DelayedAck;
 use super::ecn::Ecn;
 use super::fast_open::{FastOpen, Key};
 use super::handshake::Handshake;
-use super::measures::Measures;
+use super::measures::{CWND_BYTES, MIN_RTT_MS, Measures, RTO_MS, SRTT_MS};
 use super::parameters::Parameters;
 use super::receive::Receiver;
 use super::recovery::Recovery;
@@ -557,12 +557,12 @@ impl Endpoint for Connection {
     }
 
     fn report(&self, report: &mut Report<'_>) {
-        self.stats.report(report);
+        self.stats.count(report);
         let millis = |time: Option<Duration>| time.map_or(f64::NAN, Duration::as_millis_f64);
-        report.scalar("srtt_ms", millis(self.rtt.srtt()));
-        report.scalar("min_rtt_ms", millis(self.rtt.min_rtt()));
-        report.scalar("rto_ms", self.rtt.rto().as_millis_f64());
-        report.scalar("cwnd_bytes", f64::from(self.cwnd().saturating_mul(self.mss)));
+        report.scalar(SRTT_MS, millis(self.rtt.srtt()));
+        report.scalar(MIN_RTT_MS, millis(self.rtt.min_rtt()));
+        report.scalar(RTO_MS, self.rtt.rto().as_millis_f64());
+        report.scalar(CWND_BYTES, f64::from(self.cwnd().saturating_mul(self.mss)));
         if let Some(measures) = &self.measures {
             measures.report(report);
         }

@@ -1,8 +1,33 @@
-//! Means over a connection's life that only some studies read: of the window and of round-trip times.
+//! Window and round-trip times of a connection: as they are at the end, and means over its life that only
+//! some studies read.
 
 use super::connection::Connection;
-use crate::report::Report;
+use crate::report::{Report, declare};
 use crate::time::{Duration, Time};
+
+declare! {
+    STATE:
+    /// The smoothed round-trip time (RFC 6298) at the end.
+    SRTT_MS = "srtt_ms": Millis, Less;
+    /// The smallest round-trip time.
+    MIN_RTT_MS = "min_rtt_ms": Millis, Less;
+    /// The retransmission timeout (RFC 6298) at the end.
+    RTO_MS = "rto_ms": Millis;
+    /// The congestion window at the end.
+    CWND_BYTES = "cwnd_bytes": Bytes;
+}
+
+declare! {
+    MEANS:
+    /// Mean of the congestion window over time.
+    MEAN_CWND_BYTES = "mean_cwnd_bytes": Bytes;
+    /// Mean of the round-trip times measured.
+    MEAN_RTT_MS = "mean_rtt_ms": Millis, Less;
+    /// Mean of the congestion window over the values that it was changed to.
+    MEAN_CHANGED_CWND_BYTES = "mean_changed_cwnd_bytes": Bytes;
+    /// Mean of the smoothed round-trip time at the changes of the congestion window.
+    MEAN_CHANGED_SRTT_MS = "mean_changed_srtt_ms": Millis, Less;
+}
 
 /// Sums for the means.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,10 +68,10 @@ impl Measures {
     }
 
     pub(super) fn report(&self, report: &mut Report<'_>) {
-        report.mean("mean_cwnd_bytes", self.cwnd_area, self.lasted);
-        report.mean("mean_rtt_ms", self.rtt.0, self.rtt.1);
-        report.mean("mean_changed_cwnd_bytes", self.changed_cwnd, self.changes);
-        report.mean("mean_changed_srtt_ms", self.changed_srtt, self.changes);
+        report.mean(MEAN_CWND_BYTES, self.cwnd_area, self.lasted);
+        report.mean(MEAN_RTT_MS, self.rtt.0, self.rtt.1);
+        report.mean(MEAN_CHANGED_CWND_BYTES, self.changed_cwnd, self.changes);
+        report.mean(MEAN_CHANGED_SRTT_MS, self.changed_srtt, self.changes);
     }
 }
 

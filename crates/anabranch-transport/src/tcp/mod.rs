@@ -73,3 +73,8 @@ pub use parameters::Parameters;
 pub(crate) use receive::MOST_RUNS;
 pub use receive_buffer::memory_for_window;
 pub use stats::Stats;
+
+use crate::report::Parts;
+
+/// The scalars of an endpoint; the means are there where the settings ask for them.
+pub const SCALARS: Parts = &[("", &[Stats::SCALARS, measures::STATE, measures::MEANS])];

@@ -8,7 +8,7 @@ use crate::endpoint::{
     Transport,
 };
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
-use crate::report::Report;
+use crate::report::{Parts, Report, declare};
 use crate::time::Time;
 use crate::wire::udp::{Datagram, Rtp};
 use crate::wire::{Body, Packet};
@@ -18,6 +18,25 @@ const MAX_IP_PACKET_BYTES: u32 = 65_535;
 
 /// The first dynamic payload type of RTP (RFC 3551 section 6).
 const DYNAMIC: u8 = 96;
+
+declare! {
+    LIST:
+    /// Datagrams sent, without copies on another path.
+    DATAGRAMS_SENT = "datagrams_sent": One;
+    /// Bytes of payload sent, without copies on another path.
+    PAYLOAD_BYTES_SENT = "payload_bytes_sent": Bytes;
+    /// Datagrams that arrived.
+    DATAGRAMS_RECEIVED = "datagrams_received": One;
+    /// Bytes of payload that arrived.
+    PAYLOAD_BYTES_RECEIVED = "payload_bytes_received": Bytes;
+    /// Messages refused because no IP packet has room for them.
+    REFUSED = "refused": One;
+    /// Copies sent on a second path (`duplicate_on`).
+    COPIES_SENT = "copies_sent": One;
+}
+
+/// The scalars of an end; of copies, where they are sent.
+pub const SCALARS: Parts = &[("", &[LIST])];
 
 /// One end of a UDP flow.
 #[derive(Debug)]
@@ -172,13 +191,13 @@ impl Endpoint for UdpEndpoint {
     fn sample_paths(&self, _samples: &mut Vec<PathSample>) {}
 
     fn report(&self, report: &mut Report<'_>) {
-        report.count("datagrams_sent", self.sent);
-        report.count("payload_bytes_sent", self.sent_bytes);
-        report.count("datagrams_received", self.received);
-        report.count("payload_bytes_received", self.received_bytes);
-        report.count("refused", self.refused);
+        report.count(DATAGRAMS_SENT, self.sent);
+        report.count(PAYLOAD_BYTES_SENT, self.sent_bytes);
+        report.count(DATAGRAMS_RECEIVED, self.received);
+        report.count(PAYLOAD_BYTES_RECEIVED, self.received_bytes);
+        report.count(REFUSED, self.refused);
         if self.duplicate_on.is_some() {
-            report.count("copies_sent", self.sent);
+            report.count(COPIES_SENT, self.sent);
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::udp::{HEADER_BYTES, RTP_HEADER_BYTES};
 
-pub use endpoint::UdpEndpoint;
+pub use endpoint::{SCALARS, UdpEndpoint};
 pub use listener::Listener;
 
 #[cfg(doc)]

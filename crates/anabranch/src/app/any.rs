@@ -2,13 +2,30 @@
 
 use anabranch_transport::endpoint::{Event, Service};
 use anabranch_transport::ground::Side;
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Declared, Report};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{App, Commands, Frame, Start, bulk, datagrams, exchanges, voip};
+
+/// The scalars of each kind of application, which it has in words.
+pub(crate) const SCALARS: [(&str, &str, &[&[Declared]]); 6] = [
+    ("bulk", "A bulk transfer", &[bulk::SCALARS]),
+    ("datagrams", "A load of messages", &[datagrams::SCALARS]),
+    ("requests", "Requests", &[exchanges::SCALARS, exchanges::requests::TIMES]),
+    (
+        "responsiveness",
+        "Probes of responsiveness",
+        &[exchanges::SCALARS, exchanges::responsiveness::TIMES, exchanges::responsiveness::SCALARS],
+    ),
+    ("voip", "A call", &[voip::SCALARS]),
+    ("web", "Pages", &[exchanges::SCALARS, exchanges::web::TIMES]),
+];
+
+/// The kinds that have scalars for each direction where there are two.
+pub(crate) const HAVE_DIRECTIONS: [&str; 2] = ["bulk", "voip"];
 
 /// The application of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

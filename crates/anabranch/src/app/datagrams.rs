@@ -5,7 +5,7 @@
 
 use anabranch_transport::endpoint::{Command, Event, Message, Service};
 use anabranch_transport::ground::{Payload, Side};
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::{Bytes, Rate};
@@ -24,6 +24,43 @@ const MAX_SIZE: u64 = 65_535 - 20 - 8 - 12;
 
 /// How long a measured load waits for messages in flight after it made the last one.
 const GRACE: Duration = Duration::from_secs(1);
+
+declare! {
+    /// The scalars of a load of messages.
+    SCALARS:
+    /// Messages made.
+    SENT = "sent": One;
+    /// Messages that arrived.
+    RECEIVED = "received": One;
+    /// Messages that were not handed to the transport because the connection was not open.
+    UNSENT = "unsent": One;
+    /// Messages for which the transport had no room.
+    REFUSED = "refused": One;
+    /// Messages that the transport gave up; some may have arrived all the same.
+    ABANDONED = "abandoned": One;
+    /// Copies of messages that had arrived before.
+    DUPLICATES = "duplicates": One;
+    /// Bits of the messages that arrived by the time in which messages were made.
+    GOODPUT_KBIT_PER_S = "goodput_kbit_per_s": KilobitsPerSecond, More;
+    /// Mean one-way delay of the messages that arrived.
+    MEAN_DELAY_MS = "mean_delay_ms": Millis, Less;
+    /// The longest of these delays.
+    MAX_DELAY_MS = "max_delay_ms": Millis, Less;
+    /// Half of these delays are at most this long; only with `delay_quantiles`.
+    P50_DELAY_MS = "p50_delay_ms": Millis, Less;
+    /// 95 % of these delays are at most this long; only with `delay_quantiles`.
+    P95_DELAY_MS = "p95_delay_ms": Millis, Less;
+    /// 99 % of these delays are at most this long; only with `delay_quantiles`.
+    P99_DELAY_MS = "p99_delay_ms": Millis, Less;
+    /// The longest time between two deliveries; only with `gaps_after`.
+    LONGEST_GAP_MS = "longest_gap_ms": Millis, Less;
+    /// When that time ended; only with `gaps_after`.
+    LONGEST_GAP_END_S = "longest_gap_end_s": Seconds;
+    /// Times longer than 200 ms between two deliveries; only with `gaps_after`.
+    STALLS = "stalls": One;
+    /// The sum of these times; only with `gaps_after`.
+    STALLED_S = "stalled_s": Seconds, Less;
+}
 
 /// Messages of one size.
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
@@ -271,21 +308,20 @@ impl App for Datagrams {
         let elapsed_s = now.min(self.end).saturating_since(self.start).as_secs_f64();
         let received_bits = (self.received * u64::from(self.message.payload.length) * 8) as f64;
         let mean_ms = self.delay_sum_ns as f64 / self.delays as f64 / 1e6;
-        report.count("sent", self.count);
-        report.count("received", self.received);
-        report.count("unsent", self.unsent);
-        report.count("refused", self.refused);
-        report.count("abandoned", self.abandoned);
-        report.count("duplicates", self.duplicates);
-        report.scalar("goodput_kbit_per_s", received_bits / elapsed_s / 1e3);
-        report.scalar("mean_delay_ms", mean_ms);
-        report
-            .scalar("max_delay_ms", if self.delays == 0 { f64::NAN } else { self.delay_max.as_millis_f64() });
+        report.count(SENT, self.count);
+        report.count(RECEIVED, self.received);
+        report.count(UNSENT, self.unsent);
+        report.count(REFUSED, self.refused);
+        report.count(ABANDONED, self.abandoned);
+        report.count(DUPLICATES, self.duplicates);
+        report.scalar(GOODPUT_KBIT_PER_S, received_bits / elapsed_s / 1e3);
+        report.scalar(MEAN_DELAY_MS, mean_ms);
+        report.scalar(MAX_DELAY_MS, if self.delays == 0 { f64::NAN } else { self.delay_max.as_millis_f64() });
         if let Some(delays) = &self.all_delays {
             let [p50, p95, p99] = quantiles_ms(&mut delays.clone(), [0.5, 0.95, 0.99]);
-            for (name, value) in [("p50", p50), ("p95", p95), ("p99", p99)] {
-                report.scalar(&format!("{name}_delay_ms"), value);
-            }
+            report.scalar(P50_DELAY_MS, p50);
+            report.scalar(P95_DELAY_MS, p95);
+            report.scalar(P99_DELAY_MS, p99);
         }
         if let Some(gaps) = &self.gaps {
             gaps.report(report);
@@ -385,10 +421,10 @@ impl Gaps {
 
     fn report(&self, report: &mut Report<'_>) {
         let none = self.longest == Duration::ZERO;
-        report.scalar("longest_gap_ms", if none { f64::NAN } else { self.longest.as_millis_f64() });
-        report.scalar("longest_gap_end_s", if none { f64::NAN } else { self.longest_end.as_secs_f64() });
-        report.scalar("stalls", self.stalls as f64);
-        report.scalar("stalled_s", self.stalled.as_secs_f64());
+        report.scalar(LONGEST_GAP_MS, if none { f64::NAN } else { self.longest.as_millis_f64() });
+        report.scalar(LONGEST_GAP_END_S, if none { f64::NAN } else { self.longest_end.as_secs_f64() });
+        report.scalar(STALLS, self.stalls as f64);
+        report.scalar(STALLED_S, self.stalled.as_secs_f64());
     }
 }
 

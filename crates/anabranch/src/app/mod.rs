@@ -26,6 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use any::{AnyApp, AppConfig};
+pub(crate) use any::{HAVE_DIRECTIONS, SCALARS};
 pub use rtp::RtpPayload;
 
 /// The application of one flow, with both of its ends: it gives commands to the two endpoints and gets their

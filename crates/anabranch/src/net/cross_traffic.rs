@@ -8,6 +8,7 @@
 mod on_off;
 mod poisson;
 
+use anabranch_transport::report::declare;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::{Bytes, Rate};
@@ -18,6 +19,19 @@ use super::capacity::UNITS_PER_BYTE;
 
 pub(crate) use on_off::OnOff;
 pub(crate) use poisson::Poisson;
+
+declare! {
+    /// The scalars of cross traffic, which only loads a queue.
+    SCALARS:
+    /// Packets of cross traffic that came to the queue.
+    CROSS_ARRIVED_PACKETS = "cross_arrived_packets": One;
+    /// Packets of cross traffic dropped because the queue had no room.
+    CROSS_QUEUE_FULL_PACKETS = "cross_queue_full_packets": One;
+    /// Packets of cross traffic lost because the link was down.
+    CROSS_DOWN_PACKETS = "cross_down_packets": One;
+    /// Packets of cross traffic dropped by the queue's active management; only where the queue may have one.
+    CROSS_AQM_PACKETS = "cross_aqm_packets": One;
+}
 
 /// A load of one link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -41,3 +41,16 @@ pub use packets::{Direction, DropCause, QueueSample, Step};
 pub(crate) use packets::{Fate, Held, Pass, Release};
 pub(crate) use radio::RadioSample;
 pub(crate) use ring::Ring;
+
+use anabranch_transport::report::Declared;
+
+/// The scalars of one direction of a link, and which links have them.
+pub(crate) const SCALARS: [(&str, &[&[Declared]]); 7] = [
+    ("Every link", &[one_way::SCALARS]),
+    ("A link with cross traffic", &[cross_traffic::SCALARS]),
+    ("A link whose queue discipline decides when a packet is sent, or a radio", &[sojourns::SCALARS]),
+    ("A radio", &[radio::SCALARS]),
+    ("LTE", &[radio::LTE_SCALARS]),
+    ("Wi-Fi", &[radio::WIFI_SCALARS]),
+    ("WiMAX", &[radio::WIMAX_SCALARS]),
+];

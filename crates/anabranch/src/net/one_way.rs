@@ -6,14 +6,14 @@
 use std::collections::VecDeque;
 
 use anabranch_transport::ground::Ecn;
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 
 use super::asked::Asked;
 use super::capacity::{Capacity, ConstantRate, UNITS_PER_BYTE};
 use super::config::{LinkConfig, WhenDown};
-use super::cross_traffic::Source;
+use super::cross_traffic::{CROSS_ARRIVED_PACKETS, CROSS_DOWN_PACKETS, CROSS_QUEUE_FULL_PACKETS, Source};
 use super::impairments::{Impairments, Wire};
 use super::ledger::{Entry, Ledger};
 use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
@@ -22,6 +22,38 @@ use super::radio::RadioConfig;
 use super::server::Server;
 use super::stays::Stays;
 use crate::schedule::Timeline;
+
+declare! {
+    /// The scalars of one direction of a link.
+    SCALARS:
+    /// Packets that came to the link.
+    ARRIVED_PACKETS = "arrived_packets": One;
+    /// Packets that reached the other end, copies included.
+    DELIVERED_PACKETS = "delivered_packets": One;
+    /// Bytes of these packets, all headers included.
+    DELIVERED_BYTES = "delivered_bytes": Bytes;
+    /// Packets that the link lost (`loss`).
+    LOST_PACKETS = "lost_packets": One;
+    /// Packets dropped because the queue had no room.
+    QUEUE_FULL_PACKETS = "queue_full_packets": One;
+    /// Packets dropped by the queue's active management; only where the queue may have one.
+    AQM_PACKETS = "aqm_packets": One;
+    /// Packets lost because the link was down.
+    DOWN_PACKETS = "down_packets": One;
+    /// Packets lost because they were damaged on the way.
+    CORRUPTED_PACKETS = "corrupted_packets": One;
+    /// Copies that the link made.
+    DUPLICATED_PACKETS = "duplicated_packets": One;
+    /// Packets that the queue marked with ECN (RFC 3168).
+    MARKED_PACKETS = "marked_packets": One;
+    /// Packets on the link or in its queue at the end.
+    IN_LINK_PACKETS = "in_link_packets": One;
+    /// Mean of the bytes that packets found before them, those being sent included.
+    MEAN_FOUND_BYTES = "mean_found_bytes": Bytes;
+    /// Mean time for which packets waited until they were sent; only where the rate is constant and the queue
+    /// is a FIFO.
+    MEAN_WAIT_MS = "mean_wait_ms": Millis, Less;
+}
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
@@ -473,32 +505,32 @@ impl OneWay {
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         let ledger = &self.ledger;
         let crossing = self.crossing.len() as u64 + self.held;
-        report.count("arrived_packets", ledger.arrived() + crossing);
-        report.count("delivered_packets", ledger.packets(Fate::Delivered) + ledger.packets(Fate::Copied));
-        report.count("delivered_bytes", ledger.bytes(Fate::Delivered) + ledger.bytes(Fate::Copied));
-        report.count("lost_packets", ledger.packets(Fate::Dropped(DropCause::Lost)));
-        report.count("queue_full_packets", ledger.packets(Fate::Dropped(DropCause::QueueFull)));
+        report.count(ARRIVED_PACKETS, ledger.arrived() + crossing);
+        report.count(DELIVERED_PACKETS, ledger.packets(Fate::Delivered) + ledger.packets(Fate::Copied));
+        report.count(DELIVERED_BYTES, ledger.bytes(Fate::Delivered) + ledger.bytes(Fate::Copied));
+        report.count(LOST_PACKETS, ledger.packets(Fate::Dropped(DropCause::Lost)));
+        report.count(QUEUE_FULL_PACKETS, ledger.packets(Fate::Dropped(DropCause::QueueFull)));
         if self.is_queued {
-            report.count("aqm_packets", ledger.packets(Fate::Dropped(DropCause::Aqm)));
+            report.count(AQM_PACKETS, ledger.packets(Fate::Dropped(DropCause::Aqm)));
         }
-        report.count("down_packets", ledger.packets(Fate::Dropped(DropCause::Down)));
-        report.count("corrupted_packets", ledger.packets(Fate::Dropped(DropCause::Corrupted)));
-        report.count("duplicated_packets", ledger.copied());
-        report.count("marked_packets", ledger.marked());
-        report.scalar("in_link_packets", (ledger.in_link() + crossing) as f64);
+        report.count(DOWN_PACKETS, ledger.packets(Fate::Dropped(DropCause::Down)));
+        report.count(CORRUPTED_PACKETS, ledger.packets(Fate::Dropped(DropCause::Corrupted)));
+        report.count(DUPLICATED_PACKETS, ledger.copied());
+        report.count(MARKED_PACKETS, ledger.marked());
+        report.scalar(IN_LINK_PACKETS, (ledger.in_link() + crossing) as f64);
         let (found_units, served) = ledger.found_units();
         if self.is_queued {
-            report.mean("mean_found_bytes", found_units / UNITS_PER_BYTE as f64, served);
+            report.mean(MEAN_FOUND_BYTES, found_units / UNITS_PER_BYTE as f64, served);
         }
         if let Some(server) = &self.server {
             if let Some(rate) = self.constant_rate {
-                report.mean("mean_wait_ms", found_units / rate as f64 / 1e6, served);
+                report.mean(MEAN_WAIT_MS, found_units / rate as f64 / 1e6, served);
             }
-            report.mean("mean_found_bytes", found_units / UNITS_PER_BYTE as f64, served);
+            report.mean(MEAN_FOUND_BYTES, found_units / UNITS_PER_BYTE as f64, served);
             let cross = server.cross_counters();
-            report.count("cross_arrived_packets", cross.arrived);
-            report.count("cross_queue_full_packets", cross.dropped_full);
-            report.count("cross_down_packets", cross.dropped_down);
+            report.count(CROSS_ARRIVED_PACKETS, cross.arrived);
+            report.count(CROSS_QUEUE_FULL_PACKETS, cross.dropped_full);
+            report.count(CROSS_DOWN_PACKETS, cross.dropped_down);
         }
     }
 

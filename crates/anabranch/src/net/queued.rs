@@ -15,10 +15,13 @@ use anabranch_transport::time::{Duration, Time};
 
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::config::LinkConfig;
-use super::cross_traffic::{CrossCounters, Source, earliest_index};
+use super::cross_traffic::{
+    CROSS_AQM_PACKETS, CROSS_ARRIVED_PACKETS, CROSS_DOWN_PACKETS, CROSS_QUEUE_FULL_PACKETS, CrossCounters,
+    Source, earliest_index,
+};
 use super::packets::{Direction, DropCause, Fate, Held, QueueSample, Release, Waiting};
 use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
-use super::sojourns::Sojourns;
+use super::sojourns::{MEAN_QUEUE_PACKETS, Sojourns};
 
 /// The queue and server of one direction.
 #[derive(Debug)]
@@ -175,11 +178,11 @@ impl QueuedServer {
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         self.sojourns.report(report);
         let since = u128::from(self.reported_at - self.now) * u128::from(self.waiting.packets);
-        report.mean("mean_queue_packets", (self.queue_area + since) as f64, self.reported_at);
-        report.count("cross_arrived_packets", self.cross_counters.arrived);
-        report.count("cross_queue_full_packets", self.cross_counters.dropped_full);
-        report.count("cross_down_packets", self.cross_counters.dropped_down);
-        report.count("cross_aqm_packets", self.cross_counters.dropped_aqm);
+        report.mean(MEAN_QUEUE_PACKETS, (self.queue_area + since) as f64, self.reported_at);
+        report.count(CROSS_ARRIVED_PACKETS, self.cross_counters.arrived);
+        report.count(CROSS_QUEUE_FULL_PACKETS, self.cross_counters.dropped_full);
+        report.count(CROSS_DOWN_PACKETS, self.cross_counters.dropped_down);
+        report.count(CROSS_AQM_PACKETS, self.cross_counters.dropped_aqm);
     }
 
     /// Lets everything happen up to this time, in nanoseconds.

@@ -1,6 +1,21 @@
 //! How long packets waited in a queue: mean, maximum and quantiles, in constant memory.
 
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
+
+declare! {
+    /// The scalars of a queue in which packets are found when they are served.
+    SCALARS:
+    /// Mean time from a packet's arrival at the queue until it was taken out to be sent.
+    MEAN_SOJOURN_MS = "mean_sojourn_ms": Millis, Less;
+    /// 95 % of these times are at most this long, rounded up by at most 1/64.
+    P95_SOJOURN_MS = "p95_sojourn_ms": Millis, Less;
+    /// 99 % of these times are at most this long, rounded up by at most 1/64.
+    P99_SOJOURN_MS = "p99_sojourn_ms": Millis, Less;
+    /// The longest of these times.
+    MAX_SOJOURN_MS = "max_sojourn_ms": Millis, Less;
+    /// Mean over time of the number of packets that waited.
+    MEAN_QUEUE_PACKETS = "mean_queue_packets": One;
+}
 
 /// Waiting times, in nanoseconds, counted in classes whose width is at most 1/64 of the values in them.
 #[derive(Clone, Debug, Default)]
@@ -44,10 +59,10 @@ impl Sojourns {
 
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         let millis = |nanos: Option<u64>| nanos.map_or(f64::NAN, |nanos| nanos as f64 / 1e6);
-        report.mean("mean_sojourn_ms", self.sum as f64 / 1e6, self.count);
-        report.scalar("p95_sojourn_ms", millis(self.quantile(0.95)));
-        report.scalar("p99_sojourn_ms", millis(self.quantile(0.99)));
-        report.scalar("max_sojourn_ms", millis((self.count > 0).then_some(self.max)));
+        report.mean(MEAN_SOJOURN_MS, self.sum as f64 / 1e6, self.count);
+        report.scalar(P95_SOJOURN_MS, millis(self.quantile(0.95)));
+        report.scalar(P99_SOJOURN_MS, millis(self.quantile(0.99)));
+        report.scalar(MAX_SOJOURN_MS, millis((self.count > 0).then_some(self.max)));
     }
 }
 

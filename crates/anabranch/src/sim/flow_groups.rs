@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use anabranch_transport::report::Row;
+use anabranch_transport::report::{Row, declare};
 use anabranch_transport::time::Duration;
 use indexmap::IndexMap;
 
@@ -77,7 +77,14 @@ fn one_of(flow: &FlowConfig, later: Duration) -> FlowConfig {
     one
 }
 
-const GOODPUT: &str = "goodput_kbit_per_s";
+declare! {
+    /// The scalars of a flow with a `count`, for all its members together.
+    SCALARS:
+    /// Sum of the members' goodputs.
+    GOODPUT_KBIT_PER_S = "goodput_kbit_per_s": KilobitsPerSecond, More;
+    /// Jain's index of fairness among these goodputs, from 1/n to 1 (Jain, Chiu and Hawe, DEC-TR-301, 1984).
+    JAIN = "jain": One, More;
+}
 
 /// Adds the sum of each group's goodputs and how fairly they are shared: Jain's index, (sum x)^2/(n sum x^2),
 /// from 1/n to 1 (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984).
@@ -93,7 +100,9 @@ pub(super) fn report(groups: &[Group], row: &mut Row) {
     // For each group and direction, such as `a_to_b.`, the sum and the sum of squares.
     let mut sums: IndexMap<(usize, String), (f64, f64)> = IndexMap::new();
     for (name, goodput) in row.scalars() {
-        let Some((flow, direction)) = name.strip_suffix(GOODPUT).and_then(|rest| rest.split_once('.')) else {
+        let Some((flow, direction)) =
+            name.strip_suffix(GOODPUT_KBIT_PER_S.name).and_then(|rest| rest.split_once('.'))
+        else {
             continue;
         };
         if let Some(&group) = group_of.get(flow) {
@@ -104,8 +113,9 @@ pub(super) fn report(groups: &[Group], row: &mut Row) {
     }
     for ((index, direction), (sum, squares)) in sums {
         let Group { name, members } = &groups[index];
-        let mut report = row.section(name.as_str());
-        report.scalar(&format!("{direction}{GOODPUT}"), sum);
-        report.scalar(&format!("{direction}jain"), sum * sum / (members.len() as f64 * squares));
+        let place = format!("{name}.{direction}");
+        let mut report = row.section(place.trim_end_matches('.'));
+        report.scalar(GOODPUT_KBIT_PER_S, sum);
+        report.scalar(JAIN, sum * sum / (members.len() as f64 * squares));
     }
 }

@@ -23,5 +23,7 @@ mod topology;
 
 pub use emulation::{Delivery, DeliveryStatus, EmulatedPath, Emulation, Inbound, LinkState};
 pub use engine::{Outcome, Simulation};
+pub(crate) use flow_groups::SCALARS as GROUP_SCALARS;
 pub use limits::{Guard, RunError};
+pub(crate) use results::SCALARS as RUN_SCALARS;
 pub use stepped::Stepped;

@@ -2,7 +2,7 @@
 
 use anabranch_transport::endpoint::Endpoint as _;
 use anabranch_transport::ground::Side;
-use anabranch_transport::report::Row;
+use anabranch_transport::report::{Row, declare};
 use anabranch_transport::time::Time;
 
 use super::cuts::{Cuts, just_before};
@@ -10,6 +10,21 @@ use super::engine::{Outcome, Simulation};
 use super::flow_groups;
 use crate::app::App as _;
 use crate::trace::{self, SentPackets, TimeAccounts, Trace};
+
+declare! {
+    /// The scalars of a whole run.
+    SCALARS:
+    /// Simulated time.
+    SIMULATED_S = "simulated_s": Seconds;
+    /// Events at hosts: packets that arrived, timers that expired, and ticks of applications.
+    EVENTS = "events": One;
+    /// Packets that hosts sent.
+    PACKETS_SENT = "packets_sent": One;
+    /// Packets that hosts received.
+    PACKETS_DELIVERED = "packets_delivered": One;
+    /// Packets that were lost or dropped on the way.
+    PACKETS_DROPPED = "packets_dropped": One;
+}
 
 impl Simulation {
     pub(super) fn finish(mut self, cuts: Cuts) -> Outcome {
@@ -70,6 +85,19 @@ impl Simulation {
         if cut <= now { self.row_at_cut(cut) } else { self.row_so_far(now, now) }
     }
 
+    /// The names of the scalars that the run will report, without running it.
+    pub fn scalars(mut self) -> Vec<String> {
+        // Components write the same scalars at any time, as a warm-up needs.
+        let row = self.row_so_far(Time::ZERO, Time::ZERO);
+        let mut cuts = Cuts::new(&self.config);
+        while !cuts.next().is_never() {
+            cuts.push(row.clone());
+        }
+        let mut row = cuts.report(row);
+        flow_groups::report(&self.groups, &mut row);
+        row.scalars().map(|(name, _)| name.to_owned()).collect()
+    }
+
     /// The scalars up to now; the run continues.
     pub(super) fn row_so_far(&mut self, now: Time, until: Time) -> Row {
         self.network.catch_up(until);
@@ -105,12 +133,12 @@ impl Simulation {
             self.network.media.report(index, &mut report);
         }
         let mut report = row.section("run");
-        report.scalar("simulated_s", now.as_secs_f64());
-        report.count("events", self.limits.events());
+        report.scalar(SIMULATED_S, now.as_secs_f64());
+        report.count(EVENTS, self.limits.events());
         let tally = &self.network.tally;
-        report.count("packets_sent", tally.sent);
-        report.count("packets_delivered", tally.delivered);
-        report.count("packets_dropped", tally.dropped(until));
+        report.count(PACKETS_SENT, tally.sent);
+        report.count(PACKETS_DELIVERED, tally.delivered);
+        report.count(PACKETS_DROPPED, tally.dropped(until));
         row
     }
 }

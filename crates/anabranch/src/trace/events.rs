@@ -5,9 +5,30 @@ use std::borrow::Cow;
 
 use anabranch_transport::endpoint::{Event, PathSample};
 use anabranch_transport::ground::Side;
+use anabranch_transport::report::declare;
 use anabranch_transport::time::{Duration, Time};
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
+
+declare! {
+    COLUMNS:
+    /// When it happened.
+    TIME_S = "time_s": Seconds;
+    /// The flow.
+    FLOW = "flow": Words;
+    /// The side.
+    SIDE = "side": Words;
+    /// What happened, such as `connected`, `timeout` or `fast_recovery`.
+    EVENT = "event": Words;
+    /// Its particulars.
+    DETAIL = "detail": Words;
+}
+
+pub(super) const TABLE: Declaration = Declaration {
+    name: "events",
+    row: "an event that an application was told of, or a sender's reaction to a loss or a mark",
+    columns: COLUMNS,
+};
 
 /// Something that happened at an endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -108,9 +129,8 @@ impl EventTrace {
         }
         let [flow, side, event, detail] = columns.map(Column::Text);
         let time = Column::Numbers(self.rows.iter().map(|row| row.0.as_secs_f64()).collect());
-        let columns =
-            vec![("time_s", time), ("flow", flow), ("side", side), ("event", event), ("detail", detail)];
-        Table { name: "events", columns }
+        let columns = vec![(TIME_S, time), (FLOW, flow), (SIDE, side), (EVENT, event), (DETAIL, detail)];
+        TABLE.with(columns)
     }
 }
 

@@ -1,9 +1,31 @@
 //! The exchange trace: one row for every request, page or probe.
 
+use anabranch_transport::report::declare;
 use anabranch_transport::time::{Duration, Time};
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
 use crate::app::exchanges::Exchange;
+
+declare! {
+    COLUMNS:
+    /// The flow.
+    FLOW = "flow": Words;
+    /// Its number among the flow's, from 0.
+    INDEX = "index": One;
+    /// When it began.
+    ASKED_S = "asked_s": Seconds;
+    /// When a connection for it was open.
+    CONNECTED_S = "connected_s": Seconds;
+    /// When all of it had arrived.
+    FINISHED_S = "finished_s": Seconds;
+    /// How long it took.
+    TIME_MS = "time_ms": Millis;
+    /// Bytes of the response that arrived.
+    BYTES = "bytes": Bytes;
+}
+
+pub(super) const TABLE: Declaration =
+    Declaration { name: "exchanges", row: "a request, page or probe", columns: COLUMNS };
 
 /// The exchanges of every flow, in the order in which they began.
 pub(crate) fn exchanges_table<'a>(flows: &[String], exchanges: impl Fn(usize) -> &'a [Exchange]) -> Table {
@@ -23,13 +45,13 @@ pub(crate) fn exchanges_table<'a>(flows: &[String], exchanges: impl Fn(usize) ->
         }
     }
     let columns = vec![
-        ("flow", Column::Text(flow)),
-        ("index", Column::Integers(index)),
-        ("asked_s", Column::Numbers(asked)),
-        ("connected_s", Column::Numbers(connected)),
-        ("finished_s", Column::Numbers(finished)),
-        ("time_ms", Column::Numbers(time)),
-        ("bytes", Column::Integers(bytes)),
+        (FLOW, Column::Text(flow)),
+        (INDEX, Column::Integers(index)),
+        (ASKED_S, Column::Numbers(asked)),
+        (CONNECTED_S, Column::Numbers(connected)),
+        (FINISHED_S, Column::Numbers(finished)),
+        (TIME_MS, Column::Numbers(time)),
+        (BYTES, Column::Integers(bytes)),
     ];
-    Table { name: "exchanges", columns }
+    TABLE.with(columns)
 }

@@ -2,10 +2,32 @@
 
 use anabranch_transport::ground::Side;
 use anabranch_transport::quality::Playout;
+use anabranch_transport::report::declare;
 use anabranch_transport::time::Time;
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
 use crate::app::Frame;
+
+declare! {
+    COLUMNS:
+    /// The flow.
+    FLOW = "flow": Words;
+    /// The side that spoke.
+    SIDE = "side": Words;
+    /// Its number among those of the side, from 0.
+    INDEX = "index": One;
+    /// When it was made.
+    CREATED_S = "created_s": Seconds;
+    /// When it arrived.
+    ARRIVED_S = "arrived_s": Seconds;
+    /// How long it took.
+    DELAY_MS = "delay_ms": Millis;
+    /// `played`, `late` or `lost`.
+    STATUS = "status": Words;
+}
+
+pub(super) const TABLE: Declaration =
+    Declaration { name: "frames", row: "a frame of a call", columns: COLUMNS };
 
 /// The frames of every flow and side; `status` is `played`, `late` or `lost`.
 pub(crate) fn frames_table(flows: &[String], frames: impl Fn(usize, Side) -> Vec<Frame>) -> Table {
@@ -30,13 +52,13 @@ pub(crate) fn frames_table(flows: &[String], frames: impl Fn(usize, Side) -> Vec
         }
     }
     let columns = vec![
-        ("flow", Column::Text(flow)),
-        ("side", Column::Text(side)),
-        ("index", Column::Integers(index)),
-        ("created_s", Column::Numbers(made)),
-        ("arrived_s", Column::Numbers(arrived)),
-        ("delay_ms", Column::Numbers(delay)),
-        ("status", Column::Text(status)),
+        (FLOW, Column::Text(flow)),
+        (SIDE, Column::Text(side)),
+        (INDEX, Column::Integers(index)),
+        (CREATED_S, Column::Numbers(made)),
+        (ARRIVED_S, Column::Numbers(arrived)),
+        (DELAY_MS, Column::Numbers(delay)),
+        (STATUS, Column::Text(status)),
     ];
-    Table { name: "frames", columns }
+    TABLE.with(columns)
 }

@@ -3,13 +3,46 @@
 
 use anabranch_transport::endpoint::{HeadOfLine, Transmission};
 use anabranch_transport::ground::{PathId, Side};
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::{Duration, Time};
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
+
+declare! {
+    COLUMNS:
+    /// The flow.
+    FLOW = "flow": Words;
+    /// The side that receives.
+    SIDE = "side": Words;
+    /// The path on which the missing data was sent.
+    MISSING_PATH = "missing_path": One;
+    /// When it began.
+    START_S = "start_s": Seconds;
+    /// When it ended.
+    END_S = "end_s": Seconds;
+    /// Whether the missing data had to be sent again.
+    SENT_AGAIN = "sent_again": Words;
+    /// Bytes that waited, summed over the time.
+    WAITING_BYTE_S = "waiting_byte_s": ByteSeconds;
+}
+
+pub(super) const TABLE: Declaration = Declaration {
+    name: "head_of_line",
+    row: "an interval in which data waited for earlier data of one path, with `run.time_accounts`",
+    columns: COLUMNS,
+};
 
 /// Nanoseconds in a second.
 const NANOS: f64 = 1e9;
+
+declare! {
+    /// The scalars of a receiving end, with `run.time_accounts`.
+    SCALARS:
+    /// Share of the time in which data that had arrived waited for earlier data.
+    HEAD_OF_LINE_BLOCKED_SHARE = "head_of_line_blocked_share": One;
+    /// Mean over time of the bytes that waited so.
+    MEAN_HEAD_OF_LINE_BYTES = "mean_head_of_line_bytes": Bytes;
+}
 
 /// One interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,8 +152,8 @@ impl HeadOfLineTrace {
         let mut account = self.flows[flow][side.index()].clone();
         account.advance(now);
         let all = now.as_nanos();
-        report.mean("head_of_line_blocked_share", account.blocked.as_nanos() as f64, all);
-        report.mean("mean_head_of_line_bytes", account.byte_nanos, all);
+        report.mean(HEAD_OF_LINE_BLOCKED_SHARE, account.blocked.as_nanos() as f64, all);
+        report.mean(MEAN_HEAD_OF_LINE_BYTES, account.byte_nanos, all);
     }
 
     /// Bytes of memory in use, roughly.
@@ -149,15 +182,15 @@ impl HeadOfLineTrace {
             }
         }
         let columns = vec![
-            ("flow", Column::Text(flow)),
-            ("side", Column::Text(side)),
-            ("missing_path", Column::Integers(path)),
-            ("start_s", Column::Numbers(start)),
-            ("end_s", Column::Numbers(until)),
-            ("sent_again", Column::Flags(again)),
-            ("waiting_byte_s", Column::Numbers(byte_s)),
+            (FLOW, Column::Text(flow)),
+            (SIDE, Column::Text(side)),
+            (MISSING_PATH, Column::Integers(path)),
+            (START_S, Column::Numbers(start)),
+            (END_S, Column::Numbers(until)),
+            (SENT_AGAIN, Column::Flags(again)),
+            (WAITING_BYTE_S, Column::Numbers(byte_s)),
         ];
-        Table { name: "head_of_line", columns }
+        TABLE.with(columns)
     }
 }
 

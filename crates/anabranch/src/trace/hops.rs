@@ -2,10 +2,34 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_transport::report::declare;
 use anabranch_transport::time::Time;
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
 use crate::net::{Direction, DropCause};
+
+declare! {
+    COLUMNS:
+    /// Its row in `packets`, from 0.
+    PACKET = "packet": One;
+    /// The link.
+    LINK = "link": Words;
+    /// `forward`, from the first of the link's ends to the second, or `reverse`.
+    DIRECTION = "direction": Words;
+    /// When it came to the link.
+    ENTERED_S = "entered_s": Seconds;
+    /// When the link began to send it.
+    BEGUN_S = "begun_s": Seconds;
+    /// When its last bit was sent.
+    LEFT_S = "left_s": Seconds;
+    /// When it reached the other end, or was lost.
+    ENDED_S = "ended_s": Seconds;
+    /// `arrived`, `on_link` at the end, or the cause of its loss.
+    FATE = "fate": Words;
+}
+
+pub(super) const TABLE: Declaration =
+    Declaration { name: "hops", row: "a packet and each link that it came to", columns: COLUMNS };
 
 /// A packet at a link.
 #[derive(Clone, Copy, Debug)]
@@ -91,21 +115,21 @@ impl HopTrace {
         };
         let packet = |row: &Hop| places[row.packet as usize].map_or(-1, i64::from);
         let columns = vec![
-            ("packet", Column::Integers(rows.iter().map(packet).collect())),
-            ("link", Column::Text(rows.iter().map(|row| links[row.link as usize].clone().into()).collect())),
-            ("direction", Column::Text(rows.iter().map(|row| row.direction.name().into()).collect())),
-            ("entered_s", numbers(|row| Some(row.entered))),
-            ("begun_s", numbers(|row| row.begun)),
-            ("left_s", numbers(|row| row.left)),
+            (PACKET, Column::Integers(rows.iter().map(packet).collect())),
+            (LINK, Column::Text(rows.iter().map(|row| links[row.link as usize].clone().into()).collect())),
+            (DIRECTION, Column::Text(rows.iter().map(|row| row.direction.name().into()).collect())),
+            (ENTERED_S, numbers(|row| Some(row.entered))),
+            (BEGUN_S, numbers(|row| row.begun)),
+            (LEFT_S, numbers(|row| row.left)),
             (
-                "ended_s",
+                ENDED_S,
                 numbers(|row| match row.end {
                     HopEnd::Arrived(at) | HopEnd::Dropped(_, at) => Some(at),
                     HopEnd::OnLink => None,
                 }),
             ),
-            ("fate", Column::Text(rows.iter().map(|row| fate(row).into()).collect())),
+            (FATE, Column::Text(rows.iter().map(|row| fate(row).into()).collect())),
         ];
-        Table { name: "hops", columns }
+        TABLE.with(columns)
     }
 }

@@ -1,9 +1,29 @@
 //! The interval trace: one row for every interval of a bulk transfer.
 
 use anabranch_transport::ground::Side;
+use anabranch_transport::report::declare;
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
 use crate::app::bulk::Interval;
+
+declare! {
+    COLUMNS:
+    /// The flow.
+    FLOW = "flow": Words;
+    /// The side that sent.
+    SIDE = "side": Words;
+    /// When it began.
+    START_S = "start_s": Seconds;
+    /// When it ended.
+    END_S = "end_s": Seconds;
+    /// Bytes that arrived in it.
+    BYTES = "bytes": Bytes;
+    /// These bytes by its length.
+    GOODPUT_KBIT_PER_S = "goodput_kbit_per_s": KilobitsPerSecond;
+}
+
+pub(super) const TABLE: Declaration =
+    Declaration { name: "intervals", row: "an interval of a bulk transfer", columns: COLUMNS };
 
 /// The intervals of every flow and sending side, as measured where the data arrived.
 pub(crate) fn intervals_table(flows: &[String], intervals: impl Fn(usize, Side) -> Vec<Interval>) -> Table {
@@ -24,12 +44,12 @@ pub(crate) fn intervals_table(flows: &[String], intervals: impl Fn(usize, Side) 
         }
     }
     let columns = vec![
-        ("flow", Column::Text(flow)),
-        ("side", Column::Text(side)),
-        ("start_s", Column::Numbers(start)),
-        ("end_s", Column::Numbers(end)),
-        ("bytes", Column::Integers(bytes)),
-        ("goodput_kbit_per_s", Column::Numbers(goodput)),
+        (FLOW, Column::Text(flow)),
+        (SIDE, Column::Text(side)),
+        (START_S, Column::Numbers(start)),
+        (END_S, Column::Numbers(end)),
+        (BYTES, Column::Integers(bytes)),
+        (GOODPUT_KBIT_PER_S, Column::Numbers(goodput)),
     ];
-    Table { name: "intervals", columns }
+    TABLE.with(columns)
 }

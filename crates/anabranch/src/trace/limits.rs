@@ -3,10 +3,67 @@
 
 use anabranch_transport::endpoint::{LimitedBy, PathLimit};
 use anabranch_transport::ground::{PathId, Side};
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::{Duration, Time};
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
+
+declare! {
+    COLUMNS:
+    /// The flow.
+    FLOW = "flow": Words;
+    /// The side that sends.
+    SIDE = "side": Words;
+    /// The number of the path among the flow's, from 0; -1 for the whole connection.
+    PATH = "path": One;
+    /// When it began.
+    START_S = "start_s": Seconds;
+    /// When it ended.
+    END_S = "end_s": Seconds;
+    /// What held the sender back, as the shares of time are named.
+    LIMIT = "limit": Words;
+    /// The path on which the data was sent that a full buffer waits for; -1 if no buffer is the limit.
+    WAITS_FOR = "waits_for": One;
+}
+
+pub(super) const TABLE: Declaration = Declaration {
+    name: "limits",
+    row: "an interval in which the same limit held the sender of a path back, with `run.time_accounts`",
+    columns: COLUMNS,
+};
+
+declare! {
+    /// The share of the time in which each limit held the sender back, in the order of [`LimitedBy::ALL`]. A
+    /// meaning is the limit in words.
+    SHARES:
+    /// congestion window used up
+    CWND_LIMITED_SHARE = "cwnd_limited_share": One;
+    /// nothing to send
+    APPLICATION_LIMITED_SHARE = "application_limited_share": One;
+    /// receive window closed
+    RECEIVE_WINDOW_LIMITED_SHARE = "receive_window_limited_share": One;
+    /// send buffer full
+    SEND_BUFFER_LIMITED_SHARE = "send_buffer_limited_share": One;
+    /// scheduler leaves it idle
+    SCHEDULER_WAITING_SHARE = "scheduler_waiting_share": One;
+    /// fast recovery
+    IN_RECOVERY_SHARE = "in_recovery_share": One;
+    /// timeout
+    IN_TIMEOUT_SHARE = "in_timeout_share": One;
+    /// path down
+    PATH_DOWN_SHARE = "path_down_share": One;
+    /// stands by
+    STANDBY_SHARE = "standby_share": One;
+    /// opening
+    HANDSHAKE_SHARE = "handshake_share": One;
+}
+
+declare! {
+    /// What else a path has.
+    PATH_SCALARS:
+    /// Mean over time of the smoothed round-trip time.
+    MEAN_SRTT_MS = "mean_srtt_ms": Millis, Less;
+}
 
 /// One interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +99,7 @@ impl MeanRtt {
 
     fn report(mut self, now: Time, report: &mut Report<'_>) {
         self.note(now, None);
-        report.mean("mean_srtt_ms", self.sum / NANOS_PER_MILLI, self.time);
+        report.mean(MEAN_SRTT_MS, self.sum / NANOS_PER_MILLI, self.time);
     }
 }
 
@@ -104,8 +161,8 @@ impl Account {
     fn report(&self, now: Time, report: &mut Report<'_>) {
         let totals = self.totals(now);
         let all: u64 = totals.iter().map(|time| time.as_nanos()).sum();
-        for (limit, time) in LimitedBy::ALL.iter().zip(totals) {
-            report.mean(&format!("{}_share", limit.name()), time.as_nanos() as f64, all);
+        for (share, time) in SHARES.iter().zip(totals) {
+            report.mean(*share, time.as_nanos() as f64, all);
         }
     }
 }
@@ -189,15 +246,15 @@ impl LimitTrace {
             }
         }
         let columns = vec![
-            ("flow", Column::Text(flow)),
-            ("side", Column::Text(side)),
-            ("path", Column::Integers(path)),
-            ("start_s", Column::Numbers(start)),
-            ("end_s", Column::Numbers(until)),
-            ("limit", Column::Text(limit)),
-            ("waits_for", Column::Integers(waits_for)),
+            (FLOW, Column::Text(flow)),
+            (SIDE, Column::Text(side)),
+            (PATH, Column::Integers(path)),
+            (START_S, Column::Numbers(start)),
+            (END_S, Column::Numbers(until)),
+            (LIMIT, Column::Text(limit)),
+            (WAITS_FOR, Column::Integers(waits_for)),
         ];
-        Table { name: "limits", columns }
+        TABLE.with(columns)
     }
 }
 
@@ -218,6 +275,12 @@ mod tests {
 
     fn of(limit: LimitedBy) -> PathLimit {
         PathLimit::new(PathId(0), limit, || None, None)
+    }
+
+    #[test]
+    fn every_limit_has_its_share() {
+        let shares = SHARES.iter().map(|share| share.name);
+        assert!(shares.eq(LimitedBy::ALL.iter().map(|limit| format!("{}_share", limit.name()))));
     }
 
     #[test]

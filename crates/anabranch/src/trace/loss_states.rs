@@ -1,8 +1,28 @@
 //! The trace of loss states: a row whenever the chain of a link's loss went to its bad state or back.
 
-use super::{Column, Table};
+use anabranch_transport::report::declare;
+
+use super::{Column, Declaration, Table};
 use crate::net::Direction;
 use crate::net::loss::LossState;
+
+declare! {
+    COLUMNS:
+    /// When it changed.
+    TIME_S = "time_s": Seconds;
+    /// The link.
+    LINK = "link": Words;
+    /// `forward` or `reverse`.
+    DIRECTION = "direction": Words;
+    /// Whether it went to its bad state.
+    IS_BAD = "is_bad": Words;
+}
+
+pub(super) const TABLE: Declaration = Declaration {
+    name: "loss_states",
+    row: "a change in the state of a link's loss chain",
+    columns: COLUMNS,
+};
 
 /// The chains of every link and direction begin in the good state.
 pub(crate) fn loss_states_table(
@@ -22,10 +42,10 @@ pub(crate) fn loss_states_table(
         }
     }
     let columns = vec![
-        ("time_s", Column::Numbers(time)),
-        ("link", Column::Text(link)),
-        ("direction", Column::Text(direction)),
-        ("is_bad", Column::Flags(is_bad)),
+        (TIME_S, Column::Numbers(time)),
+        (LINK, Column::Text(link)),
+        (DIRECTION, Column::Text(direction)),
+        (IS_BAD, Column::Flags(is_bad)),
     ];
-    Table { name: "loss_states", columns }
+    TABLE.with(columns)
 }

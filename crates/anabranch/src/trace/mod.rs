@@ -1,15 +1,8 @@
 //! Traces: what happened in a run, as typed columns.
 //!
-//! Tables and their columns: `packets` (one row a packet sent), `hops` (one row a packet and link that it
-//! came to; `packet` is its row in `packets`), `paths` (a row whenever the state of an endpoint's path
-//! changed), `frames` (one row a frame of a call), `ratings` (one row a second of a call), `intervals` (one
-//! row an interval of a bulk transfer), `exchanges` (one row a request, page or probe), `queues` (a row
-//! whenever a link's queue changed), `radio` (one row a burst, where there are radio links), `limits` (one
-//! row an interval in which the same held a path's sender back), `head_of_line` (one row an interval in which
-//! data waited for earlier data of one path), `events` (what endpoints told their applications, and timeouts,
-//! fast recoveries and reductions after congestion marks), `loss_states` (a row whenever the state of a
-//! link's loss chain changed). Times are in seconds since the start of the run unless the column's name ends
-//! otherwise; a time that never came is NaN. Tracing never changes a result.
+//! Each table declares its columns in its file; `anabranch list tables` and docs/results.md come from that.
+//! Times are in seconds since the start of the run unless the column's name ends otherwise; a time that never
+//! came is NaN. Tracing never changes a result.
 
 mod events;
 mod exchanges;
@@ -28,6 +21,8 @@ mod ratings;
 
 use std::borrow::Cow;
 
+use anabranch_transport::report::Declared;
+
 pub(crate) use events::EventTrace;
 pub(crate) use exchanges::exchanges_table;
 pub(crate) use frames::frames_table;
@@ -43,22 +38,50 @@ pub(crate) use queues::queues_table;
 pub(crate) use radio::radio_table;
 pub(crate) use ratings::ratings_table;
 
-/// The names of the tables.
-pub const TABLES: [&str; 13] = [
-    "events",
-    "exchanges",
-    "frames",
-    "head_of_line",
-    "hops",
-    "intervals",
-    "limits",
-    "loss_states",
-    "packets",
-    "paths",
-    "queues",
-    "radio",
-    "ratings",
+/// The scalars of the time accounts: what held an end or one of its paths back, what else a path has, and
+/// what a receiving end has.
+pub(crate) const SCALARS: [&[Declared]; 3] = [limits::SHARES, limits::PATH_SCALARS, head_of_line::SCALARS];
+
+/// The tables, by name.
+pub const TABLES: [Declaration; 13] = [
+    events::TABLE,
+    exchanges::TABLE,
+    frames::TABLE,
+    head_of_line::TABLE,
+    hops::TABLE,
+    intervals::TABLE,
+    limits::TABLE,
+    loss_states::TABLE,
+    packets::TABLE,
+    paths::TABLE,
+    queues::TABLE,
+    radio::TABLE,
+    ratings::TABLE,
 ];
+
+/// The declaration of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// Its name.
+    pub name: &'static str,
+    /// What it has a row for.
+    pub row: &'static str,
+    /// Its columns.
+    pub columns: &'static [Declared],
+}
+
+impl Declaration {
+    /// The table with these columns, which must be those that are declared.
+    fn with(self, columns: Vec<(Declared, Column)>) -> Table {
+        assert!(
+            columns.iter().map(|(column, _)| column).eq(self.columns),
+            "the columns of `{}` are those that are declared",
+            self.name
+        );
+        let columns = columns.into_iter().map(|(declared, column)| (declared.name, column)).collect();
+        Table { name: self.name, columns }
+    }
+}
 
 /// One table of a trace; all columns have the same length.
 #[derive(Clone, Debug, PartialEq)]

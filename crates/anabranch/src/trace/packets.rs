@@ -4,12 +4,50 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anabranch_transport::ground::Side;
+use anabranch_transport::report::declare;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::sctp::chunk::{Chunk, GapBlock, Sack};
 use anabranch_transport::wire::tcp::{Flags, Segment};
 use anabranch_transport::wire::{Body, Packet};
 
-use super::{Column, SentPackets, Table};
+use super::{Column, Declaration, SentPackets, Table};
+
+declare! {
+    COLUMNS:
+    /// When its host sent it.
+    SENT_S = "sent_s": Seconds;
+    /// Its flow.
+    FLOW = "flow": Words;
+    /// The side that sent it: `a` opens the connection, `b` accepts it.
+    SIDE = "side": Words;
+    /// The number of its path among the flow's, from 0.
+    PATH = "path": One;
+    /// Its size with all headers.
+    SIZE_BYTES = "size_bytes": Bytes;
+    /// Bytes of the application's data that it carries.
+    PAYLOAD_BYTES = "payload_bytes": Bytes;
+    /// What it carries, such as `data`, `sack` or `syn`.
+    KIND = "kind": Words;
+    /// The first TSN, or the first byte of a stream, in it; -1 where there is none.
+    TSN = "tsn": One;
+    /// The next TSN or byte of the stream that its sender expects; -1 where it says nothing of that.
+    ACK = "ack": One;
+    /// The receive window that it offers; -1 where it offers none.
+    WINDOW_BYTES = "window_bytes": Bytes;
+    /// What it acknowledges selectively: runs, each from its first number to the one behind its last.
+    SACK = "sack": Words;
+    /// `delivered`, `in_flight` at the end, or the cause of its loss.
+    FATE = "fate": Words;
+    /// When the other host got it.
+    DELIVERED_S = "delivered_s": Seconds;
+    /// The link that lost it.
+    DROPPED_AT = "dropped_at": Words;
+    /// Whether the network made it, of a packet that was sent.
+    IS_COPY = "is_copy": Words;
+}
+
+pub(super) const TABLE: Declaration =
+    Declaration { name: "packets", row: "a packet sent, or a copy of one", columns: COLUMNS };
 
 #[derive(Clone, Debug)]
 struct Row {
@@ -175,19 +213,19 @@ impl PacketTrace {
             Whereabouts::Delivered(_) | Whereabouts::InFlight => "".into(),
         };
         let columns = vec![
-            ("sent_s", numbers(|row| row.sent.as_secs_f64())),
-            ("flow", Column::Text(rows.iter().map(|row| flows[row.flow as usize].clone().into()).collect())),
-            ("side", text(|row| row.side.name())),
-            ("path", integers(|row| row.path.into())),
-            ("size_bytes", integers(|row| row.size.into())),
-            ("payload_bytes", integers(|row| row.payload.into())),
-            ("kind", text(|row| row.kind)),
-            ("tsn", integers(|row| row.tsn.map_or(-1, i64::from))),
-            ("ack", integers(|row| row.answer.next.map_or(-1, i64::from))),
-            ("window_bytes", integers(|row| row.answer.window.map_or(-1, i64::from))),
-            ("sack", Column::Text(rows.iter().map(|row| in_words(&row.answer.runs).into()).collect())),
+            (SENT_S, numbers(|row| row.sent.as_secs_f64())),
+            (FLOW, Column::Text(rows.iter().map(|row| flows[row.flow as usize].clone().into()).collect())),
+            (SIDE, text(|row| row.side.name())),
+            (PATH, integers(|row| row.path.into())),
+            (SIZE_BYTES, integers(|row| row.size.into())),
+            (PAYLOAD_BYTES, integers(|row| row.payload.into())),
+            (KIND, text(|row| row.kind)),
+            (TSN, integers(|row| row.tsn.map_or(-1, i64::from))),
+            (ACK, integers(|row| row.answer.next.map_or(-1, i64::from))),
+            (WINDOW_BYTES, integers(|row| row.answer.window.map_or(-1, i64::from))),
+            (SACK, Column::Text(rows.iter().map(|row| in_words(&row.answer.runs).into()).collect())),
             (
-                "fate",
+                FATE,
                 text(|row| match row.fate {
                     Whereabouts::Delivered(_) => "delivered",
                     Whereabouts::Dropped { cause, .. } => cause,
@@ -195,16 +233,16 @@ impl PacketTrace {
                 }),
             ),
             (
-                "delivered_s",
+                DELIVERED_S,
                 numbers(|row| match row.fate {
                     Whereabouts::Delivered(at) => at.as_secs_f64(),
                     Whereabouts::Dropped { .. } | Whereabouts::InFlight => f64::NAN,
                 }),
             ),
-            ("dropped_at", Column::Text(rows.iter().map(link).collect())),
-            ("is_copy", Column::Flags(is_copy)),
+            (DROPPED_AT, Column::Text(rows.iter().map(link).collect())),
+            (IS_COPY, Column::Flags(is_copy)),
         ];
-        (Table { name: "packets", columns }, places, sent.unwrap_or_default())
+        (TABLE.with(columns), places, sent.unwrap_or_default())
     }
 
     /// The rows that are in the table, in its order.

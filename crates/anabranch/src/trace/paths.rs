@@ -2,9 +2,43 @@
 
 use anabranch_transport::endpoint::PathSample;
 use anabranch_transport::ground::Side;
+use anabranch_transport::report::declare;
 use anabranch_transport::time::{Duration, Time};
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
+
+declare! {
+    COLUMNS:
+    /// When it changed.
+    TIME_S = "time_s": Seconds;
+    /// The flow.
+    FLOW = "flow": Words;
+    /// The side whose view this is.
+    SIDE = "side": Words;
+    /// The number of the path among the flow's, from 0.
+    PATH = "path": One;
+    /// The congestion window.
+    CWND_BYTES = "cwnd_bytes": Bytes;
+    /// The slow-start threshold.
+    SSTHRESH_BYTES = "ssthresh_bytes": Bytes;
+    /// Bytes sent that are neither acknowledged nor taken for lost.
+    OUTSTANDING_BYTES = "outstanding_bytes": Bytes;
+    /// The smoothed round-trip time.
+    SRTT_MS = "srtt_ms": Millis;
+    /// The retransmission timeout.
+    RTO_MS = "rto_ms": Millis;
+    /// The delivery rate, where the congestion control samples it.
+    DELIVERY_RATE_BIT_PER_S = "delivery_rate_bit_per_s": BitsPerSecond;
+    /// Timeouts and unanswered heartbeats since the path last answered.
+    ERROR_COUNT = "error_count": One;
+    /// `active`, `potentially_failed` or `inactive`.
+    STATE = "state": Words;
+    /// Whether new data is sent there.
+    IS_PRIMARY = "is_primary": Words;
+}
+
+pub(super) const TABLE: Declaration =
+    Declaration { name: "paths", row: "a change in the state of an endpoint's path", columns: COLUMNS };
 
 #[derive(Debug)]
 struct Row {
@@ -63,23 +97,23 @@ impl PathTrace {
         let integers = |value: fn(&Row) -> i64| Column::Integers(rows.iter().map(value).collect());
         let numbers = |value: fn(&Row) -> f64| Column::Numbers(rows.iter().map(value).collect());
         let columns = vec![
-            ("time_s", numbers(|row| row.time.as_secs_f64())),
-            ("flow", Column::Text(rows.iter().map(|row| flows[row.flow as usize].clone().into()).collect())),
-            ("side", text(|row| row.side.name())),
-            ("path", integers(|row| row.sample.path.0.into())),
-            ("cwnd_bytes", integers(|row| row.sample.cwnd.into())),
-            ("ssthresh_bytes", integers(|row| row.sample.ssthresh.into())),
-            ("outstanding_bytes", integers(|row| row.sample.outstanding.into())),
-            ("srtt_ms", numbers(|row| row.sample.srtt.map_or(f64::NAN, Duration::as_millis_f64))),
-            ("rto_ms", numbers(|row| row.sample.rto.as_millis_f64())),
+            (TIME_S, numbers(|row| row.time.as_secs_f64())),
+            (FLOW, Column::Text(rows.iter().map(|row| flows[row.flow as usize].clone().into()).collect())),
+            (SIDE, text(|row| row.side.name())),
+            (PATH, integers(|row| row.sample.path.0.into())),
+            (CWND_BYTES, integers(|row| row.sample.cwnd.into())),
+            (SSTHRESH_BYTES, integers(|row| row.sample.ssthresh.into())),
+            (OUTSTANDING_BYTES, integers(|row| row.sample.outstanding.into())),
+            (SRTT_MS, numbers(|row| row.sample.srtt.map_or(f64::NAN, Duration::as_millis_f64))),
+            (RTO_MS, numbers(|row| row.sample.rto.as_millis_f64())),
             (
-                "delivery_rate_bit_per_s",
+                DELIVERY_RATE_BIT_PER_S,
                 numbers(|row| row.sample.delivery_rate.map_or(f64::NAN, |rate| rate.bits_per_sec() as f64)),
             ),
-            ("error_count", integers(|row| row.sample.error_count.into())),
-            ("state", text(|row| row.sample.state.name())),
-            ("is_primary", Column::Flags(rows.iter().map(|row| row.sample.is_primary).collect())),
+            (ERROR_COUNT, integers(|row| row.sample.error_count.into())),
+            (STATE, text(|row| row.sample.state.name())),
+            (IS_PRIMARY, Column::Flags(rows.iter().map(|row| row.sample.is_primary).collect())),
         ];
-        Table { name: "paths", columns }
+        TABLE.with(columns)
     }
 }

@@ -1,9 +1,27 @@
 //! The queue trace: a row whenever a link's queue changed.
 
+use anabranch_transport::report::declare;
 use anabranch_transport::time::Time;
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
 use crate::net::{Direction, QueueSample};
+
+declare! {
+    COLUMNS:
+    /// When it changed.
+    TIME_S = "time_s": Seconds;
+    /// The link.
+    LINK = "link": Words;
+    /// `forward` or `reverse`.
+    DIRECTION = "direction": Words;
+    /// Packets that wait, without the one being sent.
+    WAITING_PACKETS = "waiting_packets": One;
+    /// Bytes of these packets.
+    WAITING_BYTES = "waiting_bytes": Bytes;
+}
+
+pub(super) const TABLE: Declaration =
+    Declaration { name: "queues", row: "a change of a link's queue", columns: COLUMNS };
 
 /// The queues of every link and direction until the end of the run: packets and bytes that wait, without
 /// the one being sent.
@@ -26,11 +44,11 @@ pub(crate) fn queues_table(
         }
     }
     let columns = vec![
-        ("time_s", Column::Numbers(time)),
-        ("link", Column::Text(link)),
-        ("direction", Column::Text(direction)),
-        ("waiting_packets", Column::Integers(packets)),
-        ("waiting_bytes", Column::Integers(bytes)),
+        (TIME_S, Column::Numbers(time)),
+        (LINK, Column::Text(link)),
+        (DIRECTION, Column::Text(direction)),
+        (WAITING_PACKETS, Column::Integers(packets)),
+        (WAITING_BYTES, Column::Integers(bytes)),
     ];
-    Table { name: "queues", columns }
+    TABLE.with(columns)
 }

@@ -1,9 +1,33 @@
 //! The rating trace: one row for every second of a call.
 
 use anabranch_transport::ground::Side;
+use anabranch_transport::report::declare;
 
-use super::{Column, Table};
+use super::{Column, Declaration, Table};
 use crate::app::voip::RatedInterval;
+
+declare! {
+    COLUMNS:
+    /// The flow.
+    FLOW = "flow": Words;
+    /// The side that spoke.
+    SIDE = "side": Words;
+    /// When the first frame of the second was made.
+    START_S = "start_s": Seconds;
+    /// When its last frame had been made.
+    END_S = "end_s": Seconds;
+    /// Mean one-way network delay of its played frames.
+    DELAY_MS = "delay_ms": Millis;
+    /// Share of its frames that were not played.
+    LOSS_PERCENT = "loss_percent": Percent;
+    /// The E-model's rating R of the second.
+    R = "r": One;
+    /// The mean opinion score that R stands for.
+    MOS = "mos": One;
+}
+
+pub(super) const TABLE: Declaration =
+    Declaration { name: "ratings", row: "a second of a call", columns: COLUMNS };
 
 /// The ratings of every flow and sending side by the listener; seconds without a frame are left out.
 pub(crate) fn ratings_table(flows: &[String], ratings: impl Fn(usize, Side) -> Vec<RatedInterval>) -> Table {
@@ -25,14 +49,14 @@ pub(crate) fn ratings_table(flows: &[String], ratings: impl Fn(usize, Side) -> V
         }
     }
     let columns = vec![
-        ("flow", Column::Text(flow)),
-        ("side", Column::Text(side)),
-        ("start_s", Column::Numbers(start)),
-        ("end_s", Column::Numbers(end)),
-        ("delay_ms", Column::Numbers(delay)),
-        ("loss_percent", Column::Numbers(loss)),
-        ("r", Column::Numbers(r)),
-        ("mos", Column::Numbers(mos)),
+        (FLOW, Column::Text(flow)),
+        (SIDE, Column::Text(side)),
+        (START_S, Column::Numbers(start)),
+        (END_S, Column::Numbers(end)),
+        (DELAY_MS, Column::Numbers(delay)),
+        (LOSS_PERCENT, Column::Numbers(loss)),
+        (R, Column::Numbers(r)),
+        (MOS, Column::Numbers(mos)),
     ];
-    Table { name: "ratings", columns }
+    TABLE.with(columns)
 }

@@ -2,6 +2,7 @@
 //! scheduler.
 
 use super::config::{Config, SplitBy};
+use super::{BLOCKED_BY_RECEIVE_BUFFER_S, BLOCKED_BY_SEND_BUFFER_S};
 use crate::endpoint::LimitedBy;
 use crate::ground::PathId;
 use crate::report::Report;
@@ -55,8 +56,8 @@ impl BlockedTimes {
 
     pub(super) fn report(self, now: Time, report: &mut Report<'_>) {
         let Self { receive_buffer, send_buffer, .. } = self.until(now);
-        report.scalar("blocked_by_receive_buffer_s", receive_buffer.as_secs_f64());
-        report.scalar("blocked_by_send_buffer_s", send_buffer.as_secs_f64());
+        report.scalar(BLOCKED_BY_RECEIVE_BUFFER_S, receive_buffer.as_secs_f64());
+        report.scalar(BLOCKED_BY_SEND_BUFFER_S, send_buffer.as_secs_f64());
     }
 }
 

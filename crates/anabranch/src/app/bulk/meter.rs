@@ -3,6 +3,8 @@
 use anabranch_transport::report::Report;
 use anabranch_transport::time::{Duration, Time};
 
+use super::{COV, GOODPUT_KBIT_PER_S, INTERVALS, RECEIVED_BYTES, STALLED_S};
+
 /// An interval of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
@@ -135,8 +137,8 @@ impl Meter {
         let end = self.end_by(now);
         // Kilobits per second are bits per microsecond.
         let elapsed = end.saturating_since(self.opened);
-        report.count("received_bytes", self.received);
-        report.mean("goodput_kbit_per_s", self.received as f64 * 8e6, elapsed.as_nanos());
+        report.count(RECEIVED_BYTES, self.received);
+        report.mean(GOODPUT_KBIT_PER_S, self.received as f64 * 8e6, elapsed.as_nanos());
         let passed = self.passed(end);
         let count = self.over + passed;
         let mut sum = (self.received - self.current) as f64;
@@ -145,10 +147,10 @@ impl Meter {
             sum += self.current as f64;
             squares += self.current as f64 * self.current as f64;
         }
-        report.count("intervals", count);
-        report.variation("cov", sum, squares, count);
+        report.count(INTERVALS, count);
+        report.variation(COV, sum, squares, count);
         let gap = self.longest_gap.max(end.saturating_since(self.last_arrival));
-        report.scalar("stalled_s", if self.opened.is_never() { f64::NAN } else { gap.as_secs_f64() });
+        report.scalar(STALLED_S, if self.opened.is_never() { f64::NAN } else { gap.as_secs_f64() });
     }
 }
 

@@ -5,7 +5,7 @@ mod meter;
 
 use anabranch_transport::endpoint::{Command, Event, Part, Received, Service};
 use anabranch_transport::ground::Side;
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::Bytes;
@@ -18,6 +18,25 @@ use self::meter::Meter;
 use super::writer::{MESSAGE, Writer};
 use super::{App, Commands, Direction, Start};
 use crate::schedule::{Schedule, Timeline};
+
+declare! {
+    /// The scalars of one direction of a bulk transfer.
+    SCALARS:
+    /// Bytes that the transport took.
+    SENT_BYTES = "sent_bytes": Bytes;
+    /// Bytes that the receiving application got.
+    RECEIVED_BYTES = "received_bytes": Bytes;
+    /// These bytes by the time from the opening of the connection to the end.
+    GOODPUT_KBIT_PER_S = "goodput_kbit_per_s": KilobitsPerSecond, More;
+    /// Intervals (`interval`) that were over.
+    INTERVALS = "intervals": One;
+    /// Coefficient of variation of the bytes in these intervals: standard deviation of the sample over mean.
+    COV = "cov": One;
+    /// The longest time in which nothing arrived.
+    STALLED_S = "stalled_s": Seconds, Less;
+    /// The time from the start until the last byte; no value unless all of it arrived.
+    COMPLETION_S = "completion_s": Seconds, Less;
+}
 
 /// A bulk transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -320,11 +339,11 @@ impl Bulk {
 
     fn report_transfer(&self, transfer: &Transfer, now: Time, report: &mut Report<'_>) {
         let Transfer { writer, meter } = transfer;
-        report.count("sent_bytes", writer.taken());
+        report.count(SENT_BYTES, writer.taken());
         meter.report(now, report);
         let is_complete = meter.received == self.bytes;
         let completion = meter.last_arrival().saturating_since(self.start).as_secs_f64();
-        report.scalar("completion_s", if is_complete { completion } else { f64::NAN });
+        report.scalar(COMPLETION_S, if is_complete { completion } else { f64::NAN });
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use anabranch_transport::endpoint::{Command, Event, Service};
 use anabranch_transport::ground::Side;
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Declared, Report, declare};
 use anabranch_transport::rng::{Rng, Streams};
 use anabranch_transport::time::{Duration, Time};
 use schemars::JsonSchema;
@@ -31,6 +31,21 @@ use super::drawn::Drawn;
 use super::quantiles::quantiles_ms;
 use super::writer::{MESSAGE, Writer};
 use super::{App, Commands, Start, needs_flow_control};
+
+declare! {
+    /// The scalars that all kinds of exchanges have.
+    SCALARS:
+    /// Exchanges begun.
+    STARTED = "started": One;
+    /// Exchanges that were completed.
+    COMPLETED = "completed": One, More;
+    /// Exchanges whose connection ended before they were complete.
+    FAILED = "failed": One;
+    /// Bytes of responses that arrived.
+    RECEIVED_BYTES = "received_bytes": Bytes;
+    /// These bytes by the time from the start to the end.
+    GOODPUT_KBIT_PER_S = "goodput_kbit_per_s": KilobitsPerSecond, More;
+}
 
 /// Which connections exchanges use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -91,12 +106,12 @@ impl Plan {
         }
     }
 
-    /// The name of an exchange's time in metrics.
-    const fn word(&self) -> &'static str {
+    /// The scalars for how long exchanges take: the mean, then quantiles.
+    const fn times(&self) -> &'static [Declared] {
         match self {
-            Self::Pages(_) => "page_load",
-            Self::Probes(_) => "probe",
-            Self::Requests(_) => "completion",
+            Self::Pages(_) => web::TIMES,
+            Self::Probes(_) => responsiveness::TIMES,
+            Self::Requests(_) => requests::TIMES,
         }
     }
 }
@@ -315,22 +330,22 @@ impl App for Exchanges {
     }
 
     fn report(&self, now: Time, report: &mut Report<'_>) {
-        let word = self.plan.word();
         let mut times: Vec<Duration> = self.log.iter().filter_map(Exchange::time).collect();
         let [p50, p95, p99, max] = quantiles_ms(&mut times, [0.5, 0.95, 0.99, 1.0]);
-        report.count("started", self.log.len() as u64);
-        report.count("completed", self.completed);
-        report.count("failed", self.failed);
-        report.count("received_bytes", self.received);
+        report.count(STARTED, self.log.len() as u64);
+        report.count(COMPLETED, self.completed);
+        report.count(FAILED, self.failed);
+        report.count(RECEIVED_BYTES, self.received);
         let is_over = self.phase == Phase::Done;
         let last = self.log.iter().rfind(|exchange| !exchange.finished.is_never());
         let end = last.filter(|_| is_over).map_or(now, |exchange| exchange.finished);
         let elapsed = end.saturating_since(self.start);
         // Kilobits per second are bits per microsecond.
-        report.mean("goodput_kbit_per_s", self.received as f64 * 8e6, elapsed.as_nanos());
-        report.mean(&format!("mean_{word}_ms"), self.time_sum_ns as f64 / 1e6, self.completed);
-        for (name, value) in [("p50", p50), ("p95", p95), ("p99", p99), ("max", max)] {
-            report.scalar(&format!("{name}_{word}_ms"), value);
+        report.mean(GOODPUT_KBIT_PER_S, self.received as f64 * 8e6, elapsed.as_nanos());
+        let (mean, quantiles) = self.plan.times().split_first().expect("the mean is declared");
+        report.mean(*mean, self.time_sum_ns as f64 / 1e6, self.completed);
+        for (quantile, value) in quantiles.iter().zip([p50, p95, p99, max]) {
+            report.scalar(*quantile, value);
         }
         if let Plan::Probes(probes) = &self.plan {
             probes.report(report);

@@ -1,6 +1,7 @@
 //! Requests and their responses, one after the other: short flows, remote calls, a database.
 
 use anabranch_transport::endpoint::Service;
+use anabranch_transport::report::declare;
 use anabranch_transport::rng::{Rng, Streams};
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;
@@ -10,6 +11,22 @@ use serde::{Deserialize, Serialize};
 use super::{ConnectionUse, Exchanges, Plan, Setup};
 use crate::app::Start;
 use crate::app::drawn::Drawn;
+
+declare! {
+    /// How long requests took, in the order of the report.
+    TIMES:
+    /// Mean time from a request until its response was complete, that of opening a connection for it
+    /// included.
+    MEAN_COMPLETION_MS = "mean_completion_ms": Millis, Less;
+    /// Half of these times are at most this long.
+    P50_COMPLETION_MS = "p50_completion_ms": Millis, Less;
+    /// 95 % of these times are at most this long.
+    P95_COMPLETION_MS = "p95_completion_ms": Millis, Less;
+    /// 99 % of these times are at most this long.
+    P99_COMPLETION_MS = "p99_completion_ms": Millis, Less;
+    /// The longest of these times.
+    MAX_COMPLETION_MS = "max_completion_ms": Millis, Less;
+}
 
 /// Requests and their responses, one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@
 //! probes start when the load is steady.
 
 use anabranch_transport::endpoint::Service;
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;
@@ -20,6 +20,35 @@ use super::{ConnectionUse, Exchanges, Plan, Setup};
 use crate::app::Start;
 use crate::app::drawn::Drawn;
 use crate::app::quantiles::trimmed_mean_ms;
+
+declare! {
+    /// How long probes took, in the order of the report.
+    TIMES:
+    /// Mean time that a probe took, with all its parts.
+    MEAN_PROBE_MS = "mean_probe_ms": Millis, Less;
+    /// Half of these times are at most this long.
+    P50_PROBE_MS = "p50_probe_ms": Millis, Less;
+    /// 95 % of these times are at most this long.
+    P95_PROBE_MS = "p95_probe_ms": Millis, Less;
+    /// 99 % of these times are at most this long.
+    P99_PROBE_MS = "p99_probe_ms": Millis, Less;
+    /// The longest of these times.
+    MAX_PROBE_MS = "max_probe_ms": Millis, Less;
+}
+
+declare! {
+    /// The scalars that only probes have.
+    SCALARS:
+    /// Mean of the smallest 95 % of the times in which connections were opened.
+    CONNECT_MS = "connect_ms": Millis, Less;
+    /// Mean of the smallest 95 % of the times of TLS handshakes.
+    TLS_MS = "tls_ms": Millis, Less;
+    /// Mean of the smallest 95 % of the times in which the byte was fetched.
+    FETCH_MS = "fetch_ms": Millis, Less;
+    /// Round trips per minute (draft-ietf-ippm-responsiveness, section 5.3): 60 s over the mean of the times
+    /// above.
+    RPM = "rpm": One, More;
+}
 
 /// Probes that count round trips per minute.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -126,8 +155,7 @@ impl Probes {
     pub(super) fn report(&self, report: &mut Report<'_>) {
         let mut sum_ms = 0.0;
         let mut parts = 0.0;
-        for (name, times) in [("connect_ms", &self.connect), ("tls_ms", &self.tls), ("fetch_ms", &self.fetch)]
-        {
+        for (name, times) in [(CONNECT_MS, &self.connect), (TLS_MS, &self.tls), (FETCH_MS, &self.fetch)] {
             let mean = trimmed_mean_ms(&mut times.clone(), TRIMMED_SHARE);
             report.scalar(name, mean);
             if !times.is_empty() {
@@ -136,6 +164,6 @@ impl Probes {
             }
         }
         // Section 5.3.1.1, the foreign responsiveness.
-        report.scalar("rpm", 60_000.0 / (sum_ms / parts));
+        report.scalar(RPM, 60_000.0 / (sum_ms / parts));
     }
 }

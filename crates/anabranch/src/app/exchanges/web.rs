@@ -7,6 +7,7 @@
 //! Weight", desktop: 2652 KB in 71 requests, of which HTML has 18 KB.
 
 use anabranch_transport::endpoint::Service;
+use anabranch_transport::report::declare;
 use anabranch_transport::rng::{Rng, Streams};
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;
@@ -16,6 +17,21 @@ use serde::{Deserialize, Serialize};
 use super::{ConnectionUse, Exchanges, Plan, Setup};
 use crate::app::Start;
 use crate::app::drawn::{Distribution, Drawn};
+
+declare! {
+    /// How long pages took, in the order of the report.
+    TIMES:
+    /// Mean time from asking for a page until all of it had arrived.
+    MEAN_PAGE_LOAD_MS = "mean_page_load_ms": Millis, Less;
+    /// Half of these times are at most this long.
+    P50_PAGE_LOAD_MS = "p50_page_load_ms": Millis, Less;
+    /// 95 % of these times are at most this long.
+    P95_PAGE_LOAD_MS = "p95_page_load_ms": Millis, Less;
+    /// 99 % of these times are at most this long.
+    P99_PAGE_LOAD_MS = "p99_page_load_ms": Millis, Less;
+    /// The longest of these times.
+    MAX_PAGE_LOAD_MS = "max_page_load_ms": Millis, Less;
+}
 
 /// Pages of the web.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -19,6 +19,7 @@ use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 
 pub use self::config::{BurstRatio, DelayBasis, TalkSpurtsConfig, VoipConfig};
+pub(crate) use self::measures::SCALARS;
 pub use self::measures::{Measures, RatedInterval};
 
 use arrayvec::ArrayVec;

@@ -7,7 +7,7 @@ use super::served_link::ServedLink;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
 use crate::net::packets::{Direction, Fate, Held, QueueSample, Release};
 use crate::net::qdisc::{Discipline, Drops, Place, QueueConfig, QueueDisc as _};
-use crate::net::sojourns::Sojourns;
+use crate::net::sojourns::{MEAN_QUEUE_PACKETS, Sojourns};
 
 /// What waits at one end of a link.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl Buffer {
     /// Writes waiting times of packets that were sent, and the mean length.
     pub(super) fn report(&self, report: &mut Report<'_>) {
         self.sojourns.report(report);
-        report.mean("mean_queue_packets", self.area as f64, self.now);
+        report.mean(MEAN_QUEUE_PACKETS, self.area as f64, self.now);
     }
 
     /// Advances to this time, and returns how many packets wait.

@@ -29,13 +29,14 @@ pub use link_budget::LinkBudgetConfig;
 pub use lte::{HarqConfig, LteConfig, RlcMode};
 pub use modulation::{AdaptiveConfig, BurstProfile, FixedConfig, ModulationConfig, Thresholds};
 pub use ofdm::CyclicPrefix;
+pub(crate) use served_link::SCALARS;
 pub(crate) use served_link::ServedLink;
 pub use wifi::{BackgroundConfig, WifiConfig, WifiStandard};
 pub use wimax::{ArqConfig, CellConfig, Fairness, WimaxConfig, WimaxProfile};
 
-pub(crate) use lte::Bearer;
-pub(crate) use wifi::{Cell, MOST_PACKET_BYTES as WIFI_MOST_PACKET_BYTES};
-pub(crate) use wimax::{BaseStation, RadioSample};
+pub(crate) use lte::{Bearer, SCALARS as LTE_SCALARS};
+pub(crate) use wifi::{Cell, MOST_PACKET_BYTES as WIFI_MOST_PACKET_BYTES, SCALARS as WIFI_SCALARS};
+pub(crate) use wimax::{BaseStation, RadioSample, SCALARS as WIMAX_SCALARS};
 
 /// What kind of radio serves the link, instead of a server with a rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

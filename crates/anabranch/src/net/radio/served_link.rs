@@ -1,8 +1,18 @@
 //! What radios share: the description of the link that they serve, and the check of a number.
 
+use anabranch_transport::report::declare;
 use anabranch_transport::rng::Streams;
 
 use crate::net::qdisc::QueueConfig;
+
+declare! {
+    /// The scalars of every radio.
+    SCALARS:
+    /// Packets given up after too many transmissions.
+    AIR_LOST_PACKETS = "air_lost_packets": One;
+    /// Mean time from a packet's arrival at the radio until it left it: waiting, sending and sending again.
+    MEAN_HELD_MS = "mean_held_ms": Millis, Less;
+}
 
 /// A link that a radio serves, without the settings of the radio.
 #[derive(Clone, Debug)]

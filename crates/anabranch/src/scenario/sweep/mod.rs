@@ -284,8 +284,10 @@ fn check_names(config: &Config) -> Result<(), ScenarioError> {
             return error(&format!("studies.{name}"), what);
         }
     }
-    if let Some(index) = config.traces.iter().position(|name| !trace::TABLES.contains(&name.as_str())) {
-        let tables = trace::TABLES.map(|name| format!("`{name}`")).join(", ");
+    if let Some(index) =
+        config.traces.iter().position(|name| !trace::TABLES.iter().any(|table| table.name == name))
+    {
+        let tables = trace::TABLES.map(|table| format!("`{}`", table.name)).join(", ");
         let what = format!("`{}` is not a table of traces; there are {tables}", config.traces[index]);
         return error(&format!("traces.{index}"), what);
     }

@@ -2,18 +2,27 @@
 
 use std::collections::VecDeque;
 
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::{Draw as _, Rng};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::Probability;
 
 use super::super::buffer::Buffer;
-use super::super::served_link::{ServedLink, check_range};
+use super::super::served_link::{AIR_LOST_PACKETS, MEAN_HELD_MS, ServedLink, check_range};
 use super::config::{HarqConfig, LteConfig, RlcMode};
 use crate::net::capacity::{Capacity, ConstantRate, Departure, RateConfig, UNITS_PER_BYTE, Varying};
 use crate::net::packets::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::{DropTailConfig, QueueConfig};
 use crate::schedule::{Schedule, Timeline};
+
+declare! {
+    /// The scalars of LTE, beside those of every radio.
+    SCALARS:
+    /// Transport blocks whose first transmission failed; HARQ sends them again.
+    FAILED_BLOCKS = "failed_blocks": One;
+    /// Times that RLC's acknowledged mode sent again what HARQ had given up (its ARQ, TS 36.322).
+    RLC_RETRANSMISSIONS = "rlc_retransmissions": One;
+}
 
 /// A user's link to its base station.
 #[derive(Debug)]
@@ -163,10 +172,10 @@ impl Bearer {
         let lane = &self.lanes[port.direction.index()];
         let Counters { air_lost, released, held_ns } = lane.counters;
         lane.buffer.report(report);
-        report.count("failed_blocks", lane.harq.failed);
-        report.count("rlc_retransmissions", lane.harq.rlc_retransmissions);
-        report.count("air_lost_packets", air_lost);
-        report.mean("mean_held_ms", held_ns as f64 / 1e6, released);
+        report.count(FAILED_BLOCKS, lane.harq.failed);
+        report.count(RLC_RETRANSMISSIONS, lane.harq.rlc_retransmissions);
+        report.count(AIR_LOST_PACKETS, air_lost);
+        report.mean(MEAN_HELD_MS, held_ns as f64 / 1e6, released);
     }
 }
 

@@ -17,5 +17,5 @@
 mod bearer;
 mod config;
 
-pub(crate) use bearer::Bearer;
+pub(crate) use bearer::{Bearer, SCALARS};
 pub use config::{HarqConfig, LteConfig, RlcMode};

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::Time;
 
 use super::super::buffer::Buffer;
-use super::super::served_link::{ServedLink, check_range};
+use super::super::served_link::{AIR_LOST_PACKETS, MEAN_HELD_MS, ServedLink, check_range};
 use super::config::WifiConfig;
 use super::contention::{Contention, sender};
 use super::lane::{Counters, Lane};
@@ -15,6 +15,17 @@ use super::phy::Phy;
 use crate::net::packets::{Direction, Held, Port, QueueSample, Release};
 use crate::net::qdisc::QueueConfig;
 use crate::schedule::Schedule;
+
+declare! {
+    /// The scalars of Wi-Fi, beside those of every radio.
+    SCALARS:
+    /// Frames sent, those sent again included.
+    FRAMES = "frames": One;
+    /// Frames that were damaged, though not by a collision.
+    FRAME_ERRORS = "frame_errors": One;
+    /// Frames sent at the same time as another one.
+    COLLISIONS = "collisions": One;
+}
 
 /// A channel and the links on it.
 #[derive(Debug)]
@@ -203,11 +214,11 @@ impl Cell {
         let lane = &self.lanes[lane_of(port)];
         let Counters { frames, frame_errors, collisions, air_lost, released, held_ns } = lane.counters;
         lane.buffer.report(report);
-        report.count("frames", frames);
-        report.count("frame_errors", frame_errors);
-        report.count("collisions", collisions);
-        report.count("air_lost_packets", air_lost);
-        report.mean("mean_held_ms", held_ns as f64 / 1e6, released);
+        report.count(FRAMES, frames);
+        report.count(FRAME_ERRORS, frame_errors);
+        report.count(COLLISIONS, collisions);
+        report.count(AIR_LOST_PACKETS, air_lost);
+        report.mean(MEAN_HELD_MS, held_ns as f64 / 1e6, released);
     }
 }
 

@@ -16,7 +16,7 @@ mod contention;
 mod lane;
 mod phy;
 
-pub(crate) use cell::Cell;
+pub(crate) use cell::{Cell, SCALARS};
 pub use config::{BackgroundConfig, WifiConfig};
 pub(crate) use phy::MOST_PACKET_BYTES;
 pub use phy::WifiStandard;

@@ -2,20 +2,39 @@
 
 use std::collections::VecDeque;
 
-use anabranch_transport::report::Report;
+use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::{Draw as _, Rng};
 use anabranch_transport::time::Time;
 
 use super::super::block_errors::{FailedBlocks, block_error_rate};
 use super::super::channel::{Channel, Snr};
 use super::super::modulation::{BurstProfile, Selector};
-use super::super::served_link::{ServedLink, check_range};
+use super::super::served_link::{AIR_LOST_PACKETS, MEAN_HELD_MS, ServedLink, check_range};
 use super::burst::Burst;
 use super::config::{CellConfig, Fairness, WimaxConfig};
 use super::frame::{Frame, TAIL_BYTES, UPLINK_PREAMBLE_SYMBOLS, share_out};
 use super::lane::{Blocks, Framing, Lane};
 use crate::net::packets::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::PacketQueue;
+
+declare! {
+    /// The scalars of WiMAX, beside those of every radio.
+    SCALARS:
+    /// Frames in which the station had a burst.
+    FRAMES_USED = "frames_used": One;
+    /// Blocks sent.
+    BLOCKS = "blocks": One;
+    /// Blocks that failed.
+    BLOCK_ERRORS = "block_errors": One;
+    /// Share of the blocks that failed.
+    BLOCK_ERROR_RATE = "block_error_rate": One, Less;
+    /// Mean of the bits that a symbol of these blocks carried.
+    MEAN_BITS_PER_SYMBOL = "mean_bits_per_symbol": BitsPerSymbol;
+    /// Mean of the signal-to-noise ratio over the frames used.
+    MEAN_SNR_DB = "mean_snr_db": Decibels;
+    /// Pieces of packets that ARQ sent again.
+    ARQ_RETRANSMISSIONS = "arq_retransmissions": One;
+}
 
 /// A base station and its stations.
 #[derive(Clone, Debug)]
@@ -377,15 +396,15 @@ impl BaseStation {
         let way = port.direction.index();
         let Counters { frames, blocks, block_errors, block_bytes, snr_db, air_lost, released, held_ns } =
             station.counters[way];
-        report.count("frames_used", frames);
-        report.count("blocks", blocks);
-        report.count("block_errors", block_errors);
-        report.mean("block_error_rate", block_errors as f64, blocks);
-        report.mean("mean_bits_per_symbol", block_bytes as f64 * 8.0, blocks);
-        report.mean("mean_snr_db", snr_db, frames);
-        report.mean("mean_held_ms", held_ns / 1e6, released);
-        report.count("arq_retransmissions", station.lanes[way].retransmissions());
-        report.count("air_lost_packets", air_lost);
+        report.count(FRAMES_USED, frames);
+        report.count(BLOCKS, blocks);
+        report.count(BLOCK_ERRORS, block_errors);
+        report.mean(BLOCK_ERROR_RATE, block_errors as f64, blocks);
+        report.mean(MEAN_BITS_PER_SYMBOL, block_bytes as f64 * 8.0, blocks);
+        report.mean(MEAN_SNR_DB, snr_db, frames);
+        report.mean(MEAN_HELD_MS, held_ns / 1e6, released);
+        report.count(ARQ_RETRANSMISSIONS, station.lanes[way].retransmissions());
+        report.count(AIR_LOST_PACKETS, air_lost);
     }
 }
 

@@ -16,5 +16,5 @@ mod config;
 mod frame;
 mod lane;
 
-pub(crate) use base_station::{BaseStation, RadioSample};
+pub(crate) use base_station::{BaseStation, RadioSample, SCALARS};
 pub use config::{ArqConfig, CellConfig, Fairness, WimaxConfig, WimaxProfile};
