@@ -211,8 +211,10 @@ def test_new_gives_a_valid_scenario_and_never_overwrites(
     anabranch: Command, tmp_path: Path
 ) -> None:
     result = anabranch("new", "my-call")
-    assert (result.returncode, "my-call.toml" in result.stdout) == (0, True), result.stderr
+    assert "run it with: anabranch run my-call.toml" in result.stdout, result.stderr
     assert package.load(tmp_path / "my-call.toml").name == "my-call"
+    result = anabranch("new", "my-sweep", "--template", "rto-sweep")
+    assert "anabranch sweep my-sweep.toml --out results/my-sweep" in result.stdout
     before = (tmp_path / "my-call.toml").read_text()
     assert "exists already" in one_error(anabranch("new", "my-call", "--template", "failover"))
     assert (tmp_path / "my-call.toml").read_text() == before

@@ -114,6 +114,13 @@ def test_a_plateau_may_take_several_axes_and_words() -> None:
     assert both.sentence.startswith(
         "rto_max from 0.16 up with policy = auto or on is all that matters for call.mos: the 8"
     )
+    axes = {"rto_max": RTO, "loss": [1, 2, 3], "pmr": [0, 1, 5]}
+    three = found(
+        axes, lambda rto_max, loss, pmr: 3.8 if rto_max > 0.1 and loss == 1 and pmr < 5 else 2.0
+    )
+    assert three.sentence.startswith(
+        "rto_max from 0.16 up with loss = 1 and pmr up to 1 is all that matters for call.mos: the 8"
+    )
 
 
 def test_what_is_no_plateau_is_not_called_one() -> None:

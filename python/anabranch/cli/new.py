@@ -1,6 +1,7 @@
 """`anabranch new`."""
 
 import shlex
+import tomllib
 from functools import partial
 from pathlib import Path
 
@@ -35,9 +36,10 @@ def new(name: Path, /, *, template: str = "two-path-call") -> None:
     """
     others = {paper: partial(templates.text, paper) for paper in papers.names()}
     path = library.create(name, template, others)
+    has_sweep = "sweep" in tomllib.loads(path.read_text(encoding="utf-8"))
     command = (
         f"anabranch sweep {shlex.quote(str(path))} --out results/{shlex.quote(path.stem)}"
-        if template in others
+        if has_sweep
         else f"anabranch run {shlex.quote(str(path))}"
     )
     terminal.say(f"wrote {path}; run it with: {command}")

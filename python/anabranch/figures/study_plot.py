@@ -142,7 +142,7 @@ def chosen(  # noqa: PLR0917 - as `Study.plot` has them
     if left:
         raise AnabranchError(
             f"the study varies {', '.join(left)}, too, and a figure shows three axes: choose a"
-            f" value with `where`, such as {left[0]}={_example(cells[left[0]])}"
+            f" value with --where (`where`), such as {left[0]}={_example(cells[left[0]])}"
         )
     scenario = study.scenario
     own = [None if name is None else axis_of(scenario, cells, name) for name in (x, by, panels)]

@@ -146,7 +146,7 @@ def _links(tree: Mapping[str, Any]) -> Iterator[str]:
     for name, link in tree["links"].items():
         facts = [str(link[key]) for key in ("rate", "delay") if isinstance(link.get(key), str)]
         for key, word in (("queue", "queue"), ("loss", "losses"), ("radio", "radio")):
-            if isinstance(link.get(key), dict):
+            if isinstance(link.get(key), dict) and link[key]["kind"] != "none":
                 kind = link[key]["kind"].replace("_", "-").replace("gilbert", "Gilbert")
                 facts.append(f"{kind} {word}")
         yield f"the link {name} has {', '.join(facts)}"

@@ -296,7 +296,12 @@ def _region(known: pl.DataFrame, axes: Sequence[str], shown: Shown) -> Region | 
             words.append(_range(axis, values, every, shown, is_ordered=is_ordered))
     if not kept or (known.filter(_within(kept))["verdict"] == "worse").any():
         return None
-    return Region(kept, " with ".join(words))
+    first, *others = words
+    if not others:
+        return Region(kept, first)
+    *before, last = others
+    more = f"{', '.join(before)} and {last}" if before else last
+    return Region(kept, f"{first} with {more}")
 
 
 def _within(axes: Mapping[str, Sequence[Any]]) -> pl.Expr:
