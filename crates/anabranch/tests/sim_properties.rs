@@ -47,6 +47,24 @@ fn differences(left: &Row, right: &Row) -> Vec<String> {
         .collect()
 }
 
+/// Runs a scenario in all ways, and compares scalars and tables.
+fn assert_same_however_computed(scenario: &Scenario, text: &str) -> Result<(), TestCaseError> {
+    let plain = simulate(scenario, false, true);
+    let traced = simulate(scenario, true, true);
+    let traced_evented = simulate(scenario, true, false);
+    for (what, other) in [
+        ("evented", &simulate(scenario, false, false)),
+        ("traced", &traced),
+        ("traced and evented", &traced_evented),
+        ("captured", &capture(scenario, false)),
+        ("traced and captured", &capture(scenario, true)),
+    ] {
+        let differences = differences(&plain.row, &other.row);
+        prop_assert!(differences.is_empty(), "{}: {:#?}\n{}", what, differences, text);
+    }
+    assert_same_tables(&traced.tables, &traced_evented.tables)
+}
+
 /// Columns as text, so that NaN equals itself.
 fn assert_same_tables(left: &[Table], right: &[Table]) -> Result<(), TestCaseError> {
     for (left, right) in left.iter().zip(right) {
@@ -128,21 +146,28 @@ proptest! {
     /// without traces.
     #[test]
     fn fusing_and_tracing_change_nothing(text in random_scenario::text()) {
-        let scenario = read(&text);
-        let plain = simulate(&scenario, false, true);
-        let traced = simulate(&scenario, true, true);
-        let traced_evented = simulate(&scenario, true, false);
-        for (what, other) in [
-            ("evented", &simulate(&scenario, false, false)),
-            ("traced", &traced),
-            ("traced and evented", &traced_evented),
-            ("captured", &capture(&scenario, false)),
-            ("traced and captured", &capture(&scenario, true)),
-        ] {
-            let differences = differences(&plain.row, &other.row);
-            prop_assert!(differences.is_empty(), "{}: {:#?}\n{}", what, differences, text);
-        }
-        assert_same_tables(&traced.tables, &traced_evented.tables)?;
+        assert_same_however_computed(&read(&text), &text)?;
+    }
+
+    /// A cut, at the time at which something happens on a link or shortly before the end, when what is still
+    /// on its way has no event any more, gives the same parts.
+    #[test]
+    fn parts_are_the_same_however_a_run_is_computed(
+        text in random_scenario::text(),
+        at in any::<prop::sample::Index>(),
+        before_end in prop::option::of(1..20_000_u64),
+    ) {
+        let mut scenario = read(&text);
+        let outcome = simulate(&scenario, true, true);
+        let duration = scenario.run.duration;
+        let left = numbers(&outcome, "hops", "left_s").iter().map(|&time| (time * 1e9).round() as u64);
+        let times: Vec<u64> = left.filter(|time| (1..duration.as_nanos()).contains(time)).collect();
+        let cut = match before_end {
+            None if !times.is_empty() => Duration::from_nanos(times[at.index(times.len())]),
+            before_end => duration - Duration::from_micros(before_end.unwrap_or(1)),
+        };
+        scenario.run.phases = vec![cut];
+        assert_same_however_computed(&scenario, &text)?;
     }
 
     /// A run is given up at the same event, whatever is observed.
