@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import polars as pl
 
+from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.support.files import opened_atomically
 
@@ -125,15 +126,9 @@ def _head(result: Result, kind: str, media: str, version: str) -> dict[str, Any]
         "qlog_version": "0.3",
         "qlog_format": version,
         "title": result.scenario.name,
-        "description": f"anabranch {_version()}, cell {result.cell}, seed {result.seed}, "
+        "description": f"anabranch {_engine.__version__}, cell {result.cell}, seed {result.seed}, "
         f"replication {result.replication}",
     }
-
-
-def _version() -> str:
-    from anabranch import _engine  # noqa: PLC0415 - only here
-
-    return _engine.__version__
 
 
 _COMMON = {
@@ -349,29 +344,28 @@ def _events(events: pl.DataFrame) -> Iterator[tuple[int, dict[str, Any]]]:
     for row in events.iter_rows(named=True):
         group = row["group"]
         event: dict[str, Any] = {"time": round(1e3 * row["time_s"], 6)}
-        match row["rank"]:
-            case n if n in {_SENT, _RECEIVED}:
-                event |= {"name": f"transport:{row['event']}", "data": _packet(row)}
-                if row.get("tuple") is not None:
-                    event["tuple"] = row["tuple"]
-            case n if n == _LOST:
-                header = {"packet_number": row["number"]}
-                event |= {"name": "recovery:packet_lost", "data": {"header": header}}
-            case n if n == _METRICS:
-                known = last.setdefault(group, {})
-                values = {name: row[name] for name in _METRIC_FIELDS}
-                changed = {
-                    name: value
-                    for name, value in values.items()
-                    if value is not None and known.get(name) != value
-                }
-                if not changed:
-                    continue
-                known |= changed
-                event |= {"name": "recovery:metrics_updated", "data": changed}
-            case _:
-                data = {"detail": row["detail"]} if row["detail"] else {}
-                event |= {"name": f"{row['protocol']}:{row['event']}", "data": data}
+        rank = row["rank"]
+        if rank in {_SENT, _RECEIVED}:
+            event |= {"name": f"transport:{row['event']}", "data": _packet(row)}
+            if row["tuple"] is not None:
+                event["tuple"] = row["tuple"]
+        elif rank == _LOST:
+            header = {"packet_number": row["number"]}
+            event |= {"name": "recovery:packet_lost", "data": {"header": header}}
+        elif rank == _METRICS:
+            known = last.setdefault(group, {})
+            changed = {
+                name: row[name]
+                for name in _METRIC_FIELDS
+                if row.get(name) is not None and known.get(name) != row[name]
+            }
+            if not changed:
+                continue
+            known |= changed
+            event |= {"name": "recovery:metrics_updated", "data": changed}
+        else:
+            data = {"detail": row["detail"]} if row["detail"] else {}
+            event |= {"name": f"{row['protocol']}:{row['event']}", "data": data}
         yield group, event
 
 

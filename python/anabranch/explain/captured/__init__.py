@@ -147,7 +147,7 @@ class Explained:
         if not sent:
             return None
         title = f"{self.flow.protocol}, sent by {self.flow.hosts[side]}"
-        return sequences.draw(sent, title, several=len(self.flow.paths) > 1)
+        return sequences.draw(sent, title, several=len(sent) > 1)
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs."""
