@@ -153,11 +153,10 @@ const DRILL: [(&str, &str); 11] = [
 
 /// Files with a type whose procedures are in files of their own, each with an `impl` of it: these import the
 /// type, and its file what it calls and keeps of theirs. An arrow to such a file makes no circle.
-const TYPES_IN_PARTS: [(&str, &str); 5] = [
+const TYPES_IN_PARTS: [(&str, &str); 4] = [
     ("anabranch", "sim/network"),
     ("anabranch-drill", "tcp/connection"),
     ("anabranch-transport", "mptcp/connection"),
-    ("anabranch-transport", "sctp/association"),
     ("anabranch-transport", "tcp/connection"),
 ];
 

@@ -10,7 +10,7 @@ use crate::wire::sctp::chunk::{Abort, Chunk, Cookie};
 use crate::wire::{Body, Packet};
 
 impl Association {
-    /// Most inputs come this way, so that it has the stack frame of [`Endpoint::handle_input`].
+    /// Most inputs come this way, so that it has the stack frame of `handle_input`.
     #[inline]
     pub(super) fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
         let path = packet.path;

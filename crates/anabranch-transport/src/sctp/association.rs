@@ -1,11 +1,11 @@
 //! One end of an association: its state, what owns it, and its commands.
 
-use super::heartbeat::HeartbeatScheduler;
 use super::load_sharing::LoadSharing;
 use super::local::{Local, Numbers};
 use super::outbox::Outbox;
 use super::parameters::Parameters;
 use super::parts::Parts;
+use super::path::HeartbeatScheduler;
 use super::routing::Routing;
 use super::sender::Sender;
 use super::state::{Intent, State};

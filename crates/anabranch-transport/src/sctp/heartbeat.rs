@@ -8,27 +8,12 @@ use super::state::State;
 use crate::cc::{CongestionControl as _, IdleEvent};
 use crate::ground::PathId;
 use crate::path::PathState;
-use crate::rng::{Draw as _, Rng};
+use crate::rng::Draw as _;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, HeartbeatInfo};
 
-/// What the heartbeats of all paths share.
-#[derive(Clone, Debug)]
-pub(super) struct HeartbeatScheduler {
-    rng: Rng,
-    /// The one timer of rule [`HeartbeatRule::OneTimer`].
-    pub(super) timer: Time,
-    started_at: Time,
-}
-
 /// Linux: the shortest heartbeat period, HZ / 5 (`sctp_transport_timeout`).
 const LINUX_SHORTEST: Duration = Duration::from_millis(200);
-
-impl HeartbeatScheduler {
-    pub(super) const fn new(rng: Rng) -> Self {
-        Self { rng, timer: Time::NEVER, started_at: Time::ZERO }
-    }
-}
 
 impl Association {
     /// Starts heartbeats once the association is open, first on paths that are to be confirmed (section 5.4).

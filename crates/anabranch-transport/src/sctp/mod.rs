@@ -14,7 +14,7 @@
 #![expect(clippy::inline_always, reason = "counted in instructions per call; `inline` alone is not heeded")]
 
 mod acknowledgement;
-mod address_changes;
+mod added_path;
 mod answers;
 mod arrival;
 mod asconf;
@@ -28,6 +28,7 @@ mod failure;
 mod gap_acked;
 mod handshake;
 mod heartbeat;
+mod hooks;
 mod interleaving;
 mod kernel_memory;
 mod limit;
@@ -57,6 +58,7 @@ mod restart;
 mod retransmission;
 mod routing;
 mod rto;
+mod selection;
 mod send;
 mod send_buffer;
 mod send_queue;
@@ -69,6 +71,7 @@ pub mod stream_scheduler;
 #[cfg(test)]
 mod testing;
 mod timers;
+mod transmit;
 mod tsn;
 mod tsn_map;
 

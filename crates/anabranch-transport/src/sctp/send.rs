@@ -3,6 +3,7 @@
 
 use super::association::Association;
 use super::outstanding::{Sent, SentState};
+use super::sender::limit_burst;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::Message;
 use crate::ground::{PathId, Payload};
@@ -282,15 +283,6 @@ impl Association {
         }
         path.cc.on_sent(&SentEvent::new(now, bytes, self.sender.outstanding.on(id)));
         self.routing.status[id.index()].sent_bytes += u64::from(bytes);
-    }
-}
-
-/// The window for this occasion on a path with these bytes in flight, segment and congestion window.
-#[inline(always)]
-pub(super) fn limit_burst(max_burst: Option<u32>, in_flight: u32, segment: u32, cwnd: u32) -> u32 {
-    match max_burst {
-        Some(packets) => cwnd.min(in_flight.saturating_add(packets.saturating_mul(segment))),
-        None => cwnd,
     }
 }
 

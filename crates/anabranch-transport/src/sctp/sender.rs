@@ -98,3 +98,12 @@ impl Sender {
         self.awaited_room = self.awaited_room.map(|_| 1);
     }
 }
+
+/// The window for this occasion on a path with these bytes in flight, segment and congestion window.
+#[inline(always)]
+pub(super) fn limit_burst(max_burst: Option<u32>, in_flight: u32, segment: u32, cwnd: u32) -> u32 {
+    match max_burst {
+        Some(packets) => cwnd.min(in_flight.saturating_add(packets.saturating_mul(segment))),
+        None => cwnd,
+    }
+}

@@ -3,10 +3,7 @@
 
 use super::config::{Config, SplitBy};
 use super::{BLOCKED_BY_RECEIVE_BUFFER_S, BLOCKED_BY_SEND_BUFFER_S};
-use crate::endpoint::LimitedBy;
-use crate::ground::PathId;
 use crate::report::Report;
-use crate::sctp::association::Association;
 use crate::sctp::outstanding::Buffered;
 use crate::sctp::parameters::Parameters;
 use crate::sctp::routing::Routing;
@@ -23,7 +20,7 @@ pub(super) struct Ground<'a> {
 
 /// The buffer that has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Blocking {
+pub(super) enum Blocking {
     ReceiveBuffer,
     SendBuffer,
 }
@@ -48,7 +45,7 @@ impl BlockedTimes {
     }
 
     /// Records which buffer has no room from now on.
-    fn record(&mut self, now: Time, blocking: Option<Blocking>) {
+    pub(super) fn record(&mut self, now: Time, blocking: Option<Blocking>) {
         if self.since.map(|(by, _)| by) != blocking {
             *self = Self { since: blocking.map(|by| (by, now)), ..self.until(now) };
         }
@@ -78,7 +75,7 @@ impl Ground<'_> {
 
     /// Says of what a path has in the buffers which of the two has no room for `length` bytes more in the
     /// path's share. One packet may always be on its way, as a probe (RFC 9260 section 6.1 A).
-    fn split(
+    pub(super) fn split(
         self,
         config: &Config,
         limits: Buffered,
@@ -113,51 +110,5 @@ impl Ground<'_> {
     ) -> impl Fn(&Buffered) -> bool + use<> {
         let split = self.split(config, limits, length);
         move |own| split(own).is_none()
-    }
-}
-
-impl Association {
-    /// Records which buffer keeps data from leaving, if one does.
-    #[cold]
-    pub(in crate::sctp) fn record_blocking(&mut self, now: Time) {
-        let Self { parameters, routing, sender, parts, .. } = self;
-        let Some(sharing) = &mut parts.sharing else { return };
-        sharing.record_changes(&mut sender.outstanding);
-        let ground = Ground { parameters, routing, sender };
-        sharing.refresh_rooms(ground);
-        let waiting = (!sender.queue.is_empty()).then(|| sender.next_fragment());
-        let mut roomy = sharing.views.roomy();
-        let mut roomy =
-            std::iter::from_fn(|| roomy.pop()).filter(|&path| routing.carries_new(path)).peekable();
-        let blocking = match waiting {
-            _ if roomy.peek().is_none() => None,
-            Some(length) if length > sender.peer_rwnd && sender.outstanding.bytes() > 0 => {
-                Some(Blocking::ReceiveBuffer)
-            }
-            Some(length) => {
-                let limits = ground.limits(&sharing.config, sender.outstanding.bytes());
-                let split = ground.split(&sharing.config, limits, length);
-                roomy.find_map(|path| split(&sender.outstanding.buffered[path.index()]))
-            }
-            None => sender.awaited_room.is_some().then_some(Blocking::SendBuffer),
-        };
-        sharing.blocked.record(now, blocking);
-        if blocking == Some(Blocking::ReceiveBuffer) {
-            sharing.on_blocked();
-        }
-    }
-
-    /// What holds new data back on a path whose windows have room: the path's share of a buffer, or the
-    /// scheduler.
-    pub(in crate::sctp) fn limit_of_sharing(&self, path: PathId) -> Option<LimitedBy> {
-        let sharing = self.parts.sharing.as_ref()?;
-        let ground = Ground { parameters: &self.parameters, routing: &self.routing, sender: &self.sender };
-        let limits = ground.limits(&sharing.config, self.sender.outstanding.bytes());
-        let split = ground.split(&sharing.config, limits, self.sender.next_fragment());
-        match split(&self.sender.outstanding.buffered[path.index()]) {
-            Some(Blocking::ReceiveBuffer) => Some(LimitedBy::ReceiveWindow),
-            Some(Blocking::SendBuffer) => Some(LimitedBy::SendBuffer),
-            None => sharing.spares(path).then_some(LimitedBy::Scheduler),
-        }
     }
 }

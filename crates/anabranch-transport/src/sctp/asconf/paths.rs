@@ -1,17 +1,17 @@
 //! A path becomes part of the association, or leaves it (RFC 5061 section 5.3).
 
-use super::asconf::Address;
-use super::association::Association;
-use super::outstanding::SentState;
-use super::path::Path;
+use super::Address;
 use crate::endpoint::Event;
 use crate::ground::PathId;
 use crate::path::{PathEvent, PathState, PathStatus};
+use crate::sctp::association::Association;
+use crate::sctp::outstanding::SentState;
+use crate::sctp::path::Path;
 use crate::time::Time;
 
 impl Association {
     /// Makes a path part of the association. What was known of it from earlier no longer counts.
-    pub(super) fn address_comes(&mut self, path: PathId) {
+    pub(in crate::sctp) fn address_comes(&mut self, path: PathId) {
         self.set_address(path, Address::Present);
         let old = &self.routing.paths[path.index()];
         let fresh = Path::new(&self.parameters, old.mtu, self.local.ip, old.heartbeat.nonce);
@@ -26,7 +26,7 @@ impl Association {
     }
 
     /// Verifies a new path with a heartbeat before data may use it (RFC 9260 section 5.4).
-    pub(super) fn verify_path(&mut self, now: Time, path: PathId) {
+    pub(in crate::sctp) fn verify_path(&mut self, now: Time, path: PathId) {
         if self.is_present(path) && !self.routing.status[path.index()].confirmed {
             self.send_heartbeat(now, path);
             self.start_heartbeat_timer(now, path);
@@ -34,7 +34,7 @@ impl Association {
     }
 
     /// Takes a path out of the association, in which there must be another one.
-    pub(super) fn address_goes(&mut self, now: Time, path: PathId) {
+    pub(in crate::sctp) fn address_goes(&mut self, now: Time, path: PathId) {
         self.set_address(path, Address::Absent);
         self.leave_path(now, path);
         self.move_data(now, path);
@@ -42,7 +42,7 @@ impl Association {
     }
 
     /// Leaves a path, on which nothing is sent any more.
-    pub(super) fn leave_path(&mut self, now: Time, path: PathId) {
+    pub(in crate::sctp) fn leave_path(&mut self, now: Time, path: PathId) {
         let from = self.routing.status[path.index()].state;
         self.forget_status(path);
         self.on_path_event(now, PathEvent::StateChanged { path, from });
@@ -92,7 +92,7 @@ impl Association {
     }
 
     /// Makes a path unusable for every policy and ends its heartbeats.
-    pub(super) fn forget_status(&mut self, path: PathId) {
+    pub(in crate::sctp) fn forget_status(&mut self, path: PathId) {
         let status = &mut self.routing.status[path.index()];
         *status = PathStatus { state: PathState::Inactive, confirmed: false, ..PathStatus::default() };
         let heartbeat = &mut self.routing.paths[path.index()].heartbeat;
