@@ -3,7 +3,20 @@
 use std::borrow::Cow;
 
 use anabranch::outside::Counters;
-use anabranch_transport::report::Declared;
+use anabranch_transport::report::{Declared, declare, declared};
+use anabranch_transport::sctp;
+
+declare! {
+    /// What every end outside counts of its associations.
+    ASSOCIATION:
+    /// Associations opened or accepted.
+    CONNECTIONS = "connections": One;
+}
+
+/// What a simulated association counts by this name.
+pub(crate) const fn sctp(name: &str) -> Declared {
+    declared(sctp::Stats::SCALARS, name)
+}
 
 /// Sums of counters, always of the same names.
 #[derive(Debug, Default)]

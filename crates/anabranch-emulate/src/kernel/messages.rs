@@ -12,8 +12,7 @@ use anabranch_transport::endpoint::{
 };
 use anabranch_transport::ground::{PathId, Payload, Side};
 use anabranch_transport::path::PathState;
-use anabranch_transport::report::{Declared, declare, declared};
-use anabranch_transport::sctp::Stats;
+use anabranch_transport::report::{Declared, declare};
 use anabranch_transport::time::Duration;
 use rustix::event::PollFlags;
 use rustix::io::{Errno, IoSliceMut};
@@ -21,7 +20,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, recvmsg};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::buffers::set_buffers;
-use super::counts::Counts;
+use super::counts::{CONNECTIONS, Counts, sctp};
 use super::datagrams::Tell;
 use super::info::address;
 use super::pattern::Pattern;
@@ -61,8 +60,6 @@ const STORAGE: usize = 128;
 declare! {
     /// What only the kernel counts of an association (`struct sctp_assoc_stats`).
     KERNEL:
-    /// Associations opened or accepted.
-    CONNECTIONS = "connections": One;
     /// DATA chunks that arrived above a gap.
     CHUNKS_OUT_OF_SEQUENCE = "kernel.chunks_out_of_sequence": One;
     /// Gap Ack Blocks that arrived.
@@ -81,11 +78,6 @@ declare! {
     CONTROL_CHUNKS_RECEIVED = "kernel.control_chunks_received": One;
     /// Messages that are none of those sent.
     MALFORMED_MESSAGES = "kernel.malformed_messages": One;
-}
-
-/// What a simulated association counts by this name.
-pub(super) const fn sctp(name: &str) -> Declared {
-    declared(Stats::SCALARS, name)
 }
 
 /// The counters of `struct sctp_assoc_stats`: its numbers of 64 bits from this byte on.

@@ -26,8 +26,8 @@ use anabranch_transport::report::Declared;
 /// the end, words, and lists.
 pub(crate) const SCALARS: [(&str, &str, &str, &[&[Declared]]); 5] = [
     ("mptcp", ".subflow_<n>", "A subflow on a kernel", &[info::KERNEL]),
-    ("sctp", "", "An end on a kernel", &[messages::KERNEL]),
-    ("sctp", "", "An end on usrsctp", &[usrsctp::USRSCTP]),
+    ("sctp", "", "An end on a kernel", &[counts::ASSOCIATION, messages::KERNEL]),
+    ("sctp", "", "An end on usrsctp", &[counts::ASSOCIATION, usrsctp::USRSCTP]),
     ("tcp", "", "An end on a kernel", &[info::KERNEL]),
     ("udp", "", "An end on a kernel", &[datagrams::KERNEL]),
 ];

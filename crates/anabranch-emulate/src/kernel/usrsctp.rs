@@ -23,8 +23,8 @@ use anabranch_transport::time::Duration;
 use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
 
+use super::counts::{CONNECTIONS, sctp};
 use super::datagrams::Tell;
-use super::messages::{CONNECTIONS, sctp};
 use super::pattern::Pattern;
 use super::place::Home;
 
