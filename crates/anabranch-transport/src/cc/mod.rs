@@ -440,12 +440,23 @@ impl RecoveryEndEvent {
 pub struct UndoEvent {
     /// The time at which it was noticed.
     pub now: Time,
+    /// What a timeout leaves that was spurious; [`None`]: the window before the mistake.
+    pub response: Option<Response>,
+}
+
+/// The response to a spurious timeout (RFC 4015 section 3.2 step 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The congestion window in bytes.
+    pub cwnd: u32,
+    /// The least slow-start threshold in bytes.
+    pub least_ssthresh: u32,
 }
 
 impl UndoEvent {
     /// A mistake that is noticed now.
     pub const fn new(now: Time) -> Self {
-        Self { now }
+        Self { now, response: None }
     }
 }
 

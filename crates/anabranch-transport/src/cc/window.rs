@@ -411,11 +411,15 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
         let window = &mut self.window;
         let is_late = window.rules == Rules::Rfc && window.cwnd > window.prior_cwnd;
         if window.prior_cwnd > 0 && !is_late {
-            window.set(window.cwnd.max(window.prior_cwnd));
+            let restored = event.response.map_or(window.prior_cwnd, |response| response.cwnd / window.mss);
+            window.set(window.cwnd.max(restored));
             window.ssthresh = window.ssthresh.max(window.prior_ssthresh);
             window.prior_cwnd = 0;
             window.prior_ssthresh = 0;
             self.algorithm.on_undo(window);
+            if let Some(response) = event.response {
+                window.ssthresh = window.ssthresh.max(response.least_ssthresh / window.mss);
+            }
         }
         if self.window.state != State::Open {
             self.enter(State::Open, event.now);

@@ -54,6 +54,9 @@ pub struct Rtt {
     /// The largest timeout to which a back-off leads.
     most: Duration,
     smallest: Option<(Duration, Time)>,
+    /// After a spurious timeout: what SRTT and RTTVAR become at least, with the first sample of data beyond
+    /// this number.
+    widening: Option<(Duration, Duration, u64)>,
 }
 
 impl Rtt {
@@ -68,6 +71,7 @@ impl Rtt {
             rto: limits.initial.min(limits.max),
             most: limits.max,
             smallest: None,
+            widening: None,
         };
         rtt.limit_back_off();
         rtt
@@ -108,6 +112,12 @@ impl Rtt {
         }
     }
 
+    /// A timeout was spurious, before which SRTT and RTTVAR were these: the first sample of data from `next`
+    /// on counts as the first one of all, if that makes either larger (RFC 4015 section 3.2 step 8).
+    pub fn widen_after(&mut self, srtt: Duration, rttvar: Duration, next: u64) {
+        self.widening = Some((srtt, rttvar, next));
+    }
+
     /// Takes a sample; `acknowledged` and `sent` are the ends of what is acknowledged and sent so far. It
     /// ends a back-off.
     pub fn on_sample(&mut self, rtt: Duration, acknowledged: u64, sent: u64) {
@@ -119,12 +129,17 @@ impl Rtt {
             RtoEstimator::MeanDeviation => self.take_mean_deviation(rtt).max(self.limits.min),
             RtoEstimator::Rfc6298 => {
                 // RFC 6298 sections 2.2 and 2.3, RTTVAR before SRTT.
-                let srtt = match self.srtt {
-                    None => {
+                let widening = self.widening.take_if(|(.., next)| acknowledged > *next);
+                let srtt = match (self.srtt, widening) {
+                    (_, Some((srtt, rttvar, _))) => {
+                        self.rttvar = rttvar.max(Duration::from_nanos(rtt.as_nanos() / 2));
+                        srtt.max(rtt)
+                    }
+                    (None, None) => {
                         self.rttvar = Duration::from_nanos(rtt.as_nanos() / 2);
                         rtt
                     }
-                    Some(srtt) => {
+                    (Some(srtt), None) => {
                         let error = srtt.as_nanos().abs_diff(rtt.as_nanos());
                         self.rttvar = Duration::from_nanos(self.rttvar.as_nanos() / 4 * 3 + error / 4);
                         Duration::from_nanos(srtt.as_nanos() / 8 * 7 + rtt.as_nanos() / 8)

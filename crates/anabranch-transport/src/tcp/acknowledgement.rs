@@ -258,6 +258,10 @@ impl Connection {
         ack.duplicate_of_probe =
             self.rack.probe.is_some_and(|probe| probe.is_retransmission && probe.end == end);
         self.recovery.duplicates += u64::from(segments);
+        if self.parameters.procedures.tells_duplicates_apart {
+            let is_first_news = self.board.sacked == 0 && start == ack.prior;
+            self.recovery.reported.note_report(start, end, is_first_news);
+        }
         if self.recovery.duplicates > self.recovery.retransmissions {
             // There are more duplicates than retransmissions, so the network has made this one.
             return;

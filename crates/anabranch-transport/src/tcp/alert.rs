@@ -112,7 +112,7 @@ impl Connection {
         // its acknowledgement was lost. Its echo is old all the same.
         let is_counted = self.parameters.procedures.eifel_ignores_duplicates || !ack.reports_duplicate;
         let echo = ack.echo.filter(|_| is_counted);
-        if ack.advanced && self.try_undo_timeout(now, echo, false) {
+        if ack.advanced && self.try_undo_timeout(now, ack.prior, echo, false) {
             return Resend::Nothing;
         }
         let has_sent_new = self.sender.next > self.recovery.high;
@@ -122,7 +122,7 @@ impl Connection {
             let is_linux = self.parameters.procedures.f_rto_decides_at_once;
             let reaches_new = self.is_new_data_acknowledged();
             let may_decide = is_linux || (has_sent_new && !reaches_new);
-            if ack.original_acked && may_decide && self.try_undo_timeout(now, ack.echo, true) {
+            if ack.original_acked && may_decide && self.try_undo_timeout(now, ack.prior, ack.echo, true) {
                 return Resend::Nothing;
             }
             if has_sent_new {

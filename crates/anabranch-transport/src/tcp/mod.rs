@@ -30,6 +30,7 @@ mod connection;
 mod delayed_ack;
 #[cfg(test)]
 mod drills;
+mod duplicates;
 mod ecn;
 pub mod fast_open;
 mod handshake;

@@ -3,9 +3,10 @@
 
 use super::config::{LossDetection, WindowReduction};
 use super::connection::Connection;
+use super::duplicates::Duplicates;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, RecoveryEndEvent, Rules};
 use crate::recovery::prr::Prr;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// A segment is lost when this many segments above it have arrived (RFC 6675 section 2: `DupThresh`).
 pub(super) const DUP_THRESHOLD: u32 = 3;
@@ -38,6 +39,18 @@ pub(super) enum Resend {
     New,
 }
 
+/// What a spurious timeout is answered with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BeforeTimeout {
+    /// Bytes that were outstanding.
+    pub(super) flight: u32,
+    /// SND.NXT.
+    pub(super) next: u64,
+    /// The smoothed round-trip time, two granularities longer, and its variation.
+    pub(super) srtt: Duration,
+    pub(super) rttvar: Duration,
+}
+
 /// The state, and what an undo needs to know.
 #[derive(Debug)]
 pub(super) struct Recovery {
@@ -62,6 +75,10 @@ pub(super) struct Recovery {
     /// Segments sent again in this connection, and duplicates that the peer has reported.
     pub(super) retransmissions: u64,
     pub(super) duplicates: u64,
+    /// What D-SACKs have shown, where RFC 3708 says what they mean.
+    pub(super) reported: Duplicates,
+    /// What was so before the first timeout of a row (RFC 4015 section 3.2 step 0).
+    pub(super) timeout: Option<BeforeTimeout>,
     /// Whether F-RTO is deciding if the timeout was spurious (RFC 5682).
     pub(super) f_rto: bool,
     pub(super) prr: Prr,
@@ -88,6 +105,8 @@ impl Recovery {
             reorderings_seen: 0,
             retransmissions: 0,
             duplicates: 0,
+            reported: Duplicates::default(),
+            timeout: None,
             f_rto: false,
             prr: Prr::default(),
         }

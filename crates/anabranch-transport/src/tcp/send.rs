@@ -346,6 +346,9 @@ impl Connection {
         let flags = Flags::default().with_if(fin, Flags::FIN).with_if(ends_burst, Flags::PSH);
         self.stats.data_segments_retransmitted += 1;
         self.recovery.retransmissions += 1;
+        if self.parameters.procedures.tells_duplicates_apart && self.parameters.undo {
+            self.recovery.reported.note_retransmission(start, start + u64::from(length) + u64::from(fin));
+        }
         self.transmit_data(now, start, length, flags, true);
         if counts {
             self.recovery.note_retransmission(self.timestamp(now));

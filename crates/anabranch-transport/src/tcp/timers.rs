@@ -2,7 +2,7 @@
 //! what a timeout does (RFC 6298 section 5).
 
 use super::connection::Connection;
-use super::recovery::CongestionState;
+use super::recovery::{BeforeTimeout, CongestionState};
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::endpoint::CloseReason;
 use crate::time::{Duration, Time};
@@ -216,6 +216,12 @@ impl Connection {
         if reduces {
             self.init_undo();
             self.recovery.restores_window = true;
+            self.recovery.timeout = self.rtt.srtt().map(|srtt| BeforeTimeout {
+                flight: self.flight_size(self.sender.unacknowledged),
+                next: self.sender.next,
+                srtt: srtt + self.parameters.clock.granularity * 2,
+                rttvar: self.rtt.rttvar(),
+            });
         }
         if self.recovery.is_calm() && self.board.sacked >= super::recovery::DUP_THRESHOLD {
             // A timeout in spite of this many duplicate acknowledgements shows that reordering was

@@ -1,9 +1,9 @@
-//! Taking back a reduction that was a mistake: the Eifel detection by timestamps (RFC 3522, RFC 4015), by
-//! DSACK (RFC 3708), and F-RTO (RFC 5682); Linux's `tcp_try_undo_*`.
+//! Taking back a reduction that was a mistake: the Eifel detection by timestamps (RFC 3522), by DSACK (RFC
+//! 3708), and F-RTO (RFC 5682), the response to spurious timeouts (RFC 4015); Linux's `tcp_try_undo_*`.
 
 use super::connection::Connection;
 use super::recovery::CongestionState;
-use crate::cc::{CongestionControl as _, UndoEvent};
+use crate::cc::{CongestionControl as _, Response, UndoEvent};
 use crate::time::Time;
 
 impl Connection {
@@ -14,6 +14,7 @@ impl Connection {
             return;
         }
         self.recovery.undo_from = Some(self.sender.unacknowledged);
+        self.recovery.reported.begin(self.sender.unacknowledged);
         let probes = u32::from(self.rack.probe.is_some_and(|probe| probe.is_retransmission));
         let out = self.board.retransmitted + probes;
         self.recovery.undo_retransmissions = (out > 0).then_some(out);
@@ -32,18 +33,31 @@ impl Connection {
 
     /// Whether the reduction may be taken back (Linux: `tcp_may_undo`).
     pub(super) fn may_undo(&self, echo: Option<u32>) -> bool {
-        self.recovery.undo_from.is_some()
-            && (self.recovery.undo_retransmissions == Some(0) || self.is_delayed(echo))
+        self.recovery.undo_from.is_some() && (self.do_dsacks_show_no_loss() || self.is_delayed(echo))
+    }
+
+    /// Whether D-SACKs account for every retransmission since the reduction: one by one (RFC 3708 section 3),
+    /// or as many (Linux: `undo_retrans`).
+    fn do_dsacks_show_no_loss(&self) -> bool {
+        if self.parameters.procedures.tells_duplicates_apart {
+            self.recovery.reported.show_no_loss()
+        } else {
+            self.recovery.undo_retransmissions == Some(0)
+        }
     }
 
     /// Takes the reduction back (Linux: `tcp_undo_cwnd_reduction`).
     fn undo_reduction(&mut self, now: Time, nothing_was_lost: bool) {
+        self.undo_with(UndoEvent::new(now), nothing_was_lost);
+    }
+
+    fn undo_with(&mut self, event: UndoEvent, nothing_was_lost: bool) {
         if nothing_was_lost {
             self.board.unmark_lost();
         }
         if self.recovery.restores_window {
             self.stats.undos += 1;
-            self.cc.on_undo(&UndoEvent::new(now));
+            self.cc.on_undo(&event);
             self.ecn.note_undo();
         }
         self.recovery.undo_from = None;
@@ -84,7 +98,7 @@ impl Connection {
     /// Tries to take the reduction back once DSACKs account for every retransmission (Linux:
     /// `tcp_try_undo_dsack`).
     pub(super) fn try_undo_by_dsack(&mut self, now: Time) -> bool {
-        if self.recovery.undo_from.is_none() || self.recovery.undo_retransmissions != Some(0) {
+        if self.recovery.undo_from.is_none() || !self.do_dsacks_show_no_loss() {
             return false;
         }
         self.rack.keep_duplicates();
@@ -111,14 +125,32 @@ impl Connection {
         false
     }
 
-    /// Tries to take the reduction back after a timeout (Linux: `tcp_try_undo_loss`). With `by_f_rto`, F-RTO
-    /// has shown the timeout to be spurious.
-    pub(super) fn try_undo_timeout(&mut self, now: Time, echo: Option<u32>, by_f_rto: bool) -> bool {
+    /// Tries to take the reduction back after a timeout (Linux: `tcp_try_undo_loss`), at an acknowledgement
+    /// before which everything up to `prior` was acknowledged. With `by_f_rto`, F-RTO has shown the timeout
+    /// to be spurious.
+    pub(super) fn try_undo_timeout(
+        &mut self,
+        now: Time,
+        prior: u64,
+        echo: Option<u32>,
+        by_f_rto: bool,
+    ) -> bool {
         if !by_f_rto && !self.may_undo(echo) {
             return false;
         }
         self.stats.spurious_timeouts += 1;
-        self.undo_reduction(now, true);
+        let mut event = UndoEvent::new(now);
+        if self.parameters.procedures.eifel_response
+            && let Some(timeout) = self.recovery.timeout.take()
+        {
+            // RFC 4015 section 3.2 steps 6 and 8.
+            let acked =
+                (self.sender.unacknowledged - prior).min(self.parameters.initial_cwnd(self.mss).into());
+            let cwnd = self.flight_size(self.sender.unacknowledged).saturating_add(acked as u32);
+            event.response = Some(Response { cwnd, least_ssthresh: timeout.flight });
+            self.rtt.widen_after(timeout.srtt, timeout.rttvar, timeout.next);
+        }
+        self.undo_with(event, true);
         self.timer.timeouts = 0;
         if self.holds_state() {
             return true;

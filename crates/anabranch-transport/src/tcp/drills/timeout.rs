@@ -148,6 +148,46 @@ fn rfc5682_the_second_acknowledgement_shows_a_spurious_timeout() {
 }
 
 #[test]
+fn rfc4015_3_2_the_window_holds_no_burst_after_a_spurious_timeout() {
+    for (settings, keeps) in [(rfc(), false), (linux(), true)] {
+        let rto_min = Some(Duration::from_secs(1));
+        let settings = Config { tail_loss_probe: Some(false), rto_min, ..settings };
+        let mut drill = Drill::open(&settings, false);
+        drill.write(200 * SIZE).at(200);
+        for acknowledged in 1..=30 {
+            drill.ack(acknowledged * SIZE, &[]);
+        }
+        let next = drill.segments(SIZE).last().expect("a flight") + 1;
+        let prior = drill.end.cwnd();
+        assert_eq!((next, prior), (70, 40));
+        drill.at(1_500);
+        assert_eq!(drill.segments(SIZE), [30]);
+        // Steps 6 and 7: the acknowledgements of most of the flight come at once.
+        drill.ack(31 * SIZE, &[]).ack(67 * SIZE, &[]);
+        assert_eq!(drill.end.stats().spurious_timeouts, 1);
+        // Three segments of the flight, the two that F-RTO has sent, an initial window, and the usual growth.
+        let cwnd = drill.end.cwnd();
+        assert!(if keeps { cwnd >= prior } else { (15..=17).contains(&cwnd) }, "{cwnd}");
+        assert!(drill.end.cc_threshold() >= prior);
+    }
+}
+
+#[test]
+fn rfc4015_3_2_step_8_the_timer_learns_from_a_spurious_timeout() {
+    let mut drill = timed_out_in_rfc(true);
+    drill.at(1_200).ack(SIZE, &[]);
+    assert_eq!(drill.segments(SIZE), [10, 11]);
+    drill.ack(2 * SIZE, &[]);
+    assert_eq!(drill.end.stats().spurious_timeouts, 1);
+    drill.at(1_210).ack(10 * SIZE, &[]);
+    let before = drill.end.rtt.rto();
+    assert!(before < Duration::from_millis(2_500), "data from before the timeout: {before}");
+    // The first round-trip time of new data is 1 s: SRTT 1 s, RTTVAR 0.5 s.
+    drill.at(2_200).ack(11 * SIZE, &[]);
+    assert_eq!(drill.end.rtt.rto(), Duration::from_secs(3));
+}
+
+#[test]
 fn rfc5682_2_1_a_duplicate_after_the_timeout_ends_f_rto_without_sack() {
     let mut drill = timed_out_in_rfc(false);
     drill.at(1_150).ack(0, &[]);

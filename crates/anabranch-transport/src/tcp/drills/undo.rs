@@ -24,15 +24,74 @@ fn rfc3522_3_2_an_echo_from_before_the_retransmission_undoes_it() {
 
 #[test]
 fn rfc3708_3_dsacks_for_every_retransmission_undo_it() {
-    let mut drill = Drill::open(&linux(), false);
-    drill.write(100 * SIZE).segments(SIZE);
-    drill.at(200).ack(0, &[(SIZE, 4 * SIZE)]);
-    assert_eq!(drill.segments(SIZE)[0], 0);
-    drill.at(210).ack(4 * SIZE, &[]).segments(SIZE);
-    // The retransmission is reported as a duplicate.
-    drill.at(300).ack(10 * SIZE, &[(0, SIZE)]);
-    assert_eq!(drill.end.stats().undos, 1);
-    assert!(drill.end.cwnd() >= 10);
+    for settings in [linux(), rfc()] {
+        let mut drill = Drill::open(&settings, false);
+        drill.write(100 * SIZE).segments(SIZE);
+        drill.at(200).ack(0, &[(SIZE, 4 * SIZE)]);
+        assert_eq!(drill.segments(SIZE)[0], 0);
+        drill.at(210).ack(4 * SIZE, &[]).segments(SIZE);
+        // The retransmission is reported as a duplicate.
+        drill.at(300).ack(10 * SIZE, &[(0, SIZE)]);
+        assert_eq!(drill.end.stats().undos, 1);
+        assert!(drill.end.cwnd() >= 10);
+    }
+}
+
+/// Profile rfc and Linux, which counts reports, without timestamps, probes and F-RTO.
+fn both() -> [(Config, u64); 2] {
+    [(rfc(), 0), (linux(), 1)].map(|(settings, undos)| {
+        let rto_min = Some(crate::time::Duration::from_secs(1));
+        (Config { tail_loss_probe: Some(false), f_rto: Some(false), rto_min, ..settings }, undos)
+    })
+}
+
+#[test]
+fn rfc3708_3_a1_the_first_news_of_a_whole_window_undoes_nothing() {
+    for (settings, undos) in both() {
+        let mut drill = Drill::open(&settings, false);
+        drill.write(10 * SIZE).segments(SIZE);
+        drill.at(1_350);
+        assert_eq!(drill.segments(SIZE), [0]);
+        drill.at(1_400).ack(10 * SIZE, &[(0, SIZE)]);
+        assert_eq!(drill.end.stats().undos, undos);
+    }
+}
+
+#[test]
+fn rfc3708_3_a4_a_duplicate_of_the_network_ends_it_for_good() {
+    for (settings, undos) in both() {
+        let mut drill = Drill::open(&settings, false);
+        drill.write(100 * SIZE).segments(SIZE);
+        drill.at(200).ack(0, &[(SIZE, 4 * SIZE)]);
+        assert_eq!(drill.segments(SIZE)[0], 0);
+        drill.at(300).ack(10 * SIZE, &[]);
+        // Segment 5 was not sent again.
+        drill.at(310).ack(10 * SIZE, &[(5 * SIZE, 6 * SIZE)]).segments(SIZE);
+        // Segment 10 is sent again for nothing.
+        drill.at(400).ack(10 * SIZE, &[(11 * SIZE, 14 * SIZE)]);
+        assert_eq!(drill.segments(SIZE)[0], 10);
+        drill.at(410).ack(14 * SIZE, &[]);
+        drill.at(500).ack(14 * SIZE, &[(10 * SIZE, 11 * SIZE)]);
+        assert_eq!(drill.end.stats().undos > 0, undos > 0);
+    }
+}
+
+#[test]
+fn rfc3708_3_b_each_retransmission_has_to_be_reported() {
+    for (settings, undos) in both() {
+        let mut drill = Drill::open(&settings, false);
+        drill.write(100 * SIZE).segments(SIZE);
+        drill.at(200).ack(0, &[(2 * SIZE, 8 * SIZE)]);
+        drill.at(205).ack(0, &[(2 * SIZE, 10 * SIZE)]);
+        let again = drill.segments(SIZE);
+        assert!(again.contains(&0) && again.contains(&1), "{again:?}");
+        drill.at(210).ack(10 * SIZE, &[]).segments(SIZE);
+        // One of them is reported twice.
+        drill.at(300).ack(10 * SIZE, &[(0, SIZE)]).ack(10 * SIZE, &[(0, SIZE)]);
+        assert_eq!(drill.end.stats().undos, undos);
+        drill.at(310).ack(10 * SIZE, &[(SIZE, 2 * SIZE)]);
+        assert_eq!(drill.end.stats().undos, 1);
+    }
 }
 
 #[test]
