@@ -5,6 +5,7 @@ use super::config::Config;
 use super::local::Numbers;
 use super::outstanding::{Sent, SentState};
 use super::parameters::Parameters;
+use super::receiver::Receiver;
 use super::state::State;
 use super::stats::{FIRST_INACTIVE_S, FIRST_PF_S};
 use crate::cc::{CongestionControl as _, Controller};
@@ -98,7 +99,7 @@ impl Endpoint for Association {
     }
 
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
-        let waiting = self.state.receiver().into_iter().flat_map(|receiver| receiver.waiting());
+        let waiting = self.state.receiver().into_iter().flat_map(Receiver::waiting);
         waiting.chain(self.parts.held()).for_each(each);
     }
 
