@@ -170,7 +170,8 @@ impl QueuedServer {
     /// Writes what the link does not count: waiting times of packets of interest that were sent, the mean
     /// length of the queue, and cross traffic.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
-        self.sojourns.report(report);
+        self.sojourns.report("sojourn_ms", report);
+        self.discipline.report(report);
         let since = u128::from(self.reported_at - self.now) * u128::from(self.waiting.packets);
         report.mean("mean_queue_packets", (self.queue_area + since) as f64, self.reported_at);
         report.count("cross_arrived_packets", self.cross_counters.arrived);

@@ -42,12 +42,13 @@ impl Sojourns {
         self.counts.capacity() * size_of::<u64>()
     }
 
-    pub(crate) fn report(&self, report: &mut Report<'_>) {
+    /// Writes mean, quantiles and maximum, in ms; their names end with `name`.
+    pub(crate) fn report(&self, name: &str, report: &mut Report<'_>) {
         let millis = |nanos: Option<u64>| nanos.map_or(f64::NAN, |nanos| nanos as f64 / 1e6);
-        report.mean("mean_sojourn_ms", self.sum as f64 / 1e6, self.count);
-        report.scalar("p95_sojourn_ms", millis(self.quantile(0.95)));
-        report.scalar("p99_sojourn_ms", millis(self.quantile(0.99)));
-        report.scalar("max_sojourn_ms", millis((self.count > 0).then_some(self.max)));
+        report.mean(&format!("mean_{name}"), self.sum as f64 / 1e6, self.count);
+        report.scalar(&format!("p95_{name}"), millis(self.quantile(0.95)));
+        report.scalar(&format!("p99_{name}"), millis(self.quantile(0.99)));
+        report.scalar(&format!("max_{name}"), millis((self.count > 0).then_some(self.max)));
     }
 }
 

@@ -108,7 +108,8 @@ impl Buffer {
 
     /// Writes waiting times of packets that were sent, and the mean length.
     pub(super) fn report(&self, report: &mut Report<'_>) {
-        self.sojourns.report(report);
+        self.sojourns.report("sojourn_ms", report);
+        self.discipline.report(report);
         report.mean("mean_queue_packets", self.area as f64, self.now);
     }
 
