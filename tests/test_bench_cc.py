@@ -34,14 +34,15 @@ NAMES = (
     "versus-cubic",
     "reverse-congestion",
     "cellular",
+    "marking-queue",
 )
 FEW = ("--scenario", "shallow-buffer", "--scenario", "versus-cubic", "--jobs", 2)
 
 
-def test_there_are_twelve_scenarios_and_sixteen_controls() -> None:
+def test_there_are_thirteen_scenarios_and_seventeen_controls() -> None:
     assert tuple(about.name for about in scenarios.load((), "linux_6")) == NAMES
     assert {path.stem for path in scenarios.FOLDER.glob("*.toml")} == set(NAMES)
-    assert len(scenarios.controls()) == 16
+    assert len(scenarios.controls()) == 17
     assert scenarios.chosen(("all",)) == scenarios.controls()
     assert scenarios.chosen(("reno", "cubic", "reno")) == ("reno", "cubic")
 

@@ -9,6 +9,7 @@ import slowSecondPath from "../../scenarios/slow-second-path.toml";
 import wifiToLte from "../../scenarios/wifi-to-lte.toml";
 import bufferbloat from "./stories/bufferbloat.toml";
 import fadingRadio from "./stories/fading-radio.toml";
+import game from "./stories/game.toml";
 import lifoCodel from "./stories/lifo-codel.toml";
 import measuredHandover from "./stories/measured-handover.toml";
 import slowStart from "./stories/slow-start.toml";
@@ -142,6 +143,69 @@ export const STORIES: Story[] = [
       { path: ["links", "access", "delay"], label: "Delay", least: 0.001, most: 0.2, isLogarithmic: true, family: "s" },
     ],
     metric: "call.mos",
+    replications: 20,
+  },
+  {
+    id: "game-and-download",
+    title: "A game and a download",
+    text: [
+      "A game gets the state of its world 30 times a second, and a download shares its access link of 10 Mbit/s. In the link's deep queue each of these packets waits behind all of the download's: up to 1.2 s.",
+      "DualPI2 has two queues instead. One is for senders that answer to marks gently (L4S), and holds packets for about 1 ms; the other is for everything else, and is held to 15 ms. So the delay of the game depends on the download's congestion control, though the game itself changes nothing.",
+    ],
+    scenario: game,
+    at: 0,
+    speed: 0.1,
+    steps: [
+      {
+        text: "One queue for both: see it grow, and the delay of the game's packets with it.",
+        label: "Play from the start",
+        at: 0.5,
+        speed: 0.2,
+      },
+      {
+        text: "DualPI2, with a download that knows nothing of L4S: both are in the classic queue, which marks the download from 15 ms on.",
+        label: "Queue: DualPI2",
+        sets: [["links.access.queue", { kind: "dualpi2" }]],
+        at: 0.5,
+        speed: 0.2,
+      },
+      {
+        text: "A download with Prague goes into the queue for L4S, is marked from 1 ms on, and the game has the classic queue to itself. A tenth of the link is its share when both are busy, which is far more than it needs.",
+        label: "Download: Prague",
+        sets: [
+          ["links.access.queue", { kind: "dualpi2" }],
+          ["flows.download.transport", { kind: "tcp", ecn: "l4s", cc: { kind: "prague" } }],
+        ],
+        at: 0.5,
+        speed: 0.2,
+      },
+      {
+        text: "What does it cost the download? Choose the queue and the control, and change the scalar to the download's goodput.",
+        label: "Open the sliders",
+        compares: true,
+      },
+    ],
+    knobs: [
+      {
+        path: ["links", "access", "queue"],
+        label: "Queue",
+        choices: [
+          { label: "drop_tail, 1000 packets", value: '{ kind = "drop_tail", packets = 1000 }' },
+          { label: "DualPI2", value: '{ kind = "dualpi2" }' },
+          { label: "FQ-CoDel", value: '{ kind = "fq_codel" }' },
+          { label: "CoDel", value: '{ kind = "codel" }' },
+        ],
+      },
+      {
+        path: ["flows", "download", "transport"],
+        label: "Download",
+        choices: [
+          { label: "CUBIC", value: '{ kind = "tcp", ecn = "rfc3168", cc = { kind = "cubic" } }' },
+          { label: "Prague", value: '{ kind = "tcp", ecn = "l4s", cc = { kind = "prague" } }' },
+        ],
+      },
+    ],
+    metric: "game.p99_delay_ms",
     replications: 20,
   },
   {

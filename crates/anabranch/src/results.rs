@@ -98,6 +98,10 @@ pub fn groups() -> Vec<Group> {
     for (about, lists) in net::SCALARS {
         groups.push(Group::new("link", about, &["link.<link>.forward", "link.<link>.reverse"], lists));
     }
+    let (about, lanes, lists) = net::LANES;
+    let places = ["forward", "reverse"].map(|way| lanes.map(|lane| format!("link.<link>.{way}.{lane}")));
+    let places: Vec<_> = places.iter().flatten().map(String::as_str).collect();
+    groups.push(Group::new("link", about, &places, lists));
     groups.push(Group::new("run", "The whole run", &["run"], &[sim::RUN_SCALARS]));
     groups
 }

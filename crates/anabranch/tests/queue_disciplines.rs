@@ -112,6 +112,8 @@ fn extreme_settings_lose_no_packet() {
         "{ kind = 'drr', flows = 65536, quantum = '1 B' }",
         "{ kind = 'dualpi2', packets = 1, target = '1 ms', rtt_max = '3 ms', coupling = 10, step = '0 s', \
           classic_share = '0.01 %' }",
+        "{ kind = 'dualpi2', variant = 'linux', update = '1 ms', alpha = 100, beta = 100, step_packets = 0, memory_limit \
+          = '1500 B', any_ect = true, drop_early = true, drop_overload = false, classic_share = '99.9 %' }",
         "{ kind = 'fq_pie', packets = 1, flows = 65536, quantum = '1 B', target = '0 s', update = '1 ms' }",
         "{ kind = 'sfq', packets = 1, depth = 1, flows = 1, buckets = 1, quantum = '1 B', perturb = '1 ns' }",
         "{ kind = 'sfq', head_drop = true, packets = 3, depth = 2, flows = 2, buckets = 65536, perturb = '1 ms' }",
@@ -192,6 +194,19 @@ fn dualpi2_couples_classic_and_l4s() {
     assert!(scalable + classic > 85.0, "{scalable} {classic}");
     let wait = |load: usize| row.value(&format!("f{load}.tcp.a.mean_rtt_ms")).unwrap() - 22.0;
     assert!(wait(0) > 5.0 && wait(1) < 2.0, "{} {}", wait(0), wait(1));
+    // The queue's own columns, and the same behind a shaper, which holds back the packet at the head.
+    let shaped = "{ kind = 'token_bucket', rate = '90 Mbit/s', burst = '3 kB', child = { kind = 'dualpi2', variant = \
+                  'linux' } }";
+    for row in [row.clone(), run(shaped, &[("a", RENO), ("c", l4s)])] {
+        let (classic, scalable) =
+            (scalar(&row, "classic.mean_sojourn_ms"), scalar(&row, "l4s.mean_sojourn_ms"));
+        assert!((5.0..25.0).contains(&classic) && scalable < 2.0, "{classic} {scalable}");
+        assert!(scalar(&row, "l4s.p99_sojourn_ms") < 5.0 && scalar(&row, "l4s.max_sojourn_ms") < 40.0);
+        assert!((0.002..0.2).contains(&scalar(&row, "mean_base_probability")));
+        assert!(scalar(&row, "step_marked_packets") > 0.0);
+        let sent = scalar(&row, "l4s.packets") + scalar(&row, "classic.packets");
+        assert!(sent > 0.99 * scalar(&row, "arrived_packets"), "{sent}");
+    }
     // With a single queue, the classic flow is pushed aside.
     let row = run("{ kind = 'drop_tail', packets = 500, mark_packets = 8 }", &[("a", RENO), ("c", l4s)]);
     assert!(goodput(&row, 1) < 0.3 * goodput(&row, 0), "{} {}", goodput(&row, 1), goodput(&row, 0));

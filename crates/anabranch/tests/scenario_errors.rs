@@ -150,6 +150,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     ("links.first.queue", "{ kind = 'cake', isolation = 'host' }", "links.first.queue.isolation"),
     ("links.first.queue", "{ kind = 'dualpi2', coupling = 0.5 }", "links.first.queue.coupling is 0.5"),
+    ("links.first.queue", "{ kind = 'dualpi2', variant = 'bsd' }", "links.first.queue.variant"),
+    ("links.first.queue", "{ kind = 'dualpi2', memory_limit = '-1 B' }", "links.first.queue.memory_limit"),
     ("links.first.queue", "{ kind = 'sfq', buckets = 70000 }", "links.first.queue.buckets is 70000"),
     ("links.first.cross_traffic.1.mean_wiat", "5 s", "links.first.cross_traffic.1.mean_wiat"),
     ("links.first.cross_traffic.0.rate", "fast", "links.first.cross_traffic.0.rate"),

@@ -1,9 +1,10 @@
-"""A bench for congestion controls: twelve scenarios, one table, and checks for automatic tests.
+"""A bench for congestion controls: thirteen scenarios, one table, and checks for automatic tests.
 
 A clean link, random loss (at four rates), bursty loss, a deep and a shallow buffer, a long fat
 path, a step of the rate, two equal flows, two flows with unequal round-trip times, a flow against
-CUBIC, congestion on the way of the acknowledgements, and a cellular link. They cover what RFC 9743
-(section 5) wants known about a new control, as far as one bottleneck with a FIFO queue can show it.
+CUBIC, congestion on the way of the acknowledgements, a cellular link, and a queue that marks. They
+cover what RFC 9743 (section 5) wants known about a new control, as far as one bottleneck with a
+FIFO queue, or with DualPI2, can show it.
 """
 
 import json

@@ -19,7 +19,7 @@ def of(
     known = [check for check in checks if check.verdict == "known"]
     heads, cases = reports.rows(cells)
     return Page(
-        title="Congestion controls of TCP in twelve scenarios",
+        title="Congestion controls of TCP in thirteen scenarios",
         headline=reports.headline(cells),
         sentences=[
             f"{counted(len(checks), 'check')}, {len(failed)} failed.",

@@ -1,4 +1,4 @@
-"""The twelve scenarios: each file runs by itself, with CUBIC in place of the tested control."""
+"""The thirteen scenarios: each file runs by itself, with CUBIC in place of the tested control."""
 
 import json
 import re
@@ -18,6 +18,9 @@ PROFILES = ("linux_6", "linux_2_6_20", "rfc")
 """The TCP profiles that the flows may have."""
 
 _AXIS = "control"
+
+_SCALABLE = ("dctcp", "prague")
+"""Controls that answer to the share of marks: where flows have `ecn`, theirs is `l4s`."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,16 @@ def _kind(control: str) -> str:
     return f'{{ kind = "python", class = {json.dumps(f"{place}:{own}")} }}'
 
 
+def _settings(control: str, flows: list[str]) -> str:
+    """What a built-in control sets in these flows where packets are marked, as TOML."""
+    ecn = "l4s" if control in _SCALABLE else "rfc3168"
+    each = (
+        f'"flows.{flow}.transport.cc.kind" = "{control}", "flows.{flow}.transport.ecn" = "{ecn}"'
+        for flow in flows
+    )
+    return ", ".join(each)
+
+
 def _load(
     name: str, about: dict[str, Any], profile: str, tested_controls: tuple[str, ...]
 ) -> BenchScenario:
@@ -145,9 +158,14 @@ def _load(
     flows = tomllib.loads(text)["flows"]
     tested = [flow for flow in flows if flow.startswith("test")]
     own = tested_controls[0] if is_plugin(tested_controls[0]) else None
-    paths = [f'"flows.{flow}.transport.cc{"" if own else ".kind"}"' for flow in tested]
-    kinds = [_kind(control) for control in tested_controls]
-    axis = f"set = [{', '.join(paths)}]\nvalues = [{', '.join(kinds)}]\n"
+    marked = [flow for flow in tested if "ecn" in flows[flow]["transport"]]
+    if marked and not own:
+        cases = [f"{control} = {{ {_settings(control, tested)} }}" for control in tested_controls]
+        axis = f"[sweep.axes.{_AXIS}.cases]\n" + "\n".join(cases)
+    else:
+        paths = [f'"flows.{flow}.transport.cc{"" if own else ".kind"}"' for flow in tested]
+        kinds = [_kind(control) for control in tested_controls]
+        axis = f"[sweep.axes.{_AXIS}]\nset = [{', '.join(paths)}]\nvalues = [{', '.join(kinds)}]"
     over_tcp = [flow for flow in flows if flows[flow]["transport"]["kind"] == "tcp"]
     return BenchScenario(
         name=name,
@@ -161,7 +179,7 @@ def _load(
         controls=tested_controls,
         folder=f"{name}-{re.sub('[^A-Za-z0-9]+', '-', own)}" if own else name,
         scenario=Scenario.parse(
-            f"{text}\n[sweep.axes.{_AXIS}]\n{axis}",
+            f"{text}\n{axis}\n",
             [(f"flows.{flow}.transport.profile", profile) for flow in over_tcp],
             str(FOLDER),
         ),

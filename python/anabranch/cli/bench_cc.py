@@ -37,7 +37,7 @@ def bench_cc(
     junit: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> int:
-    """Compare congestion controls of TCP in twelve scenarios: one table, a page and checks.
+    """Compare congestion controls of TCP in thirteen scenarios: one table, a page and checks.
 
     The exit code is 1 if a check failed: a threshold of the scenario, or a
     comparison with --baseline. What a built-in control is known not to keep

@@ -14,6 +14,7 @@ from anabranch.studies import headline
 from anabranch.support import terminal, wording
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
+from . import notes
 from .app import MODEL, Formats, Natural, Sets, app, pairs, run_record, write_json
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def run(
     out = terminal.console()
     if loaded.cell_count > 1:
         out.print(f"cell {cell} of {loaded.cell_count}: {wording.key_text(loaded.cell_key(cell))}")
-    for line in headline.lines(result):
+    for line in [*headline.lines(result), *notes.of(loaded, cell)]:
         out.print(line)
     if all_:
         out.print(terminal.summary(result.summary))

@@ -7,6 +7,7 @@ from anabranch.errors import AnabranchError
 from anabranch.support import terminal
 from anabranch.support.wording import counted
 
+from . import notes
 from .app import MODEL, Sets, app, pairs
 from .messages import USER_ERROR, complain
 
@@ -40,6 +41,9 @@ def validate(*scenarios: Path, set_: Sets = ()) -> int:
             code = USER_ERROR
         else:
             terminal.say(f"{path}: ok ({_runs(loaded)}, hash {loaded.hash})")
+            if loaded.cell_count == 1:
+                for note in notes.of(loaded):
+                    terminal.say(f"{path}: {note}")
     return code
 
 

@@ -45,12 +45,20 @@ pub(crate) use ring::Ring;
 use anabranch_transport::report::Declared;
 
 /// The scalars of one direction of a link, and which links have them.
-pub(crate) const SCALARS: [(&str, &[&[Declared]]); 7] = [
+pub(crate) const SCALARS: [(&str, &[&[Declared]]); 8] = [
     ("Every link", &[one_way::SCALARS]),
     ("A link with cross traffic", &[cross_traffic::SCALARS]),
-    ("A link whose queue discipline decides when a packet is sent, or a radio", &[sojourns::SCALARS]),
+    (
+        "A link whose queue discipline decides when a packet is sent, or a radio",
+        &[sojourns::SCALARS, sojourns::QUEUE_SCALARS],
+    ),
+    ("DualPI2", &[qdisc::DUALPI2_SCALARS]),
     ("A radio", &[radio::SCALARS]),
     ("LTE", &[radio::LTE_SCALARS]),
     ("Wi-Fi", &[radio::WIFI_SCALARS]),
     ("WiMAX", &[radio::WIMAX_SCALARS]),
 ];
+
+/// The scalars of each of DualPI2's queues, whose names are parts of the place.
+pub(crate) const LANES: (&str, [&str; 2], &[&[Declared]]) =
+    ("DualPI2, each queue", ["classic", "l4s"], &[qdisc::DUALPI2_LANE_SCALARS, sojourns::SCALARS]);

@@ -177,6 +177,7 @@ impl QueuedServer {
     /// length of the queue, and cross traffic.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         self.sojourns.report(report);
+        self.discipline.report(report);
         let since = u128::from(self.reported_at - self.now) * u128::from(self.waiting.packets);
         report.mean(MEAN_QUEUE_PACKETS, (self.queue_area + since) as f64, self.reported_at);
         report.count(CROSS_ARRIVED_PACKETS, self.cross_counters.arrived);

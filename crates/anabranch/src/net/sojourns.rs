@@ -3,7 +3,7 @@
 use anabranch_transport::report::{Report, declare};
 
 declare! {
-    /// The scalars of a queue in which packets are found when they are served.
+    /// The waiting times of a queue in which packets are found when they are served.
     SCALARS:
     /// Mean time from a packet's arrival at the queue until it was taken out to be sent.
     MEAN_SOJOURN_MS = "mean_sojourn_ms": Millis, Less;
@@ -13,6 +13,11 @@ declare! {
     P99_SOJOURN_MS = "p99_sojourn_ms": Millis, Less;
     /// The longest of these times.
     MAX_SOJOURN_MS = "max_sojourn_ms": Millis, Less;
+}
+
+declare! {
+    /// The scalars of such a queue, beside these times.
+    QUEUE_SCALARS:
     /// Mean over time of the number of packets that waited.
     MEAN_QUEUE_PACKETS = "mean_queue_packets": One;
 }
@@ -57,6 +62,7 @@ impl Sojourns {
         self.counts.capacity() * size_of::<u64>()
     }
 
+    /// Writes mean, quantiles and maximum.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         let millis = |nanos: Option<u64>| nanos.map_or(f64::NAN, |nanos| nanos as f64 / 1e6);
         report.mean(MEAN_SOJOURN_MS, self.sum as f64 / 1e6, self.count);

@@ -1,6 +1,7 @@
 //! What disciplines share: their interface, and the place that they are built for.
 
 use anabranch_transport::ground::Ecn;
+use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::units::Bytes;
 
@@ -36,6 +37,9 @@ pub(crate) trait QueueDisc {
 
     /// Bytes of memory in use.
     fn memory(&self) -> usize;
+
+    /// Writes what only this discipline has.
+    fn report(&self, _report: &mut Report<'_>) {}
 }
 
 /// The part of [`QueueDisc`] that a discipline leaves to the field in which it keeps its packets.

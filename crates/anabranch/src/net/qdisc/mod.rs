@@ -32,6 +32,7 @@ mod sfq;
 mod testing;
 mod token_bucket;
 
+use anabranch_transport::report::Report;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +44,8 @@ pub use codel_literal::CodelLiteralConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;
 pub use drr::DrrConfig;
-pub use dualpi2::DualPi2Config;
+pub use dualpi2::{DualPi2Config, DualPi2Variant};
+pub(crate) use dualpi2::{LANE_SCALARS as DUALPI2_LANE_SCALARS, SCALARS as DUALPI2_SCALARS};
 pub use fq_codel::FqCodelConfig;
 pub use fq_lifo_codel::FqLifoCodelConfig;
 pub use fq_pie::FqPieConfig;
@@ -142,6 +144,13 @@ macro_rules! disciplines {
                 match self {
                     $(Self::$name(queue) => queue.memory(),)*
                     Self::Plugin(queue) => queue.memory(),
+                }
+            }
+
+            fn report(&self, report: &mut Report<'_>) {
+                match self {
+                    $(Self::$name(queue) => queue.report(report),)*
+                    Self::Plugin(queue) => queue.report(report),
                 }
             }
         }

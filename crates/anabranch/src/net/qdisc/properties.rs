@@ -66,6 +66,10 @@ fn settings() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
                 ("measure", json!(is_measured)),
                 ("rule", json!(rule)),
                 ("isolation", json!(isolation)),
+                ("variant", json!(if is_measured { "linux" } else { "rfc" })),
+                ("any_ect", json!(ecn)),
+                ("drop_early", json!(is_measured && is_head)),
+                ("drop_overload", json!(ecn)),
             ]
         },
     )

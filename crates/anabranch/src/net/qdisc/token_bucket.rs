@@ -7,6 +7,7 @@
 //! still count it, as in Linux with any discipline that decides at departure (`qdisc_peek_dequeued`). Tokens
 //! are counted exactly. The link behind has its own `rate`, which should be higher.
 
+use anabranch_transport::report::Report;
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::{Bytes, Rate};
 use schemars::JsonSchema;
@@ -199,6 +200,10 @@ impl QueueDisc for TokenBucket {
 
     fn memory(&self) -> usize {
         self.child.memory() + size_of::<Discipline>() + self.buckets.len() * size_of::<Bucket>()
+    }
+
+    fn report(&self, report: &mut Report<'_>) {
+        self.child.report(report);
     }
 }
 

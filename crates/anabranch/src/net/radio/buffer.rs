@@ -109,6 +109,7 @@ impl Buffer {
     /// Writes waiting times of packets that were sent, and the mean length.
     pub(super) fn report(&self, report: &mut Report<'_>) {
         self.sojourns.report(report);
+        self.discipline.report(report);
         report.mean(MEAN_QUEUE_PACKETS, self.area as f64, self.now);
     }
 

@@ -1,0 +1,187 @@
+"""Prague over DualPI2: the law of its rate, UDP Prague's own shares, and the published pairs."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import anabranch
+from anabranch import papers
+from anabranch.papers import l4s_pairs
+from conftest import ROOT, Command
+
+SCENARIO = Path(l4s_pairs.__file__).parent / "scenario.toml"
+
+UDP_PRAGUE = {(160, 10): (3.90, 44.64), (80, 20): (5.97, 42.22), (20, 10): (24.64, 23.68)}
+"""Round-trip times of two senders of UDP Prague (e8e3435) in ms -> their goodputs in Mbit/s, as
+`validation/oracles/udp_prague.cpp` prints them."""
+
+
+@pytest.fixture
+def command(request: pytest.FixtureRequest) -> Command:
+    """The command line; its fixture has the name of the package."""
+    found: Command = request.getfixturevalue("anabranch")
+    return found
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """The paper's network, without its sweep."""
+    file = tmp_path / "pair.toml"
+    file.write_text(SCENARIO.read_text("utf-8").partition("\n[sweep]\n")[0], "utf-8")
+    return file
+
+
+def pair(scenario: Path, rtts: tuple[float, float], transport: dict[str, Any]) -> list[float]:
+    """The goodputs of two flows with this transport in the last minute of three, in Mbit/s."""
+    set_ = {
+        "links.a.delay": f"{rtts[0] / 2} ms",
+        "links.b.delay": f"{rtts[1] / 2} ms",
+        "flows.one.transport": transport,
+        "flows.two.transport": transport,
+    }
+    found = anabranch.run(scenario, set=set_, seed=1).summary
+    return [found[f"{flow}.goodput_kbit_per_s"] / 1e3 for flow in ("one", "two")]
+
+
+def test_unequal_paths_share_as_with_udp_prague(scenario: Path) -> None:
+    """Packets of 1412 B, no delayed acknowledgements, and its beginning without an estimate."""
+    cc = {"kind": "prague", "transition_rounds": 0, "initial_alpha": 0.0}
+    transport = {
+        "kind": "tcp", "profile": "rfc", "ecn": "l4s", "cc": cc, "ack_delay": "0 s",
+        "mss": "1412 B",
+    }  # fmt: skip
+    theirs = UDP_PRAGUE[160, 10]
+    ours = pair(scenario, (160, 10), transport)
+    assert ours[1] / ours[0] == pytest.approx(theirs[1] / theirs[0], rel=0.2)
+    # Shorter than 25 ms on both sides: equal shares.
+    ours = pair(scenario, (20, 10), transport)
+    assert ours[1] / ours[0] == pytest.approx(1, rel=0.15)
+
+
+def test_the_numbers_of_udp_prague_are_what_its_class_gives(tmp_path: Path) -> None:
+    folder = os.environ.get("ANABRANCH_UDP_PRAGUE")
+    if not folder:
+        pytest.skip("ANABRANCH_UDP_PRAGUE names no folder with the sources of UDP Prague")
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++ to build UDP Prague with")
+    program = tmp_path / "udp_prague"
+    sources = [ROOT / "validation/oracles/udp_prague.cpp", Path(folder) / "prague_cc.cpp"]
+    flags = ["-O2", "-std=c++17", "-include", "cstddef", "-I", folder]
+    subprocess.run(["g++", *flags, *map(str, sources), "-o", program], check=True, timeout=300)
+    for rtts, expected in UDP_PRAGUE.items():
+        done = subprocess.run(
+            [program, "pair", *map(str, rtts)],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        found = [float(word) for word in done.stdout.split()]
+        assert found == pytest.approx(expected, abs=0.01), rtts
+
+
+MARKS = """
+from collections import deque
+from anabranch.plugins import QueueDiscipline
+
+class Marks(QueueDiscipline):
+    def __init__(self, setup, share):
+        self.packets, self.share, self.sum = deque(), share, 0.0
+
+    def enqueue(self, now, packet, drops):
+        self.sum += self.share
+        if self.sum >= 1:
+            self.sum -= 1
+            packet.mark()
+        self.packets.append(packet)
+
+    def dequeue(self, now, drops):
+        return self.packets.popleft() if self.packets else None
+
+    def clear(self, now, drops):
+        self.packets.clear()
+"""
+
+
+@pytest.mark.parametrize("share", [0.005, 0.02, 0.1, 0.2])
+def test_the_rate_follows_the_share_of_marks(tmp_path: Path, share: float) -> None:
+    """PI2's scalable law: rate = 2 / p x MSS / RTT for marks that are evenly spread, and 1 - p of
+    that, as Prague grows for what is not marked only (section 2.3.3 of its draft)."""
+    (tmp_path / "marks.py").write_text(MARKS, "utf-8")
+    scenario = tmp_path / "law.toml"
+    queue = f'{{ kind = "python", class = "marks.py:Marks", settings = {{ share = {share} }} }}'
+    scenario.write_text(
+        f"""
+[run]
+duration = "60 s"
+warm_up = "30 s"
+[links.c]
+ends = ["a", "b"]
+rate = "1 Gbit/s"
+delay = "25 ms"
+queue = {queue}
+reverse = {{ queue = {{ kind = "drop_tail" }} }}
+[paths.p]
+via = ["c"]
+[flows.f]
+from = "a"
+to = "b"
+paths = ["p"]
+app = {{ kind = "bulk" }}
+transport = {{ kind = "tcp", ecn = "l4s", cc = {{ kind = "prague", rtt_control = "off" }} }}
+""",
+        "utf-8",
+    )
+    found = anabranch.run(scenario).summary
+    marks = found["f.tcp.b.ce_received"] / found["f.tcp.b.segments_received"]
+    assert marks == pytest.approx(share, rel=0.02)
+    law = 2 * (1 - share) / share * 1448 * 8 / 50
+    assert found["f.goodput_kbit_per_s"] == pytest.approx(law, rel=0.05)
+
+
+def test_jains_index_is_that_of_the_tests(tmp_path: Path) -> None:
+    assert l4s_pairs.jain(15.84, 30.77) == pytest.approx(0.907, abs=5e-4)
+    paper = papers.load("l4s-pairs")
+    found = paper.compute("smoke", paper.efforts["smoke"], tmp_path, 2)
+    assert len(found.cells) == 144
+    pairs = l4s_pairs.pairs(found)
+    for first, second in pairs:
+        axes = ("queue", "rtts", "first", "second")
+        assert [first.key[axis] for axis in axes] == [second.key[axis] for axis in axes]
+        assert (first.key["value"], second.key["value"]) == ("goodput1", "goodput2")
+    over = [pair for pair in pairs if pair[0].key["queue"] == "dualpi2"]
+    near = [all(abs(one.measured / one.published - 1) <= 0.2 for one in pair) for pair in over]
+    assert len(over) == 24
+    assert sum(near) >= 18
+    assert sum(l4s_pairs._same_jain(pair) for pair in over) >= 20
+    # Every cell is there: those that nobody published as well.
+    assert found.rows["kernel2020"]["main"].frame.height == 90
+    assert "Jain's index" in paper.record(found)
+
+
+def test_prague_without_a_queue_that_marks_is_noted(scenario: Path, command: Command) -> None:
+    """A note and no error, as any control may run over any queue."""
+    assert "note" not in command("validate", scenario).stdout
+    own = "links.c.queue"
+    for queue, marks in (
+        ("{ kind = 'drop_tail' }", False),
+        ("{ kind = 'drop_tail', mark_packets = 20 }", True),
+        ("{ kind = 'codel' }", False),
+        ("{ kind = 'fq_codel', ecn = false }", False),
+        ("{ kind = 'fq_codel' }", True),
+        ("{ kind = 'token_bucket', rate = '9 Mbit/s', child = { kind = 'dualpi2' } }", True),
+        ("{ kind = 'token_bucket', rate = '9 Mbit/s' }", False),
+    ):
+        done = command("validate", scenario, "--set", f"{own}={queue}")
+        assert done.returncode == 0, done.stderr
+        notes = [line for line in done.stdout.splitlines() if ": note: " in line]
+        assert len(notes) == (0 if marks else 2), queue
+    sets = ("--set", "links.c.queue.kind=pie", "--set", "run.duration=1 s")
+    done = command("run", scenario, *sets, "--set", "run.warm_up=0 s")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "note: flows.one: prague answers to marks, and no queue on its paths marks" in said
