@@ -75,19 +75,24 @@ pub fn newly_acknowledged(acknowledgements: &[(i64, Vec<Run>)], known: &[Run]) -
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::collections::BTreeSet;
 
     use proptest::prelude::*;
 
     use super::*;
 
+    fn runs(all: &[(i64, i64)]) -> Vec<Run> {
+        all.iter().map(|(start, octets)| *start..start + octets).collect()
+    }
+
     #[test]
     fn a_hole_that_is_filled_reports_what_is_new() {
-        let acknowledgements =
-            [(10, vec![]), (10, vec![20..30]), (10, vec![20..40]), (40, vec![]), (60, vec![]), (50, vec![])];
+        let said = [(10, 0), (10, 10), (10, 20), (40, 0), (60, 0), (50, 0)];
+        let acknowledgements = said.map(|(number, above)| (number, runs(&[(20, above)])));
         assert_eq!(newly_acknowledged(&acknowledgements, &[]), [0, 10, 10, 10, 20, 0]);
         // What was there before is not new, nor is what comes twice.
-        assert_eq!(newly_acknowledged(&[(0, vec![]), (9, vec![3..5])], &[2..7, 6..8]), [0, 3]);
+        let acknowledgements = [(0, Vec::new()), (9, runs(&[(3, 2)]))];
+        assert_eq!(newly_acknowledged(&acknowledgements, &runs(&[(2, 5), (6, 2)])), [0, 3]);
     }
 
     proptest! {
@@ -97,9 +102,8 @@ mod tests {
             said in proptest::collection::vec((0_i64..40, proptest::collection::vec((0_i64..50, 0_i64..9), 0..4)), 1..40),
             known in proptest::collection::vec((0_i64..50, 0_i64..9), 0..4),
         ) {
-            let runs = |all: &[(i64, i64)]| all.iter().map(|(at, size)| *at..at + size).collect::<Vec<Run>>();
             let acknowledgements: Vec<_> = said.iter().map(|(number, blocks)| (*number, runs(blocks))).collect();
-            let mut seen: HashSet<i64> = runs(&known).into_iter().flatten().chain(-1..acknowledgements[0].0).collect();
+            let mut seen: BTreeSet<i64> = runs(&known).into_iter().flatten().chain(-1..acknowledgements[0].0).collect();
             let mut cumulative = acknowledgements[0].0;
             let mut expected = Vec::new();
             for (number, blocks) in &acknowledgements {
