@@ -1,5 +1,6 @@
 """Transfers whose truth is known, as captures show them: the kernel's, emulated, and our own."""
 
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_what_the_kernel_sent_is_read_right(tmp_path: Path, ends: str) -> None:
 
 def test_errors_count_beyond_what_is_free() -> None:
     drawn = replace(Drawn.of(0), delay=0.01, receiver_has_offload=False)
-    truth = captured_transfers.Truth(drawn, 100, 40, 0.0, has_overflowed=True, late_p99_ms=0.0)
+    truth = captured_transfers.Truth(drawn, 100, 40, 40, 0.0, has_overflowed=True, late_p99_ms=0.0)
     found = Found(0, "at the sender", lost=104, delay=0.0097, rate=drawn.rate * 1.02)
     assert errors(truth, found) == pytest.approx({"losses": 0.02, "delay": 0.0, "rate": 0.02})
     half = Found(0, "at the sender, second half", lost=30, rate=1.0, rate_is_bound=True)
@@ -115,6 +116,8 @@ def test_a_window_whose_scale_was_not_captured_limits_nothing(
     seconds = flow["ends"][flow["sender"]]["paths"]["path"]["seconds"]
     assert seconds["receive_window_limited"] == 0
     assert seconds["under_way"] > 2
+    told = [one for one in flow["sentences"] if "The scale of 10.0.0.2's receive window" in one]
+    assert len(told) == (from_s > 0)
 
 
 def routed(frames: capture_kinds.Frames) -> capture_kinds.Frames:
@@ -173,3 +176,84 @@ def test_a_flow_before_the_clock_was_set_is_none_of_the_part_after_it(tmp_path: 
     found = estimate(measure(files))
     assert found.delay_s is not None
     assert found.delay_s.value == pytest.approx(0.006, rel=0.05)
+
+
+BURSTS = {
+    "links.link.rate": "'8 Mbit/s'",
+    "links.link.delay": "'30 ms'",
+    "links.link.queue": "{ kind = 'drop_tail', packets = 60 }",
+    "links.link.loss": "{ kind = 'gilbert', p = 0.002, r = 0.33, loss_in_bad = 1 }",
+    "run.duration": "'12 s'",
+}
+"""Several packets of a window are lost one after the other."""
+
+
+def bursty(folder: Path, sack: str = "true") -> Path:
+    """A capture of both ends."""
+    file = folder / "bursty.pcapng"
+    anabranch.run(anabranch.load(SLOW, set=BURSTS | {"flows.f.transport.sack": sack}), pcap=file)
+    return file
+
+
+def missed(whole: Path) -> tuple[list[float], list[float]]:
+    """When the receiver misses each lost packet, and when it gets what is sent again.
+
+    It misses a packet when the next one comes. In s after the first packet.
+    """
+    near, far = (capture_kinds.at(whole, f"link@{end}") for end in ("a", "b"))
+    came = {frame.data: frame.time_s for frame in far}
+    found, next_s = [], math.inf  # the last ones are still on their way
+    for frame in reversed([frame for frame in near if len(frame.data) > 1000]):
+        if frame.data not in came and next_s < math.inf:
+            found.append(next_s - near[0].time_s)
+        next_s = came.get(frame.data, next_s)
+    highest, again = 0, []
+    for frame in (frame for frame in far if len(frame.data) > 1000):
+        number = int.from_bytes(frame.data[24:28])
+        if number < highest:
+            again.append(frame.time_s - near[0].time_s)
+        highest = max(highest, number)
+    return sorted(found), again
+
+
+def since(folder: Path, whole: Path, node: str, from_s: float) -> Path:
+    """What one end sees from then on."""
+    near, own = (capture_kinds.at(whole, f"link@{end}") for end in ("a", node))
+    kept = [frame for frame in own if frame.time_s - near[0].time_s >= from_s]
+    return capture_kinds.save(folder / f"{node}.pcap", kept)
+
+
+@pytest.mark.parametrize("sack", ["true", "false"])
+@pytest.mark.parametrize("from_s", [0.0, 4.0])
+def test_a_rate_is_not_more_than_the_links(tmp_path: Path, sack: str, from_s: float) -> None:
+    """An acknowledgement that jumps when a hole is filled reports what had arrived before."""
+    file = since(tmp_path, bursty(tmp_path, sack), "a", from_s)
+    found = estimate(measure([file]))
+    assert found.rate_bit_per_s is not None
+    assert found.rate_bit_per_s.value <= 8e6 * (1.01 if sack == "true" else 1.1)
+
+
+def test_holes_from_before_the_capture_are_none_of_its_losses(tmp_path: Path) -> None:
+    """It begins with what fills the first of several: what fills the others was lost before."""
+    whole = bursty(tmp_path)
+    times_s, again = missed(whole)
+    for at_s in again[0:6:2]:
+        from_s = at_s - 1e-5
+        file = since(tmp_path, whole, "b", from_s)
+        lost = sum(time_s > from_s for time_s in times_s)
+        losses = measure([file]).losses
+        assert losses is not None
+        assert int(losses.lost.sum()) == lost > 40
+        (flow,) = captured.explain(file).as_json()["flows"]
+        counted = [
+            way["losses"]["lost"] for end in flow["ends"].values() for way in end["paths"].values()
+        ]
+        assert max(counted) == lost
+
+
+def test_no_timer_is_shorter_than_a_round_trip(tmp_path: Path) -> None:
+    whole = bursty(tmp_path)
+    for from_s in missed(whole)[0][1::12]:
+        file = since(tmp_path, whole, "a", from_s)
+        (flow,) = captured.explain(file).as_json()["flows"]
+        assert all(one["waited_s"] >= 0.06 for one in flow["timeouts"])

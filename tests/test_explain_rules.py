@@ -81,6 +81,40 @@ def test_kinds_are_those_of_the_numbers(packets: list[tuple[int, int]], trip_s: 
         seen |= set(range(start, end))
 
 
+def test_what_had_come_before_the_capture_is_no_hole() -> None:
+    """At first 30 to 40 had come, with holes before it; 10 to 20 and 40 to 50 are seen."""
+    packets = [(10, 20, 0.1), (40, 50, 0.2), (20, 30, 0.5)]
+    starts, ends, seen_s = (np.array(column) for column in zip(*packets, strict=True))
+    told, above, told_s = np.array([10, 10, 20]), np.array([40, 40, 50]), np.array([0.0, 0.1, 0.3])
+    unseen = holes.Unseen.of(ends, seen_s, told, above, told_s)
+    assert [unseen.starts.tolist(), unseen.ends.tolist()] == [[10], [40]]
+    assert kinds(packets, 0.01)[-1] == SENT_AGAIN
+    assert holes.kinds(starts, ends, seen_s, 0.01, unseen=unseen)[-1] == REPEATED
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), min_size=1, max_size=20),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20), st.integers(-1, 20)), max_size=20),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=10),
+)
+def test_unseen_are_those_above_all_that_had_passed(
+    packets: list[tuple[int, int]],
+    reports: list[tuple[int, int, int]],
+    runs: list[tuple[int, int]],
+) -> None:
+    """Beside a set of all numbers."""
+    expected: set[int] = set()
+    for told, above, at in reports:
+        passed = max((start + size for start, size in packets[: at + 1]), default=told)
+        expected |= set(range(max(told, passed), told + above))
+    told, above, at = np.array(reports, dtype=np.int64).reshape(-1, 3).T
+    ends = np.array([start + size for start, size in packets])
+    unseen = holes.Unseen.of(ends, np.arange(len(ends)) * 1.0, told, told + above, at + 0.5)
+    starts, sizes = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+    found = unseen.within(starts, starts + sizes).tolist()
+    assert found == [len(expected & set(range(one, one + size))) for one, size in runs]
+
+
 def streams(rows: list[tuple[int, int, int, int, float]]) -> list[rtp.Stream]:
     kind, number, stamp, source, at = (np.array(column) for column in zip(*rows, strict=True))
     return rtp.streams(np.ones(len(rows), dtype=bool), kind, number, stamp, source, seen_s=at)

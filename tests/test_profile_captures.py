@@ -469,7 +469,8 @@ def test_offload_at_either_end_of_a_path_changes_little(tmp_path: Path, side: st
 @FEW
 @given(
     ends=ENDS,
-    beats=st.lists(st.tuples(st.floats(0.02, 3.0), st.integers(0, 1)), min_size=1, max_size=8),
+    # Further apart than a round trip: equal bytes that come sooner are a copy.
+    beats=st.lists(st.tuples(st.floats(0.021, 3.0), st.integers(0, 1)), min_size=1, max_size=8),
     closed=st.booleans(),
 )
 def test_what_repeats_bytes_on_purpose_is_no_loss(

@@ -31,6 +31,7 @@ from anabranch.errors import AnabranchError
 from anabranch.explain import captured
 from anabranch.profile import estimate, measure
 from anabranch.support import progress
+from anabranch.support.capture import Capture
 from anabranch.virtual import kernel_file, run_in_kernel
 from kernel_transfer import Drawn
 
@@ -79,9 +80,15 @@ class Truth:
     lost: int
     lost_later: int
     """What was lost since the middle of the transfer."""
+    lost_behind: int
+    """What was lost of that which would have come to the receiver since then: its holes."""
     middle_s: float
     has_overflowed: bool
     late_p99_ms: float
+
+    def lost_since(self, kind: str) -> int:
+        """What was lost in the second half, as a kind of capture has it."""
+        return self.lost_behind if kind.startswith("at the receiver") else self.lost_later
 
     @classmethod
     def of(cls, folder: Path) -> "Truth":
@@ -93,10 +100,32 @@ class Truth:
             Drawn(**said["drawn"]),
             lost,
             lost - said["middle"]["dropped"],
+            _lost_behind(folder / "link.pcapng", said["middle"]["at"]),
             said["middle"]["at"],
             row["link.link.forward.queue_full_packets"] > 0,
             row["emulation.lateness_p99_ms"],
         )
+
+
+def _lost_behind(file: Path, middle_s: float) -> int:
+    """How many packets of a link were lost whose next one arrived since then."""
+    capture = Capture(file)
+    batches = list(capture.batches())
+    place, source, identity, time_ns = (
+        np.concatenate([getattr(batch, name) for batch in batches])
+        for name in ("place", "source", "identity", "time_ns")
+    )
+    names = [one.interface for one in capture.places]
+    sent = np.flatnonzero((place == names.index(SENDER)) & (source == source[0]))
+    arrived = np.flatnonzero((place == names.index(RECEIVER)) & (source == source[0]))
+    order = arrived[np.argsort(identity[arrived], kind="stable")]
+    at = np.minimum(np.searchsorted(identity[order], identity[sent]), len(order) - 1)
+    has_come = identity[order][at] == identity[sent]
+    # The next one that arrived, for each.
+    came_ns = np.where(has_come, time_ns[order][at], np.iinfo(np.int64).max)
+    next_ns = np.minimum.accumulate(came_ns[::-1])[::-1]
+    is_late = (next_ns / 1e9 >= middle_s) & (next_ns < np.iinfo(np.int64).max)
+    return int((~has_come & is_late).sum())
 
 
 PROFILES: dict[str, tuple[list[str], list[str]]] = {
@@ -205,7 +234,8 @@ def errors(truth: Truth, found: Found) -> dict[str, float]:
     lost, has_overflowed = truth.lost, truth.has_overflowed
     if "half" in found.kind:
         # What was lost since then is known, and without other losses also why.
-        lost, has_overflowed = truth.lost_later, drawn.loss == 0 and truth.lost_later > 0
+        lost = truth.lost_since(found.kind)
+        has_overflowed = drawn.loss == 0 and truth.lost_later > 0
     if found.lost is not None:
         off["losses"] = _off(found.lost, lost, RANDOM_LOSS_SHOWN)
     if found.delay is not None:
@@ -306,7 +336,7 @@ def _quantiles(values: list[float], beyond: int) -> str:
 
 def _outlier(kind: str, what: str, off: float, truth: Truth, found: Found) -> list[str]:
     drawn = truth.drawn
-    lost = truth.lost_later if "half" in kind else truth.lost
+    lost = truth.lost_since(kind) if "half" in kind else truth.lost
     scale, unit = {"delay": (1e3, " ms"), "rate": (1e-6, " Mbit/s")}.get(what, (1.0, ""))
     right = {"losses": lost, "delay": drawn.delay, "rate": drawn.rate, "queue": drawn.queue}[what]
     value = getattr(found, {"losses": "lost"}.get(what, what))

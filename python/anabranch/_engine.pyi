@@ -53,6 +53,7 @@ __all__ = [
     "follow_sightings",
     "is_capture",
     "models",
+    "newly_acknowledged",
     "plugin_calls",
     "plugin_interrupt",
     "quantity",
@@ -291,9 +292,15 @@ def follow_sightings(columns: dict[str, bytes]) -> bytes:
     was sent, or -1, as 64-bit integers.
     """
 
+def newly_acknowledged(columns: dict[str, bytes]) -> bytes:
+    """How many numbers each acknowledgement says to have arrived that none before it did, as 64-bit integers; of the first one,
+    none. Columns of 64-bit integers: `number`, the next one that each expects; what each reports above it (`selective.of`,
+    `selective.start`, `selective.end`); what had arrived before the first one (`known.start`, `known.end`).
+    """
+
 def walk_sender(
     protocol: str,
-    times_s: tuple[float, float],
+    times_s: tuple[float, float, float],
     is_open: list[bool],
     cuts_s: list[float],
     columns: dict[str, bytes],
@@ -305,7 +312,7 @@ def walk_sender(
     protocol
         What it speaks.
     times_s
-        When its first packet was sent, and its last one seen.
+        When its first packet was sent, and its last one seen; the least round trip, infinite if it is not known.
     is_open
         For each path, whether it was open before.
     cuts_s

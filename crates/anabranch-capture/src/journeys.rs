@@ -1,6 +1,6 @@
 //! Packets that are seen at several places, as journeys: which sighting is of which packet that was sent.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// A packet that takes longer from one place to another, in s, is not told from the next that is equal.
 const LONGEST_S: f64 = 60.0;
@@ -32,7 +32,7 @@ struct Waiting {
 
 /// For each sighting, in the order of time, that with which its packet was sent; [`None`] if there is none.
 pub fn follow(sightings: &[Sighting]) -> Vec<Option<usize>> {
-    let mut waiting: HashMap<(i64, u64), VecDeque<Waiting>> = HashMap::new();
+    let mut waiting: BTreeMap<(i64, u64), VecDeque<Waiting>> = BTreeMap::new();
     let mut found = Vec::with_capacity(sightings.len());
     for (index, seen) in sightings.iter().enumerate() {
         let equal = waiting.entry(seen.identity).or_default();

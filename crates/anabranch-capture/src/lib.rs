@@ -10,6 +10,7 @@
 //! What the packets say of the flows' ends is beside it: [`journeys`] follows them over several places,
 //! [`sender`] says what held their sender back.
 
+mod acknowledged;
 mod bytes;
 pub mod columns;
 mod formats;
@@ -22,6 +23,7 @@ mod source;
 mod tables;
 mod transport;
 
+pub use acknowledged::newly_acknowledged;
 pub use columns::Batch;
 pub use reader::{Error, Reader, is_capture};
 pub use tables::{Interface, Place};

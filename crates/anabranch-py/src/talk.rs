@@ -218,7 +218,7 @@ fn bits(fate: &Fate) -> u8 {
 pub(crate) fn walk_sender(
     py: Python<'_>,
     protocol: &str,
-    times_s: (f64, f64),
+    times_s: (f64, f64, f64),
     is_open: Vec<bool>,
     cuts_s: Vec<f64>,
     columns: Bound<'_, PyDict>,
@@ -232,8 +232,8 @@ pub(crate) fn walk_sender(
     let columns = Columns(columns);
     let packets = packets(&columns, protocol == Protocol::Sctp)?;
     let events = events(&columns, is_open.len(), packets.len())?;
-    let (start_s, end_s) = times_s;
-    let talk = Talk { protocol, start_s, end_s, is_open, cuts_s, packets, events };
+    let (start_s, end_s, round_trip_s) = times_s;
+    let talk = Talk { protocol, start_s, end_s, round_trip_s, is_open, cuts_s, packets, events };
     let sender = py.detach(|| sender::walk(&talk));
     let expiries = sender.expiries.iter().map(|one| (one.at_s, one.path, one.waited_s, one.row));
     let moves = sender.moves.iter();
@@ -269,4 +269,17 @@ pub(crate) fn follow_sightings(py: Python<'_>, columns: Bound<'_, PyDict>) -> Py
     let found = py.detach(|| journeys::follow(&sightings));
     let index = |sent: Option<usize>| sent.map_or(-1, |sent| sent as i64).to_le_bytes();
     Ok(found.into_iter().flat_map(index).collect::<Vec<u8>>().into())
+}
+
+/// How many numbers each acknowledgement says to have arrived that none before it did, as bytes.
+#[pyfunction]
+pub(crate) fn newly_acknowledged(py: Python<'_>, columns: Bound<'_, PyDict>) -> PyResult<Bytes> {
+    let columns = Columns(columns);
+    let numbers = columns.integers("number")?;
+    let selective = columns.ranges("selective", "of", numbers.len())?;
+    let acknowledgements: Vec<_> = numbers.into_iter().zip(selective).collect();
+    let known: Vec<_> =
+        columns.rows(["known.start", "known.end"])?.into_iter().map(|[start, end]| start..end).collect();
+    let news = py.detach(|| anabranch_capture::newly_acknowledged(&acknowledgements, &known));
+    Ok(news.into_iter().flat_map(i64::to_le_bytes).collect::<Vec<u8>>().into())
 }

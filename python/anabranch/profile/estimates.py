@@ -302,17 +302,24 @@ def _on_the_wire(losses: LossSequence, rate: float, dropped: NDArray[np.bool_]) 
 def _may_stand(measurement: Measurement, rate: float, packet: float) -> bool:
     """Whether a queue may have stood all the time, as in a part of a transfer that fills its link.
 
-    Then each delivery follows the one before it after its own transmission. Where the least delay
-    is one of the first, the traffic found the link idle when it began. A receiver also sees how
-    long an answer takes to what it sends at the end.
+    Then each delivery follows the one before it after its own transmission. The link was idle where
+    a delay that is near to the least one ends a break in the deliveries, or is one of the first of
+    a capture with the traffic's beginning. A receiver also sees how long an answer takes to what it
+    sends at the end.
     """
     delays, deliveries = measurement.delays, measurement.deliveries
     if delays is None or deliveries is None or (delays.legs == 2 and deliveries.is_seen):
         return False
-    if np.argmin(delays.seconds) < _AT_FIRST:
+    unit_s = packet * 8 / rate
+    near = delays.seconds <= delays.seconds.min() + unit_s
+    if delays.times_s is None or (delays.is_from_start and near[:_AT_FIRST].any()):
         return False
     idle_s = np.diff(deliveries.times_s) - deliveries.octets[1:] * 8 / rate
-    return bool((idle_s < 2 * packet * 8 / rate).all())
+    breaks_s = deliveries.times_s[1:][idle_s >= 2 * unit_s]
+    over_s = (delays.times_s + delays.seconds)[near]
+    at = np.searchsorted(breaks_s, over_s - unit_s)
+    is_over = at < len(breaks_s)
+    return not bool((breaks_s[at[is_over]] <= over_s[is_over] + unit_s).any())
 
 
 def _base_delay(delays: Delays, rate: float | None) -> Estimate:

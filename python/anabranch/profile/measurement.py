@@ -27,6 +27,8 @@ class Delays:
     """Whether each is a mean of many, as TCP keeps it: the least bounds the delay from above, and
     differences say nothing of the jitter.
     """
+    is_from_start: bool = True
+    """Whether the traffic is seen from its beginning, when it found the link idle."""
     is_bound: bool = False
     """Whether something beside the path may have taken a part of each, as a timer of the receiver
     does: they bound its delay from above, and say nothing of its queue and jitter.

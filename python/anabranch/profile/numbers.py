@@ -5,13 +5,16 @@ window repeat a number, or send a byte that nobody has room for, on purpose: the
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch import _engine
 from anabranch.support import segments
 from anabranch.support.flows import DATA_CHUNKS, SACK_CHUNKS
-from anabranch.support.holes import unwrapped
+from anabranch.support.gathered import beside, bytes_of
+from anabranch.support.holes import apart, unwrapped
 from anabranch.support.packets import FIN, RST, SYN, Packets
 
 from .intervals import Vector
@@ -48,6 +51,16 @@ class Data:
         )  # fmt: skip
 
 
+class Selective(NamedTuple):
+    """What acknowledgements report above gaps (RFC 2018; RFC 9260 section 3.3.4)."""
+
+    of: Integers
+    """Which acknowledgement."""
+    start: Integers
+    end: Integers
+    """The first number, and the one behind the last, in the line of the data's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Acknowledgements:
     """What the other side says about the data, in the order in which it was seen."""
@@ -60,6 +73,27 @@ class Acknowledgements:
     """Whether it came without data of the other side, so that no user had to write first."""
     is_closed: Flags
     """TCP: whether the window has no room at all."""
+    selective: Selective
+
+    def news(self, data: Data) -> Integers:
+        """How many numbers of the data each reports for the first time.
+
+        What was sent before the capture began may have arrived before it, too, and is not counted.
+        """
+        before = np.concatenate([data.start[:1], np.maximum.accumulate(data.end)[:-1]])
+        gaps = np.flatnonzero(data.start > before)
+        columns = {"number": self.number} | {
+            f"selective.{name}": column for name, column in self.selective._asdict().items()
+        }
+        first = self.number[:1]
+        columns |= {
+            "known.start": np.concatenate([first, before[gaps]]),
+            "known.end": np.concatenate(
+                [np.maximum(data.start[: len(first)], first), data.start[gaps]]
+            ),
+        }
+        found = _engine.newly_acknowledged(bytes_of(columns))
+        return np.frombuffer(found, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +133,16 @@ def of_tcp(packets: Packets, seen_s: Vector, own: Flags, fixed: int) -> Side:
     line = np.zeros(len(packets), dtype=np.int64)
     line[rows] = unwrapped(number, 32)
     acks = np.flatnonzero(answers)
+    sacks, _ = beside(packets.sacks, "packet", acks, len(packets))
+    of = acks[sacks.packet]
     acknowledgements = Acknowledgements(
         acks, seen_s[acks], line[acks],
         packets.payload[acks] == 0, (packets.window[acks] == 0) & (packets.flags[acks] & SYN == 0),
+        Selective(
+            sacks.packet,
+            *(line[of] + apart(edge, packets.acknowledgement[of])
+              for edge in (sacks.start, sacks.end)),
+        ),
     )  # fmt: skip
     sent = np.flatnonzero(own & usable)
     payload = packets.payload[sent].astype(np.int64)
@@ -181,9 +222,12 @@ def of_sctp(packets: Packets, seen_s: Vector, own: Flags, on_path: Flags) -> Sid
     at = row[used]
     has_data = np.zeros(len(packets), dtype=bool)
     has_data[row[np.isin(chunks.kind, DATA_CHUNKS)]] = True
+    gaps, _ = beside(packets.gaps, "chunk", used[answer], len(chunks.packet))
+    shift = (line[answer] - chunks.number[used[answer]])[gaps.chunk]
     acknowledgements = Acknowledgements(
         at[answer], seen_s[at[answer]], line[answer] + 1, ~has_data[at[answer]],
         np.zeros(int(answer.sum()), dtype=bool),
+        Selective(gaps.chunk, gaps.start + shift, gaps.end + shift),
     )  # fmt: skip
     sent, start = at[data], line[data]
     octets = packets.octets[sent].astype(float)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from anabranch.errors import AnabranchError
 from anabranch.support import segments
 from anabranch.support.capture import Capture, left_out
-from anabranch.support.packets import TCP
+from anabranch.support.packets import SCTP, TCP
 
-from . import main_flow
+from . import main_flow, transfer
 from .intervals import Vector
 from .measurement import Delays, Deliveries, LossSequence, Measurement
 from .numbers import Integers, of_tcp
@@ -60,6 +60,9 @@ def measure(near: Capture, far: Capture) -> Measurement:
     if ends is None:
         ends = _by_packets(first, second, both)
     found = _measurement(ends)
+    has_connection = np.isin(first.packets.protocol, (SCTP, TCP)).any()
+    if found.delays is not None and has_connection and not transfer.begins(first.packets):
+        found = replace(found, delays=replace(found.delays, is_from_start=False))
     left: Counter[str] = first.left_out + second.left_out
     found.notes.extend(dict.fromkeys([*first.notes, *second.notes, *left_out(left)]))
     return found

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.support.holes import IN_ORDER, OVERTAKEN, SENT_AGAIN, kinds
+from anabranch.support.holes import IN_ORDER, OVERTAKEN, SENT_AGAIN, Unseen, kinds
 
 from .intervals import Vector
 from .loss import Flags
@@ -67,7 +67,11 @@ def at_sender(data: Data, end_s: float, round_trip_s: float) -> Fates:
 
 
 def at_receiver(
-    data: Data, round_trip_s: float, stamps: Integers | None, acknowledged: int | None = None
+    data: Data,
+    round_trip_s: float,
+    stamps: Integers | None,
+    acknowledged: int | None = None,
+    unseen: Unseen | None = None,
 ) -> Fates:
     """Holes in the numbers that fill only after a retransmission, or never.
 
@@ -85,15 +89,19 @@ def at_receiver(
     acknowledged
         The highest number that was acknowledged. What is missing below it did arrive: only the
         capture lacks it.
+    unseen
+        Numbers in which holes were there before the capture began.
     """
     if not len(data.row):
         return Fates(np.zeros(0, dtype=bool), np.zeros(0), np.zeros(0))
     length = data.end - data.start
     full = max(float(np.median(length)), 1.0)
     usual = float(np.median(np.diff(data.seen_s))) if len(data.row) > 1 else 0.0
-    kind = kinds(data.start, data.end, data.seen_s, round_trip_s, stamps)
+    kind = kinds(data.start, data.end, data.seen_s, round_trip_s, stamps, unseen=unseen)
     before = np.concatenate([data.start[:1], np.maximum.accumulate(data.end)[:-1]])
     missing = np.maximum(data.start - before, 0)
+    if unseen is not None:
+        missing -= unseen.within(before, np.maximum(data.start, before))
     opens = np.flatnonzero(missing)
     if len(opens):
         # What was overtaken did arrive: its hole is that much smaller.

@@ -1,12 +1,13 @@
 """A transfer over TCP or SCTP: one side sends most of the data, the other one answers."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from anabranch.errors import AnabranchError
-from anabranch.support.holes import unwrapped
-from anabranch.support.packets import TCP, Packets
+from anabranch.support.holes import Unseen, unwrapped
+from anabranch.support.packets import SYN, TCP, Packets
 
 from . import numbers, round_trips, sent_again
 from .intervals import Vector
@@ -76,6 +77,7 @@ def measure(flow: Flow) -> Measurement:
     near = [value if np.isfinite(value) else 0.0 for value in near]
     at_sender = len(ahead.delay_s) > 0 and (not len(behind.delay_s) or near[0] >= near[1])
     delays, is_bound = _delays(ahead if at_sender else behind, min(near), name, at_sender=at_sender)
+    delays = replace(delays, is_from_start=begins(flow.packets))
     end_s = float(flow.seen_s[-1])
     data = side.data.only(side.data.is_user)
     if at_sender:
@@ -84,7 +86,9 @@ def measure(flow: Flow) -> Measurement:
         stamps = flow.packets.stamp[data.row]
         stamps = np.where(stamps >= 0, unwrapped(stamps, 32), -1)
         acknowledged = int(side.acknowledgements.number.max(initial=data.start[:1].sum()))
-        fates = sent_again.at_receiver(data, float(delays.seconds.min()), stamps, acknowledged)
+        fates = sent_again.at_receiver(
+            data, float(delays.seconds.min()), stamps, acknowledged, _unseen(side)
+        )
     losses = None
     if len(fates.lost) >= FEWEST_PACKETS:
         losses = LossSequence(
@@ -100,6 +104,25 @@ def measure(flow: Flow) -> Measurement:
             *_places(both=len(ahead.delay_s) > 0 and len(behind.delay_s) > 0, at_sender=at_sender),
             *_said(side, other, end_s, name, is_bound=is_bound),
         ],
+    )
+
+
+def begins(packets: Packets) -> bool:
+    """Whether packets have the beginning of their connection: a SYN, or an INIT."""
+    is_asking = (packets.flags & SYN != 0).any()
+    return bool(is_asking or np.isin(packets.chunks.kind, _INITS).any())
+
+
+_INITS = (1, 2)
+"""INIT and INIT ACK (RFC 9260 section 3.2)."""
+
+
+def _unseen(side: Side) -> Unseen:
+    """What the receiver had got without its being seen here."""
+    acks = side.acknowledgements
+    of = acks.selective.of
+    return Unseen.of(
+        side.data.end, side.data.seen_s, acks.number[of], acks.selective.end, acks.seen_s[of]
     )
 
 
@@ -179,8 +202,9 @@ def _deliveries(side: Side, data: Data, *, at_sender: bool, name: str) -> Delive
         return None
     # Bytes of IP packets for each numbered byte: payload and headers.
     factor = packets.octets.sum() / max((data.end - data.start).sum(), 1)
-    grown = np.maximum.accumulate(acknowledgements.number)
-    octets = np.diff(grown, prepend=grown[:1]) * factor
+    octets = acknowledgements.news(side.data) * factor
+    if not len(acknowledgements.selective.of):
+        octets = _spread(octets)
     keep = octets > 0
     if not keep.any():  # nothing new after the first
         return None
@@ -188,3 +212,17 @@ def _deliveries(side: Side, data: Data, *, at_sender: bool, name: str) -> Delive
         acknowledgements.seen_s[keep], octets[keep].astype(float), full,
         f"what {name} acknowledged", is_seen=False,
     )  # fmt: skip
+
+
+def _spread(octets: Vector) -> Vector:
+    """What acknowledgements report, where they are not selective.
+
+    Each one that does not grow says that something arrived above a hole; once the hole is filled,
+    one reports all of it.
+    """
+    grows = np.flatnonzero(octets > 0)
+    since = np.diff(grows, prepend=0)
+    spread = np.zeros(len(octets))
+    if len(grows):
+        spread[1 : grows[-1] + 1] = np.repeat(octets[grows] / since, since)
+    return spread

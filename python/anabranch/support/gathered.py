@@ -1,6 +1,6 @@
 """Batches of packets as one, and some of their rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -71,3 +71,13 @@ def beside(
     columns = {field.name: getattr(table, field.name)[kept] for field in fields(table)}
     columns[key] = belongs[kept]
     return type(table)(**columns), kept
+
+
+def bytes_of(columns: Mapping[str, NDArray[Any]]) -> dict[str, bytes]:
+    """Columns as the engine takes them: each number in 64 bits."""
+    return {
+        name: (
+            column if column.dtype.kind == "f" else column.astype(np.int64, copy=False)
+        ).tobytes()
+        for name, column in columns.items()
+    }

@@ -7,6 +7,7 @@ after the hole was opened. The rule holds wherever on the path the packets were 
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +39,64 @@ def unwrapped(numbers: NDArray[np.integer], bits: int) -> Integers:
     return np.concatenate([whole[:1], whole[0] + np.cumsum(steps)])
 
 
+def apart(numbers: NDArray[np.integer], from_: NDArray[np.integer]) -> Integers:
+    """How far numbers of 32 bits are behind others; negative where they are before (RFC 1982)."""
+    return (numbers.astype(np.int64) - from_ + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
 def least_round_trip(samples_s: Sequence[float] | Vector) -> float:
     """The round trip to give to `kinds`: the least of those that were measured."""
     known = [float(sample) for sample in samples_s if sample > 0]
     return min(known, default=UNKNOWN_ROUND_TRIP_S)
+
+
+class Unseen(NamedTuple):
+    """Numbers of what had come to its receiver without being seen here: runs in their order.
+
+    A capture that begins in the middle shows how holes fill that were there before it.
+    """
+
+    starts: Integers
+    ends: Integers
+
+    @classmethod
+    def of(
+        cls, ends: Integers, seen_s: Vector, told: Integers, above: Integers, told_s: Vector
+    ) -> "Unseen":
+        """What acknowledgements report above all that had passed.
+
+        Parameters
+        ----------
+        ends, seen_s
+            The number behind each packet of one direction, and when it was seen.
+        told, above, told_s
+            Of each report: what was acknowledged, the number behind what it reports above that,
+            and when it was seen.
+        """
+        highest = np.maximum.accumulate(ends)
+        at = np.searchsorted(seen_s, told_s, side="right") - 1
+        passed = np.where(at >= 0, highest[np.maximum(at, 0)], told)
+        low = np.maximum(passed, told)
+        rows = np.flatnonzero(above > low)
+        rows = rows[np.argsort(low[rows], kind="stable")]
+        low, high = low[rows], np.maximum.accumulate(above[rows])
+        # Runs that touch are one.
+        first = np.concatenate([[True], low[1:] > high[:-1]])[: len(low)]
+        last = np.concatenate([first[1:], [True]])[: len(low)]
+        return cls(low[first], high[last])
+
+    def within(self, starts: Integers, ends: Integers) -> Integers:
+        """How many of the numbers of each of these runs they are."""
+        if not len(self.starts):
+            return np.zeros(len(starts), dtype=np.int64)
+        sizes = np.concatenate([[0], np.cumsum(self.ends - self.starts)])
+
+        def below(number: Integers) -> Integers:
+            at = np.searchsorted(self.starts, number, side="right") - 1
+            part = np.minimum(number, self.ends[np.maximum(at, 0)]) - self.starts[np.maximum(at, 0)]
+            return np.where(at >= 0, sizes[np.maximum(at, 0)] + part, 0)
+
+        return np.asarray(below(np.maximum(ends, starts)) - below(starts))
 
 
 def kinds(
@@ -50,6 +105,8 @@ def kinds(
     seen_s: Vector,
     round_trip_s: float,
     stamps: Integers | None = None,
+    *,
+    unseen: Unseen | None = None,
 ) -> NDArray[np.uint8]:
     """Says what each packet of one direction is by its number, at one place.
 
@@ -66,6 +123,8 @@ def kinds(
         The sender's time stamps (TSval, RFC 7323), `unwrapped`; -1 where a packet has none. An
         older one than that of the packet which opened the hole says that it was overtaken, however
         late it comes; a newer one, that it was sent again.
+    unseen
+        In these numbers nothing is known to be missing: what comes late there repeats.
 
     Returns
     -------
@@ -102,6 +161,8 @@ def kinds(
             older = int(stamps[opened] - stamps[index])
             is_overtaken = older > 0 or (older == 0 and is_overtaken)
         found[index] = OVERTAKEN if is_overtaken else SENT_AGAIN
+    if unseen is not None:
+        found[(found == SENT_AGAIN) & (unseen.within(starts, ends) > 0)] = REPEATED
     return found
 
 

@@ -116,6 +116,8 @@ pub struct Talk {
     pub end_s: f64,
     /// For each path, whether it was open before.
     pub is_open: Vec<bool>,
+    /// The least round trip that is known of its paths; infinite where none is.
+    pub round_trip_s: f64,
     /// When the clock was set back: no time is measured across it.
     pub cuts_s: Vec<f64>,
     /// Of both ends.

@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
             primary: None,
             is_shared: f64::from(changes as u32) > SHARED * f64::from(packets),
             carries,
-            least_s: f64::INFINITY,
+            least_s: talk.round_trip_s,
             now: talk.start_s,
             outstanding: 0,
             busy: 0,
@@ -385,7 +385,8 @@ impl<'a> Walk<'a> {
         let is_last = record + 1 == space.records.len();
         let is_first = record == space.base;
         let highest = space.highest.unwrap_or(0);
-        let prompt_s = if self.least_s < 1e9 { PROMPT_S.max(self.least_s / 2.0) } else { PROMPT_S };
+        // A timer takes no less than a round trip (RFC 6298 section 2, RFC 9260 section 6.3.1).
+        let prompt_s = if self.least_s.is_finite() { PROMPT_S.max(self.least_s) } else { PROMPT_S };
         let is_sctp = self.is_sctp();
         let track = &mut self.tracks[path];
         let silent_s = self.now - track.heard_s;

@@ -295,6 +295,12 @@ def _explained(flow: Flow, journeys: Journeys, codec: str | None, file: Path) ->
         return Explained(flow, None, senders, ways, [], None, notes)
     sender = senders[main]
     notes += causes.timers(sender)
+    if not sender.knows_window:
+        notes.append(
+            f"The scale of {flow.hosts[1 - main]}'s receive window is not known, since the "
+            "connection began before the capture: whether it held the sender back is not seen, "
+            "unless it was closed."
+        )
     of_paths = {one.name: one for one in account.ends[main].paths}
     tracks = {track.name: track for track in sender.tracks}
     named = [causes.of_path(sender, tracks[w.path], of_paths[w.path], w) for w in both[main]]

@@ -6,11 +6,11 @@ packet seen there has been sent once more. The other places that see it tell whe
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from anabranch.errors import AnabranchError
 from anabranch.support import bounded, clocks, segments, wording
 from anabranch.support.capture import Capture
 from anabranch.support.flows import DATA_CHUNKS
+from anabranch.support.gathered import bytes_of
 from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, SYN, TCP, Packets
 
 from .columns import Looked, look
@@ -529,13 +530,3 @@ def _segments(looked: Looked, rows: Integers) -> _Cut:
         )
     edges = np.diff(packet, prepend=-1, append=-1) != 0
     return _Cut(packet, start, end, octets, edges[:-1], edges[1:])
-
-
-def bytes_of(columns: Mapping[str, NDArray[Any]]) -> dict[str, bytes]:
-    """Columns as the engine takes them: each number in 64 bits."""
-    return {
-        name: (
-            column if column.dtype.kind == "f" else column.astype(np.int64, copy=False)
-        ).tobytes()
-        for name, column in columns.items()
-    }

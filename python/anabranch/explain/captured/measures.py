@@ -11,7 +11,7 @@ from anabranch.support.flows import DATA_CHUNKS
 from anabranch.support.gathered import beside
 
 from .flows import Flow
-from .journeys import AWAITED, REPEATED, Direction, Flags, Vector
+from .journeys import AWAITED, REPEATED, Direction, Flags, Integers, Vector
 from .packets import rtp_of
 
 STANDING = 0.75
@@ -49,14 +49,17 @@ def fill(flow: Flow, side: int) -> None:
     ways = flow.directions(side)
     if flow.protocol == "SCTP":
         # One sequence of numbers for all paths; what goes on the slower one comes late.
-        _fill(ways, flow.round_trip_s())
+        _fill(ways, flow.directions(1 - side), flow.round_trip_s())
         return
-    for way in ways:
-        trip = way.round_trip_s
-        _fill([way], trip if np.isfinite(trip) else None)
+    for path in flow.paths:
+        way, back = path.ways[side], path.ways[1 - side]
+        if way is not None:
+            trip = way.round_trip_s
+            back_ways = [] if back is None else [back]
+            _fill([way], back_ways, trip if np.isfinite(trip) else None)
 
 
-def _fill(ways: Sequence[Direction], round_trip_s: float | None) -> None:
+def _fill(ways: Sequence[Direction], back: Sequence[Direction], round_trip_s: float | None) -> None:
     if not ways:
         return
     sent_s = np.concatenate([way.sent.sent_s for way in ways])
@@ -84,6 +87,7 @@ def _fill(ways: Sequence[Direction], round_trip_s: float | None) -> None:
         sent_s[order[of]],
         holes.UNKNOWN_ROUND_TRIP_S if round_trip_s is None else round_trip_s,
         stamp,
+        unseen=_unseen(first + length, sent_s[order[of]], back),
     )
     # Of several chunks of a packet, the one that is most out of order.
     whole = np.full(len(row), holes.IN_ORDER, dtype=np.uint8)
@@ -92,6 +96,34 @@ def _fill(ways: Sequence[Direction], round_trip_s: float | None) -> None:
     for way in ways:
         way.fills = whole[at : at + len(way.sent)]
         at += len(way.sent)
+
+
+def _unseen(ends: Integers, sent_s: Vector, back: Sequence[Direction]) -> holes.Unseen | None:
+    """What had come to its receiver before, by its reports, without being seen here."""
+    if not back:
+        return None
+    packets = back[0].packets
+    first = np.concatenate([way.sent.is_first for way in back])
+    row = np.concatenate([way.sent.row for way in back])[first]
+    at_s = np.concatenate([way.sent.sent_s for way in back])[first]
+    if back[0].protocol == "SCTP":
+        chunks, kept = beside(packets.chunks, "packet", row, len(packets))
+        gaps, _ = beside(packets.gaps, "chunk", kept, len(packets.chunks.packet))
+        told, above = chunks.number[gaps.chunk].astype(np.int64) + 1, gaps.end.astype(np.int64)
+        at_s = at_s[chunks.packet[gaps.chunk]]
+        above -= told
+    else:
+        sacks, _ = beside(packets.sacks, "packet", row, len(packets))
+        told = packets.acknowledgement[row[sacks.packet]].astype(np.int64)
+        above = holes.apart(sacks.end, told)
+        at_s = at_s[sacks.packet]
+    if not len(told):
+        return None
+    # The same number as one that does not start over, near to those of the data.
+    at = np.searchsorted(sent_s, at_s, side="right") - 1
+    near = np.maximum.accumulate(ends)[np.maximum(at, 0)]
+    told = near + holes.apart(told, near)
+    return holes.Unseen.of(ends, sent_s, told, told + above, at_s)
 
 
 @dataclass(frozen=True, slots=True)

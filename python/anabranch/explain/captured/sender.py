@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch import _engine
-from anabranch.support.gathered import beside
+from anabranch.support.gathered import beside, bytes_of
 from anabranch.support.holes import OVERTAKEN
 from anabranch.support.packets import FIN, PSH, Packets
 
 from .flows import Flow, begins
-from .journeys import Direction, Integers, Vector, bytes_of
+from .journeys import Direction, Integers, Vector
 
 IDLE_S = 0.2
 """The least pause that is called one."""
@@ -107,8 +107,13 @@ class Sender:
         ways = [way for pair in zip(own, back, strict=True) for way in pair if way is not None]
         columns, first = _columns(ways, is_sctp=self.is_sctp)
         columns |= _events(flow, side, first)
+        trips_s = [way.round_trip_s for way in ways if np.isfinite(way.round_trip_s)]
         found = _engine.walk_sender(
-            flow.protocol, (flow.start_s, flow.end_s), is_open, cuts_s, bytes_of(columns)
+            flow.protocol,
+            (flow.start_s, flow.end_s, min(trips_s, default=np.inf)),
+            is_open,
+            cuts_s,
+            bytes_of(columns),
         )
         fates = np.frombuffer(found["fates"], np.uint8)
         for way in own:
