@@ -42,7 +42,7 @@ def tidy(rows: pl.DataFrame, arena: Arena) -> pl.DataFrame:
         "reverted": pl.col(f"{endpoint}.switches_reverted"),
         "checkpoints": pl.col(f"{endpoint}.checkpoints"),
         "probe_kb": pl.col(f"{endpoint}.probe_bytes") / 1e3,
-        "timeouts": pl.col(f"{endpoint}.t3_expiries"),
+        "timeouts": pl.col(f"{endpoint}.timeouts"),
         "heartbeats": pl.col(f"{endpoint}.heartbeats_sent"),
         "failures": pl.col(f"{endpoint}.path_failures"),
     }
@@ -51,7 +51,7 @@ def tidy(rows: pl.DataFrame, arena: Arena) -> pl.DataFrame:
         values |= {
             f"mbps_{phase}": pl.col(f"{prefix}.goodput_kbit_per_s") / 1e3,
             f"switches_{phase}": pl.col(f"{prefix}.sctp.a.primary_changes"),
-            f"timeouts_{phase}": pl.col(f"{prefix}.sctp.a.t3_expiries"),
+            f"timeouts_{phase}": pl.col(f"{prefix}.sctp.a.timeouts"),
         }
     axes = [name for name in ("policy", "variant") if name in rows.columns]
     tidied = rows.select(*axes, pl.col("replication").cast(pl.Int64), **values)

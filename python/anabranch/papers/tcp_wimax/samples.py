@@ -52,7 +52,9 @@ def tidy(rows: pl.DataFrame) -> pl.DataFrame:
         "bulk.jain": pl.col("bulk.jain").alias("jain"),
         "bulk.sent": pl.col("bulk.sent").alias("sent"),
         "bulk.tcp.a.timeouts": pl.col("bulk.tcp.a.timeouts").alias("timeouts"),
-        "bulk.tcp.a.fast_recoveries": pl.col("bulk.tcp.a.fast_recoveries").alias("fast_recoveries"),
+        "bulk.tcp.a.fast_retransmits": pl.col("bulk.tcp.a.fast_retransmits").alias(
+            "fast_recoveries"
+        ),
         f"{forward}.air_lost_packets": (
             (100 * lost / (lost + delivered)).fill_nan(0).alias("air_lost_percent")
         ),
