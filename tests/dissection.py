@@ -91,7 +91,7 @@ class Run:
         """Which of `WORDS` this run has."""
         found = {"always"}
         lost = self.counts["dropped"] > 0 or self._has(r"overtak|reorder|duplicated_packets")
-        timers = self._has(r"timeouts|t3_expiries|retransmi|probes|rto")
+        timers = self._has(r"timeouts|retransmi|probes|rto")
         if lost or timers:
             found.add("lost")
         if self.counts["MPTCP"]:

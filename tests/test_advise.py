@@ -570,7 +570,7 @@ def test_packets_in_vain_are_those_that_had_arrived() -> None:
         "call.sctp.b.data_chunks_received": 93.0,
         "call.sctp.a.data_chunks_abandoned": 10.0,  # 7 did not arrive
         "call.sctp.b.duplicates_received": 4.0,
-        "call.sctp.a.t3_expiries": 5.0,
+        "call.sctp.a.timeouts": 5.0,
         "call.sctp.a.potential_failures": 3.0,
         "call.sctp.a.path_failures": 2.0,
         "call.sctp.b.potential_failures": 9.0,  # it sends no data

@@ -196,7 +196,7 @@ def test_run_writes_traces_and_figures(anabranch: Command, call_file: Path, tmp_
         assert text in first
     for line in result.stdout.splitlines()[:3]:
         assert html.escape(line[1:]) in page
-    assert "call.sctp.a.t3_expiries" in page
+    assert "call.sctp.a.timeouts" in page
 
 
 def test_a_page_alone_has_its_figures_within(

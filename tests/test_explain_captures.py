@@ -69,7 +69,7 @@ def test_losses_and_what_repaired_them(tmp_path: Path) -> None:
     assert way.losses.reasons == {"lost on the link (wan@a)": way.losses.lost}
     assert way.again == both.summary["load.tcp.a.data_segments_retransmitted"]
     (track,) = found.senders[0].tracks  # type: ignore[union-attr]
-    assert track.recoveries == both.summary["load.tcp.a.fast_recoveries"]
+    assert track.recoveries == both.summary["load.tcp.a.fast_retransmits"]
     assert track.timeouts == both.summary["load.tcp.a.timeouts"]
     for limit in ("in_recovery", "in_timeout", "handshake"):
         theirs = both.run.flow.sender.paths[0].share(limit)
@@ -103,7 +103,7 @@ def test_the_same_main_cause(tmp_path: Path, sets: dict[str, str], kind: str) ->
         assert way.losses.lost == both.summary["link.wan.forward.lost_packets"]
         assert way.again == both.summary["load.sctp.a.data_chunks_retransmitted"]
         (track,) = found.senders[0].tracks  # type: ignore[union-attr]
-        assert track.timeouts == both.summary["load.sctp.a.t3_expiries"]
+        assert track.timeouts == both.summary["load.sctp.a.timeouts"]
         # The same bits are sent again, and are not taken for those that were lost.
         assert way.waits is not None
         assert way.waits.most_ms < 100
@@ -124,7 +124,7 @@ def test_a_failover(tmp_path: Path) -> None:
     assert [path.name for path in found.flow.paths] == ["p0", "p1"]
     sender = found.senders[0]
     assert sender is not None
-    assert sum(t.timeouts for t in sender.tracks) == both.summary["call.sctp.a.t3_expiries"] == 4
+    assert sum(t.timeouts for t in sender.tracks) == both.summary["call.sctp.a.timeouts"] == 4
     first, back = sender.moves
     assert (first.source, first.target, first.is_failover) == ("p0", "p1", True)
     assert first.silent_s == pytest.approx(0.7, abs=0.02)  # 0.1, 0.2 and 0.4 s

@@ -137,7 +137,7 @@ transport = {{ kind = "tcp", ecn = "l4s", cc = {{ kind = "prague", rtt_control =
         "utf-8",
     )
     found = anabranch.run(scenario).summary
-    marks = found["f.tcp.b.ce_received"] / found["f.tcp.b.segments_received"]
+    marks = found["f.tcp.b.ce_received"] / found["f.tcp.b.packets_received"]
     assert marks == pytest.approx(share, rel=0.02)
     law = 2 * (1 - share) / share * 1448 * 8 / 50
     assert found["f.goodput_kbit_per_s"] == pytest.approx(law, rel=0.05)

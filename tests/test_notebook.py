@@ -32,7 +32,7 @@ def test_a_result_shows_what_a_person_wants() -> None:
     assert text.splitlines()[0].startswith("small: ")
     assert f"MOS {UNTRACED.summary['call.mos']:.2f}" in text
     page = UNTRACED._repr_html_()
-    assert "call.sctp.a.t3_expiries" in page
+    assert "call.sctp.a.timeouts" in page
     assert f"all {len(UNTRACED.summary)} scalars" in page
     assert "<pre" not in text
 

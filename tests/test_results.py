@@ -3,13 +3,16 @@
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from anabranch import _engine, cli
+from anabranch import Study, _engine, cli, store
 from anabranch.advise import timeouts
+from anabranch.compare import sides
 from anabranch.errors import AnabranchError
 from anabranch.explain import METRICS, accounts
 from anabranch.figures import transfers
+from anabranch.store import shard_files
 from anabranch.studies import headline, nothing, scalars
 from anabranch.studies.result import load, run
 from anabranch.support import declared
@@ -84,3 +87,45 @@ def test_a_list_has_every_scalar_and_every_column(capsys: pytest.CaptureFixture[
     assert "waits_for" in listed("tables", "limits")
     assert cli.main(["list", "scalars", "voop"]) == 2
     assert "nothing of `voop` in scalars; did you mean `voip`?" in capsys.readouterr().err
+
+
+@pytest.fixture
+def old_folder(tmp_path: Path) -> Path:
+    """A study folder whose rows have old names, those of a flow's members included."""
+    short = {"run.duration": "3 s", "sweep.replications": "2", "flows.call.count": "2"}
+    Study(CALL, tmp_path / "study", set=short).run()
+    old = {new: old for old, new in json.loads(_engine.results())["renamed"].items()}
+
+    def renamed(scalar: str) -> str:
+        place, _, name = scalar.rpartition(".")
+        return f"{place}.{old.get(name, name)}" if ".sctp." in scalar else scalar
+
+    folder = tmp_path / "study" / "rows"
+    [path] = shard_files.files(folder)
+    rows = pl.read_parquet(path)
+    path.unlink()
+    shard_files.write(folder, rows.rename(renamed))
+    return tmp_path / "study"
+
+
+def test_old_names_in_a_study_folder_are_read(old_folder: Path) -> None:
+    [shard] = shard_files.files(old_folder / "rows")
+    assert "call_*.sctp.a.t3_expiries" in pl.read_parquet_schema(shard)
+    rows = store.read(old_folder)
+    again = load(CALL, {"run.duration": "3 s", "flows.call.count": "2"})
+    name = "call_1.sctp.a.timeouts"
+    assert rows[name].to_list() == [run(again, replication=i).summary[name] for i in range(2)]
+    assert not [name for name in rows.columns if name.endswith("t3_expiries")]
+    assert "call_2.sctp.b.timeouts" in store.scalars(old_folder)
+    found = Study(old_folder).query(
+        'SELECT "call_1.sctp.a.timeouts" AS n FROM rows ORDER BY replication'
+    )
+    assert found["n"].to_list() == rows["call_1.sctp.a.timeouts"].to_list()
+    with pytest.raises(AnabranchError, match=r"it is called `call_1\.sctp\.a\.timeouts` now"):
+        raise declared.no_scalar("call_1.sctp.a.t3_expiries", rows.columns)
+
+
+def test_old_names_in_a_file_of_a_run_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    file.write_text('{"summary": {"load.tcp.a.fast_recoveries": 3, "run.events": 5}}', "utf-8")
+    assert sides.side(file).scalars == ["load.tcp.a.fast_retransmits", "run.events"]

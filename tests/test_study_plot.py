@@ -142,7 +142,7 @@ def test_values_tell_whether_they_were_swept_in_ratios(
         ("bulk.goodput_kbit_per_s", "goodput of bulk (kbit/s)"),
         ("call.loss_percent", "loss of call (%)"),
         ("call.sctp.a.path0.cwnd_bytes", "cwnd of call.sctp.a.path0 (B)"),
-        ("call.sctp.a.t3_expiries", "t3 expiries of call.sctp.a"),
+        ("call.sctp.a.timeouts", "timeouts of call.sctp.a"),
         ("run.s", "s of run"),
     ],
 )

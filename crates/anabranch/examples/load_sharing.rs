@@ -126,7 +126,7 @@ fn transfer(name: &str, network: Sets<'_>, buffer: &str, is_single: bool, means:
         names.iter().filter_map(|name| row.value(&format!("transfer.sctp.a.{name}"))).sum::<f64>()
     };
     let goodput = interval(rows.iter().map(|row| mbit_per_s(row, "transfer")), 2);
-    let blocked = ["blocked_by_receive_buffer_s", "blocked_by_send_buffer_s"];
+    let blocked = ["blocked_by_receive_window_s", "blocked_by_send_buffer_s"];
     let blocked = interval(rows.iter().map(|row| sum(row, &blocked)), 1);
     let rescheduled = interval(rows.iter().map(|row| sum(row, &["data_chunks_rescheduled"])), 0);
     println!("| {name} | {goodput} | {blocked} s | {rescheduled} |");

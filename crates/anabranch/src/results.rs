@@ -108,7 +108,17 @@ pub fn groups() -> Vec<Group> {
 
 /// Old names of scalars, with those that they have now; both are the last part of the name in the row. An old
 /// name is never given to another scalar, so that folders of older runs can be read.
-pub const RENAMED: [(&str, &str); 0] = [];
+pub const RENAMED: [(&str, &str); 9] = [
+    ("blocked_by_receive_buffer_s", "blocked_by_receive_window_s"),
+    ("fast_recoveries", "fast_retransmits"),
+    ("payload_bytes_received", "bytes_delivered"),
+    ("payload_bytes_sent", "bytes_sent"),
+    ("rlc_retransmissions", "arq_retransmissions"),
+    ("segments_received", "packets_received"),
+    ("segments_sent", "packets_sent"),
+    ("subflows_failed", "path_failures"),
+    ("t3_expiries", "timeouts"),
+];
 
 /// The groups, the tables of traces and the old names, as programs read them.
 pub fn as_json(groups: &[Group]) -> Value {

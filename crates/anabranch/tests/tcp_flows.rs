@@ -66,7 +66,7 @@ fn the_model_fills_a_link_with_segments_of_its_size() {
     );
     // The first slow start loses some twenty segments, of which recovery sends one again per round trip.
     assert!(goodput(&few) / expected > 0.85, "{}", goodput(&few));
-    assert!(few.value("load.tcp.a.fast_recoveries").is_some_and(|count| count > 2.0));
+    assert!(few.value("load.tcp.a.fast_retransmits").is_some_and(|count| count > 2.0));
 }
 
 #[test]

@@ -16,7 +16,7 @@ from .numbers import NOTHING, known, size
 from .settings import DEFAULT, Candidate, Setting, possible
 
 _SCTP = (
-    "t3_expiries",
+    "timeouts",
     "potential_failures",
     "path_failures",
     "duplicates_received",
@@ -78,7 +78,7 @@ def count(
         in_vain += (total("data_chunks_abandoned") - missing).clip(0)
         if several:
             failovers = _mean(frame, pl.sum_horizontal(_left(end) for end in ends))
-    timeouts = total("t3_expiries" if transport == "sctp" else "timeouts")
+    timeouts = total("timeouts")
     return Count(limits, _mean(frame, timeouts), failovers, _mean(frame, in_vain))
 
 

@@ -28,7 +28,7 @@ import polars as pl
 from anabranch.errors import AnabranchError, StoreError
 from anabranch.store import read, read_cells, read_definition, read_identity, traces
 from anabranch.store.tables import read_table
-from anabranch.support import wording
+from anabranch.support import declared, wording
 from anabranch.support.columns import axes_of, is_scalar
 from anabranch.support.files import read_text
 
@@ -340,7 +340,8 @@ def _run(file: Path, item: object, common: Mapping[str, Any]) -> _Run:
     if not isinstance(scalars, dict) or not scalars:
         raise _foreign(file, "it has no scalars")
     values = {}
-    for name, value in scalars.items():
+    for old, value in scalars.items():
+        name = declared.present_name(old)
         is_number = value is None or (isinstance(value, int | float) and type(value) is not bool)
         if not is_scalar(name) or not is_number:
             raise _foreign(file, f"`{name}` is not a scalar with a number")

@@ -88,7 +88,7 @@ class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
         self.observation_space = spaces.Box(
             np.zeros(5, np.float32), np.array(most, np.float32), dtype=np.float32
         )
-        if f"{self.flow}.tcp.a.segments_sent" not in self._begin(0).summary():
+        if f"{self.flow}.tcp.a.packets_sent" not in self._begin(0).summary():
             raise ScenarioError(
                 f"flows.{self.flow}: windows are set for a flow of tcp, not for this one"
             )

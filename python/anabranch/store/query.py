@@ -31,6 +31,7 @@ import polars as pl
 
 from anabranch import store
 from anabranch.errors import AnabranchError, StoreError, suggestion
+from anabranch.support import declared
 from anabranch.support.columns import axes_of, is_scalar
 from anabranch.support.cores import threads
 from anabranch.support.files import opened_atomically
@@ -174,9 +175,13 @@ class Tables:
         if shards:
             self._check_names(shards)
             stored = f"read_parquet({_list(shards)}, union_by_name = true)"
-            self._source = self._once(stored)
             described = self._execute(f"DESCRIBE SELECT * FROM {stored}")
-            for name in sorted(name for name, *_ in described if is_scalar(name)):
+            names = {name: declared.present_name(name) for name, *_ in described}
+            self._source = self._once(stored)
+            renamed = [f"{_name(old)} AS {_name(new)}" for old, new in names.items() if old != new]
+            if renamed:
+                self._source = f"(SELECT * RENAME ({', '.join(renamed)}) FROM {self._source})"
+            for name in sorted(filter(is_scalar, names.values())):
                 if members.is_list(name):
                     self._lists.setdefault(members.flow_of(name), []).append(name)
                 else:

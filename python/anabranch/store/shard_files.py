@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from anabranch.errors import StoreError
+from anabranch.support import declared
 from anabranch.support.files import write_atomically
 
 from .rows import ADDRESS, each_once
@@ -43,18 +44,21 @@ class FileShard:
             return int(self._scan().select(pl.len()).collect().item())
 
     @cached_property
-    def _names(self) -> list[str]:
+    def _names(self) -> dict[str, str]:
+        """The names of the columns, each with the one that it has in the file."""
         with _damage(self.path):
-            return self._scan().collect_schema().names()
+            stored = self._scan().collect_schema().names()
+        return {declared.present_name(name): name for name in stored}
 
     def names(self) -> Sequence[str]:
-        """The names of the columns."""
-        return self._names
+        """The names of the columns; scalars have the names of today."""
+        return list(self._names)
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """These columns of all rows."""
+        stored = {self._names[name]: name for name in columns}
         with _damage(self.path):
-            return read_table(self.path, list(columns))
+            return read_table(self.path, list(stored)).rename(stored)
 
     def check(self) -> None:
         """Raises StoreError unless the bytes match the name and are rows."""

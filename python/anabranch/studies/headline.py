@@ -25,8 +25,6 @@ _LOST = {
 }
 """Scalar -> what the link did to these packets, in words."""
 
-_TIMEOUTS = ("t3_expiries", "timeouts")
-
 
 class Finished(Protocol):
     """What the lines are made from; `Result` has all of it."""
@@ -121,7 +119,7 @@ def _obstacles(summary: Mapping[str, float], tree: Mapping[str, Any]) -> str:
     texts = [text for _, text in obstacles[:_MOST_OBSTACLES]]
     if len(obstacles) > _MOST_OBSTACLES:
         texts.append(f"{wording.counted(len(obstacles) - _MOST_OBSTACLES, 'other link direction')}")
-    expired = sum(value for name, value in summary.items() if name.rpartition(".")[2] in _TIMEOUTS)
+    expired = sum(value for name, value in summary.items() if name.endswith(".timeouts"))
     if expired:
         texts.append(wording.counted(int(expired), "retransmission timeout"))
     if not texts:

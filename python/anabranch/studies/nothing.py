@@ -13,7 +13,7 @@ _FATES = {
 """Counter of messages that went no further -> what became of them."""
 
 _ARRIVED = ("received", "completed", "received_bytes")
-_TIMERS = ("sctp.a.t3_expiries", "sctp.b.t3_expiries", "tcp.a.timeouts", "tcp.b.timeouts")
+_TIMERS = ("sctp.a.timeouts", "sctp.b.timeouts", "tcp.a.timeouts", "tcp.b.timeouts")
 
 
 def why(summary: Mapping[str, float], flow: str, way: str = "") -> str:

@@ -77,14 +77,14 @@ mod tests {
                 .map(|(part, it, value)| (format!("{part}.{}", it.name), value))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(sums(&counts), [("x.connections".into(), 0), ("x.segments_sent".into(), 0)]);
+        assert_eq!(sums(&counts), [("x.connections".into(), 0), ("x.packets_sent".into(), 0)]);
         counts.update([10, 1].into_iter());
         counts.update([12, 1].into_iter());
-        assert_eq!(sums(&counts), [("x.connections".into(), 12), ("x.segments_sent".into(), 1)]);
+        assert_eq!(sums(&counts), [("x.connections".into(), 12), ("x.packets_sent".into(), 1)]);
         // One new connection that was not announced, and one that was.
         counts.update([3, 0].into_iter());
         counts.end();
         counts.update([30, 2].into_iter());
-        assert_eq!(sums(&counts), [("x.connections".into(), 45), ("x.segments_sent".into(), 3)]);
+        assert_eq!(sums(&counts), [("x.connections".into(), 45), ("x.packets_sent".into(), 3)]);
     }
 }

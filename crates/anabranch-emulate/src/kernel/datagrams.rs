@@ -174,9 +174,9 @@ impl Datagrams {
         let end = &self.ends[side.index()];
         [
             (udp("datagrams_sent"), end.sent),
-            (udp("payload_bytes_sent"), end.sent_bytes),
+            (udp("bytes_sent"), end.sent_bytes),
             (udp("datagrams_received"), end.received),
-            (udp("payload_bytes_received"), end.received_bytes),
+            (udp("bytes_delivered"), end.received_bytes),
             (udp("refused"), end.refused),
             (MALFORMED_DATAGRAMS, end.malformed),
         ]

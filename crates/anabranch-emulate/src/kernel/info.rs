@@ -57,8 +57,8 @@ declare! {
 /// The counters of a connection, with their offset and size in the structure: first those that a simulated
 /// connection has by the same name, then those that only a kernel has.
 const COUNTERS: [(Declared, usize, usize); 19] = [
-    (tcp("segments_sent"), 136, 4),
-    (tcp("segments_received"), 140, 4),
+    (tcp("packets_sent"), 136, 4),
+    (tcp("packets_received"), 140, 4),
     (tcp("data_segments_sent"), 156, 4),
     (tcp("data_segments_retransmitted"), 100, 4),
     (tcp("bytes_sent"), 200, 8),
@@ -238,7 +238,7 @@ mod tests {
         };
         assert_eq!(of(&one, "bytes_sent"), 5000);
         assert_eq!(of(&one, "data_segments_retransmitted"), 0);
-        assert!(of(&one, "segments_sent") >= 3);
+        assert!(of(&one, "packets_sent") >= 3);
         assert_eq!(of(&other, "kernel.bytes_received"), 5000);
         let sample = TcpInfo::of(one.as_fd()).unwrap().sample(PathId(0), true);
         assert!(sample.cwnd >= 5000, "{sample:?}");
@@ -249,7 +249,7 @@ mod tests {
     fn what_an_older_kernel_does_not_count_is_not_named() {
         // As in Linux 4.9, which lacks the later fields, from `bytes_sent` on.
         let known = Known(168);
-        assert!(known.declared().any(|it| it.name == "segments_sent"));
+        assert!(known.declared().any(|it| it.name == "packets_sent"));
         assert!(known.declared().all(|it| !["bytes_sent", "timeouts", "kernel.busy_us"].contains(&it.name)));
         assert_eq!(TcpInfo([1; LENGTH]).counters(known).count(), known.declared().count());
     }

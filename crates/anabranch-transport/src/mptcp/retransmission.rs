@@ -235,7 +235,7 @@ impl Connection {
 
     pub(super) fn fail(&mut self, path: usize) {
         self.subflows[path].has_failed = true;
-        self.stats.subflows_failed += 1;
+        self.stats.path_failures += 1;
         if self.parameters.reinjection {
             if self.counts_intervals() {
                 self.sender.send_all_again();

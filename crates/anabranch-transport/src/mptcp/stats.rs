@@ -14,7 +14,7 @@ counters! {
         /// Subflows that ended before the connection did.
         subflows_lost: One;
         /// How often a subflow failed after too many timeouts.
-        subflows_failed: One;
+        path_failures: One;
         /// Connections that went on as plain TCP (RFC 8684 section 3.7).
         fallbacks: One;
         /// Bytes of the stream sent for the first time.

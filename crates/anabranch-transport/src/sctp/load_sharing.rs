@@ -52,8 +52,8 @@ const RESCHEDULING_THRESHOLD: f64 = 0.5;
 
 declare! {
     SCALARS:
-    /// Time in which the peer's receive buffer kept data from leaving although a congestion window had room.
-    BLOCKED_BY_RECEIVE_BUFFER_S = "blocked_by_receive_buffer_s": Seconds, Less;
+    /// Time in which the peer's receive window kept data from leaving although a congestion window had room.
+    BLOCKED_BY_RECEIVE_WINDOW_S = "blocked_by_receive_window_s": Seconds, Less;
     /// Time in which the send buffer kept data from leaving although a congestion window had room.
     BLOCKED_BY_SEND_BUFFER_S = "blocked_by_send_buffer_s": Seconds, Less;
     /// DATA chunks sent again on another path because everything waited for them.

@@ -18,7 +18,7 @@ const LINUX_GSO_MAX_BYTES: u32 = 65_536;
 impl Association {
     /// T3-rtx has expired on a path (section 6.3.3).
     pub(super) fn on_t3(&mut self, now: Time, path: PathId) {
-        self.stats.t3_expiries += 1;
+        self.stats.timeouts += 1;
         let spared = self.spared_by_timeout(path);
         let is_marked = |chunk: &Sent| {
             chunk.state == SentState::InFlight

@@ -26,7 +26,7 @@ counters! {
         /// Messages delivered to the application.
         messages_delivered: One;
         /// Expiries of a path's retransmission timer (T3-rtx, RFC 9260 section 6.3.3).
-        t3_expiries: One;
+        timeouts: One;
         /// Times that fast recovery began with a fast retransmit (RFC 9260 section 7.2.4).
         fast_retransmits: One;
         /// HEARTBEAT chunks sent.

@@ -310,7 +310,7 @@ impl Connection {
         else {
             return;
         };
-        self.stats.segments_received += 1;
+        self.stats.packets_received += 1;
         if !self.take_predicted(now, segment) {
             self.on_segment(now, segment, mark);
         }
@@ -436,7 +436,7 @@ impl Connection {
         let size = self.ip.header_bytes() + segment.wire_size();
         debug_assert!(size <= self.mtu, "{size} bytes do not fit into the path MTU");
         (packet.path, packet.ecn, packet.size) = (self.path, ecn, size);
-        self.stats.segments_sent += 1;
+        self.stats.packets_sent += 1;
         self.outputs.push_back(Output::Transmit(packet));
     }
 }
@@ -536,7 +536,7 @@ impl Endpoint for Connection {
             is_primary: true,
             repairs: Repairs {
                 timeouts: self.stats.timeouts,
-                fast_recoveries: self.stats.fast_recoveries,
+                fast_recoveries: self.stats.fast_retransmits,
                 ecn_reductions: self.stats.ecn_reductions,
             },
         });

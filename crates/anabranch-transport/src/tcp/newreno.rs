@@ -69,7 +69,7 @@ impl Connection {
             self.cc.on_duplicate(&DuplicateEvent::new(now));
         } else if self.recovery.duplicate_acks == DUP_THRESHOLD {
             // `ReduceCWND`.
-            self.stats.fast_recoveries += 1;
+            self.stats.fast_retransmits += 1;
             self.recovery.state = CongestionState::Recovery;
             self.recovery.high = self.sender.next;
             let flight = self.flight_size(self.sender.unacknowledged);

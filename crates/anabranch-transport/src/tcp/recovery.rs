@@ -168,7 +168,7 @@ impl Connection {
 
     /// Begins fast recovery (RFC 6675 section 5 step 4; Linux: `tcp_enter_recovery`).
     pub(super) fn enter_recovery(&mut self, now: Time, is_marked: bool) {
-        self.stats.fast_recoveries += 1;
+        self.stats.fast_retransmits += 1;
         self.init_undo();
         self.recovery.restores_window = false;
         if !self.recovery.is_reducing() {

@@ -10,9 +10,9 @@ counters! {
         /// Connections opened or accepted.
         connections: One;
         /// Segments sent, acknowledgements and retransmissions included.
-        segments_sent: One;
+        packets_sent: One;
         /// Segments that arrived.
-        segments_received: One;
+        packets_received: One;
         /// Segments with data or FIN sent for the first time.
         data_segments_sent: One;
         /// Segments with data or FIN sent again.
@@ -34,7 +34,7 @@ counters! {
         /// Expiries of the retransmission timer (RFC 6298).
         timeouts: One;
         /// Times that fast recovery began with a fast retransmit (RFC 5681 section 3.2, RFC 6675).
-        fast_recoveries: One;
+        fast_retransmits: One;
         /// Tail loss probes sent (RFC 8985 section 7).
         loss_probes: One;
         /// Window reductions after a tail loss that a probe repaired.

@@ -24,11 +24,11 @@ declare! {
     /// Datagrams sent, without copies on another path.
     DATAGRAMS_SENT = "datagrams_sent": One;
     /// Bytes of payload sent, without copies on another path.
-    PAYLOAD_BYTES_SENT = "payload_bytes_sent": Bytes;
+    BYTES_SENT = "bytes_sent": Bytes;
     /// Datagrams that arrived.
     DATAGRAMS_RECEIVED = "datagrams_received": One;
-    /// Bytes of payload that arrived.
-    PAYLOAD_BYTES_RECEIVED = "payload_bytes_received": Bytes;
+    /// Bytes of payload that arrived, which is when the application gets them.
+    BYTES_DELIVERED = "bytes_delivered": Bytes;
     /// Messages refused because no IP packet has room for them.
     REFUSED = "refused": One;
     /// Copies sent on a second path (`duplicate_on`).
@@ -192,9 +192,9 @@ impl Endpoint for UdpEndpoint {
 
     fn report(&self, report: &mut Report<'_>) {
         report.count(DATAGRAMS_SENT, self.sent);
-        report.count(PAYLOAD_BYTES_SENT, self.sent_bytes);
+        report.count(BYTES_SENT, self.sent_bytes);
         report.count(DATAGRAMS_RECEIVED, self.received);
-        report.count(PAYLOAD_BYTES_RECEIVED, self.received_bytes);
+        report.count(BYTES_DELIVERED, self.received_bytes);
         report.count(REFUSED, self.refused);
         if self.duplicate_on.is_some() {
             report.count(COPIES_SENT, self.sent);

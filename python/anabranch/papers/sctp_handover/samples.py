@@ -22,7 +22,7 @@ def tidy(rows: pl.DataFrame, arena: Arena) -> pl.DataFrame:
         values |= {
             f"mbps_{phase}": rows[f"{prefix}.goodput_kbit_per_s"] / 1e3,
             f"switches_{phase}": rows[f"{prefix}.sctp.a.primary_changes"],
-            f"timeouts_{phase}": rows[f"{prefix}.sctp.a.t3_expiries"],
+            f"timeouts_{phase}": rows[f"{prefix}.sctp.a.timeouts"],
         }
     tidied = tidied.with_columns(**values)
     if arena.experiment is None:

@@ -26,14 +26,14 @@ ENDPOINT_COLUMNS = (
     "switches_reverted",
     "checkpoints",
     "probe_bytes",
-    "t3_expiries",
+    "timeouts",
     "heartbeats_sent",
     "path_failures",
 )
 """Scalars of the sending endpoint."""
 CALL_COLUMNS = ("mos", "loss_percent", "longest_gap_ms")
 TRANSFER_COLUMNS = ("goodput_kbit_per_s", "stalled_s")
-PHASE_COLUMNS = ("goodput_kbit_per_s", "sctp.a.primary_changes", "sctp.a.t3_expiries")
+PHASE_COLUMNS = ("goodput_kbit_per_s", "sctp.a.primary_changes", "sctp.a.timeouts")
 
 _ARENAS = tomllib.loads(_text("arenas.toml"))
 

@@ -37,7 +37,7 @@ LINUX: Sets = (("flows.bulk.transport.receive_autotuning", "false"),)
 ALIKE: Sets = (*LINUX, ("flows.bulk.transport.profile", '"linux_6"'))
 """The simulated TCP that is like the real one."""
 
-COLUMNS = tuple(name for name in studies.GRID_COLUMNS if not name.endswith("fast_recoveries"))
+COLUMNS = tuple(name for name in studies.GRID_COLUMNS if not name.endswith("fast_retransmits"))
 """What a kernel counts, too."""
 
 AS_PAPER, AS_KERNEL = "simulated, 2.6.20", "simulated, Linux 6"

@@ -31,7 +31,7 @@ GRID_COLUMNS = (
     "bulk.goodput_kbit_per_s",
     "bulk.cov",
     "bulk.tcp.a.timeouts",
-    "bulk.tcp.a.fast_recoveries",
+    "bulk.tcp.a.fast_retransmits",
     "link.air.forward.arrived_packets",
     "link.air.reverse.arrived_packets",
     "link.air.forward.delivered_packets",

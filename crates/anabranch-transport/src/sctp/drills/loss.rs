@@ -21,7 +21,7 @@ fn t3_doubles_and_alternates() {
         at,
         [(ms(0), 0), (ms(1_000), 1), (ms(2_000), 0), (ms(4_000), 1), (ms(6_000), 0), (ms(10_000), 1)]
     );
-    assert_eq!(pair.ends[0].stats().t3_expiries, 5);
+    assert_eq!(pair.ends[0].stats().timeouts, 5);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn three_missing_reports_start_fast_retransmit() {
     // Reports come 1 + 40, 2 + 40 and 3 + 40 ms after the start.
     assert_eq!(again, [ms(0), ms(43)]);
     let stats = pair.ends[0].stats();
-    assert_eq!((stats.fast_retransmits, stats.t3_expiries), (1, 0));
+    assert_eq!((stats.fast_retransmits, stats.timeouts), (1, 0));
     // Section 7.2.3: max(cwnd / 2, 4 segments).
     assert_eq!(sample(&pair, Side::A, 0).ssthresh, 4 * 1_468);
     assert_eq!(pair.received(Side::B).len(), 8);
@@ -140,7 +140,7 @@ fn several_losses_in_one_window_cut_it_once() {
     pair.send_reliable(40, 1_400);
     pair.run_for(ms(900));
     let stats = pair.ends[0].stats();
-    assert_eq!((stats.fast_retransmits, stats.t3_expiries), (1, 0));
+    assert_eq!((stats.fast_retransmits, stats.timeouts), (1, 0));
     assert_eq!(stats.data_chunks_retransmitted, 3);
 }
 
@@ -268,7 +268,7 @@ fn a_timeout_of_freebsd_that_marks_nothing_leaves_the_window() {
         pair.send_reliable(1, 1_000);
         pair.run_for(ms(85));
         let after = sample(&pair, Side::A, 0);
-        assert_eq!(pair.ends[0].stats().t3_expiries, 1, "{profile:?}");
+        assert_eq!(pair.ends[0].stats().timeouts, 1, "{profile:?}");
         assert_eq!(pair.ends[0].routing.status[0].error_count, 1, "{profile:?}");
         assert_eq!(
             (after.cwnd == before.cwnd, after.ssthresh == before.ssthresh),

@@ -37,7 +37,7 @@ fn section_6_9_a_message_larger_than_the_buffer_arrives_in_parts() {
                 // One that exceeds the buffer with its last fragment alone is whole.
                 assert_eq!(parts(&pair, Side::B).len() >= 4, length > buffer as u32 + 1, "{profile:?}");
                 let stats = pair.ends[0].stats;
-                assert_eq!((stats.t3_expiries, stats.data_chunks_retransmitted), (0, 0), "{profile:?}");
+                assert_eq!((stats.timeouts, stats.data_chunks_retransmitted), (0, 0), "{profile:?}");
             }
         }
     }
@@ -123,6 +123,6 @@ fn rfc8260_messages_of_several_streams_are_in_parts_at_the_same_time() {
         pair.run_for(ms(20_000));
         assert_eq!(pair.received(Side::B).len(), usize::from(streams));
         assert!(parts(&pair, Side::B).iter().all(|part| part.ppid == 7));
-        assert_eq!(pair.ends[0].stats.t3_expiries, 0);
+        assert_eq!(pair.ends[0].stats.timeouts, 0);
     }
 }

@@ -110,7 +110,7 @@ fn a_shutdown_stops_or_restarts_t3_rtx() {
             }
             pair.run_for(Duration::from_secs(10));
             assert_eq!((closed(&pair, Side::A), closed(&pair, Side::B)), (SHUTDOWN, SHUTDOWN), "{profile:?}");
-            assert_eq!(pair.ends[0].stats().t3_expiries, u64::from(is_last_lost), "{profile:?}");
+            assert_eq!(pair.ends[0].stats().timeouts, u64::from(is_last_lost), "{profile:?}");
         }
     }
 }
@@ -156,7 +156,7 @@ fn data_restarts_the_time_of_shutdown() {
     let answers = pair.sent(Side::A, "shutdown").len();
     let packets = pair.sent(Side::B, "data").iter().filter(|packet| packet.at > pair.log[0].at).count();
     assert!(answers >= packets, "{answers} for {packets} packets");
-    assert_eq!(pair.ends[1].stats().t3_expiries, 0);
+    assert_eq!(pair.ends[1].stats().timeouts, 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! scheduler.
 
 use super::config::{Config, SplitBy};
-use super::{BLOCKED_BY_RECEIVE_BUFFER_S, BLOCKED_BY_SEND_BUFFER_S};
+use super::{BLOCKED_BY_RECEIVE_WINDOW_S, BLOCKED_BY_SEND_BUFFER_S};
 use crate::report::Report;
 use crate::sctp::outstanding::Buffered;
 use crate::sctp::parameters::Parameters;
@@ -53,7 +53,7 @@ impl BlockedTimes {
 
     pub(super) fn report(self, now: Time, report: &mut Report<'_>) {
         let Self { receive_buffer, send_buffer, .. } = self.until(now);
-        report.scalar(BLOCKED_BY_RECEIVE_BUFFER_S, receive_buffer.as_secs_f64());
+        report.scalar(BLOCKED_BY_RECEIVE_WINDOW_S, receive_buffer.as_secs_f64());
         report.scalar(BLOCKED_BY_SEND_BUFFER_S, send_buffer.as_secs_f64());
     }
 }

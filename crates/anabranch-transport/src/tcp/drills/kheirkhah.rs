@@ -130,7 +130,7 @@ fn dup_ack_the_third_sends_the_hole_again_and_inflates() {
     assert_eq!(drill.segments(MSS), [0; 0], "ten are in flight");
     drill.ack(9 * MSS, &[]);
     assert_eq!(drill.segments(MSS), [19]);
-    assert_eq!(drill.end.stats().fast_recoveries, 1);
+    assert_eq!(drill.end.stats().fast_retransmits, 1);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn new_ack_new_reno_a_partial_acknowledgement_deflates_and_sends_the_next_hole()
     assert_eq!(drill.segments(MSS), [12, 19], "the hole, and what the window has room for: eight");
     // Nothing more was lost, so the full acknowledgement ends recovery.
     drill.at(400).ack(19 * MSS, &[]);
-    assert_eq!(drill.end.stats().fast_recoveries, 1);
+    assert_eq!(drill.end.stats().fast_retransmits, 1);
     assert_eq!(window(&drill).0, 5 * MSS + MSS / 5);
 }
 

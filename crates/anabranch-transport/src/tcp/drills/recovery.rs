@@ -37,7 +37,7 @@ fn rfc6675_5_three_segments_above_a_hole_make_it_a_loss() {
         drill.ack(0, &[(SIZE, 2 * SIZE)]).ack(0, &[(SIZE, 3 * SIZE)]).segments(SIZE);
         drill.ack(0, &[(SIZE, 4 * SIZE)]);
         assert_eq!(drill.segments(SIZE), [0]);
-        assert_eq!(drill.end.stats().fast_recoveries, 1);
+        assert_eq!(drill.end.stats().fast_retransmits, 1);
     }
 }
 
@@ -106,7 +106,7 @@ fn rfc6582_3_2_a_partial_acknowledgement_shows_the_next_loss() {
     drill.segments(SIZE);
     drill.at(300).ack(5 * SIZE, &[]);
     assert!(drill.segments(SIZE).contains(&5), "segment 5 was lost too");
-    assert_eq!(drill.end.stats().fast_recoveries, 1);
+    assert_eq!(drill.end.stats().fast_retransmits, 1);
     // RFC 6582 section 3.2 step 6: the recovery point is reached.
     drill.at(400).ack(16 * SIZE, &[]);
     assert_eq!(drill.end.stats().timeouts, 0);

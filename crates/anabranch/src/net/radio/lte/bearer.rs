@@ -21,7 +21,7 @@ declare! {
     /// Transport blocks whose first transmission failed; HARQ sends them again.
     FAILED_BLOCKS = "failed_blocks": One;
     /// Times that RLC's acknowledged mode sent again what HARQ had given up (its ARQ, TS 36.322).
-    RLC_RETRANSMISSIONS = "rlc_retransmissions": One;
+    ARQ_RETRANSMISSIONS = "arq_retransmissions": One;
 }
 
 /// A user's link to its base station.
@@ -173,7 +173,7 @@ impl Bearer {
         let Counters { air_lost, released, held_ns } = lane.counters;
         lane.buffer.report(report);
         report.count(FAILED_BLOCKS, lane.harq.failed);
-        report.count(RLC_RETRANSMISSIONS, lane.harq.rlc_retransmissions);
+        report.count(ARQ_RETRANSMISSIONS, lane.harq.rlc_retransmissions);
         report.count(AIR_LOST_PACKETS, air_lost);
         report.mean(MEAN_HELD_MS, held_ns as f64 / 1e6, released);
     }
