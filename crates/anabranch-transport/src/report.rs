@@ -235,12 +235,12 @@ macro_rules! counters {
 /// Name and value of every scalar of a run, in the order in which they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    scalars: Vec<(String, Value)>,
+    scalars: Vec<(String, Written)>,
 }
 
 /// How a scalar was computed, which decides how a warm-up is excluded from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Value {
+enum Written {
     /// A counter that grows with time: what the warm-up contributed is taken off.
     Count(u64),
     /// The mean of `count` values with this sum; the warm-up's values are taken off.
@@ -252,7 +252,7 @@ enum Value {
     Variation { sum: f64, squares: f64, count: u64 },
 }
 
-impl Value {
+impl Written {
     fn value(self) -> f64 {
         let value = match self {
             Self::Count(count) => count as f64,
@@ -325,7 +325,7 @@ impl Row {
     /// Adds the scalars of a part of the run, each with `prefix` and a dot before its name. Scalars of the
     /// whole run are left out.
     pub fn add_phase(&mut self, prefix: &str, phase: Self) {
-        let parts = phase.scalars.into_iter().filter(|(_, scalar)| !matches!(scalar, Value::Value(_)));
+        let parts = phase.scalars.into_iter().filter(|(_, scalar)| !matches!(scalar, Written::Value(_)));
         self.scalars.extend(parts.map(|(name, scalar)| (format!("{prefix}.{name}"), scalar)));
     }
 }
@@ -340,23 +340,23 @@ pub struct Report<'a> {
 impl Report<'_> {
     /// Writes a scalar of the whole run; NaN stands for "no value".
     pub fn scalar(&mut self, scalar: Declared, value: f64) {
-        self.write(scalar, Value::Value(value));
+        self.write(scalar, Written::Value(value));
     }
 
     /// Writes one counter, which grows with time: a warm-up is taken off.
     pub fn count(&mut self, scalar: Declared, value: u64) {
-        self.write(scalar, Value::Count(value));
+        self.write(scalar, Written::Count(value));
     }
 
     /// Writes the mean of `count` values with this sum: a warm-up is taken off.
     pub fn mean(&mut self, scalar: Declared, sum: f64, count: u64) {
-        self.write(scalar, Value::Mean { sum, count });
+        self.write(scalar, Written::Mean { sum, count });
     }
 
     /// Writes the coefficient of variation (standard deviation of the sample over mean) of `count` values
     /// with this sum and this sum of squares: a warm-up is taken off.
     pub fn variation(&mut self, scalar: Declared, sum: f64, squares: f64, count: u64) {
-        self.write(scalar, Value::Variation { sum, squares, count });
+        self.write(scalar, Written::Variation { sum, squares, count });
     }
 
     /// A writer for a part of this component: `call` and `sctp.a` give `call.sctp.a`.
@@ -364,7 +364,7 @@ impl Report<'_> {
         Report { prefix: format!("{}.{name}", self.prefix), row: self.row }
     }
 
-    fn write(&mut self, declared: Declared, value: Value) {
+    fn write(&mut self, declared: Declared, value: Written) {
         let name = declared.name;
         let mut full = String::with_capacity(self.prefix.len() + 1 + name.len());
         full.push_str(&self.prefix);
