@@ -203,7 +203,7 @@ pub(crate) struct Sender {
     fates: Bytes,
 }
 
-fn bits(fate: &Fate) -> u8 {
+fn bits(fate: Fate) -> u8 {
     let purpose = match fate.purpose {
         Purpose::Data => 0,
         Purpose::Keepalive => 8,
@@ -245,7 +245,7 @@ pub(crate) fn walk_sender(
         opened_s: sender.opened_s,
         attempts: sender.attempts,
         knows_window: sender.knows_window,
-        fates: sender.fates.iter().map(bits).collect::<Vec<u8>>().into(),
+        fates: sender.fates.iter().copied().map(bits).collect::<Vec<u8>>().into(),
     })
 }
 
