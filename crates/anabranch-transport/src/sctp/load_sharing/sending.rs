@@ -1,10 +1,10 @@
 //! Data and copies leave over several paths, and SACKs come back.
 
+use super::RESCHEDULING_THRESHOLD;
 use super::blocking::{Blocking, Ground};
 use super::config::{CwndUpdate, Sides};
 use super::copies::{Copied, Ended};
-use super::{LoadSharing, RESCHEDULING_THRESHOLD};
-use crate::cc::{AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, ControlState, SentEvent};
+use crate::cc::{AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, SentEvent};
 use crate::endpoint::LimitedBy;
 use crate::ground::PathId;
 use crate::path::scheduler::{Decision, Pending, Scheduler as _};
@@ -276,7 +276,7 @@ impl Association {
 #[cfg(test)]
 impl Association {
     /// Checks that what is known of paths without a change is what a new look shows.
-    pub(in crate::sctp) fn check_views(&self, sharing: &LoadSharing) {
+    pub(in crate::sctp) fn check_views(&self, sharing: &super::LoadSharing) {
         let ground = Ground { parameters: &self.parameters, routing: &self.routing, sender: &self.sender };
         for (index, view) in sharing.views.as_slice().iter().enumerate() {
             let id = PathId(index as u8);
@@ -293,7 +293,7 @@ impl Association {
                 continue;
             }
             let path = &self.routing.paths[index];
-            let ControlState { cwnd, ssthresh, .. } = path.cc.state();
+            let crate::cc::ControlState { cwnd, ssthresh, .. } = path.cc.state();
             assert_eq!((view.cwnd, view.ssthresh), (cwnd, ssthresh), "path {index}");
             assert_eq!((view.srtt, view.rttvar), (path.rto.srtt, path.rto.rttvar), "path {index}");
             assert_eq!(view.outstanding, in_use);
