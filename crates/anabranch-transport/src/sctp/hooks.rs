@@ -1,5 +1,5 @@
-//! The hooks by which the procedures of the other files ask the [parts](super::parts) of an association, where
-//! these do something to it.
+//! The hooks by which the procedures of the other files ask the [parts](super::parts) of an association,
+//! where these do something to it.
 
 use super::association::Association;
 use crate::ground::PathId;

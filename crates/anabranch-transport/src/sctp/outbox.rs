@@ -1,4 +1,5 @@
-//! What an association has for its caller: packets and events. A packet gets its memory from one that has arrived.
+//! What an association has for its caller: packets and events. A packet gets its memory from one that has
+//! arrived.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

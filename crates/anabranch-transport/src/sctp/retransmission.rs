@@ -127,8 +127,8 @@ impl Association {
         is_full
     }
 
-    /// Records that marked data found the window full. Where that counts as sending, it puts off heartbeats for
-    /// as long as the application sends.
+    /// Records that marked data found the window full. Where that counts as sending, it puts off heartbeats
+    /// for as long as the application sends.
     fn record_attempt(&mut self, now: Time, path: PathId) {
         if self.parameters.procedures.waiting_data_defers_heartbeats {
             self.routing.paths[path.index()].last_data = now;
