@@ -37,7 +37,7 @@ def scenario(tmp_path: Path) -> Path:
 
 def pair(scenario: Path, rtts: tuple[float, float], transport: dict[str, Any]) -> list[float]:
     """The goodputs of two flows with this transport in the last minute of three, in Mbit/s."""
-    set_ = {
+    set_: dict[str, Any] = {
         "links.a.delay": f"{rtts[0] / 2} ms",
         "links.b.delay": f"{rtts[1] / 2} ms",
         "flows.one.transport": transport,
