@@ -201,7 +201,7 @@ impl DualPi2Config {
         let credit = FIRST_CREDIT * (2 * classic_weight - i64::from(WEIGHTS));
         let is_linux = self.variant == DualPi2Variant::Linux;
         Ok(DualPi2 {
-            config: self.clone(),
+            config: Box::new(self.clone()),
             classic_weight,
             classic: Lane::default(),
             l4s: Lane::default(),
@@ -262,7 +262,7 @@ const LEAST_BYTES: u64 = 2 * 1500;
 /// Two queues whose marks and drops are coupled.
 #[derive(Clone, Debug)]
 pub(crate) struct DualPi2 {
-    config: DualPi2Config,
+    config: Box<DualPi2Config>,
     /// The weight of the classic queue, out of `WEIGHTS`.
     classic_weight: i64,
     classic: Lane,
@@ -287,7 +287,7 @@ struct Lane {
     likelihoods: f64,
     /// Packets that were put into it.
     arrived: u64,
-    sojourns: Sojourns,
+    sojourns: Box<Sojourns>,
 }
 
 impl Lane {
