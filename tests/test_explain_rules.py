@@ -104,12 +104,18 @@ def test_unseen_are_those_above_all_that_had_passed(
 ) -> None:
     """Beside a set of all numbers."""
     expected: set[int] = set()
-    for told, above, at in reports:
-        passed = max((start + size for start, size in packets[: at + 1]), default=told)
-        expected |= set(range(max(told, passed), told + above))
+    for acknowledged, beyond, index in reports:
+        passed = max((start + size for start, size in packets[: index + 1]), default=acknowledged)
+        expected |= set(range(max(acknowledged, passed), acknowledged + beyond))
     told, above, at = np.array(reports, dtype=np.int64).reshape(-1, 3).T
     ends = np.array([start + size for start, size in packets])
-    unseen = holes.Unseen.of(ends, np.arange(len(ends)) * 1.0, told, told + above, at + 0.5)
+    unseen = holes.Unseen.of(
+        ends,
+        np.arange(len(ends)).astype(np.float64),
+        told,
+        told + above,
+        at.astype(np.float64) + 0.5,
+    )
     starts, sizes = np.array(runs, dtype=np.int64).reshape(-1, 2).T
     found = unseen.within(starts, starts + sizes).tolist()
     assert found == [len(expected & set(range(one, one + size))) for one, size in runs]

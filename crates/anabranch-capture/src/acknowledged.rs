@@ -1,5 +1,5 @@
-//! What acknowledgements report for the first time: selective ones say when what lies above a gap arrived, which
-//! the cumulative number says only once the gap is filled.
+//! What acknowledgements report for the first time: selective ones say when what lies above a gap arrived,
+//! which the cumulative number says only once the gap is filled.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,8 @@ impl Above {
     }
 }
 
-/// How many numbers each acknowledgement says to have arrived that none before it did; of the first one, none.
+/// How many numbers each acknowledgement says to have arrived that none before it did; of the first one,
+/// none.
 ///
 /// # Parameters
 /// `acknowledgements` have the next number that is expected, and what has arrived above it. `known` has

@@ -538,8 +538,8 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let delay_s = self.now - sent_s;
-            // A second packet is acknowledged at once (RFC 9293 section 3.8.6.3, RFC 9260 section 6.2); one with
-            // nothing behind it may have waited for one.
+            // A second packet is acknowledged at once (RFC 9293 section 3.8.6.3, RFC 9260 section 6.2); one
+            // with nothing behind it may have waited for one.
             let is_last = self.spaces[at].records.last().is_some_and(|last| last.packet == packet);
             let track = &mut self.tracks[path];
             if is_single && is_last {

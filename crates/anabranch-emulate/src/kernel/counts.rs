@@ -49,10 +49,11 @@ impl Counts {
     /// Adds the sums of what is declared to the counters of a part of an end.
     pub(crate) fn report(
         &self,
-        part: &Cow<'static, str>,
+        part: impl Into<Cow<'static, str>>,
         declared: impl Iterator<Item = Declared>,
         counters: &mut Counters,
     ) {
+        let part = part.into();
         for (index, declared) in declared.enumerate() {
             let of = |values: &[u64]| values.get(index).copied().unwrap_or(0);
             counters.push((part.clone(), declared, of(&self.past) + of(&self.present)));
@@ -71,7 +72,7 @@ mod tests {
         let mut counts = Counts::default();
         let sums = |counts: &Counts| {
             let mut found = Counters::new();
-            counts.report(&"x".into(), Stats::SCALARS[..2].iter().copied(), &mut found);
+            counts.report("x", Stats::SCALARS[..2].iter().copied(), &mut found);
             found
                 .into_iter()
                 .map(|(part, it, value)| (format!("{part}.{}", it.name), value))

@@ -371,7 +371,7 @@ impl Messages {
             (Cow::Borrowed(""), sctp("messages_delivered"), end.delivered),
             (Cow::Borrowed(""), MALFORMED_MESSAGES, end.malformed),
         ];
-        end.counts.report(&Cow::Borrowed(""), COUNTERS.into_iter(), &mut counters);
+        end.counts.report("", COUNTERS.into_iter(), &mut counters);
         (samples, counters)
     }
 }

@@ -362,7 +362,7 @@ impl Stream {
         for (path, counts) in end.counts.iter().enumerate() {
             let part =
                 if self.is_multipath { Cow::Owned(format!("subflow_{path}")) } else { Cow::Borrowed("") };
-            counts.report(&part, self.known.declared(), &mut counters);
+            counts.report(part, self.known.declared(), &mut counters);
         }
         (samples, counters)
     }

@@ -90,10 +90,10 @@ procedures! {
     /// Whether an old timestamp echo takes a timeout back although the acknowledgement reports a duplicate;
     /// default false (RFC 3522 section 3.2), in Linux true (`tcp_try_undo_loss`).
     eifel_ignores_duplicates: [false, true, true];
-    /// Whether D-SACKs take a reduction back only if each segment that was retransmitted in the window of data
-    /// was so once and is reported, and never again after a report of one that was not retransmitted; default
-    /// true (RFC 3708 section 3), in Linux false: as many reports as retransmissions do (`tcp_check_dsack`,
-    /// `tcp_try_undo_dsack`).
+    /// Whether D-SACKs take a reduction back only if each segment that was retransmitted in the window of
+    /// data was so once and is reported, and never again after a report of one that was not retransmitted;
+    /// default true (RFC 3708 section 3), in Linux false: as many reports as retransmissions do
+    /// (`tcp_check_dsack`, `tcp_try_undo_dsack`).
     tells_duplicates_apart: [true, false, false];
     /// Whether a window that is restored after a spurious timeout is no more than what is in flight and what
     /// was acknowledged, at most an initial window of that, and the next round-trip time of new data is taken

@@ -49,8 +49,8 @@ counters! {
         ecn_reductions: One;
         /// Packets with a congestion mark that arrived.
         ce_received: One;
-        /// Packets that the peer has reported to be marked; without accurate feedback (RFC 9768), segments whose
-        /// acknowledgement echoes a mark.
+        /// Packets that the peer has reported to be marked; without accurate feedback (RFC 9768), segments
+        /// whose acknowledgement echoes a mark.
         ce_reported: One;
         /// Probes of a closed window sent.
         window_probes: One;

@@ -117,7 +117,7 @@ impl QueuedLink {
     /// came.
     fn advance(&mut self, now: Time, driven: &mut Driven) {
         loop {
-            let next = self.media.list.iter().map(|medium| medium.next_event()).min().unwrap();
+            let next = self.media.list.iter().map(super::medium::Medium::next_event).min().unwrap();
             if next > now {
                 return;
             }

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 from rich.console import RenderableType
 
@@ -66,7 +66,8 @@ def _tables(outcome: DescribedOutcome, width: int) -> list[RenderableType]:
 
 def _context(outcome: DescribedOutcome) -> dict[str, Any]:
     context = _BASE.context(outcome)
-    return {**context, "published": [*context["published"], _jain_table(outcome)]}
+    published = cast("list[Any]", context["published"])
+    return {**context, "published": [*published, _jain_table(outcome)]}
 
 
 def _sections(outcome: DescribedOutcome) -> list[list[str]]:

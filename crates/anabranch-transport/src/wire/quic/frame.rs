@@ -15,7 +15,7 @@ pub const MAX_ACK_RANGES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// Acknowledges packets (section 19.3).
-    Ack(Ack),
+    Ack(Box<Ack>),
     /// Ends the connection (section 19.19).
     ConnectionClose {
         /// The code, of QUIC or of the application.
@@ -192,7 +192,10 @@ impl Frame {
             Self::Crypto { position, data } => {
                 1 + v(*position) + v(data.length.into()) + data.length as usize
             }
-            Self::DataBlocked { limit } | Self::MaxData { limit } => 1 + v(*limit),
+            Self::DataBlocked { limit }
+            | Self::MaxData { limit }
+            | Self::MaxStreams { limit, .. }
+            | Self::StreamsBlocked { limit, .. } => 1 + v(*limit),
             Self::Datagram { data, has_length } => {
                 1 + if *has_length { v(data.length.into()) } else { 0 } + data.length as usize
             }
@@ -200,7 +203,6 @@ impl Frame {
             Self::MaxStreamData { stream, limit } | Self::StreamDataBlocked { stream, limit } => {
                 1 + v(*stream) + v(*limit)
             }
-            Self::MaxStreams { limit, .. } | Self::StreamsBlocked { limit, .. } => 1 + v(*limit),
             Self::NewConnectionId { sequence, retire_prior_to, id, .. } => {
                 1 + v(*sequence) + v(*retire_prior_to) + 1 + id.len() + 16
             }
@@ -218,7 +220,9 @@ impl Frame {
     pub fn emit(&self, fields: &mut impl Fields, out: &mut Vec<u8>) {
         let mut numbers = |code: u64, values: &[u64]| {
             varint::emit(code, out);
-            values.iter().for_each(|value| varint::emit(*value, out));
+            for value in values {
+                varint::emit(*value, out);
+            }
         };
         match self {
             Self::Ack(ack) => ack.emit(out),
@@ -314,7 +318,9 @@ impl Frame {
                 reader.take(more);
                 Ok(Self::Padding { length: 1 + more as u32 })
             }
-            kind::ACK | kind::ACK_ECN => Ack::parse(reader, code == kind::ACK_ECN).map(Self::Ack),
+            kind::ACK | kind::ACK_ECN => {
+                Ack::parse(reader, code == kind::ACK_ECN).map(|ack| Self::Ack(Box::new(ack)))
+            }
             kind::STREAM..=kind::STREAM_LAST => Stream::parse(reader, code, fields).map(Self::Stream),
             kind::CRYPTO | kind::DATAGRAM | kind::DATAGRAM_WITH_LENGTH => {
                 Self::parse_data(reader, code, fields)
@@ -545,7 +551,7 @@ mod tests {
                     })
                     .collect();
                 ranges.reverse();
-                Frame::Ack(Ack { ranges: ranges.into_iter().collect(), delay, ecn })
+                Frame::Ack(Box::new(Ack { ranges: ranges.into_iter().collect(), delay, ecn }))
             },
         )
     }

@@ -178,8 +178,8 @@ mod tests {
         ConnectionId::new(bytes).unwrap()
     }
 
-    /// RFC 9001 appendix A.2: the unprotected header of the client's first packet, with a packet number of four
-    /// bytes and 1182 bytes of packet number and content.
+    /// RFC 9001 appendix A.2: the unprotected header of the client's first packet, with a packet number of
+    /// four bytes and 1182 bytes of packet number and content.
     #[test]
     fn the_clients_first_header_is_that_of_the_rfc() {
         let header = LongHeader {

@@ -1,7 +1,7 @@
 //! Packet numbers, of which a packet carries the last bits (RFC 9000 section 17.1, appendix A.2 and A.3).
 
-/// How many bytes of a packet's number to send, 1 to 4, where the peer has acknowledged `largest_acknowledged`:
-/// enough for twice the packets that may be on their way.
+/// How many bytes of a packet's number to send, 1 to 4, where the peer has acknowledged
+/// `largest_acknowledged`: enough for twice the packets that may be on their way.
 pub const fn length(number: u64, largest_acknowledged: Option<u64>) -> usize {
     let unacknowledged = match largest_acknowledged {
         Some(largest) => number.saturating_sub(largest),
@@ -41,8 +41,8 @@ mod tests {
     /// RFC 9000 appendix A.2 and A.3.
     #[test]
     fn the_examples_of_the_rfc() {
-        assert_eq!(length(0xac5c02, Some(0xabe8b3)), 2);
-        assert_eq!(length(0xace8fe, Some(0xabe8b3)), 3);
+        assert_eq!(length(0x00ac_5c02, Some(0x00ab_e8b3)), 2);
+        assert_eq!(length(0x00ac_e8fe, Some(0x00ab_e8b3)), 3);
         assert_eq!(decode(0x9b32, 2, Some(0xa82f_30ea)), 0xa82f_9b32);
         assert_eq!((length(0, None), decode(0, 1, None)), (1, 0));
     }

@@ -670,8 +670,8 @@ mod tests {
         DualPi2Config { variant: DualPi2Variant::Linux, ..Default::default() }
     }
 
-    /// Linux, `dualpi2_reset_default` and `calculate_probability`: in units of 2^-32, alpha is 41 x 2^32 / 256
-    /// / 10^9 x 2^6 = 44 per 64 ns and beta 879, each rounded down. The longer of the two delays counts.
+    /// Linux, `dualpi2_reset_default` and `calculate_probability`: in units of 2^-32, alpha is 41 x 2^32 /
+    /// 256 / 10^9 x 2^6 = 44 per 64 ns and beta 879, each rounded down. The longer of the two delays counts.
     #[test]
     fn linux_integrates_the_longer_delay_with_its_own_constants() {
         let mut queue = linux().build(place()).unwrap();
@@ -736,8 +736,8 @@ mod tests {
         }
     }
 
-    /// Linux, `calculate_probability` without `drop_overload`: p' is at most 1/k, so every L4S packet is marked
-    /// and ECN-capable classic ones are never dropped.
+    /// Linux, `calculate_probability` without `drop_overload`: p' is at most 1/k, so every L4S packet is
+    /// marked and ECN-capable classic ones are never dropped.
     #[test]
     fn without_drops_on_overload_the_probability_has_a_limit() {
         for variant in [DualPi2Variant::Linux, DualPi2Variant::Rfc] {
