@@ -73,7 +73,7 @@ const NET: [(&str, &str); 20] = [
     ("loss", ""),
     ("cross_traffic", "capacity"),
     ("counted", "asked cross_traffic"),
-    ("qdisc", "capacity packets"),
+    ("qdisc", "capacity packets sojourns"),
     ("stays", "backlog capacity packets"),
     ("server", "asked backlog capacity counted cross_traffic packets qdisc stays"),
     ("radio", "capacity packets qdisc sojourns"),
@@ -122,11 +122,12 @@ const EMULATE: [(&str, &str); 16] = [
 ];
 
 /// The modules of `anabranch-capture`.
-const CAPTURE: [(&str, &str); 11] = [
+const CAPTURE: [(&str, &str); 12] = [
     ("bytes", ""),
     ("columns", ""),
     ("journeys", ""),
     ("sender", ""),
+    ("acknowledged", "sender"),
     ("source", ""),
     ("link", "bytes"),
     ("tables", "link source"),
