@@ -197,7 +197,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "cells": (lambda: Study(SWEEP).cells("call.mos"), "no run of the study is finished yet"),
     "traces": (lambda: Study(SWEEP).traces("frames"), "keeps no trace `frames` (it keeps none)"),
     "template": (lambda: package.load("md1-queue.toml"), "is a template of the package"),
-    "metric": (lambda: explain.explain(CALL, metric="moss", alone=False), "metric: there is no"),
+    "metric": (lambda: explain.explain(CALL, metric="moss", alone=False), "there is no scalar"),
 }
 
 

@@ -19,7 +19,7 @@ from anabranch.papers.sheet import VALUES, Sheet, together
 from anabranch.papers.tables import listed, of_published, of_records
 from anabranch.papers.verdicts import PublishedNumber
 
-PAPERS = [name.replace("-", "_") for name in papers.names()]
+PAPERS = sorted(file.parent.name for file in Path(papers.__file__).parent.glob("*/sheet.toml"))
 SHEET = """
 [axes.queue]
 names = { fifo = "First in", codel = "CoDel" }

@@ -926,7 +926,7 @@ def test_the_command_refuses_what_is_wrong(tmp_path: Path, anabranch: Command) -
     assert "nothere" in one_error(anabranch("profile", "nothere.pcap"))
     assert "is not a name" in one_error(anabranch("profile", "p.csv", "--name", "a b"))
     assert "a link joins two nodes" in one_error(anabranch("profile", "p.csv", "--ends", "a", "a"))
-    assert "Unknown option" in one_error(anabranch("profile", "p.csv", "--empty-ends"))
+    assert "unknown option" in one_error(anabranch("profile", "p.csv", "--empty-ends"))
     twice = anabranch("profile", "p.csv", "--json", "x", "--plot", "x")
     assert "--json and --plot are both x" in one_error(twice)
     assert "captures of the same traffic" in one_error(anabranch("profile", "p.csv", "p.csv"))

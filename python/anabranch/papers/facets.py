@@ -34,7 +34,7 @@ from .plots import (
 from .rows import Cells
 from .runs import Runs
 from .sheet import VALUES, Count, Place, Sheet
-from .sheet import Figure as Described
+from .sheet import DescribedFigure
 
 Published = Callable[[str, Cells], Sequence[float]]
 """The published numbers of a value in some cells."""
@@ -61,7 +61,7 @@ class Facets:
     """A described figure, to be drawn."""
 
     sheet: Sheet
-    row: Described
+    row: DescribedFigure
     runs: Runs
     published: Published = lambda _value, _cells: ()
     decorate: Callable[[Panel], None] = lambda _: None
@@ -332,7 +332,7 @@ def of(
 
 
 def _drawn(
-    drawn: Sheet, row: Described, studies: Mapping[str, Runs], published: Published
+    drawn: Sheet, row: DescribedFigure, studies: Mapping[str, Runs], published: Published
 ) -> Figure:
     return Facets(drawn, row, studies[row.study].where(**row.where), published).draw()
 

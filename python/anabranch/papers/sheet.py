@@ -135,7 +135,7 @@ class Numbers(_Model):
     """Whether the verdict has a column of its own."""
 
 
-class Figure(_Model):
+class DescribedFigure(_Model):
     """A figure: values over the places of an axis, for each place of another, in panels."""
 
     kind: Literal["bars", "heat", "levels", "lines"]
@@ -223,7 +223,7 @@ class _File(_Model):
     tables: dict[str, Table] = {}
     records: dict[str, Records] = {}
     numbers: dict[str, Numbers] = {}
-    figures: dict[str, Figure] = {}
+    figures: dict[str, DescribedFigure] = {}
     counts: dict[str, Count] = {}
 
 

@@ -45,8 +45,7 @@ declare! {
     TLS_MS = "tls_ms": Millis, Less;
     /// Mean of the smallest 95 % of the times in which the byte was fetched.
     FETCH_MS = "fetch_ms": Millis, Less;
-    /// Round trips per minute (draft-ietf-ippm-responsiveness, section 5.3): 60 s over the mean of the times
-    /// above.
+    /// Round trips per minute: 60 s over the mean of the times above (ippm-responsiveness, section 5.3).
     RPM = "rpm": One, More;
 }
 
