@@ -242,7 +242,9 @@ def test_of_many_cells_only_the_first_are_screened(monkeypatch: pytest.MonkeyPat
         assert found[column].to_list() == whole[column].to_list()
     assert 0 < found["best"].sum() <= 10
     assert not found["best"][10:].any()
-    less = Analysis(rows.rename({"call.mos": "call.mean_delay_ms"}), "call.mean_delay_ms", {}).ranking
+    less = Analysis(
+        rows.rename({"call.mos": "call.mean_delay_ms"}), "call.mean_delay_ms", {}
+    ).ranking
     assert less["mean"].to_list() == pytest.approx(sorted(values.mean(axis=1)))
     values[3] = math.nan
     assert Analysis(rows_of(values, {"a": list(range(40))}), "call.mos", {}).ranking["n"][-1] == 0

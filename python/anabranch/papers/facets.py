@@ -33,8 +33,7 @@ from .plots import (
 )
 from .rows import Cells
 from .runs import Runs
-from .sheet import VALUES, Count, Place, Sheet
-from .sheet import DescribedFigure
+from .sheet import VALUES, Count, DescribedFigure, Place, Sheet
 
 Published = Callable[[str, Cells], Sequence[float]]
 """The published numbers of a value in some cells."""
