@@ -548,7 +548,7 @@ def test_of_many_cells_the_best_are_printed(anabranch: Command, tmp_path: Path) 
     assert "these are the first 100 of 120 cells" in result.stdout
     rows = package.read(tmp_path / "a b")
     table = result.stdout.split("these are")[0]
-    shown = [float(line.split()[1]) for line in table.splitlines()[3:] if line.strip()]
+    shown = [float(line.split()[2]) for line in table.splitlines()[3:] if line.strip()]
     best = rows["call.mos"].fill_nan(None).sort(descending=True, nulls_last=True)
     assert shown == pytest.approx(best.head(100).to_list(), rel=1e-3)
 

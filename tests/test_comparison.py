@@ -13,7 +13,7 @@ from rich.table import Table
 from scipy import stats as scipy_stats
 
 from anabranch import AnabranchError, Study, cli, stats
-from anabranch.stats import comparison, verdicts
+from anabranch.stats import comparison, labels, verdicts
 from anabranch.stats.metrics import more_is_better
 from anabranch.stats.verdicts import NOTHING, Matters
 from anabranch.support import terminal, wording
@@ -472,9 +472,13 @@ def test_the_table_stars_the_best_set_of_each_sub_study() -> None:
     plain, findings = comparison.judged(rows, "call.x")
     assert "verdict" not in plain.columns
     assert findings == []
-    heads = heads_of(terminal.cells(table, ["policy"], "call.mos", 80))
+    heads = heads_of(
+        terminal.cells(table, ["policy"], "call.mos", 80, labels.written(table, ["policy"], []))
+    )
     assert heads == ["policy", "call.mos", "± 95 %", "runs", "best"]
-    heads = heads_of(terminal.cells(plain, ["policy"], "call.x", 80))
+    heads = heads_of(
+        terminal.cells(plain, ["policy"], "call.x", 80, labels.written(plain, ["policy"], []))
+    )
     assert heads[-1] == "runs"
 
 
@@ -494,7 +498,11 @@ def test_a_study_and_the_command_line_compare(
     stars = ranking["verdict"].is_in(["best", "open"])
     assert printed.count("*") == (stars.sum() if "worse" in ranking["verdict"] else 0)
     axes = ["rto_max", "pmr"]
-    assert str(verdicts.of_ranking(ranking, axes, "call.mos", verdicts.MOS)) in printed
+    shown = labels.written(ranking, axes, Study(out).scenario.axes)
+    assert str(verdicts.of_ranking(ranking, axes, "call.mos", verdicts.MOS, shown=shown)) in printed
+    assert "rto_max = 0.1 s, pmr = 0" in printed
+    spelled = Study(out).compare({"rto_max": "50 ms"}, {"rto_max": "1 s"}, "call.mos")
+    assert spelled.sentence == found.sentence
 
     def difference(*arguments: str) -> tuple[int, list[str], str]:
         metric = [] if "--metric" in arguments else ["--metric", "call.mos"]
@@ -553,9 +561,11 @@ def test_values_that_print_alike_are_not_taken_for_each_other() -> None:
     assert found.sentence.startswith("rto_max = 0.1234561 has the best mean of call.mos: ")
     assert (found.doubt or "").startswith("rto_max = 0.1234562 and rto_max = ")
     cells, _ = comparison.judged(rows, "call.mos")
-    (table,) = terminal.cells(cells, ["rto_max"], "call.mos", 80).renderables
+    (table,) = terminal.cells(
+        cells, ["rto_max"], "call.mos", 80, labels.written(cells, ["rto_max"], [])
+    ).renderables
     assert isinstance(table, Table)
-    assert list(table.columns[0].cells) == ["0.1234561", "0.1234562", "0.5", "0.987654"]
+    assert list(table.columns[0].cells) == ["0.1234561", "0.1234562", "0.5", "0.9877"]
 
 
 @pytest.mark.parametrize(

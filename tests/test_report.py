@@ -19,9 +19,10 @@ from anabranch import AnabranchError, Study, report, stats
 from anabranch.figures.diagram import Diagram
 from anabranch.papers import studies
 from anabranch.report import figures, page
-from anabranch.report.analysis import Analysis, label_table
+from anabranch.report.analysis import Analysis
 from anabranch.report.environments import Environments, divisions
 from anabranch.report.sensitivity import sobol_indices
+from anabranch.stats.labels import label_table
 from anabranch.stats.verdicts import NOTHING, Matters
 from anabranch.store import shard_files
 from conftest import CALL, SCENARIOS, SWEEP, Command, one_error, written

@@ -122,7 +122,7 @@ def sweep(
         }
         sys.stdout.write(_script(scenario, out, array, sets, options))
         return
-    from anabranch.stats import comparison, verdicts
+    from anabranch.stats import comparison, labels, verdicts
 
     what = None if matters is None else verdicts.matters(matters)
     share = None if shard is None else share_of(shard)
@@ -140,10 +140,12 @@ def sweep(
         return
     rows = study.frame(columns=metric or ["*.mos"])
     found = [name for name in rows.columns if name.endswith(".mos")]
+    axes = comparison.keys_of(rows)
+    written = labels.written(rows, axes, study.scenario.axes)
     for name in metric or found[:_MOST_SCALARS]:
-        table, findings = comparison.judged(rows, name, matters=what)
+        table, findings = comparison.judged(rows, name, matters=what, shown=written)
         printed, which = _readable(table, name)
-        output.print(terminal.cells(printed, comparison.keys_of(rows), name, output.width))
+        output.print(terminal.cells(printed, axes, name, output.width, written))
         if which:
             output.print(
                 f"these are the {which} {printed.height} of {table.height:,} cells;"

@@ -17,7 +17,7 @@ from anabranch.errors import AnabranchError, suggestion
 from anabranch.figures import pages, plots, run_plots, study_plot
 from anabranch.figures.diagram import Diagram, varied
 from anabranch.figures.table import Table
-from anabranch.stats import comparison
+from anabranch.stats import comparison, labels, verdicts
 from anabranch.studies import headline, watch
 from anabranch.support import terminal, wording
 
@@ -89,7 +89,9 @@ def of_study(study: "Study") -> str:
         metric = None
     if metric is None:
         return _shown([repr(study)], table=_axes(study.scenario), hidden=[network])
-    cells, findings = comparison.judged(study.frame(columns=[metric]), metric)
+    rows = study.frame(columns=[metric])
+    shown = labels.written(rows, comparison.keys_of(rows), study.scenario.axes)
+    cells, findings = comparison.judged(rows, metric, shown=shown)
     drawn = Markup()
     with contextlib.suppress(AnabranchError):  # its axes may not fit into one figure
         drawn = _drawn(figure_of_study(study, metric, None, None))
@@ -99,7 +101,7 @@ def of_study(study: "Study") -> str:
     return _shown(
         [repr(study), *findings],
         drawn=drawn,
-        table=_means(cells.head(_MOST_ROWS), metric),
+        table=_means(cells.head(_MOST_ROWS), metric, shown),
         note=f"mean of each cell and half-width of its 95 % interval{star}{folded}",
         hidden=[network],
     )
@@ -165,13 +167,13 @@ def _axes(scenario: "Scenario", text: str | None = None) -> Table | None:
     return Table("what the sweep varies", ("axis", "values", "sets"), rows, keys=3)
 
 
-def _means(cells: "pl.DataFrame", metric: str) -> Table:
+def _means(cells: "pl.DataFrame", metric: str, shown: verdicts.Shown) -> Table:
     """The cells as a table: the axes, mean, half-width, number of runs, and which may be best.
 
     Between `cell` and `mean` the columns of `cells` are those that say which cell it is.
     """
     axes = cells.columns[1 : cells.columns.index("mean")]
-    columns = [wording.told_apart(cells[axis]) for axis in axes]
+    columns = [[shown(axis, value) for value in cells[axis]] for axis in axes]
     columns += [
         [wording.number(value, 4) for value in cells["mean"]],
         [wording.number(value, 2) for value in cells["half_width"]],

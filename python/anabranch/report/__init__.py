@@ -15,6 +15,7 @@ from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
 from anabranch.figures import marks, plots
 from anabranch.figures.pages import cells
+from anabranch.stats.labels import label_table
 from anabranch.stats.metrics import more_is_better
 from anabranch.stats.verdicts import Matters
 from anabranch.studies.study import Study
@@ -23,7 +24,7 @@ from anabranch.support.columns import is_scalar
 from anabranch.support.files import write_atomically
 
 from . import page
-from .analysis import Analysis, label_table
+from .analysis import Analysis
 from .environments import Environments, divisions
 from .sensitivity import Saltelli
 

@@ -1,8 +1,7 @@
 """The analysis of a scalar for a report: the ranking of its cells, and the effect of each axis."""
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -13,10 +12,11 @@ from scipy.special import stdtrit
 
 from anabranch import stats
 from anabranch.stats import Interval, comparison, verdicts
+from anabranch.stats.labels import NUMBER, labelled, shown
 from anabranch.stats.metrics import more_is_better
 from anabranch.stats.verdicts import Finding, Matters
 from anabranch.support.columns import axes_of
-from anabranch.support.wording import number, told_apart
+from anabranch.support.wording import told_apart
 
 from .sensitivity import Index, Saltelli, saltelli_indices, sobol_indices
 
@@ -30,8 +30,6 @@ MOST_SCREENED = 1000
 """How many cells, those with the best means, are screened for which may be the best, as each pair
 of them is compared.
 """
-
-_NUMBER = re.compile(r"^-?[0-9]+(?:[.][0-9]+)?(?:e-?[0-9]+)?")
 
 MOST_PAIRS = 3
 """How many pairs of axes have their interaction drawn."""
@@ -115,7 +113,7 @@ class Analysis:
         names = axes_of(rows)
         firsts = rows.group_by("cell", maintain_order=True).first().select("cell", *names)
         self.cells = firsts
-        self.labels = {name: _completed(firsts[name], labels.get(name, {})) for name in names}
+        self.labels = labelled(firsts, names, labels)
         self.axes = [_axis(firsts[name], self.labels[name]) for name in names]
         """The axes that differ between cells."""
         self.axes = [axis for axis in self.axes if len(set(axis.levels.tolist())) > 1]
@@ -155,7 +153,7 @@ class Analysis:
 
     def shown(self, axis: str, value: object) -> str:
         """A value as the scenario writes it."""
-        return _shown(value, self.labels.get(axis, {}))
+        return shown(value, self.labels.get(axis, {}))
 
     @cached_property
     def means(self) -> np.ndarray:
@@ -389,21 +387,7 @@ def _axis(column: pl.Series, labels: Mapping[str, str]) -> Axis:
     ordered = values.sort() if numeric else values
     place = {value: i for i, value in enumerate(ordered)}
     levels = np.array([place.get(value, -1) for value in column])
-    return Axis(column.name, [_shown(v, labels) for v in ordered], levels, numbers, grouped=False)
-
-
-def _completed(column: pl.Series, labels: Mapping[str, str]) -> dict[str, str]:
-    """A label for each value of an axis."""
-    values = [of for of in column.drop_nulls().unique(maintain_order=True) if str(of) not in labels]
-    return {**labels, **dict(zip(map(str, values), told_apart(values, 4), strict=True))}
-
-
-def _shown(value: object, labels: Mapping[str, str]) -> str:
-    if value is None:
-        return "–"
-    return labels.get(str(value)) or (
-        number(value, 4) if isinstance(value, float | bool | str) else str(value)
-    )
+    return Axis(column.name, [shown(v, labels) for v in ordered], levels, numbers, grouped=False)
 
 
 def _ranges(edges: np.ndarray, labels: Mapping[str, str]) -> list[str]:
@@ -412,7 +396,7 @@ def _ranges(edges: np.ndarray, labels: Mapping[str, str]) -> list[str]:
     ranges = [
         (float(value), text, label[text.end() :])
         for value, label in labels.items()
-        if (text := _NUMBER.match(label)) and float(value)
+        if (text := NUMBER.match(label)) and float(value)
     ]
     if ranges and len({rest for *_, rest in ranges}) == 1:
         value, text, unit = ranges[-1]
@@ -429,24 +413,3 @@ def _group_means(means: np.ndarray, levels: np.ndarray) -> np.ndarray:
     counts = np.bincount(levels[has], minlength=size)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(counts > 0, sums / counts, math.nan))
-
-
-def label_table(axes: Sequence[Mapping[str, object]]) -> dict[str, dict[str, str]]:
-    """How a scenario's axes (`Scenario.axes`) write their values: axis, value as text, label."""
-    by_axis: dict[str, dict[str, str]] = {}
-    for axis in axes:
-        values, labels = axis["values"], axis["labels"]
-        assert isinstance(values, list)
-        assert isinstance(labels, list)
-        by_value = {str(value): str(label) for value, label in zip(values, labels, strict=True)}
-        short = told_apart(by_value.values(), 4, _short_number)
-        by_axis[str(axis["name"])] = dict(zip(by_value, short, strict=True))
-    return by_axis
-
-
-def _short_number(label: str, digits: int) -> str:
-    """A label with its number cut to these digits: points of a design have many more."""
-    text = _NUMBER.match(label)
-    if text is None or len(text[0]) <= digits + 3:
-        return label
-    return f"{float(text[0]):.{digits}g}{label[text.end() :]}"

@@ -22,12 +22,13 @@ from anabranch.figures import pages
 from anabranch.figures.diagram import Diagram, varied
 from anabranch.figures.pages import cells as lab_cells
 from anabranch.figures.pages import interactive
+from anabranch.stats.labels import label_table
 from anabranch.studies.plan import wanted_of
 from anabranch.support import wording
 from anabranch.support.wording import counted
 
 from . import figures, sensitivity
-from .analysis import MOST_LEVELS, MOST_SCREENED, Analysis, label_table
+from .analysis import MOST_LEVELS, MOST_SCREENED, Analysis
 from .environments import Environments
 
 MOST_CELLS = 60

@@ -188,9 +188,13 @@ def best_everywhere(
 
 
 def judged(
-    rows: pl.DataFrame, metric: str, level: float = 0.95, matters: Matters | None = None
+    rows: pl.DataFrame,
+    metric: str,
+    level: float = 0.95,
+    matters: Matters | None = None,
+    shown: verdicts.Shown | None = None,
 ) -> tuple[pl.DataFrame, list[str]]:
-    """A table of the cells, and the verdicts on them.
+    """A table of the cells, and the verdicts on them; `shown` writes the values of axes there.
 
     Returns
     -------
@@ -209,14 +213,20 @@ def judged(
     parts = rows.partition_by("study", maintain_order=True) if "study" in axes else [rows]
     rankings = [best_set(part, by, metric, level=level, matters=what) for part in parts]
     found = pl.concat(ranking.select("cell", "verdict") for ranking in rankings)
-    sentences = [_found(ranking, axes, metric, what) for ranking in rankings]
+    sentences = [_found(ranking, axes, metric, what, shown) for ranking in rankings]
     return table.join(found, on="cell", how="left", maintain_order="left"), sentences
 
 
-def _found(ranking: pl.DataFrame, axes: Sequence[str], metric: str, what: Matters) -> str:
+def _found(
+    ranking: pl.DataFrame,
+    axes: Sequence[str],
+    metric: str,
+    what: Matters,
+    shown: verdicts.Shown | None,
+) -> str:
     """The verdict on the cells of a study or a sub-study, in a sentence or two."""
     differ = [name for name in axes if ranking[name].n_unique() > 1]
-    said = verdicts.of_ranking(ranking, differ, metric, what)
+    said = verdicts.of_ranking(ranking, differ, metric, what, shown=shown)
     return f"In {ranking['study'][0]}: {said}" if "study" in axes else str(said)
 
 
@@ -348,6 +358,7 @@ def compare(
     maximise: bool | None = None,
     level: float = 0.95,
     matters: Matters | None = None,
+    shown: verdicts.Shown | None = None,
 ) -> Comparison:
     """Compares a scalar in two selections of cells, a minus b.
 
@@ -371,6 +382,8 @@ def compare(
         Confidence level.
     matters
         The smallest difference that matters; `verdicts.usual` of the scalar if not given.
+    shown
+        How values of axes are written; as tables of numbers do if it is not given.
 
     Raises
     ------
@@ -380,7 +393,7 @@ def compare(
     stats.check_level(level)
     _check_metric(rows, metric)
     sides = (_selected(rows, a), _selected(rows, b))
-    names = (_name(a, rows), _name(b, rows))
+    names = (_name(a, rows, shown), _name(b, rows, shown))
     if set(sides[0]["cell"]) == set(sides[1]["cell"]):
         raise AnabranchError(f"{names[0]} and {names[1]} are the same cells")
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -702,7 +715,10 @@ def _matched(
     return first, second
 
 
-def _name(selection: Selection, rows: pl.DataFrame) -> str:
+def _name(selection: Selection, rows: pl.DataFrame, shown: verdicts.Shown | None) -> str:
+    if isinstance(selection, Mapping) and shown is not None:
+        named = (f"{axis} = {shown(axis, value)}" for axis, value in selection.items())
+        return ", ".join(named) or "all cells"
     if isinstance(selection, Mapping):
         among = {axis: _values(rows, axis) for axis in selection}
         return wording.key_text(selection, among) or "all cells"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anabranch import stats
 from anabranch._engine import ENGINE_VERSION, Scenario
 from anabranch.errors import AnabranchError, whole
-from anabranch.stats import comparison
+from anabranch.stats import comparison, labels
 from anabranch.stats.comparison import Comparison, Selection
 from anabranch.stats.verdicts import Matters
 from anabranch.store import (
@@ -30,7 +30,7 @@ from anabranch.store import (
 from anabranch.studies import execution, stopping
 from anabranch.studies.execution import Progress
 from anabranch.studies.result import Value, loaded
-from anabranch.studies.where import Where
+from anabranch.studies.where import Where, spelled
 from anabranch.studies.workers import Workers
 from anabranch.support import declared, wording
 from anabranch.support.columns import axes_of
@@ -407,7 +407,8 @@ class Study:
         Parameters
         ----------
         a, b
-            The values on some axes that the cells of a selection have.
+            The values on some axes that the cells of a selection have, as in results or as in the
+            scenario, 0.1 or "100 ms".
         metric
             The scalar, `call.mos`.
         maximise
@@ -427,11 +428,13 @@ class Study:
         >>> study = anabranch.Study("scenarios/rto-sweep.toml", replications=3)
         >>> study.run()
         >>> study.compare({"rto_max": 0.1}, {"rto_max": 1}, "call.mos").names
-        ('rto_max = 0.1', 'rto_max = 1')
+        ('rto_max = 0.1 s', 'rto_max = 1 s')
         """
         rows = self._scalar(metric)
+        a, b = (spelled(of, rows, self.scenario) for of in (a, b))
+        shown = labels.written(rows, comparison.keys_of(rows), self.scenario.axes)
         return comparison.compare(
-            rows, a, b, metric, maximise=maximise, level=level, matters=matters
+            rows, a, b, metric, maximise=maximise, level=level, matters=matters, shown=shown
         )
 
     def _scalar(self, metric: str) -> pl.DataFrame:

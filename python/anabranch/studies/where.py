@@ -13,6 +13,7 @@ from anabranch import _engine
 from anabranch._engine import Scenario, ScenarioError
 from anabranch.errors import AnabranchError, suggestion
 from anabranch.stats import comparison
+from anabranch.stats.comparison import Selection
 from anabranch.support import wording
 
 Where = Mapping[str, Any] | str | Sequence[str]
@@ -57,10 +58,7 @@ def selected(cells: pl.DataFrame, where: Where, scenario: Scenario) -> pl.DataFr
     AnabranchError
         If there is no such axis or value, or no cell is left.
     """
-    labels = {
-        axis["name"]: dict(zip(axis["labels"], axis["values"], strict=True))
-        for axis in scenario.axes
-    }
+    labels = _by_label(scenario)
     known = [name for name in cells.columns if name in labels or name == "study"]
     equal: dict[str, list[Any]] = {}
     for condition in _conditions(where):
@@ -86,6 +84,25 @@ def selected(cells: pl.DataFrame, where: Where, scenario: Scenario) -> pl.DataFr
     return cells
 
 
+def spelled(selection: Selection, rows: pl.DataFrame, scenario: Scenario) -> Selection:
+    """A selection with the values that rows have, where it spells them as the scenario does."""
+    if not isinstance(selection, Mapping):
+        return selection
+    labels = _by_label(scenario)
+    found = {}
+    for axis, value in selection.items():
+        own = _found(value, rows[axis], labels.get(axis, {})) if axis in rows.columns else None
+        found[axis] = value if own is None else own
+    return found
+
+
+def _by_label(scenario: Scenario) -> dict[str, dict[str, Any]]:
+    return {
+        axis["name"]: dict(zip(axis["labels"], axis["values"], strict=True))
+        for axis in scenario.axes
+    }
+
+
 def _conditions(where: Where) -> list[_Condition]:
     if isinstance(where, Mapping):
         return [
@@ -105,13 +122,21 @@ def _conditions(where: Where) -> list[_Condition]:
 
 
 def _value(axis: str, value: Any, cells: pl.DataFrame, labels: Mapping[str, Any]) -> Any:
-    """The value of an axis that is meant, spelled as in results or as in the scenario."""
+    found = _found(value, cells[axis], labels)
+    if found is not None:
+        return found
     own = cells[axis].drop_nulls().unique(maintain_order=True).to_list()
+    *known, never = wording.told_apart([*own, value])
+    raise AnabranchError(f"where: `{axis}` is never {never}: it is {', '.join(known)}")
+
+
+def _found(value: Any, column: pl.Series, labels: Mapping[str, Any]) -> Any:
+    """The value of a column that is meant, spelled as in results or as in the scenario, or None."""
+    own = column.drop_nulls().unique(maintain_order=True).to_list()
     for wanted in (value, labels.get(str(value)), _in_base(value)):
         if wanted is not None and (found := comparison.meant(own, wanted, own)) is not None:
             return found
-    *known, never = wording.told_apart([*own, value])
-    raise AnabranchError(f"where: `{axis}` is never {never}: it is {', '.join(known)}")
+    return None
 
 
 def _number(axis: str, value: Any, cells: pl.DataFrame) -> float:

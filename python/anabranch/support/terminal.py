@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -77,15 +77,23 @@ def summary(scalars: Mapping[str, float]) -> Table:
     return table
 
 
-def cells(frame: "pl.DataFrame", axes: Sequence[str], metric: str, width: int) -> Group:
+def cells(
+    frame: "pl.DataFrame",
+    axes: Sequence[str],
+    metric: str,
+    width: int,
+    shown: Callable[[str, Any], str],
+) -> Group:
     """Mean and interval of a metric for each cell; a star for those that may be the best.
+
+    `shown` writes a value of an axis.
 
     `frame` has the columns of `stats.cells`, and `verdict` if it is known what is good. Cells that
     are equal to the best have an equals sign. If all cells are as good, none has a mark.
     """
     starred = "verdict" in frame.columns and "worse" in frame["verdict"]
     heads = [*axes, metric, "± 95 %", "runs", *(["best"] if starred else [])]
-    columns = [told_apart(frame[axis]) for axis in axes]
+    columns = [[shown(axis, value) for value in frame[axis]] for axis in axes]
     columns.append([number(mean, 4) for mean in frame["mean"]])
     columns.append([number(half_width, 2) for half_width in frame["half_width"]])
     columns.append([number(n) for n in frame["n"]])
