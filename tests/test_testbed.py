@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -425,3 +426,25 @@ def test_nothing_is_left_when_it_is_stopped(tmp_path: Path) -> None:
         process.terminate()
         assert process.wait(20) == 143
     assert set(Path("/sys/class/net").iterdir()) == before
+
+
+def test_a_capture_of_a_killed_testbed_goes_with_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    scenario, capture = tmp_path / "download.toml", tmp_path / "packets.pcapng"
+    scenario.write_text(DOWNLOAD)
+    words = ["testbed", str(scenario), "--kernel", "host", "--pcap", str(capture)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "anabranch", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (left := [*tmp_path.glob(".packets*")]) or left[0].stat().st_size < 10_000:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        process.kill()
+    assert not capture.exists()
+    assert len([*tmp_path.glob(".packets*")]) == 1
+    assert cli.main(words) == 0
+    assert [*tmp_path.glob(".packets*")] == []
+    assert capture.stat().st_size > 1_000_000
