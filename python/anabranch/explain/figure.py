@@ -11,8 +11,7 @@ from matplotlib.patches import Patch
 from anabranch.explain.accounts import SHOWN, Account, Flow
 from anabranch.figures import plots, transfers
 
-COLOURS = transfers.LIMIT_COLOURS
-COLOURS["under_way"] = COLOURS["cwnd_limited"]
+COLOURS = {**transfers.LIMIT_COLOURS, "under_way": transfers.LIMIT_COLOURS["cwnd_limited"]}
 """Okabe and Ito's colours, as in all figures; grey and pale where nothing is meant to be sent."""
 
 WAITING = ("#BBBBBB", "#444444", "#888888", "#DDDDDD")
