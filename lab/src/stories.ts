@@ -212,7 +212,7 @@ export const STORIES: Story[] = [
     id: "lifo-codel",
     title: "Why LIFO-CoDel starves",
     text: [
-      "A queue that hands out the newest packet first looks clever: half of all packets wait less than 2 ms, however many there are. The access link of the last story has such a stack here, with CoDel's condition for drops.",
+      "A queue that hands out the newest packet first looks clever: half of all packets wait less than 2 ms, however many there are. The access link of the story about bufferbloat has such a stack here, with CoDel's condition for drops.",
       "But somebody pays. Each packet that comes is put on top of those that are there, and while packets keep coming, those at the bottom do not move. TCP sees a gap where the buried packets belong, takes them for lost and sends them again, though not one was dropped; later the buried ones arrive, too, for nothing.",
     ],
     scenario: lifoCodel,

@@ -17,6 +17,7 @@ from anabranch.figures.plots import (
     thinned,
     titled,
 )
+from anabranch.store import members
 
 from .outcome import SideBySide
 from .sides import Settings
@@ -252,6 +253,5 @@ def _flow(settings: Settings, flow: str) -> Settings:
     """The settings of a flow; empty where the tree has none of the expected shape."""
     flows = settings.get("flows")
     flows = flows if isinstance(flows, dict) else {}
-    # `load_2` is one of the flows that `load` with a `count` stands for.
-    tree = flows.get(flow, flows.get(flow.rpartition("_")[0]))
+    tree = members.settings_of(flows, flow)
     return tree if isinstance(tree, dict) else {}

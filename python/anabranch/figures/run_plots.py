@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from anabranch.store import members
 from anabranch.studies import frames as packets
 from anabranch.studies.result import Result
 from anabranch.support.quantities import milliseconds
@@ -444,6 +445,5 @@ def _playout_limit_ms(result: Result, flow: str, frames: pl.DataFrame) -> float 
 def _flow(result: Result, flow: str) -> dict[str, Any]:
     """The settings of a flow in the scenario, with every default filled in."""
     flows = tomllib.loads(result.scenario.cell_toml(result.cell))["flows"]
-    # `load_2` is one of the flows that `load` with a `count` stands for.
-    flow_tree: dict[str, Any] = flows[flow if flow in flows else flow.rpartition("_")[0]]
-    return flow_tree
+    tree: dict[str, Any] = members.settings_of(flows, flow)
+    return tree

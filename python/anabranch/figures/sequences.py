@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from anabranch.studies.acknowledged import unwrapped
+from anabranch.studies.acknowledged import reported_runs
 from anabranch.studies.result import Result
+from anabranch.support.holes import apart, unwrapped
 
 from .plots import ACCENT, COLOURS, QUIET, blank, legend, shortened, style, thinned, titled
 
@@ -130,10 +131,10 @@ class _Scale:
     """Numbers of the wire as bytes, counted from the first one."""
 
     def __init__(self, data: Data, *, in_bytes: bool = False) -> None:
-        self._base = int(data.number[0])
+        self._base = data.number[:1]
         self._in_bytes = in_bytes
         if not in_bytes:
-            numbers, order = np.unique(unwrapped(data.number), return_index=True)
+            numbers, order = np.unique(self._counted(data.number), return_index=True)
             self._numbers = np.append(numbers, numbers[-1] + 1)
             self._bytes = np.concatenate(([0], np.cumsum(data.octets[order])))
 
@@ -141,13 +142,16 @@ class _Scale:
         """The byte at which each number stands."""
         if not len(numbers):
             return numbers
-        # The first of them may be before the base.
-        offset = (int(numbers[0]) - self._base + 2**31) % 2**32 - 2**31
-        counted = unwrapped(numbers) + offset
+        counted = self._counted(numbers)
         if self._in_bytes:
             return counted
         found = np.interp(counted, self._numbers, self._bytes)
         return np.asarray(np.rint(found), dtype=np.int64)
+
+    def _counted(self, numbers: Numbers) -> Numbers:
+        """Numbers counted from the base, before which the first of them may be."""
+        ahead = apart(numbers[:1], self._base)
+        return np.asarray(unwrapped(numbers, 32) - numbers[0] + ahead)
 
     def of_data(self, data: Data) -> tuple[Numbers, Numbers]:
         """The first byte of each packet, and the one behind the last."""
@@ -173,16 +177,11 @@ def of_run(packets: pl.DataFrame, side: str, names: Sequence[str], protocol: str
         Told(
             told["path"].to_numpy(), told["delivered_s"].to_numpy(), told["ack"].to_numpy(),
             np.full_like(window, -1) if protocol == "mptcp" else window,
-            [_runs(text) for text in told["sack"]],
+            [reported_runs(text) for text in told["sack"]],
         ),
         names,
         in_chunks=protocol == "sctp",
     )  # fmt: skip
-
-
-def _runs(text: str) -> list[tuple[int, int]]:
-    edges = (run.split("-") for run in text.split())
-    return [(int(first), int(end)) for first, end in edges]
 
 
 def sequence(result: Result, flow: str, side: str, tree: Mapping[str, Any]) -> Figure | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.flows import INIT_CHUNKS
 from anabranch.support.holes import Unseen, unwrapped
 from anabranch.support.packets import SYN, TCP, Packets
 
@@ -110,11 +111,7 @@ def measure(flow: Flow) -> Measurement:
 def begins(packets: Packets) -> bool:
     """Whether packets have the beginning of their connection: a SYN, or an INIT."""
     is_asking = (packets.flags & SYN != 0).any()
-    return bool(is_asking or np.isin(packets.chunks.kind, _INITS).any())
-
-
-_INITS = (1, 2)
-"""INIT and INIT ACK (RFC 9260 section 3.2)."""
+    return bool(is_asking or np.isin(packets.chunks.kind, INIT_CHUNKS).any())
 
 
 def _unseen(side: Side) -> Unseen:

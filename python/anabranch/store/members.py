@@ -62,6 +62,11 @@ def names_in(column: str, number: int) -> list[str]:
     return [f"{before}_{member}.{after}" for member in range(1, number + 1)]
 
 
+def settings_of(flows: Mapping[str, Any], flow: str) -> Any:
+    """The settings of a flow, or of that with a `count` of which it is a member; None if none."""
+    return flows.get(flow, flows.get(flow.rpartition("_")[0]))
+
+
 def counts_of(scenario: Scenario, cell: int) -> Counts:
     """The flows of a cell that have several members."""
     return _counts(scenario, cell if _is_changed(scenario) else 0)

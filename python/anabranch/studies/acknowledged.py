@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from anabranch.support.holes import unwrapped
+
 Integers = NDArray[np.int64]
 Vector = NDArray[np.float64]
 
@@ -67,7 +69,7 @@ def outcome(packets: pl.DataFrame, side: str, *, is_shared: bool) -> Outcome:
 def _add(found: Outcome, data: pl.DataFrame, acks: pl.DataFrame, *, is_shared: bool) -> None:
     """Adds what became of the data of one connection, or of one subflow."""
     base = data["tsn"][0]
-    first = unwrapped(data["tsn"].to_numpy())
+    first = unwrapped(data["tsn"].to_numpy(), 32) - base
     size = np.ones_like(first) if is_shared else data["payload_bytes"].to_numpy()
     is_new = first > np.concatenate(([-1], np.maximum.accumulate(first)[:-1]))
     end = first + size
@@ -107,17 +109,17 @@ def _acknowledgements(
     for row, left_s, at_s, number, sack in columns.iter_rows():
         upto = reference + _signed(number - base - reference)
         reference = max(reference, upto)
-        runs = []
-        for run in sack.split():
-            start, stop = (upto + _signed(int(edge) - number) for edge in run.split("-"))
-            runs.append((start, stop))
+        runs = [
+            (upto + _signed(start - number), upto + _signed(stop - number))
+            for start, stop in reported_runs(sack)
+        ]
         yield row, left_s, at_s, upto, runs
 
 
-def unwrapped(numbers: Integers) -> Integers:
-    """Numbers of 32 bits, counted on from the first one."""
-    steps = np.diff(numbers, prepend=numbers[0])
-    return np.cumsum((steps + _HALF) % 2**32 - _HALF)
+def reported_runs(sack: str) -> list[tuple[int, int]]:
+    """The runs of a trace's column `sack`: the first number, and the one behind the last."""
+    edges = (run.split("-") for run in sack.split())
+    return [(int(start), int(stop)) for start, stop in edges]
 
 
 def _signed(difference: int) -> int:

@@ -19,9 +19,10 @@ import polars as pl
 
 from anabranch import _engine
 from anabranch.errors import AnabranchError
+from anabranch.store import members
 from anabranch.support.files import opened_atomically
 
-from .acknowledged import outcome
+from .acknowledged import outcome, reported_runs
 from .result import Result
 
 SUFFIXES = (".sqlog", ".qlog")
@@ -188,8 +189,7 @@ def _flows(result: Result) -> list[_Flow]:
     tree = tomllib.loads(result.scenario.cell_toml(result.cell))["flows"]
     found = []
     for name in result.traces["packets"]["flow"].unique(maintain_order=True):
-        # `load_2` is one of the flows that `load` with a `count` stands for.
-        flow = tree[name if name in tree else name.rpartition("_")[0]]
+        flow = members.settings_of(tree, name)
         paths = [str(path) for path in flow["paths"]]
         hosts = (str(flow["from"]), str(flow["to"]))
         found.append(_Flow(str(name), str(flow["transport"]["kind"]), hosts, paths))
@@ -379,7 +379,7 @@ def _packet(row: dict[str, Any]) -> dict[str, Any]:
     if row["window_bytes"] >= 0:
         header["window"] = row["window_bytes"]
     if row["sack"]:
-        header["sack"] = [[int(edge) for edge in run.split("-")] for run in row["sack"].split()]
+        header["sack"] = reported_runs(row["sack"])
     data: dict[str, Any] = {"header": header}
     if row["size_bytes"] is not None:
         data["raw"] = {"length": row["size_bytes"], "payload_length": row["payload_bytes"]}

@@ -10,8 +10,8 @@ Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 Vector = NDArray[np.float64]
 
-DATA_CHUNKS, SACK_CHUNKS = (0, 64), (3, 16)
-"""DATA and I-DATA, SACK and NR-SACK (RFC 9260 section 3.2, RFC 8260 section 2.1,
+DATA_CHUNKS, SACK_CHUNKS, INIT_CHUNKS = (0, 64), (3, 16), (1, 2)
+"""DATA and I-DATA, SACK and NR-SACK, INIT and INIT ACK (RFC 9260 section 3.2, RFC 8260 section 2.1,
 draft-natarajan-tsvwg-sctp-nrsack).
 """
 

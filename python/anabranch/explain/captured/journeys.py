@@ -19,7 +19,7 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.support import bounded, clocks, segments, wording
 from anabranch.support.capture import Capture
-from anabranch.support.flows import DATA_CHUNKS
+from anabranch.support.flows import DATA_CHUNKS, INIT_CHUNKS
 from anabranch.support.gathered import bytes_of
 from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, SYN, TCP, Packets
 
@@ -38,9 +38,6 @@ REPEATED, AWAITED, KEEPALIVE, PROBE = 2, 4, 8, 16
 its peer still said that it waits for just this when it was sent again, so that it was lost behind
 this place; it asks whether the peer, or its window, is still there.
 """
-
-_INITS = (1, 2)
-"""INIT and INIT ACK."""
 
 MOST = 1 << 18
 """Packets of a capture that are kept."""
@@ -193,7 +190,7 @@ class Direction:
         if self.protocol == "TCP":
             return np.asarray(self.packets.flags[rows] & SYN != 0)
         chunks = self.packets.chunks
-        asking = chunks.packet[np.isin(chunks.kind, _INITS)]
+        asking = chunks.packet[np.isin(chunks.kind, INIT_CHUNKS)]
         return np.isin(rows, asking)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from anabranch.figures.sequences import Data, Sent, Told, of_ends
 from anabranch.support.capture import Capture
+from anabranch.support.flows import DATA_CHUNKS, SACK_CHUNKS
 from anabranch.support.gathered import chosen, joined
 from anabranch.support.packets import SCTP, SYN, TCP, UDP, Packets
 
@@ -21,9 +22,6 @@ from .journeys import MOST
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
-
-_DATA, _SACKS = (0, 64), (3, 16)
-"""Chunks of SCTP with data (DATA, I-DATA), and with acknowledgements (SACK, NR-SACK)."""
 
 _NEAR_S = 1e-6
 """Times of a flow are rounded."""
@@ -161,7 +159,7 @@ def _acknowledgements(found: _Found, *, is_multipath: bool) -> Told:
 
 def _chunks(found: _Found) -> Data:
     table = found.packets.chunks
-    is_data = np.isin(table.kind, _DATA) & (table.number >= 0)
+    is_data = np.isin(table.kind, DATA_CHUNKS) & (table.number >= 0)
     owner, first = np.unique(table.packet[is_data], return_index=True)
     octets = np.zeros(len(found.packets), dtype=np.int64)
     np.add.at(octets, table.packet[is_data], table.data[is_data])
@@ -176,7 +174,7 @@ def _chunks(found: _Found) -> Data:
 
 def _sacks(found: _Found) -> Told:
     packets, table = found.packets, found.packets.chunks
-    sacks = np.flatnonzero(np.isin(table.kind, _SACKS) & (table.number >= 0))
+    sacks = np.flatnonzero(np.isin(table.kind, SACK_CHUNKS) & (table.number >= 0))
     chunk = np.full(len(packets), -1, dtype=np.int64)
     chunk[table.packet[sacks]] = sacks
     rows = _rows(found, ~found.is_sent & (chunk >= 0))
