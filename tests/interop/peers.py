@@ -50,8 +50,6 @@ class Peer:
     speaks_raw_ip: bool = False
     has_shutdown: bool = True
     """It can begin a graceful end; all of them can answer one."""
-    ends_early: bool = False
-    """Its graceful end does not wait for data that is to be sent again, which is lost then."""
     has_interleaving: bool = True
     has_reset: bool = True
     takes_addresses: bool = True
@@ -393,9 +391,7 @@ STREAM = Peer("anabranch", lambda: [str(example("stream_peer"))])
 """Our TCP and MPTCP."""
 
 USRSCTP = Peer("usrsctp", usrsctp, speaks_raw_ip=True, lists_addresses=True)
-DCSCTP = Peer(
-    "dcsctp", functools.cache(lambda: [str(_cargo("dcsctp", "dcsctp-peer"))]), ends_early=True
-)
+DCSCTP = Peer("dcsctp", functools.cache(lambda: [str(_cargo("dcsctp", "dcsctp-peer"))]))
 PION = Peer("pion", functools.cache(lambda: [str(_go("pion", "pion-peer"))]), takes_addresses=False)
 AIORTC = Peer("aiortc", _aiortc, has_shutdown=False, has_interleaving=False)
 

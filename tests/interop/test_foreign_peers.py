@@ -33,10 +33,8 @@ PAIRS = [
 
 
 def closing(load: Load, listen: Peer, connect: Peer) -> Load:
-    """The same load; the end is begun by a peer that can begin it and loses nothing by it."""
-    if connect.has_shutdown and (listen.ends_early or not connect.ends_early):
-        return load
-    if not listen.has_shutdown:
+    """The same load; the end is begun by a peer that can begin it."""
+    if connect.has_shutdown or not listen.has_shutdown:
         return load
     return dataclasses.replace(load, closer="listen")
 

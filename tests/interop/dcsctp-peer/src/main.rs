@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use dcsctp::api::{
-    DcSctpSocket, ErrorKind, Message, Options, PpId, SendError, SendOptions, SocketEvent, SocketTime, StreamId,
+    DcSctpSocket, ErrorKind, LifecycleId, Message, Options, PpId, SendError, SendOptions, SocketEvent, SocketTime,
+    StreamId,
 };
 use payload::{Course, Sizes};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -86,6 +87,9 @@ struct Peer {
     end: &'static str,
     echoes: VecDeque<Message>,
     next: u32,
+    /// Messages that the socket took: how many, and how many of them are neither acknowledged nor given up.
+    taken: u64,
+    unsettled: u64,
     is_full: bool,
     is_closing: bool,
     reset: Reset,
@@ -124,6 +128,8 @@ impl Peer {
             end: "refused",
             echoes: VecDeque::new(),
             next: 0,
+            taken: 0,
+            unsettled: 0,
             is_full: false,
             is_closing: false,
             reset: Reset::NotYet,
@@ -206,7 +212,7 @@ impl Peer {
             unordered: self.want.unordered,
             lifetime: self.want.lifetime.map(Duration::from_millis),
             max_retransmissions: self.want.retransmissions,
-            lifecycle_id: None,
+            lifecycle_id: LifecycleId::new(self.taken + 1),
         }
     }
 
@@ -254,7 +260,11 @@ impl Peer {
         let kept = payload.clone();
         let message = Message::new(StreamId(stream as u16), PpId(53), payload);
         match self.sctp.send(message, &self.options()) {
-            Ok(()) => self.course.sent.count(stream, &kept),
+            Ok(()) => {
+                self.course.sent.count(stream, &kept);
+                self.taken += 1;
+                self.unsettled += 1;
+            }
             Err(SendError::ResourceExhaustion) => {
                 self.is_full = true;
                 return false;
@@ -264,16 +274,10 @@ impl Peer {
         true
     }
 
-    /// Whether something has not been sent even once.
-    fn is_waiting(&self) -> bool {
-        (0..self.want.streams.max(64) as u16).any(|one| self.sctp.buffered_amount(StreamId(one)) > 0)
-    }
-
     /// Resets all streams once what was sent is acknowledged; messages that wait would be dropped.
     fn reset_streams(&mut self) {
         // With data on its way, dcsctp 0.1.16 and usrsctp 0.9.5 may both wait for the other for ever.
-        let is_acknowledged = self.sctp.get_metrics().is_none_or(|known| known.unack_data_count == 0);
-        if self.reset == Reset::NotYet && !self.is_waiting() && is_acknowledged {
+        if self.reset == Reset::NotYet && self.unsettled == 0 {
             let streams: Vec<_> = (0..self.want.streams as u16).map(StreamId).collect();
             self.reset = Reset::Waiting;
             if let Err(error) = self.sctp.reset_streams(&streams) {
@@ -289,8 +293,9 @@ impl Peer {
             return;
         }
         match self.want.close.as_str() {
-            // dcsctp 0.1.16 sends SHUTDOWN as soon as nothing is outstanding, and drops what still waits.
-            "shutdown" if self.is_waiting() => return,
+            // dcsctp 0.1.16 sends SHUTDOWN as soon as nothing is on its way, and drops what waits to be
+            // sent, the first time or again.
+            "shutdown" if self.unsettled > 0 => return,
             "shutdown" => self.sctp.shutdown(),
             "abort" => {
                 self.sctp.close();
@@ -343,6 +348,7 @@ impl Peer {
                     let all = if streams.is_empty() { self.want.streams as usize } else { streams.len() };
                     self.resets_received += all;
                 }
+                SocketEvent::OnLifecycleEnd(_) => self.unsettled -= 1,
                 SocketEvent::OnTotalBufferedAmountLow() => self.is_full = false,
                 _ => {}
             }
