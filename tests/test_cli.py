@@ -157,7 +157,7 @@ def test_run_of_no_time_has_a_headline(anabranch: Command, call_file: Path) -> N
 
 def test_run_chooses_a_cell_of_a_sweep(anabranch: Command, sweep_file: Path) -> None:
     result = anabranch("run", sweep_file, "--cell", "3")
-    assert "cell 3 of 6: rto_max = 0.1, pmr = 1" in result.stdout
+    assert "cell 3 of 6: rto_max = 0.1 s, pmr = 1" in result.stdout
     assert "cell" in one_error(anabranch("run", sweep_file, "--cell", "6"))
 
 

@@ -211,7 +211,7 @@ def test_a_known_shift_lies_in_its_interval(tmp_path: Path, seed: int) -> None:
         sets: dict[str, str | float | bool] = {"links.wan.loss.probability": loss, "seed": own}
         Study(LOSSY, tmp_path / name, set=sets, jobs=2).run(progress=False)
     outcome = compare(tmp_path / "a", tmp_path / "b", metrics=["call.loss_percent"])
-    assert [cell.name for cell in outcome.cells] == ["delay = 0.01", "delay = 0.03"]
+    assert [cell.name for cell in outcome.cells] == ["delay = 10 ms", "delay = 30 ms"]
     assert outcome.rows["paired"].all() == (seed == 1)
     assert any("one seed" in note for note in outcome.notes) == (seed == 1)
     for row in outcome.rows.iter_rows(named=True):
@@ -258,8 +258,8 @@ def test_other_seeds_are_independent_samples(studies: Any) -> None:
 def test_cells_of_one_side_are_named(anabranch: Command, studies: Any) -> None:
     result = anabranch("compare", studies("plain"), studies("fewer"), "--metric", "call.mos")
     assert result.returncode == 0
-    assert "only A has 3 cells: pmr = 1, rto_max = 1;" in result.stdout
-    assert "only B has 3 cells: pmr = 2, rto_max = 1;" in result.stdout
+    assert "only A has 3 cells: pmr = 1, rto_max = 1 s;" in result.stdout
+    assert "only B has 3 cells: pmr = 2, rto_max = 1 s;" in result.stdout
     assert "nothing differs: 3 comparisons (1 scalar, 3 cells)" in result.stdout
 
 

@@ -44,7 +44,7 @@ def test_a_run_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> No
         study.run()
     assert re.fullmatch(
         r"30 of 90 runs failed and have no row; the first is cell 1, replication 0"
-        rf" \(seed = 3, duration = 6\): .*{events}.*",
+        rf" \(seed = 3, duration = 6 s\): .*{events}.*",
         str(error.value),
     )
     rows = study.frame()
@@ -293,7 +293,7 @@ def test_cells_that_stop_short_are_said_to(caplog: pytest.LogCaptureFixture) -> 
     assert study.frame().height == 36
     (message,) = caplog.messages
     assert message.startswith("6 cells reached the most replications of the stopping rule")
-    assert message.endswith("the first is cell 0 (rto_max = 1, pmr = 0)")
+    assert message.endswith("the first is cell 0 (rto_max = 1 s, pmr = 0)")
 
 
 @pytest.mark.parametrize("until", ["call.mos", "=0.1", "call.mos="])

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 import anabranch
 from anabranch.errors import AnabranchError
 from anabranch.studies import headline
-from anabranch.support import terminal, wording
+from anabranch.support import terminal
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 from . import notes
@@ -101,7 +101,10 @@ def run(
     )  # fmt: skip
     out = terminal.console()
     if loaded.cell_count > 1:
-        out.print(f"cell {cell} of {loaded.cell_count}: {wording.key_text(loaded.cell_key(cell))}")
+        from anabranch.stats import labels
+
+        key = labels.key_text(loaded.cell_key(cell), labels.of_values({}, loaded.axes))
+        out.print(f"cell {cell} of {loaded.cell_count}: {key}")
     for line in [*headline.lines(result), *notes.of(loaded, cell)]:
         out.print(line)
     if all_:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.errors import AnabranchError
-from anabranch.stats import check_level, verdicts
+from anabranch.stats import check_level, labels, verdicts
 from anabranch.stats.many import differences, half_widths, screened
 from anabranch.stats.verdicts import Matters
 from anabranch.support import declared, wording
@@ -349,7 +349,7 @@ def _matched(a: Side, b: Side) -> tuple[list[Cell], tuple[list[str], list[str]]]
     there = [sorted(of.rows["_cell"].unique().to_list()) for of in (a, b)]
     if len(there[0]) == len(there[1]) == 1:
         return [Cell("", there[0][0], there[1][0])], ([], [])
-    named = _names([*a.keys, *b.keys])
+    named = _names(a, b)
     places = [
         {of.keys[cell]: cell for cell in cells} for of, cells in zip((a, b), there, strict=True)
     ]
@@ -370,18 +370,15 @@ def _matched(a: Side, b: Side) -> tuple[list[Cell], tuple[list[str], list[str]]]
     return cells, (only[0], only[1])
 
 
-def _names(keys: Iterable[Key]) -> dict[Key, str]:
+def _names(a: Side, b: Side) -> dict[Key, str]:
     """A text for each key; different values get different texts."""
-    keys = list(dict.fromkeys(keys))
-    among: dict[str, list[Any]] = {}
+    keys = list(dict.fromkeys([*a.keys, *b.keys]))
+    among: dict[str, dict[Any, None]] = {}
     for key in keys:
         for name, value in key:
-            among.setdefault(name, []).append(value)
-    written = {
-        name: dict(zip(values, wording.told_apart(values), strict=True))
-        for name, values in among.items()
-    }
-    return {key: ", ".join(f"{name} = {written[name][of]}" for name, of in key) for key in keys}
+            among.setdefault(name, {})[value] = None
+    shown = labels.of_values(among, [*a.axes(), *b.axes()])
+    return {key: labels.key_text(dict(key), shown) for key in keys}
 
 
 def _differences(a: Side, b: Side, cell: Cell, scalars: Sequence[str]) -> pl.DataFrame:

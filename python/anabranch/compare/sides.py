@@ -26,6 +26,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.errors import AnabranchError, StoreError
+from anabranch.stats import labels
 from anabranch.store import read, read_cells, read_definition, read_identity, traces
 from anabranch.store.tables import read_table
 from anabranch.support import declared, wording
@@ -81,6 +82,8 @@ class Side:
     """The keys of the cells."""
     rows: pl.DataFrame
     """One row for each run: _cell (its index in `keys`), _seed, _replication, and the scalars."""
+    axes: Callable[[], labels.Axes] = field(repr=False)
+    """The axes of the scenario, which say how values are written; none if they are not known."""
     settings: Callable[[int], Settings | None] = field(repr=False)
     """Cell -> its settings; None if they are not known."""
     traced: Callable[[int], Sequence[RunId]] = field(repr=False)
@@ -217,6 +220,7 @@ def _study(folder: Path, scalars: Sequence[str] | None) -> Side:
             pl.col("replication").cast(pl.Int64).alias("_replication"),
             pl.col([name for name in rows.columns if is_scalar(name)]),
         ),
+        axes=lambda: [] if definition() is None else definition().axes,
         settings=settings,
         traced=traced,
         traces=tables,
@@ -307,6 +311,7 @@ def _from_files(path: Path, runs: Sequence[_Run]) -> Side:
                 },
             }
         ),
+        axes=list,
         settings=settings,
         traced=traced,
         traces=tables,

@@ -15,7 +15,7 @@ import polars as pl
 
 from anabranch import stats
 from anabranch.errors import AnabranchError
-from anabranch.stats import Interval, verdicts
+from anabranch.stats import Interval, labels, verdicts
 from anabranch.stats.metrics import more_is_better
 from anabranch.stats.verdicts import Matters
 from anabranch.support import declared, wording
@@ -358,7 +358,7 @@ def compare(
     maximise: bool | None = None,
     level: float = 0.95,
     matters: Matters | None = None,
-    shown: verdicts.Shown | None = None,
+    axes: labels.Axes = (),
 ) -> Comparison:
     """Compares a scalar in two selections of cells, a minus b.
 
@@ -373,7 +373,7 @@ def compare(
     rows
         Rows of a study.
     a, b
-        Values of axes, `{"rto_max": 0.1}`, or numbers of cells.
+        Values of axes, `{"rto_max": 0.1}` or `{"rto_max": "100 ms"}`, or numbers of cells.
     metric
         A scalar.
     maximise
@@ -382,8 +382,8 @@ def compare(
         Confidence level.
     matters
         The smallest difference that matters; `verdicts.usual` of the scalar if not given.
-    shown
-        How values of axes are written; as tables of numbers do if it is not given.
+    axes
+        The axes of the study's scenario, which say how values are written.
 
     Raises
     ------
@@ -392,8 +392,9 @@ def compare(
     """
     stats.check_level(level)
     _check_metric(rows, metric)
-    sides = (_selected(rows, a), _selected(rows, b))
-    names = (_name(a, rows, shown), _name(b, rows, shown))
+    shown = labels.written(rows, keys_of(rows), axes)
+    (first_rows, name_a), (other_rows, name_b) = (_selected(rows, of, axes, shown) for of in (a, b))
+    sides, names = (first_rows, other_rows), (name_a, name_b)
     if set(sides[0]["cell"]) == set(sides[1]["cell"]):
         raise AnabranchError(f"{names[0]} and {names[1]} are the same cells")
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -633,28 +634,36 @@ def _t_quantile(n: Any, probability: float) -> np.ndarray:
     )
 
 
-def _selected(rows: pl.DataFrame, selection: Selection) -> pl.DataFrame:
+def _selected(
+    rows: pl.DataFrame, selection: Selection, scenario_axes: labels.Axes, shown: verdicts.Shown
+) -> tuple[pl.DataFrame, str]:
+    """The rows of a selection, and the selection in words."""
     if not isinstance(selection, Mapping):
         wanted = [selection] if isinstance(selection, int | np.integer) else list(selection)
         there = set(rows["cell"])
         for cell in wanted:
             if cell not in there:
                 raise AnabranchError(f"there are no rows of cell {cell}")
-        return rows.filter(pl.col("cell").is_in(wanted))
+        name = "cell" if isinstance(selection, int | np.integer) else "cells"
+        named = f"{name} {', '.join(map(str, wanted))}"
+        return rows.filter(pl.col("cell").is_in(wanted)), named
     axes, whole = keys_of(rows), rows
+    by_label = labels.values_by_label(scenario_axes)
+    key = {}
     for axis, value in selection.items():
         _check_axis(axis, axes)
         own = _values(rows, axis)
-        found = meant(own, value, _values(whole, axis))
+        found = labels.meant(own, value, _values(whole, axis), by_label.get(axis, {}))
         if found is None:
-            *known, never = wording.told_apart([*own, value])
+            *_, never = wording.told_apart([*own, value])
             raise AnabranchError(
                 f"`{axis}` is never {never}"
                 f"{' where the rest is as selected' if len(selection) > 1 else ''}: it is"
-                f" {', '.join(known)}"
+                f" {', '.join(shown(axis, of) for of in own)}"
             )
+        key[axis] = found
         rows = rows.filter(pl.col(axis) == found)
-    return rows
+    return rows, labels.key_text(key, shown) or "all cells"
 
 
 def _values(rows: pl.DataFrame, axis: str) -> list[Any]:
@@ -665,38 +674,6 @@ def _check_axis(name: str, axes: Sequence[str]) -> None:
     if name not in axes:
         allowed = f"the axes are {', '.join(axes)}" if axes else "the study has none"
         raise AnabranchError(f"there is no axis `{name}`: {allowed}")
-
-
-def meant(matching: Sequence[Any], wanted: Any, axis: Sequence[Any]) -> Any:
-    """The value among those found that is meant, or None.
-
-    It is the wanted value itself, otherwise the one that tables show like it among all values of
-    the axis, otherwise the only one with the same six digits. Text counts as the value that it
-    shows.
-    """
-    if isinstance(wanted, str):
-        for value in matching:
-            if wanted == value or (
-                isinstance(value, bool) and wanted.lower() == str(value).lower()
-            ):
-                return value
-    elif wanted in matching:
-        return matching[matching.index(wanted)]
-    try:
-        number = float(wanted)
-    except (TypeError, ValueError):
-        return None
-    numbers = [value for value in matching if not isinstance(value, bool | str)]
-    shown = dict(zip(axis, wording.told_apart(axis), strict=True))
-    alike = [value for value in numbers if wording.number(value) == wording.number(number)]
-    for of in (
-        [value for value in numbers if value == number],
-        [value for value in numbers if float(shown[value]) == number],
-        alike if len(alike) == 1 else [],
-    ):
-        if of:
-            return of[0]
-    return None
 
 
 def _matched(
@@ -713,18 +690,6 @@ def _matched(
         return sides
     first, second = (side.join(both, on=others, how="semi", nulls_equal=True) for side in sides)
     return first, second
-
-
-def _name(selection: Selection, rows: pl.DataFrame, shown: verdicts.Shown | None) -> str:
-    if isinstance(selection, Mapping) and shown is not None:
-        named = (f"{axis} = {shown(axis, value)}" for axis, value in selection.items())
-        return ", ".join(named) or "all cells"
-    if isinstance(selection, Mapping):
-        among = {axis: _values(rows, axis) for axis in selection}
-        return wording.key_text(selection, among) or "all cells"
-    if isinstance(selection, int | np.integer):
-        return f"cell {selection}"
-    return f"cells {', '.join(map(str, selection))}"
 
 
 def _check_metric(rows: pl.DataFrame, metric: str) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from anabranch._engine import RunError, Scenario
 from anabranch.errors import AnabranchError, whole
+from anabranch.stats import labels
 from anabranch.store import Store, cells_of, rows_of
 from anabranch.studies import scalars, stopping, watch
 from anabranch.studies.cluster import Cluster, connected
@@ -285,7 +286,7 @@ class _Work:
                 " it asks; the first is cell %d (%s)",
                 wording.counted(len(short), "cell"),
                 short[0],
-                wording.key_text(self._scenario.cell_key(short[0]), _axes(self._scenario)),
+                _place(self._scenario, self._scenario.cell_key(short[0])),
             )
         self._failures.conclude(self._plan.total)
 
@@ -397,12 +398,12 @@ class _Failures:
         (cell, replication), reason = min(self._runs)
         reason = reason.removeprefix(f"cell {cell}, replication {replication}: ")
         key = {"seed": self._scenario.seed, **self._scenario.cell_key(cell)}
-        place = wording.key_text(key, _axes(self._scenario))
+        place = _place(self._scenario, key)
         raise RunError(
             f"{len(self._runs)} of {total} runs failed and have no row; the first is"
             f" cell {cell}, replication {replication} ({place}): {reason}"
         )
 
 
-def _axes(scenario: Scenario) -> dict[str, list[Any]]:
-    return {axis["name"]: axis["values"] for axis in scenario.axes}
+def _place(scenario: Scenario, key: Mapping[str, Any]) -> str:
+    return labels.key_text(key, labels.of_values({}, scenario.axes))

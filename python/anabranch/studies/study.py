@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anabranch import stats
 from anabranch._engine import ENGINE_VERSION, Scenario
 from anabranch.errors import AnabranchError, whole
-from anabranch.stats import comparison, labels
+from anabranch.stats import comparison
 from anabranch.stats.comparison import Comparison, Selection
 from anabranch.stats.verdicts import Matters
 from anabranch.store import (
@@ -30,7 +30,7 @@ from anabranch.store import (
 from anabranch.studies import execution, stopping
 from anabranch.studies.execution import Progress
 from anabranch.studies.result import Value, loaded
-from anabranch.studies.where import Where, spelled
+from anabranch.studies.where import Where
 from anabranch.studies.workers import Workers
 from anabranch.support import declared, wording
 from anabranch.support.columns import axes_of
@@ -431,10 +431,9 @@ class Study:
         ('rto_max = 0.1 s', 'rto_max = 1 s')
         """
         rows = self._scalar(metric)
-        a, b = (spelled(of, rows, self.scenario) for of in (a, b))
-        shown = labels.written(rows, comparison.keys_of(rows), self.scenario.axes)
+        axes = self.scenario.axes
         return comparison.compare(
-            rows, a, b, metric, maximise=maximise, level=level, matters=matters, shown=shown
+            rows, a, b, metric, maximise=maximise, level=level, matters=matters, axes=axes
         )
 
     def _scalar(self, metric: str) -> pl.DataFrame:

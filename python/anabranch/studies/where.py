@@ -3,17 +3,14 @@
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
-from anabranch import _engine
-from anabranch._engine import Scenario, ScenarioError
+from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
-from anabranch.stats import comparison
-from anabranch.stats.comparison import Selection
+from anabranch.stats import labels
 from anabranch.support import wording
 
 Where = Mapping[str, Any] | str | Sequence[str]
@@ -27,9 +24,6 @@ _ORDERS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-
-_BASE: dict[Literal["duration", "rate", "size"], float] = {"duration": 1e9, "rate": 1, "size": 1}
-"""Quantities that the engine reads, and how many of its units are one of those of results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +52,8 @@ def selected(cells: pl.DataFrame, where: Where, scenario: Scenario) -> pl.DataFr
     AnabranchError
         If there is no such axis or value, or no cell is left.
     """
-    labels = _by_label(scenario)
-    known = [name for name in cells.columns if name in labels or name == "study"]
+    axes = {axis["name"] for axis in scenario.axes}
+    known = [name for name in cells.columns if name in axes or name == "study"]
     equal: dict[str, list[Any]] = {}
     for condition in _conditions(where):
         axis = condition.axis
@@ -72,7 +66,7 @@ def selected(cells: pl.DataFrame, where: Where, scenario: Scenario) -> pl.DataFr
             bound = _number(axis, condition.value, cells)
             cells = cells.filter(_ORDERS[condition.sign](pl.col(axis), bound))
             continue
-        value = _value(axis, condition.value, cells, labels.get(axis, {}))
+        value = _value(axis, condition.value, cells[axis], scenario)
         if condition.sign == "!=":
             cells = cells.filter(pl.col(axis) != value)
         else:
@@ -82,25 +76,6 @@ def selected(cells: pl.DataFrame, where: Where, scenario: Scenario) -> pl.DataFr
     if cells.is_empty():
         raise AnabranchError("where: no cell of the study is as the conditions say")
     return cells
-
-
-def spelled(selection: Selection, rows: pl.DataFrame, scenario: Scenario) -> Selection:
-    """A selection with the values that rows have, where it spells them as the scenario does."""
-    if not isinstance(selection, Mapping):
-        return selection
-    labels = _by_label(scenario)
-    found = {}
-    for axis, value in selection.items():
-        own = _found(value, rows[axis], labels.get(axis, {})) if axis in rows.columns else None
-        found[axis] = value if own is None else own
-    return found
-
-
-def _by_label(scenario: Scenario) -> dict[str, dict[str, Any]]:
-    return {
-        axis["name"]: dict(zip(axis["labels"], axis["values"], strict=True))
-        for axis in scenario.axes
-    }
 
 
 def _conditions(where: Where) -> list[_Condition]:
@@ -121,41 +96,21 @@ def _conditions(where: Where) -> list[_Condition]:
     return found
 
 
-def _value(axis: str, value: Any, cells: pl.DataFrame, labels: Mapping[str, Any]) -> Any:
-    found = _found(value, cells[axis], labels)
+def _value(axis: str, value: Any, column: pl.Series, scenario: Scenario) -> Any:
+    own = column.drop_nulls().unique(maintain_order=True).to_list()
+    by_label = labels.values_by_label(scenario.axes).get(axis, {})
+    found = labels.meant(own, value, own, by_label)
     if found is not None:
         return found
-    own = cells[axis].drop_nulls().unique(maintain_order=True).to_list()
-    *known, never = wording.told_apart([*own, value])
-    raise AnabranchError(f"where: `{axis}` is never {never}: it is {', '.join(known)}")
-
-
-def _found(value: Any, column: pl.Series, labels: Mapping[str, Any]) -> Any:
-    """The value of a column that is meant, spelled as in results or as in the scenario, or None."""
-    own = column.drop_nulls().unique(maintain_order=True).to_list()
-    for wanted in (value, labels.get(str(value)), _in_base(value)):
-        if wanted is not None and (found := comparison.meant(own, wanted, own)) is not None:
-            return found
-    return None
+    *_, never = wording.told_apart([*own, value])
+    shown = labels.of_values({axis: own}, scenario.axes)
+    known = ", ".join(shown(axis, of) for of in own)
+    raise AnabranchError(f"where: `{axis}` is never {never}: it is {known}")
 
 
 def _number(axis: str, value: Any, cells: pl.DataFrame) -> float:
     if not cells[axis].dtype.is_numeric():
         raise AnabranchError(f"where: `{axis}` has no numbers to compare; use = or !=")
-    if (bound := _in_base(value)) is None:
+    if (bound := labels.in_base(value)) is None:
         raise AnabranchError(f"where: `{axis}` is compared with `{value}`, which is not a number")
     return bound
-
-
-def _in_base(text: Any) -> float | None:
-    """A number or a quantity in the unit that results have; None for what is neither."""
-    with suppress(TypeError, ValueError):
-        return float(text)
-    if isinstance(text, str):
-        if text.endswith("%"):
-            with suppress(ValueError):
-                return float(text[:-1]) / 100
-        for kind, units in _BASE.items():
-            with suppress(ScenarioError):
-                return _engine.quantity(kind, text) / units
-    return None

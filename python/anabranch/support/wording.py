@@ -93,19 +93,6 @@ def _is_nan(value: object) -> bool:
     return value is None or value != value  # noqa: PLR0124 - NaN differs from itself
 
 
-def key_text(
-    key: Mapping[str, float | str | bool], among: Mapping[str, Iterable[Any]] | None = None
-) -> str:
-    """A cell's values on the axes, such as `rto_max = 0.1, pmr = 0`.
-
-    `among` has other values of the axes, from which the text of each value has to differ.
-    """
-    others = among or {}
-    return ", ".join(
-        f"{name} = {told_apart([*others.get(name, ()), value])[-1]}" for name, value in key.items()
-    )
-
-
 def groups(
     heads: Sequence[str], rows: Iterable[Sequence[str]], width: int, keys: int
 ) -> list[list[int]]:
