@@ -49,7 +49,7 @@ CAUSES = {
 """For every message of tshark's experts, what in the run may cause it; see `Run.causes`."""
 
 WORDS = {
-    "lost": "packets that were dropped or went past each other, and what was then sent again",
+    "lost": "packets that were dropped or went past each other, and what was then retransmitted",
     "options": "MPTCP's options and timestamps padded with two NOP each, as Linux does it",
     "window": "a receiver whose buffer was full, or a limit of its window",
     "reset": "a subflow or connection that was given up",

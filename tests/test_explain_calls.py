@@ -79,13 +79,13 @@ def explained(sets: Mapping[str, str], **others: Any) -> explain.Explanation:
 def test_a_clean_call_has_nothing_to_mend() -> None:
     found = explained({})
     assert found.main.kind == "nothing"
-    assert "Main cause: none" in found.sentences()[-1]
+    assert "Main cause: none" in found.sentences()[0]
 
 
 def test_a_lossy_path_is_the_cause_and_the_other_path_the_advice() -> None:
     found = explained(LOSSY)
     assert (found.main.kind, found.main.path) == ("loss", "p0")
-    assert "together worse than p1 alone" in found.sentences()[0]
+    assert "together worse than p1 alone" in found.sentences()[1]
     assert "Prefer p1, which alone reaches" in found.main.advice
     # Without its losses the call gains what the cause is said to cost: there is no other loss.
     clean = explained({}, alone=False).call

@@ -79,7 +79,7 @@ def test_losses_and_what_repaired_them(tmp_path: Path) -> None:
     )
     assert found.main is not None
     assert (found.main.kind, found.main.path) == (both.run.main.kind, "only") == ("losses", "only")
-    assert f"{way.losses.lost} lost on the link (wan@a)" in found.sentences()[1]
+    assert f"{way.losses.lost} lost on the link (wan@a)" in found.sentences()[2]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_rtp(tmp_path: Path) -> None:
     # The payload type says the codec.
     assert explained.main is not None
     assert explained.main.kind == "loss"
-    assert "missing by RTP's numbers" in explained.sentences()[0]
+    assert "missing by RTP's numbers" in explained.sentences()[1]
 
 
 def test_where_the_longest_burst_of_rtp_was(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_the_command(tmp_path: Path, anabranch: Command) -> None:
     way = flow["ends"]["a"]["paths"]["only"]
     assert way["losses"]["lost"] == both.summary["link.wan.forward.lost_packets"]
     assert math.isclose(sum(way["seconds"].values()), flow["end_s"] - flow["start_s"], rel_tol=1e-6)
-    assert flow["sentences"][-1].startswith("Main cause")
+    assert flow["sentences"][0].startswith("Main cause")
 
 
 def test_mistakes_are_one_sentence(tmp_path: Path, anabranch: Command) -> None:

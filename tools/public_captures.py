@@ -136,7 +136,7 @@ class Theirs:
     """What tshark says of a capture."""
 
     lost: dict[Ends, tuple[int, int]] = field(default_factory=dict)
-    """Of each TCP connection: what was sent again, and all segments with data."""
+    """Of each TCP connection: what was retransmitted, and all segments with data."""
     handshake_s: dict[Ends, float] = field(default_factory=dict)
     """The initial round trip of each."""
     rtp: dict[Ends, tuple[int, int]] = field(default_factory=dict)

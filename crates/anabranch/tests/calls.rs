@@ -280,7 +280,11 @@ fn impossible_calls_are_named() {
             VoipConfig { connect: Duration::from_secs(2), ..config() },
             "connect = \"2 s\" is after the call's start at 1 s",
         ),
-        (opus, "bpl is missing: codec opus-24 has none (ITU-T G.113 has no value for Opus)"),
+        (
+            opus,
+            "bpl is missing: codec opus-24 has none (ITU-T G.113 has no value for Opus, nor has doi 10.1145/3458751 for \
+             wideband at 24 kbit/s)",
+        ),
         (
             VoipConfig { codec: Codec::AmrWb1265, ..config() },
             "emodel = \"simplified\" does not rate codec amr-wb-12.65: its Ie is for \"g107_1\"; set ie to \

@@ -291,6 +291,7 @@ fn rtp_is_that_of_the_codec() {
         ("g722", 9, 160),
         ("amr-wb-12.65", 96, 320),
         ("opus-24", 96, 960),
+        ("opus-nb-11", 96, 960),
     ] {
         let text = format!(
             "seed = 1\n[run]\nduration = \"20 s\"\n[links.wan]\nends = [\"a\", \"b\"]\ndelay = \"10 ms\"\n\

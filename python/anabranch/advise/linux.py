@@ -164,8 +164,13 @@ def _sctp(candidate: Candidate, paths: Paths, text: Paste) -> None:
 _IN_SDP = {
     "g729a+vad": ["m=audio PORT RTP/AVP 18", "a=rtpmap:18 G729/8000"],
     "amr-12.2": ["m=audio PORT RTP/AVP 96", "a=rtpmap:96 AMR/8000", "a=fmtp:96 mode-set=7"],
+    "opus-nb-11": [
+        "m=audio PORT RTP/AVP 96",
+        "a=rtpmap:96 opus/48000/2",
+        "a=fmtp:96 maxplaybackrate=8000; maxaveragebitrate=11000; cbr=1",
+    ],
 }
-"""How SDP asks for a codec (RFC 3551 section 6, table 4; RFC 4867 section 8.1)."""
+"""How SDP asks for a codec (RFC 3551 section 6, table 4; RFC 4867 section 8.1; RFC 7587 section 7)."""
 
 
 def _udp(candidate: Candidate, paths: Paths, text: Paste) -> None:

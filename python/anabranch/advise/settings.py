@@ -289,7 +289,7 @@ def _udp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT0
         "spike detection": {"app.jitter_buffer": {"kind": "spike"}},
     }
     # Those for narrowband speech for whose concealment G.113 has a value.
-    codecs = {name: {"app.codec": name} for name in ("g729a+vad", "amr-12.2")}
+    codecs = {name: {"app.codec": name} for name in ("g729a+vad", "amr-12.2", "opus-nb-11")}
     settings = [
         Setting("packetisation", {DEFAULT: {}} | packets, usual),
         Setting("jitter_buffer", {DEFAULT: {}} | buffers, {RTP: "fixed, 100 ms"}),

@@ -46,7 +46,7 @@ def explain(
     """Say where the time of a run went, path by path, and what to change.
 
     A scenario is run once, and once more over each path of the flow alone. Of a capture (pcap,
-    pcapng) the flows of the most bytes are explained: what was lost and sent again, timeouts,
+    pcapng) the flows of the most bytes are explained: what was lost and retransmitted, timeouts,
     failovers, pauses, how long packets waited in queues, and what a call in RTP is worth.
 
     Parameters

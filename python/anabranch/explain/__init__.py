@@ -101,17 +101,16 @@ class Explanation:
         return f"{value:,.0f}" if self.metric == "rpm" else f"{value:.2f}"
 
     def sentences(self) -> list[str]:
-        """The answer: how the paths compare, what held each back, and what to change."""
-        lines = list(self._compared())
+        """The answer: the main cause and what to change; how the paths compare, what held each back."""
+        where = f", on {self.main.path}" if self.main.path else ""
+        kind = "none" if self.main.kind == "nothing" else self.main.kind
+        lines = [f"Main cause: {kind}{where}. {self.main.advice}".rstrip(), *self._compared()]
         if self.call is not None:
             lines += self.call.sentences()
         lines += [cause.text for cause in self.causes]
         receiver = self.flow.receiver.receiver
         if receiver.mean_bytes > 0:
             lines.append(_head_of_line(self.flow.receiver.host, receiver))
-        where = f", on {self.main.path}" if self.main.path else ""
-        kind = "none" if self.main.kind == "nothing" else self.main.kind
-        lines.append(f"Main cause: {kind}{where}. {self.main.advice}".rstrip())
         return lines
 
     def _compared(self) -> Iterator[str]:
@@ -301,7 +300,7 @@ def _head_of_line(host: str, receiver: accounts.Receiver) -> str:
     return (
         f"At {host}, data waited for earlier data {100 * receiver.blocked_share:.0f} % of the "
         f"time, {wording.number(receiver.mean_bytes / 1e3, 3)} kB on average: {parts}; "
-        f"{100 * receiver.again:.0f} % for data that had to be sent again."
+        f"{100 * receiver.again:.0f} % for data that had to be retransmitted."
     )
 
 

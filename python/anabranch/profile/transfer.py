@@ -156,7 +156,7 @@ def _places(*, both: bool, at_sender: bool) -> list[str]:
     if not at_sender:
         notes.append(
             "a capture at the receiver does not show losses before a pause, nor those of what was "
-            "sent again: the loss is at least this"
+            "retransmitted: the loss is at least this"
         )
     return notes
 

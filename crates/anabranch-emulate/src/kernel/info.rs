@@ -32,7 +32,7 @@ declare! {
     KERNEL:
     /// Bytes of data that arrived.
     BYTES_RECEIVED = "kernel.bytes_received": Bytes;
-    /// Bytes of data sent again.
+    /// Bytes of data retransmitted.
     BYTES_RETRANSMITTED = "kernel.bytes_retransmitted": Bytes;
     /// Segments with data that arrived.
     DATA_SEGMENTS_RECEIVED = "kernel.data_segments_received": One;

@@ -23,13 +23,13 @@ counters! {
         bytes_acknowledged: Bytes;
         /// Bytes delivered to the application, in order.
         bytes_delivered: Bytes;
-        /// Bytes sent again on another subflow.
+        /// Bytes retransmitted on another subflow.
         bytes_reinjected: Bytes;
         /// Bytes sent on several subflows at once, without the first copy.
         bytes_duplicated: Bytes;
         /// Bytes that arrived although they were there already.
         duplicate_bytes_received: Bytes;
-        /// Data sent again because it filled the receive window.
+        /// Data retransmitted because it filled the receive window.
         opportunistic_retransmissions: One;
         /// Congestion windows reduced because their subflow held up the receive window.
         penalties: One;

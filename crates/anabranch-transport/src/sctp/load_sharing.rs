@@ -56,7 +56,7 @@ declare! {
     BLOCKED_BY_RECEIVE_WINDOW_S = "blocked_by_receive_window_s": Seconds, Less;
     /// Time in which the send buffer kept data from leaving although a congestion window had room.
     BLOCKED_BY_SEND_BUFFER_S = "blocked_by_send_buffer_s": Seconds, Less;
-    /// DATA chunks sent again on another path because everything waited for them.
+    /// DATA chunks retransmitted on another path because everything waited for them.
     DATA_CHUNKS_RESCHEDULED = "data_chunks_rescheduled": One;
 }
 

@@ -11,7 +11,7 @@ counters! {
     pub struct Stats {
         /// DATA chunks sent for the first time.
         data_chunks_sent: One;
-        /// DATA chunks sent again.
+        /// DATA chunks retransmitted.
         data_chunks_retransmitted: One;
         /// DATA chunks given up after they had been sent.
         data_chunks_abandoned: One;
@@ -35,7 +35,7 @@ counters! {
         heartbeats_acked: One;
         /// HEARTBEAT chunks that were not answered in time.
         heartbeats_unanswered: One;
-        /// ASCONF chunks sent, those sent again included.
+        /// ASCONF chunks sent, retransmissions included.
         asconfs_sent: One;
         /// SACK chunks sent.
         sacks_sent: One;

@@ -15,9 +15,9 @@ counters! {
         packets_received: One;
         /// Segments with data or FIN sent for the first time.
         data_segments_sent: One;
-        /// Segments with data or FIN sent again.
+        /// Segments with data or FIN that were retransmitted.
         data_segments_retransmitted: One;
-        /// SYN and SYN-ACK sent again.
+        /// SYN and SYN-ACK that were retransmitted.
         syns_retransmitted: One;
         /// Bytes of data sent for the first time.
         bytes_sent: Bytes;

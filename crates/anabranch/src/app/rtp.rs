@@ -40,7 +40,9 @@ impl RtpPayload {
                 (DYNAMIC, 8_000)
             }
             Codec::AmrWb1265 | Codec::AmrWb2305 | Codec::AmrWb2385 => (DYNAMIC, 16_000),
-            Codec::Opus24 => (DYNAMIC, 48_000),
+            Codec::Opus24 | Codec::OpusNb11 | Codec::OpusNb8 | Codec::OpusWb12 | Codec::OpusWb15 => {
+                (DYNAMIC, 48_000)
+            }
         };
         Self { payload_type, clock_hz }
     }

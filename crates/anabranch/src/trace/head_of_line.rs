@@ -20,7 +20,7 @@ declare! {
     START_S = "start_s": Seconds;
     /// When it ended.
     END_S = "end_s": Seconds;
-    /// Whether the missing data had to be sent again.
+    /// Whether the missing data had to be retransmitted.
     SENT_AGAIN = "sent_again": Words;
     /// Bytes that waited, summed over the time.
     WAITING_BYTE_S = "waiting_byte_s": ByteSeconds;
@@ -49,7 +49,7 @@ declare! {
 struct Interval {
     start: Time,
     end: Time,
-    /// The path on which the missing data had been sent, and whether it had to be sent again.
+    /// The path on which the missing data had been sent, and whether it had to be retransmitted.
     path: PathId,
     is_again: bool,
     /// Bytes that waited times nanoseconds, summed up.

@@ -93,23 +93,24 @@ class Explained:
 
     def _table(self, width: int) -> "RenderableType":
         heads = (
-            "from", "path", "packets", "lost", "bursts", "longest", "sent again",
+            "from", "path", "packets", "lost", "bursts", "longest", "retransmitted",
             "least ms", "wait ms", "95 % ms", "most ms",
         )  # fmt: skip
         rows = [_row(way) for ways in self.ways for way in ways]
         return terminal.side_by_side(heads, rows, width, 2)
 
     def sentences(self) -> list[str]:
-        """What it lost time and data to, with amounts."""
-        said = list(self.notes)
-        sender = self._main_sender()
-        if sender is not None:
-            said += causes.of_connection(sender, self.flow.start_s)
-        said += [cause.text for cause in self.causes]
+        """What it lost time and data to, with amounts; the main cause first."""
+        said = []
         if self.main is not None:
             kind = "none" if self.main.kind == "nothing" else self.main.kind
             on = f", on {self.main.path}" if self.main.path else ""
             said.append(f"Main cause: {kind}{on}. {self.main.advice}".rstrip())
+        said += self.notes
+        sender = self._main_sender()
+        if sender is not None:
+            said += causes.of_connection(sender, self.flow.start_s)
+        said += [cause.text for cause in self.causes]
         return said
 
     def _main_sender(self) -> Sender | None:

@@ -24,7 +24,7 @@ ADVICE = {
     "path_down": "Timers find failures out: a lower RTO, or fewer expiries, moves data sooner.",
     "slow_reader": "The receiver's application has to read faster; a larger buffer only fills.",
     "receive_window": "Enlarge the receive buffer, or let the application read faster.",
-    "spurious_losses": "Most of what was sent again was only late: look for what reorders packets.",
+    "spurious_losses": "Most of what was retransmitted was only late: look for what reorders packets.",
     "window": "Nothing was lost: the congestion window was still growing, or its control holds it.",
 }
 """What to change."""
@@ -115,7 +115,7 @@ def losses(lost: Losses) -> str:
     share = f"{wording.number(100 * lost.share, 3)} %"
     text = {
         "places": f"{packets} were lost ({share})",
-        "repeats": f"{packets} were sent again or given up, and are counted as lost ({share})",
+        "repeats": f"{packets} were retransmitted or given up, and are counted as lost ({share})",
         "holes": f"{packets} filled a hole or were waited for, and are counted as lost ({share})",
         "numbers": f"{packets} are missing by RTP's numbers ({share})",
     }[lost.known_by]

@@ -1,7 +1,7 @@
 """`ss -ti`, once or often: what Linux knows of its TCP connections (iproute2, misc/ss.c).
 
 Measured is the connection that has sent most. Times are TCP's smoothed round trips and its least
-one, rates those at which data was delivered, losses what was sent again.
+one, rates those at which data was delivered, losses what was retransmitted.
 """
 
 import re
@@ -129,7 +129,7 @@ def _measurement(chosen: _Connection, notes: list[str]) -> Measurement:
     if chosen.sent >= 1:
         losses = LossCounts(
             np.array([min(chosen.again, chosen.sent)]), np.array([chosen.sent]),
-            "segments sent again", is_estimate=True,
+            "segments retransmitted", is_estimate=True,
         )  # fmt: skip
         notes.append("which segments were lost is not known: bursts of losses are not either")
     count = len(round_trips)

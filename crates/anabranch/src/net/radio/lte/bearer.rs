@@ -20,7 +20,7 @@ declare! {
     SCALARS:
     /// Transport blocks whose first transmission failed; HARQ sends them again.
     FAILED_BLOCKS = "failed_blocks": One;
-    /// Times that RLC's acknowledged mode sent again what HARQ had given up (its ARQ, TS 36.322).
+    /// Times that RLC's acknowledged mode retransmitted what HARQ had given up (its ARQ, TS 36.322).
     ARQ_RETRANSMISSIONS = "arq_retransmissions": One;
 }
 

@@ -19,7 +19,7 @@ use crate::schedule::Schedule;
 declare! {
     /// The scalars of Wi-Fi, beside those of every radio.
     SCALARS:
-    /// Frames sent, those sent again included.
+    /// Frames sent, retransmissions included.
     FRAMES = "frames": One;
     /// Frames that were damaged, though not by a collision.
     FRAME_ERRORS = "frame_errors": One;

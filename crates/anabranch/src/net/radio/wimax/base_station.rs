@@ -32,7 +32,7 @@ declare! {
     MEAN_BITS_PER_SYMBOL = "mean_bits_per_symbol": BitsPerSymbol;
     /// Mean of the signal-to-noise ratio over the frames used.
     MEAN_SNR_DB = "mean_snr_db": Decibels;
-    /// Pieces of packets that ARQ sent again.
+    /// Pieces of packets that ARQ retransmitted.
     ARQ_RETRANSMISSIONS = "arq_retransmissions": One;
 }
 
