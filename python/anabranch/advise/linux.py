@@ -170,7 +170,7 @@ _IN_SDP = {
         "a=fmtp:96 maxplaybackrate=8000; maxaveragebitrate=11000; cbr=1",
     ],
 }
-"""How SDP asks for a codec (RFC 3551 section 6, table 4; RFC 4867 section 8.1; RFC 7587 section 7)."""
+"""How SDP asks for a codec (RFC 3551 section 6, table 4; RFC 4867 section 8.1; RFC 7587 7)."""
 
 
 def _udp(candidate: Candidate, paths: Paths, text: Paste) -> None:

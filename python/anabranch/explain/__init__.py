@@ -101,7 +101,7 @@ class Explanation:
         return f"{value:,.0f}" if self.metric == "rpm" else f"{value:.2f}"
 
     def sentences(self) -> list[str]:
-        """The answer: the main cause and what to change; how the paths compare, what held each back."""
+        """The answer: the main cause and what to change, how paths compare, what held each back."""
         where = f", on {self.main.path}" if self.main.path else ""
         kind = "none" if self.main.kind == "nothing" else self.main.kind
         lines = [f"Main cause: {kind}{where}. {self.main.advice}".rstrip(), *self._compared()]

@@ -24,7 +24,7 @@ ADVICE = {
     "path_down": "Timers find failures out: a lower RTO, or fewer expiries, moves data sooner.",
     "slow_reader": "The receiver's application has to read faster; a larger buffer only fills.",
     "receive_window": "Enlarge the receive buffer, or let the application read faster.",
-    "spurious_losses": "Most of what was retransmitted was only late: look for what reorders packets.",
+    "spurious_losses": "Most retransmitted packets were only late: look for what reorders them.",
     "window": "Nothing was lost: the congestion window was still growing, or its control holds it.",
 }
 """What to change."""
