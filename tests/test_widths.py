@@ -75,7 +75,7 @@ def commands(of: Any = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 def examples() -> Iterator[str]:
     """The lines of the commands' examples, without `anabranch`."""
     for _, command in commands():
-        for line in (command.help_epilogue or "").splitlines():
+        for line in re.sub(r"\\\n *", "", command.help_epilogue or "").splitlines():
             if line.strip().startswith("anabranch "):
                 yield line.strip().removeprefix("anabranch ")
 
@@ -169,6 +169,12 @@ def test_a_profile_fits_80_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path, _ in commands()], ids=" ".join)
 def test_the_help_of_a_command_fits_80_columns(tmp_path: Path, path: tuple[str, ...]) -> None:
     assert too_wide(printed(tmp_path, *path, "--help")) == []
+
+
+def test_an_example_is_copied_as_it_stands() -> None:
+    """A terminal of 80 columns breaks none of them."""
+    for _, command in commands():
+        assert not too_wide(command.help_epilogue or "")
 
 
 def test_every_reason_is_needed() -> None:

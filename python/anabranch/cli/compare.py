@@ -22,8 +22,10 @@ Examples:
   anabranch compare simulated/run.json emulated.json --metric 'link.*' --all
   anabranch compare out/cubic out/bbr --plot page --csv differences.csv
   anabranch compare results/rto --a rto_max=0.1 --b rto_max=1 --metric call.mos
-  anabranch compare results/rto --a rto_max=0.1 --a pmr=0 --b rto_max=1 --b pmr=5 --metric call.r
-  anabranch compare results/rto --a pmr=0 --b pmr=1 --metric call.late --better lower""",
+  anabranch compare results/rto --a rto_max=0.1 --a pmr=0 --b rto_max=1 \\
+      --b pmr=5 --metric call.r
+  anabranch compare results/rto --a pmr=0 --b pmr=1 --metric call.late \\
+      --better lower""",
 )
 def compare(
     first: Path,

@@ -23,7 +23,8 @@ emulate = App(
 Examples:
   anabranch emulate wifi-to-lte.toml
   anabranch emulate two-path-call.toml -- ping -c 5 office
-  anabranch emulate lte.toml --in server --pcap packets.pcapng -- python3 -m http.server
+  anabranch emulate lte.toml --in server --pcap packets.pcapng \\
+      -- python3 -m http.server
   anabranch emulate --delay 20ms --rate 10Mbit/s --loss 1% -- iperf3 -c peer
   anabranch emulate --delay 40ms --trace Verizon-LTE-driving.down -- bash
   anabranch emulate --delay 20ms --kernel virtual -- ping -c 5 peer

@@ -21,7 +21,8 @@ from .app import UNDERSTAND, File, Flag, Natural, Sets, app, pairs, write_json
 Examples:
   anabranch explain scenarios/load-sharing.toml
   anabranch explain scenarios/load-sharing.toml --cell 3 --plot figures
-  anabranch explain my-transfer.toml --set flows.transfer.transport.receive_buffer='64 kB'
+  anabranch explain my-transfer.toml \\
+      --set flows.transfer.transport.receive_buffer='64 kB'
   tcpdump -i eth0 -s 128 -w transfer.pcap
   anabranch explain transfer.pcap --plot figures
   ssh host tcpdump -i eth0 -s 128 -U -w - | anabranch explain -""",

@@ -23,10 +23,12 @@ _SHOWN = 40
     help_epilogue="""\
 Examples:
   anabranch query results/rto
-  anabranch query results/rto 'select rto_max, avg("call.mos") from rows group by all order by 2'
+  anabranch query results/rto \\
+      'select rto_max, avg("call.mos") from rows group by all order by 2'
   anabranch query results/rto 'select * from cells'
   anabranch query results/rto --csv rows.csv --arrow rows.arrow
-  anabranch query results/rto 'select count(*) from rows a, rows b' --timeout 30s""",
+  anabranch query results/rto 'select count(*) from rows a, rows b' \\
+      --timeout 30s""",
 )
 def query(
     folder: Path,

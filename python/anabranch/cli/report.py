@@ -17,7 +17,8 @@ from .app import STUDY, Formats, app
     help_epilogue="""\
 Examples:
   anabranch report results/rto
-  anabranch report results/rto --metric call.mos --metric call.loss_percent --out rto.html
+  anabranch report results/rto --metric call.mos --metric call.loss_percent \\
+      --out rto.html
   anabranch report results/paths --per loss --per delay
   anabranch report results/rto --formats pdf,svg
   anabranch report results/rto --lab https://example.org/lab/""",

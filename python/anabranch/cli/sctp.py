@@ -71,8 +71,10 @@ def listen(
     help_epilogue="""\
 Examples:
   anabranch sctp connect 192.0.2.1 5001
-  anabranch sctp connect 192.0.2.1,198.51.100.1 5001 --set rto_min='200 ms' --set path_max_retrans=2
-  anabranch sctp connect server.example 5001 --stream 3 --unordered --lifetime 500"""
+  anabranch sctp connect 192.0.2.1,198.51.100.1 5001 --set rto_min='200 ms' \\
+      --set path_max_retrans=2
+  anabranch sctp connect server.example 5001 --stream 3 --unordered \\
+      --lifetime 500"""
 )
 def connect(
     host: str,

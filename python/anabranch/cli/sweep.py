@@ -33,7 +33,8 @@ _MOST_SCALARS = 10
 Examples:
   anabranch sweep scenarios/rto-sweep.toml --out results/rto
   anabranch sweep scenarios/rto-sweep.toml --out results/rto --replications 100
-  anabranch sweep scenarios/rto-sweep.toml --out results/rto --until call.mos=0.05
+  anabranch sweep scenarios/rto-sweep.toml --out results/rto \\
+      --until call.mos=0.05
   anabranch sweep my-sweep.toml --out mine --jobs 2 --metric call.loss_percent
   anabranch sweep my-sweep.toml --out mine --dask tcp://10.0.0.1:8786
   anabranch sweep my-sweep.toml --out mine --array 20 > mine.sh; sbatch mine.sh

@@ -18,10 +18,13 @@ from .app import REAL, Flag, Natural, Sets, Whole, app, pairs
     help_epilogue="""\
 Examples:
   anabranch testbed my-download.toml
-  anabranch testbed my-download.toml --set flows.bulk.transport.cc.kind=bbr --all
-  anabranch testbed my-download.toml --trace traces --pcap packets.pcapng --json result.json
+  anabranch testbed my-download.toml --set flows.bulk.transport.cc.kind=bbr \\
+      --all
+  anabranch testbed my-download.toml --trace traces --pcap packets.pcapng \\
+      --json result.json
   anabranch testbed my-sweep.toml --out results/kernel --replications 5
-  anabranch testbed my-sweep.toml --kernel virtual --out results/virtual --replications 5
+  anabranch testbed my-sweep.toml --kernel virtual --out results/virtual \\
+      --replications 5
   anabranch testbed scenarios/failover.toml --stack usrsctp
 More in docs/testbed.md""",
 )
