@@ -108,6 +108,28 @@ def cooked(frames: Frames, interface: int) -> Frames:
     return found
 
 
+def fragmented(frames: Frames, mtu: int, *, last_first: bool = False) -> Frames:
+    """Packets of IPv4 that are longer, in as many fragments as it takes (RFC 791 section 3.2)."""
+    found = []
+    for number, (time_s, data) in enumerate(frames):
+        if len(data) <= mtu:
+            found.append(Frame(time_s, data))
+            continue
+        assert data[0] == 0x45
+        step = (mtu - 20) // 8 * 8
+        payload = data[20:]
+        parts = []
+        for start in range(0, len(payload), step):
+            part, head = payload[start : start + step], bytearray(data[:20])
+            more = 0x2000 if start + step < len(payload) else 0
+            head[2:4] = (20 + len(part)).to_bytes(2)
+            head[4:6] = (1 + number % 65_535).to_bytes(2)
+            head[6:8] = (more | start // 8).to_bytes(2)
+            parts.append(bytes(head) + part)
+        found += [Frame(time_s, part) for part in (parts[::-1] if last_first else parts)]
+    return found
+
+
 def payload_of(data: bytes) -> int:
     """Bytes of TCP's payload of an IPv4 packet."""
     assert data[0] == 0x45

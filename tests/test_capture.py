@@ -144,7 +144,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert packets.payload.tolist() == [len(UDP) - 8]
     assert capture.notes == [
         "c: left out: 1 blocks of the unknown type 0x7",
-        "c: left out: 2 fragments other than the first of their packet",
+        "c: left out: 2 fragments other than the first of their packet, but for their lengths",
         "c: left out: 1 frames without an IP packet",
         "c: left out: 1 packets whose headers are cut off",
         "c: left out: 4 packets whose lengths contradict each other",

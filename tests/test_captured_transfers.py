@@ -191,7 +191,8 @@ BURSTS = {
 def bursty(folder: Path, sack: str = "true") -> Path:
     """A capture of both ends."""
     file = folder / "bursty.pcapng"
-    anabranch.run(anabranch.load(SLOW, set=BURSTS | {"flows.f.transport.sack": sack}), pcap=file)
+    scenario = anabranch.load(SLOW, set=BURSTS | {"flows.f.transport.sack": sack})
+    anabranch.run(scenario, pcap=file, pcap_at="all")
     return file
 
 
@@ -230,13 +231,45 @@ def test_a_rate_is_not_more_than_the_links(tmp_path: Path, sack: str, from_s: fl
     file = since(tmp_path, bursty(tmp_path, sack), "a", from_s)
     found = estimate(measure([file]))
     assert found.rate_bit_per_s is not None
-    assert found.rate_bit_per_s.value <= 8e6 * (1.01 if sack == "true" else 1.1)
+    assert found.rate_bit_per_s.value <= 8e6 * (1.01 if sack == "true" else 1.05)
+
+
+@pytest.mark.parametrize("from_s", [0.0, 4.0])
+def test_a_rate_where_the_options_of_acknowledgements_are_cut_off(
+    tmp_path: Path, from_s: float
+) -> None:
+    """As with `tcpdump -s 68`: several holes are filled one after the other."""
+    frames = capture_kinds.at(bursty(tmp_path), "link@a")
+    kept = [frame for frame in frames if frame.time_s - frames[0].time_s >= from_s]
+    file = capture_kinds.save(tmp_path / "short.pcap", kept, snap=54)
+    found = estimate(measure([file]))
+    assert found.rate_bit_per_s is not None
+    assert 0.9 * 8e6 <= found.rate_bit_per_s.value <= 1.05 * 8e6
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+@pytest.mark.parametrize("last_first", [False, True])
+def test_a_packet_in_fragments_is_one_packet(
+    tmp_path: Path, node: str, *, last_first: bool
+) -> None:
+    frames = capture_kinds.at(bursty(tmp_path), f"link@{node}")
+    whole = capture_kinds.save(tmp_path / "whole.pcap", frames)
+    parts = capture_kinds.fragmented(frames, 576, last_first=last_first)
+    cut = capture_kinds.save(tmp_path / "cut.pcap", parts)
+    one, other = (estimate(measure([file])) for file in (whole, cut))
+    assert one.losses is not None
+    assert other.losses is not None
+    assert (other.losses.count, other.losses.sent) == (one.losses.count, one.losses.sent)
+    assert other.rate_bit_per_s == one.rate_bit_per_s is not None
+    assert other.delay_s == one.delay_s is not None
+    assert captured.explain(cut).as_json()["flows"] == captured.explain(whole).as_json()["flows"]
 
 
 def test_holes_from_before_the_capture_are_none_of_its_losses(tmp_path: Path) -> None:
     """It begins with what fills the first of several: what fills the others was lost before."""
     whole = bursty(tmp_path)
     times_s, again = missed(whole)
+    assert len(again) > 5
     for at_s in again[0:6:2]:
         from_s = at_s - 1e-5
         file = since(tmp_path, whole, "b", from_s)
@@ -253,7 +286,9 @@ def test_holes_from_before_the_capture_are_none_of_its_losses(tmp_path: Path) ->
 
 def test_no_timer_is_shorter_than_a_round_trip(tmp_path: Path) -> None:
     whole = bursty(tmp_path)
-    for from_s in missed(whole)[0][1::12]:
+    moments = missed(whole)[0][1::12]
+    assert len(moments) > 2
+    for from_s in moments:
         file = since(tmp_path, whole, "a", from_s)
         (flow,) = captured.explain(file).as_json()["flows"]
         assert all(one["waited_s"] >= 0.06 for one in flow["timeouts"])

@@ -15,6 +15,7 @@ from typing import Any
 import dpkt
 import numpy as np
 import pytest
+from scipy import stats
 
 import captures
 from anabranch.advise.paths import read as read_paths
@@ -22,7 +23,7 @@ from anabranch.errors import AnabranchError
 from anabranch.profile import Estimate, Measurement, Profile, estimate, measure, output
 from anabranch.profile.estimates import _behind_the_queue
 from anabranch.profile.intervals import block_interval, minimum_interval
-from anabranch.profile.loss import Flags, Losses, best, share_of_bad
+from anabranch.profile.loss import Flags, Losses, _kolmogorov, best, share_of_bad
 from anabranch.profile.measurement import Delays, LossSequence
 from anabranch.profile.numbers import Data
 from anabranch.profile.sent_again import at_receiver
@@ -621,6 +622,13 @@ def test_a_segment_that_is_late_at_the_receiver_is_not_lost() -> None:
     fates = at_receiver(data, 0.1, None)
     assert fates.lost.sum() == 1  # only the one that came a round-trip time after its hole
     assert fates.seen_s[fates.lost] == pytest.approx([0.0405])
+
+
+@pytest.mark.parametrize("count", [10, 30, 100, 10_000])
+@pytest.mark.parametrize("chance", [0.001, 0.01, 0.05, 0.5, 0.9])
+def test_the_p_value_of_gaps_is_that_of_kolmogorov_and_smirnov(count: int, chance: float) -> None:
+    distance = float(stats.kstwo.isf(chance, count))
+    assert _kolmogorov(distance, count) == pytest.approx(chance, abs=0.003)
 
 
 def test_the_goodness_of_fit_counts_its_parameters() -> None:

@@ -603,6 +603,10 @@ UNREAD = {
     "MIGRATED TCP STREAM TEST from 0.0.0.0\n": "flent",
     "12:00:00.123456 IP 192.0.2.1.80 > 192.0.2.2.90: Flags [S], seq 1, win 64240\n": "tcpdump -w",
     "Mtr_Version,Start_Time,Status,Host,Hop,Ip,Loss%,\n": "mtr --raw",
+    "---\nClient connecting to 192.0.2.1, TCP port 5001\n": "--json",
+    "Source   Destination IPV4Address Bytes Time(ms)\n": "Windows' ping",
+    "PING a (192.0.2.1) 56(84) bytes of data.\n\n--- a ping statistics ---\n"
+    "9 packets transmitted, 8 received, 11% packet loss, time 8000ms\n": "without `-q`",
     "some words\n": "irtt (JSON, text, `-r`)",
 }
 

@@ -84,6 +84,8 @@ def read(file: Path) -> Outcome:
     signal.signal(signal.SIGALRM, _too_long)
     explained = _tried(outcome, "explain", lambda: captured.explain(file).as_json())
     profiled = _tried(outcome, "profile", lambda: _profiled(file))
+    if explained is None and profiled is None:
+        return outcome
     theirs = Theirs.of(file)
     if theirs is not None:
         if explained is not None:
@@ -155,7 +157,9 @@ class Theirs:
             "tcp.analysis.initial_rtt",
         )  # fmt: skip
         words = [word for name in fields for word in ("-e", name)]
-        said = _tshark(file, "-Y", "tcp", "-T", "fields", "-E", "separator=;", *words)
+        # One run for both, since starting takes longer than most captures: streams come last.
+        tcp = ("-Y", "tcp", "-T", "fields", "-E", "separator=;", *words)
+        said = _tshark(file, *tcp, "-z", "rtp,streams")
         if said is None:
             return None
         counts: dict[Ends, Counter[str]] = defaultdict(Counter)
@@ -177,12 +181,13 @@ class Theirs:
             is_again = one["tcp.analysis.retransmission"]
             counts[ends]["again"] += bool(is_again)
         found.lost = {ends: (each["again"], each["data"]) for ends, each in counts.items()}
-        found.rtp = _rtp_streams(_tshark(file, "-q", "-z", "rtp,streams") or "")
+        found.rtp = _rtp_streams(said)
         return found
 
 
 def _tshark(file: Path, *words: str) -> str | None:
-    command = ["tshark", "-n", "-r", str(file), *words]
+    # RTP without a signalling protocol in the capture is found by what it looks like.
+    command = ["tshark", "-n", "--enable-heuristic", "rtp_udp", "-r", str(file), *words]
     try:
         done = subprocess.run(command, capture_output=True, check=False, timeout=LONGEST_S)
     except subprocess.TimeoutExpired:

@@ -46,6 +46,7 @@ __all__ = [
     "Testbed",
     "UndoEvent",
     "__version__",
+    "chain_log_likelihood",
     "codecs",
     "drill",
     "emodel",
@@ -290,6 +291,14 @@ def follow_sightings(columns: dict[str, bytes]) -> bytes:
     """Which sightings at several places are of one packet. Columns of 64-bit numbers, a value for each sighting in the order of
     time: `at_s` (real), `domain`, `identity`, `place`, `is_near`, `is_dropped`. For each the index of that with which its packet
     was sent, or -1, as 64-bit integers.
+    """
+
+def chain_log_likelihood(
+    columns: dict[str, bytes], is_bad: float, loss_in_good: float, loss_in_bad: float
+) -> float:
+    """The logarithm of the probability of losses under a chain of two states, which is bad at the first packet with the
+    probability `is_bad`. Columns of 64-bit numbers, a value for each stretch of packets with the same fate: `packets`, `is_lost`
+    (integers), and how probably the chain goes `to_bad` and `to_good` behind each packet (real).
     """
 
 def newly_acknowledged(columns: dict[str, bytes]) -> bytes:

@@ -1,5 +1,8 @@
 //! Rows of packets as columns of numbers in little-endian order, which other languages take as they are.
 
+use crate::fragments::{Fragments, Key};
+use crate::transport::fault;
+
 /// A number that a column can have.
 trait Value: Copy {
     /// Its type in the words of numpy's array interface.
@@ -197,9 +200,39 @@ pub struct Batch {
     pub(crate) gaps: Gaps,
     pub(crate) multipath: Multipath,
     pub(crate) datagrams: Datagrams,
+    fragments: Fragments,
 }
 
 impl Batch {
+    /// Adds a packet, of which this may be the first fragment.
+    pub(crate) fn push(&mut self, row: Row, fragment: Option<Key>) {
+        let at = self.len();
+        self.packets.push(row);
+        if let Some(key) = fragment {
+            let early = self.fragments.begin(key, at);
+            self.add_to(at, early);
+        }
+    }
+
+    /// Adds what another fragment of a packet has to the packet's length.
+    pub(crate) fn lengthen(&mut self, fragment: Key, octets: usize) {
+        if let Some(row) = self.fragments.add(fragment, octets) {
+            self.add_to(row, octets);
+        }
+    }
+
+    fn add_to(&mut self, row: usize, octets: usize) {
+        let add = |column: &mut [u8]| {
+            if let Some(number) = column.as_chunks_mut().0.get_mut(row) {
+                *number = i32::from_le_bytes(*number).saturating_add(octets as i32).to_le_bytes();
+            }
+        };
+        add(&mut self.packets.octets);
+        if !fault::LEAVES_NOTHING.contains(&self.packets.fault[row]) {
+            add(&mut self.packets.payload);
+        }
+    }
+
     /// How many packets it has.
     pub const fn len(&self) -> usize {
         self.packets.len()

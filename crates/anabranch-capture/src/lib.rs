@@ -8,12 +8,14 @@
 //! sentence.
 //!
 //! What the packets say of the flows' ends is beside it: [`journeys`] follows them over several places,
-//! [`sender`] says what held their sender back.
+//! [`sender`] says what held their sender back, [`chain`] how probable losses are under a model of them.
 
 mod acknowledged;
 mod bytes;
+pub mod chain;
 pub mod columns;
 mod formats;
+mod fragments;
 pub mod journeys;
 mod link;
 mod packet;

@@ -35,9 +35,22 @@ pub(crate) struct Packet<'a> {
     pub(crate) tunnels: u8,
 }
 
+/// What the bytes of a frame are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found<'a> {
+    Packet(Packet<'a>),
+    /// A fragment other than the first, which has no header of a transport.
+    Fragment {
+        header: Header,
+        /// How many bytes of the packet's payload it has.
+        octets: usize,
+        tunnels: u8,
+    },
+}
+
 impl<'a> Packet<'a> {
     /// Reads the packet with which these bytes begin, which had `length` bytes before they were cut off.
-    pub(crate) fn read(bytes: &'a [u8], length: usize, tunnels: u8) -> Result<Self, LeftOut> {
+    pub(crate) fn read(bytes: &'a [u8], length: usize, tunnels: u8) -> Result<Found<'a>, LeftOut> {
         let mut header = Header::read(bytes).map_err(|problem| match problem {
             NoHeader::NotIp => LeftOut::NoIp,
             NoHeader::Short => LeftOut::Cut,
@@ -52,7 +65,8 @@ impl<'a> Packet<'a> {
         let packet = &bytes[..octets.min(bytes.len())];
         let extensions = header.take_extensions(packet);
         if header.fragment.is_some_and(|place| place.start > 0) {
-            return Err(LeftOut::Fragments);
+            let octets = octets.saturating_sub(header.header_bytes);
+            return Ok(Found::Fragment { header, octets, tunnels });
         }
         if extensions.is_err() && header.header_bytes + 8 <= octets {
             return Err(LeftOut::Cut);
@@ -68,16 +82,21 @@ impl<'a> Packet<'a> {
             let before = packet.len() - inner.len();
             match Self::read(inner, octets.saturating_sub(before), tunnels + 1) {
                 // What only looks like a tunnel, or is cut off in it, counts as the packet that it is.
-                Err(problem) if problem != LeftOut::Fragments => {}
+                Err(_) => {}
                 found => return found,
             }
         }
-        Ok(outer)
+        Ok(Found::Packet(outer))
     }
 
     /// How many bytes follow the headers, whether they are there or not.
     pub(crate) const fn payload_octets(&self) -> usize {
         self.octets - self.header.header_bytes
+    }
+
+    /// Whether the packet was longer than its first fragment, which this is.
+    pub(crate) const fn is_fragment(&self) -> bool {
+        self.header.fragment.is_some()
     }
 }
 

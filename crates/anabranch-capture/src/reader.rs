@@ -9,8 +9,9 @@ use anabranch_transport::ground::Ecn;
 
 use crate::columns::{Batch, Row};
 use crate::formats::{Format, Frame};
+use crate::fragments::Key;
 use crate::link::{Link, Miss, network};
-use crate::packet::Packet;
+use crate::packet::{Found, Packet};
 use crate::source::{Damage, Source};
 use crate::tables::{Interface, LeftOut, Place, Tables};
 use crate::transport;
@@ -220,9 +221,23 @@ fn add(frame: &Frame<'_>, index: u64, tables: &mut Tables, batch: &mut Batch) ->
         Miss::Unknown => LeftOut::Link(frame.link),
     })?;
     let before = frame.data.len() - bytes.len();
-    let packet = Packet::read(bytes, frame.octets.saturating_sub(before), 0)?;
-    let header = packet.header;
+    let found = Packet::read(bytes, frame.octets.saturating_sub(before), 0)?;
+    let (Found::Packet(Packet { header, tunnels, .. }) | Found::Fragment { header, tunnels, .. }) = found;
     let [source, destination] = tables.hosts(header.addresses)?;
+    let fragment = header.fragment.map(|place| Key {
+        source,
+        destination,
+        protocol: if header.addresses[0].is_ipv4() { header.protocol } else { 0 },
+        identification: place.identification,
+        tunnels,
+    });
+    let packet = match (found, fragment) {
+        (Found::Packet(packet), _) => packet,
+        (Found::Fragment { octets, .. }, key) => {
+            key.inspect(|key| batch.lengthen(*key, octets));
+            return Err(LeftOut::Fragments);
+        }
+    };
     let mut row = Row {
         time_ns,
         index: index as i64,
@@ -230,7 +245,7 @@ fn add(frame: &Frame<'_>, index: u64, tables: &mut Tables, batch: &mut Batch) ->
         direction: if frame.direction < 0 { link.direction } else { frame.direction },
         link_source: link.source,
         link_destination: link.destination,
-        tunnels: packet.tunnels,
+        tunnels,
         source,
         destination,
         ttl: header.time_to_live,
@@ -245,6 +260,6 @@ fn add(frame: &Frame<'_>, index: u64, tables: &mut Tables, batch: &mut Batch) ->
     if let Some(comment) = frame.comment {
         row.comment = tables.comment(comment);
     }
-    batch.packets.push(row);
+    batch.push(row, fragment);
     Ok(())
 }

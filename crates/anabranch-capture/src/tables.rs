@@ -66,7 +66,9 @@ impl fmt::Display for LeftOut {
             Self::Comments => write!(f, "comments beyond the first {MOST_COMMENT_BYTES} bytes of them"),
             Self::Cut => write!(f, "packets whose headers are cut off"),
             Self::Damaged => write!(f, "packets whose lengths contradict each other"),
-            Self::Fragments => write!(f, "fragments other than the first of their packet"),
+            Self::Fragments => {
+                write!(f, "fragments other than the first of their packet, but for their lengths")
+            }
             Self::Hosts => write!(f, "packets of hosts beyond the first {MOST_ADDRESSES} addresses"),
             Self::Link(kind) if *kind > 0xffff => {
                 write!(f, "ERF records of type {}, which is not read", kind & 0xffff)

@@ -1,6 +1,6 @@
 //! The headers of transports, as rows: TCP with its options, UDP, SCTP with its chunks, ICMP.
 
-use std::hash::Hasher as _;
+use std::hash::{BuildHasher as _, Hasher as _};
 
 use anabranch_transport::wire::ip::{ICMP, ICMPV6, SCTP, TCP, UDP};
 use anabranch_transport::wire::mptcp::{self, Said, keys};
@@ -8,18 +8,20 @@ use anabranch_transport::wire::sctp::codes::chunk;
 use anabranch_transport::wire::sctp::{COMMON_HEADER_BYTES, ChunkHeader};
 use anabranch_transport::wire::tcp::{self, Flags, option};
 use anabranch_transport::wire::udp;
+use foldhash::quality::{FixedState, FoldHasher};
 use sha1::{Digest as _, Sha1};
-use siphasher::sip::SipHasher13;
 
 use crate::bytes::{array, be16, be32};
 use crate::columns::{Batch, ChunkRow, DatagramRow, GapRow, HEAD_BYTES, MultipathRow, Row, SackRow};
 use crate::packet::Packet;
 
 /// Values of the column `fault`.
-mod fault {
-    pub(super) const CUT: u8 = 1;
-    pub(super) const DAMAGED: u8 = 2;
-    pub(super) const CUT_CHUNKS: u8 = 3;
+pub(crate) mod fault {
+    pub(crate) const CUT: u8 = 1;
+    pub(crate) const DAMAGED: u8 = 2;
+    pub(crate) const CUT_CHUNKS: u8 = 3;
+    /// With these, nothing is known of what the transport carries.
+    pub(crate) const LEAVES_NOTHING: [u8; 2] = [CUT, DAMAGED];
 }
 
 /// The port of SCTP inside UDP (RFC 6951 section 5.1).
@@ -35,11 +37,13 @@ const IDENTITY_BYTES: usize = 64;
 pub(crate) fn read(packet: &Packet<'_>, row: &mut Row, batch: &mut Batch) {
     let (payload, octets) = (packet.payload, packet.payload_octets());
     row.protocol = packet.header.protocol;
+    // A first fragment has less than its headers say.
+    let most = if packet.is_fragment() { usize::from(u16::MAX) } else { octets };
     let read = match packet.header.protocol {
         ICMP | ICMPV6 => icmp(payload, octets, row),
-        SCTP => sctp(payload, octets, row, batch),
+        SCTP => sctp(payload, octets, most, row, batch),
         TCP => tcp(payload, octets, row, batch),
-        UDP => udp(payload, octets, row, batch),
+        UDP => udp(payload, octets, most, row, batch),
         _ => {
             row.payload = octets as i32;
             Some(())
@@ -52,6 +56,11 @@ pub(crate) fn read(packet: &Packet<'_>, row: &mut Row, batch: &mut Batch) {
     hash(packet, row);
 }
 
+/// The same in every capture and process. All of a capture goes through it, so it is a fast one.
+fn hasher() -> FoldHasher<'static> {
+    FixedState::default().build_hasher()
+}
+
 /// Fills the hashes by which packets are recognised.
 fn hash(packet: &Packet<'_>, row: &mut Row) {
     // Checksums that a network card may compute behind the capture.
@@ -62,7 +71,7 @@ fn hash(packet: &Packet<'_>, row: &mut Row) {
         (SCTP, true) => &[(6, 8), (16, 20)],
         _ => &[],
     };
-    let write = |hasher: &mut SipHasher13, bytes: &[u8]| {
+    let write = |hasher: &mut FoldHasher<'_>, bytes: &[u8]| {
         let mut from = 0;
         for &(start, end) in checksums {
             hasher.write(bytes.get(from..start.min(bytes.len())).unwrap_or_default());
@@ -70,10 +79,10 @@ fn hash(packet: &Packet<'_>, row: &mut Row) {
         }
         hasher.write(bytes.get(from..).unwrap_or_default());
     };
-    let mut content = SipHasher13::new();
+    let mut content = hasher();
     write(&mut content, packet.payload);
     row.content = content.finish();
-    let mut identity = SipHasher13::new();
+    let mut identity = hasher();
     for address in packet.header.addresses {
         match address {
             std::net::IpAddr::V4(address) => identity.write(&address.octets()),
@@ -195,7 +204,7 @@ fn token_of(version: u8, key: u64) -> u32 {
     }
 }
 
-fn udp(payload: &[u8], octets: usize, row: &mut Row, batch: &mut Batch) -> Option<()> {
+fn udp(payload: &[u8], octets: usize, most: usize, row: &mut Row, batch: &mut Batch) -> Option<()> {
     ports(payload, row)?;
     let header = udp::Header::read(payload)?;
     let fixed = udp::HEADER_BYTES as usize;
@@ -214,7 +223,7 @@ fn udp(payload: &[u8], octets: usize, row: &mut Row, batch: &mut Batch) -> Optio
         row.protocol = SCTP;
         row.in_udp = true;
         // Of several packets in one that is cut apart later, UDP's length may be that of the first.
-        return sctp(&payload[fixed..], octets - fixed, row, batch);
+        return sctp(&payload[fixed..], octets - fixed, most, row, batch);
     }
     row.payload = (length - fixed) as i32;
     let mut head = [0; HEAD_BYTES];
@@ -226,7 +235,7 @@ fn udp(payload: &[u8], octets: usize, row: &mut Row, batch: &mut Batch) -> Optio
 
 /// Chunks up to the end, to the first that contradicts the packet's length, or to zeros (which some systems
 /// put behind the last one).
-fn sctp(payload: &[u8], octets: usize, row: &mut Row, batch: &mut Batch) -> Option<()> {
+fn sctp(payload: &[u8], octets: usize, most: usize, row: &mut Row, batch: &mut Batch) -> Option<()> {
     let common = COMMON_HEADER_BYTES as usize;
     ports(payload, row)?;
     let (_checksum, tag) = (be32(payload, 8)?, be32(payload, 4)?);
@@ -244,7 +253,7 @@ fn sctp(payload: &[u8], octets: usize, row: &mut Row, batch: &mut Batch) -> Opti
         if rest[..4] == [0; 4] {
             return Some(());
         }
-        let chunk = ChunkHeader::of_cut(rest).filter(|chunk| at + usize::from(chunk.length) <= octets + 3);
+        let chunk = ChunkHeader::of_cut(rest).filter(|chunk| at + usize::from(chunk.length) <= most + 3);
         let Some(chunk) = chunk.filter(|_| batch.chunks.len() - first < MOST_CHUNKS) else {
             row.fault = fault::CUT_CHUNKS;
             return Some(());
@@ -269,7 +278,7 @@ fn add_chunk(chunk: ChunkHeader<'_>, batch: &mut Batch) {
     }
     let identity = match chunk.kind {
         chunk::HEARTBEAT | chunk::HEARTBEAT_ACK => {
-            let mut hasher = SipHasher13::new();
+            let mut hasher = hasher();
             hasher.write(chunk.value);
             hasher.finish()
         }

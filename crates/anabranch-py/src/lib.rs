@@ -61,7 +61,7 @@ mod _engine {
     #[pymodule_export]
     use super::stepped::{Interval, SteppedRun};
     #[pymodule_export]
-    use super::talk::{follow_sightings, newly_acknowledged, walk_sender};
+    use super::talk::{chain_log_likelihood, follow_sightings, newly_acknowledged, walk_sender};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::testbed::Testbed;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use anabranch_capture::chain::{self, States, Stretch};
 use anabranch_capture::journeys::{self, Sighting};
 use anabranch_capture::sender::{
     self, Chunk, Event, Fate, Packet, Protocol, Purpose, Said, Segment, Talk, Trip,
@@ -282,4 +283,28 @@ pub(crate) fn newly_acknowledged(py: Python<'_>, columns: Bound<'_, PyDict>) -> 
         columns.rows(["known.start", "known.end"])?.into_iter().map(|[start, end]| start..end).collect();
     let news = py.detach(|| anabranch_capture::newly_acknowledged(&acknowledgements, &known));
     Ok(news.into_iter().flat_map(i64::to_le_bytes).collect::<Vec<u8>>().into())
+}
+
+/// The logarithm of the probability of losses under a chain of two states.
+#[pyfunction]
+pub(crate) fn chain_log_likelihood(
+    columns: Bound<'_, PyDict>,
+    is_bad: f64,
+    loss_in_good: f64,
+    loss_in_bad: f64,
+) -> PyResult<f64> {
+    let columns = Columns(columns);
+    let rows = columns.rows(["packets", "is_lost"])?;
+    let (to_bad, to_good) = (columns.reals("to_bad")?, columns.reals("to_good")?);
+    if to_bad.len() != rows.len() || to_good.len() != rows.len() {
+        return Err(PyValueError::new_err("the columns have different lengths"));
+    }
+    let steps = to_bad.into_iter().zip(to_good);
+    let stretches = rows.into_iter().zip(steps).map(|([packets, is_lost], (to_bad, to_good))| Stretch {
+        packets: packets.max(0) as u64,
+        is_lost: is_lost != 0,
+        to_bad,
+        to_good,
+    });
+    Ok(chain::log_likelihood(stretches, &States { is_bad, loss_in_good, loss_in_bad }))
 }

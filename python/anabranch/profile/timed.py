@@ -33,8 +33,8 @@ from .loss import (
     FEWEST_LOSSES,
     Flags,
     Losses,
+    chain_log_likelihood,
     information_widths,
-    log_product,
     share_of_bad,
 )
 
@@ -327,37 +327,14 @@ class _Factors:
                 at += size
         first = np.array(begins)
         sizes = np.diff(first, append=len(lost))
-        spacing = (totals[first + sizes] - totals[first]) / sizes
+        self._spacing = (totals[first + sizes] - totals[first]) / sizes
+        self._packets, self._lost = sizes, lost[first]
         self.count = len(first)
-        # For each kind: the positions in the product, the packets of each factor, and the time
-        # between them.
-        self.kinds = [
-            (where, size, fate, spacing[where])
-            for size in (1, *_BLOCKS[::-1])
-            for fate in (False, True)
-            if len(where := np.flatnonzero((sizes == size) & (lost[first] == fate)))
-        ]
 
     def log_likelihood(self, bad_share: float, total: float, good: float, bad: float) -> float:
-        matrices = np.empty((2, 2, self.count))
-        scale = 0.0
-        for where, size, lost, spacing in self.kinds:
-            fates = np.array([good, bad] if lost else [1 - good, 1 - bad])
-            most = max(float(fates.max()), _EDGE)
-            fates /= most
-            scale += len(where) * size * float(np.log(most))
-            changed = -np.expm1(-spacing * total)
-            to_bad, to_good = bad_share * changed, (1 - bad_share) * changed
-            step = np.array(
-                [
-                    [fates[0] * (1 - to_bad), fates[0] * to_bad],
-                    [fates[1] * to_good, fates[1] * (1 - to_good)],
-                ]
-            )
-            for _ in range(size.bit_length() - 1):
-                step = step[:, 0, None] * step[0] + step[:, 1, None] * step[1]
-            matrices[:, :, where] = step
-        return log_product(matrices, np.array([1 - bad_share, bad_share])) + scale
+        changed = -np.expm1(-self._spacing * total)
+        ends = bad_share * changed, (1 - bad_share) * changed
+        return chain_log_likelihood(self._packets, self._lost, *ends, (bad_share, good, bad))
 
 
 def _chain(model: str, coordinates: Vector) -> tuple[float, float, float, float]:

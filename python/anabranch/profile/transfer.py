@@ -14,7 +14,7 @@ from . import numbers, round_trips, sent_again
 from .intervals import Vector
 from .loss import Flags
 from .measurement import Delays, Deliveries, LossSequence, Measurement
-from .numbers import Data, Integers, Side
+from .numbers import Acknowledgements, Data, Integers, Side
 from .regular import FEWEST_PACKETS
 from .round_trips import Samples
 
@@ -201,7 +201,7 @@ def _deliveries(side: Side, data: Data, *, at_sender: bool, name: str) -> Delive
     factor = packets.octets.sum() / max((data.end - data.start).sum(), 1)
     octets = acknowledgements.news(side.data) * factor
     if not len(acknowledgements.selective.of):
-        octets = _spread(octets)
+        octets = _spread(octets, acknowledgements, side.data)
     keep = octets > 0
     if not keep.any():  # nothing new after the first
         return None
@@ -211,15 +211,24 @@ def _deliveries(side: Side, data: Data, *, at_sender: bool, name: str) -> Delive
     )  # fmt: skip
 
 
-def _spread(octets: Vector) -> Vector:
+def _spread(octets: Vector, acknowledgements: Acknowledgements, data: Data) -> Vector:
     """What acknowledgements report, where they are not selective.
 
-    Each one that does not grow says that something arrived above a hole; once the hole is filled,
-    one reports all of it.
+    Each one that does not grow says that something arrived above a hole. Until all is acknowledged
+    that had been sent by then, others grow by what arrived before, as holes are filled: what they
+    report together, each of them has a part of.
     """
-    grows = np.flatnonzero(octets > 0)
-    since = np.diff(grows, prepend=0)
-    spread = np.zeros(len(octets))
-    if len(grows):
-        spread[1 : grows[-1] + 1] = np.repeat(octets[grows] / since, since)
+    highest = np.maximum.accumulate(acknowledgements.number)
+    before = np.searchsorted(data.row, acknowledgements.row) - 1
+    sent = np.maximum.accumulate(data.end)[np.maximum(before, 0)]
+    sent[before < 0] = highest[before < 0]
+    repeats = np.flatnonzero((octets <= 0) & (highest < sent))
+    sums = np.concatenate([[0.0], np.cumsum(octets)])
+    spread = octets.astype(float)
+    nth = 0
+    while nth < len(repeats):
+        start = int(repeats[nth])
+        end = min(int(np.searchsorted(highest, sent[start])) + 1, len(octets))
+        spread[start:end] = (sums[end] - sums[start]) / (end - start)
+        nth = int(np.searchsorted(repeats, end))
     return spread

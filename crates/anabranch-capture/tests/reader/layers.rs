@@ -250,7 +250,31 @@ fn fragments() {
     let read = Read::of(&pcap(101, &[first, second, fragment(1), fragment(0x40), odd]));
     assert_eq!(read.column("identification"), [77, 258]);
     assert_eq!(read.column("is_atomic"), [0, 0]);
-    assert_eq!(read.left_out(), [("fragments other than the first of their packet", 3)]);
+    assert_eq!(
+        read.left_out(),
+        [("fragments other than the first of their packet, but for their lengths", 3)]
+    );
+    // What follows IP's headers in the others makes their packets longer.
+    assert_eq!(read.column("octets"), [140 + 120, 108 + 60 + 60]);
+    assert_eq!(read.column("payload"), [100 + 120, 40 + 60 + 60]);
+    // Whichever comes first, and each copy is as long.
+    let [mut head, mut tail] = [packet(), packet()];
+    (head[6], tail[6], tail[7]) = (0x20, 0, 9);
+    let read = Read::of(&pcap(101, &[tail.clone(), head.clone()]));
+    assert_eq!(read.column("payload"), [220]);
+    let read = Read::of(&pcap(101, &[head.clone(), head.clone(), tail.clone(), tail.clone()]));
+    assert_eq!(read.column("payload"), [220, 220]);
+    // A chunk of SCTP may end in another fragment.
+    let datagram = join(&[&[0, 1, 0, 2], &188_u16.to_be_bytes(), &[0; 2 + 60]]);
+    let chunk = join(&[&[0, 3], &100_u16.to_be_bytes(), &[0, 0, 0, 7], &[0; 52]]);
+    for (protocol, payload) in [(17, datagram), (132, join(&[&[0, 1, 0, 2], &[0; 8], &chunk]))] {
+        let mut head = ipv4(protocol, 5, &payload);
+        head[6] = 0x20;
+        let mut tail = ipv4(protocol, 5, &[0; 120]);
+        tail[7] = 9;
+        let read = Read::of(&pcap(101, &[head, tail]));
+        assert_eq!((read.only("payload"), read.only("fault")), (180, 0));
+    }
     // Also in a tunnel.
     let mut inner = packet();
     (inner[6], inner[7]) = (0, 9);

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from anabranch.errors import AnabranchError
+
 from ..measurement import Measurement
 from .reading import lines, places, seconds
 from .rounds import MOST_LATE, Rounds, measurement
@@ -22,7 +24,7 @@ _ANSWER = re.compile(
 _ASKED = re.compile(r"icmp_seq[= ](\d+)")
 _STAMP = re.compile(r"^\[(\d+\.\d+)\]")
 _SUMMARY = re.compile(
-    r"^(\d{1,12}) packets transmitted, \d+ (packets )?received.*?(?:time (\d+) ?ms)?$"
+    r"^(\d{1,12}) packets transmitted, (\d{1,12}) (packets )?received.*?(?:time (\d+) ?ms)?$"
 )
 _TARGET = re.compile(r"^PING6?(?:\([^)]*\))? (\S+)")
 _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -41,6 +43,8 @@ class _Run:
     counts_from_0: bool = False
     """As BusyBox and macOS do."""
     sent: int = 0
+    received: int = 0
+    """As its last lines say."""
     took_s: float | None = None
     asked: int | None = None
     last: int = 0
@@ -110,6 +114,10 @@ def read(file: Path) -> Measurement:
         others = ", ".join(str(target)[:60] for target in targets if target != chosen)[:200]
         notes.append(f"only the pings to {chosen} are measured; others in the file: {others}")
         runs = [run for run in runs if run.target == chosen]
+    if any(run.received for run in runs) and not any(run.hosts for run in runs):
+        raise AnabranchError(
+            f"{file}: ping's summary without its answers; the output without `-q` and `-f` is read"
+        )
     # The same host answers in each run; where several do, one is a path and all together none.
     answered: dict[str, int] = {}
     for run in runs:
@@ -133,8 +141,9 @@ def _runs(file: Path) -> list[_Run]:
             runs.append(run)
         if summary := _SUMMARY.search(line.strip()):
             run.sent = int(summary[1])
-            run.took_s = int(summary[3][:12]) / 1e3 if summary[3] else None
-            run.counts_from_0 |= summary[2] is not None
+            run.received = int(summary[2])
+            run.took_s = int(summary[4][:12]) / 1e3 if summary[4] else None
+            run.counts_from_0 |= summary[3] is not None
         match = _ANSWER.search(line)
         if match is None:
             if asked := _ASKED.search(line):

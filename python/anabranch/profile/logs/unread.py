@@ -3,7 +3,9 @@
 import re
 
 _FORMS = (
-    (r"^\[ *(?:ID|SUM|\d+)\] +Interval", "iperf's output as text; `iperf3 --json` is read"),
+    (r"^\[ *(?:ID|SUM|\d+)\] +Interval|^(?:Client connecting to|Server listening on) ",
+     "iperf's output as text; `iperf3 --json` is read"),
+    (r"^Source +Destination +IPV4Address", "PowerShell's Test-Connection; Windows' ping is read"),
     (r"^HOST: .*Loss%|^Mtr_Version,|^<MTR ", "mtr's text; `mtr --raw` and `--json` are read"),
     (r"^traceroute6? to |^Tracing route ", "the output of traceroute; `mtr --raw` is read"),
     (r"^(?:Netid +)?State +Recv-Q", "the output of ss without TCP's values; `ss -ti` is read"),
