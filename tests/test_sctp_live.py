@@ -299,6 +299,7 @@ def test_arguments_that_are_none() -> None:
         ({"udp_port": "any"}, "udp_port is 'any'; it must be a whole number"),
         ({"tun": 1}, "tun is 1; it must be a text or a sequence of texts"),
         ({"mtu": 1500.0}, "mtu is 1500.0; it must be a whole number"),
+        ({"mtu": 10**5000}, "mtu is a value of type int that is too long to write; it must be"),
         ({"most_accepted": None}, "most_accepted is None; it must be a whole number"),
         (
             {"shared_key": 10**10},
@@ -333,6 +334,10 @@ def test_arguments_of_another_type() -> None:
                 (ours.send(b"x", lifetime_ms="1 s"), "lifetime_ms is '1 s'; it must be a whole"),  # type: ignore[arg-type]
                 (ours.add_address(wrong), "address is 5; it must be the text of an address"),
                 (ours.remove_address("here"), "address = `here` is not an address"),
+                (ours.remove_address("a\x1b"), r"address = `a\\x1b` is not an address"),
+                (endpoint.connect("a\nb", 1), r"host = `a\\nb` is neither an address"),
+                (endpoint.connect(LOOPBACK, 1, patience=10**400), "patience is 1000.*above 0 that"),
+                (endpoint.connect(LOOPBACK, 1, patience=10**5000), "patience is a value of type"),
                 (ours.reset_streams(wrong), "streams is 5; it must be a sequence of the numbers"),
                 (ours.reset_streams("1"), "stream is '1'; it must be a whole number"),  # type: ignore[arg-type]
                 (endpoint.connect(wrong, 1), "host is 5; it must be a name or an address"),

@@ -308,6 +308,12 @@ def test_conditions_and_stopping_rules(tmp_path: Path) -> None:
     assert_same(read(tmp_path / "out"), study.frame())
 
 
+def test_a_folder_whose_name_is_not_utf_8_is_refused(scenario: Scenario, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is not valid UTF-8; use another name"):
+        FolderStore(tmp_path / "a\udcff", scenario)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_axis_may_not_have_a_columns_name(tmp_path: Path) -> None:
     network, _, _ = SWEEP.partition("[sweep")
     text = f"{network}[sweep.axes]\n" + PMR.replace("pmr", "seed") % "0, 1"

@@ -283,6 +283,25 @@ def test_what_no_key_can_be_is_one_sentence() -> None:
         load({"axes": {"a": {**RTO_MAX, "values": [1, float("nan")]}}})
 
 
+def test_values_that_no_file_can_hold_are_one_sentence() -> None:
+    deep: list[object] = []
+    for _ in range(5_000):
+        deep = [deep]
+    cases: list[tuple[Any, str]] = [
+        (10**5000, "a.b: the number has too many digits"),
+        ({"c": -(10**5000)}, r"a\.b\.c: the number has too many digits"),
+        ("\ud800", "a path or a value is not valid UTF-8"),
+        (deep, "a.b: the value is nested too deeply"),
+    ]
+    for value, sentence in cases:
+        with pytest.raises(anabranch.AnabranchError, match=sentence):
+            anabranch.load(BASE, {"a.b": value})
+    with pytest.raises(anabranch.AnabranchError, match="is not valid UTF-8"):
+        anabranch.load("\ud800.toml")
+    with pytest.raises(anabranch.AnabranchError, match="seed is a value of type int that is too"):
+        anabranch.run(BASE, seed=10**5000)
+
+
 def test_combinations_that_cannot_be_built_may_be_excluded() -> None:
     """On its own `0.5 s` of RTO.Min does not go with the first RTO.Max."""
     axes = {

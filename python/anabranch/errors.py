@@ -115,11 +115,20 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
     try:
         number = index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise AnabranchError(f"{name} is {short_repr(value)}; it must be a whole number") from None
+        raise AnabranchError(f"{name} is {brief(value)}; it must be a whole number") from None
     if number < least or (most is not None and number > most):
         allowed = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise AnabranchError(f"{name} is {number}; it must be {allowed}")
+        raise AnabranchError(f"{name} is {brief(number)}; it must be {allowed}")
     return number
+
+
+def brief(value: object) -> str:
+    """A value as a message shows it, shortened where it is long."""
+    try:
+        return short_repr(value)
+    except (ValueError, RecursionError):
+        # Python writes no number of more than 4300 digits.
+        return f"a value of type {type(value).__name__} that is too long to write"
 
 
 def shortened(sentence: object) -> str:

@@ -1,15 +1,14 @@
 """Checks arguments: a mistake is one sentence that names argument, value and what is allowed."""
 
 from collections.abc import Iterable, Mapping
-from reprlib import repr as short_repr
 from typing import NoReturn
 
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, brief
 
 
 def refuse(name: str, value: object, allowed: str) -> NoReturn:
     """Raises the sentence."""
-    raise AnabranchError(f"{name} is {short_repr(value)}; it must be {allowed}")
+    raise AnabranchError(f"{name} is {brief(value)}; it must be {allowed}")
 
 
 def text(name: str, value: object, allowed: str = "a text") -> str:
@@ -17,6 +16,11 @@ def text(name: str, value: object, allowed: str = "a text") -> str:
     if not isinstance(value, str):
         refuse(name, value, allowed)
     return value
+
+
+def escaped(value: str) -> str:
+    """A text as a message quotes it, without line breaks and control characters."""
+    return repr(value)[1:-1]
 
 
 def texts(name: str, value: object, allowed: str = "a text or a sequence of texts") -> list[str]:
@@ -57,7 +61,10 @@ def positive(name: str, value: object) -> float:
     """A number above 0, infinity included."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         refuse(name, value, "a number above 0")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        refuse(name, value, "a number above 0 that fits into a float")
 
 
 def keys(name: str, value: object) -> Mapping[str, object]:

@@ -13,7 +13,7 @@ from typing import Literal, Self
 from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
 
-from .arguments import flag, octets, refuse, text
+from .arguments import escaped, flag, octets, refuse, text
 from .waiting import Changed, until
 
 _EVENTS_KEPT = 10_000
@@ -607,4 +607,6 @@ def _address(given: object) -> str:
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:
-        raise LiveError(f"address = `{address}` is not an address of IPv4 or IPv6") from None
+        raise LiveError(
+            f"address = `{escaped(address)}` is not an address of IPv4 or IPv6"
+        ) from None

@@ -13,7 +13,7 @@ from typing import Any, Self
 from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
 
-from .arguments import keys, octets, positive, texts
+from .arguments import escaped, keys, octets, positive, texts
 from .association import Association
 from .settings import settings_text
 from .waiting import Changed, until
@@ -194,13 +194,14 @@ class Endpoint:
         whole("port", port, 1, 65_535)
         whole("local_port", local_port, 0, 65_535)
         whole("udp_port", udp_port, 1, 65_535)
+        patience = positive("patience", patience)
         carrier = None if self._carrier is None else udp_port
         given = _json(settings)
         remote = [(address, carrier) for address in await _resolved(host)]
         number = self._live().connect(remote, port, local_port, given)
         association = self._association(number)
         try:
-            await association._opened(positive("patience", patience))
+            await association._opened(patience)
         except asyncio.CancelledError:
             self._live().command(number, "abort")
             raise
@@ -357,7 +358,7 @@ async def _resolved(host: str | Sequence[str]) -> list[str]:
         try:
             found = await loop.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
         except (OSError, UnicodeError):
-            sentence = f"host = `{name}` is neither an address nor a known name"
+            sentence = f"host = `{escaped(name)}` is neither an address nor a known name"
             raise AnabranchError(sentence) from None
         addresses.append(str(found[0][4][0]))
     return addresses

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, brief
 
 
 def settings_text(settings: Mapping[str, object]) -> str:
@@ -14,8 +14,9 @@ def settings_text(settings: Mapping[str, object]) -> str:
             continue
         try:
             json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise AnabranchError(
-                f"{key} = {value}: settings are texts, finite numbers, booleans, and lists of these"
+                f"{key} = {brief(value)}: settings are texts, finite numbers, booleans, and lists"
+                " of these"
             ) from None
     return json.dumps(settings)

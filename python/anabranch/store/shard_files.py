@@ -101,7 +101,14 @@ def files(folder: Path) -> list[Path]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises StoreError if the path of a folder within a study folder is something else."""
+    """Raises StoreError if the path of a folder within a study folder is something else.
+
+    Polars reads no file whose path is not valid UTF-8.
+    """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise StoreError(f"{str(folder.parent)!a} is not valid UTF-8; use another name") from None
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"{folder} is damaged: it is a file, not a folder; move it away")
 

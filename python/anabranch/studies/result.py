@@ -144,7 +144,12 @@ def _read(
     source: str,
     sets: Sequence[tuple[str, str]],
 ) -> Scenario:
-    scenario = reader(source, sets)
+    try:
+        scenario = reader(source, sets)
+    except UnicodeEncodeError:
+        # It has half of a surrogate pair.
+        sentence = "the scenario, a path or a value is not valid UTF-8"
+        raise AnabranchError(sentence) from None
     scenario.check_reached(sets)
     return scenario
 
@@ -302,4 +307,7 @@ def loaded(scenario: Scenario | str | Path, sets: Mapping[str, Value] | None) ->
 
 def _as_text(value: Value, path: str) -> str:
     """A value as `--set` takes it; text is taken as it is."""
-    return value if isinstance(value, str) else inline(value, path)
+    try:
+        return value if isinstance(value, str) else inline(value, path)
+    except RecursionError:
+        raise AnabranchError(f"{path}: the value is nested too deeply") from None

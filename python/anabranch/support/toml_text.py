@@ -23,7 +23,10 @@ def inline(value: Any, key: str = "value") -> str:
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, bool | int | str):
         # Text is written as in JSON, except for one character that TOML does not accept.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        try:
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        except ValueError:
+            raise AnabranchError(f"{key}: the number has too many digits to be written") from None
     if isinstance(value, float):
         if not math.isfinite(value):
             raise AnabranchError(f"{key}: `{value}` is not possible; use a finite number")
