@@ -12,6 +12,7 @@ use anabranch_transport::ground::{Payload, Side};
 use anabranch_transport::report::{Declared, declare, declared};
 use anabranch_transport::time::Time;
 use anabranch_transport::udp;
+use anabranch_transport::wire::ip;
 use anabranch_transport::wire::udp::{RTP_HEADER_BYTES, Rtp};
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -90,6 +91,10 @@ impl Datagrams {
             };
             let never = libc::IP_PMTUDISC_DONT.to_ne_bytes();
             system::set_option(socket.as_fd(), level, name, &never).map_err(failed)?;
+            // The two low bits of these bytes are the ECN field (RFC 3168 section 5).
+            let name = if address.is_ipv4() { libc::IP_TOS } else { libc::IPV6_TCLASS };
+            let field = libc::c_int::from(ip::ecn_bits(configs[side.index()].ecn.field()));
+            system::set_option(socket.as_fd(), level, name, &field.to_ne_bytes()).map_err(failed)?;
             bind_or_any(&socket, address).map_err(failed)?;
             Ok(socket)
         };

@@ -205,7 +205,9 @@ impl Connection {
             return;
         }
         let mut tcp = std::mem::replace(segment, Segment::blank());
-        while tcp.option_bytes() + bytes > MAX_OPTION_BYTES && tcp.sack.pop().is_some() {}
+        if tcp.option_bytes() + bytes > MAX_OPTION_BYTES {
+            self.subflows[path].tcp.fit_options(&mut tcp, bytes);
+        }
         packet.size = self.ip.header_bytes() + tcp.wire_size() + bytes;
         packet.body = Body::Mptcp(wire::mptcp::Segment { tcp, options, option_bytes: bytes });
     }

@@ -277,8 +277,9 @@ impl Connection {
         if !self.parameters.has_options() {
             option_bytes = 0;
         }
-        // MPTCP's options take precedence over SACK (Linux: tcp_established_options).
-        while tcp.option_bytes() + option_bytes > MAX_OPTION_BYTES && tcp.sack.pop().is_some() {}
+        if tcp.option_bytes() + option_bytes > MAX_OPTION_BYTES {
+            self.subflows[path].tcp.fit_options(&mut tcp, option_bytes);
+        }
         packet.size = self.ip.header_bytes() + tcp.wire_size() + option_bytes;
         packet.body = Body::Mptcp(wire::mptcp::Segment { tcp, options, option_bytes });
     }

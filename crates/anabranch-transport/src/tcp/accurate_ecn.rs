@@ -96,6 +96,8 @@ pub(super) struct AccurateEcn {
     told: u32,
     told_bytes: [u32; 3],
     options: Options,
+    /// Marks told since the last option.
+    without_option: u32,
     /// Segments that an acknowledgement is for, on average.
     segments_per_ack: f64,
     /// The timestamp of the last acknowledgement that was read.
@@ -127,6 +129,7 @@ impl AccurateEcn {
             told: FIRST_PACKETS,
             told_bytes: FIRST_BYTES,
             options: Options::Absent,
+            without_option: 0,
             segments_per_ack: 1.0,
             read_at: None,
             has_feedback: false,
@@ -220,9 +223,15 @@ impl AccurateEcn {
         changes || self.unacknowledged >= most
     }
 
-    /// The options of a connection above leave no room for the first ones.
-    pub(super) fn owes_none(&mut self) {
-        self.owed_options = 0;
+    /// An option that was to be said is left out: it is due again.
+    pub(super) fn take_back(&mut self, option: &CountersOption) {
+        let fields = Counter::fields(option.begins_with_ect1);
+        for (counter, _) in fields.into_iter().zip(&option.counters) {
+            self.fresh[counter as usize] |= self.changed[counter as usize];
+        }
+        if !self.changed.contains(&true) {
+            self.owed_options += 1;
+        }
     }
 
     /// Notes that an acknowledgement leaves.
@@ -245,9 +254,12 @@ impl AccurateEcn {
         if !self.sends_option || !(is_owed || self.fresh.contains(&true)) {
             return None;
         }
-        let wanted = if is_owed && !self.changed.contains(&true) { [true; 3] } else { self.changed };
-        let (begins_with_ect1, count) =
-            Self::layout(wanted, wanted, room).or_else(|| Self::layout(self.fresh, wanted, room))?;
+        let (begins_with_ect1, count) = if self.changed.contains(&true) {
+            let layout = |needed| Self::layout(needed, self.changed, room);
+            layout(self.changed).or_else(|| layout(self.fresh))?
+        } else {
+            (false, (room.checked_sub(2)? / 3).min(3) as usize)
+        };
         let fields = Counter::fields(begins_with_ect1);
         let counters =
             fields[..count].iter().map(|counter| self.bytes[*counter as usize] & OPTION_MASK).collect();
@@ -307,9 +319,13 @@ impl AccurateEcn {
         }
         let bytes = self.read_option(option, is_first);
         self.segments_per_ack += (f64::from(acked.segments) - self.segments_per_ack) * AVERAGE_WEIGHT;
-        let marks = self.safest(least, bytes, acked);
+        // An option that was left out before tells its bytes now; their packets have been told.
+        let told_before = self.without_option;
+        let marks = self.safest(least, bytes.filter(|_| told_before == 0), acked);
         self.told = self.told.wrapping_add(marks);
-        if bytes.is_some_and(|bytes| bytes > 0) && marks == 0 && acked.segments < ACE_VALUES {
+        self.without_option = if bytes.is_some() { 0 } else { told_before.saturating_add(marks) };
+        let has_bytes = bytes.is_some_and(|bytes| bytes > 0);
+        if has_bytes && marks + told_before == 0 && acked.segments < ACE_VALUES {
             // Section 3.2.3.2.5: marked bytes without a marked packet.
             self.may_mark = false;
         }

@@ -464,13 +464,33 @@ impl Connection {
         if !self.ecn.is_accurate() || !self.parameters.ecn_option {
             return;
         }
-        if self.is_subflow() {
-            self.ecn.accurate.owes_none();
-        }
         let blocks = if self.has_sack && self.receiver.has_blocks() { BYTES_OF_TWO_BLOCKS } else { 0 };
         let room = self.option_room(segment).saturating_sub(blocks);
         if let Some(option) = self.ecn.accurate.option(room / 4 * 4) {
             segment.rare.get_or_insert_default().accurate_ecn = Some(option);
+        }
+    }
+
+    /// Fits what a subflow's segment says of what has arrived to the bytes that are left by the options of the
+    /// connection above, which come first (Linux: `tcp_established_options`), in the order of RFC 9768 section
+    /// 3.2.3.3: two SACK blocks, the counters of accurate ECN, further SACK blocks.
+    #[cold]
+    pub(crate) fn fit_options(&mut self, segment: &mut Segment, above: u32) {
+        let most = MAX_OPTION_BYTES.saturating_sub(above);
+        while segment.option_bytes() > most && segment.sack.len() > 2 {
+            segment.sack.pop();
+        }
+        if segment.option_bytes() <= most {
+            return;
+        }
+        let counters = segment.rare.as_mut().and_then(|rare| rare.accurate_ecn.take());
+        while segment.option_bytes() > most && segment.sack.pop().is_some() {}
+        if let Some(option) = counters {
+            self.ecn.accurate.take_back(&option);
+            let room = most.saturating_sub(segment.option_bytes());
+            if let Some(shorter) = self.ecn.accurate.option(room / 4 * 4) {
+                segment.rare.get_or_insert_default().accurate_ecn = Some(shorter);
+            }
         }
     }
 

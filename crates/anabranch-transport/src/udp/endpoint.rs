@@ -33,9 +33,11 @@ declare! {
     REFUSED = "refused": One;
     /// Copies sent on a second path (`duplicate_on`).
     COPIES_SENT = "copies_sent": One;
+    /// Datagrams that arrived with the mark of congestion (`ecn`).
+    CE_RECEIVED = "ce_received": One;
 }
 
-/// The scalars of an end; of copies, where they are sent.
+/// The scalars of an end; of copies and of marks, where there are any.
 pub const SCALARS: Parts = &[("", &[LIST])];
 
 /// One end of a UDP flow.
@@ -51,12 +53,14 @@ pub struct UdpEndpoint {
     /// Headers of all layers in front of a payload, in bytes.
     overhead_bytes: u32,
     rtp: bool,
+    ecn: Ecn,
     outputs: VecDeque<Output>,
     sent: u64,
     sent_bytes: u64,
     received: u64,
     received_bytes: u64,
     refused: u64,
+    marked: u64,
 }
 
 impl UdpEndpoint {
@@ -74,6 +78,7 @@ impl UdpEndpoint {
             destination_port,
             overhead_bytes: ip.header_bytes() + config.header_bytes(),
             rtp: config.rtp,
+            ecn: config.ecn.field(),
             // One input gives one output, or a copy more; 4 leaves room for a driver that drains late.
             outputs: VecDeque::with_capacity(4),
             sent: 0,
@@ -81,6 +86,7 @@ impl UdpEndpoint {
             received: 0,
             received_bytes: 0,
             refused: 0,
+            marked: 0,
         }
     }
 
@@ -95,7 +101,7 @@ impl UdpEndpoint {
         self.sent_bytes += u64::from(payload.length);
         let packet = Packet {
             path: self.path,
-            ecn: Ecn::NotEct,
+            ecn: self.ecn,
             size: size as u32,
             body: Body::Udp(Datagram {
                 source_port: self.source_port,
@@ -124,6 +130,7 @@ impl UdpEndpoint {
         }
         self.received += 1;
         self.received_bytes += u64::from(length);
+        self.marked += u64::from(packet.ecn == Ecn::Ce);
         let received = Received { stream: 0, ppid: 0, unordered: true, payload: Payload { offset, length } };
         self.outputs.push_back(Output::Event(Event::Received(received)));
     }
@@ -199,6 +206,9 @@ impl Endpoint for UdpEndpoint {
         if self.duplicate_on.is_some() {
             report.count(COPIES_SENT, self.sent);
         }
+        if self.ecn != Ecn::NotEct {
+            report.count(CE_RECEIVED, self.marked);
+        }
     }
 }
 
@@ -206,6 +216,7 @@ impl Endpoint for UdpEndpoint {
 mod tests {
     use super::*;
     use crate::endpoint::Reliability;
+    use crate::udp::UdpEcn;
 
     const PAYLOAD: Payload = Payload { offset: 320, length: 160 };
 
@@ -250,6 +261,24 @@ mod tests {
             );
             // Its sender does not listen at the destination's port.
             assert_eq!(drain(&mut a, Input::Packet(packet)), []);
+        }
+    }
+
+    /// RFC 8085 section 3.1.7: a sender says what it is capable of in each packet, and a receiver sees marks.
+    #[test]
+    fn packets_say_what_they_are_and_marks_are_counted() {
+        for (ecn, field) in [(UdpEcn::Off, Ecn::NotEct), (UdpEcn::Ect0, Ecn::Ect0), (UdpEcn::Ect1, Ecn::Ect1)]
+        {
+            let config = Config { ecn, ..Config::default() };
+            let mut a = UdpEndpoint::new(&config, Side::A, 1, IpVersion::Ipv4);
+            let mut b = UdpEndpoint::new(&config, Side::B, 1, IpVersion::Ipv4);
+            for mark in [field, Ecn::Ce] {
+                let [Output::Transmit(packet)] = &mut drain(&mut a, send(PAYLOAD))[..] else { panic!() };
+                assert_eq!(packet.ecn, field);
+                packet.ecn = mark;
+                drain(&mut b, Input::Packet(packet.clone()));
+            }
+            assert_eq!((b.received, b.marked), (2, 1));
         }
     }
 

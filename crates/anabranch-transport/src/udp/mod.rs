@@ -10,6 +10,7 @@ mod listener;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ground::Ecn;
 use crate::wire::udp::{HEADER_BYTES, RTP_HEADER_BYTES};
 
 pub use endpoint::{SCALARS, UdpEndpoint};
@@ -31,6 +32,10 @@ pub struct Config {
     /// receiver takes the one that comes first (spatial redundancy, as RFC 7198 calls it). Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_on: Option<u8>,
+    /// What its packets say of explicit congestion notification; default "off". Nothing answers marks: they
+    /// are counted where they arrive.
+    #[serde(skip_serializing_if = "UdpEcn::is_off")]
+    pub ecn: UdpEcn,
     /// Port of the flow's end `from`; default 49152, the first dynamic port (RFC 6335 section 6).
     pub source_port: u16,
     /// Port of the flow's end `to`; default 5004, the port RTP is registered at (RFC 3551 section 8).
@@ -39,7 +44,44 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { rtp: false, path: 0, duplicate_on: None, source_port: 49_152, destination_port: 5_004 }
+        Self {
+            rtp: false,
+            path: 0,
+            duplicate_on: None,
+            ecn: UdpEcn::Off,
+            source_port: 49_152,
+            destination_port: 5_004,
+        }
+    }
+}
+
+/// What packets of UDP say of explicit congestion notification (RFC 8085 section 3.1.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UdpEcn {
+    /// They are not ECN-capable.
+    #[default]
+    Off,
+    /// ECT(0): queues may mark them in place of a drop (RFC 3168).
+    Ect0,
+    /// ECT(1): `dualpi2` puts them into its queue for L4S (RFC 9331). It asks for a sender that answers marks
+    /// (section 4.3), or for one so slow and even that it builds no queue.
+    Ect1,
+}
+
+impl UdpEcn {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
+
+    /// The ECN field of its packets.
+    pub const fn field(self) -> Ecn {
+        match self {
+            Self::Off => Ecn::NotEct,
+            Self::Ect0 => Ecn::Ect0,
+            Self::Ect1 => Ecn::Ect1,
+        }
     }
 }
 

@@ -362,9 +362,14 @@ pub fn ecn(packet: &[u8]) -> Ecn {
     ecn_of(IpEcn::try_new(value).expect("two bits"))
 }
 
+/// The ECN field as two bits (RFC 3168 section 5).
+pub fn ecn_bits(ecn: Ecn) -> u8 {
+    ecn_field(ecn).value()
+}
+
 /// Sets the ECN field of a packet.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
-    let value = ecn_field(ecn).value();
+    let value = ecn_bits(ecn);
     if packet[0] >> 4 == 6 {
         packet[1] = packet[1] & 0xcf | value << 4;
         return;

@@ -1,6 +1,7 @@
 //! Drills: one short exchange per rule of RFC 8684, with what must be on the wire.
 
 mod abort;
+mod accurate_ecn;
 mod addresses;
 mod backup;
 mod closing;

@@ -375,6 +375,34 @@ fn rfc9768_3_2_3_3_sack_comes_first() {
     assert_eq!(last_option(&drill), option(true, &[1_001]), "the one that has changed");
 }
 
+/// Section 3.2.3.3, where a connection above takes bytes of the options: two SACK blocks come first, then as
+/// many counters as fit, then further blocks. A counter that was left out is due again.
+#[test]
+fn rfc9768_3_2_3_3_the_options_of_a_connection_above_leave_less() {
+    let of_above =
+        [(0, 2, Some(2)), (4, 2, None), (8, 2, None), (12, 1, None), (20, 0, Some(2)), (28, 0, None)];
+    for (above, blocks, counters) in of_above {
+        let config = Config { timestamps: Some(true), ..accurate() };
+        let mut drill = Drill::opening(&config, true);
+        let mut syn_ack = syn_ack(&drill, 0b010);
+        syn_ack.timestamps = drill.peers_segment(0).timestamps;
+        drill.at(100).deliver(syn_ack, Ecn::NotEct);
+        drill.write(100);
+        for (position, mark) in [(2_000, Ecn::Ect0), (4_000, Ecn::Ect0), (6_000, Ecn::Ce), (8_000, Ecn::Ce)] {
+            drill.data_marked(position, 1_000, mark, Flags::ACK);
+        }
+        let mut segment = last(&drill).clone();
+        drill.end.fit_options(&mut segment, above);
+        let found = segment.rare.as_ref().and_then(|rare| rare.accurate_ecn.as_ref());
+        assert!(segment.option_bytes() + above <= 40, "{above}");
+        assert_eq!((segment.sack.len(), found.map(|it| it.counters.len())), (blocks, counters), "{above}");
+        drill.data_marked(10_000, 1_000, Ecn::NotEct, Flags::ACK);
+        let again = last_option(&drill);
+        let is_whole = counters == Some(2);
+        assert_eq!(again, option(false, &[2_001, 2_000]).filter(|_| !is_whole), "{above}");
+    }
+}
+
 /// Section 3.2.3.2.4: counters of bytes that begin with zero have been zeroed; the field is still read.
 #[test]
 fn rfc9768_3_2_3_2_4_a_zeroed_option_is_ignored() {
@@ -395,6 +423,20 @@ fn rfc9768_3_2_3_2_5_marked_bytes_without_marked_packets_end_ect() {
     acknowledge(&mut drill, SIZE, 5, option(false, &[1 + SIZE]));
     assert_eq!(drill.end.stats().ce_reported, 0);
     acknowledge(&mut drill, 2 * SIZE, 5, option(false, &[1 + SIZE, SIZE]));
+    assert_eq!(mark_of_data(&mut drill), Ecn::NotEct);
+}
+
+/// Section 3.2.3.3: an acknowledgement without room for the option tells marks in its field alone, and the next
+/// one tells their bytes, which is no mangling.
+#[test]
+fn rfc9768_3_2_3_3_bytes_may_be_told_after_their_packets() {
+    let mut drill = client();
+    drill.write(4 * SIZE);
+    acknowledge(&mut drill, SIZE, 6, None);
+    acknowledge(&mut drill, 2 * SIZE, 6, option(false, &[1 + SIZE, SIZE]));
+    assert_eq!((drill.end.stats().ce_reported, mark_of_data(&mut drill)), (1, Ecn::Ect0));
+    // From then on, bytes and packets go together again.
+    acknowledge(&mut drill, 3 * SIZE, 6, option(false, &[1 + SIZE, 2 * SIZE]));
     assert_eq!(mark_of_data(&mut drill), Ecn::NotEct);
 }
 
