@@ -825,6 +825,12 @@ class UndoEvent:
     @property
     def now(self) -> int:
         """When, in nanoseconds since the run began."""
+    @property
+    def cwnd(self) -> int | None:
+        """The window in bytes after a spurious timeout (RFC 4015); None: the one before the mistake."""
+    @property
+    def ssthresh(self) -> int | None:
+        """The threshold in bytes after a spurious timeout, 2 ** 32 - 1 where slow start has no limit, or None."""
 
 @final
 class Packet:

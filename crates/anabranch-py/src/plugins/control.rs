@@ -115,6 +115,8 @@ told! { PySentEvent: "SentEvent" of SentEvent {
 
 told! { PyUndoEvent: "UndoEvent" of UndoEvent {
     now: u64 = |it| it.now.as_nanos(),
+    cwnd: Option<u32> = |it| it.response.map(|response| response.cwnd),
+    ssthresh: Option<u32> = |it| it.response.map(|response| response.ssthresh),
 } }
 
 /// The largest window in bytes, as that of TCP's window field (RFC 7323 section 2.3).

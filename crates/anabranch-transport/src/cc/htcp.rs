@@ -8,7 +8,7 @@
 //!
 //! With [`Rules::Rfc`] the time since the last loss leaves out that in which the window does not limit the
 //! sender, as RFC 9438 (section 4.2) has it for CUBIC: neither the paper nor its draft speaks of such
-//! senders. And what is acknowledged counts in any case, also where something is missing.
+//! senders. And all that is acknowledged counts, also where something is missing or the window grows by it.
 //!
 //! Known deviation: Linux 2.6.18, the nearest source at hand to 2.6.20, measured the delay by the smoothed
 //! round-trip time, and its maximum from the fourth round after a loss on; here it is Linux 6's under all
@@ -223,15 +223,20 @@ impl Algorithm for Htcp {
             return;
         }
         let acked = std::mem::replace(&mut self.acked, 1);
-        if u64::from(window.count) * self.alpha / SCALE >= u64::from(window.cwnd) {
-            window.set(window.cwnd + 1);
-            window.count = 0;
+        let is_rfc = window.rules == Rules::Rfc;
+        if is_rfc {
+            window.count = window.count.saturating_add(event.newly_acked.div_ceil(window.mss));
+        }
+        let cwnd = u64::from(window.cwnd);
+        let growth = u64::from(window.count) * self.alpha / SCALE / cwnd;
+        if growth > 0 {
+            // In Linux by one, and neither what is left counts nor what this acknowledgement acknowledges.
+            let (growth, used) =
+                if is_rfc { (growth, (growth * cwnd * SCALE).div_ceil(self.alpha)) } else { (1, u64::MAX) };
+            window.set(window.cwnd.saturating_add(growth as u32));
+            window.count = u64::from(window.count).saturating_sub(used) as u32;
             self.update_alpha(event.now);
-        } else {
-            let acked = match window.rules {
-                Rules::Rfc => event.newly_acked.div_ceil(window.mss),
-                _ => acked,
-            };
+        } else if !is_rfc {
             window.count = window.count.saturating_add(acked);
         }
     }
@@ -337,7 +342,7 @@ mod tests {
             lose(&mut control, rounds.now);
             for _ in 0..40 {
                 if is_delayed {
-                    rounds.delayed(&mut control);
+                    rounds.delayed(&mut control, 1);
                 } else {
                     rounds.round(&mut control);
                 }

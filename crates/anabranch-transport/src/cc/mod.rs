@@ -13,6 +13,8 @@ mod controller;
 pub mod coupled;
 pub mod cubic;
 pub mod dctcp;
+#[cfg(test)]
+mod growth;
 pub mod highspeed;
 pub mod htcp;
 pub mod hybla;
@@ -444,13 +446,13 @@ pub struct UndoEvent {
     pub response: Option<Response>,
 }
 
-/// The response to a spurious timeout (RFC 4015 section 3.2 step 6).
+/// The response to a spurious timeout (RFC 4015 section 3.1 step 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The congestion window in bytes.
     pub cwnd: u32,
-    /// The least slow-start threshold in bytes.
-    pub least_ssthresh: u32,
+    /// The slow-start threshold in bytes; [`u32::MAX`] where slow start has no limit.
+    pub ssthresh: u32,
 }
 
 impl UndoEvent {

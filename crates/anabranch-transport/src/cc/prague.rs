@@ -28,7 +28,7 @@ use super::round::Round;
 use super::window::{INFINITE, LEAST};
 use super::{
     AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent, RecoveryEndEvent,
-    Rules, SendLimits, Setup, UndoEvent, check_range,
+    Response, Rules, SendLimits, Setup, UndoEvent, check_range,
 };
 use crate::time::{Duration, Time};
 use crate::units::Rate;
@@ -340,11 +340,16 @@ impl CongestionControl for Prague {
         self.has_lost = false;
     }
 
-    fn on_undo(&mut self, _event: &UndoEvent) {
+    fn on_undo(&mut self, event: &UndoEvent) {
         if let Some((window, cwnd, ssthresh)) = self.prior.take() {
             self.window = self.window.max(window);
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
+            if let Some(Response { cwnd, ssthresh }) = event.response {
+                self.cwnd = (cwnd / self.mss).clamp(1, MAX_BYTES / self.mss);
+                self.window = self.cwnd.into();
+                self.ssthresh = if ssthresh == u32::MAX { INFINITE } else { ssthresh / self.mss };
+            }
         }
         self.has_lost = false;
     }

@@ -239,7 +239,7 @@ fn every_control_has_a_name_and_reads_its_own_settings() {
 }
 
 /// TCP's controls with their default settings, LEDBAT in both variants, and SCTP's.
-fn all() -> Vec<Config> {
+pub(super) fn all() -> Vec<Config> {
     let plus_plus = ledbat::Config { variant: ledbat::Variant::LedbatPlusPlus, ..Default::default() };
     let mut all = Config::tcp();
     all.extend([Config::Ledbat(plus_plus), Config::default()]);
@@ -370,7 +370,7 @@ fn no_coupled_window_leaps_after_time_in_which_it_was_not_used() {
 }
 
 /// A path of a coupled control, in TCP or in SCTP.
-fn path_setup(is_tcp: bool) -> coupled::PathSetup {
+pub(super) fn path_setup(is_tcp: bool) -> coupled::PathSetup {
     let setup =
         Setup { mss: MSS, initial_cwnd: 60 * MSS, rules: Rules::Rfc, seed: 1, is_paced: false, headers: 0 };
     coupled::PathSetup {

@@ -64,14 +64,16 @@ impl Rounds {
         self.round_with(control, self.rtt);
     }
 
-    /// One round with delayed acknowledgements, each of two segments, which count as one.
-    pub(super) fn delayed(&mut self, control: &mut Controller) {
-        let acks = cwnd(control).div_ceil(2);
-        let gap = Duration::from_nanos(self.rtt.as_nanos() / u64::from(acks));
+    /// One round with delayed acknowledgements, each of two segments, which count as `counted`.
+    pub(super) fn delayed(&mut self, control: &mut Controller, counted: u32) {
+        let mut left = cwnd(control);
+        let gap = Duration::from_nanos(self.rtt.as_nanos() / u64::from(left.div_ceil(2)));
         let end = self.now + self.rtt;
-        for _ in 0..acks {
+        while left > 0 {
             self.now += gap;
-            self.ack_as(control, 2, 1, self.rtt);
+            let segments = left.min(2);
+            self.ack_as(control, segments, counted.min(segments), self.rtt);
+            left -= segments;
         }
         self.now = end;
     }
@@ -118,7 +120,13 @@ impl Rounds {
         self.ack_as(control, segments, segments, measured);
     }
 
-    fn ack_as(&mut self, control: &mut Controller, segments: u32, counted: u32, measured: Duration) {
+    pub(super) fn ack_as(
+        &mut self,
+        control: &mut Controller,
+        segments: u32,
+        counted: u32,
+        measured: Duration,
+    ) {
         self.acked += u64::from(segments * MSS);
         let window = control.limits().cwnd;
         let rtt = Some(measured);

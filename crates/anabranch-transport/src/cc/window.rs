@@ -10,7 +10,7 @@ use std::fmt;
 use super::slow_start::{self, SlowStart};
 use super::{
     AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, Cumulative,
-    IdleEvent, RecoveryEndEvent, RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent,
+    IdleEvent, RecoveryEndEvent, Response, RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent,
 };
 use crate::time::{Duration, Time};
 
@@ -411,14 +411,15 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
         let window = &mut self.window;
         let is_late = window.rules == Rules::Rfc && window.cwnd > window.prior_cwnd;
         if window.prior_cwnd > 0 && !is_late {
-            let restored = event.response.map_or(window.prior_cwnd, |response| response.cwnd / window.mss);
-            window.set(window.cwnd.max(restored));
+            window.set(window.cwnd.max(window.prior_cwnd));
             window.ssthresh = window.ssthresh.max(window.prior_ssthresh);
             window.prior_cwnd = 0;
             window.prior_ssthresh = 0;
             self.algorithm.on_undo(window);
-            if let Some(response) = event.response {
-                window.ssthresh = window.ssthresh.max(response.least_ssthresh / window.mss);
+            if let Some(Response { cwnd, ssthresh }) = event.response {
+                window.set(cwnd / window.mss);
+                window.ssthresh = if ssthresh == u32::MAX { INFINITE } else { ssthresh / window.mss };
+                window.count = 0;
             }
         }
         if self.window.state != State::Open {

@@ -113,7 +113,7 @@ impl Rtt {
     }
 
     /// A timeout was spurious, before which SRTT and RTTVAR were these: the first sample of data from `next`
-    /// on counts as the first one of all, if that makes either larger (RFC 4015 section 3.2 step 8).
+    /// on counts as the first one of all, if that makes either larger (RFC 4015 section 3.1 step 11).
     pub fn widen_after(&mut self, srtt: Duration, rttvar: Duration, next: u64) {
         self.widening = Some((srtt, rttvar, next));
     }

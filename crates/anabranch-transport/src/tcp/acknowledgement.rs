@@ -45,6 +45,8 @@ pub(super) struct Ack {
     pub(super) lost_retransmission: bool,
     /// Whether the retransmission timer is to be started anew.
     pub(super) restarts_timer: bool,
+    /// Whether it has set the window after a spurious timeout, and is not to change it any further.
+    pub(super) holds_window: bool,
     /// The smallest number that arrived late without having been sent again, if there is one.
     reordered_from: Option<u64>,
     /// When the first and the last of the acknowledged segments were sent, cumulatively and selectively.
@@ -158,12 +160,19 @@ impl Connection {
         let delivered = (self.rate.delivered_segments - prior_delivered) as u32;
         let delivered_bytes = (self.rate.delivered - prior_bytes) as u32;
         let lost_bytes = (self.rate.lost - prior_lost) as u32;
-        let min_rtt = self.rtt.min_rtt();
-        let rate = self.rate.close(now, &ack.sample, delivered > 0, min_rtt);
+        let rate = self.rate.close(now, &ack.sample, delivered > 0, self.rtt.min_rtt());
         let cumulative = Cumulative { segments: ack.segments, was_open, was_in_recovery };
-        let rtt = ack.rtt;
-        let report =
-            Report { prior_in_flight, cumulative, delivered, delivered_bytes, lost_bytes, marks, rtt, rate };
+        let report = Report {
+            prior_in_flight,
+            cumulative,
+            delivered,
+            delivered_bytes,
+            lost_bytes,
+            marks,
+            rtt: ack.rtt,
+            rate,
+            holds_window: ack.holds_window,
+        };
         self.tell_control(now, &ack, &report);
         self.resend(now, resend);
         if ack.advanced {
@@ -463,7 +472,7 @@ impl Connection {
         event.cumulative = Some(report.cumulative);
         event.in_recovery = in_recovery;
         event.is_open = self.recovery.state == CongestionState::Open;
-        event.is_window_limited = self.is_window_limited();
+        event.is_window_limited = !report.holds_window && self.is_window_limited();
         event.marked = report.marks.saturating_mul(mss).min(report.delivered_bytes);
         event.counts_marks = self.ecn.counts_marks();
         event.has_unsent = self.sender.has_unsent() && self.sender.window_end() > self.sender.next;
@@ -507,4 +516,6 @@ pub(super) struct Report {
     /// The round-trip time of the last segment that it acknowledges.
     pub(super) rtt: Option<Duration>,
     pub(super) rate: Option<RateSample>,
+    /// Whether the window is not to grow (RFC 4015 section 3.4).
+    pub(super) holds_window: bool,
 }

@@ -58,7 +58,7 @@ impl Connection {
     }
 
     /// Leaves a state whose recovery point has been reached. Returns whether nothing else is to be done.
-    fn leave(&mut self, now: Time, ack: &Ack) -> bool {
+    fn leave(&mut self, now: Time, ack: &mut Ack) -> bool {
         match self.recovery.state {
             CongestionState::Cwr if self.sender.unacknowledged != self.recovery.high => {
                 // The state holds until something above the point is acknowledged, because CWR must have
@@ -71,7 +71,7 @@ impl Connection {
                 if !self.has_sack {
                     self.board.sacked = 0;
                 }
-                if self.try_undo_recovery(now, ack.echo) {
+                if self.try_undo_recovery(now, ack) {
                     return true;
                 }
                 self.end_reduction(now);
@@ -87,10 +87,10 @@ impl Connection {
             if !self.has_sack && is_duplicate {
                 self.add_duplicate();
             }
-        } else if self.try_undo_partially(now, ack.prior, ack.echo) {
+        } else if self.try_undo_partially(now, ack) {
             return true;
         }
-        if self.try_undo_by_dsack(now) {
+        if self.try_undo_by_dsack(now, ack) {
             self.recovery.prr.end();
             self.try_to_open(now, ack.is_marked);
         }
@@ -106,13 +106,13 @@ impl Connection {
     }
 
     /// Handles an acknowledgement after a timeout (Linux: `tcp_process_loss`).
-    fn stay_in_loss(&mut self, now: Time, ack: &Ack, is_duplicate: bool) -> Resend {
+    fn stay_in_loss(&mut self, now: Time, ack: &mut Ack, is_duplicate: bool) -> Resend {
         let has_recovered = self.sender.unacknowledged >= self.recovery.high;
         // RFC 3522 section 3.2 step 6: a duplicate that is reported shows that the original had arrived and
         // its acknowledgement was lost. Its echo is old all the same.
         let is_counted = self.parameters.procedures.eifel_ignores_duplicates || !ack.reports_duplicate;
         let echo = ack.echo.filter(|_| is_counted);
-        if ack.advanced && self.try_undo_timeout(now, ack.prior, echo, false) {
+        if ack.advanced && self.try_undo_timeout(now, ack, echo, false) {
             return Resend::Nothing;
         }
         let has_sent_new = self.sender.next > self.recovery.high;
@@ -122,7 +122,7 @@ impl Connection {
             let is_linux = self.parameters.procedures.f_rto_decides_at_once;
             let reaches_new = self.is_new_data_acknowledged();
             let may_decide = is_linux || (has_sent_new && !reaches_new);
-            if ack.original_acked && may_decide && self.try_undo_timeout(now, ack.prior, ack.echo, true) {
+            if ack.original_acked && may_decide && self.try_undo_timeout(now, ack, ack.echo, true) {
                 return Resend::Nothing;
             }
             if has_sent_new {
@@ -148,7 +148,7 @@ impl Connection {
         }
         if has_recovered {
             // Steps 2a and 3a: everything that was outstanding is acknowledged.
-            if !self.try_undo_recovery(now, ack.echo) {
+            if !self.try_undo_recovery(now, ack) {
                 self.end_reduction(now);
             }
             return Resend::Nothing;
@@ -182,7 +182,7 @@ impl Connection {
             }
         }
         if self.recovery.is_calm() {
-            self.try_undo_by_dsack(now);
+            self.try_undo_by_dsack(now, ack);
         }
         self.identify_losses(now, ack);
         if !self.is_time_to_recover() {

@@ -135,6 +135,7 @@ impl Connection {
             marks: 0,
             rtt: Some(rtt),
             rate,
+            holds_window: false,
         };
         self.report_to_control(now, &report, true, false);
         self.tell_writable();

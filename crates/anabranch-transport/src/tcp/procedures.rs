@@ -95,9 +95,9 @@ procedures! {
     /// default true (RFC 3708 section 3), in Linux false: as many reports as retransmissions do
     /// (`tcp_check_dsack`, `tcp_try_undo_dsack`).
     tells_duplicates_apart: [true, false, false];
-    /// Whether a window that is restored after a spurious timeout is no more than what is in flight and what
-    /// was acknowledged, at most an initial window of that, and the next round-trip time of new data is taken
-    /// as if it were the first one, unless RTO was longer; default true (RFC 4015 section 3.2), in Linux
-    /// false: it is the window before the timeout (`tcp_undo_cwnd_reduction`).
+    /// Whether the window after a spurious timeout is what is in flight and what was acknowledged, at most an
+    /// initial window of that, below the threshold before the timeout, and the next round-trip time of new
+    /// data is taken as if it were the first one, unless RTO was longer; default true (RFC 4015 section 3.1),
+    /// in Linux false: it is the window before the timeout (`tcp_undo_cwnd_reduction`).
     eifel_response: [true, false, false];
 }

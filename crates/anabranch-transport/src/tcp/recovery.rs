@@ -39,14 +39,14 @@ pub(super) enum Resend {
     New,
 }
 
-/// What a spurious timeout is answered with.
+/// What was so when a timeout began a recovery (RFC 4015 section 3.1 step 0).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BeforeTimeout {
-    /// Bytes that were outstanding.
-    pub(super) flight: u32,
-    /// SND.NXT.
+    /// `pipe_prev`: the bytes outstanding, or the slow-start threshold if that was larger.
+    pub(super) pipe: u32,
+    /// SND.MAX.
     pub(super) next: u64,
-    /// The smoothed round-trip time, two granularities longer, and its variation.
+    /// `SRTT_prev`, which is two granularities longer, and `RTTVAR_prev`.
     pub(super) srtt: Duration,
     pub(super) rttvar: Duration,
 }
@@ -77,7 +77,7 @@ pub(super) struct Recovery {
     pub(super) duplicates: u64,
     /// What D-SACKs have shown, where RFC 3708 says what they mean.
     pub(super) reported: Duplicates,
-    /// What was so before the first timeout of a row (RFC 4015 section 3.2 step 0).
+    /// What was so before the timeout that began this recovery, if one did.
     pub(super) timeout: Option<BeforeTimeout>,
     /// Whether F-RTO is deciding if the timeout was spurious (RFC 5682).
     pub(super) f_rto: bool,

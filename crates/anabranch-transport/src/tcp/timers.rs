@@ -205,6 +205,12 @@ impl Connection {
     pub(super) fn enter_loss(&mut self, now: Time) {
         let is_new = self.recovery.state < CongestionState::Recovery;
         let outstanding = self.flight_bytes();
+        let threshold = self.cc.state().ssthresh;
+        // RFC 3522 section 3.2 and RFC 4015 section 3.1: "MUST NOT be reinitiated" for a timeout of a recovery
+        // that goes on.
+        let goes_on = self.parameters.procedures.eifel_response
+            && self.recovery.state == CongestionState::Loss
+            && self.sender.unacknowledged < self.recovery.high;
         self.mark_timed_out(now);
         let reduces = self.recovery.is_calm()
             || self.sender.unacknowledged >= self.recovery.high
@@ -213,13 +219,15 @@ impl Connection {
         let mut event = CongestionEvent::new(now, CongestionKind::Timeout, outstanding);
         event.remaining = self.in_flight_bytes();
         self.cc.on_congestion(&event);
-        if reduces {
+        if reduces && goes_on {
+            self.recovery.undo_from = None;
+        } else if reduces {
             self.init_undo();
             self.recovery.restores_window = true;
-            self.recovery.timeout = self.rtt.srtt().map(|srtt| BeforeTimeout {
-                flight: self.flight_size(self.sender.unacknowledged),
+            self.recovery.timeout = Some(BeforeTimeout {
+                pipe: threshold.max(self.flight_size(self.sender.unacknowledged)),
                 next: self.sender.next,
-                srtt: srtt + self.parameters.clock.granularity * 2,
+                srtt: self.rtt.srtt().unwrap_or_default() + self.parameters.clock.granularity * 2,
                 rttvar: self.rtt.rttvar(),
             });
         }

@@ -1,8 +1,12 @@
 //! Taking back a reduction that was a mistake: the Eifel detection by timestamps (RFC 3522), by DSACK (RFC
 //! 3708), and F-RTO (RFC 5682), the response to spurious timeouts (RFC 4015); Linux's `tcp_try_undo_*`.
+//!
+//! Known deviation: BBR's window after a spurious timeout is that of its model, not RFC 4015's, which is for
+//! windows that losses steer.
 
+use super::acknowledgement::Ack;
 use super::connection::Connection;
-use super::recovery::CongestionState;
+use super::recovery::{BeforeTimeout, CongestionState};
 use crate::cc::{CongestionControl as _, Response, UndoEvent};
 use crate::time::Time;
 
@@ -47,17 +51,17 @@ impl Connection {
     }
 
     /// Takes the reduction back (Linux: `tcp_undo_cwnd_reduction`).
-    fn undo_reduction(&mut self, now: Time, nothing_was_lost: bool) {
-        self.undo_with(UndoEvent::new(now), nothing_was_lost);
-    }
-
-    fn undo_with(&mut self, event: UndoEvent, nothing_was_lost: bool) {
+    fn undo_reduction(&mut self, now: Time, ack: &mut Ack, nothing_was_lost: bool) {
         if nothing_was_lost {
             self.board.unmark_lost();
         }
+        let before = self.recovery.timeout.take().filter(|_| self.parameters.procedures.eifel_response);
+        // RFC 4015 section 3.1 step 9: with ECN-Echo, nothing is taken back, and the timer stays as it is.
         if self.recovery.restores_window {
             self.stats.undos += 1;
-            self.cc.on_undo(&event);
+            let response = before.map(|before| self.response(ack, before));
+            ack.holds_window = response.is_some();
+            self.cc.on_undo(&UndoEvent { response, ..UndoEvent::new(now) });
             self.ecn.note_undo();
         }
         self.recovery.undo_from = None;
@@ -66,12 +70,24 @@ impl Connection {
         self.rack.look_again();
     }
 
+    /// Responds to a spurious timeout (RFC 4015 section 3.1 steps 9 and 11).
+    fn response(&mut self, ack: &Ack, before: BeforeTimeout) -> Response {
+        self.rtt.widen_after(before.srtt, before.rttvar, before.next);
+        let flight = self.flight_size(self.sender.unacknowledged);
+        let acked = (self.sender.unacknowledged - ack.prior) as u32;
+        let cwnd = flight.saturating_add(acked.min(self.parameters.initial_cwnd(self.mss)));
+        // `bytes_acked` is what an acceptable acknowledgement acknowledges. Another one, that reports a
+        // duplicate, finds the window as the last one of those has left it.
+        let cwnd = if ack.advanced { cwnd } else { cwnd.max(self.cc.limits().cwnd) };
+        Response { cwnd, ssthresh: before.pipe }
+    }
+
     /// Tries to take the reduction back once everything up to the recovery point is acknowledged (Linux:
     /// `tcp_try_undo_recovery`). Returns whether the state is to be held, as without SACK until something
     /// above the point is acknowledged (RFC 6582 section 6).
-    pub(super) fn try_undo_recovery(&mut self, now: Time, echo: Option<u32>) -> bool {
-        if self.may_undo(echo) {
-            self.undo_reduction(now, false);
+    pub(super) fn try_undo_recovery(&mut self, now: Time, ack: &mut Ack) -> bool {
+        if self.may_undo(ack.echo) {
+            self.undo_reduction(now, ack, false);
             // The window is the one that the control restored, not the one that the reduction had reached.
             self.recovery.prr.end();
         } else {
@@ -97,41 +113,40 @@ impl Connection {
 
     /// Tries to take the reduction back once DSACKs account for every retransmission (Linux:
     /// `tcp_try_undo_dsack`).
-    pub(super) fn try_undo_by_dsack(&mut self, now: Time) -> bool {
+    pub(super) fn try_undo_by_dsack(&mut self, now: Time, ack: &mut Ack) -> bool {
         if self.recovery.undo_from.is_none() || !self.do_dsacks_show_no_loss() {
             return false;
         }
         self.rack.keep_duplicates();
-        self.undo_reduction(now, false);
+        self.undo_reduction(now, ack, false);
         true
     }
 
     /// Tries to take the reduction back at a partial acknowledgement in fast recovery (Linux:
     /// `tcp_try_undo_partial`). Returns whether to wait for the retransmissions that are outstanding.
-    pub(super) fn try_undo_partially(&mut self, now: Time, prior: u64, echo: Option<u32>) -> bool {
-        if self.recovery.undo_from.is_none() || !self.is_delayed(echo) {
+    pub(super) fn try_undo_partially(&mut self, now: Time, ack: &mut Ack) -> bool {
+        if self.recovery.undo_from.is_none() || !self.is_delayed(ack.echo) {
             return false;
         }
-        self.note_reordering(prior);
+        self.note_reordering(ack.prior);
         if self.board.retransmitted > 0 {
             return true;
         }
         if !self.has_retransmitted() {
             self.recovery.first_retransmission = None;
         }
-        self.undo_reduction(now, true);
+        self.undo_reduction(now, ack, true);
         self.recovery.prr.end();
         self.try_keep_open();
         false
     }
 
-    /// Tries to take the reduction back after a timeout (Linux: `tcp_try_undo_loss`), at an acknowledgement
-    /// before which everything up to `prior` was acknowledged. With `by_f_rto`, F-RTO has shown the timeout
-    /// to be spurious.
+    /// Tries to take the reduction back after a timeout (Linux: `tcp_try_undo_loss`). The echo counts as `echo`.
+    /// With `by_f_rto`, F-RTO has shown the timeout to be spurious.
     pub(super) fn try_undo_timeout(
         &mut self,
         now: Time,
-        prior: u64,
+        ack: &mut Ack,
         echo: Option<u32>,
         by_f_rto: bool,
     ) -> bool {
@@ -139,19 +154,15 @@ impl Connection {
             return false;
         }
         self.stats.spurious_timeouts += 1;
-        let mut event = UndoEvent::new(now);
-        if self.parameters.procedures.eifel_response
-            && let Some(timeout) = self.recovery.timeout.take()
-        {
-            // RFC 4015 section 3.2 steps 6 and 8.
-            let acked =
-                (self.sender.unacknowledged - prior).min(self.parameters.initial_cwnd(self.mss).into());
-            let cwnd = self.flight_size(self.sender.unacknowledged).saturating_add(acked as u32);
-            event.response = Some(Response { cwnd, least_ssthresh: timeout.flight });
-            self.rtt.widen_after(timeout.srtt, timeout.rttvar, timeout.next);
-        }
-        self.undo_with(event, true);
         self.timer.timeouts = 0;
+        // RFC 4015 section 3.1 step 7: an acknowledgement of the retransmission (`LATE_SPUR_TO`) says nothing
+        // about the other segments (step 8).
+        let is_late = self.parameters.procedures.eifel_response && !by_f_rto && !self.is_delayed(echo);
+        self.undo_reduction(now, ack, !is_late);
+        if is_late {
+            self.recovery.f_rto = false;
+            return false;
+        }
         if self.holds_state() {
             return true;
         }

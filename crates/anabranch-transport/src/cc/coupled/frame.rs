@@ -400,11 +400,13 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
         self.windows.at(path).inflates
     }
 
-    fn on_undo(&mut self, path: PathId, _event: &UndoEvent) {
+    fn on_undo(&mut self, path: PathId, event: &UndoEvent) {
         let window = self.windows.at_mut(path);
         if let Some((cwnd, ssthresh)) = window.prior.take() {
-            window.cwnd = window.cwnd.max(cwnd);
-            window.ssthresh = window.ssthresh.max(ssthresh);
+            (window.cwnd, window.ssthresh) = match event.response {
+                Some(response) => (response.cwnd.clamp(window.mss, MAX_BYTES), response.ssthresh),
+                None => (window.cwnd.max(cwnd), window.ssthresh.max(ssthresh)),
+            };
         }
     }
 

@@ -1,9 +1,13 @@
-//! RFC 6298 section 5, RFC 5681 section 3.1, RFC 5682.
+//! RFC 6298 section 5, RFC 5681 section 3.1, RFC 5682, RFC 4015.
 
 use super::*;
-use crate::endpoint::{CloseReason, Event};
+use crate::cc::{self, CongestionControl as _, coupled};
+use crate::endpoint::{CloseReason, Endpoint as _, Event};
+use crate::ground::PathId;
+use crate::tcp::config::{EcnMode, LossDetection};
 use crate::tcp::testing::Drill;
 use crate::time::Duration;
+use crate::wire::tcp::Flags;
 
 fn without_probe() -> Config {
     Config { tail_loss_probe: Some(false), ..linux() }
@@ -147,33 +151,159 @@ fn rfc5682_the_second_acknowledgement_shows_a_spurious_timeout() {
     assert_eq!(drill.end.stats().spurious_timeouts, 1);
 }
 
+/// A window of 40 segments, of which 30 to 69 are outstanding when their first one times out.
+fn timed_out_with_forty(settings: &Config, control: Option<&coupled::Config>) -> Drill {
+    let rto_min = Some(Duration::from_secs(1));
+    let settings = Config { tail_loss_probe: Some(false), rto_min, ..settings.clone() };
+    let mut drill = Drill::open(&settings, false);
+    if let Some(control) = control {
+        let mss = drill.end.mss;
+        let initial_cwnd = settings.resolve().expect("it is possible").initial_cwnd(mss);
+        let rules = cc::Rules::Rfc;
+        let setup = coupled::PathSetup {
+            own: cc::Config::Reno(cc::reno::Config::default()),
+            setup: cc::Setup { mss, initial_cwnd, rules, seed: 1, is_paced: false, headers: 0 },
+            initial_ssthresh: u32::MAX,
+            ssthresh_floor: 2,
+            holds_ssthresh: true,
+        };
+        let member = coupled::Group::new(control.build()).join(PathId(0), &setup);
+        drill.end.set_congestion_control(PathId(0), cc::Controller::Coupled(member));
+    }
+    drill.write(200 * SIZE).at(200);
+    for acknowledged in 1..=30 {
+        drill.ack(acknowledged * SIZE, &[]);
+    }
+    let next = drill.segments(SIZE).last().expect("a flight") + 1;
+    assert_eq!((next, drill.end.cwnd()), (70, 40));
+    drill
+}
+
 #[test]
-fn rfc4015_3_2_the_window_holds_no_burst_after_a_spurious_timeout() {
-    for (settings, keeps) in [(rfc(), false), (linux(), true)] {
-        let rto_min = Some(Duration::from_secs(1));
-        let settings = Config { tail_loss_probe: Some(false), rto_min, ..settings };
-        let mut drill = Drill::open(&settings, false);
-        drill.write(200 * SIZE).at(200);
-        for acknowledged in 1..=30 {
-            drill.ack(acknowledged * SIZE, &[]);
-        }
-        let next = drill.segments(SIZE).last().expect("a flight") + 1;
-        let prior = drill.end.cwnd();
-        assert_eq!((next, prior), (70, 40));
+fn rfc4015_3_1_step_9_the_window_holds_no_burst_after_a_spurious_timeout() {
+    let coupled = coupled::Config::all();
+    let rfcs = coupled.iter().map(|control| (rfc(), Some(control), false));
+    for (settings, control, keeps) in [(rfc(), None, false), (linux(), None, true)].into_iter().chain(rfcs) {
+        let mut drill = timed_out_with_forty(&settings, control);
         drill.at(1_500);
         assert_eq!(drill.segments(SIZE), [30]);
-        // Steps 6 and 7: the acknowledgements of most of the flight come at once.
+        // The acknowledgements of most of the flight come at once.
         drill.ack(31 * SIZE, &[]).ack(67 * SIZE, &[]);
         assert_eq!(drill.end.stats().spurious_timeouts, 1);
-        // Three segments of the flight, the two that F-RTO has sent, an initial window, and the usual growth.
+        // Three segments of the flight, the two that F-RTO has sent, and an initial window (section 3.4: "must
+        // not be changed any further for that ACK").
         let cwnd = drill.end.cwnd();
-        assert!(if keeps { cwnd >= prior } else { (15..=17).contains(&cwnd) }, "{cwnd}");
-        assert!(drill.end.cc_threshold() >= prior);
+        assert!(if keeps { cwnd >= 40 } else { cwnd == 15 }, "{control:?}: {cwnd}");
+        assert!(drill.end.cc_threshold() >= 40, "pipe_prev");
+    }
+}
+
+/// Step 0: `pipe_prev` is what was outstanding, or the threshold if that was larger, however large the window.
+#[test]
+fn rfc4015_3_1_step_0_the_threshold_is_what_was_safe_before() {
+    let cc = Some(cc::Config::Reno(cc::reno::Config::default()));
+    let rto_min = Some(Duration::from_secs(1));
+    for (outstanding, threshold) in [(4, 5), (8, 8)] {
+        let settings = Config { tail_loss_probe: Some(false), rto_min, cc: cc.clone(), ..rfc() };
+        let mut drill = Drill::open(&settings, false);
+        drill.write(10 * SIZE).at(200).ack(0, &[(SIZE, 4 * SIZE)]).at(300).ack(10 * SIZE, &[]);
+        let mut acknowledged = 10;
+        for window in 5..8 {
+            assert_eq!((drill.end.cwnd(), drill.end.cc_threshold()), (window, 5));
+            drill.write(window * SIZE).at(200 + 50 * u64::from(window));
+            for _ in 0..window {
+                acknowledged += 1;
+                drill.ack(acknowledged * SIZE, &[]);
+            }
+        }
+        assert_eq!(drill.end.cwnd(), 8);
+        drill.write(outstanding * SIZE).at(2_000).write(20 * SIZE);
+        assert_eq!(drill.end.stats().timeouts, 1);
+        drill.ack((acknowledged + 1) * SIZE, &[]).ack((acknowledged + 2) * SIZE, &[]);
+        assert_eq!((drill.end.stats().spurious_timeouts, drill.end.cc_threshold()), (1, threshold));
+    }
+}
+
+/// Step 9: an acknowledgement with ECN-Echo takes nothing back, and the timer learns nothing either.
+#[test]
+fn rfc4015_3_1_step_9_a_mark_keeps_the_reduction() {
+    const SMALL: u32 = 536;
+    for (echo, undos) in [(Flags::NONE, 1), (Flags::ECE, 0)] {
+        let ecn = Some(EcnMode::Rfc3168);
+        let mut drill = Drill::opening(&Config { tail_loss_probe: Some(false), ecn, ..rfc() }, false);
+        drill.at(100).window(65_535).segment(0, 1, Flags::SYN.with(Flags::ACK).with(Flags::ECE));
+        assert_eq!(drill.events, [Event::Connected]);
+        drill.write(100 * SMALL).segments(SMALL);
+        drill.at(1_100);
+        assert_eq!(drill.segments(SMALL), [0]);
+        drill.at(1_200).ack_echoing(SMALL, &[], 0, Flags::ACK);
+        drill.ack_echoing(2 * SMALL, &[], 0, Flags::ACK.with(echo));
+        assert_eq!(drill.end.stats().spurious_timeouts, 1);
+        assert_eq!(drill.end.stats().undos, undos);
+        let cwnd = drill.end.cc.limits().cwnd / SMALL;
+        assert_eq!(cwnd >= 8, undos > 0, "{cwnd}");
+        drill.at(1_210).ack(10 * SMALL, &[]).at(2_200).ack(11 * SMALL, &[]);
+        assert_eq!(drill.end.rtt.rto() == Duration::from_secs(3), undos > 0);
+    }
+}
+
+/// Settings with which D-SACKs alone show that a timeout was spurious.
+fn by_dsack(settings: Config) -> Config {
+    Config { f_rto: Some(false), loss_detection: Some(LossDetection::Dupacks), ..settings }
+}
+
+/// Steps 7 and 8: what a D-SACK shows, the acknowledgement of the retransmission, says nothing about the other
+/// segments of the flight, which are sent again as after any timeout.
+#[test]
+fn rfc4015_3_1_step_7_a_late_detection_resends_what_is_missing() {
+    let mut drill = timed_out_with_forty(&by_dsack(rfc()), None);
+    drill.at(300).ack(30 * SIZE, &[(32 * SIZE, 33 * SIZE)]).at(1_500);
+    let next = *drill.segments(SIZE).iter().max().expect("a flight") + 1;
+    drill.ack(34 * SIZE, &[(30 * SIZE, 31 * SIZE)]);
+    assert_eq!((drill.end.stats().undos, drill.end.stats().spurious_timeouts), (1, 1));
+    assert_eq!(u64::from(drill.end.cwnd()), next - 34 + 4);
+    assert_eq!(drill.segments(SIZE)[0], 34);
+}
+
+/// The same once everything is acknowledged: the threshold is the earlier one, the window as slow start has it.
+#[test]
+fn rfc4015_3_1_step_9_holds_for_what_is_reported_after_the_recovery() {
+    for (settings, keeps) in [(rfc(), false), (linux(), true)] {
+        let mut drill = timed_out_with_forty(&by_dsack(settings), None);
+        drill.at(300).ack(30 * SIZE, &[(32 * SIZE, 33 * SIZE)]).at(1_500);
+        let next = *drill.segments(SIZE).iter().max().expect("a flight") as u32 + 1;
+        drill.ack(next * SIZE, &[]);
+        assert!(drill.end.cwnd() < 15 || keeps);
+        drill.at(1_550).ack(next * SIZE, &[(30 * SIZE, 31 * SIZE)]);
+        assert_eq!(drill.end.stats().undos, 1);
+        assert!(drill.end.cc_threshold() >= 40);
+        assert_eq!(drill.end.cwnd() >= 40, keeps, "{}", drill.end.cwnd());
+    }
+}
+
+/// RFC 3522 section 3.2, RFC 4015 section 3.1: a timeout of a recovery that goes on is not looked at.
+#[test]
+fn rfc3522_3_2_a_later_timeout_of_a_recovery_is_not_taken_back() {
+    const FULL: u32 = SIZE - 12;
+    for (settings, undos) in [(rfc(), 0), (linux(), 1)] {
+        let rto_min = Some(Duration::from_secs(1));
+        let settings = Config { tail_loss_probe: Some(false), f_rto: Some(false), rto_min, ..settings };
+        let mut drill = Drill::open(&settings, true);
+        drill.write(10 * FULL);
+        let original = drill.sent()[0].segment.timestamps.expect("it has one").value;
+        drill.at(1_500);
+        assert_eq!(drill.end.stats().timeouts, 1);
+        // The retransmission arrives, and what follows it does not.
+        drill.ack(FULL, &[]).sent();
+        drill.at(3_000);
+        assert!(drill.end.stats().timeouts >= 2);
+        drill.ack_echoing(3 * FULL, &[], original, Flags::ACK);
+        assert_eq!(drill.end.stats().spurious_timeouts, undos);
     }
 }
 
 #[test]
-fn rfc4015_3_2_step_8_the_timer_learns_from_a_spurious_timeout() {
+fn rfc4015_3_1_step_11_the_timer_learns_from_a_spurious_timeout() {
     let mut drill = timed_out_in_rfc(true);
     drill.at(1_200).ack(SIZE, &[]);
     assert_eq!(drill.segments(SIZE), [10, 11]);
@@ -220,7 +350,7 @@ fn rfc3522_3_2_an_old_echo_beside_a_duplicate_takes_no_timeout_back() {
         let echo = drill.sent()[0].segment.timestamps.expect("it has one").value;
         // Two timeouts; of one retransmission the peer reports that it had the original.
         drill.at(3_100).sent();
-        drill.at(3_200).ack_echoing(3 * FULL, blocks, echo, crate::wire::tcp::Flags::ACK);
+        drill.at(3_200).ack_echoing(3 * FULL, blocks, echo, Flags::ACK);
         assert_eq!(drill.end.stats().spurious_timeouts, spurious);
     }
 }
