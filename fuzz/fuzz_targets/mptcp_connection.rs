@@ -5,7 +5,7 @@ use anabranch_fuzz::memory::Held;
 use anabranch_fuzz::script::Script;
 use anabranch_fuzz::segments::Overheard;
 use anabranch_fuzz::stage::{Beginning, MTU, PATHS, Stage};
-use anabranch_transport::endpoint::Endpoint as _;
+use anabranch_transport::endpoint::Multipath as _;
 use anabranch_transport::ground::Side;
 use anabranch_transport::mptcp::{Config, Connection};
 use anabranch_transport::rng::Streams;
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
     if changes_addresses {
         let _ = ends[0].enable_reconfiguration(&[]);
     }
-    let mut stage = Stage::new(ends, Overheard::default(), ip, held);
+    let mut stage = Stage::new(ends, Overheard::default(), ip, held).with_half_close();
     if opens {
         stage.open();
     }

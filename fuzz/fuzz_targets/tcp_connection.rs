@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     let held = Held::default();
     let ends = [Side::A, Side::B]
         .map(|side| Connection::new(&parameters, side, &[MTU; PATHS], ip, streams, side.name()));
-    let mut stage = Stage::new(ends, Overheard::default(), ip, held);
+    let mut stage = Stage::new(ends, Overheard::default(), ip, held).with_half_close();
     if opens {
         stage.open();
     }

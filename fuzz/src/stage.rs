@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_transport::endpoint::{Command, Endpoint, Input, Message, Output, Reliability};
+use anabranch_transport::endpoint::{Command, Endpoint, HalfClose, Input, Message, Output, Reliability, StreamId};
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::{Body, Packet};
@@ -67,6 +67,8 @@ impl<C: DeserializeOwned> Beginning<C> {
 pub struct Stage<E, D> {
     ends: [E; 2],
     dialect: D,
+    /// Switches half-close on or off, where the protocol has it.
+    set_half_close: fn(&mut E, bool),
     /// Whether packets are emitted as bytes and parsed again on their way.
     worlds: [World; 2],
     now: Time,
@@ -79,6 +81,13 @@ pub struct Stage<E, D> {
     traces: bool,
 }
 
+impl<E: HalfClose, D> Stage<E, D> {
+    /// The same stage, where the script may also switch half-close on and off.
+    pub fn with_half_close(self) -> Self {
+        Self { set_half_close: E::set_half_close, ..self }
+    }
+}
+
 impl<E: Endpoint, D: Dialect> Stage<E, D> {
     /// Both ends as they are before anything happens.
     pub fn new(ends: [E; 2], dialect: D, ip: IpVersion, held: Held) -> Self {
@@ -88,6 +97,7 @@ impl<E: Endpoint, D: Dialect> Stage<E, D> {
         Self {
             ends,
             dialect,
+            set_half_close: |_, _| {},
             worlds: [world, back],
             now: Time::ZERO,
             timeouts: [Time::NEVER; 2],
@@ -200,8 +210,8 @@ impl<E: Endpoint, D: Dialect> Stage<E, D> {
         };
         let payload = Payload { offset: self.offsets[side.index()], length };
         self.offsets[side.index()] += u64::from(length);
-        let (stream, unordered, ppid) = (u16::from(how & 3), how & 4 != 0, u32::from(how));
-        let message = Message { stream, ppid, unordered, reliability, payload };
+        let (stream, unordered, ppid) = (StreamId(u64::from(how & 3)), how & 4 != 0, u32::from(how));
+        let message = Message { stream, ppid, unordered, reliability, ..Message::new(payload) };
         self.input(side, Input::Command(Command::Send(message)));
     }
 
@@ -218,7 +228,7 @@ impl<E: Endpoint, D: Dialect> Stage<E, D> {
             9 => Command::SetPeerPrimary(path),
             10 => Command::SetPrimary(path),
             _ => {
-                let _ = self.ends[side.index()].set_half_close(which & 0x10 != 0);
+                (self.set_half_close)(&mut self.ends[side.index()], which & 0x10 != 0);
                 return;
             }
         };

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_transport::endpoint::Endpoint;
+use anabranch_transport::endpoint::Keeper;
 use anabranch_transport::ground::Payload;
 
 /// With fewer bytes, there is no search for those that are no longer needed, as it costs time.
@@ -103,7 +103,7 @@ impl Outgoing {
     }
 
     /// Forgets, now and then, what the endpoint no longer needs.
-    pub(crate) fn sweep(&mut self, end: &impl Endpoint) {
+    pub(crate) fn sweep(&mut self, end: &impl Keeper) {
         if self.bytes < self.sweep_at.max(LEAST_SWEPT) {
             return;
         }

@@ -132,7 +132,7 @@ impl LiveCall {
     fn hear(&mut self, index: u64, delay_s: f64) {
         let offset = index * u64::from(self.payload_bytes);
         let payload = Payload { offset, length: self.payload_bytes };
-        let received = Received { stream: 0, ppid: 0, unordered: true, payload };
+        let received = Received::unordered(payload);
         let delay = Duration::from_secs_f64(delay_s.clamp(0.0, 3_600.0));
         let now = self.call.start() + self.period * index + delay;
         self.call.handle_event(now, Side::A, &Event::Received(received), &mut Commands::default());

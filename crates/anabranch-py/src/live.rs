@@ -11,7 +11,7 @@ use anabranch_live::driver::{Carrier, Driver, DriverSettings};
 use anabranch_live::sctp::{AssociationId, Extent, Host, HostEvent, Outbound, Refusal};
 use anabranch_live::tun::TunDevice;
 use anabranch_transport::cc::Config as Control;
-use anabranch_transport::endpoint::{CloseReason, Command, Endpoint as _, PathSample, Reliability};
+use anabranch_transport::endpoint::{CloseReason, Command, Observed as _, PathSample, Reliability};
 use anabranch_transport::ground::PathId;
 use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Config;

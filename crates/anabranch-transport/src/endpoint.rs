@@ -12,6 +12,9 @@
 //! The enums that are handed over for every packet have tags as wide as what follows them: with a narrow tag
 //! the compiler copies the rest in pieces that overlap (`docs/performance.md` has what that costs).
 
+use std::fmt::{self, Display, Formatter};
+use std::num::TryFromIntError;
+
 use crate::cc::Controller;
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::{PathState, Reason, Selector};
@@ -67,6 +70,9 @@ pub struct Response {
 }
 
 /// A transport endpoint. See the [module](self) for the contract.
+///
+/// This is what every transport needs. What only some callers ask stands beside it: [`Multipath`], [`HalfClose`],
+/// [`Keeper`], [`Observed`].
 pub trait Endpoint {
     /// The protocol's name in lower case, as metrics and messages have it.
     fn protocol(&self) -> &'static str;
@@ -79,62 +85,10 @@ pub trait Endpoint {
     /// The service that it offers its application.
     fn service(&self) -> Service;
 
-    /// Gives a path another congestion control than the settings name, for this and further connections.
-    /// Returns false if the protocol has none; `path` is one of those that [`Endpoint::sample_paths`] lists.
-    fn set_congestion_control(&mut self, _path: PathId, _control: Controller) -> bool {
-        false
-    }
-
-    /// Gives the endpoint another path policy than the settings name. Returns false if the protocol has none.
-    fn set_path_selector(&mut self, _selector: Selector) -> bool {
-        false
-    }
-
-    /// Lets the addresses of side A come and go; these paths do not exist at first.
-    ///
-    /// # Errors
-    /// One sentence, when the protocol cannot do that, or not with these paths.
-    fn enable_reconfiguration(&mut self, _absent: &[PathId]) -> Result<(), String> {
-        let protocol = self.protocol();
-        Err(format!("addresses: over \"{protocol}\" they cannot change; use \"mptcp\" or \"sctp\""))
-    }
-
-    /// Adds a path behind the last one, and returns its number. `mtu` is in bytes, with the IP header. The
-    /// path is part of the connection at once; where addresses [come and
-    /// go](Endpoint::enable_reconfiguration), it is from [`Command::AddAddress`] on. The peer gives it the
-    /// same number when it hears of it, or else its driver translates. The caller then
-    /// [asks](Endpoint::poll_output) what the endpoint wants done.
-    ///
-    /// # Errors
-    /// When the protocol has one path, or the settings do not go with this one: one sentence.
-    fn add_path(&mut self, _now: Time, _mtu: u32) -> Result<PathId, String> {
-        Err(format!("paths: \"{}\" has one; use \"mptcp\" or \"sctp\"", self.protocol()))
-    }
-
     /// Whether a packet is for this endpoint, judged by its ports, verification tag or token. When a packet
     /// comes between two addresses that have not been seen together, the caller asks all endpoints. If none
     /// of them owns the packet, it is for the [`Listener`](crate::listener::Listener).
     fn owns(&self, packet: &Packet) -> bool;
-
-    /// Switches half-close on or off (RFC 9293 section 3.6). With it this end goes on sending after its peer
-    /// has finished, until [`Command::Shutdown`]. Without it, which is the default, this end closes too, once
-    /// it has sent what it was given. Returns false where the protocol has no half-close.
-    fn set_half_close(&mut self, _on: bool) -> bool {
-        false
-    }
-
-    /// Draws everything that a stranger must not guess from these numbers from now on, and not from the end's
-    /// own streams: verification tags, initial sequence numbers, keys, nonces. It is for an end that is
-    /// closed and will talk to strangers, and does nothing if a protocol has no such numbers.
-    fn draw_from(&mut self, _numbers: SecretNumbers) {}
-
-    /// Names the pieces of its application's data that may have to be sent, or sent again: the keeper of the
-    /// bytes may forget all others. They come in no particular order, in time proportional to their number.
-    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload));
-
-    /// Names the pieces of its peer's data that have arrived and have not been [delivered](Event::Received)
-    /// yet.
-    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload));
 
     /// Whether a packet is one that [`Endpoint::respond`] may take.
     #[inline]
@@ -159,12 +113,75 @@ pub trait Endpoint {
 
     /// The next thing that the endpoint wants done; [`Output::Timeout`] when there is nothing else.
     fn poll_output(&mut self, now: Time) -> Output;
+}
 
-    /// The state of every path, for traces; reading it changes nothing.
+/// What can be changed of an endpoint's paths, from outside: how many there are, and who steers them. A
+/// transport that has nothing of it implements it without a method.
+pub trait Multipath: Endpoint {
+    /// Gives a path another congestion control than the settings name, for this and further connections.
+    /// Returns false if the protocol has none; `path` is one of those that [`Observed::sample_paths`] lists.
+    fn set_congestion_control(&mut self, _path: PathId, _control: Controller) -> bool {
+        false
+    }
+
+    /// Gives the endpoint another path policy than the settings name. Returns false if the protocol has none.
+    fn set_path_selector(&mut self, _selector: Selector) -> bool {
+        false
+    }
+
+    /// Lets the addresses of side A come and go; these paths do not exist at first.
+    ///
+    /// # Errors
+    /// One sentence, when the protocol cannot do that, or not with these paths.
+    fn enable_reconfiguration(&mut self, _absent: &[PathId]) -> Result<(), String> {
+        let protocol = self.protocol();
+        Err(format!("addresses: over \"{protocol}\" they cannot change; use \"mptcp\" or \"sctp\""))
+    }
+
+    /// Adds a path behind the last one, and returns its number. `mtu` is in bytes, with the IP header. The
+    /// path is part of the connection at once; where addresses [come and
+    /// go](Multipath::enable_reconfiguration), it is from [`Command::AddAddress`] on. The peer gives it the
+    /// same number when it hears of it, or else its driver translates. The caller then
+    /// [asks](Endpoint::poll_output) what the endpoint wants done.
+    ///
+    /// # Errors
+    /// When the protocol has one path, or the settings do not go with this one: one sentence.
+    fn add_path(&mut self, _now: Time, _mtu: u32) -> Result<PathId, String> {
+        Err(format!("paths: \"{}\" has one; use \"mptcp\" or \"sctp\"", self.protocol()))
+    }
+}
+
+/// An end of a connection of which each end is closed by itself.
+pub trait HalfClose: Endpoint {
+    /// Switches half-close on or off (RFC 9293 section 3.6). With it this end goes on sending after its peer
+    /// has finished, until [`Command::Shutdown`]. Without it, which is the default, this end closes too, once
+    /// it has sent what it was given.
+    fn set_half_close(&mut self, on: bool);
+}
+
+/// What a host needs that sends real bytes to strangers: which of the bytes it must keep, and numbers that
+/// none of them can guess.
+pub trait Keeper: Endpoint {
+    /// Names the pieces of its application's data that may have to be sent, or sent again: the keeper of the
+    /// bytes may forget all others. They come in no particular order, in time proportional to their number.
+    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload));
+
+    /// Names the pieces of its peer's data that have arrived and have not been [delivered](Event::Received)
+    /// yet.
+    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload));
+
+    /// Draws everything that a stranger must not guess from these numbers from now on, and not from the end's
+    /// own streams: verification tags, initial sequence numbers, keys, nonces. It is for an end that is
+    /// closed and will talk to strangers.
+    fn draw_from(&mut self, numbers: SecretNumbers);
+}
+
+/// What traces, time accounts and results read of an endpoint. Reading changes nothing.
+pub trait Observed {
+    /// The state of every path, for traces.
     fn sample_paths(&self, samples: &mut Vec<PathSample>);
 
-    /// What holds each path back now, for time accounts; empty if there is no connection. Reading it changes
-    /// nothing.
+    /// What holds each path back now, for time accounts; empty if there is no connection.
     fn sample_limits(&self, _now: Time, _limits: &mut Vec<PathLimit>) {}
 
     /// What the receiving half waits for, for time accounts; `None` if no data waits for earlier data.
@@ -233,7 +250,7 @@ pub enum Command {
     /// Make this path the primary one.
     SetPrimary(PathId),
     /// Close the connection after everything queued has been delivered. Over TCP the peer then closes too,
-    /// unless it has [half-close](Endpoint::set_half_close), and after [`Event::Closed`] a new
+    /// unless it has [half-close](HalfClose::set_half_close), and after [`Event::Closed`] a new
     /// [`Command::Connect`] opens another connection.
     Shutdown,
 }
@@ -284,9 +301,22 @@ pub enum Service {
     },
     /// A stream of bytes with flow control (TCP).
     Stream,
+    /// Streams of bytes, of which each has an order, flow control and an end of its own, and datagrams beside
+    /// them (QUIC). An [unordered](Message::unordered) message is a datagram: it is sent once, and a loss
+    /// delays nothing else.
+    Streams {
+        /// The longest datagram, in bytes; 0 if there are none.
+        longest_datagram: u32,
+    },
 }
 
 impl Service {
+    /// Whether it keeps bytes in order and does not keep apart what was written: one stream or several.
+    #[must_use]
+    pub const fn is_of_bytes(self) -> bool {
+        matches!(self, Self::Stream | Self::Streams { .. })
+    }
+
     /// The service of a connection between these two ends.
     #[must_use]
     pub fn both(self, other: Self) -> Self {
@@ -299,24 +329,69 @@ impl Service {
                 whole: whole.min(other_whole),
                 is_limited: is_limited && other_is_limited,
             },
+            (Self::Streams { longest_datagram }, Self::Streams { longest_datagram: other }) => {
+                Self::Streams { longest_datagram: longest_datagram.min(other) }
+            }
             _ => self,
         }
     }
 }
 
-/// A message to send.
+/// A stream of a connection that has several, by the number that the protocol gives it: 16 bits in SCTP (RFC
+/// 9260 section 3.3.1), 62 in QUIC (RFC 9000 section 2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+impl Display for StreamId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<u16> for StreamId {
+    fn from(stream: u16) -> Self {
+        Self(stream.into())
+    }
+}
+
+impl TryFrom<StreamId> for u16 {
+    type Error = TryFromIntError;
+
+    fn try_from(stream: StreamId) -> Result<Self, TryFromIntError> {
+        stream.0.try_into()
+    }
+}
+
+/// A message to send, or the next bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The stream (SCTP); 0 elsewhere.
-    pub stream: u16,
+    /// The stream (QUIC, SCTP); 0 elsewhere.
+    pub stream: StreamId,
     /// The payload protocol identifier (SCTP), which the peer's application is told; 0 elsewhere.
     pub ppid: u32,
-    /// Deliver as soon as it is complete, without regard to order (SCTP).
+    /// Deliver as soon as it is complete, without regard to order (QUIC, as a datagram; SCTP).
     pub unordered: bool,
+    /// The stream ends with this payload, which may then have no bytes (QUIC); elsewhere streams have no end
+    /// of their own, and it means nothing.
+    pub ends_stream: bool,
     /// The message's reliability.
     pub reliability: Reliability,
     /// The data to send.
     pub payload: Payload,
+}
+
+impl Message {
+    /// A message that is reliable and in order, on the first stream.
+    pub const fn new(payload: Payload) -> Self {
+        Self {
+            stream: StreamId(0),
+            ppid: 0,
+            unordered: false,
+            ends_stream: false,
+            reliability: Reliability::Reliable,
+            payload,
+        }
+    }
 }
 
 /// How long a partially reliable transport tries to deliver a message (RFC 3758, RFC 7496).
@@ -363,7 +438,7 @@ pub enum Event {
     /// ordered or not, will never come: the peer has given it up (SCTP, RFC 3758 section 3.6).
     PartialDeliveryAborted {
         /// The stream.
-        stream: u16,
+        stream: StreamId,
         /// Whether it is the unordered message.
         unordered: bool,
     },
@@ -378,8 +453,8 @@ pub enum Event {
         /// The policy's reason and the numbers behind it.
         reason: Reason,
     },
-    /// A message arrived; over TCP, the next bytes of the peer's stream, and the payload's offset is the
-    /// position of the first of them.
+    /// A message arrived, or the next bytes of a stream. Over TCP, the payload's offset is the position of the
+    /// first of them.
     Received(Received),
     /// A part of a message arrived for which the receive buffer has too little room (SCTP, partial delivery,
     /// RFC 9260 section 6.9). The parts of a message come in order. On a stream there is at most one ordered
@@ -387,17 +462,20 @@ pub enum Event {
     /// [`Event::PartialDeliveryAborted`], [`Event::Restarted`] or [`Event::Closed`].
     ReceivedPart(Part),
     /// A message could not be taken because the send buffer is full; try again after [`Event::Writable`].
-    /// Over TCP, this is the part of it that was not taken.
+    /// Over a stream of bytes, this is the part of it that was not taken; where there are several, wait for
+    /// [`Event::StreamWritable`].
     Refused(Payload),
     /// The peer has restarted, and the connection is open again without its earlier state (RFC 9260 section
     /// 5.2.4): data that had been sent and was not acknowledged may not have arrived, and will not.
     Restarted,
     /// This outgoing stream has been reset (RFC 6525).
-    StreamReset(u16),
+    StreamReset(StreamId),
     /// The peer has reset this stream of its own, or all of its streams (RFC 6525).
-    StreamResetByPeer(Option<u16>),
+    StreamResetByPeer(Option<StreamId>),
     /// The peer has refused the reset of this outgoing stream (RFC 6525).
-    StreamResetRefused(u16),
+    StreamResetRefused(StreamId),
+    /// There is room for more data of this stream, of which some was refused (QUIC).
+    StreamWritable(StreamId),
     /// The [`Command`] of this name is not one of this protocol, or not as the endpoint is set up, or is
     /// about a path that there is not: nothing has been done.
     Unsupported(&'static str),
@@ -434,30 +512,45 @@ impl Event {
             Self::StreamResetByPeer(None) => ("stream_reset_by_peer", "all streams".into()),
             Self::StreamResetByPeer(Some(stream)) => ("stream_reset_by_peer", format!("stream {stream}")),
             Self::StreamResetRefused(stream) => ("stream_reset_refused", format!("stream {stream}")),
+            Self::StreamWritable(stream) => ("stream_writable", format!("stream {stream}")),
             Self::Unsupported(command) => ("unsupported", (*command).into()),
             Self::Writable => ("writable", String::new()),
         }
     }
 }
 
-/// A message that arrived.
+/// A message that arrived, or the next bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The stream (SCTP); 0 elsewhere.
-    pub stream: u16,
+    /// The stream (QUIC, SCTP); 0 elsewhere.
+    pub stream: StreamId,
     /// The payload protocol identifier that the peer gave it (SCTP); 0 elsewhere.
     pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
+    /// Whether the stream ends with this payload, which may then have no bytes (QUIC).
+    pub ends_stream: bool,
     /// The data that arrived.
     pub payload: Payload,
+}
+
+impl Received {
+    /// Data in order, on the first stream.
+    pub const fn new(payload: Payload) -> Self {
+        Self { stream: StreamId(0), ppid: 0, unordered: false, ends_stream: false, payload }
+    }
+
+    /// Data without regard to order, as datagrams are.
+    pub const fn unordered(payload: Payload) -> Self {
+        Self { unordered: true, ..Self::new(payload) }
+    }
 }
 
 /// A part of a message that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The stream.
-    pub stream: u16,
+    pub stream: StreamId,
     /// The payload protocol identifier that the peer gave the message.
     pub ppid: u32,
     /// Whether the message is delivered without regard to order.
@@ -646,7 +739,15 @@ mod tests {
 
     #[test]
     fn what_is_moved_per_packet_is_small() {
-        assert_eq!(size_of::<Output>(), 40);
+        assert_eq!(size_of::<Output>(), 48);
+    }
+
+    #[test]
+    fn both_ends_send_what_each_of_them_takes() {
+        let streams = |longest_datagram| Service::Streams { longest_datagram };
+        assert_eq!(streams(1_200).both(streams(0)), streams(0));
+        assert_eq!(streams(1_000).both(streams(1_200)), streams(1_000));
+        assert_eq!(Service::Stream.both(Service::Stream), Service::Stream);
     }
 
     /// The commands about a path, and about reading, that are answered with [`Event::Unsupported`].

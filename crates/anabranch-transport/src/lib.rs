@@ -14,7 +14,7 @@
 //! ```
 //! use std::collections::VecDeque;
 //!
-//! use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Message, Output, Reliability};
+//! use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Message, Output};
 //! use anabranch_transport::ground::{IpVersion, Payload, Side};
 //! use anabranch_transport::rng::Streams;
 //! use anabranch_transport::sctp::{Association, Config};
@@ -41,9 +41,8 @@
 //!             }
 //!             Output::Event(Event::Connected) if side == Side::A => {
 //!                 let payload = Payload { offset: 0, length: 500 };
-//!                 let reliability = Reliability::Reliable;
-//!                 let message = Message { stream: 0, ppid: 0, unordered: false, reliability, payload };
-//!                 end.handle_input(now, Input::Command(Command::Send(message)));
+//!                 let command = Command::Send(Message::new(payload));
+//!                 end.handle_input(now, Input::Command(command));
 //!             }
 //!             Output::Event(Event::Received(message)) => received.push((now, message.payload)),
 //!             Output::Event(_) => {}

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Output, Reliability, Site, Transport,
+    CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Output, Site, Transport,
 };
 use anabranch_transport::ground::{IpVersion, PathId, Payload, Side};
 use anabranch_transport::listener::{Answer, Listen, Listener as _};
@@ -44,7 +44,7 @@ struct World<T: Listen> {
     is_down: fn(Address) -> bool,
 }
 
-impl<T: Listen> World<T> {
+impl<T: Listen<Endpoint: Multipath>> World<T> {
     fn new(transport: &T, clients: usize) -> Self {
         let names = ["flow/0", "flow/1", "flow/2", "flow/3"];
         let client = |index: usize| {
@@ -71,8 +71,7 @@ impl<T: Listen> World<T> {
     }
 
     fn send(&mut self, client: usize, payload: Payload) {
-        let message =
-            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message = Message::new(payload);
         self.command(client, Command::Send(message));
     }
 
@@ -185,7 +184,7 @@ impl<T: Listen> World<T> {
 }
 
 /// Four clients open, send different amounts and close; each has a connection of its own.
-fn serve_many<T: Listen>(transport: &T) -> World<T> {
+fn serve_many<T: Listen<Endpoint: Multipath>>(transport: &T) -> World<T> {
     let mut world = World::new(transport, 4);
     for client in 0..4 {
         world.command(client, Command::Connect);
@@ -239,7 +238,7 @@ fn one_listener_of_udp_has_an_end_for_each_peer() {
 }
 
 /// A path that comes while data flows carries it alone once the first one is down.
-fn moves_to_a_path_that_comes<T: Listen>(transport: &T, transfer: u32) {
+fn moves_to_a_path_that_comes<T: Listen<Endpoint: Multipath>>(transport: &T, transfer: u32) {
     let mut world = World::new(transport, 2);
     for client in 0..2 {
         world.command(client, Command::Connect);

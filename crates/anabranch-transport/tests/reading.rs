@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_transport::endpoint::{
-    Command, Endpoint, Event, Input, Message, Output, Received, Reliability, Site, Transport as _,
+    Command, Endpoint, Event, HalfClose, Input, Message, Output, Received, Site, Transport,
 };
 use anabranch_transport::ground::{IpVersion, Payload, Side};
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
@@ -81,6 +81,7 @@ struct World {
 
 fn ends(kind: Kind, half_close: [bool; 2]) -> [Box<dyn Endpoint>; 2] {
     let end = |side: Side| -> Box<dyn Endpoint> {
+        let half_close = half_close[side.index()];
         let (paths, streams) = (
             if let Kind::Mptcp { paths, .. } = kind { paths } else { 1 },
             Streams { seed: 1, replication: 0 },
@@ -90,23 +91,27 @@ fn ends(kind: Kind, half_close: [bool; 2]) -> [Box<dyn Endpoint>; 2] {
         match kind {
             Kind::Mptcp { peer_has_tcp: true, .. } if side == Side::B => {
                 site.mtus = &mtus[..1];
-                Box::new(tcp::Config::default().build(&site).expect("possible"))
+                half_closing(&tcp::Config::default(), &site, half_close)
             }
             Kind::Mptcp { middlebox, .. } => {
                 let checksums = Some(matches!(middlebox, Middlebox::Damages(..)));
-                Box::new(
-                    mptcp::Config { checksums, ..mptcp::Config::default() }.build(&site).expect("possible"),
-                )
+                half_closing(&mptcp::Config { checksums, ..mptcp::Config::default() }, &site, half_close)
             }
             Kind::Sctp => Box::new(sctp::Config::default().build(&site).expect("possible")),
-            Kind::Tcp => Box::new(tcp::Config::default().build(&site).expect("possible")),
+            Kind::Tcp => half_closing(&tcp::Config::default(), &site, half_close),
         }
     };
-    let mut ends = [end(Side::A), end(Side::B)];
-    for (end, on) in ends.iter_mut().zip(half_close) {
-        end.set_half_close(on);
-    }
-    ends
+    [end(Side::A), end(Side::B)]
+}
+
+fn half_closing<T: Transport<Endpoint: HalfClose + 'static>>(
+    transport: &T,
+    site: &Site<'_>,
+    on: bool,
+) -> Box<dyn Endpoint> {
+    let mut end = transport.build(site).expect("possible");
+    end.set_half_close(on);
+    Box::new(end)
 }
 
 impl World {
@@ -134,11 +139,7 @@ impl World {
         let offset = self.said[side.index()].written;
         self.said[side.index()].written += u64::from(length);
         let payload = Payload { offset, length };
-        let reliability = Reliability::Reliable;
-        self.command(
-            side,
-            Command::Send(Message { stream: 0, ppid: 0, unordered: false, reliability, payload }),
-        );
+        self.command(side, Command::Send(Message::new(payload)));
     }
 
     fn input(&mut self, side: Side, input: Input) {

@@ -4,7 +4,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Message, Output, Reliability};
+use anabranch_transport::endpoint::{
+    Command, Endpoint, Event, Input, Message, Observed as _, Output, Reliability,
+};
 use anabranch_transport::ground::{IpVersion, Payload, Side};
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
@@ -105,7 +107,7 @@ fn call(loss: f64) -> (u64, Row) {
     for number in 0..6_000 {
         let payload = Payload { offset: number * 160, length: 160 };
         let reliability = Reliability::LimitedRetransmissions(0);
-        let message = Message { stream: 0, ppid: 0, unordered: true, reliability, payload };
+        let message = Message { unordered: true, reliability, ..Message::new(payload) };
         network.input(now, Side::A, Input::Command(Command::Send(message)));
         now += TICK;
         network.run_until(now);

@@ -7,8 +7,9 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Output, PathSample, Service};
-use anabranch_transport::ground::Payload;
+use anabranch_transport::endpoint::{
+    Command, Endpoint, Event, Input, Multipath, Observed, Output, PathSample, Service,
+};
 use anabranch_transport::report::{Declared, Report};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
@@ -73,10 +74,6 @@ impl Endpoint for Outside {
         false
     }
 
-    fn payloads_to_send(&self, _each: &mut dyn FnMut(Payload)) {}
-
-    fn payloads_that_wait(&self, _each: &mut dyn FnMut(Payload)) {}
-
     #[inline(never)]
     fn handle_input(&mut self, _now: Time, input: Input) {
         if let Input::Command(command) = input {
@@ -87,7 +84,11 @@ impl Endpoint for Outside {
     fn poll_output(&mut self, _now: Time) -> Output {
         self.events.pop_front().map_or(Output::Timeout(Time::NEVER), Output::Event)
     }
+}
 
+impl Multipath for Outside {}
+
+impl Observed for Outside {
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
         samples.extend_from_slice(&self.samples);
     }

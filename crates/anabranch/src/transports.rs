@@ -2,13 +2,12 @@
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
-    Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Response, Service, Site, Transmission,
-    Transport,
+    Endpoint, HeadOfLine, Input, Multipath, Observed, Output, PathLimit, PathSample, Response, Service, Site,
+    Transmission, Transport,
 };
-use anabranch_transport::ground::{PathId, Payload};
+use anabranch_transport::ground::PathId;
 use anabranch_transport::path::Selector;
 use anabranch_transport::report::{Parts, Report};
-use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
 use schemars::JsonSchema;
@@ -84,40 +83,8 @@ impl Endpoint for AnyEndpoint {
         dispatch!(self, end => end.service())
     }
 
-    fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
-        dispatch!(self, end => end.set_congestion_control(path, control))
-    }
-
-    fn set_path_selector(&mut self, selector: Selector) -> bool {
-        dispatch!(self, end => end.set_path_selector(selector))
-    }
-
-    fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
-        dispatch!(self, end => end.enable_reconfiguration(absent))
-    }
-
-    fn set_half_close(&mut self, on: bool) -> bool {
-        dispatch!(self, end => end.set_half_close(on))
-    }
-
-    fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
-        dispatch!(self, end => end.add_path(now, mtu))
-    }
-
     fn owns(&self, packet: &Packet) -> bool {
         dispatch!(self, end => end.owns(packet))
-    }
-
-    fn draw_from(&mut self, numbers: SecretNumbers) {
-        dispatch!(self, end => end.draw_from(numbers));
-    }
-
-    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
-        dispatch!(self, end => end.payloads_to_send(each));
-    }
-
-    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
-        dispatch!(self, end => end.payloads_that_wait(each));
     }
 
     #[inline]
@@ -141,7 +108,27 @@ impl Endpoint for AnyEndpoint {
     fn poll_output(&mut self, now: Time) -> Output {
         dispatch!(self, end => end.poll_output(now))
     }
+}
 
+impl Multipath for AnyEndpoint {
+    fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
+        dispatch!(self, end => end.set_congestion_control(path, control))
+    }
+
+    fn set_path_selector(&mut self, selector: Selector) -> bool {
+        dispatch!(self, end => end.set_path_selector(selector))
+    }
+
+    fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+        dispatch!(self, end => end.enable_reconfiguration(absent))
+    }
+
+    fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        dispatch!(self, end => end.add_path(now, mtu))
+    }
+}
+
+impl Observed for AnyEndpoint {
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
         dispatch!(self, end => end.sample_paths(samples));
     }

@@ -33,7 +33,7 @@ fn config() -> VoipConfig {
 }
 
 const fn received(payload: Payload) -> Event {
-    Event::Received(Received { stream: 0, ppid: 0, unordered: true, payload })
+    Event::Received(Received::unordered(payload))
 }
 
 /// Runs a call without endpoints: what a side sends arrives `delay(side, index)` later, or never.
@@ -408,6 +408,21 @@ fn run_over_udp(app: &mut AnyApp, config: udp::Config, until: Time) -> u64 {
             }
         }
     }
+}
+
+#[test]
+fn a_call_beside_streams_is_in_datagrams() {
+    let streams = |longest_datagram| Service::Streams { longest_datagram };
+    let build = |app: VoipConfig, service| AppConfig::Voip(app).build(STREAMS, "call", service).err();
+    assert_eq!(build(config(), streams(1_200)), None);
+    assert!(
+        build(config(), streams(0)).unwrap().starts_with("kind = \"voip\" sends messages, which a stream of")
+    );
+    assert!(
+        build(VoipConfig { unordered: false, ..config() }, streams(1_200))
+            .unwrap()
+            .starts_with("unordered = false")
+    );
 }
 
 #[test]

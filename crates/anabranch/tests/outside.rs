@@ -52,7 +52,7 @@ fn carried(scenario: &Scenario, trace: bool) -> Outcome {
             });
             for (side, handle) in arrived.drain(..) {
                 let payload = sent[handle as usize];
-                let received = Received { stream: 0, ppid: 0, unordered: true, payload };
+                let received = Received::unordered(payload);
                 emulation.tell(0, side, Event::Received(received));
             }
             let mut orders = Vec::new();

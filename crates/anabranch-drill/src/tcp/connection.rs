@@ -1,9 +1,7 @@
 //! A connection with the state of its socket: its flows, received data that is to be read, and what the
 //! application has been told.
 
-use anabranch_transport::endpoint::{
-    CloseReason, Command, Event, Input, LimitedBy, Message, Output, Reliability,
-};
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Input, LimitedBy, Message, Output};
 use anabranch_transport::ground::{Ecn, PathId, Payload};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::mptcp::Options;
@@ -298,8 +296,7 @@ impl Connection {
     pub(super) fn write(&mut self, now: Time, length: u64) -> u64 {
         let length = length.min(u64::from(u32::MAX)) as u32;
         let payload = Payload { offset: self.written, length };
-        let message =
-            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message = Message::new(payload);
         self.refused = 0;
         self.command(now, Command::Send(message));
         let taken = u64::from(length - self.refused);

@@ -1,6 +1,6 @@
 //! The endpoint of a connection, of TCP or of MPTCP, and what waits for one.
 
-use anabranch_transport::endpoint::{Endpoint, Input, Output, PathLimit, Site, Transport as _};
+use anabranch_transport::endpoint::{HalfClose, Input, Observed, Output, PathLimit, Site, Transport as _};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::tcp::config::Nagle;
 use anabranch_transport::tcp::fast_open::{Client, Remembered, Server};
@@ -58,14 +58,14 @@ impl End {
         }
     }
 
-    fn endpoint(&self) -> &dyn Endpoint {
+    fn observed(&self) -> &dyn Observed {
         match self {
             Self::Mptcp(end) => &**end,
             Self::Tcp(end) => &**end,
         }
     }
 
-    fn endpoint_mut(&mut self) -> &mut dyn Endpoint {
+    fn endpoint_mut(&mut self) -> &mut dyn HalfClose {
         match self {
             Self::Mptcp(end) => &mut **end,
             Self::Tcp(end) => &mut **end,
@@ -93,7 +93,7 @@ impl End {
     }
 
     pub(super) fn sample_limits(&self, now: Time, limits: &mut Vec<PathLimit>) {
-        self.endpoint().sample_limits(now, limits);
+        self.observed().sample_limits(now, limits);
     }
 
     pub(super) fn info(&self) -> tcp::Info {

@@ -167,7 +167,7 @@ impl Datagrams {
                 // An ICMP error about a datagram is reported by the read; it is not a datagram.
                 let Ok(length) = rustix::io::read(&end.socket, &mut *buffer) else { break };
                 if let Some(payload) = end.take(&buffer[..length], has_rtp, pattern) {
-                    let received = Received { stream: 0, ppid: 0, unordered: true, payload };
+                    let received = Received::unordered(payload);
                     tell(side, Event::Received(received));
                 }
             }

@@ -284,7 +284,7 @@ impl Messages {
                     end.near = offset.saturating_add(message.len() as u64);
                     end.delivered += 1;
                     // The kernel has decided on the order of delivery.
-                    tell(side, Event::Received(Received { stream: 0, ppid: 0, unordered: true, payload }));
+                    tell(side, Event::Received(Received::unordered(payload)));
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return,
                 Err(Errno::CONNRESET) => return self.close(side, CloseReason::Aborted, tell),
@@ -392,7 +392,8 @@ impl End {
         if self.is_connecting {
             return Err(true);
         }
-        let Message { stream, ppid, unordered, reliability, payload } = message;
+        let Message { stream, ppid, unordered, reliability, payload, .. } = message;
+        let Ok(stream) = u16::try_from(stream) else { return Err(false) };
         if self.sending != Some((stream, ppid, unordered, reliability)) {
             let info = [
                 &stream.to_ne_bytes()[..],

@@ -301,7 +301,7 @@ impl Stream {
                     let payload = Payload { offset: end.read, length: length as u32 };
                     end.read += length as u64;
                     end.delivered += length as u64;
-                    tell(side, Event::Received(Received { stream: 0, ppid: 0, unordered: false, payload }));
+                    tell(side, Event::Received(Received::new(payload)));
                 }
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return,
                 Err(error) => return self.close(side, reason(&error.into()), tell),

@@ -197,7 +197,8 @@ impl Usrsctp {
             }
             Command::Send(message) => {
                 // The program reports by itself when there is room again.
-                if end.program.order(&packed(message, pattern)) != Outcome::Done {
+                let order = packed(message, pattern);
+                if order.is_none_or(|order| end.program.order(&order) != Outcome::Done) {
                     tell(side, Event::Refused(message.payload));
                 }
             }
@@ -279,9 +280,11 @@ fn millis(value: u32) -> Duration {
     Duration::from_millis(value.into())
 }
 
-/// A message with how it is to be sent: `struct order` of the program, then the bytes.
-fn packed(message: Message, pattern: &Pattern) -> Vec<u8> {
-    let Message { stream, ppid, unordered, reliability, payload } = message;
+/// A message with how it is to be sent: `struct order` of the program, then the bytes; [`None`] if there is no
+/// such stream.
+fn packed(message: Message, pattern: &Pattern) -> Option<Vec<u8>> {
+    let Message { stream, ppid, unordered, reliability, payload, .. } = message;
+    let stream = u16::try_from(stream).ok()?;
     // RFC 7496 section 4.1, by the numbers of usrsctp.h.
     let (policy, value) = match reliability {
         Reliability::Reliable => (0_u32, 0),
@@ -292,7 +295,7 @@ fn packed(message: Message, pattern: &Pattern) -> Vec<u8> {
     let numbers = [ppid, policy, value].map(u32::to_ne_bytes).concat();
     let mut bytes = [&[b'S', u8::from(unordered)][..], &stream.to_ne_bytes(), &numbers].concat();
     pattern.write_message(payload.offset, payload.length as usize, &mut bytes);
-    bytes
+    Some(bytes)
 }
 
 impl End {
@@ -345,7 +348,7 @@ impl End {
                 self.near = offset.saturating_add(message.len() as u64);
                 self.delivered += 1;
                 // The library has decided on the order of delivery.
-                Some(Event::Received(Received { stream: 0, ppid: 0, unordered: true, payload }))
+                Some(Event::Received(Received::unordered(payload)))
             }
             // The program has ended.
             (b'x', _) => Some(Event::Closed(CloseReason::Lost)),

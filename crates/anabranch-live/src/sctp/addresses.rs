@@ -8,7 +8,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{Command, Endpoint as _, Input};
+use anabranch_transport::endpoint::{Command, Endpoint as _, Input, Multipath as _};
 use anabranch_transport::ground::PathId;
 use anabranch_transport::secret::Secret;
 use anabranch_transport::time::Time;

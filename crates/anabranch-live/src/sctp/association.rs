@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{Command, Endpoint as _, Event, Input, Output, Part, Received};
+use anabranch_transport::endpoint::{
+    Command, Endpoint as _, Event, Input, Observed as _, Output, Part, Received, StreamId,
+};
 use anabranch_transport::ground::{PathId, Payload};
 use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Association;
@@ -349,12 +351,12 @@ impl Live {
             Event::PathChanged { path, state } => tell(HostEvent::PathChanged { path, state }),
             Event::PrimaryChanged { from, to, .. } => tell(HostEvent::PrimaryChanged { from, to }),
             Event::PartialDeliveryAborted { stream, unordered } => {
-                tell(HostEvent::PartialDeliveryAborted { stream, unordered });
+                tell(HostEvent::PartialDeliveryAborted { stream: number(stream), unordered });
             }
             Event::Received(received) => self.on_message(now, received, Extent::Whole, datagram, tell),
             Event::ReceivedPart(Part { stream, ppid, unordered, is_last, payload }) => {
                 let extent = if is_last { Extent::LastPart } else { Extent::Part };
-                let received = Received { stream, ppid, unordered, payload };
+                let received = Received { stream, ppid, unordered, ends_stream: false, payload };
                 self.on_message(now, received, extent, datagram, tell);
             }
             Event::Refused(_) => self.is_refused = true,
@@ -362,9 +364,13 @@ impl Live {
                 self.incoming.forget();
                 tell(HostEvent::Restarted);
             }
-            Event::StreamReset(stream) => tell(HostEvent::StreamReset { stream }),
-            Event::StreamResetByPeer(stream) => tell(HostEvent::StreamResetByPeer { stream }),
-            Event::StreamResetRefused(stream) => tell(HostEvent::StreamResetRefused { stream }),
+            Event::StreamReset(stream) => tell(HostEvent::StreamReset { stream: number(stream) }),
+            Event::StreamResetByPeer(stream) => {
+                tell(HostEvent::StreamResetByPeer { stream: stream.map(number) })
+            }
+            Event::StreamResetRefused(stream) => {
+                tell(HostEvent::StreamResetRefused { stream: number(stream) })
+            }
             Event::Writable => tell(HostEvent::Writable),
             // The other events are those of transports with streams of bytes.
             _ => {}
@@ -380,7 +386,7 @@ impl Live {
         datagram: &[u8],
         tell: &mut impl FnMut(HostEvent),
     ) {
-        let Received { stream, ppid, unordered, payload } = received;
+        let Received { stream, ppid, unordered, payload, .. } = received;
         let Some(bytes) = self.incoming.take(payload, datagram) else {
             // The peer breaks the protocol.
             self.end.handle_input(now, Input::Command(Command::Abort));
@@ -388,8 +394,14 @@ impl Live {
         };
         self.unread.add(bytes.len() as u64);
         let tsn = tsn_of(payload.offset);
+        let stream = number(stream);
         tell(HostEvent::Received(Inbound { stream, ppid, unordered, extent, tsn, bytes }));
     }
+}
+
+/// The number of a stream of an association, which has 16 bits (RFC 9260 section 3.3.1).
+fn number(stream: StreamId) -> u16 {
+    stream.try_into().expect("an association names streams of SCTP")
 }
 
 /// Those addresses of the list from a peer that are of use: only those of a single host, each once, including

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{Command, Endpoint as _, Input, Message, PathSample, Site};
+use anabranch_transport::endpoint::{
+    Command, Endpoint as _, Input, Keeper as _, Message, Multipath as _, Observed as _, PathSample, Site,
+};
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::rng::{Draw as _, Streams};
@@ -259,7 +261,9 @@ impl Host {
         let length = bytes.len();
         let payload = live.outgoing.push(bytes);
         live.is_refused = false;
-        let command = Command::Send(Message { stream, ppid, unordered, reliability, payload });
+        let message =
+            Message { stream: stream.into(), ppid, unordered, reliability, ..Message::new(payload) };
+        let command = Command::Send(message);
         live.end.handle_input(now, Input::Command(command));
         self.drain(now, id, &[]);
         let Some(live) = self.associations.get_mut(&id) else { return Err(Refusal::Closed) };

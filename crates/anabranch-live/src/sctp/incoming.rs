@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use anabranch_transport::endpoint::{Endpoint, HeadOfLine};
+use anabranch_transport::endpoint::{HeadOfLine, Keeper, Observed as _};
 use anabranch_transport::ground::Payload;
 use anabranch_transport::sctp::Association;
 use anabranch_transport::wire::bytes::Piece;
@@ -150,7 +150,7 @@ impl Incoming {
 
     /// Keeps the data of the current datagram that has not been delivered, and from time to time forgets
     /// bytes that are no longer needed.
-    pub(super) fn keep_staged(&mut self, datagram: &[u8], end: &impl Endpoint) {
+    pub(super) fn keep_staged(&mut self, datagram: &[u8], end: &impl Keeper) {
         for (tsn, (piece, range)) in std::mem::take(&mut self.staged).pieces {
             if self.kept.contains_key(&tsn) {
                 continue;
@@ -174,7 +174,7 @@ impl Incoming {
     }
 
     /// Forgets bytes that are neither a fragment nor a waiting message: copies, and data that was given up.
-    fn sweep(&mut self, end: &impl Endpoint) {
+    fn sweep(&mut self, end: &impl Keeper) {
         let (kept, fragments) = (&mut self.kept, &self.fragments);
         end.payloads_that_wait(&mut |payload| {
             let (mut next, mut left) = (Some(tsn_of(payload.offset)), payload.length as usize);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{Command, Input, Message, PathSample, Reliability, Site, Transport as _};
+use anabranch_transport::endpoint::{Command, Input, Message, PathSample, Site, Transport as _};
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen, Listener as _};
 use anabranch_transport::mptcp as mptcp_transport;
@@ -218,8 +218,7 @@ impl<E: StreamEnd> Host<E> {
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let payload = live.outgoing.append(bytes);
         live.refused = 0;
-        let reliability = Reliability::Reliable;
-        let message = Message { stream: 0, ppid: 0, unordered: false, reliability, payload };
+        let message = Message::new(payload);
         live.end.handle_input(now, Input::Command(Command::Send(message)));
         self.drain(now, id);
         let live = self.connections.get_mut(&id).ok_or(Refusal::Closed)?;

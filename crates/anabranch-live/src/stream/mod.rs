@@ -11,7 +11,7 @@ mod tcp;
 
 use std::fmt::Debug;
 
-use anabranch_transport::endpoint::Endpoint;
+use anabranch_transport::endpoint::{HalfClose, Keeper, Observed};
 use anabranch_transport::ground::PathId;
 use anabranch_transport::listener::{Listen, Listener};
 use anabranch_transport::mptcp;
@@ -24,8 +24,8 @@ pub use host::{ConnectionId, Host, Refusal, Settings};
 
 pub use crate::route::Route;
 
-/// What a host needs from the ends of a transport with a stream of bytes, besides the endpoint interface.
-pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
+/// What a host needs from the ends of a transport with a stream of bytes, besides the interfaces of endpoints.
+pub trait StreamEnd: Keeper + HalfClose + Observed + Debug + Sized + Send + 'static {
     /// The settings of a connection.
     type Config: Listen<Endpoint = Self, Listener = Self::Listener> + Clone + Send;
 

@@ -3,7 +3,7 @@
 
 use super::connection::{Connection, State};
 use super::subflow::Subflow;
-use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Keeper as _, Output};
 use crate::ground::{PathId, Side};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;

@@ -13,8 +13,8 @@ use super::subflows::Subflows;
 use crate::cc::Controller;
 use crate::cc::coupled::Group;
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Site,
-    Transmission, Transport,
+    CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Multipath, Observed, Output,
+    PathLimit, PathSample, Service, Site, Transmission, Transport,
 };
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::scheduler::AnyScheduler;
@@ -563,20 +563,6 @@ impl Endpoint for Connection {
         Service::Stream
     }
 
-    fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
-        self.subflows[path.index()].tcp.set_congestion_control(path, control)
-    }
-
-    fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
-        self.let_addresses_change(absent)
-    }
-
-    fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
-        let id = self.append_path(now, mtu)?;
-        self.follow_up(now);
-        Ok(id)
-    }
-
     /// Whether the packet is for this connection: a subflow has its ports, or its token is the connection's
     /// (RFC 8684 section 3.2).
     fn owns(&self, packet: &Packet) -> bool {
@@ -590,41 +576,6 @@ impl Endpoint for Connection {
         };
         let joins = self.state == State::Established && token.is_some() && token == self.token();
         joins || self.subflows.iter().any(|subflow| subflow.tcp.owns_segment(segment))
-    }
-
-    /// Draws keys and nonces from these numbers, and gives each subflow a sequence of its own.
-    fn draw_from(&mut self, mut numbers: SecretNumbers) {
-        for subflow in &mut self.subflows {
-            subflow.tcp.draw_from(numbers.split_off());
-        }
-        self.secret_numbers = Some(numbers);
-    }
-
-    fn set_half_close(&mut self, on: bool) -> bool {
-        self.half_close = on;
-        if let State::Fallback(path) = self.state {
-            self.subflows[path].tcp.set_half_close(on);
-        }
-        true
-    }
-
-    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
-        if let State::Fallback(path) = self.state {
-            return self.subflows[path].tcp.payloads_to_send(each);
-        }
-        let first = self.sender.unacknowledged;
-        each(Payload { offset: first, length: self.sender.written.saturating_sub(first) as u32 });
-        // A subflow sends its data again even if it has arrived on another one.
-        self.subflows.iter().flat_map(Subflow::unacknowledged).for_each(each);
-    }
-
-    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
-        if let State::Fallback(path) = self.state {
-            return self.subflows[path].tcp.payloads_that_wait(each);
-        }
-        self.receiver.waiting_runs().for_each(|(start, end)| {
-            each(Payload { offset: start, length: (end - start) as u32 });
-        });
     }
 
     #[inline(never)]
@@ -670,7 +621,63 @@ impl Endpoint for Connection {
             None => Output::Timeout(self.next_timeout()),
         }
     }
+}
 
+impl Multipath for Connection {
+    fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
+        self.subflows[path.index()].tcp.set_congestion_control(path, control)
+    }
+
+    fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+        self.let_addresses_change(absent)
+    }
+
+    fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        let id = self.append_path(now, mtu)?;
+        self.follow_up(now);
+        Ok(id)
+    }
+}
+
+impl HalfClose for Connection {
+    fn set_half_close(&mut self, on: bool) {
+        self.half_close = on;
+        if let State::Fallback(path) = self.state {
+            self.subflows[path].tcp.set_half_close(on);
+        }
+    }
+}
+
+impl Keeper for Connection {
+    /// Draws keys and nonces from these numbers, and gives each subflow a sequence of its own.
+    fn draw_from(&mut self, mut numbers: SecretNumbers) {
+        for subflow in &mut self.subflows {
+            subflow.tcp.draw_from(numbers.split_off());
+        }
+        self.secret_numbers = Some(numbers);
+    }
+
+    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
+        if let State::Fallback(path) = self.state {
+            return self.subflows[path].tcp.payloads_to_send(each);
+        }
+        let first = self.sender.unacknowledged;
+        each(Payload { offset: first, length: self.sender.written.saturating_sub(first) as u32 });
+        // A subflow sends its data again even if it has arrived on another one.
+        self.subflows.iter().flat_map(Subflow::unacknowledged).for_each(each);
+    }
+
+    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
+        if let State::Fallback(path) = self.state {
+            return self.subflows[path].tcp.payloads_that_wait(each);
+        }
+        self.receiver.waiting_runs().for_each(|(start, end)| {
+            each(Payload { offset: start, length: (end - start) as u32 });
+        });
+    }
+}
+
+impl Observed for Connection {
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
         let backups_wait = self.subflows.iter().any(|it| it.is_usable() && !it.sends_as_backup());
         for subflow in &self.subflows {

@@ -2,7 +2,7 @@
 //! when the peer has no MPTCP or something between the ends takes the options away.
 
 use super::connection::{Connection, State};
-use crate::endpoint::{Command, Endpoint as _, Event, Input, Message, Output, Reliability};
+use crate::endpoint::{Command, Endpoint as _, Event, Input, Message, Output};
 use crate::ground::Payload;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
@@ -45,8 +45,7 @@ impl Connection {
         let mut command = |command| tcp.handle_input(now, Input::Command(command));
         if length > 0 {
             let payload = Payload { offset, length };
-            let reliability = Reliability::Reliable;
-            command(Command::Send(Message { stream: 0, ppid: 0, unordered: false, reliability, payload }));
+            command(Command::Send(Message::new(payload)));
         }
         if self.sender.is_finished {
             command(Command::Shutdown);

@@ -4,7 +4,7 @@
 use super::config::Config;
 use super::connection::Connection;
 use super::parameters::Parameters;
-use crate::endpoint::{Endpoint as _, Input, Site};
+use crate::endpoint::{Endpoint as _, Input, Keeper as _, Site};
 use crate::listener::{Answer, Listen, Place};
 use crate::secret::SecretNumbers;
 use crate::tcp::listener::{Arrival, refuse};

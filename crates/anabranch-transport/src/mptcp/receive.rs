@@ -228,7 +228,7 @@ impl Connection {
         if length > 0 {
             let end = self.receiver.end_of_order();
             let payload = Payload { offset: end - length, length: length as u32 };
-            let received = Received { stream: 0, ppid: 0, unordered: false, payload };
+            let received = Received::new(payload);
             self.outputs.push_back(Output::Event(Event::Received(received)));
         }
     }

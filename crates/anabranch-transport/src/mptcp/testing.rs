@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Config, Connection, Profile};
-use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
+use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received};
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::tcp;
@@ -204,8 +204,7 @@ impl Pair {
         let offset = self.to_write[side.index()].offset;
         self.to_write[side.index()].offset += u64::from(length);
         let payload = Payload { offset, length };
-        let message =
-            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message = Message::new(payload);
         self.command(side, Command::Send(message));
         if self.to_write[side.index()].length == 0 && self.finishes[side.index()] {
             self.finishes[side.index()] = false;

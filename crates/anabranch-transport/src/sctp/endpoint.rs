@@ -10,8 +10,8 @@ use super::state::State;
 use super::stats::{FIRST_INACTIVE_S, FIRST_PF_S};
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
-    Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Response, Service, Site, Transmission,
-    Transport,
+    Endpoint, HeadOfLine, Input, Keeper, Multipath, Observed, Output, PathLimit, PathSample, Response,
+    Service, Site, Transmission, Transport,
 };
 use crate::ground::{PathId, Payload};
 use crate::path::Selector;
@@ -47,60 +47,11 @@ impl Endpoint for Association {
         }
     }
 
-    fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
-        self.routing.paths[path.index()].cc = control;
-        self.parts.on_foreign_control();
-        true
-    }
-
-    fn set_path_selector(&mut self, selector: Selector) -> bool {
-        self.routing.selector = selector;
-        self.prepare_probing();
-        true
-    }
-
-    fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
-        self.let_addresses_change(absent)
-    }
-
-    fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
-        self.append_path(now, mtu, !self.parts.changes_addresses())
-    }
-
     /// Whether its verification tag and ports are the association's (section 8.5; an ASCONF from a new
     /// address is found by its tag).
     fn owns(&self, packet: &Packet) -> bool {
         let Body::Sctp(sctp) = &packet.body else { return false };
         [sctp.destination_port, sctp.source_port] == self.local.ports && self.is_for_us(sctp)
-    }
-
-    fn draw_from(&mut self, numbers: SecretNumbers) {
-        if !matches!(self.state, State::Closed(_)) {
-            return;
-        }
-        let mut source = NumberSource::Secret(numbers);
-        self.begin_with(Numbers::draw(&mut source));
-        for path in &mut self.routing.paths {
-            path.heartbeat.nonce = source.bits() as u32;
-        }
-        self.local.source = source;
-    }
-
-    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
-        for waiting in self.sender.queue.iter() {
-            let Payload { offset, .. } = waiting.message.payload;
-            each(Payload { offset: offset + u64::from(waiting.sent), length: waiting.remaining() });
-        }
-        let kept = |chunk: &&Sent| !matches!(chunk.state, SentState::Abandoned | SentState::Final);
-        for chunk in self.sender.outstanding.chunks.iter().filter(kept) {
-            let Payload { offset, .. } = chunk.message.payload;
-            each(Payload { offset: offset + u64::from(chunk.start), length: chunk.length });
-        }
-    }
-
-    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
-        let waiting = self.state.receiver().into_iter().flat_map(Receiver::waiting);
-        waiting.chain(self.parts.held()).for_each(each);
     }
 
     #[inline]
@@ -131,7 +82,62 @@ impl Endpoint for Association {
             None => Output::Timeout(self.next_timeout()),
         }
     }
+}
 
+impl Multipath for Association {
+    fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
+        self.routing.paths[path.index()].cc = control;
+        self.parts.on_foreign_control();
+        true
+    }
+
+    fn set_path_selector(&mut self, selector: Selector) -> bool {
+        self.routing.selector = selector;
+        self.prepare_probing();
+        true
+    }
+
+    fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+        self.let_addresses_change(absent)
+    }
+
+    fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        self.append_path(now, mtu, !self.parts.changes_addresses())
+    }
+}
+
+impl Keeper for Association {
+    fn draw_from(&mut self, numbers: SecretNumbers) {
+        if !matches!(self.state, State::Closed(_)) {
+            return;
+        }
+        let mut source = NumberSource::Secret(numbers);
+        self.begin_with(Numbers::draw(&mut source));
+        for path in &mut self.routing.paths {
+            path.heartbeat.nonce = source.bits() as u32;
+        }
+        self.local.source = source;
+    }
+
+    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
+        for waiting in self.sender.queue.iter() {
+            let Payload { offset, .. } = waiting.message.payload;
+            each(Payload { offset: offset + u64::from(waiting.sent), length: waiting.remaining() });
+        }
+        let kept = |chunk: &&Sent| !matches!(chunk.state, SentState::Abandoned | SentState::Final);
+        for chunk in self.sender.outstanding.chunks.iter().filter(kept) {
+            let Payload { offset, .. } = chunk.message.payload;
+            each(Payload { offset: offset + u64::from(chunk.start), length: chunk.length });
+        }
+    }
+
+    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
+        let waiting = self.state.receiver().into_iter().flat_map(Receiver::waiting);
+        waiting.chain(self.parts.held()).for_each(each);
+    }
+}
+
+impl Observed for Association {
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
         for (index, (path, status)) in self.routing.paths.iter().zip(&self.routing.status).enumerate() {
             let control = path.cc.state();

@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use super::message::Whole;
 use super::tsn;
-use crate::endpoint::{Event, Part, Received};
+use crate::endpoint::{Event, Part};
 use crate::ground::Payload;
 use crate::wire::sctp::chunk::{IData, SkippedMessage};
 
@@ -44,22 +45,22 @@ impl Incomplete {
     }
 
     /// The whole message, if all of it has arrived and nothing was delivered.
-    fn message(&self, stream: u16, unordered: bool) -> Option<Received> {
+    fn message(&self, stream: u16, unordered: bool) -> Option<Whole> {
         let (_, first) = self.fragments.first_key_value()?;
         let (last, _) = self.fragments.last_key_value()?;
         // The highest fragment is the last one, and none before it is missing.
         let is_complete = self.last == Some(*last) && self.fragments.len() as u64 == u64::from(*last) + 1;
         let payload = Payload { offset: first.offset, length: self.bytes() as u32 };
-        is_complete.then_some(Received { stream, ppid: self.ppid, unordered, payload })
+        is_complete.then_some(Whole { stream, ppid: self.ppid, unordered, payload })
     }
 
     /// Nothing more of it will be taken: delivers it if it is whole, and otherwise says so to whoever has had
     /// a part.
     fn end(&self, stream: u16, unordered: bool, tell: &mut dyn FnMut(Event)) {
         if self.delivered > 0 {
-            tell(Event::PartialDeliveryAborted { stream, unordered });
+            tell(Event::PartialDeliveryAborted { stream: stream.into(), unordered });
         } else if let Some(whole) = self.message(stream, unordered) {
-            tell(Event::Received(whole));
+            tell(Event::Received(whole.into()));
         }
     }
 
@@ -74,7 +75,7 @@ impl Incomplete {
             self.delivered += 1;
         }
         let is_last = self.last.is_some_and(|last| u64::from(last) + 1 == self.delivered);
-        payload.map(|payload| Part { stream, ppid: self.ppid, unordered, is_last, payload })
+        payload.map(|payload| Part { stream: stream.into(), ppid: self.ppid, unordered, is_last, payload })
     }
 }
 
@@ -115,7 +116,7 @@ impl Interleaved {
         if unordered {
             self.messages.remove(&key);
             *bytes -= u64::from(whole.payload.length);
-            tell(Event::Received(whole));
+            tell(Event::Received(whole.into()));
         } else {
             self.release(stream, bytes, tell);
         }
@@ -211,7 +212,7 @@ impl Interleaved {
             self.messages.remove(&(stream, false, *next));
             *next += 1;
             *bytes -= u64::from(whole.payload.length);
-            tell(Event::Received(whole));
+            tell(Event::Received(whole.into()));
         }
     }
 }
@@ -219,6 +220,7 @@ impl Interleaved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::Received;
 
     fn data(stream: u16, unordered: bool, mid: u32, fsn: u32, ending: bool) -> IData {
         let offset = u64::from(mid) * 1_000 + u64::from(fsn) * 10;

@@ -10,7 +10,7 @@ use super::handshake::{answer, offer, refusal, staleness};
 use super::local::Numbers;
 use super::outbox::blank_packet;
 use super::parameters::Parameters;
-use crate::endpoint::{Endpoint as _, Input, Site};
+use crate::endpoint::{Endpoint as _, Input, Keeper as _, Site};
 use crate::ground::{IpVersion, PathId};
 use crate::listener::{Answer, Listen, Place};
 use crate::secret::{NumberSource, SecretNumbers};

@@ -35,6 +35,7 @@ mod limit;
 mod listener;
 pub mod load_sharing;
 mod local;
+mod message;
 mod opaque;
 mod options;
 mod outbox;

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use super::gap_acked::GapAcked;
 use super::kernel_memory::KernelMemory;
+use super::message::Message;
 use super::parameters::Parameters;
 use super::tsn;
-use crate::endpoint::Message;
 use crate::ground::{PathId, PathSet};
 use crate::time::Time;
 use crate::wire::sctp::chunk::GapBlock;

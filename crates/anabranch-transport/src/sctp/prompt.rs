@@ -2,8 +2,9 @@
 //! nothing is missing and each packet is acknowledged, and heartbeats.
 
 use super::association::Association;
+use super::message::Whole;
 use super::state::State;
-use crate::endpoint::{Event, Received, Response};
+use crate::endpoint::{Event, Response};
 use crate::ground::Ecn;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, Data, SACK_HEADER_BYTES};
@@ -60,8 +61,8 @@ impl Association {
                 self.stats.data_chunks_received += 1;
                 self.stats.messages_delivered += 1;
                 let Data { stream, ppid, unordered, payload, .. } = data;
-                let received = Received { stream, ppid, unordered, payload };
-                (Some(Event::Received(received)), Chunk::Sack(packets, sack), self.sack_path(path))
+                let received = Whole { stream, ppid, unordered, payload };
+                (Some(Event::Received(received.into())), Chunk::Sack(packets, sack), self.sack_path(path))
             }
             Chunk::Heartbeat(info) if info.pair.is_none() => (None, Chunk::HeartbeatAck(info), path),
             _ => return Err(packet),

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::config::{Buffer, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
 use super::testing::{Pair, Wire, ms};
 use super::{Association, Config, Profile, load_sharing, stream_scheduler};
-use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Message, Reliability};
+use crate::endpoint::{CloseReason, Command, Event, Message, Multipath as _, Reliability};
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::path::{self, failover, scheduler, throughput_checkpoint};
 use crate::time::Duration;
@@ -287,11 +287,10 @@ fn converse(mut pair: Pair, network: &Network, talks: &[Talk]) -> Pair {
         let payload = Payload { offset, length: talk.length };
         offset += u64::from(talk.length);
         let message = Message {
-            stream: talk.stream,
-            ppid: 0,
+            stream: talk.stream.into(),
             unordered: talk.unordered,
             reliability: talk.reliability,
-            payload,
+            ..Message::new(payload)
         };
         if let Some(path) = talk.primary {
             pair.command(talk.from, Command::SetPrimary(PathId(path)));

@@ -1,6 +1,6 @@
 //! A message that waits for transmission, whole or in part.
 
-use crate::endpoint::Message;
+use super::message::Message;
 use crate::time::Time;
 
 /// A message, or the rest of one, that waits.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::message::Whole;
 use super::tsn;
 use super::tsn_map::TsnMap;
-use crate::endpoint::{Event, Part, Received};
+use crate::endpoint::{Event, Part};
 use crate::ground::Payload;
 use crate::wire::sctp::chunk::{Data, SkippedStream};
 
@@ -37,7 +38,7 @@ struct Partial {
     last: Data,
     tsn: u64,
     /// The messages that wait for its end.
-    held: Vec<Received>,
+    held: Vec<Whole>,
 }
 
 /// The first fragments of a message, with TSNs that follow each other.
@@ -110,7 +111,7 @@ struct Stream {
     /// The stream sequence number to deliver next.
     next_ssn: u64,
     /// Complete messages that came too early, with their first and last TSN.
-    early: BTreeMap<u64, (Received, [u64; 2])>,
+    early: BTreeMap<u64, (Whole, [u64; 2])>,
 }
 
 impl Default for Stream {
@@ -146,7 +147,7 @@ impl Reassembly {
 
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
     #[inline(always)]
-    pub(super) fn insert(&mut self, tsn: u64, data: Data, mut deliver: impl FnMut(Received)) {
+    pub(super) fn insert(&mut self, tsn: u64, data: Data, mut deliver: impl FnMut(Whole)) {
         let (message, tsns) = if data.beginning && data.ending {
             (message_of(&data, data.payload.length), [tsn; 2])
         } else if let Some(whole) = self.insert_fragment(tsn, data) {
@@ -159,13 +160,13 @@ impl Reassembly {
 
     /// Keeps a fragment and returns the message that it completes, if it does, with its first and last TSN.
     #[inline(always)]
-    fn insert_fragment(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
+    fn insert_fragment(&mut self, tsn: u64, data: Data) -> Option<(Whole, [u64; 2])> {
         self.bytes += u64::from(data.payload.length);
         if self.run.is_next(tsn, &data) { self.continue_run(tsn, data) } else { self.insert_apart(tsn, data) }
     }
 
     /// Keeps a fragment that does not continue the run.
-    fn insert_apart(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
+    fn insert_apart(&mut self, tsn: u64, data: Data) -> Option<(Whole, [u64; 2])> {
         self.fragments.insert(tsn, data);
         if tsn == self.dropped_to + 1 {
             self.drop_headless();
@@ -184,7 +185,7 @@ impl Reassembly {
     /// Adds its next fragment to the run, and those that have waited for it. Returns the message as
     /// [`Reassembly::insert_fragment`] does.
     #[inline]
-    fn continue_run(&mut self, tsn: u64, data: Data) -> Option<(Received, [u64; 2])> {
+    fn continue_run(&mut self, tsn: u64, data: Data) -> Option<(Whole, [u64; 2])> {
         let Self { run, fragments, .. } = self;
         run.push(tsn, data);
         if !data.ending && !run.take_from(fragments) {
@@ -243,7 +244,7 @@ impl Reassembly {
     }
 
     /// Keeps messages until the one that is delivered in parts has ended.
-    fn hold(&mut self, messages: Vec<Received>) {
+    fn hold(&mut self, messages: Vec<Whole>) {
         if let Some(partial) = &mut self.partial {
             self.bytes += messages.iter().map(|message| u64::from(message.payload.length)).sum::<u64>();
             partial.held.extend(messages);
@@ -267,14 +268,14 @@ impl Reassembly {
         }
         let Data { stream, ppid, unordered, ending: is_last, .. } = partial.last;
         if let Some(payload) = whole {
-            tell(Event::ReceivedPart(Part { stream, ppid, unordered, is_last, payload }));
+            tell(Event::ReceivedPart(Part { stream: stream.into(), ppid, unordered, is_last, payload }));
         }
         if is_last {
             let last = partial.last;
             self.end_parts(tell);
             if !last.unordered {
                 self.stream(last.stream).next_ssn += 1;
-                self.release(last.stream, &mut |message| tell(Event::Received(message)));
+                self.release(last.stream, &mut |message| tell(Event::Received(message.into())));
             }
         }
     }
@@ -283,7 +284,7 @@ impl Reassembly {
     fn end_parts(&mut self, tell: &mut dyn FnMut(Event)) {
         for message in self.partial.take().map(|partial| partial.held).unwrap_or_default() {
             self.bytes -= u64::from(message.payload.length);
-            tell(Event::Received(message));
+            tell(Event::Received(message.into()));
         }
     }
 
@@ -291,7 +292,7 @@ impl Reassembly {
     fn abort_parts(&mut self, tell: &mut dyn FnMut(Event)) {
         if let Some(partial) = &self.partial {
             let Data { stream, unordered, .. } = partial.last;
-            tell(Event::PartialDeliveryAborted { stream, unordered });
+            tell(Event::PartialDeliveryAborted { stream: stream.into(), unordered });
             self.end_parts(tell);
         }
     }
@@ -356,7 +357,7 @@ impl Reassembly {
             self.hold(released);
         } else {
             for message in released {
-                tell(Event::Received(message));
+                tell(Event::Received(message.into()));
             }
         }
     }
@@ -371,7 +372,7 @@ impl Reassembly {
             if is_reset(number as u16) {
                 for (message, _) in std::mem::take(stream).early.into_values() {
                     self.bytes -= u64::from(message.payload.length);
-                    tell(Event::Received(message));
+                    tell(Event::Received(message.into()));
                 }
             }
         }
@@ -396,8 +397,8 @@ impl Reassembly {
     }
 
     #[inline(always)]
-    fn complete(&mut self, ssn: u16, message: Received, tsns: [u64; 2], deliver: &mut impl FnMut(Received)) {
-        let Received { stream, payload, .. } = message;
+    fn complete(&mut self, ssn: u16, message: Whole, tsns: [u64; 2], deliver: &mut impl FnMut(Whole)) {
+        let Whole { stream, payload, .. } = message;
         if message.unordered {
             deliver(message);
             return;
@@ -417,7 +418,7 @@ impl Reassembly {
     }
 
     /// Delivers early messages whose turn has come.
-    fn release(&mut self, stream: u16, deliver: &mut impl FnMut(Received)) {
+    fn release(&mut self, stream: u16, deliver: &mut impl FnMut(Whole)) {
         let inbound = &mut self.streams[usize::from(stream)];
         while let Some((message, _)) = inbound.early.remove(&inbound.next_ssn) {
             inbound.next_ssn += 1;
@@ -470,9 +471,9 @@ const fn is_next(before: &Data, data: &Data) -> bool {
 }
 
 /// The message of this many bytes that begins with this chunk.
-const fn message_of(first: &Data, length: u32) -> Received {
+const fn message_of(first: &Data, length: u32) -> Whole {
     let &Data { stream, ppid, unordered, payload: Payload { offset, .. }, .. } = first;
-    Received { stream, ppid, unordered, payload: Payload { offset, length } }
+    Whole { stream, ppid, unordered, payload: Payload { offset, length } }
 }
 
 /// The TSN with all its bits.

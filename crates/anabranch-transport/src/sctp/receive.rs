@@ -4,10 +4,11 @@ use smallvec::SmallVec;
 
 use super::association::Association;
 use super::config::SackPath;
+use super::message::Whole;
 use super::reassembly::unwrap_tsn;
 use super::receiver::{Arrival, Receiver};
 use super::state::State;
-use crate::endpoint::{Event, Received};
+use crate::endpoint::Event;
 use crate::ground::PathId;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, Data, ErrorCause, ForwardTsn, GapBlock, IData, IForwardTsn, NrSack};
@@ -54,7 +55,7 @@ impl Association {
         } else {
             receiver.reassembly.insert(tsn, *data, |message| {
                 stats.messages_delivered += 1;
-                outbox.emit(Event::Received(message));
+                outbox.emit(Event::Received(message.into()));
             });
         }
         if self.free_space() == 0 {
@@ -113,7 +114,7 @@ impl Association {
         let Data { stream, ppid, unordered, payload, .. } = *data;
         if unordered && data.beginning && data.ending {
             self.stats.messages_delivered += 1;
-            self.outbox.emit(Event::Received(Received { stream, ppid, unordered, payload }));
+            self.outbox.emit(Event::Received(Whole { stream, ppid, unordered, payload }.into()));
         }
     }
 

@@ -2,10 +2,10 @@
 //! (RFC 9260 sections 6.1, 6.9 and 6.10).
 
 use super::association::Association;
+use super::message::Message;
 use super::outstanding::{Sent, SentState};
 use super::sender::limit_burst;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
-use crate::endpoint::Message;
 use crate::ground::{PathId, Payload};
 use crate::time::Time;
 use crate::wire::Packet;

@@ -1,12 +1,17 @@
 //! The send buffer takes messages from the application, or refuses them.
 
 use super::association::Association;
-use crate::endpoint::{Event, Message, Reliability};
+use super::message::Message;
+use crate::endpoint::{self, Event, Reliability};
 use crate::time::Time;
 
 impl Association {
     #[inline(never)]
-    pub(super) fn enqueue(&mut self, now: Time, message: Message) {
+    pub(super) fn enqueue(&mut self, now: Time, message: endpoint::Message) {
+        let Ok(message) = Message::try_from(message) else {
+            self.outbox.emit(Event::Refused(message.payload));
+            return;
+        };
         let length = message.payload.length;
         if self.parts.pause(message.stream) {
             self.refuse(message, 1);

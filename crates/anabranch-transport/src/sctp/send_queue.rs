@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 
+use super::message::Message;
 use super::queued_message::QueuedMessage;
 use super::stream_scheduler::StreamScheduler;
-use crate::endpoint::{Message, Reliability};
+use crate::endpoint::Reliability;
 use crate::time::Time;
 
 /// The queue.

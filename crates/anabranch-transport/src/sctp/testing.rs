@@ -7,6 +7,7 @@ use super::path::Acked;
 use super::{Association, Config, Profile, tsn};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Output, Part, Received, Reliability, Response,
+    StreamId,
 };
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
@@ -141,7 +142,7 @@ impl Pair {
     pub(super) fn send(&mut self, side: Side, length: u32, how: Reliability, unordered: bool) -> Payload {
         let payload = Payload { offset: self.offset, length };
         self.offset += u64::from(length);
-        let message = Message { stream: 0, ppid: 0, unordered, reliability: how, payload };
+        let message = Message { unordered, reliability: how, ..Message::new(payload) };
         self.command(side, Command::Send(message));
         payload
     }
@@ -261,7 +262,7 @@ impl Pair {
     /// not.
     pub(super) fn deliveries(&self, side: Side) -> Vec<(Time, Payload)> {
         let interleaves = self.ends[side.index()].sender.interleaves;
-        let mut partial: BTreeMap<(u16, bool), Payload> = BTreeMap::new();
+        let mut partial: BTreeMap<(StreamId, bool), Payload> = BTreeMap::new();
         let mut delivered = Vec::new();
         for &(at, event) in &self.events[side.index()] {
             match event {

@@ -22,8 +22,8 @@ use super::timers::RetransmissionTimer;
 use crate::cc::coupled::Group;
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
-    Repairs, Service, Site, Transmission, Transport,
+    CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Message, Multipath,
+    Observed, Output, PathLimit, PathSample, Repairs, Service, Site, Transmission, Transport,
 };
 use crate::ground::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
@@ -470,17 +470,41 @@ impl Endpoint for Connection {
         Service::Stream
     }
 
+    #[inline(never)]
+    fn handle_input(&mut self, now: Time, input: Input) {
+        debug_assert!(now >= self.last_now, "time runs backwards");
+        self.last_now = now;
+        match input {
+            Input::Command(command) => self.on_command(now, command),
+            Input::Packet(packet) => self.on_packet(now, packet),
+            Input::Timeout => self.on_timers(now),
+        }
+    }
+
+    #[inline]
+    fn poll_output(&mut self, _now: Time) -> Output {
+        match self.outputs.pop_front() {
+            Some(output) => output,
+            None => Output::Timeout(self.next_timeout()),
+        }
+    }
+}
+
+impl Multipath for Connection {
     fn set_congestion_control(&mut self, _path: PathId, control: Controller) -> bool {
         self.cc = control;
         self.has_own_cc = true;
         true
     }
+}
 
-    fn set_half_close(&mut self, on: bool) -> bool {
+impl HalfClose for Connection {
+    fn set_half_close(&mut self, on: bool) {
         self.half_close = on;
-        true
     }
+}
 
+impl Keeper for Connection {
     /// Timestamps begin at the first of these numbers. The initial sequence number of each connection is the
     /// next number plus a clock that ticks every 4 microseconds (RFC 6528 section 3, which has a secret
     /// function of addresses and ports in the place of these numbers). Connections to strangers are not
@@ -502,26 +526,9 @@ impl Endpoint for Connection {
             each(Payload { offset: start, length: (end - start) as u32 });
         });
     }
+}
 
-    #[inline(never)]
-    fn handle_input(&mut self, now: Time, input: Input) {
-        debug_assert!(now >= self.last_now, "time runs backwards");
-        self.last_now = now;
-        match input {
-            Input::Command(command) => self.on_command(now, command),
-            Input::Packet(packet) => self.on_packet(now, packet),
-            Input::Timeout => self.on_timers(now),
-        }
-    }
-
-    #[inline]
-    fn poll_output(&mut self, _now: Time) -> Output {
-        match self.outputs.pop_front() {
-            Some(output) => output,
-            None => Output::Timeout(self.next_timeout()),
-        }
-    }
-
+impl Observed for Connection {
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
         samples.push(PathSample {
             path: self.path,

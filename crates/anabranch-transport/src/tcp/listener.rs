@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::fast_open::Server;
 use super::handshake::reset_for;
 use super::parameters::Parameters;
-use crate::endpoint::{Endpoint as _, Input, Site};
+use crate::endpoint::{Endpoint as _, Input, Keeper as _, Site};
 use crate::ground::{Ecn, IpVersion, Side};
 use crate::listener::{Answer, Listen, Place};
 use crate::secret::SecretNumbers;

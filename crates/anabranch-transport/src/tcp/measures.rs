@@ -93,7 +93,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::{Command, Endpoint as _};
+    use crate::endpoint::{Command, Observed as _};
     use crate::ground::Side;
     use crate::report::Row;
     use crate::tcp::testing::{Pair, config, ms};

@@ -610,7 +610,7 @@ impl Connection {
         let offset = self.receiver.next - u64::from(has_fin) - 1 - length;
         if length > 0 {
             let payload = Payload { offset, length: length as u32 };
-            let received = Received { stream: 0, ppid: 0, unordered: false, payload };
+            let received = Received::new(payload);
             self.outputs.push_back(Output::Event(Event::Received(received)));
             self.tune_for_reading(now, offset + 1, length);
         }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use super::{Config, Connection, Profile};
 use crate::cc::{AckEvent, CongestionControl, CongestionEvent, ControlState, Controller, SendLimits};
-use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
+use crate::endpoint::{
+    CloseReason, Command, Endpoint, Event, Input, Message, Multipath as _, Output, Received,
+};
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw, Rng, Streams};
 use crate::time::{Duration, Time};
@@ -152,8 +154,7 @@ impl Pair {
         let offset = self.to_write[side.index()].offset;
         self.to_write[side.index()].offset += u64::from(payload);
         let payload = Payload { offset, length: payload };
-        let message =
-            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message = Message::new(payload);
         self.command(side, Command::Send(message));
         if self.to_write[side.index()].length == 0 && self.finishes[side.index()] {
             self.finishes[side.index()] = false;
@@ -472,8 +473,7 @@ impl Drill {
     /// Lets the application write.
     pub(super) fn write(&mut self, length: u32) -> &mut Self {
         let payload = Payload { offset: self.end.sender.written, length };
-        let message =
-            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message = Message::new(payload);
         self.input(Input::Command(Command::Send(message)));
         self
     }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::Config;
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Received, Service, Site,
-    Transport,
+    CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Observed, Output, PathSample, Received,
+    Service, Site, Transport,
 };
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::report::{Parts, Report, declare};
@@ -131,7 +131,7 @@ impl UdpEndpoint {
         self.received += 1;
         self.received_bytes += u64::from(length);
         self.marked += u64::from(packet.ecn == Ecn::Ce);
-        let received = Received { stream: 0, ppid: 0, unordered: true, payload: Payload { offset, length } };
+        let received = Received::unordered(Payload { offset, length });
         self.outputs.push_back(Output::Event(Event::Received(received)));
     }
 }
@@ -158,12 +158,6 @@ impl Endpoint for UdpEndpoint {
         let Body::Udp(datagram) = &packet.body else { return false };
         [datagram.destination_port, datagram.source_port] == [self.source_port, self.destination_port]
     }
-
-    /// There is none: data leaves as soon as it is handed over.
-    fn payloads_to_send(&self, _each: &mut dyn FnMut(Payload)) {}
-
-    /// There is none: data is delivered as soon as it arrives.
-    fn payloads_that_wait(&self, _each: &mut dyn FnMut(Payload)) {}
 
     #[inline(never)]
     fn handle_input(&mut self, _now: Time, input: Input) {
@@ -193,7 +187,11 @@ impl Endpoint for UdpEndpoint {
     fn poll_output(&mut self, _now: Time) -> Output {
         self.outputs.pop_front().unwrap_or(Output::Timeout(Time::NEVER))
     }
+}
 
+impl Multipath for UdpEndpoint {}
+
+impl Observed for UdpEndpoint {
     /// UDP knows nothing about its path.
     fn sample_paths(&self, _samples: &mut Vec<PathSample>) {}
 
@@ -215,14 +213,12 @@ impl Endpoint for UdpEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Reliability;
     use crate::udp::UdpEcn;
 
     const PAYLOAD: Payload = Payload { offset: 320, length: 160 };
 
     fn send(payload: Payload) -> Input {
-        let message =
-            Message { stream: 0, ppid: 0, unordered: true, reliability: Reliability::Reliable, payload };
+        let message = Message { unordered: true, ..Message::new(payload) };
         Input::Command(Command::Send(message))
     }
 
@@ -254,7 +250,7 @@ mod tests {
             let mut outputs = drain(&mut a, send(PAYLOAD));
             let Some(Output::Transmit(packet)) = outputs.pop() else { panic!("{outputs:?}") };
             assert_eq!((packet.size, packet.path), (size, PathId(1)));
-            let received = Received { stream: 0, ppid: 0, unordered: true, payload: PAYLOAD };
+            let received = Received::unordered(PAYLOAD);
             assert_eq!(
                 drain(&mut b, Input::Packet(packet.clone())),
                 [Output::Event(Event::Received(received))]

@@ -53,14 +53,28 @@ impl AppConfig {
     /// One sentence with key, value and what is allowed.
     pub fn build(&self, streams: Streams, flow: &str, service: Service) -> Result<AnyApp, String> {
         let exchanges = |app| AnyApp::Exchanges(Box::new(app));
-        if service == Service::Stream
-            && let Self::Datagrams(_) | Self::Voip(_) = self
-        {
-            let kind = if let Self::Voip(_) = self { "voip" } else { "datagrams" };
-            return Err(format!(
-                "kind = \"{kind}\" sends messages, which a stream of bytes does not keep apart; use \"sctp\" or \
-                 \"udp\""
-            ));
+        let sends_messages = match self {
+            Self::Datagrams(config) => Some(("datagrams", config.unordered)),
+            Self::Voip(config) => Some(("voip", config.unordered)),
+            _ => None,
+        };
+        if let Some((kind, unordered)) = sends_messages {
+            match service {
+                Service::Stream | Service::Streams { longest_datagram: 0 } => {
+                    return Err(format!(
+                        "kind = \"{kind}\" sends messages, which a stream of bytes does not keep apart; use \
+                         \"sctp\" or \"udp\""
+                    ));
+                }
+                Service::Streams { .. } if !unordered => {
+                    return Err(
+                        "unordered = false: beside streams of bytes a message is a datagram, which has no order; \
+                         use true"
+                            .to_owned(),
+                    );
+                }
+                _ => {}
+            }
         }
         Ok(match self {
             Self::Bulk(config) => AnyApp::Bulk(Box::new(config.build(streams, flow, service)?)),

@@ -3,7 +3,7 @@
 //!
 //! Load that only has to fill one link's queue is cheaper as that link's lazy cross traffic.
 
-use anabranch_transport::endpoint::{Command, Event, Message, Service};
+use anabranch_transport::endpoint::{Command, Event, Message, Service, StreamId};
 use anabranch_transport::ground::{Payload, Side};
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
@@ -163,10 +163,13 @@ impl DatagramsConfig {
         if !(1..=MAX_SIZE).contains(&self.size.0) {
             return Err(format!("size = \"{}\" is not from 1 B to {MAX_SIZE} B", self.size));
         }
-        if let Service::Messages { longest, .. } = service
-            && self.size.0 > longest
-        {
-            return Err(format!("size = \"{}\" is larger than a send buffer of {longest} B", self.size));
+        let (longest, what) = match service {
+            Service::Messages { longest, .. } => (longest, "send buffer"),
+            Service::Streams { longest_datagram } => (longest_datagram.into(), "datagram"),
+            Service::Datagrams | Service::Stream => (u64::MAX, ""),
+        };
+        if self.size.0 > longest {
+            return Err(format!("size = \"{}\" is larger than a {what} of {longest} B", self.size));
         }
         if self.streams == 0 {
             return Err("streams = 0 is not from 1 to 65535".to_owned());
@@ -196,11 +199,9 @@ impl DatagramsConfig {
             sender: if self.reverse { Side::B } else { Side::A },
             streams: self.streams,
             message: Message {
-                stream: 0,
-                ppid: 0,
                 unordered: self.unordered,
                 reliability: self.reliability.into(),
-                payload: Payload { offset: 0, length: self.size.0 as u32 },
+                ..Message::new(Payload { offset: 0, length: self.size.0 as u32 })
             },
             spacing: Spacing::new(self.intervals, Duration::from_nanos(interval), rng),
             start,
@@ -337,7 +338,7 @@ impl Datagrams {
     fn make_message(&mut self, commands: &mut Commands) {
         let now = self.next_wakeup;
         self.message.payload.offset = self.count * u64::from(self.message.payload.length);
-        self.message.stream = (self.count % u64::from(self.streams)) as u16;
+        self.message.stream = StreamId(self.count % u64::from(self.streams));
         self.made[self.count as usize % REMEMBERED] = now;
         self.count += 1;
         if self.is_up {
@@ -546,6 +547,12 @@ mod tests {
         assert_eq!(
             check(DatagramsConfig { size: Bytes(20_001), ..DatagramsConfig::default() }),
             "size = \"20001 B\" is larger than a send buffer of 20000 B"
+        );
+        let large = DatagramsConfig { size: Bytes(1_201), ..DatagramsConfig::default() };
+        let beside_streams = Service::Streams { longest_datagram: 1_200 };
+        assert_eq!(
+            large.build(STREAMS, "load", beside_streams).unwrap_err(),
+            "size = \"1201 B\" is larger than a datagram of 1200 B"
         );
         let default = DatagramsConfig::default;
         assert_eq!(

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Service};
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Service, StreamId};
 use anabranch_transport::ground::{Payload, Side};
 use anabranch_transport::time::{Duration, Time};
 
@@ -81,7 +81,7 @@ impl<A: App> Loopback<A> {
             && let Some(front) = half.queue.front_mut()
         {
             let length = match self.service {
-                Service::Stream => u64::from(front.length).min(left),
+                Service::Stream | Service::Streams { .. } => u64::from(front.length).min(left),
                 _ => u64::from(front.length),
             };
             arrived.push(Payload { offset: half.delivered, length: length as u32 });
@@ -97,11 +97,15 @@ impl<A: App> Loopback<A> {
         half.has_refused &= !is_writable;
         for payload in arrived {
             self.received[from.peer().index()] += u64::from(payload.length);
-            let received = Received { stream: 0, ppid: 0, unordered: false, payload };
+            let received = Received::new(payload);
             self.tell(from.peer(), Event::Received(received));
         }
         if is_writable {
-            self.tell(from, Event::Writable);
+            let event = match self.service {
+                Service::Streams { .. } => Event::StreamWritable(StreamId(0)),
+                _ => Event::Writable,
+            };
+            self.tell(from, event);
         }
         self.close_if_drained();
         self.obey();
@@ -164,7 +168,7 @@ impl<A: App> Loopback<A> {
         assert!(!half.is_shut, "nothing comes after the end");
         let room = self.buffer - half.buffered();
         let taken = match self.service {
-            Service::Stream => u64::from(length).min(room),
+            Service::Stream | Service::Streams { .. } => u64::from(length).min(room),
             _ if u64::from(length) <= room => u64::from(length),
             _ => 0,
         };

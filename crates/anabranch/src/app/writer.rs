@@ -1,12 +1,12 @@
 //! Writing bytes to a transport with flow control, as a program does that blocks when the send buffer
 //! is full.
 //!
-//! Over a stream of bytes (TCP), writes that take no time go to the transport in pieces as large as it
-//! takes: it answers each with what did not fit, and writing goes on when it says that there is room. So
-//! there is one command per time that room is made, not one per write. Over messages (SCTP), and where a
-//! write takes time, each write is a command of its own.
+//! Over a stream of bytes (TCP; QUIC, of whose streams it uses the first), writes that take no time go to the
+//! transport in pieces as large as it takes: it answers each with what did not fit, and writing goes on when
+//! it says that there is room. So there is one command per time that room is made, not one per write. Over
+//! messages (SCTP), and where a write takes time, each write is a command of its own.
 
-use anabranch_transport::endpoint::{Command, Message, Reliability, Service};
+use anabranch_transport::endpoint::{Command, Message, Service};
 use anabranch_transport::ground::{Payload, Side};
 use anabranch_transport::time::{Duration, Time};
 
@@ -44,7 +44,7 @@ impl Writer {
     /// Writes of `write_size` bytes, `cost` apart; without a cost, pieces are as large as the transport
     /// takes, if it does not keep them apart.
     pub(super) fn new(side: Side, service: Service, write_size: u64, cost: Option<Duration>) -> Self {
-        let is_free = cost.is_none() && service == Service::Stream;
+        let is_free = cost.is_none() && service.is_of_bytes();
         Self {
             side,
             unordered: false,
@@ -131,13 +131,8 @@ impl Writer {
         if length == 0 {
             return;
         }
-        let message = Message {
-            stream: 0,
-            ppid: 0,
-            unordered: self.unordered,
-            reliability: Reliability::Reliable,
-            payload: Payload { offset: self.offset, length },
-        };
+        let payload = Payload { offset: self.offset, length };
+        let message = Message { unordered: self.unordered, ..Message::new(payload) };
         commands.push(self.side, Command::Send(message));
         self.offset = self.write_end;
         // The transport's refusal is known before that.

@@ -1,7 +1,7 @@
 //! The event loop of one run.
 
 use anabranch_transport::endpoint::{
-    Command, Endpoint, Event, Input, Output, PathLimit, PathSample, Response,
+    Command, Endpoint, Event, Input, Observed as _, Output, PathLimit, PathSample, Response,
 };
 use anabranch_transport::ground::Side;
 use anabranch_transport::report::Row;

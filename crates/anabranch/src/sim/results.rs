@@ -1,6 +1,6 @@
 //! The results of a run: its row of scalars, and its traces.
 
-use anabranch_transport::endpoint::Endpoint as _;
+use anabranch_transport::endpoint::{Endpoint as _, Observed as _};
 use anabranch_transport::ground::Side;
 use anabranch_transport::report::{Row, declare};
 use anabranch_transport::time::Time;

@@ -82,7 +82,11 @@ impl EventTrace {
     pub(crate) fn record(&mut self, now: Time, flow: u32, side: Side, event: &Event) {
         if !matches!(
             event,
-            Event::PeerFinished | Event::Received(_) | Event::ReceivedPart(_) | Event::Writable
+            Event::PeerFinished
+                | Event::Received(_)
+                | Event::ReceivedPart(_)
+                | Event::StreamWritable(_)
+                | Event::Writable
         ) {
             self.rows.push((now, flow, side, What::Told(*event)));
         }

@@ -1,7 +1,7 @@
 //! RFC 8684 section 3.4: addresses that come and go.
 
 use super::*;
-use crate::endpoint::{CloseReason, Command, Event};
+use crate::endpoint::{CloseReason, Command, Event, Multipath as _};
 use crate::time::Duration;
 use crate::wire::mptcp::Signal;
 

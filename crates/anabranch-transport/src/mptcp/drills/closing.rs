@@ -1,7 +1,7 @@
 //! RFC 8684 sections 3.3.3 and 3.5: how connections end.
 
 use super::*;
-use crate::endpoint::{CloseReason, Command, Event};
+use crate::endpoint::{CloseReason, Command, Event, HalfClose as _};
 use crate::mptcp::Rejoin;
 use crate::mptcp::testing::Logged;
 use crate::time::{Duration, Time};
@@ -100,7 +100,7 @@ fn an_abort_ends_all_subflows() {
 #[test]
 fn an_end_may_go_on_sending_after_the_peers_data_fin() {
     let mut pair = Pair::open(&rfc(), wires(2));
-    assert!(pair.end_mut(Side::B).set_half_close(true));
+    pair.end_mut(Side::B).set_half_close(true);
     pair.write(Side::A, 10_000);
     pair.command(Side::A, Command::Shutdown);
     pair.run_for(Duration::from_secs(1));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::*;
 use crate::endpoint::{
-    CloseReason, Command, Event, Input, Message, Output, Reliability, Site, Transport as _,
+    CloseReason, Command, Event, HalfClose as _, Input, Message, Output, Site, Transport as _,
 };
 use crate::ground::{Ecn, IpVersion, PathId, Payload};
 use crate::mptcp::testing::{Logged, plain};
@@ -60,7 +60,7 @@ fn an_end_that_falls_back_goes_on_not_reading() {
 fn half_close_falls_back_to_that_of_tcp() {
     let mut pair = Pair::new(&rfc(), wires(2));
     pair.ends[0] = plain(&tcp::Config::default(), Side::A);
-    assert!(pair.end_mut(Side::B).set_half_close(true));
+    pair.end_mut(Side::B).set_half_close(true);
     pair.command(Side::A, Command::Connect);
     pair.run_for(Duration::from_secs(1));
     pair.write_and_close(Side::A, 1_000);
@@ -117,8 +117,7 @@ fn a_third_segment_without_the_option_falls_back() {
         let options = if has_option { capable(Some(1), None) } else { Options::default() };
         give(&mut end, Flags::ACK, [8, first.wrapping_add(1)], options);
         let payload = Payload { offset: 0, length: 100 };
-        let reliability = Reliability::Reliable;
-        let message = Message { stream: 0, ppid: 0, unordered: false, reliability, payload };
+        let message = Message::new(payload);
         end.handle_input(Time::ZERO, Input::Command(Command::Send(message)));
         give(&mut end, Flags::ACK, [8, first.wrapping_add(1)], options);
         let sent = sent.into_inner();

@@ -1,7 +1,7 @@
 //! RFC 8684 section 3.1: the first subflow, and what both ends must know before another one joins.
 
 use super::*;
-use crate::endpoint::{Command, Event};
+use crate::endpoint::{Command, Event, Multipath as _};
 use crate::mptcp::testing::Logged;
 use crate::tcp;
 use crate::time::Duration;

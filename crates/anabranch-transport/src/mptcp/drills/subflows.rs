@@ -1,7 +1,7 @@
 //! Subflows that fail, end, return and are joined again.
 
 use super::*;
-use crate::endpoint::{CloseReason, Command, Event};
+use crate::endpoint::{CloseReason, Command, Event, Multipath as _};
 use crate::mptcp::Rejoin;
 use crate::path::PathState;
 use crate::tcp;

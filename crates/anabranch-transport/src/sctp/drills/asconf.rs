@@ -1,7 +1,7 @@
 //! Drill tests: one short exchange per rule of RFC 5061.
 
 use super::{ONCE, closed};
-use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Reliability};
+use crate::endpoint::{CloseReason, Command, Event, Multipath as _, Reliability};
 use crate::ground::{IpVersion, PathId, Side};
 use crate::path::failover::REQUESTED;
 use crate::path::{PathState, Reason};

@@ -1,7 +1,7 @@
 //! RFC 9260 section 6: messages, their fragments, bundles and order.
 
 use super::*;
-use crate::endpoint::{Command, Message};
+use crate::endpoint::{Command, Message, StreamId};
 use crate::sctp::config::Buffer;
 use crate::units::{Bytes, Limit};
 
@@ -96,11 +96,8 @@ fn streams_do_not_wait_for_each_other() {
     let mut pair = Pair::open(&rfc9260(), 1);
     pair.drop_if = drop_data(&[0]);
     let message = |stream, offset| Message {
-        stream,
-        ppid: 0,
-        unordered: false,
-        reliability: Reliability::Reliable,
-        payload: Payload { offset, length: 100 },
+        stream: StreamId(stream),
+        ..Message::new(Payload { offset, length: 100 })
     };
     for (stream, offset) in [(1, 0), (2, 100), (1, 200)] {
         pair.command(Side::A, Command::Send(message(stream, offset)));

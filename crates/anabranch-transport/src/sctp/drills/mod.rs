@@ -18,7 +18,7 @@ mod stream_reconfiguration;
 mod streams;
 mod window;
 
-use crate::endpoint::{CloseReason, Endpoint as _, PathSample, Reliability};
+use crate::endpoint::{CloseReason, Observed as _, PathSample, Reliability};
 use crate::ground::{Payload, Side};
 use crate::path;
 use crate::sctp::testing::{Filter, Logged, Pair, config, ms};

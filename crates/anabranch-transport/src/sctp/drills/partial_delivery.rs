@@ -1,7 +1,7 @@
 //! Drill tests of RFC 9260 section 6.9 (partial delivery), RFC 3758 section 3.6 and RFC 8260 for messages in
 //! parts.
 
-use crate::endpoint::{Command, Event, Message, Part, Reliability};
+use crate::endpoint::{Command, Event, Message, Part, Reliability, StreamId};
 use crate::ground::{Payload, Side};
 use crate::sctp::config::Buffer;
 use crate::sctp::testing::{Pair, config, holds, ms};
@@ -101,7 +101,7 @@ fn rfc3758_section_3_6_a_message_in_parts_may_be_given_up() {
             let next = pair.send(Side::A, 500, Reliability::Reliable, unordered);
             pair.run_for(ms(20_000));
             assert_eq!(pair.abandoned(Side::A).len(), 1);
-            assert!(pair.heard(Side::B, &Event::PartialDeliveryAborted { stream: 0, unordered }));
+            assert!(pair.heard(Side::B, &Event::PartialDeliveryAborted { stream: StreamId(0), unordered }));
             assert_eq!(pair.received(Side::B), [next], "{profile:?}, {interleaving}, {unordered}");
             assert_eq!(pair.ends[1].waiting_bytes(), 0);
         }
@@ -115,13 +115,12 @@ fn rfc8260_messages_of_several_streams_are_in_parts_at_the_same_time() {
     for streams in [2, 4, 8] {
         let mut pair = Pair::open(&config, 1);
         for stream in 0..streams {
-            let payload = Payload { offset: u64::from(stream) * 15_000, length: 15_000 };
-            let message =
-                Message { stream, ppid: 7, unordered: false, reliability: Reliability::Reliable, payload };
+            let payload = Payload { offset: stream * 15_000, length: 15_000 };
+            let message = Message { stream: StreamId(stream), ppid: 7, ..Message::new(payload) };
             pair.command(Side::A, Command::Send(message));
         }
         pair.run_for(ms(20_000));
-        assert_eq!(pair.received(Side::B).len(), usize::from(streams));
+        assert_eq!(pair.received(Side::B).len(), streams as usize);
         assert!(parts(&pair, Side::B).iter().all(|part| part.ppid == 7));
         assert_eq!(pair.ends[0].stats.timeouts, 0);
     }

@@ -29,7 +29,7 @@ fn with_a_full_send_buffer() -> Pair {
 
 fn large_message(length: u32) -> Message {
     let payload = Payload { offset: 90_000, length };
-    Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload }
+    Message::new(payload)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! RFC 6525, rule by rule, between two associations; and that what was sent before a reset arrives before it.
 
-use crate::endpoint::{Command, Event, Input, Message, Reliability};
+use crate::endpoint::{Command, Event, Input, Message, StreamId};
 use crate::ground::{Ecn, PathId, Payload, Side};
 use crate::sctp::testing::{Pair, drop_first, ms};
 use crate::sctp::{Config, Profile, testing};
@@ -23,7 +23,7 @@ fn rfc() -> Config {
 /// Hands over a message whose offset is this number; false where it is refused.
 fn send(pair: &mut Pair, side: Side, stream: u16, number: u64, unordered: bool) -> bool {
     let payload = Payload { offset: number, length: 100 };
-    let message = Message { stream, ppid: 0, unordered, reliability: Reliability::Reliable, payload };
+    let message = Message { stream: stream.into(), unordered, ..Message::new(payload) };
     pair.command(side, Command::Send(message));
     !pair.heard(side, &Event::Refused(payload))
 }
@@ -112,7 +112,7 @@ fn a_stream_begins_anew_once_its_messages_are_acknowledged() {
     assert_eq!(ssns(&pair, Side::A, 4), [0, 1, 2, 3]);
     let story: Vec<String> = story(&pair, Side::B).into_iter().filter(|it| it.starts_with('3')).collect();
     assert_eq!(story, ["3:0", "3:1", "3:2", "3 anew", "3:4"]);
-    assert!(pair.heard(Side::A, &Event::StreamReset(3)));
+    assert!(pair.heard(Side::A, &Event::StreamReset(StreamId(3))));
     assert_eq!(results(&pair, Side::B), [outcome::PERFORMED]);
 }
 

@@ -1,6 +1,6 @@
 //! Drill tests: stream schedulers and interleaving, one short exchange per rule of RFC 8260.
 
-use crate::endpoint::{Command, Event, Message, Reliability};
+use crate::endpoint::{Command, Event, Message, Reliability, StreamId};
 use crate::ground::{Payload, Side};
 use crate::sctp::stream_scheduler;
 use crate::sctp::testing::{Logged, Pair, config, drop_first, ms};
@@ -38,7 +38,15 @@ fn waiting_as(settings: &Config, messages: &[(u16, u32)], how: Reliability, unor
 
 fn hand_over(pair: &mut Pair, number: u64, stream: u16, length: u32, how: Reliability, unordered: bool) {
     let payload = Payload { offset: number * 1_000_000, length };
-    pair.command(Side::A, Command::Send(Message { stream, ppid: 0, unordered, reliability: how, payload }));
+    pair.command(
+        Side::A,
+        Command::Send(Message {
+            stream: stream.into(),
+            unordered,
+            reliability: how,
+            ..Message::new(payload)
+        }),
+    );
 }
 
 fn open(pair: &mut Pair) {
@@ -305,4 +313,16 @@ fn what_is_given_up_is_told_by_message() {
         assert_eq!(pair.ends[1].waiting_bytes(), 0, "nothing waits for ever");
         assert!(pair.heard(Side::A, &Event::Abandoned(given_up[0])));
     }
+}
+
+#[test]
+fn a_stream_beyond_16_bits_is_refused_and_not_taken_for_another() {
+    let mut pair = Pair::open(&config(Profile::Rfc9260), 1);
+    let payload = Payload { offset: 0, length: 100 };
+    let beyond = Message { stream: StreamId(1 << 16), ..Message::new(payload) };
+    pair.command(Side::A, Command::Send(beyond));
+    assert!(pair.heard(Side::A, &Event::Refused(payload)));
+    pair.command(Side::A, Command::Send(Message::new(payload)));
+    pair.run_for(ms(1_000));
+    assert_eq!(pair.received(Side::B), [payload]);
 }

@@ -227,7 +227,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::endpoint::{Command, Endpoint as _, Event};
+    use crate::endpoint::{Command, Event, Multipath as _};
     use crate::ground::Side;
     use crate::path::failover::{self, Failover, Settings};
     use crate::path::{PathSelector, Retransmission, Selection, Selector};

@@ -161,7 +161,7 @@ fn a_forward_tsn_ends_the_message_in_parts_that_it_passes() {
 }
 
 fn tell_all(reassembly: &mut Reassembly, tsn: u64, data: Data, tell: &mut dyn FnMut(Event)) {
-    reassembly.insert(tsn, data, |message| tell(Event::Received(message)));
+    reassembly.insert(tsn, data, |message| tell(Event::Received(message.into())));
 }
 
 #[test]

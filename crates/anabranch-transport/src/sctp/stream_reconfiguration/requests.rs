@@ -230,7 +230,7 @@ impl Association {
         match streams {
             None => self.outbox.emit(Event::StreamResetByPeer(None)),
             Some(streams) => {
-                let events = streams.iter().map(|stream| Event::StreamResetByPeer(Some(*stream)));
+                let events = streams.iter().map(|stream| Event::StreamResetByPeer(Some((*stream).into())));
                 self.outbox.outputs.extend(events.map(Output::Event));
             }
         }
@@ -308,6 +308,7 @@ impl Association {
             if is_done {
                 self.sender.reset_stream(stream);
             }
+            let stream = stream.into();
             let event = if is_done { Event::StreamReset(stream) } else { Event::StreamResetRefused(stream) };
             self.outbox.emit(event);
         }

@@ -1,7 +1,7 @@
 //! RFC 7413.
 
 use super::*;
-use crate::endpoint::{CloseReason, Command, Event};
+use crate::endpoint::{CloseReason, Command, Event, Keeper as _};
 use crate::ground::Side;
 use crate::tcp::testing::{Logged, Pair, ms};
 use crate::time::{Duration, Time};
@@ -158,7 +158,6 @@ fn rfc7413_4_2_2_a_reset_ends_a_connection_before_its_handshake() {
 
 #[test]
 fn connections_to_strangers_are_not_opened_fast() {
-    use crate::endpoint::Endpoint as _;
     use crate::secret::{Secret, SecretNumbers};
     let mut pair = Pair::new(&fast());
     for end in &mut pair.ends {

@@ -63,8 +63,7 @@ fn rfc5681_4_2_out_of_order_data_is_acknowledged_at_once() {
     drill.data(0, SIZE);
     assert_eq!(drill.acks(), [2 * SIZE]);
     assert_eq!(drill.last_sack(), []);
-    let whole =
-        Received { stream: 0, ppid: 0, unordered: false, payload: Payload { offset: 0, length: 2 * SIZE } };
+    let whole = Received::new(Payload { offset: 0, length: 2 * SIZE });
     assert_eq!(drill.events, [Event::Received(whole)]);
 }
 
@@ -147,8 +146,7 @@ fn rfc9293_3_8_6_a_reader_that_pauses_closes_the_window() {
     drill.input(Input::Command(Command::ResumeReading));
     assert_eq!(drill.announced(), 10_000);
     assert_eq!(drill.end.stats().window_updates, 1);
-    let whole =
-        Received { stream: 0, ppid: 0, unordered: false, payload: Payload { offset: 0, length: 10_000 } };
+    let whole = Received::new(Payload { offset: 0, length: 10_000 });
     assert_eq!(drill.events, [Event::Received(whole)]);
 }
 
@@ -277,7 +275,7 @@ fn the_stream_ends_once() {
     };
     let delivery = |offset, length| {
         let payload = Payload { offset, length };
-        Event::Received(Received { stream: 0, ppid: 0, unordered: false, payload })
+        Event::Received(Received::new(payload))
     };
     let mut drill = Drill::open(&linux(), true);
     // The FIN comes before data that it should end, and then data comes that lies behind it.

@@ -116,7 +116,7 @@ impl BulkConfig {
                 }
                 (MESSAGE.min(longest).min(whole), longest.min(MAX_WRITE))
             }
-            Service::Stream => (STREAM_WRITE, MAX_WRITE),
+            Service::Stream | Service::Streams { .. } => (STREAM_WRITE, MAX_WRITE),
         };
         let write_size = self.write_size.unwrap_or(Bytes(default));
         if !(1..=longest).contains(&write_size.0) {
@@ -136,7 +136,7 @@ impl BulkConfig {
                 "reading is not always true: only over \"tcp\" can an application stop reading".to_owned()
             );
         }
-        if self.unordered && service == Service::Stream {
+        if self.unordered && service.is_of_bytes() {
             return Err("unordered = true: only the messages of \"sctp\" can go without order".to_owned());
         }
         let start = self.start.draw(&mut streams.stream(&format!("app/{flow}/start")))?;
@@ -237,10 +237,10 @@ impl App for Bulk {
             }
             // Its bytes count, not the message that they are part of.
             Event::ReceivedPart(Part { stream, ppid, unordered, payload, .. }) => {
-                let received = Received { stream, ppid, unordered, payload };
+                let received = Received { stream, ppid, unordered, ends_stream: false, payload };
                 self.handle_event(now, side, &Event::Received(received), commands);
             }
-            Event::Writable => {
+            Event::StreamWritable(_) | Event::Writable => {
                 if let Some(transfer) = self.transfer(side) {
                     transfer.writer.on_writable(now, commands);
                 }

@@ -25,15 +25,17 @@ fn value(loopback: &Loopback<Bulk>, name: &str) -> f64 {
 
 #[test]
 fn a_stream_is_offered_whole_and_resumed_where_it_was_refused() {
-    let mut transfer = loopback(r#"{"bytes": "100 kB"}"#, Service::Stream, 30_000);
-    transfer.wake(Time::from_millis(1));
-    transfer.deliver(Side::A, 9_999);
-    assert_eq!(transfer.sends.len(), 1, "below a third of the buffer, nothing is writable");
-    transfer.deliver(Side::A, 1);
-    transfer.deliver(Side::A, 30_000);
-    let sends: Vec<_> =
-        transfer.sends.iter().map(|(_, _, payload)| (payload.offset, payload.length)).collect();
-    assert_eq!(sends, [(0, 100_000), (30_000, 70_000), (40_000, 60_000)]);
+    for service in [Service::Stream, Service::Streams { longest_datagram: 0 }] {
+        let mut transfer = loopback(r#"{"bytes": "100 kB"}"#, service, 30_000);
+        transfer.wake(Time::from_millis(1));
+        transfer.deliver(Side::A, 9_999);
+        assert_eq!(transfer.sends.len(), 1, "below a third of the buffer, nothing is writable");
+        transfer.deliver(Side::A, 1);
+        transfer.deliver(Side::A, 30_000);
+        let sends: Vec<_> =
+            transfer.sends.iter().map(|(_, _, payload)| (payload.offset, payload.length)).collect();
+        assert_eq!(sends, [(0, 100_000), (30_000, 70_000), (40_000, 60_000)]);
+    }
 }
 
 #[test]

@@ -146,7 +146,7 @@ impl Setup {
                 );
             }
             Service::Messages { longest, whole, .. } => MESSAGE.min(longest).min(whole),
-            Service::Stream => MESSAGE,
+            Service::Stream | Service::Streams { .. } => MESSAGE,
         };
         if self.count == Some(0) {
             return Err("count = 0 asks for nothing; use at least 1".to_owned());
@@ -306,7 +306,7 @@ impl App for Exchanges {
                 self.dialogue.answer(now, part.payload.length, commands);
             }
             Event::ReceivedPart(part) => self.on_response(now, part.payload.length, commands),
-            Event::Writable => {
+            Event::StreamWritable(_) | Event::Writable => {
                 self.dialogue.writer(side).on_writable(now, commands);
                 self.close_at_server(commands);
             }

@@ -93,11 +93,10 @@ impl VoipConfig {
             ie,
             bpl,
             message: Message {
-                stream: self.stream,
-                ppid: 0,
+                stream: self.stream.into(),
                 unordered: self.unordered,
                 reliability: self.reliability.into(),
-                payload: Payload { offset: 0, length: payload_bytes },
+                ..Message::new(Payload { offset: 0, length: payload_bytes })
             },
             start,
             frames_left: frames,
