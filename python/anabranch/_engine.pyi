@@ -641,10 +641,13 @@ class AckEvent:
         """The smallest round-trip time so far, in nanoseconds (Linux: within the last 5 minutes)."""
     @property
     def acknowledged_to(self) -> int:
-        """The first byte of the stream that is not acknowledged cumulatively."""
+        """The first position that is not acknowledged: over TCP a byte of the stream, elsewhere a packet number."""
     @property
     def sent_to(self) -> int:
-        """The first byte of the stream that has not been sent yet."""
+        """The position of what is sent next; positions are only compared with each other."""
+    @property
+    def total_acked(self) -> int:
+        """All bytes acknowledged on this path so far, over TCP cumulatively."""
     @property
     def rate(self) -> RateSample | None:
         """The rate at which data was delivered."""
@@ -701,7 +704,10 @@ class ArrivalEvent:
         """When, in nanoseconds since the run began."""
     @property
     def acknowledged_to(self) -> int:
-        """The first byte of the stream that is not acknowledged cumulatively."""
+        """The same as in AckEvent."""
+    @property
+    def total_acked(self) -> int:
+        """The same as in AckEvent."""
     @property
     def rtt(self) -> int | None:
         """Round-trip time in nanoseconds, as in AckEvent."""

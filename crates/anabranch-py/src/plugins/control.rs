@@ -33,6 +33,7 @@ told! { PyAckEvent: "AckEvent" of AckEvent {
     min_rtt: Option<u64> = |it| it.min_rtt.map(Duration::as_nanos),
     acknowledged_to: u64 = |it| it.acknowledged_to,
     sent_to: u64 = |it| it.sent_to,
+    total_acked: u64 = |it| it.total_acked,
     rate: Option<PyRateSample> = |it| it.rate.map(PyRateSample),
     next_departure: u64 = |it| it.next_departure.as_nanos(),
 } }
@@ -56,6 +57,7 @@ told! { PyRateSample: "RateSample" of RateSample {
 told! { PyArrivalEvent: "ArrivalEvent" of ArrivalEvent {
     now: u64 = |it| it.now.as_nanos(),
     acknowledged_to: u64 = |it| it.acknowledged_to,
+    total_acked: u64 = |it| it.total_acked,
     rtt: Option<u64> = |it| it.rtt.map(Duration::as_nanos),
     is_special: bool = |it| it.is_special,
 } }

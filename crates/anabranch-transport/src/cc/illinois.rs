@@ -71,7 +71,7 @@ impl Config {
             round: Round::default(),
             round_restarts: false,
             acked: 0,
-            acknowledged_to: 0,
+            total_acked: 0,
             was_above: false,
             rounds_below: 0,
         })
@@ -108,7 +108,7 @@ pub struct Illinois {
     /// acknowledged selectively (Linux: `acked`), so that the acknowledgement that ends a recovery counts for
     /// a whole window.
     acked: u32,
-    acknowledged_to: u64,
+    total_acked: u64,
     /// Whether the delay was above the lowest hundredth, and for how many rounds it has been below again.
     was_above: bool,
     rounds_below: u32,
@@ -165,8 +165,8 @@ impl Illinois {
 
 impl Algorithm for Illinois {
     fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
-        let advance = event.acknowledged_to.saturating_sub(self.acknowledged_to);
-        self.acknowledged_to = self.acknowledged_to.max(event.acknowledged_to);
+        let advance = event.total_acked.saturating_sub(self.total_acked);
+        self.total_acked = self.total_acked.max(event.total_acked);
         self.acked = u32::try_from(advance.div_ceil(u64::from(window.mss))).unwrap_or(u32::MAX);
         if std::mem::take(&mut self.round_restarts) {
             self.round.restart(event);
@@ -283,6 +283,7 @@ mod tests {
             control.on_ack(&AckEvent {
                 rtt: Some(ms(100)),
                 acknowledged_to: acked * u64::from(MSS),
+                total_acked: acked * u64::from(MSS),
                 sent_to: sent * u64::from(MSS),
                 ..AckEvent::new(Time::from_secs(1), MSS, 60 * MSS)
             });

@@ -195,11 +195,16 @@ pub struct AckEvent {
     pub min_rtt: Option<Duration>,
     /// The smoothed round-trip time (RFC 6298); unknown in SCTP.
     pub srtt: Option<Duration>,
-    /// The first byte of the stream that is not acknowledged cumulatively.
+    /// The first position on this path that is not acknowledged: a byte of the stream (TCP, cumulatively), or
+    /// the packet number behind the largest acknowledged one (QUIC). Positions are in the order of sending,
+    /// and are only compared with each other.
     pub acknowledged_to: u64,
-    /// The first byte of the stream that has not been sent yet: a round that begins now ends when everything
-    /// before it is acknowledged.
+    /// The position of what is sent next: a round that begins now ends when everything before it is
+    /// acknowledged.
     pub sent_to: u64,
+    /// All bytes acknowledged on this path so far: cumulatively in TCP, any others where each packet is
+    /// acknowledged by itself.
+    pub total_acked: u64,
     /// The rate at which data was delivered.
     pub rate: Option<RateSample>,
     /// The time at which the pace lets the next segment out; a time in the past means at once.
@@ -230,6 +235,7 @@ impl AckEvent {
             srtt: None,
             acknowledged_to: 0,
             sent_to: 0,
+            total_acked: 0,
             rate: None,
             next_departure: Time::ZERO,
         }
@@ -291,8 +297,10 @@ impl RateSample {
 pub struct ArrivalEvent {
     /// When it arrived.
     pub now: Time,
-    /// The first byte of the stream that is not acknowledged cumulatively.
+    /// The same as [`AckEvent::acknowledged_to`].
     pub acknowledged_to: u64,
+    /// The same as [`AckEvent::total_acked`].
+    pub total_acked: u64,
     /// The same as [`AckEvent::rtt`].
     pub rtt: Option<Duration>,
     /// Whether it has SACK blocks or marks, or changes the window, so that header prediction does not expect
@@ -301,9 +309,9 @@ pub struct ArrivalEvent {
 }
 
 impl ArrivalEvent {
-    /// An acknowledgement of everything before `acknowledged_to` arrives now.
+    /// An acknowledgement of every byte before `acknowledged_to` arrives now.
     pub const fn new(now: Time, acknowledged_to: u64) -> Self {
-        Self { now, acknowledged_to, rtt: None, is_special: false }
+        Self { now, acknowledged_to, total_acked: acknowledged_to, rtt: None, is_special: false }
     }
 }
 

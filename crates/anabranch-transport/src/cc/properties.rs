@@ -22,9 +22,15 @@ struct Transport {
     delivered: u64,
     acked: u64,
     sent: u64,
+    /// The position of a byte.
+    numbering: fn(u64) -> u64,
 }
 
 impl Transport {
+    fn new(draws: BlockRng) -> Self {
+        Self { draws, now: Time::ZERO, delivered: 0, acked: 0, sent: 0, numbering: |byte| byte }
+    }
+
     fn amount(&mut self, most: u64) -> u32 {
         // Small and large numbers are equally likely.
         let bound = 1 + (most >> self.draws.below(24));
@@ -69,12 +75,16 @@ impl Transport {
             rtt: (!self.chance(10)).then(|| self.duration()),
             min_rtt: (!self.chance(10)).then(|| self.duration()),
             srtt: (!self.chance(10)).then(|| self.duration()),
-            acknowledged_to: self.acked,
-            sent_to: self.sent,
+            acknowledged_to: (self.numbering)(self.acked),
+            sent_to: (self.numbering)(self.sent),
+            total_acked: self.acked,
             rate,
             ..AckEvent::new(self.now, newly_acked, outstanding_before)
         };
-        let arrival = ArrivalEvent::new(self.now, self.acked);
+        let arrival = ArrivalEvent {
+            acknowledged_to: event.acknowledged_to,
+            ..ArrivalEvent::new(self.now, self.acked)
+        };
         control.on_arrival(&ArrivalEvent { rtt: event.rtt, is_special: self.chance(5), ..arrival });
         control.on_ack(&event);
     }
@@ -128,6 +138,27 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
+    /// A control behaves the same whatever numbers positions have, bytes or packets, as long as they grow in
+    /// the order of sending.
+    #[test]
+    fn positions_are_only_compared(seed: u64, mss in 1_u32..=65_535) {
+        for config in Config::tcp() {
+            for rules in RULES {
+                let setup = Setup { mss, initial_cwnd: 10 * mss, rules, seed, is_paced: false, headers: 0 };
+                let mut bytes = (config.build(&setup), Transport::new(BlockRng::new(seed, 1)));
+                let mut others = (config.build(&setup), Transport::new(BlockRng::new(seed, 1)));
+                others.1.numbering = |byte| if byte == 0 { 0 } else { 3 * byte + 1_000_000_007 };
+                for event in 0..EVENTS {
+                    for (control, transport) in [&mut bytes, &mut others] {
+                        transport.step(control, mss);
+                    }
+                    let limits = [bytes.0.limits(), others.0.limits()];
+                    prop_assert!(limits[0] == limits[1], "{config:?} {rules:?} event {event}: {limits:?}");
+                }
+            }
+        }
+    }
+
     /// There is no panic and no overflow (tests check arithmetic), the window is between one segment and 1
     /// GiB, and the pace is above zero.
     #[test]
@@ -139,7 +170,7 @@ proptest! {
                 let mut control = config.build(&Setup { mss, initial_cwnd, rules, seed, is_paced: false , headers: 0});
                 prop_assert!(control.limits().cwnd >= mss);
                 let draws = BlockRng::new(seed, 1);
-                let mut transport = Transport { draws, now: Time::ZERO, delivered: 0, acked: 0, sent: 0 };
+                let mut transport = Transport::new(draws);
                 for event in 0..EVENTS {
                     transport.step(&mut control, mss);
                     let limits = control.limits();
@@ -181,7 +212,7 @@ proptest! {
             let join = |path: usize| Controller::Coupled(group.join(PathId(path as u8), &setup));
             let mut controls: Vec<_> = (0..paths).map(join).collect();
             let draws = BlockRng::new(seed, 1);
-            let mut transport = Transport { draws, now: Time::ZERO, delivered: 0, acked: 0, sent: 0 };
+            let mut transport = Transport::new(draws);
             for event in 0..EVENTS {
                 let path = transport.draws.below(paths as u64) as usize;
                 transport.step(&mut controls[path], mss);
@@ -333,6 +364,7 @@ fn no_window_of_bbr_leaps_after_time_in_which_it_was_not_used() {
                 min_rtt: Some(rtt),
                 rate: Some(RateSample { is_app_limited, ..rate }),
                 acknowledged_to: delivered,
+                total_acked: delivered,
                 sent_to: delivered + u64::from(of_round),
                 is_window_limited: !is_app_limited,
                 ..AckEvent::new(now, MSS, per_round.min(cwnd(&control)) * MSS)

@@ -101,6 +101,7 @@ impl Rounds {
                 rtt: Some(self.rtt),
                 min_rtt: Some(self.rtt),
                 acknowledged_to: self.acked,
+                total_acked: self.acked,
                 sent_to: self.acked + u64::from(MSS),
                 is_window_limited: false,
                 ..AckEvent::new(self.now, MSS, MSS)
@@ -137,6 +138,7 @@ impl Rounds {
             min_rtt: Some(self.rtt),
             srtt: Some(self.rtt),
             acknowledged_to: self.acked,
+            total_acked: self.acked,
             sent_to: self.acked + u64::from(window),
             ..AckEvent::new(self.now, segments * MSS, window)
         });
@@ -355,6 +357,7 @@ impl Sender {
             min_rtt: self.min_rtt,
             srtt: Some(rtt),
             acknowledged_to: acknowledged * u64::from(MSS),
+            total_acked: acknowledged * u64::from(MSS),
             sent_to: self.next * u64::from(MSS),
             rate: Some(rate),
             ..AckEvent::new(self.now, MSS, before)

@@ -76,7 +76,7 @@ pub struct Westwood {
     /// Bytes acknowledged since `window_start`.
     bytes: u64,
     window_start: Option<Time>,
-    /// The cumulative acknowledgement so far (Linux: `snd_una`), and the bytes counted for duplicates of it.
+    /// The bytes acknowledged so far (Linux: `snd_una`), and the bytes counted for duplicates of it.
     acknowledged: Option<u64>,
     accounted: u64,
     /// The last round-trip time in ms.
@@ -112,8 +112,8 @@ impl Westwood {
 
     /// The bytes that an acknowledgement counts for (Linux: `westwood_fast_bw`, `westwood_acked_count`).
     fn count(&mut self, event: &ArrivalEvent) -> u64 {
-        let before = self.acknowledged.replace(event.acknowledged_to).unwrap_or(event.acknowledged_to);
-        let mut bytes = event.acknowledged_to.saturating_sub(before);
+        let before = self.acknowledged.replace(event.total_acked).unwrap_or(event.total_acked);
+        let mut bytes = event.total_acked.saturating_sub(before);
         if !event.is_special {
             return bytes;
         }

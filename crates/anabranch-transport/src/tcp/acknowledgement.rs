@@ -482,6 +482,7 @@ impl Connection {
         event.srtt = self.rtt.srtt();
         event.acknowledged_to = self.sender.unacknowledged;
         event.sent_to = self.sender.next;
+        event.total_acked = self.sender.unacknowledged;
         event.rate = report.rate;
         event.next_departure = self.paced_until();
         self.cc.on_ack(&event);
