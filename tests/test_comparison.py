@@ -586,3 +586,10 @@ def test_values_that_print_alike_are_not_taken_for_each_other() -> None:
 )
 def test_values_are_told_apart(values: list[Any], texts: list[str]) -> None:
     assert wording.told_apart(values) == texts
+
+
+def test_no_line_ends_between_a_number_and_its_unit() -> None:
+    assert wording.filled("1: rto_max = 0.1 s, pmr = 0", 17) == "1: rto_max =\n0.1 s, pmr = 0"
+    assert wording.filled("", 17) == ""
+    joined = wording.unbroken("3.2 % of 10 Mbit/s in 5 sweeps, 20 ms")
+    assert joined.replace("\xa0", "_") == "3.2_% of 10_Mbit/s in 5 sweeps, 20_ms"

@@ -1,6 +1,8 @@
 """Numbers, counts and places on axes as people write them."""
 
 import math
+import re
+import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,6 +10,9 @@ from typing import Any
 
 MOST_DIGITS = 17
 """As many digits as distinguish any two numbers."""
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[num]?s|[kMG]?bit/s|[kMG]?B|[KMG]iB)(?![\w/]))")
+"""The space between a number and its unit."""
 
 _GAP = 3
 """Characters between two columns."""
@@ -72,6 +77,16 @@ def rate(bit_per_s: float) -> str:
         if bit_per_s >= factor:
             return f"{number(bit_per_s / factor, 3)} {unit}"
     return f"{bit_per_s:.0f} bit/s"
+
+
+def unbroken(text: str) -> str:
+    """The text with spaces between numbers and units at which no line ends."""
+    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
+
+
+def filled(text: str, width: int) -> str:
+    """The text in lines of this width, none of which ends between a number and its unit."""
+    return textwrap.fill(unbroken(text), width).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def told_apart(

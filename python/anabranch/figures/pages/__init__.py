@@ -7,7 +7,6 @@ it.
 import io
 import math
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -23,6 +22,7 @@ from matplotlib.ticker import AutoLocator, FixedLocator
 
 from anabranch.figures import marks, plots
 from anabranch.figures.marks import Placed
+from anabranch.support import wording
 
 from . import interactive
 from .svg import slim
@@ -115,6 +115,7 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
     )
     made.template_class = _Page
     made.filters["sentence"] = sentence
+    made.filters["unbroken"] = wording.unbroken
     made.globals["theme"] = THEME
     return made
 
@@ -209,13 +210,13 @@ def _narrow(figure: Figure) -> list[Part]:
     for axes in panels:
         _thin(axes, (_NARROW / side_by_side - 1) / plots.CHARACTER)
     for text in figure.texts:
-        text.set_text(textwrap.fill(text.get_text(), _LINE))
+        text.set_text(wording.filled(text.get_text(), _LINE))
     # Legends are made anew, as a legend keeps the number of columns it was made with.
     for legend in list(figure.legends):
         handles = list(legend.legend_handles)
         for handle, text in zip(handles, legend.get_texts(), strict=True):
             assert handle is not None
-            handle.set_label(textwrap.fill(text.get_text(), _LINE))
+            handle.set_label(wording.filled(text.get_text(), _LINE))
         legend.remove()
         plots.legend(figure, [handle for handle in handles if handle is not None])
     return parts
@@ -254,7 +255,7 @@ def _parts(panels: Sequence[Axes]) -> list[Part]:
     for axes, places in columns.items():
         names = [name.get_text() for name in axes.get_yticklabels()]
         beside = plots.CHARACTER * max(
-            len(line) for name in names for line in textwrap.wrap(name, _NAME) or [""]
+            len(line) for name in names for line in wording.filled(name, _NAME).split("\n")
         )
         cell = plots.CHARACTER * (1 + max(len(text.get_text()) for text in axes.texts))
         room = max(1, int((_NARROW - 0.3 - beside) / cell))
@@ -326,7 +327,7 @@ def _break_lines(axes: Axes, side_by_side: int) -> float:
     """
     room, lines = _LINE // side_by_side, 0
     if isinstance(axes.yaxis.get_major_locator(), FixedLocator):
-        names = [textwrap.fill(text.get_text(), _NAME) for text in axes.get_yticklabels()]
+        names = [wording.filled(text.get_text(), _NAME) for text in axes.get_yticklabels()]
         if any("\n" in name for name in names):
             axes.set_yticks(axes.get_yticks(), names)
         room -= max((len(line) for name in names for line in name.split("\n")), default=0)
@@ -337,9 +338,9 @@ def _break_lines(axes: Axes, side_by_side: int) -> float:
     around = 0
     for text in axes.findobj(Text):
         if text.get_text() and text.get_text() in (axes.get_title(), axes.get_title(loc="left")):
-            text.set_text(textwrap.fill(" ".join(text.get_text().split()), room))
+            text.set_text(wording.filled(" ".join(text.get_text().split()), room))
             around += 1 + text.get_text().count("\n")
-    axes.set_xlabel(textwrap.fill(axes.get_xlabel(), room))
+    axes.set_xlabel(wording.filled(axes.get_xlabel(), room))
     around += 1 + axes.get_xlabel().count("\n")
     for text in axes.texts:
         if isinstance(text, Annotation) and text.xycoords == "axes fraction":
