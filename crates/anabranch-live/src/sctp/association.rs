@@ -366,10 +366,10 @@ impl Live {
             }
             Event::StreamReset(stream) => tell(HostEvent::StreamReset { stream: number(stream) }),
             Event::StreamResetByPeer(stream) => {
-                tell(HostEvent::StreamResetByPeer { stream: stream.map(number) })
+                tell(HostEvent::StreamResetByPeer { stream: stream.map(number) });
             }
             Event::StreamResetRefused(stream) => {
-                tell(HostEvent::StreamResetRefused { stream: number(stream) })
+                tell(HostEvent::StreamResetRefused { stream: number(stream) });
             }
             Event::Writable => tell(HostEvent::Writable),
             // The other events are those of transports with streams of bytes.
