@@ -26,7 +26,7 @@ from anabranch import _engine, cli, papers
 from anabranch.errors import AnabranchError, HungUp, Terminated
 from anabranch.papers import new as made
 from anabranch.studies import library
-from anabranch.support import files, terminal
+from anabranch.support import files, terminal, wording
 from conftest import CALL, COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
 
 COMMANDS = [
@@ -195,7 +195,7 @@ def test_run_writes_traces_and_figures(anabranch: Command, call_file: Path, tmp_
     for text in ("p0: ", "p1: ", "played", "lost"):
         assert text in first
     for line in result.stdout.splitlines()[:3]:
-        assert html.escape(line[1:]) in page
+        assert html.escape(wording.unbroken(line[1:])) in page
     assert "call.sctp.a.timeouts" in page
 
 
