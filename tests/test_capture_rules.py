@@ -145,6 +145,14 @@ def test_a_clock_that_was_set_back_is_not_a_late_packet() -> None:
         assert (np.diff(clocks.continued(stepped, clock)) == second // 100).all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_times_that_no_clock_has_are_no_overflow() -> None:
+    times = np.repeat([2**62, -(2**62), 2**62, 0, 2**62, 5], 10)
+    clock = clocks.clocks(times)
+    assert clock.max() > 0
+    assert len(clocks.continued(times, clock)) == len(times)
+
+
 def test_many_steps_take_no_longer() -> None:
     """Each packet is before the last one: no piece is looked at twice."""
     times = -np.arange(100_000, dtype=np.int64) * 1_000_000_000

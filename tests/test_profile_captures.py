@@ -596,6 +596,16 @@ def test_equal_addresses_in_two_vlans_are_two_flows(tmp_path: Path, identificati
     assert not note(found, "more are not looked at")
 
 
+def test_a_time_that_is_far_away_takes_no_memory(tmp_path: Path) -> None:
+    """One of the last packets says that it came 79 years later."""
+    frames = transfer(Ends(), 2000, {7}).frames
+    far = [(2.5e9 if nth == len(frames) - 9 else time, frame)
+           for nth, (time, frame) in enumerate(frames)]  # fmt: skip
+    found = estimate(measure([in_order(tmp_path / "c.pcap", far)]))
+    assert found.rate_bit_per_s is not None
+    assert delay_ms(found) == pytest.approx(10, abs=0.1)
+
+
 def test_what_a_capture_lacks_is_not_lost(tmp_path: Path) -> None:
     """It was acknowledged, and nobody has sent it again: packets that the capture has missed."""
     writer = Writer(Ends())

@@ -583,6 +583,11 @@ def test_a_trace_of_one_line_is_a_trace(tmp_path: Path) -> None:
     assert found.outages == []
 
 
+def test_a_trace_of_thirty_years_takes_no_memory(tmp_path: Path) -> None:
+    found = of(tmp_path, "1\n2\n3\n999999999999\n")
+    assert any("rate left out: 4.8e-05" in note for note in found.measurement.notes)
+
+
 def test_tables_of_times(tmp_path: Path) -> None:
     found = of(tmp_path, TIMED)
     assert found.losses is not None

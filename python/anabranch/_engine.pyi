@@ -294,11 +294,11 @@ def follow_sightings(columns: dict[str, bytes]) -> bytes:
     """
 
 def chain_log_likelihood(
-    columns: dict[str, bytes], is_bad: float, loss_in_good: float, loss_in_bad: float
+    packets: bytes, is_lost: bytes, changes: bytes, is_bad: float, loss_in_good: float, loss_in_bad: float
 ) -> float:
-    """The logarithm of the probability of losses under a chain of two states, which is bad at the first packet with the
-    probability `is_bad`. Columns of 64-bit numbers, a value for each stretch of packets with the same fate: `packets`, `is_lost`
-    (integers), and how probably the chain goes `to_bad` and `to_good` behind each packet (real).
+    """The logarithm of the probability of losses under a chain of two states, of which `is_bad` is the bad one's share. A value
+    for each stretch of packets with the same fate: how many they are (64-bit integers), whether they were lost (a byte), and how
+    far the chain forgets its state behind each, the probabilities of both changes together (64-bit reals).
     """
 
 def newly_acknowledged(columns: dict[str, bytes]) -> bytes:

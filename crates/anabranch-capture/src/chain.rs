@@ -8,16 +8,15 @@ pub struct Stretch {
     pub packets: u64,
     /// Whether all of them were lost.
     pub is_lost: bool,
-    /// How probably the chain goes from good to bad behind each.
-    pub to_bad: f64,
-    /// How probably it goes from bad to good.
-    pub to_good: f64,
+    /// How far the chain forgets its state behind each: the probabilities of going from good to bad and from bad
+    /// to good together.
+    pub change: f64,
 }
 
 /// What the states are, and lose.
 #[derive(Clone, Copy, Debug)]
 pub struct States {
-    /// How probably the chain is bad at the first packet.
+    /// The share of the bad one, which is how probably the chain is bad at the first packet.
     pub is_bad: f64,
     /// How probably a packet is lost in the good state.
     pub loss_in_good: f64,
@@ -35,13 +34,13 @@ fn times(row: Row, [from_good, from_bad]: Matrix) -> Row {
     [row[0] * from_good[0] + row[1] * from_bad[0], row[0] * from_good[1] + row[1] * from_bad[1]]
 }
 
-/// Makes the largest of small or large numbers 1; gives the logarithm of what they were divided by.
+/// Makes the sum of small or large numbers 1; gives the logarithm of what they were divided by.
 fn scaled(numbers: &mut [Row]) -> f64 {
-    let largest = numbers.iter().flatten().copied().fold(0.0, f64::max);
-    if (SMALL..=1.0 / SMALL).contains(&largest) {
+    let sum: f64 = numbers.iter().flatten().sum();
+    if (SMALL..=1.0 / SMALL).contains(&sum) {
         return 0.0;
     }
-    let by = largest.max(f64::MIN_POSITIVE);
+    let by = sum.max(f64::MIN_POSITIVE);
     numbers.iter_mut().flatten().for_each(|number| *number /= by);
     by.ln()
 }
@@ -54,8 +53,8 @@ pub fn log_likelihood(stretches: impl IntoIterator<Item = Stretch>, states: &Sta
     let mut log = 0.0;
     for one in stretches {
         let [good, bad] = if one.is_lost { is_lost } else { arrives };
-        let mut power =
-            [[good * (1.0 - one.to_bad), good * one.to_bad], [bad * one.to_good, bad * (1.0 - one.to_good)]];
+        let (to_bad, to_good) = (states.is_bad * one.change, (1.0 - states.is_bad) * one.change);
+        let mut power = [[good * (1.0 - to_bad), good * to_bad], [bad * to_good, bad * (1.0 - to_good)]];
         // By squares: all powers of a matrix commute.
         let (mut left, mut power_log) = (one.packets, 0.0);
         while left > 0 {
@@ -93,7 +92,7 @@ mod tests {
                 let loss = if now { states.loss_in_bad } else { states.loss_in_good };
                 chance *= if packet.is_lost { loss } else { 1.0 - loss };
                 if at + 1 < packets.len() {
-                    let changes = if now { packet.to_good } else { packet.to_bad };
+                    let changes = packet.change * if now { 1.0 - states.is_bad } else { states.is_bad };
                     chance *= if now == next { 1.0 - changes } else { changes };
                 }
             }
@@ -102,27 +101,27 @@ mod tests {
         sum
     }
 
-    fn stretch(packets: u64, is_lost: bool, to_bad: f64, to_good: f64) -> Stretch {
-        Stretch { packets, is_lost, to_bad, to_good }
+    fn stretch(packets: u64, is_lost: bool, change: f64) -> Stretch {
+        Stretch { packets, is_lost, change }
     }
 
     #[test]
     fn long_stretches_do_not_underflow() {
         let states = States { is_bad: 0.5, loss_in_good: 0.25, loss_in_bad: 0.25 };
-        let found = log_likelihood([stretch(1_000_003, true, 0.5, 0.5)], &states);
+        let found = log_likelihood([stretch(1_000_003, true, 1.0)], &states);
         assert!((found / (1_000_003.0 * 0.25_f64.ln()) - 1.0).abs() < 1e-9, "{found}");
         let never = States { is_bad: 0.5, loss_in_good: 0.0, loss_in_bad: 0.0 };
-        assert!(log_likelihood([stretch(3, true, 0.5, 0.5)], &never) < -700.0);
+        assert!(log_likelihood([stretch(3, true, 1.0)], &never) < -700.0);
         assert_eq!(log_likelihood([], &states), 0.0);
     }
 
     proptest! {
         #[test]
         fn it_is_the_sum_over_all_ways(
-            all in proptest::collection::vec((0_u64..4, any::<bool>(), 0.0..=1.0, 0.0..=1.0), 0..4),
+            all in proptest::collection::vec((0_u64..4, any::<bool>(), 0.0..=1.0), 0..4),
             (is_bad, loss_in_good, loss_in_bad) in (0.01..0.99, 0.01..0.99, 0.01..0.99),
         ) {
-            let stretches: Vec<_> = all.into_iter().map(|(count, lost, bad, good)| stretch(count, lost, bad, good)).collect();
+            let stretches: Vec<_> = all.into_iter().map(|(count, lost, change)| stretch(count, lost, change)).collect();
             let states = States { is_bad, loss_in_good, loss_in_bad };
             let (found, expected) = (log_likelihood(stretches.iter().copied(), &states), by_ways(&stretches, &states));
             prop_assert!((found.exp() - expected).abs() <= 1e-12 + 1e-9 * expected, "{} {expected}", found.exp());

@@ -435,11 +435,11 @@ def _standing(delays: Delays, packet_s: float, width: float) -> tuple[float, boo
     """
     if delays.times_s is None:
         return 0.0, False
-    window = ((delays.times_s - delays.times_s.min()) / width).astype(int)
-    count = np.bincount(window)
+    # By their numbers: a time that is far away makes no windows between.
+    number = np.floor((delays.times_s - delays.times_s.min()) / width)
+    _, window, count = np.unique(number, return_inverse=True, return_counts=True)
     least = np.full(len(count), np.inf)
     np.minimum.at(least, window, delays.seconds)
-    least, count = least[count > 0], count[count > 0]
     stood = least >= delays.seconds.min() + 2 * packet_s
     if stood.mean() >= 0.9 or not stood.any():
         return float(stood.mean()), True
@@ -482,12 +482,16 @@ def _queue(delays: Delays, rate: Estimate, packet: float) -> Estimate | None:
     )  # fmt: skip
 
 
+_MOST_WINDOWS = 1 << 20
+"""A trace of twelve days by the second; of a longer one, windows are longer."""
+
+
 def _rate_of_trace(trace: Opportunities) -> tuple[Estimate, list[tuple[float, float]]]:
     seconds = trace.milliseconds / 1e3
     length = float(seconds[-1])
     mean = len(seconds) * OCTETS * 8 / length
     # By the second, or in four parts, but none shorter than a trace's unit of 1 ms.
-    windows = max(int(length), min(4, round(length * 1e3)))
+    windows = min(max(int(length), min(4, round(length * 1e3))), _MOST_WINDOWS)
     counts = np.histogram(seconds, windows, (0.0, length))[0]
     low, high = block_interval(counts * OCTETS * 8 / (length / windows))
     gaps = np.diff(seconds, prepend=0.0)

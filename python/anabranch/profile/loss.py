@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from anabranch import _engine
-from anabranch.support.gathered import bytes_of
 
 from .intervals import LEVEL, Bounds, Vector, block_interval
 
@@ -355,37 +354,46 @@ class _Runs:
     """The likelihood of a sequence under a chain with hidden states."""
 
     def __init__(self, losses: Losses) -> None:
-        self._lengths, self._kinds = losses.lengths, losses.kinds
+        self._stretches = Stretches(losses.lengths, losses.kinds)
+        self._ones = np.ones(len(losses.lengths))
 
     def log_likelihood(self, states: Vector) -> float:
-        p, r, good, bad = states
-        ends = np.full(len(self._lengths), p), np.full(len(self._lengths), r)
-        start = float(_stationary(states)[1])
-        return chain_log_likelihood(self._lengths, self._kinds, *ends, (start, good, bad))
+        p, r, good, bad = map(float, states)
+        share = float(_stationary(states)[1])
+        return self._stretches.log_likelihood(self._ones * (p + r), share, good, bad)
 
 
-def chain_log_likelihood(
-    packets: NDArray[np.integer],
-    lost: Flags,
-    to_bad: Vector,
-    to_good: Vector,
-    states: tuple[float, float, float],
-) -> float:
-    """The logarithm of the probability of what became of packets.
+class Stretches:
+    """Packets in a row that had the same fate, at equal steps of a chain.
 
     Parameters
     ----------
     packets
-        How many packets in a row had the same fate, at equal steps of the chain.
+        How many they are.
     lost
         Whether they were lost.
-    to_bad, to_good
-        How probably the chain changes its state behind each of them.
-    states
-        How probably it is bad at the first packet, and the losses in the good and the bad state.
     """
-    columns = {"packets": packets, "is_lost": lost, "to_bad": to_bad, "to_good": to_good}
-    return _engine.chain_log_likelihood(bytes_of(columns), *map(float, states))
+
+    def __init__(self, packets: NDArray[np.integer], lost: Flags) -> None:
+        self._packets = np.asarray(packets, dtype=np.int64).tobytes()
+        self._lost = np.asarray(lost, dtype=bool).tobytes()
+
+    def log_likelihood(self, changes: Vector, bad_share: float, good: float, bad: float) -> float:
+        """The logarithm of the probability of these fates.
+
+        Parameters
+        ----------
+        changes
+            How far the chain forgets its state behind each: the probabilities of both changes
+            together.
+        bad_share
+            That of the bad state.
+        good, bad
+            The losses in both states.
+        """
+        return _engine.chain_log_likelihood(
+            self._packets, self._lost, changes.tobytes(), bad_share, good, bad
+        )
 
 
 def _step(states: Vector, lost: bool) -> Vector:  # noqa: FBT001 - a kind of packet

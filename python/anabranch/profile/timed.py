@@ -33,7 +33,7 @@ from .loss import (
     FEWEST_LOSSES,
     Flags,
     Losses,
-    chain_log_likelihood,
+    Stretches,
     information_widths,
     share_of_bad,
 )
@@ -328,13 +328,12 @@ class _Factors:
         first = np.array(begins)
         sizes = np.diff(first, append=len(lost))
         self._spacing = (totals[first + sizes] - totals[first]) / sizes
-        self._packets, self._lost = sizes, lost[first]
         self.count = len(first)
+        self._stretches = Stretches(sizes, lost[first])
 
     def log_likelihood(self, bad_share: float, total: float, good: float, bad: float) -> float:
-        changed = -np.expm1(-self._spacing * total)
-        ends = bad_share * changed, (1 - bad_share) * changed
-        return chain_log_likelihood(self._packets, self._lost, *ends, (bad_share, good, bad))
+        changes = -np.expm1(-self._spacing * total)
+        return self._stretches.log_likelihood(changes, bad_share, good, bad)
 
 
 def _chain(model: str, coordinates: Vector) -> tuple[float, float, float, float]:

@@ -16,6 +16,9 @@ Integers = NDArray[np.int64]
 STEP_NS = 100_000_000
 """A step back that is smaller, in ns, is one of several queues that are captured side by side."""
 
+_MOST_SHIFT_NS = 1 << 62
+"""The most that a clock is taken to have been set back, in ns: 146 years."""
+
 _LASTS = 8
 """Packets after a step that all have to be before it; single packets are late, not the clock."""
 
@@ -52,7 +55,9 @@ def continued(time_ns: Integers, clock: Integers) -> Integers:
     lasts = np.maximum.reduceat(found, starts)
     shifts = np.zeros(len(starts), dtype=np.int64)
     for i in range(1, len(starts)):
-        shifts[i] = lasts[i - 1] + shifts[i - 1] + usual - found[starts[i]]
+        shift = int(lasts[i - 1]) + int(shifts[i - 1]) + usual - int(found[starts[i]])
+        # Times that a damaged file makes up may be further apart than 64 bits can say.
+        shifts[i] = max(-_MOST_SHIFT_NS, min(shift, _MOST_SHIFT_NS))
     return np.asarray(found + np.repeat(shifts, np.diff([*starts, len(found)])))
 
 
