@@ -40,6 +40,7 @@ test: test-rust test-stubs test-python ## all tests: Rust, doc tests, examples, 
 test-rust:
 	PROPTEST_RNG_SEED=1 cargo test --locked
 	cargo test --locked --package anabranch-wasm
+	PROPTEST_RNG_SEED=1 cargo test --locked --package anabranch-transport --features quic --lib wire::quic
 	@set -e; for example in crates/anabranch/examples/*.rs; do \
 		[ -e "$$example" ] || continue; \
 		echo "example $$example"; \
@@ -72,6 +73,7 @@ lint: dev ## formatting, clippy, ruff, mypy, arrows between folders; changes not
 	git ls-files '*.rs' | xargs $(BIN)/python tools/comment_width.py --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p anabranch --no-default-features -- -D warnings
+	cargo clippy --locked -p anabranch-transport --features quic --all-targets -- -D warnings
 	@if [ -d lab/node_modules ]; then cd lab && npm run --silent check; else echo 'the modules of lab/ are not checked: make lab has not been run'; fi
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
