@@ -60,7 +60,8 @@ pub struct Parsed {
     /// How a genuine packet breaks a rule, for which the connection is to be closed. What comes behind it is
     /// not read.
     pub violation: Option<Malformed>,
-    /// The key phase of a genuine packet with a short header (RFC 9001 section 6): the one in which to answer.
+    /// The key phase of a genuine packet with a short header (RFC 9001 section 6): the one in which to
+    /// answer.
     pub key_phase: Option<bool>,
     /// The token that the datagram has if it is a stateless reset, where nothing could be opened.
     pub reset: Option<[u8; 16]>,

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{ConnectionId, Frame, Header, Level, LongHeader, Parameters, ShortHeader, VERSION_1, varint};
+use super::{ConnectionId, Frame, Level, LongHeader, Parameters, ShortHeader, VERSION_1, varint};
 use super::{Fields, Part};
 use crate::ground::{PathId, Payload};
 use crate::wire::bytes::{Append as _, Sending};
@@ -166,6 +166,7 @@ impl Packet {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Header;
     use super::*;
 
     struct Nothing;
