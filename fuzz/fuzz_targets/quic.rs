@@ -69,7 +69,8 @@ fn frames(bytes: &[u8]) {
 }
 
 fn keys() -> Keys<Trusting> {
-    let mut keys = Keys { original: Some(ConnectionId::default()), ..Keys::default() };
+    let mut keys = Keys::default();
+    keys.original = Some(ConnectionId::default());
     for level in [Level::Initial, Level::ZeroRtt, Level::Handshake, Level::OneRtt] {
         keys.set(level, [Trusting, Trusting]);
     }

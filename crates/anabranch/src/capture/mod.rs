@@ -10,6 +10,8 @@
 mod addresses;
 mod file;
 mod flow;
+#[cfg(feature = "quic")]
+mod quic;
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

@@ -10,6 +10,7 @@ mod content;
 mod datagram;
 mod frame;
 mod header;
+mod keys;
 mod packet_number;
 mod parameters;
 mod protection;
@@ -26,11 +27,12 @@ pub use content::{Content, LEAST_RESET_BYTES, MOST_PACKETS, Parsed};
 pub use datagram::{Datagram, LEAST_SAMPLED, Packet, TAG_BYTES};
 pub use frame::{Ack, Frame, MAX_ACK_RANGES, Stream};
 pub use header::{Header, Level, LongHeader, ShortHeader, VERSION_1};
+pub use keys::Keys;
 pub use packet_number::{decode as decode_packet_number, length as packet_number_length};
 pub use parameters::{ParameterError, Parameters, PreferredAddress};
 #[cfg(feature = "quic")]
 pub use protection::Real;
-pub use protection::{Envelope, Keys, Plain, Protection, SAMPLE_BYTES};
+pub use protection::{Envelope, Plain, Protection, SAMPLE_BYTES};
 
 const fn malformed(problem: &'static str) -> Malformed {
     Malformed { protocol: "QUIC", problem }
