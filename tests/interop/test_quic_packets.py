@@ -20,6 +20,7 @@ connection = pytest.importorskip(
     "aioquic.quic.connection", reason="aioquic is not installed: pip install --group interop"
 )
 from aioquic.quic import events  # noqa: E402 - there is nothing to import without it
+from aioquic.quic import packet as packets  # noqa: E402
 from aioquic.quic.configuration import QuicConfiguration  # noqa: E402
 from aioquic.tls import CipherSuite  # noqa: E402
 from cryptography import x509  # noqa: E402
@@ -27,7 +28,7 @@ from cryptography.hazmat.primitives import hashes  # noqa: E402
 from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402
 
 ADDRESSES = {"client": ("192.0.2.1", 49152), "server": ("192.0.2.2", 443)}
-ROUND_TRIP_S = 0.02
+DELAY_S = 0.01
 MOST_STEPS = 2000
 """Of a connection: more than any of these needs."""
 
@@ -103,7 +104,8 @@ class Between:
         self.running.stdin.write(line + "\n")
         self.running.stdin.flush()
 
-    def _resealed(self, name: str, datagram: bytes) -> bytes:
+    def resealed(self, name: str, datagram: bytes) -> bytes:
+        """What the program makes of a datagram that an end has sent."""
         for log in self.logs:
             assert isinstance(log, io.StringIO)
             for line in log.getvalue().splitlines():
@@ -126,35 +128,34 @@ class Between:
 
     def step(self) -> bool:
         """Carries what both ends send now to the other; whether there was anything."""
-        was_any = False
-        for name in ("client", "server"):
-            if name not in self.ends:
-                continue
+        carried = [
+            (name, self.resealed(name, datagram))
+            for name, end in self.ends.items()
+            for datagram, _ in end.datagrams_to_send(now=self.now)
+        ]
+        self.now += DELAY_S
+        for name, datagram in carried:
             peer = "server" if name == "client" else "client"
-            for datagram, _ in self.ends[name].datagrams_to_send(now=self.now):
-                was_any = True
-                sealed = self._resealed(name, datagram)
-                if peer not in self.ends:
-                    first = self.ends["client"].original_destination_connection_id
-                    self.ends[peer] = connection.QuicConnection(
-                        configuration=self.server, original_destination_connection_id=first
-                    )
-                self.ends[peer].receive_datagram(sealed, ADDRESSES[name], self.now + ROUND_TRIP_S)
-        self.now += ROUND_TRIP_S
+            if peer not in self.ends:
+                first = self.ends["client"].original_destination_connection_id
+                self.ends[peer] = connection.QuicConnection(
+                    configuration=self.server, original_destination_connection_id=first
+                )
+            self.ends[peer].receive_datagram(datagram, ADDRESSES[name], self.now)
         for name, end in self.ends.items():
             timer = end.get_timer()
             if timer is not None and timer <= self.now:
                 end.handle_timer(self.now)
             while (event := end.next_event()) is not None:
                 self.got[name].append(event)
-        return was_any
+        return bool(carried)
 
     def run(self) -> None:
         """Carries on until neither end has anything to say for a second."""
         idle = 0
         for _ in range(MOST_STEPS):
             idle = 0 if self.step() else idle + 1
-            if idle * ROUND_TRIP_S > 1:
+            if idle * DELAY_S > 1:
                 return
         raise AssertionError(f"they go on after {MOST_STEPS} steps")
 
@@ -201,6 +202,7 @@ def test_a_connection_of_aioquic_in_packets_of_ours(between: Between) -> None:
     (end,) = [one for one in between.got["server"] if isinstance(one, events.ConnectionTerminated)]
     assert (end.error_code, end.reason_phrase) == (0, " " * 4)
     seen = set(between.frames)
+    assert "Phase 1" in seen
     for level in ("Initial", "Handshake"):
         assert {f"{level} crypto", f"{level} ack"} <= seen
     named = "ack stream datagram new_connection_id retire_connection_id handshake_done ping"
@@ -208,3 +210,22 @@ def test_a_connection_of_aioquic_in_packets_of_ours(between: Between) -> None:
     assert "OneRtt connection_close" in seen
     # aioquic writes some numbers longer than they need be, so that not all are the same octets.
     assert between.changed > 0
+
+
+def test_packets_of_aioquic_without_numbers(between: Between) -> None:
+    """Retry and Version Negotiation: what is written is what was read, the tag included."""
+    client = between.ends["client"]
+    (first, _), *_ = client.datagrams_to_send(now=0.0)
+    between.resealed("client", first)
+    original = client.original_destination_connection_id
+    retry = packets.encode_quic_retry(
+        version=1, source_cid=bytes(8), destination_cid=client.host_cid,
+        original_destination_cid=original, retry_token=b"a token", unused=15,
+    )  # fmt: skip
+    assert between.resealed("server", retry) == retry
+    negotiation = packets.encode_quic_version_negotiation(
+        bytes(8), client.host_cid, [1, 0x6B3343CF]
+    )
+    # Of the first byte only one bit counts (RFC 9000 section 17.2.1).
+    assert between.resealed("server", negotiation)[1:] == negotiation[1:]
+    assert between.frames["Whole "] == 2

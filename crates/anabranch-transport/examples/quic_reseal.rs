@@ -43,14 +43,24 @@ fn reseal(keys: &mut Keys<Real>, bytes: &mut [u8]) -> Result<(Vec<u8>, String), 
         return Err(format!("{} packets without a key, {} forged", parsed.without_key, parsed.forged));
     }
     keys.key_phase = parsed.key_phase.unwrap_or(keys.key_phase);
-    let Content::Packets(mut packets) = parsed.content else { return Err("no packets".to_owned()) };
-    let names: Vec<String> = packets
+    let mut packets = match parsed.content {
+        Content::Packets(packets) => packets,
+        whole => {
+            let mut bytes = Vec::new();
+            whole.emit(keys, &mut store, &mut bytes);
+            return Ok((bytes, "Whole:".to_owned()));
+        }
+    };
+    let mut names: Vec<String> = packets
         .iter()
         .map(|packet| {
             let frames: Vec<&str> = packet.frames.iter().map(Frame::name).collect();
             format!("{:?}:{}", packet.level, frames.join(","))
         })
         .collect();
+    if parsed.key_phase == Some(true) {
+        names.push("Phase:1".to_owned());
+    }
     // Numbers may have been longer than they need be.
     let size: usize = packets.iter().map(Packet::wire_size).sum();
     let missing = length.checked_sub(size).ok_or("it is longer than it was")? as u32;
@@ -101,6 +111,7 @@ fn begin(keys: &mut [Keys<Real>; 2], datagram: &[u8]) -> Result<(), String> {
             sealing
         });
         keys.set(Level::Initial, [first, second]);
+        keys.original = Some(header.ids[0]);
     }
     Ok(())
 }

@@ -266,7 +266,7 @@ mod tests {
 
     use anabranch_transport::ground::Ecn;
     use anabranch_transport::rng::Streams;
-    use anabranch_transport::wire::quic::{Ack, ConnectionId, Stream};
+    use anabranch_transport::wire::quic::{Ack, ConnectionId, Content, Stream};
     use anabranch_transport::wire::{ip, udp};
     use pcap_file::pcapng::PcapNgWriter;
     use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -409,7 +409,7 @@ mod tests {
             "6;".to_owned(),
             "6;25,15,20".to_owned(),
             format!("2{};", padding(1)),
-            "2,6,8;20".to_owned(),
+            "2,6,10;20".to_owned(),
             "2,30,11;".to_owned(),
             "2,15,11;".to_owned(),
             "29;".to_owned(),
@@ -443,18 +443,34 @@ mod tests {
         assert!(client_hello(&[1; 32], &extension, 1).len() < 241);
     }
 
-    /// An end sends again what it has sent, and the same bytes are in it.
+    /// The data of the frames that are opened.
+    struct Kept(Vec<u8>);
+
+    impl Fields for Kept {
+        fn append(&mut self, _: Part, _: Payload, _: &mut Vec<u8>) {}
+
+        fn keep(&mut self, _: Part, _: u64, bytes: &[u8]) -> u64 {
+            self.0.extend(bytes);
+            0
+        }
+    }
+
+    /// An end sends again what it has sent: other packets have the same bytes.
     #[test]
     fn what_is_sent_again_is_the_same() {
-        let (mut connection, mut again) = (connection(), connection());
-        let nothing = |_: Payload, _: &mut Vec<u8>| {};
-        let packets = |number| [packet(Level::Initial, Side::A, number, vec![crypto(100, 241)])];
-        let (mut first, mut second) = (Vec::new(), Vec::new());
-        connection.emit(Side::A, &packets(0), nothing, &mut first);
-        connection.emit(Side::A, &packets(1), nothing, &mut second);
-        assert_ne!(first, second);
-        let mut same = Vec::new();
-        again.emit(Side::A, &packets(1), nothing, &mut same);
-        assert_eq!(second, same);
+        let mut connection = connection();
+        let mut server = Keys::default();
+        server.set(Level::Initial, Real::initial(id(3), false));
+        let mut kept = [0, 1].map(|number| {
+            let frames = vec![crypto(100 * number, 241), Frame::Padding { length: 900 }];
+            let (mut bytes, mut kept) = (Vec::new(), Kept(Vec::new()));
+            let packets = [packet(Level::Initial, Side::A, number, frames)];
+            connection.emit(Side::A, &packets, |_, _| {}, &mut bytes);
+            let parsed = Content::parse(&mut bytes, 8, &mut server, &mut kept).unwrap();
+            assert_eq!((parsed.forged, parsed.violation), (0, None));
+            kept.0
+        });
+        assert_eq!(kept[0].split_off(100), kept[1]);
+        assert_eq!(kept[0][..6], [message::CLIENT_HELLO, 0, 0, 237, 3, 3]);
     }
 }
