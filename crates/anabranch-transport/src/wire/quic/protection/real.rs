@@ -88,7 +88,7 @@ impl Real {
 
     /// A key of ChaCha20-Poly1305 with this IV.
     #[cfg(test)]
-    pub(super) fn of_key(key: [u8; 32], iv: [u8; 12]) -> Self {
+    pub(in crate::wire::quic) fn of_key(key: [u8; 32], iv: [u8; 12]) -> Self {
         let header = chacha20().header_protection_key(AeadKey::from(key));
         let packet = chacha20().packet_key(AeadKey::from(key), Iv::from(iv));
         Self::new(DirectionalKeys { header, packet }, None)
