@@ -2,8 +2,8 @@
 //! packets of its own.
 //!
 //! Lines of the standard input are `LABEL RANDOM SECRET`, as in an SSLKEYLOGFILE, for ChaCha20-Poly1305, or
-//! `client DATAGRAM` and `server DATAGRAM`. Each datagram is answered by a line with the one to hand on, and by
-//! the names of its packets' frames; bytes are hexadecimal digits. What cannot be opened or read ends the
+//! `client DATAGRAM` and `server DATAGRAM`. Each datagram is answered by a line with the one to hand on, and
+//! by the names of its packets' frames; bytes are hexadecimal digits. What cannot be opened or read ends the
 //! program with a sentence.
 
 use std::fmt::Write as _;

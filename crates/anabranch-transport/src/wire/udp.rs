@@ -79,7 +79,8 @@ impl Rtp {
 /// Appends a datagram between these ports, checksum included; `payload` appends what it carries.
 pub fn wrap(ports: [u16; 2], addresses: [IpAddr; 2], out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
-    ports.iter().for_each(|port| out.u16(*port));
+    out.u16(ports[0]);
+    out.u16(ports[1]);
     out.u32(0);
     payload(out);
     let length = (out.len() - start) as u16;

@@ -33,7 +33,8 @@ const TLS_1_3: [u8; 2] = [3, 4];
 const SUITE: [u8; 2] = [0x13, 0x03];
 const X25519: [u8; 2] = [0, 29];
 const ED25519: [u8; 2] = [8, 7];
-/// A way of compressing that is nobody's, so that readers leave the certificates alone (RFC 8879 section 7.3).
+/// A way of compressing that is nobody's, so that readers leave the certificates alone (RFC 8879 section
+/// 7.3).
 const PRIVATE_COMPRESSION: [u8; 2] = [0xff, 0];
 
 /// The secrets that protect packets, in the order of [`LABELS`].

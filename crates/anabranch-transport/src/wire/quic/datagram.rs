@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::{ConnectionId, Frame, Level, LongHeader, Parameters, ShortHeader, VERSION_1, varint};
-use super::{Fields, Part};
+use super::{
+    ConnectionId, Fields, Frame, Level, LongHeader, Parameters, Part, ShortHeader, VERSION_1, varint,
+};
 use crate::ground::{PathId, Payload};
 use crate::wire::bytes::{Append as _, Sending};
 use crate::wire::udp::HEADER_BYTES;
@@ -166,8 +167,8 @@ impl Packet {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Header;
     use super::*;
+    use crate::wire::quic::Header;
 
     struct Nothing;
 

@@ -7,7 +7,7 @@ use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::crypto::ring::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_CHACHA20_POLY1305_SHA256};
 use rustls::crypto::tls13::{self, OkmBlock};
 use rustls::quic::{self, DirectionalKeys, HeaderProtectionKey, PacketKey, Secrets};
-use rustls::{Side, SupportedCipherSuite};
+use rustls::{Side, SupportedCipherSuite, Tls13CipherSuite};
 
 use super::{Envelope, Protection, SAMPLE_BYTES, TAG_BYTES};
 use crate::wire::quic::ConnectionId;
@@ -63,7 +63,7 @@ impl Real {
     pub fn initial(destination: ConnectionId, is_client: bool) -> [Self; 2] {
         let side = if is_client { Side::Client } else { Side::Server };
         let suite = &TLS13_AES_128_GCM_SHA256;
-        let suite = suite.tls13().and_then(|suite| suite.quic_suite()).expect("it is a suite for QUIC");
+        let suite = suite.tls13().and_then(Tls13CipherSuite::quic_suite).expect("it is a suite for QUIC");
         Self::handshake(suite.keys(destination.bytes(), side, quic::Version::V1))
     }
 
@@ -74,7 +74,7 @@ impl Real {
 
     /// The keys for sealing and opening packets with short headers that TLS has agreed on, and the secrets of
     /// later phases.
-    pub fn one_rtt(keys: quic::Keys, secrets: Secrets) -> [Self; 2] {
+    pub fn one_rtt(keys: quic::Keys, secrets: &Secrets) -> [Self; 2] {
         let later = |is_sealing| Some(Later::Handshake { secrets: secrets.clone(), is_sealing });
         [Self::new(keys.local, later(true)), Self::new(keys.remote, later(false))]
     }
@@ -167,7 +167,7 @@ impl Protection for Real {
     }
 }
 
-fn chacha20_suite() -> &'static rustls::Tls13CipherSuite {
+fn chacha20_suite() -> &'static Tls13CipherSuite {
     let suite: &'static SupportedCipherSuite = &TLS13_CHACHA20_POLY1305_SHA256;
     suite.tls13().expect("it is a suite of TLS 1.3")
 }
