@@ -287,9 +287,8 @@ mod tests {
         ConnectionId::new(&[byte; 8]).unwrap()
     }
 
-    fn parameters() -> Option<Box<Parameters>> {
-        let initial_source = Some(id(1));
-        Some(Box::new(Parameters { initial_max_data: 1 << 20, initial_source, ..Parameters::default() }))
+    fn parameters() -> Parameters {
+        Parameters { initial_max_data: 1 << 20, initial_source: Some(id(1)), ..Parameters::default() }
     }
 
     fn packet(level: Level, side: Side, number: u64, frames: Vec<Frame>) -> Packet {
@@ -302,7 +301,7 @@ mod tests {
         };
         let source = if level == Level::OneRtt { ConnectionId::default() } else { source };
         let token = Box::default();
-        let (frames, parameters) = (frames.into(), parameters());
+        let (frames, parameters) = (frames.into(), Some(Box::new(parameters())));
         Packet { level, destination, source, token, number, number_bytes: 2, frames, parameters }
     }
 
