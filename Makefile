@@ -38,7 +38,7 @@ test: test-rust test-stubs test-python ## all tests: Rust, doc tests, examples, 
 # A commit's result does not depend on luck: `validate` is what looks at ever new cases. Examples are run as
 # `cargo test` has built them: in another profile, the engine would be compiled once more for them.
 test-rust:
-	PROPTEST_RNG_SEED=1 cargo test --locked
+	PROPTEST_RNG_SEED=1 cargo test --locked --features anabranch/quic
 	cargo test --locked --package anabranch-wasm
 	@set -e; for example in crates/anabranch/examples/*.rs; do \
 		[ -e "$$example" ] || continue; \
@@ -72,6 +72,7 @@ lint: dev ## formatting, clippy, ruff, mypy, arrows between folders; changes not
 	git ls-files '*.rs' | xargs $(BIN)/python tools/comment_width.py --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p anabranch --no-default-features -- -D warnings
+	cargo clippy --locked -p anabranch -p anabranch-transport --features anabranch/quic --all-targets -- -D warnings
 	@if [ -d lab/node_modules ]; then cd lab && npm run --silent check; else echo 'the modules of lab/ are not checked: make lab has not been run'; fi
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

@@ -338,11 +338,11 @@ def _cargo(name: str, folder: str) -> Path:
 
 
 @functools.cache
-def example(name: str) -> Path:
-    """A program of crates/anabranch-live/examples, as `cargo test` has left it, or built here.
+def example(name: str, *options: str) -> Path:
+    """A program of our crates' examples, as `cargo test` has left it, or built here.
 
     With INTEROP=full it is the release. That it does not compile is a failure, not something that
-    is lacking.
+    is lacking. Options are cargo's.
     """
     target = ROOT / "target" / ("release" if IS_FULL else "debug") / "examples" / name
     crates = [ROOT / "crates" / crate for crate in ("anabranch-live", "anabranch-transport")]
@@ -351,7 +351,7 @@ def example(name: str) -> Path:
         if not _is_fresh(target, sources):
             if shutil.which("cargo") is None:
                 raise MissingError("our own peer cannot be built: there is no `cargo`")
-            line = ["cargo", "build", "--locked", "--quiet", "--example", name]
+            line = ["cargo", "build", "--locked", "--quiet", "--example", name, *options]
             line += ["--profile", "release" if IS_FULL else "test"]
             subprocess.run(line, cwd=ROOT, check=True, timeout=BUILD_S)
             # Cargo leaves a program alone that a change of the sources does not concern.

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from anabranch.errors import AnabranchError
-from anabranch.support import bounded, wording
+from anabranch.support import bounded, quic, wording
 from anabranch.support.capture import Capture, left_out
 from anabranch.support.flows import DATA_CHUNKS
 from anabranch.support.packets import ICMP, ICMP6, SCTP, SYN, TCP, UDP
@@ -40,15 +40,23 @@ def measure(capture: Capture) -> Measurement:
     kept = bounded.read(capture, is_used, _to_try, MOST, lambda batch: unread.update(unused(batch)))
     seen = once(kept.packets, unread)
     flows = by_payload(seen)
+    encrypted = 0
     for tried, flow in enumerate(flows[:_MOST_TRIED].tolist()):
         part = seen.of(np.flatnonzero(seen.flow == flow))
         side = _direction(part)
         way = part.of(np.flatnonzero(part.forward == side))
-        if int(part.packets.protocol[0]) == UDP and not rtp.streams(way.packets, way.seen_s):
-            continue
+        if int(part.packets.protocol[0]) == UDP:
+            if quic.packets_that_open(part.packets).any():
+                encrypted += 1
+                continue
+            if not rtp.streams(way.packets, way.seen_s):
+                continue
         notes = []
         if tried:
-            notes.append(f"larger flows of UDP without RTP, which has no numbers: {tried}")
+            quic_too = f" ({encrypted} of them QUIC)" if encrypted else ""
+            notes.append(
+                f"larger flows of UDP without RTP, which has no numbers: {tried}{quic_too}"
+            )
         if (others := len(flows) - tried - 1 + kept.others) > 0:
             notes.append(f"the flow of the most bytes; {others} more are not looked at")
         if kept.is_cut and part.packets.time_ns[-1] < kept.end_ns:
@@ -59,7 +67,7 @@ def measure(capture: Capture) -> Measurement:
                 f"{wording.number(end_s, 4)} s"
             )
         return _measured(capture, seen, part, notes, side=side)
-    raise AnabranchError(rtp.NO_NUMBERS)
+    raise AnabranchError(rtp.ENCRYPTED if encrypted else rtp.NO_NUMBERS)
 
 
 def _to_try(listed: bounded.Listed) -> range:

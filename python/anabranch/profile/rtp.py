@@ -13,6 +13,9 @@ NO_NUMBERS = (
     "the main flow is UDP without RTP, whose packets have no numbers; give two captures, one of "
     "each end"
 )
+ENCRYPTED = (
+    "the main flow is QUIC, which encrypts its packet numbers; give two captures, one of each end"
+)
 
 
 def streams(packets: Packets, seen_s: Vector) -> list[rtp.Stream]:

@@ -76,25 +76,33 @@ impl Rtp {
     }
 }
 
+/// Appends a datagram between these ports, checksum included; `payload` appends what it carries.
+pub fn wrap(ports: [u16; 2], addresses: [IpAddr; 2], out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.u16(ports[0]);
+    out.u16(ports[1]);
+    out.u32(0);
+    payload(out);
+    let length = (out.len() - start) as u16;
+    out[start + 4..start + 6].copy_from_slice(&length.to_be_bytes());
+    // RFC 768: 0 would mean that there is no checksum.
+    let checksum = match checksum(addresses, &out[start..]) {
+        0 => u16::MAX,
+        checksum => checksum,
+    };
+    out[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
+}
+
 impl Datagram {
     /// Appends the bytes of the datagram, checksum included, as they are sent on a path.
     pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.u16(self.source_port);
-        out.u16(self.destination_port);
-        out.u32(0);
-        if let Some(rtp) = self.rtp {
-            rtp.emit(self.source_port, out);
-        }
-        sending.payload(Payload { offset: self.offset, length: self.length }, out);
-        let length = (out.len() - start) as u16;
-        out[start + 4..start + 6].copy_from_slice(&length.to_be_bytes());
-        // RFC 768: 0 would mean that there is no checksum.
-        let checksum = match checksum(sending.addresses(path), &out[start..]) {
-            0 => u16::MAX,
-            checksum => checksum,
-        };
-        out[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
+        let ports = [self.source_port, self.destination_port];
+        wrap(ports, sending.addresses(path), out, |out| {
+            if let Some(rtp) = self.rtp {
+                rtp.emit(self.source_port, out);
+            }
+            sending.payload(Payload { offset: self.offset, length: self.length }, out);
+        });
     }
 
     /// Reads a datagram: everything behind an IP header with these addresses.

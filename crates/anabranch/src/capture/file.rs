@@ -12,6 +12,8 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::blocks::name_resolution::{Ipv4Record, Ipv6Record, NameResolutionBlock, Record};
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+#[cfg(feature = "quic")]
+use pcap_file::pcapng::blocks::unknown::UnknownBlock;
 use pcap_file::{DataLink, Endianness, PcapError};
 
 use super::{Frame, Known, Sink, addresses};
@@ -114,6 +116,19 @@ fn begin(scenario: &Scenario, sink: Sink, at: Option<&str>) -> io::Result<PcapNg
     let names = NameResolutionBlock { records: records.collect(), options: Vec::new() };
     writer.write_pcapng_block(names).map_err(io_error)?;
     Ok(writer)
+}
+
+/// A Decryption Secrets Block with lines of an SSLKEYLOGFILE (section 4.7).
+#[cfg(feature = "quic")]
+#[cfg_attr(not(test), expect(dead_code, reason = "no endpoint of the engine sends QUIC yet"))]
+pub(super) fn secrets(lines: &str) -> UnknownBlock<'static> {
+    const DECRYPTION_SECRETS: u32 = 10;
+    const TLS_KEY_LOG: u32 = 0x544c_534b;
+    let mut body = TLS_KEY_LOG.to_le_bytes().to_vec();
+    body.extend((lines.len() as u32).to_le_bytes());
+    body.extend(lines.as_bytes());
+    let length = body.len() as u32 + 12;
+    UnknownBlock { type_: DECRYPTION_SECRETS, length, value: Cow::Owned(body) }
 }
 
 /// Why a packet is dropped, in words for a reader.

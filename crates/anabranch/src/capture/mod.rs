@@ -10,6 +10,9 @@
 mod addresses;
 mod file;
 mod flow;
+#[cfg(feature = "quic")]
+#[cfg_attr(not(test), expect(dead_code, reason = "no endpoint of the engine sends QUIC yet"))]
+mod quic;
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

@@ -19,7 +19,7 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.explain import accounts, tables
 from anabranch.explain.causes import Cause
-from anabranch.support import capture, holes, stdin, terminal, wording
+from anabranch.support import capture, holes, quic, stdin, terminal, wording
 
 from . import calls, causes, measures
 from .calls import Rated
@@ -40,6 +40,9 @@ from .sender import Sender, Track
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
+
+_DATAGRAMS = ("QUIC", "UDP")
+"""Protocols of flows whose packets have no numbers that can be read."""
 
 _ORDER = (
     "receive_window_limited",
@@ -137,7 +140,7 @@ class Explained:
         from_s
             What comes sooner after its first packet was left out.
         """
-        if self.flow.protocol == "UDP":
+        if self.flow.protocol in _DATAGRAMS:
             return None
         from anabranch.figures import sequences  # noqa: PLC0415 - slow to import
 
@@ -268,7 +271,7 @@ def explain(
 
 
 def _explained(flow: Flow, journeys: Journeys, codec: str | None, file: Path) -> Explained:
-    if flow.protocol == "UDP":
+    if flow.protocol in _DATAGRAMS:
         return _of_datagrams(flow, journeys, codec, file)
     for side in (0, 1):
         measures.fill(flow, side)
@@ -309,7 +312,7 @@ def _explained(flow: Flow, journeys: Journeys, codec: str | None, file: Path) ->
 
 
 def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path) -> Explained:
-    """A flow of UDP: numbers of RTP, or none."""
+    """A flow of UDP: numbers of RTP, or none; those of QUIC are encrypted."""
     ways: tuple[list[Way], list[Way]] = ([], [])
     rated = []
     said: list[str] = []
@@ -318,7 +321,7 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path)
         for path in _used(flow, side):
             direction = flow.paths[path].ways[side]
             assert direction is not None
-            stream = measures.stream_of(direction)
+            stream = None if flow.protocol == "QUIC" else measures.stream_of(direction)
             lost = measures.losses(direction, journeys.end_s, stream=stream)
             way = Way(
                 flow.hosts[side],
@@ -335,11 +338,29 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path)
                 one = calls.rate(flow.name, section, direction, stream, codec=codec, reported=told)
                 said += one.sentences(_found_by(file, direction, journeys))
                 rated.append(one)
+    if flow.protocol == "QUIC":
+        notes += _of_quic(flow)
     notes += said
     worst = min((one.call for one in rated if one.call), key=lambda one: one.mos, default=None)
     named = [] if worst is None else worst.causes([])
     main = named[0] if named else None
     return Explained(flow, None, (None, None), ways, named, main, notes, tuple(rated))
+
+
+def _of_quic(flow: Flow) -> list[str]:
+    """What the packets that open a connection of QUIC show."""
+    said = ["QUIC encrypts its packet numbers and acknowledgements: what held it back is not seen."]
+    path = next(path for path in flow.paths if path.ways[0] is not None)
+    there, back = path.ways
+    if there is None or back is None or there.near != back.near:
+        return said
+    asked_s = there.sent.sent_s[quic.packets_that_open(there.packets)[there.sent.row]]
+    answered_s = back.sent.sent_s[quic.packets_with_long_headers(back.packets)[back.sent.row]]
+    # Of several questions, it is not known which one is answered.
+    if len(asked_s) and len(answered_s) and (asked_s < answered_s[0]).sum() == 1:
+        took = wording.number(1000 * float(answered_s[0] - asked_s[0]), 3)
+        said.append(f"{flow.hosts[1]} answered the first packet {took} ms after it was seen here.")
+    return said
 
 
 def _found_by(file: Path, direction: Direction, journeys: Journeys) -> list[str]:

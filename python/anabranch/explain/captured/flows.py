@@ -7,9 +7,10 @@ from math import isfinite
 
 import numpy as np
 
+from anabranch.support import quic
 from anabranch.support.packets import ACK, SYN
 
-from .journeys import FEWEST_PACKETS, Direction, Ends, Integers, Journeys, name_of
+from .journeys import FEWEST_PACKETS, Direction, Ends, Flags, Integers, Journeys, name_of
 
 
 @dataclass(slots=True)
@@ -27,7 +28,7 @@ class Flow:
 
     name: str
     protocol: str
-    """`SCTP`, `TCP`, `MPTCP` or `UDP`."""
+    """`SCTP`, `TCP`, `MPTCP`, `QUIC` or `UDP`."""
     hosts: tuple[str, str]
     paths: list[Path]
 
@@ -103,7 +104,9 @@ def find(journeys: Journeys) -> list[Flow]:
             parent[root(index)] = root(first_of.setdefault(key, index))
     for index, direction in enumerate(journeys.directions):
         groups.setdefault(root(index), []).append(direction)
-    flows = [_flow(group, journeys.names) for group in groups.values()]
+    packets = journeys.directions[0].packets if journeys.directions else None
+    opens = np.zeros(0, dtype=bool) if packets is None else quic.packets_that_open(packets)
+    flows = [_flow(group, journeys.names, opens) for group in groups.values()]
     found = [flow for flow in flows if flow.packets >= FEWEST_PACKETS]
     found.sort(key=lambda flow: -flow.octets)
     count = Counter(flow.name for flow in found)
@@ -164,7 +167,7 @@ def _start_s(way: Direction) -> float:
     return float(way.sent.sent_s[0])
 
 
-def _flow(group: list[Direction], names: dict[bytes, str]) -> Flow:
+def _flow(group: list[Direction], names: dict[bytes, str], opens: Flags) -> Flow:
     first = min(group, key=_start_s)
     sides = _sides(group, first)
     pairs: dict[tuple[int, int], list[Direction | None]] = {}
@@ -180,7 +183,11 @@ def _flow(group: list[Direction], names: dict[bytes, str]) -> Flow:
         )
         for label, ways in zip(labels, pairs.values(), strict=True)
     ]
-    protocol = "MPTCP" if first.protocol == "TCP" and _is_multipath(group) else first.protocol
+    protocol = first.protocol
+    if protocol == "TCP" and _is_multipath(group):
+        protocol = "MPTCP"
+    elif protocol == "UDP" and any(opens[way.sent.row].any() for way in group):
+        protocol = "QUIC"
     hosts = (name_of(first.ends[0].address, names), name_of(first.ends[1].address, names))
     if len(paths) == 1 and "–" in paths[0].name:
         paths[0].name = "path"

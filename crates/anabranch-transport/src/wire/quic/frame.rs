@@ -181,6 +181,33 @@ impl Frame {
         )
     }
 
+    /// Its name in traces.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ack(_) => "ack",
+            Self::ConnectionClose { .. } => "connection_close",
+            Self::Crypto { .. } => "crypto",
+            Self::DataBlocked { .. } => "data_blocked",
+            Self::Datagram { .. } => "datagram",
+            Self::HandshakeDone => "handshake_done",
+            Self::MaxData { .. } => "max_data",
+            Self::MaxStreamData { .. } => "max_stream_data",
+            Self::MaxStreams { .. } => "max_streams",
+            Self::NewConnectionId { .. } => "new_connection_id",
+            Self::NewToken { .. } => "new_token",
+            Self::Padding { .. } => "padding",
+            Self::PathChallenge { .. } => "path_challenge",
+            Self::PathResponse { .. } => "path_response",
+            Self::Ping => "ping",
+            Self::ResetStream { .. } => "reset_stream",
+            Self::RetireConnectionId { .. } => "retire_connection_id",
+            Self::StopSending { .. } => "stop_sending",
+            Self::Stream(_) => "stream",
+            Self::StreamDataBlocked { .. } => "stream_data_blocked",
+            Self::StreamsBlocked { .. } => "streams_blocked",
+        }
+    }
+
     /// Its length on the wire in bytes.
     pub fn size(&self) -> usize {
         let v = varint::size;
@@ -412,15 +439,19 @@ fn take_data<'a>(reader: &mut Reader<'a>, has_length: bool) -> Option<&'a [u8]> 
 }
 
 impl Stream {
+    /// The length of a frame whose data starts there, without data and without its length, in bytes.
+    pub fn overhead(id: u64, position: u64) -> usize {
+        1 + varint::size(id) + if position > 0 { varint::size(position) } else { 0 }
+    }
+
     /// Bits of the type (section 19.8).
     const OFF: u64 = 4;
     const LEN: u64 = 2;
     const FIN: u64 = 1;
 
     fn size(&self) -> usize {
-        let position = if self.position > 0 { varint::size(self.position) } else { 0 };
         let length = if self.has_length { varint::size(self.data.length.into()) } else { 0 };
-        1 + varint::size(self.id) + position + length + self.data.length as usize
+        Self::overhead(self.id, self.position) + length + self.data.length as usize
     }
 
     fn emit(&self, fields: &mut impl Fields, out: &mut Vec<u8>) {
@@ -506,127 +537,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// Keeps all data one behind the other.
-    #[derive(Default)]
-    struct Store(Vec<u8>);
-
-    impl Fields for Store {
-        fn append(&mut self, _: Part, data: Payload, out: &mut Vec<u8>) {
-            out.extend(&self.0[data.offset as usize..][..data.length as usize]);
-        }
-
-        fn keep(&mut self, _: Part, _: u64, bytes: &[u8]) -> u64 {
-            let offset = self.0.len() as u64;
-            self.0.extend(bytes);
-            offset
-        }
-    }
-
-    fn number() -> impl Strategy<Value = u64> {
-        prop_oneof![0..64_u64, 0..1_u64 << 14, 0..1_u64 << 30, 0..=varint::MAX]
-    }
-
-    fn id() -> impl Strategy<Value = ConnectionId> {
-        proptest::collection::vec(any::<u8>(), 1..=20)
-            .prop_map(|bytes| ConnectionId::new(&bytes).expect("it is short enough"))
-    }
-
-    /// Data, which the store has at its beginning.
-    fn data() -> impl Strategy<Value = Payload> {
-        (0..=1_000_u32).prop_map(|length| Payload { offset: 0, length })
-    }
-
-    fn ack() -> impl Strategy<Value = Frame> {
-        let runs = proptest::collection::vec((0..1_000_u64, 2..1_000_u64), 1..=MAX_ACK_RANGES);
-        (runs, number(), proptest::option::of([number(), number(), number()])).prop_map(
-            |(runs, delay, ecn)| {
-                let mut next = 0;
-                let mut ranges: Vec<(u64, u64)> = runs
-                    .into_iter()
-                    .map(|(length, gap)| {
-                        let range = (next, next + length);
-                        next += length + gap;
-                        range
-                    })
-                    .collect();
-                ranges.reverse();
-                Frame::Ack(Box::new(Ack { ranges: ranges.into_iter().collect(), delay, ecn }))
-            },
-        )
-    }
-
-    fn frame() -> impl Strategy<Value = Frame> {
-        let position = 0..varint::MAX - 1_000;
-        prop_oneof![
-            ack(),
-            (number(), proptest::option::of(number()), 0..50_u64)
-                .prop_map(|(code, frame, reason)| Frame::ConnectionClose { code, frame, reason }),
-            (position.clone(), data()).prop_map(|(position, data)| Frame::Crypto { position, data }),
-            number().prop_map(|limit| Frame::DataBlocked { limit }),
-            data().prop_map(|data| Frame::Datagram { data, has_length: true }),
-            Just(Frame::HandshakeDone),
-            number().prop_map(|limit| Frame::MaxData { limit }),
-            (number(), number()).prop_map(|(stream, limit)| Frame::MaxStreamData { stream, limit }),
-            (any::<bool>(), number())
-                .prop_map(|(is_bidirectional, limit)| Frame::MaxStreams { is_bidirectional, limit }),
-            (number(), number(), id(), any::<[u8; 16]>()).prop_map(|(sequence, other, id, token)| {
-                Frame::NewConnectionId {
-                    sequence: sequence.max(other),
-                    retire_prior_to: sequence.min(other),
-                    id,
-                    reset_token: token,
-                }
-            }),
-            proptest::collection::vec(any::<u8>(), 1..100)
-                .prop_map(|token| Frame::NewToken { token: token.into() }),
-            (1..2_000_u32).prop_map(|length| Frame::Padding { length }),
-            any::<[u8; 8]>().prop_map(|data| Frame::PathChallenge { data }),
-            any::<[u8; 8]>().prop_map(|data| Frame::PathResponse { data }),
-            Just(Frame::Ping),
-            (number(), number(), number()).prop_map(|(stream, code, final_size)| Frame::ResetStream {
-                stream,
-                code,
-                final_size
-            }),
-            number().prop_map(|sequence| Frame::RetireConnectionId { sequence }),
-            (number(), number()).prop_map(|(stream, code)| Frame::StopSending { stream, code }),
-            (number(), position, data(), any::<bool>()).prop_map(|(id, position, data, fin)| {
-                Frame::Stream(Stream { id, position, data, fin, has_length: true })
-            }),
-            (number(), number()).prop_map(|(stream, limit)| Frame::StreamDataBlocked { stream, limit }),
-            (any::<bool>(), number())
-                .prop_map(|(is_bidirectional, limit)| Frame::StreamsBlocked { is_bidirectional, limit }),
-        ]
-    }
-
-    /// Places are those of another store.
-    fn without_places(frames: &mut [Frame]) {
-        for frame in frames {
-            match frame {
-                Frame::Crypto { data, .. } | Frame::Datagram { data, .. } => data.offset = 0,
-                Frame::Stream(stream) => stream.data.offset = 0,
-                _ => {}
-            }
-        }
-    }
-
-    /// Two paddings in a row are one.
-    fn is_joined(frames: &[Frame]) -> bool {
-        let is_padding = |frame: &Frame| matches!(frame, Frame::Padding { .. });
-        frames.windows(2).all(|pair| !pair.iter().all(is_padding))
-    }
+    use crate::wire::quic::testing::{Store, frames, without_places};
 
     proptest! {
         /// What is written is read, and takes as many bytes as it says.
         #[test]
-        fn frames_survive(mut frames in proptest::collection::vec(frame(), 1..10), open: bool) {
-            prop_assume!(is_joined(&frames));
-            if open && let Some(Frame::Stream(stream)) = frames.last_mut() {
-                // The last one may go to the end of the packet.
-                stream.has_length = false;
-            }
-            let mut store = Store((0..1_000_u32).map(|index| index as u8).collect());
+        fn frames_survive(frames in frames()) {
+            let mut store = Store::full();
             let mut bytes = Vec::new();
             for frame in &frames {
                 let before = bytes.len();

@@ -9,8 +9,8 @@ use crate::wire::bytes::{Append as _, Malformed, Reader};
 pub const VERSION_1: u32 = 1;
 
 /// Bits of the first byte (section 17.2).
-const FORM: u8 = 0x80;
-const FIXED: u8 = 0x40;
+pub(super) const FORM: u8 = 0x80;
+pub(super) const FIXED: u8 = 0x40;
 /// The latency spin bit (section 17.4).
 const SPIN: u8 = 0x20;
 

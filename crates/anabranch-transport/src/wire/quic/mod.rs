@@ -1,24 +1,38 @@
-//! QUIC (RFC 9000, RFC 9221): frames, packet numbers, connection IDs, headers and transport parameters, as
-//! structs and as bytes.
+//! QUIC (RFC 9000, RFC 9221): frames, packet numbers, connection IDs, headers, transport parameters, packets
+//! and datagrams, as structs and as bytes.
 //!
-//! Only what is inside of the protection is here. Whoever has the keys removes and adds it.
+//! Protection is a seam ([`Protection`]): [`Plain`] has the sizes of the real one, which the feature `quic`
+//! brings.
 
 mod codes;
 mod connection_id;
+mod content;
+mod datagram;
 mod frame;
 mod header;
+mod keys;
 mod packet_number;
 mod parameters;
+mod protection;
+mod sealed;
+#[cfg(test)]
+mod testing;
 pub mod varint;
 
 use crate::ground::Payload;
 use crate::wire::bytes::Malformed;
 
 pub use connection_id::{ConnectionId, MAX_BYTES as MAX_CONNECTION_ID_BYTES};
+pub use content::{Content, LEAST_RESET_BYTES, MOST_PACKETS, Parsed};
+pub use datagram::{Datagram, LEAST_SAMPLED, Packet, TAG_BYTES};
 pub use frame::{Ack, Frame, MAX_ACK_RANGES, Stream};
 pub use header::{Header, Level, LongHeader, ShortHeader, VERSION_1};
+pub use keys::Keys;
 pub use packet_number::{decode as decode_packet_number, length as packet_number_length};
 pub use parameters::{ParameterError, Parameters, PreferredAddress};
+#[cfg(feature = "quic")]
+pub use protection::Real;
+pub use protection::{Envelope, Plain, Protection, SAMPLE_BYTES};
 
 const fn malformed(problem: &'static str) -> Malformed {
     Malformed { protocol: "QUIC", problem }

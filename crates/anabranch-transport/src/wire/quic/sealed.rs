@@ -1,0 +1,95 @@
+//! Packets under their protection (RFC 9001 section 5).
+
+use super::datagram::{Packet, TAG_BYTES};
+use super::header::{Level, LongHeader, ShortHeader, VERSION_1};
+use super::protection::{Envelope, Protection, SAMPLE_BYTES};
+use super::{Fields, decode_packet_number};
+
+/// The bits of the first byte that are masked, in a long and in a short header (RFC 9001 section 5.4.1).
+const MASKED: [u8; 2] = [0x0f, 0x1f];
+/// The sample begins as if the packet number had as many bytes (section 5.4.2).
+const MOST_NUMBER_BYTES: usize = 4;
+
+/// Appends the bytes of a packet.
+pub(super) fn seal<P: Protection>(
+    packet: &Packet,
+    key_phase: bool,
+    key: &mut P,
+    fields: &mut impl Fields,
+    out: &mut Vec<u8>,
+) {
+    let (start, number_bytes) = (out.len(), usize::from(packet.number_bytes));
+    let ids = [packet.destination, packet.source];
+    let is_short = packet.level == Level::OneRtt;
+    if is_short {
+        let header = ShortHeader { destination: packet.destination, spin: false, protected: &[] };
+        header.emit(number_bytes, key_phase, out);
+    } else {
+        let (level, token) = (packet.level, &packet.token[..]);
+        let header = LongHeader { level, version: VERSION_1, ids, token, protected: &[] };
+        header.emit(number_bytes, number_bytes + packet.content() + TAG_BYTES, out);
+    }
+    let number_at = out.len();
+    out.extend(&packet.number.to_be_bytes()[8 - number_bytes..]);
+    let content_at = out.len();
+    packet.frames.iter().for_each(|frame| frame.emit(fields, out));
+    let (header, content) = out[start..].split_at_mut(content_at - start);
+    let key_phase = key_phase && is_short;
+    let tag = key.seal(Envelope { path: 0, number: packet.number, key_phase, header }, content);
+    out.extend(tag);
+    let bits = key.mask(sample(&out[number_at..]).expect("number and content have four bytes together"));
+    mask(&mut out[start..], number_at - start, number_bytes, bits);
+}
+
+/// The sample of a packet, from its number on.
+fn sample(protected: &[u8]) -> Option<&[u8; SAMPLE_BYTES]> {
+    protected.get(MOST_NUMBER_BYTES..)?.first_chunk()
+}
+
+/// Masks the first byte and the number of a packet, or removes the mask.
+fn mask(packet: &mut [u8], number_at: usize, number_bytes: usize, mask: [u8; 5]) {
+    packet[0] ^= mask[0] & masked(packet[0]);
+    for (byte, mask) in packet[number_at..][..number_bytes].iter_mut().zip(&mask[1..]) {
+        *byte ^= mask;
+    }
+}
+
+/// The bits of a first byte that are masked.
+const fn masked(first: u8) -> u8 {
+    MASKED[if first & 0x80 == 0 { 1 } else { 0 }]
+}
+
+/// What is found under the protection of a packet.
+pub(super) struct Opened<'a> {
+    pub(super) number: u64,
+    pub(super) number_bytes: u8,
+    pub(super) key_phase: bool,
+    /// Whether the bits that have to be 0 are.
+    pub(super) is_regular: bool,
+    pub(super) content: &'a [u8],
+}
+
+/// Opens a packet, whose number begins at `number_at`; [`None`] if it is not genuine.
+pub(super) fn open<'a, P: Protection>(
+    packet: &'a mut [u8],
+    number_at: usize,
+    largest: Option<u64>,
+    key: &mut P,
+) -> Option<Opened<'a>> {
+    let bits = key.mask(sample(packet.get(number_at..)?)?);
+    let first = packet[0] ^ bits[0] & masked(packet[0]);
+    let number_bytes = usize::from(first & 3) + 1;
+    mask(packet, number_at, number_bytes, bits);
+    let (header, sealed) = packet.split_at_mut(number_at + number_bytes);
+    let truncated = header[number_at..].iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    let number = decode_packet_number(truncated, number_bytes, largest);
+    let is_short = first & 0x80 == 0;
+    let key_phase = is_short && first & 4 != 0;
+    if !key.open(Envelope { path: 0, number, key_phase, header }, sealed) {
+        return None;
+    }
+    let reserved = if is_short { 0x18 } else { 0x0c };
+    let content = sealed.split_at(sealed.len() - TAG_BYTES).0;
+    let is_regular = first & reserved == 0;
+    Some(Opened { number, number_bytes: number_bytes as u8, key_phase, is_regular, content })
+}

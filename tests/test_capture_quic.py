@@ -1,0 +1,64 @@
+"""QUIC in captures of others: known by its first packets, and taken for nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from anabranch.errors import AnabranchError
+from anabranch.explain import captured
+from anabranch.profile import main_flow
+from anabranch.support.capture import Capture
+from capture_kinds import Frame, save
+
+CLIENT, SERVER = "0a000001", "0a000002"
+PORTS = "c000", "01bb"
+LONG = "c3 00000001 08 0102030405060708 08 1112131415161718 00 449e"
+
+
+def packet(time_s: float, payload: bytes, *, back: bool = False) -> Frame:
+    """A datagram between the ports of the client and of the server."""
+    ports, hosts = PORTS, (CLIENT, SERVER)
+    if back:
+        ports, hosts = ports[::-1], hosts[::-1]
+    udp = bytes.fromhex("".join(ports)) + (8 + len(payload)).to_bytes(2) + bytes(2) + payload
+    head = bytes.fromhex("4500") + (20 + len(udp)).to_bytes(2) + bytes.fromhex("0000400040110000")
+    return Frame(time_s, head + bytes.fromhex("".join(hosts)) + udp)
+
+
+def connection(first: bytes) -> list[Frame]:
+    """A connection that begins with this packet; later ones are RTP but for two bits."""
+    frames = [packet(0, first), packet(0.03, first, back=True)]
+    for number in range(1, 40):
+        later = bytes([0x40, 0, *number.to_bytes(2), *(160 * number).to_bytes(4), 0, 0, 0, 7])
+        frames.append(packet(0.03 + number / 50, later + bytes(200), back=number % 3 > 0))
+    return frames
+
+
+def test_a_connection_is_known_by_its_first_packet(tmp_path: Path) -> None:
+    first = bytes.fromhex(LONG).ljust(1200, b"\0")
+    file = save(tmp_path / "quic.pcap", connection(first))
+    (flow,) = captured.explain(file).flows
+    assert flow.flow.protocol == "QUIC"
+    assert flow.flow.name == "QUIC from 10.0.0.1:49152 to 10.0.0.2:443"
+    assert not flow.calls
+    said = " ".join(flow.sentences())
+    assert "QUIC encrypts its packet numbers" in said
+    assert "10.0.0.2 answered the first packet 30 ms after it was seen here." in said
+    with pytest.raises(AnabranchError, match="the main flow is QUIC, which encrypts"):
+        main_flow.measure(Capture(file))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        bytes.fromhex(LONG).ljust(1199, b"\0"),
+        bytes.fromhex(LONG.replace("c3", "40")).ljust(1200, b"\0"),
+        bytes.fromhex(LONG.replace("00000001", "0000000a", 1)).ljust(1200, b"\0"),
+        bytes.fromhex(LONG.replace("c3", "e3")).ljust(1200, b"\0"),
+        bytes.fromhex(LONG.replace("08", "15", 1)).ljust(1200, b"\0"),
+    ],
+    ids=["too short", "short header", "another version", "no Initial packet", "too long an ID"],
+)
+def test_what_is_not_sure_stays_udp(tmp_path: Path, first: bytes) -> None:
+    (flow,) = captured.explain(save(tmp_path / "udp.pcap", connection(first))).flows
+    assert flow.flow.protocol == "UDP"
