@@ -52,6 +52,32 @@ transport = {{ kind = "udp", rtp = true }}
 app = {{ kind = "voip", start = "0 s", duration = "2 s", codec = "g711" }}
 """
 
+MARKED = """
+name = "marked"
+run.duration = "3 s"
+paths.only.via = ["wan"]
+
+[links.wan]
+ends = ["here", "there"]
+rate = "1 Mbit/s"
+delay = "10 ms"
+queue = {{ kind = "dualpi2" }}
+
+[flows.load]
+from = "here"
+to = "there"
+paths = ["only"]
+ip = "{ip}"
+transport = {{ kind = "udp", ecn = "{ecn}" }}
+
+[flows.load.app]
+kind = "datagrams"
+rate = "1.2 Mbit/s"
+size = "1200 B"
+intervals = {{ kind = "cbr" }}
+duration = "2 s"
+"""
+
 TWO_PATHS = """
 name = "two-paths"
 run.duration = "5 s"
@@ -123,6 +149,19 @@ def test_a_call_is_rated_as_simulated() -> None:
         assert kernel[of_link] == simulated[of_link]
     assert kernel["call.mos"] == pytest.approx(simulated["call.mos"], abs=0.05)
     assert kernel["call.mean_delay_ms"] == pytest.approx(simulated["call.mean_delay_ms"], abs=1)
+
+
+@pytest.mark.parametrize(
+    ("ecn", "ip"), [("off", "ipv4"), ("ect0", "ipv4"), ("ect1", "ipv4"), ("ect1", "ipv6")]
+)
+def test_udp_says_of_ecn_what_a_simulated_end_says(ecn: str, ip: str) -> None:
+    """The kernel does not tell which marks arrive; the queue counts those that it gives."""
+    kernel, simulated = both(MARKED.format(ecn=ecn, ip=ip))
+    at = "link.wan.forward."
+    for name in ("l4s.packets", "classic.packets", "marked_packets", "delivered_packets"):
+        assert kernel[at + name] == pytest.approx(simulated[at + name], abs=8), name
+    assert (kernel[f"{at}l4s.packets"] > 100) == (ecn == "ect1")
+    assert (kernel[f"{at}marked_packets"] > 0) == (ecn != "off")
 
 
 @pytest.mark.parametrize(("codec", "payload_type", "step"), [("g722", 9, 160), ("g711", 0, 160)])

@@ -82,11 +82,13 @@ fn tcp(cursor: &mut Cursor<'_>) -> Parsed<Tcp> {
     let ports = ports(cursor)?;
     cursor.skip_space();
     let flags = cursor.rest().split(|character: char| character.is_whitespace()).next().unwrap_or("");
-    // The field of accurate ECN stands after the point: ".5".
-    let letters = flags.trim_end_matches(|character: char| character.is_ascii_digit());
+    // The field of accurate ECN stands among the flags: ".5" or "P5.".
+    let is_digit = |character: &char| character.is_ascii_digit();
+    let letters: String = flags.chars().filter(|character| !is_digit(character)).collect();
+    let digits: String = flags.chars().filter(is_digit).collect();
     let is_known = letters.chars().all(|letter| "SFRPUWECA.-".contains(letter)) && !letters.is_empty();
-    let ace = flags[letters.len()..].parse().ok();
-    if !is_known || (flags.len() > letters.len() && ace.is_none_or(|number: u8| number > 7)) {
+    let ace = digits.parse().ok();
+    if !is_known || (!digits.is_empty() && ace.is_none_or(|number: u8| number > 7)) {
         return cursor.expected("a packet with flags such as \"S.\", \"sctp:\" or \"icmp\"");
     }
     cursor.at += flags.len();
@@ -97,7 +99,7 @@ fn tcp(cursor: &mut Cursor<'_>) -> Parsed<Tcp> {
     let (ack, window, urgent) = (after("ack")?, after("win")?, after("urg")?);
     Ok(Tcp {
         ports,
-        flags: letters.into(),
+        flags: letters,
         ace,
         start,
         end,

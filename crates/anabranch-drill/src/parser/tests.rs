@@ -81,6 +81,8 @@ fn a_segment_of_tcp_has_flags_numbers_and_options_in_order() {
     assert_eq!(sack[2], TcpOption::Sack(vec![(5, 7), (9, 11)]));
     let counted = tcp("+0 > .5 1:1(0) ack 1 <ECN e1b 1 ceb 0 e0b 1,nop>");
     assert_eq!((counted.flags.as_str(), counted.ace), (".", Some(5)));
+    let counted = tcp("+0 > [ect0] P6. 1:101(100) ack 1");
+    assert_eq!((counted.flags.as_str(), counted.ace), ("P.", Some(6)));
     let cookie = tcp("0 > S 0:0(0) <mss 1460,FO 0123abcd,FOEXP,eol>").options.expect("they are there");
     assert_eq!(cookie[1], TcpOption::FastOpen("0123abcd".into()));
     assert_eq!(cookie[2], TcpOption::FastOpenExperimental(String::new()));

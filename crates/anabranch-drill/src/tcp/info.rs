@@ -70,6 +70,10 @@ pub(super) fn value(connection: &Connection, now: Time, name: &str) -> Option<i6
             let has_opened = connection.is_connected && info.state != "SYN-RECEIVED";
             i64::try_from(info.delivered).ok()? + i64::from(has_opened)
         }
+        "delivered_ce" => i64::try_from(info.delivered_ce).ok()?,
+        "delivered_e0_bytes" => i64::from(info.delivered_bytes[0]),
+        "delivered_ce_bytes" => i64::from(info.delivered_bytes[1]),
+        "delivered_e1_bytes" => i64::from(info.delivered_bytes[2]),
         "last_data_recv" => micros(connection.since_data(now)) / 1_000,
         "lost" => i64::from(info.lost),
         "min_rtt" => info.min_rtt.map_or(i64::from(u32::MAX), micros),

@@ -46,8 +46,8 @@ pub(super) struct Settings {
     pub(super) unsent_limit: Option<u64>,
     system_unsent_limit: u64,
     pub(super) has_no_delay: bool,
-    /// Whether a connection that this end opens asks for ECN.
-    asks_for_ecn: bool,
+    /// The ECN that a connection asks for which this end opens.
+    asked_ecn: EcnMode,
     /// Whether the socket is one of MPTCP.
     pub(super) is_multipath: bool,
     pub(super) endpoints: Endpoints,
@@ -67,7 +67,7 @@ impl Default for Settings {
             unsent_limit: None,
             system_unsent_limit: u64::from(u32::MAX),
             has_no_delay: false,
-            asks_for_ecn: false,
+            asked_ecn: EcnMode::Off,
             is_multipath: false,
             endpoints: Endpoints::default(),
             fast_open: FastOpen::default(),
@@ -116,9 +116,17 @@ impl Settings {
             }
             ("tcp_dsack", _) => config.dsack = Some(is_on()?),
             ("tcp_early_retrans", Some(0 | 3 | 4)) => config.tail_loss_probe = Some(is_on()?),
-            ("tcp_ecn", Some(mode @ 0..=2)) => {
-                config.ecn = Some(if mode == 0 { EcnMode::Off } else { EcnMode::Rfc3168 });
-                self.asks_for_ecn = mode == 1;
+            // Linux, `Documentation/networking/ip-sysctl.rst`: what is agreed to, and what is asked for.
+            ("tcp_ecn", Some(mode @ 0..=5)) => {
+                let [agrees, asks] = match mode {
+                    0 => [EcnMode::Off; 2],
+                    1 => [EcnMode::Rfc3168; 2],
+                    2 => [EcnMode::Rfc3168, EcnMode::Off],
+                    3 => [EcnMode::Accurate; 2],
+                    4 => [EcnMode::Accurate, EcnMode::Rfc3168],
+                    _ => [EcnMode::Accurate, EcnMode::Off],
+                };
+                (config.ecn, self.asked_ecn) = (Some(agrees), asks);
             }
             ("tcp_frto", _) => config.f_rto = Some(is_on()?),
             ("tcp_min_tso_segs", Some(least)) => self.least_burst = least as u32,
@@ -237,10 +245,7 @@ impl Settings {
     /// The settings of an endpoint that opens a connection.
     pub(super) fn opening_config(&self) -> tcp::Config {
         let config = self.config();
-        tcp::Config {
-            ecn: config.ecn.map(|mode| if self.asks_for_ecn { mode } else { EcnMode::Off }),
-            ..config
-        }
+        tcp::Config { ecn: config.ecn.map(|_| self.asked_ecn), ..config }
     }
 
     /// Applies a changed setting to a living endpoint.

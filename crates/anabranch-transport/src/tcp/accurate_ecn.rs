@@ -98,7 +98,7 @@ pub(super) struct AccurateEcn {
     options: Options,
     /// Marks told since the last option.
     without_option: u32,
-    /// Segments that an acknowledgement is for, on average.
+    /// Segments that an acknowledgement is for, on average; 0 until data has been acknowledged.
     segments_per_ack: f64,
     /// The timestamp of the last acknowledgement that was read.
     read_at: Option<u32>,
@@ -130,7 +130,7 @@ impl AccurateEcn {
             told_bytes: FIRST_BYTES,
             options: Options::Absent,
             without_option: 0,
-            segments_per_ack: 1.0,
+            segments_per_ack: 0.0,
             read_at: None,
             has_feedback: false,
             may_mark: true,
@@ -318,7 +318,9 @@ impl AccurateEcn {
             (self.may_mark, self.responds) = (false, false);
         }
         let bytes = self.read_option(option, is_first);
-        self.segments_per_ack += (f64::from(acked.segments) - self.segments_per_ack) * AVERAGE_WEIGHT;
+        // The first one sets the average (Linux: `__tcp_accecn_process`).
+        let weight = if self.segments_per_ack == 0.0 { 1.0 } else { AVERAGE_WEIGHT };
+        self.segments_per_ack += (f64::from(acked.segments) - self.segments_per_ack) * weight;
         // An option that was left out before tells its bytes now; their packets have been told.
         let told_before = self.without_option;
         let marks = self.safest(least, bytes.filter(|_| told_before == 0), acked);
@@ -356,6 +358,11 @@ impl AccurateEcn {
             }
         }
         Some(marked)
+    }
+
+    /// Bytes that the peer has reported, in the order of [`Counter`].
+    pub(super) fn reported_bytes(&self) -> [u32; 3] {
+        std::array::from_fn(|counter| self.told_bytes[counter].wrapping_sub(FIRST_BYTES[counter]))
     }
 
     /// How many marks the ACE field stands for, which says that there were `least` or a multiple of 8 more

@@ -38,6 +38,10 @@ pub struct Info {
     pub reorderings_seen: u32,
     /// Segments that have been delivered, SYN not among them.
     pub delivered: u64,
+    /// How many of them the peer has reported to be marked.
+    pub delivered_ce: u64,
+    /// Bytes that the peer has reported in the option of accurate ECN: as ECT(0), marked, as ECT(1).
+    pub delivered_bytes: [u32; 3],
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// The variation of the round-trip time.
@@ -112,6 +116,8 @@ impl Connection {
             reordering: self.recovery.reordering,
             reorderings_seen: self.recovery.reorderings_seen,
             delivered: self.rate.delivered_segments,
+            delivered_ce: self.stats.ce_reported,
+            delivered_bytes: self.ecn.accurate.reported_bytes(),
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),

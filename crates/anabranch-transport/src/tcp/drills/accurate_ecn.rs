@@ -295,9 +295,15 @@ fn rfc9768_a_2_1_a_field_that_may_have_gone_round_has() {
         let syn_ack = syn_ack(&drill, 0b010);
         drill.at(100).deliver(syn_ack, Ecn::NotEct);
         drill.write(20 * SIZE);
-        acknowledge(&mut drill, segments * SIZE, 5 + 2, None);
+        acknowledge(&mut drill, SIZE, 5, None);
+        acknowledge(&mut drill, (1 + segments) * SIZE, 5 + 2, None);
         assert_eq!(drill.end.stats().ce_reported, expected, "{segments} segments");
     }
+    // Acknowledgements that begin with many segments are thinned out.
+    let mut drill = client();
+    drill.write(10 * SIZE);
+    acknowledge(&mut drill, 10 * SIZE, 5 + 2, None);
+    assert_eq!(drill.end.stats().ce_reported, 2);
 }
 
 /// Appendix A.2.2, with its three examples: the option says whether the field can have gone round.
