@@ -42,7 +42,7 @@ fn scaled(numbers: &mut [Row]) -> f64 {
     }
     let by = sum.max(f64::MIN_POSITIVE);
     numbers.iter_mut().flatten().for_each(|number| *number /= by);
-    by.ln()
+    libm::log(by)
 }
 
 /// The logarithm of the probability of these fates. What cannot be is as improbable as a number can say.
@@ -69,7 +69,7 @@ pub fn log_likelihood(stretches: impl IntoIterator<Item = Stretch>, states: &Sta
             }
         }
     }
-    log + (row[0][0] + row[0][1]).max(f64::MIN_POSITIVE).ln()
+    log + libm::log((row[0][0] + row[0][1]).max(f64::MIN_POSITIVE))
 }
 
 #[cfg(test)]
