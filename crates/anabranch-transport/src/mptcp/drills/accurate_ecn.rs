@@ -23,8 +23,8 @@ fn bytes_of_mptcp(logged: &Logged) -> u32 {
 }
 
 /// Section 3.2.3.2.1: the SYN-ACK, its acknowledgement and the first data have the option, with as many
-/// counters as fit. With timestamps and MP_CAPABLE that is 8 bytes, and 4 where data has both keys; with
-/// MP_JOIN it is 4.
+/// counters as fit. With timestamps and `MP_CAPABLE` that is 8 bytes, and 4 where data has both keys; with
+/// `MP_JOIN` it is 4.
 #[test]
 fn rfc9768_3_2_3_2_1_the_handshakes_have_what_fits() {
     let mut pair = Pair::new(&accurate(Profile::Linux6), wires(2));
