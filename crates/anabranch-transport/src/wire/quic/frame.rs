@@ -181,6 +181,33 @@ impl Frame {
         )
     }
 
+    /// Its name in traces.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ack(_) => "ack",
+            Self::ConnectionClose { .. } => "connection_close",
+            Self::Crypto { .. } => "crypto",
+            Self::DataBlocked { .. } => "data_blocked",
+            Self::Datagram { .. } => "datagram",
+            Self::HandshakeDone => "handshake_done",
+            Self::MaxData { .. } => "max_data",
+            Self::MaxStreamData { .. } => "max_stream_data",
+            Self::MaxStreams { .. } => "max_streams",
+            Self::NewConnectionId { .. } => "new_connection_id",
+            Self::NewToken { .. } => "new_token",
+            Self::Padding { .. } => "padding",
+            Self::PathChallenge { .. } => "path_challenge",
+            Self::PathResponse { .. } => "path_response",
+            Self::Ping => "ping",
+            Self::ResetStream { .. } => "reset_stream",
+            Self::RetireConnectionId { .. } => "retire_connection_id",
+            Self::StopSending { .. } => "stop_sending",
+            Self::Stream(_) => "stream",
+            Self::StreamDataBlocked { .. } => "stream_data_blocked",
+            Self::StreamsBlocked { .. } => "streams_blocked",
+        }
+    }
+
     /// Its length on the wire in bytes.
     pub fn size(&self) -> usize {
         let v = varint::size;
@@ -412,15 +439,19 @@ fn take_data<'a>(reader: &mut Reader<'a>, has_length: bool) -> Option<&'a [u8]> 
 }
 
 impl Stream {
+    /// The length of a frame whose data starts there, without data and without its length, in bytes.
+    pub fn overhead(id: u64, position: u64) -> usize {
+        1 + varint::size(id) + if position > 0 { varint::size(position) } else { 0 }
+    }
+
     /// Bits of the type (section 19.8).
     const OFF: u64 = 4;
     const LEN: u64 = 2;
     const FIN: u64 = 1;
 
     fn size(&self) -> usize {
-        let position = if self.position > 0 { varint::size(self.position) } else { 0 };
         let length = if self.has_length { varint::size(self.data.length.into()) } else { 0 };
-        1 + varint::size(self.id) + position + length + self.data.length as usize
+        Self::overhead(self.id, self.position) + length + self.data.length as usize
     }
 
     fn emit(&self, fields: &mut impl Fields, out: &mut Vec<u8>) {

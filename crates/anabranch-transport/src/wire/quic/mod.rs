@@ -5,6 +5,7 @@
 
 mod codes;
 mod connection_id;
+mod datagram;
 mod frame;
 mod header;
 mod packet_number;
@@ -15,6 +16,7 @@ use crate::ground::Payload;
 use crate::wire::bytes::Malformed;
 
 pub use connection_id::{ConnectionId, MAX_BYTES as MAX_CONNECTION_ID_BYTES};
+pub use datagram::{Datagram, LEAST_SAMPLED, Packet, TAG_BYTES};
 pub use frame::{Ack, Frame, MAX_ACK_RANGES, Stream};
 pub use header::{Header, Level, LongHeader, ShortHeader, VERSION_1};
 pub use packet_number::{decode as decode_packet_number, length as packet_number_length};
