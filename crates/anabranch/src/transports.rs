@@ -62,6 +62,8 @@ macro_rules! transports {
 transports! {
     /// Multipath TCP (RFC 8684), with the coupling and the scheduler of one's choice.
     Mptcp: mptcp,
+    /// QUIC (RFC 9000) on one path, with the congestion control of one's choice.
+    Quic: quic,
     /// SCTP (RFC 9260), multi-homed, with partial reliability.
     Sctp: sctp,
     /// TCP (RFC 9293), with the congestion control of one's choice.

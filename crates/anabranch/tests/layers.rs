@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of `anabranch-transport`.
-const TRANSPORT: [(&str, &str); 21] = [
+const TRANSPORT: [(&str, &str); 22] = [
     ("time", ""),
     ("plugin", "time"),
     ("units", "time"),
@@ -39,6 +39,7 @@ const TRANSPORT: [(&str, &str); 21] = [
         "cc endpoint ground listener path procedures recovery report rng secret spare time timer units wire",
     ),
     ("mptcp", "cc endpoint ground listener path report rng secret tcp time timer units wire"),
+    ("quic", "cc endpoint ground path recovery report rng secret spare time units wire"),
     ("udp", "endpoint ground listener report time wire"),
 ];
 

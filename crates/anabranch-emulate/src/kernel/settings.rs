@@ -382,6 +382,12 @@ pub(crate) fn read(
     let packet = [mtu, flow.ip.header_bytes()];
     let mut reader = Reader { key: format!("flows.{name}.{key}"), packet, wishes: Vec::new() };
     let options = match transport {
+        TransportConfig::Quic(_) => {
+            return Err(format!(
+                "{}.kind = \"quic\" is for simulations: no kernel has it; use \"tcp\", \"mptcp\", \"sctp\" or \"udp\"",
+                reader.key
+            ));
+        }
         TransportConfig::Udp(config) if config.duplicate_on.is_some() => {
             return Err(format!(
                 "{}.duplicate_on is for simulations: a kernel's socket sends a datagram once",

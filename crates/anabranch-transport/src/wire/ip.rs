@@ -120,6 +120,10 @@ impl Packet {
                 segment.emit(self.path, sending, &mut body);
                 TCP
             }
+            Body::Quic(datagram) => {
+                datagram.emit(self.path, sending, &mut body);
+                UDP
+            }
             Body::Sctp(packet) => {
                 packet.emit(self.path, sending, &mut body);
                 SCTP

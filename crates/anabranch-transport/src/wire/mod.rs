@@ -41,6 +41,8 @@ pub enum Body {
     Fragment(Fragment),
     /// A TCP segment with an MPTCP option.
     Mptcp(mptcp::Segment),
+    /// A UDP datagram of QUIC packets.
+    Quic(Box<quic::Datagram>),
     /// An SCTP packet: common header and chunks.
     Sctp(sctp::SctpPacket),
     /// A TCP segment.
@@ -57,6 +59,7 @@ impl Body {
             Self::Foreign(_) => ("foreign", None),
             Self::Fragment(_) => ("fragment", None),
             Self::Mptcp(segment) => segment.describe(),
+            Self::Quic(datagram) => datagram.describe(),
             Self::Sctp(packet) => packet.describe(),
             Self::Tcp(segment) => segment.describe(),
             Self::Udp(_) => ("datagram", None),
@@ -73,7 +76,7 @@ impl Body {
         match self {
             Self::Mptcp(segment) => Some(&segment.tcp),
             Self::Tcp(segment) => Some(segment),
-            Self::Foreign(_) | Self::Fragment(_) | Self::Sctp(_) | Self::Udp(_) => None,
+            Self::Foreign(_) | Self::Fragment(_) | Self::Quic(_) | Self::Sctp(_) | Self::Udp(_) => None,
         }
     }
 }

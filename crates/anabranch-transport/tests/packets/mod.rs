@@ -531,6 +531,7 @@ pub(crate) fn packets() -> impl Strategy<Value = (IpVersion, Packet, Option<u16>
                     Body::Mptcp(segment) => segment.tcp.wire_size() + segment.option_bytes,
                     Body::Sctp(packet) => packet.wire_size(),
                     Body::Tcp(segment) => segment.wire_size(),
+                    Body::Quic(datagram) => datagram.wire_size(),
                     Body::Udp(datagram) => 8 + if datagram.rtp.is_some() { 12 } else { 0 } + datagram.length,
                 };
             (ip, Packet { path: PathId(path), ecn, size, body }, identification)

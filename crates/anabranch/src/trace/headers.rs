@@ -6,7 +6,7 @@ use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Signal};
 use anabranch_transport::wire::sctp::chunk::{Chunk, ErrorCause, GapBlock, Init, Sack};
 use anabranch_transport::wire::tcp::{Flags, Segment};
 use anabranch_transport::wire::udp::{self, Datagram};
-use anabranch_transport::wire::{Body, Packet, mptcp, sctp, tcp};
+use anabranch_transport::wire::{Body, Packet, mptcp, quic, sctp, tcp};
 use serde::Serialize;
 
 /// The packets of a run as their hosts sent them, each at its row of the table `packets`.
@@ -46,6 +46,7 @@ fn headers(packet: &Packet) -> Vec<Header> {
             let option = Header { name: "MPTCP options", bytes: *option_bytes, fields: of_mptcp(options) };
             (vec![of_tcp(tcp), option], tcp.payload.length)
         }
+        Body::Quic(datagram) => (of_quic(datagram), datagram.data_bytes()),
         Body::Sctp(packet) => {
             let common = vec![
                 ("source port", packet.source_port.to_string()),
@@ -90,6 +91,75 @@ fn of_udp(datagram: &Datagram) -> Vec<Header> {
         all.push(Header { name: "RTP", bytes: udp::RTP_HEADER_BYTES, fields });
     }
     all
+}
+
+/// A UDP header, and each packet with its frames.
+fn of_quic(datagram: &quic::Datagram) -> Vec<Header> {
+    let fields = vec![
+        ("source port", datagram.source_port.to_string()),
+        ("destination port", datagram.destination_port.to_string()),
+    ];
+    let mut all = vec![Header { name: "UDP", bytes: udp::HEADER_BYTES, fields }];
+    for packet in &datagram.packets {
+        let name = match packet.level {
+            quic::Level::Initial => "QUIC Initial packet",
+            quic::Level::ZeroRtt => "QUIC 0-RTT packet",
+            quic::Level::Handshake => "QUIC Handshake packet",
+            quic::Level::OneRtt => "QUIC 1-RTT packet",
+        };
+        let mut fields = vec![
+            ("destination connection ID", format!("{:?}", packet.destination)),
+            ("packet number", packet.number.to_string()),
+        ];
+        if packet.level != quic::Level::OneRtt {
+            fields.push(("source connection ID", format!("{:?}", packet.source)));
+        }
+        let mut data = 0;
+        for frame in &packet.frames {
+            fields.push(("frame", of_frame(frame, &mut data)));
+        }
+        all.push(Header { name, bytes: packet.wire_size() as u32 - data, fields });
+    }
+    all
+}
+
+/// A frame in words; `data` counts the application's bytes.
+fn of_frame(frame: &quic::Frame, data: &mut u32) -> String {
+    let name = frame.name().to_uppercase();
+    match frame {
+        quic::Frame::Ack(ack) => {
+            let runs = ack.ranges.iter().map(|(first, last)| match first == last {
+                true => first.to_string(),
+                false => format!("{first} to {last}"),
+            });
+            format!("{name} of {}", joined(runs))
+        }
+        quic::Frame::Crypto { position, data } => {
+            format!("{name}, {} B from byte {position} of the handshake on", data.length)
+        }
+        quic::Frame::Datagram { data: payload, .. } => {
+            *data += payload.length;
+            format!("{name}, {} B", payload.length)
+        }
+        quic::Frame::Stream(stream) => {
+            *data += stream.data.length;
+            let end = if stream.fin { ", the last" } else { "" };
+            let (length, position) = (stream.data.length, stream.position);
+            format!("{name} {}, {length} B from byte {position} on{end}", stream.id)
+        }
+        quic::Frame::MaxData { limit } | quic::Frame::DataBlocked { limit } => format!("{name} {limit}"),
+        quic::Frame::MaxStreamData { stream, limit } | quic::Frame::StreamDataBlocked { stream, limit } => {
+            format!("{name} of stream {stream}, {limit}")
+        }
+        quic::Frame::Padding { length } => format!("{name}, {length} B"),
+        quic::Frame::ResetStream { stream, .. } | quic::Frame::StopSending { stream, .. } => {
+            format!("{name} {stream}")
+        }
+        quic::Frame::NewConnectionId { sequence, .. } | quic::Frame::RetireConnectionId { sequence } => {
+            format!("{name} {sequence}")
+        }
+        _ => name,
+    }
 }
 
 /// Control bits with their names, in the order of the header.

@@ -122,6 +122,7 @@ impl PacketTrace {
             Body::Foreign(_) | Body::Fragment(_) => (0, Answer::default()),
             Body::Mptcp(segment) => self.of_segment((flow, side, path), &segment.tcp),
             Body::Tcp(segment) => self.of_segment((flow, side, path), segment),
+            Body::Quic(datagram) => (datagram.data_bytes(), Answer::default()),
             Body::Sctp(packet) => of_chunks(packet.chunks()),
             Body::Udp(datagram) => (datagram.length, Answer::default()),
         };

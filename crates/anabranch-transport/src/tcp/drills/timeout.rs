@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cc::{self, CongestionControl as _, coupled};
-use crate::endpoint::{CloseReason, Multipath as _, Event};
+use crate::endpoint::{CloseReason, Event, Multipath as _};
 use crate::ground::PathId;
 use crate::tcp::config::{EcnMode, LossDetection};
 use crate::tcp::testing::Drill;

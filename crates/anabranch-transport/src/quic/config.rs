@@ -1,0 +1,142 @@
+//! The settings of a QUIC endpoint.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cc;
+use crate::time::Duration;
+use crate::units::Bytes;
+
+/// Settings of a QUIC endpoint. A setting that is left out has its profile's value; defaults in the
+/// descriptions are those of profile `rfc9000`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "QuicConfig")]
+pub struct Config {
+    /// Whose defaults: "rfc9000" (default) or "quinn" (0.11).
+    pub profile: Profile,
+    /// Congestion control; default cubic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cc: Option<cc::Config>,
+    /// The longest UDP payload that is sent, from 1200 B to what the path's MTU allows; default 1200 B (RFC 9000
+    /// section 14.2), in profile quinn 1452 B, or less where the MTU is smaller, as its search for the MTU
+    /// finds. The congestion control counts in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_datagram: Option<Bytes>,
+    /// The round-trip time before the first measurement; default 333 ms (RFC 9002 section 6.2.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_rtt: Option<Duration>,
+    /// How long an acknowledgement may be delayed, less than 16.384 s (RFC 9000 section 18.2); default 25 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ack_delay: Option<Duration>,
+    /// The number of packets after which an acknowledgement leaves at once; default 2 (RFC 9000 section
+    /// 13.2.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_every: Option<u32>,
+    /// How many packets behind one that is acknowledged a packet is lost, at least 3; default 3 (RFC 9002
+    /// section 6.1.1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_threshold: Option<u32>,
+    /// How many round-trip times before one that is acknowledged a lost packet was sent, from 1 to 10; default
+    /// 1.125 (RFC 9002 section 6.1.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_threshold: Option<f64>,
+    /// How many probe timeouts without any arrival are persistent congestion, from 1 to 100; default 3 (RFC
+    /// 9002 section 7.6.1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persistent_congestion: Option<u32>,
+    /// The first congestion window in datagrams, from 2 to 1000; default 10, of at most 14720 B together (RFC
+    /// 9002 section 7.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<u32>,
+    /// Whether packets are paced where the control does not say so itself, at 1.25 times the window per
+    /// round-trip time (RFC 9002 section 7.7); default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
+    /// Whether packets are marked as ECN-capable as long as the path proves to be (RFC 9000 section 13.4);
+    /// default false, with cc prague true, whose packets carry ECT(1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
+    /// Bytes that the application may write ahead of what is acknowledged, from 1200 B to 1 GiB; default 4 MiB,
+    /// in profile quinn 10 MB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Bytes>,
+    /// Bytes of all streams that the peer may send ahead of what the application reads (`MAX_DATA`), from 1200 B
+    /// to 1 GiB; default 15 MiB, in profile quinn 1 GiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_data: Option<Bytes>,
+    /// The same for each stream (`MAX_STREAM_DATA`); default 6 MiB, in profile quinn 1.25 MB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_stream_data: Option<Bytes>,
+    /// How many streams of each kind the peer may have open, from 1 to 65536; default 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_streams: Option<u32>,
+    /// Whether what the application sends leaves in DATAGRAM frames (RFC 9221), each message by itself and
+    /// never again, instead of on a stream; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<bool>,
+    /// How long nothing may arrive before an end gives the connection up, from 1 s on; the shorter one of both
+    /// ends counts, at least three probe timeouts (RFC 9000 section 10.1); default 30 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_timeout: Option<Duration>,
+    /// How long nothing may be sent before a PING keeps the connection alive (RFC 9000 section 10.1.2), from
+    /// 100 ms on; default: none is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_alive: Option<Duration>,
+    /// Bytes of this end's connection IDs, from 4 to 20; default 8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection_id_bytes: Option<u8>,
+    /// Sizes of the messages of the handshake.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handshake: Option<Handshake>,
+    /// UDP port of the flow's end `from`; default 49152, the first dynamic port (RFC 6335 section 6).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_port: Option<u16>,
+    /// UDP port of the flow's end `to`; default 443.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination_port: Option<u16>,
+    /// The path that is used, by its position in the flow's list; default 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<u8>,
+}
+
+/// Whose defaults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "QuicProfile")]
+pub enum Profile {
+    /// The RFCs.
+    #[default]
+    Rfc9000,
+    /// quinn 0.11: `TransportConfig::default`.
+    Quinn,
+}
+
+/// Sizes of the messages of the handshake, each from 1 B to 64 KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "QuicHandshake")]
+pub struct Handshake {
+    /// The `ClientHello`; default 241 B (RFC 9001 appendix A.2).
+    pub client_hello: Bytes,
+    /// The `ServerHello`; default 90 B (RFC 9001 appendix A.3).
+    pub server_hello: Bytes,
+    /// The server's certificate chain; default 2000 B.
+    pub certificate: Bytes,
+    /// What else the server sends: `EncryptedExtensions`, `CertificateVerify` and `Finished`; default 400 B.
+    pub server_rest: Bytes,
+    /// The client's `Finished`; default 36 B, that of SHA-256 (RFC 8446 section 4.4.4).
+    pub client_finished: Bytes,
+}
+
+impl Default for Handshake {
+    fn default() -> Self {
+        Self {
+            client_hello: Bytes(241),
+            server_hello: Bytes(90),
+            certificate: Bytes(2_000),
+            server_rest: Bytes(400),
+            client_finished: Bytes(36),
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! One end of a connection: its state, and the dispatch of inputs to the procedures.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use super::application::Main;
+use super::close::Closing;
+use super::config::Config;
+use super::congestion::Congestion;
+use super::connection_ids::{Numbers, OwnIds, PeerIds};
+use super::ecn::EcnValidation;
+use super::errors::Violation;
+use super::flow_control::FlowControl;
+use super::frames::Wants;
+use super::handshake::Handshake;
+use super::messages::Messages;
+use super::parameters::{LEAST_DATAGRAM, Parameters};
+use super::path::{Path, Route};
+use super::rtt::Rtt;
+use super::sent_packets::Sent;
+use super::space::{AckRule, Space, SpaceId};
+use super::stats::{CWND_BYTES, HANDSHAKE_MS, MIN_RTT_MS, PTO_MS, SRTT_MS, Stats};
+use super::streams::Streams;
+use crate::cc::{self, CongestionControl as _, Controller};
+use crate::endpoint::{
+    CloseReason, Endpoint, HalfClose, HeadOfLine, Input, Keeper, Multipath, Observed, Output, PathLimit,
+    PathSample, Repairs, Service, Site, Transmission, Transport,
+};
+use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::path::PathState;
+use crate::report::Report;
+use crate::rng::{self, Draw as _};
+use crate::secret::SecretNumbers;
+use crate::spare::{Boxes, Spare};
+use crate::time::{Duration, Time};
+use crate::wire::quic::{self, ConnectionId, Datagram, Level};
+use crate::wire::udp::HEADER_BYTES;
+use crate::wire::{Body, Packet};
+
+thread_local! {
+    /// Boxes of packets with any datagram.
+    static SPARE_PACKETS: RefCell<Boxes> = const { RefCell::new(Vec::new()) };
+}
+
+/// Connections whose first packets are remembered.
+const MOST_REMEMBERED: usize = 8;
+
+/// The states of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is none, and the server may accept one.
+    Closed,
+    /// The handshake is not complete.
+    Opening,
+    Open,
+    /// This end has closed (RFC 9000 section 10.2.1).
+    Closing(Closing),
+    /// The peer has closed (section 10.2.2).
+    Draining {
+        until: Time,
+    },
+}
+
+/// One end of a QUIC connection. See the [module](super) for sources and deviations.
+#[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) parameters: Parameters,
+    pub(super) side: Side,
+    pub(super) ip: IpVersion,
+    /// The longest UDP payload that is sent.
+    pub(super) datagram_bytes: u32,
+    /// Our port and the peer's.
+    pub(super) ports: [u16; 2],
+    /// The source of connection IDs.
+    pub(super) numbers: Numbers,
+    /// A user's own control, until it is on the path.
+    has_own_control: bool,
+    pub(super) half_close: bool,
+
+    pub(super) state: State,
+    /// Whether `Event::Closed` has been reported, or nothing is to be reported.
+    pub(super) has_closed: bool,
+    /// The rule that the peer broke, if it did.
+    pub(super) violation: Option<Violation>,
+    pub(super) handshake: Handshake,
+    /// The spaces of Initial and Handshake packets.
+    pub(super) early: [Space; 2],
+    /// The path IDs. There is one as long as there is no multipath.
+    pub(super) paths: Vec<Path>,
+    /// What the peer says of itself.
+    pub(super) peer: quic::Parameters,
+    /// The ID that the peer's first packet came from.
+    pub(super) peer_source: ConnectionId,
+    pub(super) has_peer_source: bool,
+    /// The first IDs of the last connections that were accepted: a late copy of a first packet opens nothing.
+    pub(super) opened_by: VecDeque<ConnectionId>,
+    /// Packets that wait for their keys.
+    pub(super) waiting: Vec<(quic::Packet, Ecn)>,
+
+    pub(super) streams: Streams,
+    pub(super) flow: FlowControl,
+    pub(super) main: Main,
+    pub(super) messages: Messages,
+    pub(super) wants: Wants,
+    /// Whether the application has closed, and messages are all that is waited for.
+    pub(super) wants_close: bool,
+    /// Whether the application does not read.
+    pub(super) is_paused: bool,
+    pub(super) is_amplification_limited: bool,
+
+    /// Probe timeouts in a row, over all spaces (RFC 9002 section 6.2.1).
+    pub(super) pto_count: u32,
+    pub(super) loss_timer: Time,
+    pub(super) idle_timer: Time,
+    pub(super) keep_alive_timer: Time,
+    pub(super) has_sent_since_heard: bool,
+
+    pub(super) outputs: VecDeque<Output>,
+    spare: Spare,
+    /// Memory that is used again.
+    pub(super) scratch: Vec<Sent>,
+    pub(super) lost: Vec<Sent>,
+    pub(super) stats: Stats,
+    last_now: Time,
+}
+
+impl Connection {
+    /// One end of a connection whose paths have these MTUs (bytes, IP header included). Everything random in
+    /// it comes from streams whose names start with `name`, such as `flow/call/quic/a`.
+    ///
+    /// # Panics
+    /// When [`Parameters::check_paths`] would refuse these paths.
+    pub fn new(
+        parameters: &Parameters,
+        side: Side,
+        mtus: &[u32],
+        ip: IpVersion,
+        streams: rng::Streams,
+        name: &str,
+    ) -> Self {
+        if let Err(error) = parameters.check_paths(mtus, ip) {
+            panic!("{error}");
+        }
+        let network = PathId(parameters.path);
+        let datagram_bytes = parameters.datagram_bytes(mtus[network.index()], ip);
+        let mut numbers = Numbers::Stream(streams.stream(&format!("{name}/ids")));
+        let seed = numbers.bits();
+        let headers = ip.header_bytes() + HEADER_BYTES;
+        let control = parameters.cc.build(&cc::Setup {
+            mss: datagram_bytes,
+            initial_cwnd: parameters.initial_cwnd(datagram_bytes),
+            rules: cc::Rules::Rfc,
+            seed,
+            is_paced: parameters.pacing,
+            headers,
+        });
+        let mark = match (parameters.ecn, parameters.is_l4s) {
+            (false, _) => Ecn::NotEct,
+            (true, false) => Ecn::Ect0,
+            (true, true) => Ecn::Ect1,
+        };
+        let path = Path {
+            space: Space::default(),
+            rtt: Rtt::new(parameters.initial_rtt),
+            congestion: Congestion::new(control, datagram_bytes, parameters.pacing),
+            ecn: EcnValidation::new(mark),
+            own_ids: OwnIds::default(),
+            peer_ids: PeerIds::default(),
+            // A client's packets show that it is there (RFC 9000 section 8.1).
+            route: Route::new(network, side == Side::A),
+        };
+        Self {
+            side,
+            ip,
+            datagram_bytes,
+            ports: parameters.ports(side),
+            numbers,
+            has_own_control: false,
+            half_close: false,
+            state: State::Closed,
+            has_closed: true,
+            violation: None,
+            handshake: Handshake::new(Time::ZERO),
+            early: [Space::default(), Space::default()],
+            paths: vec![path],
+            peer: quic::Parameters::default(),
+            peer_source: ConnectionId::default(),
+            has_peer_source: false,
+            opened_by: VecDeque::new(),
+            waiting: Vec::new(),
+            streams: Streams::new(side == Side::B, parameters.max_streams, parameters.max_stream_data),
+            flow: FlowControl::new(parameters.max_data),
+            main: Main::default(),
+            messages: Messages::default(),
+            wants: Wants::default(),
+            wants_close: false,
+            is_paused: false,
+            is_amplification_limited: false,
+            pto_count: 0,
+            loss_timer: Time::NEVER,
+            idle_timer: Time::NEVER,
+            keep_alive_timer: Time::NEVER,
+            has_sent_since_heard: false,
+            outputs: VecDeque::new(),
+            spare: Spare::new(&SPARE_PACKETS),
+            scratch: Vec::new(),
+            lost: Vec::new(),
+            stats: Stats::default(),
+            last_now: Time::ZERO,
+            parameters: parameters.clone(),
+        }
+    }
+
+    /// The counters so far, over all connections.
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// What the peer did that is against the rules, if the connection ended for that: the code (RFC 9000 section
+    /// 20.1) and a sentence.
+    pub fn violation(&self) -> Option<(u64, &'static str)> {
+        self.violation.map(|violation| (violation.code, violation.reason))
+    }
+
+    /// The spaces, in the order of their packets in a datagram.
+    pub(super) fn space_ids(&self) -> impl Iterator<Item = SpaceId> + use<> {
+        let data = (0..self.paths.len()).map(SpaceId::Data);
+        [SpaceId::Initial, SpaceId::Handshake].into_iter().chain(data)
+    }
+
+    /// When acknowledgements of a space leave (RFC 9000 section 13.2.1: at once in the handshake).
+    pub(super) const fn rule_of(&self, id: SpaceId) -> AckRule {
+        match id {
+            SpaceId::Initial | SpaceId::Handshake => AckRule { every: 1, delay: Duration::ZERO },
+            SpaceId::Data(_) => self.parameters.ack_rule,
+        }
+    }
+
+    /// Everything about a connection is as in the beginning, except what is set from outside and the counters.
+    fn renew(&mut self, now: Time) {
+        let parameters = self.parameters.clone();
+        let network = self.paths[0].route.network;
+        let ip = self.ip;
+        let seed = rng::Streams { seed: self.numbers.bits(), replication: 0 };
+        let mut mtus = vec![0; network.index() + 1];
+        mtus[network.index()] = self.datagram_bytes.max(LEAST_DATAGRAM) + ip.header_bytes() + HEADER_BYTES;
+        let mut fresh = Self::new(&parameters, self.side, &mtus, ip, seed, "again");
+        fresh.datagram_bytes = self.datagram_bytes;
+        std::mem::swap(&mut fresh.numbers, &mut self.numbers);
+        std::mem::swap(&mut fresh.outputs, &mut self.outputs);
+        std::mem::swap(&mut fresh.opened_by, &mut self.opened_by);
+        fresh.half_close = self.half_close;
+        fresh.is_paused = self.is_paused;
+        fresh.stats = self.stats;
+        fresh.last_now = now;
+        if self.has_own_control {
+            std::mem::swap(&mut fresh.paths[0].congestion.control, &mut self.paths[0].congestion.control);
+            fresh.has_own_control = true;
+        }
+        *self = fresh;
+        self.has_closed = false;
+        self.state = State::Opening;
+        self.stats.connections += 1;
+        self.handshake = Handshake::new(now);
+        let length = self.parameters.connection_id_bytes;
+        self.paths[0].own_ids.issue(length, &mut self.numbers);
+        self.restart_idle(now);
+    }
+
+    /// Opens a connection.
+    pub(super) fn connect(&mut self, now: Time) {
+        if matches!(self.state, State::Opening | State::Open) {
+            return;
+        }
+        self.renew(now);
+        // RFC 9000 section 7.2: at least 8 bytes that cannot be guessed.
+        let bytes = self.numbers.bits().to_be_bytes();
+        let original = ConnectionId::new(&bytes).unwrap_or_default();
+        self.handshake.original = original;
+        self.paths[0].peer_ids.set_first(original);
+        self.begin_handshake();
+    }
+
+    /// Takes the connection that a client's first packet opens.
+    pub(super) fn accept(&mut self, now: Time, first: &quic::Packet) {
+        if !self.has_closed {
+            self.end(CloseReason::Lost);
+        }
+        self.renew(now);
+        self.handshake.original = first.destination;
+        self.opened_by.truncate(MOST_REMEMBERED - 1);
+        self.opened_by.push_front(first.destination);
+        self.has_peer_source = true;
+        self.peer_source = first.source;
+        self.paths[0].peer_ids.set_first(first.source);
+    }
+
+    fn on_timers(&mut self, now: Time) {
+        if self.loss_timer <= now {
+            self.on_loss_timer(now);
+        }
+        if self.keep_alive_timer <= now {
+            self.on_keep_alive_timer();
+        }
+        if self.idle_timer <= now {
+            self.on_idle_timer();
+        }
+        match self.state {
+            State::Closing(Closing { until, .. }) | State::Draining { until } if until <= now => {
+                self.state = State::Closed;
+            }
+            _ => {}
+        }
+    }
+
+    fn next_timeout(&self) -> Time {
+        let ends = match self.state {
+            State::Closing(Closing { until, .. }) | State::Draining { until } => until,
+            State::Closed | State::Opening | State::Open => Time::NEVER,
+        };
+        let due = self.early.iter().chain(self.paths.iter().map(|path| &path.space));
+        // A server that may send nothing acknowledges when more comes.
+        let due = due.filter_map(|space| space.arrived.due).min().filter(|_| !self.is_at_limit());
+        let due = due.unwrap_or(Time::NEVER);
+        let pace = self.paths[0].congestion.pacing.timer;
+        ends.min(due).min(pace).min(self.loss_timer).min(self.idle_timer).min(self.keep_alive_timer)
+    }
+
+    /// Pads a datagram with an Initial packet to 1200 bytes (RFC 9000 section 14.1).
+    pub(super) fn pad_initial(&self, packets: &mut [quic::Packet]) {
+        let total: usize = packets.iter().map(quic::Packet::wire_size).sum();
+        let short = (LEAST_DATAGRAM as usize).saturating_sub(total);
+        let has_initial = packets.first().is_some_and(|packet| packet.level == Level::Initial);
+        if has_initial
+            && self.side == Side::A
+            && short > 0
+            && let Some(last) = packets.last_mut()
+        {
+            super::send::pad(last, short);
+        }
+    }
+
+    /// Hands a datagram over.
+    pub(super) fn put_out(&mut self, datagram: Datagram, bytes: u32, ecn: Ecn) {
+        let path = self.paths[0].route.network;
+        let size = self.ip.header_bytes() + HEADER_BYTES + bytes;
+        let packet = match self.spare.take() {
+            Some(mut packet) => {
+                (packet.path, packet.ecn, packet.size) = (path, ecn, size);
+                match &mut packet.body {
+                    Body::Quic(place) => **place = datagram,
+                    body => *body = Body::Quic(Box::new(datagram)),
+                }
+                packet
+            }
+            None => Box::new(Packet { path, ecn, size, body: Body::Quic(Box::new(datagram)) }),
+        };
+        self.outputs.push_back(Output::Transmit(packet));
+    }
+
+    fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {
+        let bytes = packet.size.saturating_sub(self.ip.header_bytes() + HEADER_BYTES);
+        let ecn = packet.ecn;
+        let Body::Quic(datagram) = &mut packet.body else { return };
+        self.on_datagram(now, datagram, bytes, ecn);
+        // The box is used again for a packet of our own.
+        self.spare.keep(packet);
+    }
+}
+
+impl Transport for Config {
+    type Endpoint = Connection;
+
+    fn build(&self, site: &Site<'_>) -> Result<Connection, String> {
+        let &Site { side, mtus, ip, streams, .. } = site;
+        let parameters = self.resolve()?;
+        parameters.check_paths(mtus, ip)?;
+        Ok(Connection::new(&parameters, side, mtus, ip, streams, &site.name("quic")))
+    }
+}
+
+impl Endpoint for Connection {
+    fn protocol(&self) -> &'static str {
+        "quic"
+    }
+
+    fn owns(&self, packet: &Packet) -> bool {
+        let Body::Quic(datagram) = &packet.body else { return false };
+        datagram.packets.first().is_some_and(|packet| {
+            self.paths[0].own_ids.owns(packet.destination)
+                || (self.state != State::Closed && packet.destination == self.handshake.original)
+        })
+    }
+
+    fn service(&self) -> Service {
+        if self.parameters.datagrams { Service::Datagrams } else { Service::Stream }
+    }
+
+    #[inline(never)]
+    fn handle_input(&mut self, now: Time, input: Input) {
+        debug_assert!(now >= self.last_now, "time runs backwards");
+        self.last_now = now;
+        match input {
+            Input::Command(command) => self.on_command(now, command),
+            Input::Packet(packet) => self.on_packet_input(now, packet),
+            Input::Timeout => {}
+        }
+        self.on_timers(now);
+        if matches!(self.state, State::Opening | State::Open) {
+            self.send(now);
+            self.check_finished(now);
+        }
+        self.serve_loss_timer(now);
+    }
+
+    #[inline]
+    fn poll_output(&mut self, _now: Time) -> Output {
+        match self.outputs.pop_front() {
+            Some(output) => output,
+            None => Output::Timeout(self.next_timeout()),
+        }
+    }
+}
+
+impl Multipath for Connection {
+    fn set_congestion_control(&mut self, _path: PathId, control: Controller) -> bool {
+        self.paths[0].congestion.control = control;
+        self.has_own_control = true;
+        true
+    }
+}
+
+impl HalfClose for Connection {
+    fn set_half_close(&mut self, on: bool) {
+        self.half_close = on;
+    }
+}
+
+impl Keeper for Connection {
+    /// Connection IDs and the tokens of stateless resets.
+    fn draw_from(&mut self, numbers: SecretNumbers) {
+        self.numbers = Numbers::Secret(numbers);
+    }
+
+    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
+        for (_, stream) in self.streams.iter() {
+            if let Some(send) = stream.send.as_ref().filter(|send| send.reset.is_none()) {
+                let length = (send.written - send.acknowledged) as u32;
+                each(Payload { offset: send.acknowledged, length });
+            }
+        }
+        if self.streams.get(super::application::MAIN).is_none() && !self.has_closed {
+            each(Payload { offset: 0, length: self.main.written as u32 });
+        }
+        self.messages.iter().for_each(each);
+    }
+
+    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
+        for (_, stream) in self.streams.iter() {
+            let waiting = stream.receive.iter().flat_map(|receive| receive.waiting());
+            waiting.for_each(|(start, end)| each(Payload { offset: start, length: (end - start) as u32 }));
+        }
+    }
+}
+
+impl Observed for Connection {
+    fn sample_paths(&self, samples: &mut Vec<PathSample>) {
+        let path = &self.paths[0];
+        let control = path.congestion.control.state();
+        samples.push(PathSample {
+            path: path.route.network,
+            cwnd: control.cwnd,
+            ssthresh: control.ssthresh,
+            outstanding: path.congestion.in_flight,
+            srtt: path.rtt.srtt(),
+            rto: self.probe_timeout(0),
+            delivery_rate: path.congestion.rate.latest(),
+            error_count: self.pto_count,
+            state: PathState::Active,
+            is_primary: true,
+            repairs: Repairs {
+                timeouts: self.stats.timeouts,
+                fast_recoveries: self.stats.loss_events,
+                ecn_reductions: self.stats.ecn_reductions,
+            },
+        });
+    }
+
+    fn sample_limits(&self, now: Time, limits: &mut Vec<PathLimit>) {
+        let path = &self.paths[0];
+        let earliest = || (!path.space.sent.is_empty()).then_some(path.route.network);
+        let of = |limit| PathLimit::new(path.route.network, limit, earliest, path.rtt.srtt());
+        limits.extend(self.limit(now).map(of));
+    }
+
+    fn head_of_line(&self) -> Option<HeadOfLine> {
+        self.gap()
+    }
+
+    fn transmission(&self, missing: u64) -> Option<Transmission> {
+        self.sent(missing)
+    }
+
+    fn report(&self, report: &mut Report<'_>) {
+        self.stats.count(report);
+        let millis = |time: Option<Duration>| time.map_or(f64::NAN, Duration::as_millis_f64);
+        let path = &self.paths[0];
+        report.scalar(SRTT_MS, millis(path.rtt.srtt()));
+        report.scalar(MIN_RTT_MS, millis(path.rtt.min()));
+        report.scalar(PTO_MS, self.probe_timeout(0).as_millis_f64());
+        report.scalar(CWND_BYTES, f64::from(path.congestion.window()));
+        report.scalar(HANDSHAKE_MS, millis(self.handshake.took));
+    }
+}

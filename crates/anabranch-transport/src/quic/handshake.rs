@@ -1,0 +1,248 @@
+//! The handshake: messages of stated sizes in CRYPTO frames, keys that come and go with them, and the transport
+//! parameters (RFC 9000 section 7, RFC 9001 section 4).
+
+use super::config::Handshake as Sizes;
+use super::connection::{Connection, State};
+use super::connection_ids::MOST as MOST_IDS;
+use super::errors::{Violation, code, violation};
+use super::ranges::Ranges;
+use super::send_stream::SendStream;
+use super::space::SpaceId;
+use crate::endpoint::{Event, Output};
+use crate::ground::Side;
+use crate::time::{Duration, Time};
+use crate::wire::quic::{ConnectionId, Level, Parameters, varint};
+
+/// How far beyond what has been read CRYPTO frames may reach (RFC 9000 section 7.5: at least 4096 bytes).
+const CRYPTO_BUFFER: u64 = 1 << 18;
+/// Packets that wait for their keys (RFC 9001 section 5.7).
+pub(super) const MOST_WAITING: usize = 10;
+/// The exponent of acknowledgement delays (RFC 9000 section 18.2).
+pub(super) const ACK_DELAY_EXPONENT: u64 = 3;
+/// RFC 9221 section 3: any frame that fits into a packet.
+const DATAGRAM_FRAME_BYTES: u64 = 65_535;
+
+/// The CRYPTO stream of a level, in both directions.
+#[derive(Debug)]
+pub(super) struct CryptoStream {
+    pub(super) send: SendStream,
+    /// Everything before this has been read, and these runs have arrived.
+    read: u64,
+    waiting: Ranges,
+}
+
+/// The state of the handshake.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    /// Of Initial and of Handshake packets.
+    pub(super) crypto: [CryptoStream; 2],
+    /// Whether this end has the keys of Handshake packets, and of 1-RTT packets.
+    has_handshake_keys: bool,
+    pub(super) is_complete: bool,
+    pub(super) is_confirmed: bool,
+    /// Whether the keys of Initial and of Handshake packets are gone.
+    pub(super) is_discarded: [bool; 2],
+    /// The first ID that the client sent to (section 7.3).
+    pub(super) original: ConnectionId,
+    /// What the peer's messages say.
+    pub(super) peer: Option<Box<Parameters>>,
+    pub(super) began: Time,
+    pub(super) took: Option<Duration>,
+}
+
+impl CryptoStream {
+    fn new() -> Self {
+        Self { send: SendStream::new(varint::MAX), read: 0, waiting: Ranges::default() }
+    }
+
+    /// Takes the data of a frame (section 19.6).
+    fn on_data(&mut self, position: u64, length: u64) -> Result<(), Violation> {
+        let end = position + length;
+        if end > self.read + CRYPTO_BUFFER {
+            return Err(violation(code::CRYPTO_BUFFER_EXCEEDED, "the handshake has too large a gap"));
+        }
+        if end > self.read {
+            self.waiting.insert(position.max(self.read), end);
+        }
+        if let Some((start, end)) = self.waiting.first().filter(|run| run.0 == self.read) {
+            self.read = end.max(start);
+            self.waiting.pop_first();
+        }
+        Ok(())
+    }
+}
+
+impl Handshake {
+    pub(super) fn new(now: Time) -> Self {
+        Self {
+            crypto: [CryptoStream::new(), CryptoStream::new()],
+            has_handshake_keys: false,
+            is_complete: false,
+            is_confirmed: false,
+            is_discarded: [false; 2],
+            original: ConnectionId::default(),
+            peer: None,
+            began: now,
+            took: None,
+        }
+    }
+
+    /// Whether this end has the keys of a level now.
+    pub(super) const fn has_keys(&self, level: Level) -> bool {
+        match level {
+            Level::Initial => !self.is_discarded[0],
+            Level::Handshake => self.has_handshake_keys && !self.is_discarded[1],
+            // A server reads nothing before the handshake is complete (RFC 9001 section 5.7).
+            Level::OneRtt => self.is_complete,
+            Level::ZeroRtt => false,
+        }
+    }
+
+    /// Whether the keys of a level are yet to come.
+    pub(super) const fn awaits_keys(&self, level: Level) -> bool {
+        match level {
+            Level::Initial | Level::ZeroRtt => false,
+            Level::Handshake => !self.has_handshake_keys,
+            Level::OneRtt => !self.is_complete,
+        }
+    }
+
+    /// The place of a space's CRYPTO stream.
+    pub(super) const fn place(id: SpaceId) -> Option<usize> {
+        match id {
+            SpaceId::Initial => Some(0),
+            SpaceId::Handshake => Some(1),
+            SpaceId::Data(_) => None,
+        }
+    }
+}
+
+impl Connection {
+    /// What this end says of itself (RFC 9000 section 18.2).
+    pub(super) fn own_parameters(&self) -> Parameters {
+        let settings = &self.parameters;
+        Parameters {
+            original_destination: (self.side == Side::B).then_some(self.handshake.original),
+            max_idle_timeout: settings.idle_timeout.as_nanos() / 1_000_000,
+            initial_max_data: settings.max_data,
+            initial_max_stream_data_bidi_local: settings.max_stream_data,
+            initial_max_stream_data_bidi_remote: settings.max_stream_data,
+            initial_max_stream_data_uni: settings.max_stream_data,
+            initial_max_streams_bidi: settings.max_streams,
+            initial_max_streams_uni: settings.max_streams,
+            ack_delay_exponent: ACK_DELAY_EXPONENT,
+            max_ack_delay: settings.ack_rule.delay.as_nanos() / 1_000_000,
+            active_connection_id_limit: MOST_IDS,
+            initial_source: Some(self.paths[0].own_ids.first()),
+            max_datagram_frame_size: if settings.datagrams { DATAGRAM_FRAME_BYTES } else { 0 },
+            ..Parameters::default()
+        }
+    }
+
+    /// The client begins (RFC 9000 section 7).
+    pub(super) fn begin_handshake(&mut self) {
+        let Sizes { client_hello, .. } = self.parameters.handshake;
+        self.handshake.crypto[0].send.written += client_hello.0;
+    }
+
+    /// A part of the peer's messages has come.
+    pub(super) fn on_crypto(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        position: u64,
+        length: u32,
+    ) -> Result<(), Violation> {
+        // After the handshake there are session tickets, from the server, which say nothing here.
+        let Some(place) = Handshake::place(id) else { return Ok(()) };
+        self.handshake.crypto[place].on_data(position, length.into())?;
+        let [initial, later] = [0, 1].map(|place: usize| self.handshake.crypto[place].read);
+        let Sizes { client_hello, server_hello, certificate, server_rest, client_finished } =
+            self.parameters.handshake;
+        if !self.handshake.has_handshake_keys {
+            let hello = if self.side == Side::A { server_hello } else { client_hello };
+            if initial < hello.0 {
+                return Ok(());
+            }
+            self.handshake.has_handshake_keys = true;
+            if self.side == Side::B {
+                self.handshake.crypto[0].send.written += server_hello.0;
+                self.handshake.crypto[1].send.written += certificate.0 + server_rest.0;
+                self.take_parameters()?;
+            }
+        }
+        if self.handshake.is_complete {
+            return Ok(());
+        }
+        let last = if self.side == Side::A { certificate.0 + server_rest.0 } else { client_finished.0 };
+        if later >= last {
+            if self.side == Side::A {
+                self.take_parameters()?;
+                self.handshake.crypto[1].send.written += client_finished.0;
+            }
+            self.complete(now);
+        }
+        Ok(())
+    }
+
+    /// The peer's parameters hold from now on (RFC 9000 sections 7.3 and 7.4).
+    fn take_parameters(&mut self) -> Result<(), Violation> {
+        const WRONG: Violation = violation(
+            code::TRANSPORT_PARAMETER_ERROR,
+            "an ID in the transport parameters is not that of packets",
+        );
+        let peer = self.handshake.peer.as_deref().cloned().unwrap_or_default();
+        if peer.initial_source != Some(self.peer_source) {
+            return Err(WRONG);
+        }
+        if self.side == Side::A && peer.original_destination != Some(self.handshake.original) {
+            return Err(WRONG);
+        }
+        self.streams.set_limits(&peer);
+        self.flow.limit = peer.initial_max_data;
+        self.peer = peer;
+        Ok(())
+    }
+
+    /// Both ends have said everything (RFC 9001 section 4.1.1).
+    fn complete(&mut self, now: Time) {
+        self.handshake.is_complete = true;
+        self.handshake.took = Some(now.saturating_since(self.handshake.began));
+        self.state = State::Open;
+        self.outputs.push_back(Output::Event(Event::Connected));
+        let (limit, length) = (self.peer.active_connection_id_limit, self.parameters.connection_id_bytes);
+        let numbers = &mut self.numbers;
+        self.paths[0].own_ids.fill(limit, length, numbers);
+        self.open_main_stream();
+        if self.side == Side::B {
+            // Section 4.1.2: for a server it is confirmed at once.
+            self.wants.handshake_done = true;
+            self.confirm(now);
+        }
+    }
+
+    /// Both ends know that it is complete (RFC 9001 sections 4.1.2 and 4.9.2).
+    pub(super) fn confirm(&mut self, now: Time) {
+        if !std::mem::replace(&mut self.handshake.is_confirmed, true) {
+            self.discard(now, SpaceId::Initial);
+            self.discard(now, SpaceId::Handshake);
+        }
+    }
+
+    /// The keys of a space are gone, and everything in it is forgotten (RFC 9002 sections 6.2.2 and 6.4).
+    pub(super) fn discard(&mut self, _now: Time, id: SpaceId) {
+        let Some(place) = Handshake::place(id) else { return };
+        if std::mem::replace(&mut self.handshake.is_discarded[place], true) {
+            return;
+        }
+        let congestion = &mut self.paths[0].congestion;
+        let space = &mut self.early[place];
+        for packet in space.sent.take_all() {
+            congestion.on_forgotten(packet.size);
+        }
+        space.loss_time = None;
+        space.probes = 0;
+        space.arrived.on_acknowledged();
+        self.pto_count = 0;
+    }
+}

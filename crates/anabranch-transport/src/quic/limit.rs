@@ -1,0 +1,51 @@
+//! What holds a sender back, and what a receiver waits for, for time accounts. It is read only on request.
+
+use super::application::MAIN;
+use super::connection::{Connection, State};
+use crate::endpoint::{HeadOfLine, LimitedBy, Transmission};
+use crate::time::Time;
+
+impl Connection {
+    /// What holds the sender back now; [`None`] without a connection.
+    pub(super) fn limit(&self, now: Time) -> Option<LimitedBy> {
+        let path = &self.paths[0];
+        Some(match self.state {
+            State::Closed | State::Closing(_) | State::Draining { .. } => return None,
+            State::Opening => LimitedBy::Handshake,
+            State::Open if self.pto_count > 0 => LimitedBy::Timeout,
+            State::Open if path.congestion.is_recovering() => LimitedBy::Recovery,
+            State::Open if self.has_data_to_send() => {
+                let waits = !path.congestion.has_room() || path.congestion.held_until(now).is_some();
+                if waits { LimitedBy::CongestionWindow } else { LimitedBy::Application }
+            }
+            State::Open if self.is_held_by_peer() => LimitedBy::ReceiveWindow,
+            State::Open if self.main.has_refused => LimitedBy::SendBuffer,
+            State::Open => LimitedBy::Application,
+        })
+    }
+
+    /// Whether a flow-control limit of the peer holds data back (RFC 9000 section 4.1).
+    fn is_held_by_peer(&self) -> bool {
+        self.streams.iter().any(|(_, stream)| {
+            stream.send.as_ref().is_some_and(|send| send.reset.is_none() && send.written > send.sent)
+        })
+    }
+
+    /// The data that waits above a gap on the main stream. A loss on one stream holds no other one back.
+    pub(super) fn gap(&self) -> Option<HeadOfLine> {
+        let receive = self.streams.get(MAIN)?.receive.as_ref()?;
+        let waiting: u64 =
+            receive.waiting().filter(|run| run.0 > receive.next).map(|(start, end)| end - start).sum();
+        (waiting > 0).then_some(HeadOfLine { waiting, missing: receive.next })
+    }
+
+    /// The last transmission of the data at this place of the main stream.
+    pub(super) fn sent(&self, position: u64) -> Option<Transmission> {
+        let path = &self.paths[0];
+        let send = self.streams.get(MAIN)?.send.as_ref()?;
+        if position >= send.sent || position < send.acknowledged {
+            return None;
+        }
+        Some(Transmission { path: path.route.network, is_again: send.is_repaired(position) })
+    }
+}

@@ -1,0 +1,65 @@
+//! QUIC: an endpoint as a state machine without clock, socket or thread.
+//!
+//! Source: RFC 9000 (transport), RFC 9002 (loss detection and congestion control), RFC 9221 (datagrams), and of
+//! RFC 9001 the order of keys and handshake messages. Names of functions and constants of the RFCs stand where
+//! they are meant. The two ends of a flow are two [`Connection`]s; side A is the client.
+//!
+//! A connection has two layers. A path ID (`path.rs`: `Path`) owns packet numbers, round trips, congestion
+//! control and connection IDs; inside of it are the addresses (`Route`), which are validated. There is one path
+//! ID, number 0, as in RFC 9000.
+//!
+//! A handshake is messages of stated sizes: whoever has all bytes of one has what follows from it. What the
+//! transport parameters say travels beside the packets that carry them. Protection adds its 16 bytes to each
+//! packet, and nothing is encrypted here.
+//!
+//! Both applications write on the client's first bidirectional stream, as on a connection of TCP, or send
+//! messages in DATAGRAM frames. A close is in order when both directions of that stream are through.
+//!
+//! Known deviations: no Retry, version negotiation, stateless reset, 0-RTT, key update, migration, preferred
+//! address or path MTU discovery; no session tickets or tokens; the spin bit is 0; the congestion window falls
+//! at once when a loss is found (RFC 9002 section 7.3.2 leaves that open).
+
+mod acknowledgement;
+mod application;
+mod close;
+pub mod config;
+mod congestion;
+mod connection;
+mod connection_ids;
+#[cfg(test)]
+mod drills;
+mod ecn;
+mod errors;
+mod flow_control;
+mod frames;
+mod handshake;
+mod limit;
+mod loss;
+mod messages;
+pub mod parameters;
+mod path;
+#[cfg(test)]
+mod properties;
+mod ranges;
+mod receive;
+mod receive_stream;
+mod rtt;
+mod send;
+mod send_stream;
+mod sent_packets;
+mod space;
+mod stats;
+mod streams;
+#[cfg(test)]
+mod testing;
+
+pub use config::{Config, Profile};
+pub use connection::Connection;
+pub use errors::code;
+pub use parameters::Parameters;
+pub use stats::Stats;
+
+use crate::report::Parts;
+
+/// The scalars of an endpoint.
+pub const SCALARS: Parts = &[("", &Stats::ALL)];

@@ -1,0 +1,279 @@
+//! The settings of an endpoint, all of them known.
+
+use super::config::{Config, Handshake, Profile};
+use super::space::AckRule;
+use crate::cc;
+use crate::ground::{IpVersion, Side};
+use crate::time::Duration;
+use crate::units::{Bytes, check_range};
+use crate::wire::quic::MAX_CONNECTION_ID_BYTES;
+use crate::wire::udp::HEADER_BYTES;
+
+/// The least datagram that a path must carry (RFC 9000 section 14).
+pub(super) const LEAST_DATAGRAM: u32 = 1_200;
+const MOST_BYTES: u64 = 1 << 30;
+/// RFC 9002 section 7.2.
+const INITIAL_WINDOW_BYTES: u32 = 14_720;
+
+/// The settings of an endpoint.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
+pub struct Parameters {
+    pub(super) cc: cc::Config,
+    pub(super) max_datagram: Option<u32>,
+    /// The largest payload that a search for the MTU would find, if `max_datagram` is not set.
+    found_datagram: u32,
+    pub(super) initial_rtt: Duration,
+    pub(super) ack_rule: AckRule,
+    pub(super) packet_threshold: u64,
+    pub(super) time_threshold: f64,
+    pub(super) persistent_congestion: u32,
+    initial_window: Option<u32>,
+    pub(super) pacing: bool,
+    pub(super) ecn: bool,
+    pub(super) is_l4s: bool,
+    pub(super) send_buffer: u64,
+    pub(super) max_data: u64,
+    pub(super) max_stream_data: u64,
+    pub(super) max_streams: u64,
+    pub(super) datagrams: bool,
+    pub(super) idle_timeout: Duration,
+    pub(super) keep_alive: Option<Duration>,
+    pub(super) connection_id_bytes: usize,
+    pub(super) handshake: Handshake,
+    source_port: u16,
+    destination_port: u16,
+    pub(super) path: u8,
+}
+
+impl Config {
+    /// Fills in what is left to the profile.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value found and what is allowed.
+    pub fn resolve(&self) -> Result<Parameters, String> {
+        self.check()?;
+        let is_quinn = self.profile == Profile::Quinn;
+        let pick = |rfc: u64, quinn: u64| if is_quinn { quinn } else { rfc };
+        let cc = self.cc.clone().unwrap_or_else(|| cc::Config::Cubic(cc::cubic::Config::default()));
+        let is_l4s = matches!(cc, cc::Config::Prague(_));
+        Ok(Parameters {
+            cc,
+            max_datagram: self.max_datagram.map(|size| size.0 as u32),
+            // quinn: MtuDiscoveryConfig::upper_bound.
+            found_datagram: pick(1_200, 1_452) as u32,
+            initial_rtt: self.initial_rtt.unwrap_or(Duration::from_millis(333)),
+            ack_rule: AckRule {
+                every: self.ack_every.unwrap_or(2),
+                delay: self.max_ack_delay.unwrap_or(Duration::from_millis(25)),
+            },
+            packet_threshold: self.packet_threshold.unwrap_or(3).into(),
+            time_threshold: self.time_threshold.unwrap_or(1.125),
+            persistent_congestion: self.persistent_congestion.unwrap_or(3),
+            initial_window: self.initial_window,
+            pacing: self.pacing.unwrap_or(true),
+            ecn: self.ecn.unwrap_or(is_l4s),
+            is_l4s,
+            // quinn: send_window, receive_window (unlimited) and stream_receive_window.
+            send_buffer: self.send_buffer.map_or(pick(4 << 20, 10_000_000), |size| size.0),
+            max_data: self.max_data.map_or(pick(15 << 20, MOST_BYTES), |size| size.0),
+            max_stream_data: self.max_stream_data.map_or(pick(6 << 20, 1_250_000), |size| size.0),
+            max_streams: self.max_streams.unwrap_or(100).into(),
+            datagrams: self.datagrams.unwrap_or(false),
+            idle_timeout: self.idle_timeout.unwrap_or(Duration::from_secs(30)),
+            keep_alive: self.keep_alive,
+            connection_id_bytes: self.connection_id_bytes.unwrap_or(8).into(),
+            handshake: self.handshake.unwrap_or_default(),
+            source_port: self.source_port.unwrap_or(49_152),
+            destination_port: self.destination_port.unwrap_or(443),
+            path: self.path.unwrap_or(0),
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let count = |key: &str, value: Option<u32>, low: u32, high: u32| {
+            value.map_or(Ok(()), |value| check_range(key, value.into(), low.into(), high.into()))
+        };
+        count("ack_every", self.ack_every, 1, 1_000)?;
+        count("packet_threshold", self.packet_threshold, 3, 10_000)?;
+        count("persistent_congestion", self.persistent_congestion, 1, 100)?;
+        count("initial_window", self.initial_window, 2, 1_000)?;
+        count("max_streams", self.max_streams, 1, 65_536)?;
+        count(
+            "connection_id_bytes",
+            self.connection_id_bytes.map(u32::from),
+            4,
+            MAX_CONNECTION_ID_BYTES as u32,
+        )?;
+        if let Some(threshold) = self.time_threshold {
+            check_range("time_threshold", threshold, 1.0, 10.0)?;
+        }
+        let least = |key: &str, value: Option<Duration>, least: Duration| match value {
+            Some(value) if value < least => {
+                Err(format!("{key} = {value} is too short; it must be at least {least}"))
+            }
+            _ => Ok(()),
+        };
+        least("initial_rtt", self.initial_rtt, Duration::from_millis(1))?;
+        least("idle_timeout", self.idle_timeout, Duration::from_secs(1))?;
+        least("keep_alive", self.keep_alive, Duration::from_millis(100))?;
+        // RFC 9000 section 18.2: 2^14 ms or more is invalid.
+        if let Some(delay) = self.max_ack_delay.filter(|delay| *delay >= Duration::from_millis(1 << 14)) {
+            return Err(format!("max_ack_delay = {delay} is too long; it must be below 16.384 s"));
+        }
+        let sizes = [
+            ("send_buffer", self.send_buffer),
+            ("max_data", self.max_data),
+            ("max_stream_data", self.max_stream_data),
+        ];
+        for (key, size) in sizes {
+            let allowed = u64::from(LEAST_DATAGRAM)..=MOST_BYTES;
+            if let Some(size) = size.filter(|size| !allowed.contains(&size.0)) {
+                return Err(format!(
+                    "{key} = {size} is out of range; it must be from {LEAST_DATAGRAM} B to {MOST_BYTES} B"
+                ));
+            }
+        }
+        let messages = self.handshake.unwrap_or_default();
+        for (key, size) in [
+            ("client_hello", messages.client_hello),
+            ("server_hello", messages.server_hello),
+            ("certificate", messages.certificate),
+            ("server_rest", messages.server_rest),
+            ("client_finished", messages.client_finished),
+        ] {
+            if !(1..=65_536).contains(&size.0) {
+                return Err(format!(
+                    "handshake.{key} = {size} is out of range; it must be from 1 B to 65536 B"
+                ));
+            }
+        }
+        for (key, port) in [("source_port", self.source_port), ("destination_port", self.destination_port)] {
+            if port == Some(0) {
+                return Err(format!("{key} = 0 is not a port from 1 to 65535"));
+            }
+        }
+        match &self.cc {
+            Some(cc::Config::Sctp(_)) => {
+                Err("cc.kind = \"sctp\" is SCTP's own control; use one of TCP's, such as \"cubic\"".into())
+            }
+            Some(cc::Config::Prague(_)) if self.ecn == Some(false) => {
+                Err("ecn = false leaves cc.kind = \"prague\" without the marks that steer it; use true"
+                    .into())
+            }
+            Some(config) => config.check().map_err(|error| format!("cc.{error}")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Parameters {
+    /// Checks that an endpoint with a path per MTU (bytes, IP header included) can have these settings.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value found and what is allowed.
+    pub fn check_paths(&self, mtus: &[u32], ip: IpVersion) -> Result<(), String> {
+        let Some(&mtu) = mtus.get(usize::from(self.path)) else {
+            return Err(format!(
+                "path = {} is not one of the flow's paths, 0 to {}",
+                self.path,
+                mtus.len().saturating_sub(1)
+            ));
+        };
+        let most = mtu.saturating_sub(ip.header_bytes() + HEADER_BYTES);
+        if most < LEAST_DATAGRAM {
+            // RFC 9000 section 14: QUIC must not be used there.
+            let least = LEAST_DATAGRAM + ip.header_bytes() + HEADER_BYTES;
+            return Err(format!("an MTU of {mtu} B is too small for QUIC; it must be at least {least} B"));
+        }
+        match self.max_datagram {
+            Some(size) if !(LEAST_DATAGRAM..=most).contains(&size) => Err(format!(
+                "max_datagram = {} is out of range; it must be from {LEAST_DATAGRAM} B to {most} B",
+                Bytes(size.into())
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The longest UDP payload on a path with this MTU.
+    pub(super) fn datagram_bytes(&self, mtu: u32, ip: IpVersion) -> u32 {
+        let most = mtu - ip.header_bytes() - HEADER_BYTES;
+        self.max_datagram.unwrap_or_else(|| self.found_datagram.min(most))
+    }
+
+    /// The first congestion window in bytes (RFC 9002 section 7.2).
+    pub(super) fn initial_cwnd(&self, datagram: u32) -> u32 {
+        match self.initial_window {
+            Some(count) => count * datagram,
+            None => (10 * datagram).min(INITIAL_WINDOW_BYTES.max(2 * datagram)),
+        }
+    }
+
+    /// The port of this side, and its peer's.
+    pub(super) const fn ports(&self, side: Side) -> [u16; 2] {
+        match side {
+            Side::A => [self.source_port, self.destination_port],
+            Side::B => [self.destination_port, self.source_port],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(json: &str) -> String {
+        let config: Config = serde_json::from_str(json).expect("the settings can be read");
+        let resolved = config.resolve();
+        resolved
+            .and_then(|parameters| parameters.check_paths(&[1_500], IpVersion::Ipv4))
+            .expect_err("the settings are impossible")
+    }
+
+    #[test]
+    fn an_impossible_value_is_one_sentence() {
+        let cases = [
+            (r#"{"ack_every": 0}"#, "ack_every = 0 is out of range; it must be from 1 to 1000"),
+            (
+                r#"{"packet_threshold": 2}"#,
+                "packet_threshold = 2 is out of range; it must be from 3 to 10000",
+            ),
+            (r#"{"max_ack_delay": "17 s"}"#, "max_ack_delay = 17 s is too long; it must be below 16.384 s"),
+            (r#"{"initial_rtt": "0 s"}"#, "initial_rtt = 0 s is too short; it must be at least 1 ms"),
+            (
+                r#"{"max_data": "1 kB"}"#,
+                "max_data = 1000 B is out of range; it must be from 1200 B to 1073741824 B",
+            ),
+            (
+                r#"{"handshake": {"certificate": "0 B"}}"#,
+                "handshake.certificate = 0 B is out of range; it must be from 1 B to 65536 B",
+            ),
+            (
+                r#"{"max_datagram": "1473 B"}"#,
+                "max_datagram = 1473 B is out of range; it must be from 1200 B to 1472 B",
+            ),
+            (r#"{"path": 1}"#, "path = 1 is not one of the flow's paths, 0 to 0"),
+            (
+                r#"{"cc": {"kind": "prague"}, "ecn": false}"#,
+                "ecn = false leaves cc.kind = \"prague\" without the marks that steer it; use true",
+            ),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(error(json), expected);
+        }
+        let parameters = Config::default().resolve().expect("possible");
+        assert_eq!(
+            parameters.check_paths(&[1_227], IpVersion::Ipv4).unwrap_err(),
+            "an MTU of 1227 B is too small for QUIC; it must be at least 1228 B"
+        );
+    }
+
+    #[test]
+    fn the_first_window_is_that_of_the_rfc() {
+        let parameters = Config::default().resolve().expect("possible");
+        assert_eq!([1_200, 1_472, 9_000].map(|size| parameters.initial_cwnd(size)), [12_000, 14_720, 18_000]);
+        assert_eq!(parameters.datagram_bytes(1_500, IpVersion::Ipv6), 1_200);
+        let quinn = Config { profile: Profile::Quinn, ..Config::default() }.resolve().expect("possible");
+        assert_eq!([1_500, 1_400].map(|mtu| quinn.datagram_bytes(mtu, IpVersion::Ipv4)), [1_452, 1_372]);
+    }
+}

@@ -1,0 +1,67 @@
+//! A path, in two layers. The path ID owns packet numbers, round trips, congestion control and connection IDs;
+//! inside of it are the addresses, which are validated and may change (RFC 9000 sections 8 and 9).
+
+use super::congestion::Congestion;
+use super::connection_ids::{OwnIds, PeerIds};
+use super::ecn::EcnValidation;
+use super::rtt::Rtt;
+use super::space::Space;
+use crate::ground::PathId;
+
+/// What a path ID owns. There is one, number 0, without multipath.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) space: Space,
+    pub(super) rtt: Rtt,
+    pub(super) congestion: Congestion,
+    pub(super) ecn: EcnValidation,
+    pub(super) own_ids: OwnIds,
+    pub(super) peer_ids: PeerIds,
+    pub(super) route: Route,
+}
+
+impl Path {
+    /// Whether frames about its IDs or its addresses wait.
+    pub(super) fn has_ids_to_send(&self) -> bool {
+        !self.own_ids.to_announce.is_empty()
+            || !self.peer_ids.to_retire.is_empty()
+            || self.route.response.is_some()
+    }
+}
+
+/// The addresses that a path uses at present.
+#[derive(Debug)]
+pub(super) struct Route {
+    /// The pair of addresses.
+    pub(super) network: PathId,
+    /// Whether the peer is known to receive there (RFC 9000 section 8).
+    pub(super) is_validated: bool,
+    /// Bytes of UDP payload that came before the address was validated, and that went (section 8.1).
+    received: u64,
+    sent: u64,
+    /// What a PATH_RESPONSE has to carry that waits to be sent; of several challenges the last one is answered
+    /// (CVE-2023-49295).
+    pub(super) response: Option<[u8; 8]>,
+}
+
+/// How much more may be sent than came, before an address is validated (section 8.1).
+const AMPLIFICATION: u64 = 3;
+
+impl Route {
+    pub(super) const fn new(network: PathId, is_validated: bool) -> Self {
+        Self { network, is_validated, received: 0, sent: 0, response: None }
+    }
+
+    pub(super) fn on_received(&mut self, bytes: u32) {
+        self.received += u64::from(bytes);
+    }
+
+    pub(super) fn on_sent(&mut self, bytes: u32) {
+        self.sent += u64::from(bytes);
+    }
+
+    /// How many bytes may be sent now.
+    pub(super) fn allowance(&self) -> u64 {
+        if self.is_validated { u64::MAX } else { (AMPLIFICATION * self.received).saturating_sub(self.sent) }
+    }
+}

@@ -1,0 +1,275 @@
+//! Datagrams that arrive: packets, and what their frames bring about (RFC 9000 sections 12, 13 and 19).
+
+use super::connection::{Connection, State};
+use super::errors::{Violation, code, violation};
+use super::handshake::MOST_WAITING;
+use super::space::{SpaceId, may_come};
+use crate::endpoint::{Event, Output, Received, StreamId};
+use crate::ground::{Ecn, Payload, Side};
+use crate::time::Time;
+use crate::wire::quic::{ConnectionId, Datagram, Frame, Level, Packet, Stream};
+
+impl Connection {
+    /// Takes a datagram, of `bytes` bytes of UDP payload.
+    pub(super) fn on_datagram(&mut self, now: Time, datagram: &mut Datagram, bytes: u32, ecn: Ecn) {
+        if [datagram.destination_port, datagram.source_port] != self.ports {
+            return;
+        }
+        self.stats.datagrams_received += 1;
+        if datagram.packets.first().is_some_and(|first| self.opens_anew(first, bytes)) {
+            self.accept(now, &datagram.packets[0]);
+        }
+        match self.state {
+            State::Closed | State::Draining { .. } => return,
+            State::Closing { .. } => return self.answer_closing(now),
+            State::Opening | State::Open => {}
+        }
+        self.paths[0].route.on_received(bytes);
+        if ecn == Ecn::Ce {
+            self.stats.ce_received += 1;
+        }
+        for packet in datagram.packets.drain(..) {
+            self.on_packet(now, packet, ecn);
+        }
+        // What waited for keys that have come since.
+        while let Some(at) =
+            self.waiting.iter().position(|(packet, _)| !self.handshake.awaits_keys(packet.level))
+        {
+            let (packet, ecn) = self.waiting.remove(at);
+            self.on_packet(now, packet, ecn);
+        }
+    }
+
+    /// Whether a packet opens another connection than there is, or was (RFC 9000 sections 7 and 14.1).
+    fn opens_anew(&self, packet: &Packet, bytes: u32) -> bool {
+        let id = packet.destination;
+        self.side == Side::B
+            && packet.level == Level::Initial
+            && bytes >= super::parameters::LEAST_DATAGRAM
+            && id.len() >= 8
+            && !self.paths[0].own_ids.owns(id)
+            && !self.opened_by.contains(&id)
+            && packet.frames.iter().any(|frame| matches!(frame, Frame::Crypto { .. }))
+    }
+
+    fn on_packet(&mut self, now: Time, packet: Packet, ecn: Ecn) {
+        if matches!(self.state, State::Closing { .. } | State::Draining { .. } | State::Closed) {
+            return;
+        }
+        let is_ours = self.paths[0].own_ids.owns(packet.destination)
+            || (packet.level == Level::Initial && packet.destination == self.handshake.original);
+        if !is_ours {
+            return;
+        }
+        if self.handshake.awaits_keys(packet.level) {
+            if self.waiting.len() < MOST_WAITING {
+                self.waiting.push((packet, ecn));
+            }
+            return;
+        }
+        if !self.handshake.has_keys(packet.level) {
+            return;
+        }
+        let id = match packet.level {
+            Level::Initial => SpaceId::Initial,
+            Level::Handshake => SpaceId::Handshake,
+            Level::OneRtt => SpaceId::Data(0),
+            Level::ZeroRtt => return,
+        };
+        if self.space(id).arrived.is_known(packet.number) {
+            self.stats.duplicates_received += 1;
+            return;
+        }
+        self.take_source(&packet);
+        if let Err(violation) = self.on_content(now, id, &packet, ecn) {
+            self.fail(now, violation);
+        }
+    }
+
+    /// The peer's first packet says how it wants to be called (RFC 9000 section 7.2); later ones that say
+    /// otherwise are ignored.
+    fn take_source(&mut self, packet: &Packet) {
+        if self.side == Side::A && packet.level != Level::OneRtt && !self.has_peer_source {
+            self.has_peer_source = true;
+            self.peer_source = packet.source;
+            self.paths[0].peer_ids.set_first(packet.source);
+        }
+    }
+
+    /// Takes a packet that is new and readable.
+    fn on_content(&mut self, now: Time, id: SpaceId, packet: &Packet, ecn: Ecn) -> Result<(), Violation> {
+        self.stats.packets_received += 1;
+        self.heard(now);
+        if id == SpaceId::Handshake && self.side == Side::B {
+            // RFC 9000 section 8.1, RFC 9001 section 4.9.1: only the client can have sent it.
+            self.paths[0].route.is_validated = true;
+            self.discard(now, SpaceId::Initial);
+        }
+        if let Some(parameters) = &packet.parameters {
+            self.handshake.peer.get_or_insert_with(|| parameters.clone());
+        }
+        // It counts as arrived before its frames are looked at, so that what they bring about acknowledges it.
+        let rule = self.rule_of(id);
+        let elicits = packet.elicits_ack();
+        let space = self.space_mut(id);
+        let is_late = space.arrived.largest().is_some_and(|largest| packet.number < largest);
+        space.arrived.insert(now, packet.number, elicits, ecn == Ecn::Ce, rule);
+        space.count_mark(ecn);
+        self.stats.out_of_order_received += u64::from(is_late);
+        for frame in &packet.frames {
+            if !may_come(frame, packet.level) {
+                return Err(violation(
+                    code::PROTOCOL_VIOLATION,
+                    "a frame came in a packet that may not have it",
+                ));
+            }
+            self.on_frame(now, id, frame, packet.destination)?;
+        }
+        Ok(())
+    }
+
+    fn on_frame(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        frame: &Frame,
+        destination: ConnectionId,
+    ) -> Result<(), Violation> {
+        match frame {
+            Frame::Stream(stream) => return self.on_stream(now, stream),
+            Frame::Ack(ack) => return self.on_ack(now, id, ack),
+            Frame::Padding { .. } | Frame::Ping | Frame::DataBlocked { .. } => {}
+            Frame::Crypto { position, data } => return self.on_crypto(now, id, *position, data.length),
+            Frame::Datagram { data, .. } => return self.on_message(*data),
+            Frame::MaxData { limit } => {
+                self.flow.on_max_data(*limit);
+                self.streams.queue_all();
+            }
+            Frame::MaxStreamData { stream, limit } => {
+                if let Some(entry) = self.streams.of_frame(*stream, true)?
+                    && let Some(send) = &mut entry.send
+                {
+                    send.limit = send.limit.max(*limit);
+                    self.streams.queue(*stream);
+                }
+            }
+            Frame::MaxStreams { is_bidirectional, limit } => {
+                self.streams.on_max_streams(*is_bidirectional, *limit);
+            }
+            Frame::ConnectionClose { code, frame, .. } => self.on_close(now, *code, frame.is_none()),
+            Frame::HandshakeDone => {
+                if self.side == Side::B {
+                    return Err(violation(
+                        code::PROTOCOL_VIOLATION,
+                        "a client says that the handshake is done",
+                    ));
+                }
+                self.confirm(now);
+            }
+            Frame::NewConnectionId { sequence, retire_prior_to, id: new, .. } => {
+                let ids = &mut self.paths[id.path()].peer_ids;
+                ids.add(*sequence, *retire_prior_to, *new, super::connection_ids::MOST)?;
+            }
+            Frame::RetireConnectionId { sequence } => {
+                let ids = &mut self.paths[id.path()].own_ids;
+                ids.retire(*sequence, destination)?;
+                let (limit, length) =
+                    (self.peer.active_connection_id_limit, self.parameters.connection_id_bytes);
+                ids.fill(limit, length, &mut self.numbers);
+            }
+            Frame::NewToken { .. } => {
+                if self.side == Side::B {
+                    return Err(violation(code::PROTOCOL_VIOLATION, "a client sends a token"));
+                }
+            }
+            Frame::PathChallenge { data } => self.paths[id.path()].route.response = Some(*data),
+            Frame::PathResponse { .. } => {}
+            Frame::ResetStream { stream, final_size, .. } => return self.on_reset(now, *stream, *final_size),
+            Frame::StopSending { stream, code } => {
+                if let Some(entry) = self.streams.of_frame(*stream, true)?
+                    && let Some(send) =
+                        entry.send.as_mut().filter(|send| send.reset.is_none() && !send.is_done())
+                {
+                    // Section 3.5: it is answered with RESET_STREAM.
+                    send.give_up(*code);
+                    self.want_of_stream(*stream, |wants| wants.reset = true);
+                }
+            }
+            Frame::StreamDataBlocked { stream, .. } => {
+                self.streams.of_frame(*stream, false)?;
+            }
+            Frame::StreamsBlocked { limit, .. } => {
+                if *limit > 1 << 60 {
+                    return Err(violation(code::PROTOCOL_VIOLATION, "there cannot be so many streams"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 9000 section 19.8.
+    fn on_stream(&mut self, now: Time, frame: &Stream) -> Result<(), Violation> {
+        let Some(stream) = self.streams.of_frame(frame.id, false)? else { return Ok(()) };
+        let Some(receive) = &mut stream.receive else { return Ok(()) };
+        receive.on_data(frame.position, frame.data.length.into(), frame.fin, &mut self.flow)?;
+        self.take_main_stream(frame.id);
+        self.deliver(now, frame.id);
+        Ok(())
+    }
+
+    /// RFC 9000 section 19.4.
+    fn on_reset(&mut self, now: Time, id: u64, final_size: u64) -> Result<(), Violation> {
+        let Some(stream) = self.streams.of_frame(id, false)? else { return Ok(()) };
+        let Some(receive) = &mut stream.receive else { return Ok(()) };
+        let was_done = receive.is_done();
+        receive.on_reset(final_size, &mut self.flow)?;
+        if !was_done {
+            self.outputs.push_back(Output::Event(Event::StreamResetByPeer(Some(StreamId(id)))));
+            self.update_limits(id);
+            self.streams.close_if_done(id);
+            self.check_finished(now);
+        }
+        Ok(())
+    }
+
+    /// Delivers what is in order.
+    pub(super) fn deliver(&mut self, now: Time, id: u64) {
+        let Some(receive) = self.streams.get_mut(id).and_then(|stream| stream.receive.as_mut()) else {
+            return;
+        };
+        if self.is_paused {
+            return;
+        }
+        while let Some((offset, length)) = receive.deliver(&mut self.flow) {
+            self.stats.bytes_delivered += length;
+            let payload = Payload { offset, length: length as u32 };
+            let received = Received { stream: StreamId(id), ..Received::new(payload) };
+            self.outputs.push_back(Output::Event(Event::Received(received)));
+        }
+        let ends = receive.take_end();
+        self.update_limits(id);
+        if ends {
+            self.on_end_of_stream(now, id);
+        }
+    }
+
+    /// Notes which limits are to be moved (RFC 9000 section 4.2).
+    fn update_limits(&mut self, id: u64) {
+        self.wants.max_data |= self.flow.wants_update();
+        let receive = self.streams.get(id).and_then(|stream| stream.receive.as_ref());
+        if receive.is_some_and(super::receive_stream::ReceiveStream::wants_update) {
+            self.want_of_stream(id, |wants| wants.max_stream_data = true);
+        }
+    }
+
+    /// RFC 9221 section 3: without the parameter no DATAGRAM frame may come.
+    fn on_message(&mut self, payload: Payload) -> Result<(), Violation> {
+        if !self.parameters.datagrams {
+            return Err(violation(code::PROTOCOL_VIOLATION, "a message came that may not"));
+        }
+        self.stats.messages_received += 1;
+        self.stats.bytes_delivered += u64::from(payload.length);
+        self.outputs.push_back(Output::Event(Event::Received(Received::unordered(payload))));
+        Ok(())
+    }
+}

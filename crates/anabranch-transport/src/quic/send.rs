@@ -1,0 +1,250 @@
+//! Datagrams that leave: which packets of which spaces are in them, when the window and the limit of three times
+//! what came permit them (RFC 9000 sections 8.1, 12.2 and 14.1, RFC 9002 section 7).
+
+use arrayvec::ArrayVec;
+use smallvec::SmallVec;
+
+use super::connection::{Connection, State};
+use super::handshake::{ACK_DELAY_EXPONENT, Handshake};
+use super::parameters::LEAST_DATAGRAM;
+use super::sent_packets::{Content, Contents, Sent};
+use super::space::SpaceId;
+use crate::ground::{Ecn, Side};
+use crate::time::Time;
+use crate::wire::quic::{Datagram, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length};
+
+/// A datagram in the making.
+struct Making {
+    packets: SmallVec<[Packet; 1]>,
+    written: ArrayVec<Written, 3>,
+    /// How many more bytes have room.
+    left: usize,
+}
+
+/// What is to be remembered about one of its packets.
+struct Written {
+    id: SpaceId,
+    contents: Contents,
+    elicits: bool,
+}
+
+impl Connection {
+    /// Sends what may be sent now.
+    pub(super) fn send(&mut self, now: Time) {
+        if !matches!(self.state, State::Opening | State::Open) {
+            return;
+        }
+        // Each turn sends something that then no longer waits, or fills the window.
+        while self.send_datagram(now) {}
+        self.paths[0].congestion.end_burst();
+    }
+
+    /// Sends a datagram, if there is something for it.
+    fn send_datagram(&mut self, now: Time) -> bool {
+        let congestion = &self.paths[0].congestion;
+        let held = congestion.held_until(now);
+        let has_window = congestion.has_room();
+        let may_send = has_window && held.is_none();
+        let allowance = self.paths[0].route.allowance();
+        let room = u64::from(self.datagram_bytes).min(allowance) as usize;
+        let mut making = Making { packets: SmallVec::new(), written: ArrayVec::new(), left: room };
+        for id in self.space_ids() {
+            if self.handshake.has_keys(id.level()) {
+                self.write_packet(now, id, may_send, room, &mut making);
+            }
+        }
+        let is_sent = !making.packets.is_empty();
+        if is_sent {
+            self.transmit(now, making);
+        } else {
+            self.note_limit(held.filter(|_| has_window), may_send, allowance);
+        }
+        is_sent
+    }
+
+    /// Nothing leaves: what holds it back (RFC 9002 section 7.8).
+    fn note_limit(&mut self, held: Option<Time>, may_send: bool, allowance: u64) {
+        let mut ids = self.space_ids();
+        let waits = ids.any(|id| self.handshake.has_keys(id.level()) && self.has_content(id));
+        let congestion = &mut self.paths[0].congestion;
+        congestion.pacing.timer = held.filter(|_| waits).unwrap_or(Time::NEVER);
+        if waits && !may_send {
+            congestion.is_limited = true;
+        } else if may_send {
+            congestion.on_app_limited();
+        }
+        if allowance < u64::from(LEAST_DATAGRAM)
+            && self.handshake.crypto.iter().any(|crypto| crypto.send.next(u64::MAX).is_some())
+        {
+            self.stats.amplification_limited +=
+                u64::from(!std::mem::replace(&mut self.is_amplification_limited, true));
+        }
+    }
+
+    /// Whether data, of streams or messages, waits to be sent.
+    pub(super) fn has_data_to_send(&self) -> bool {
+        self.handshake.is_complete && (self.streams.has_ready() || !self.messages.is_empty())
+    }
+
+    /// Whether a space has something to send that elicits an acknowledgement.
+    fn has_content(&self, id: SpaceId) -> bool {
+        match Handshake::place(id) {
+            Some(place) => self.handshake.crypto[place].send.next(u64::MAX).is_some(),
+            None => {
+                self.streams.has_ready()
+                    || !self.messages.is_empty()
+                    || self.wants.has_any()
+                    || self.streams.has_wanting()
+                    || self.paths[id.path()].has_ids_to_send()
+            }
+        }
+    }
+
+    /// Adds a packet of a space, if it has something to send.
+    fn write_packet(&mut self, now: Time, id: SpaceId, may_send: bool, room: usize, making: &mut Making) {
+        let space = self.space(id);
+        let is_probe = space.probes > 0;
+        let is_due = space.arrived.due.is_some_and(|due| due <= now);
+        // Section 14.1: a server's Initial packet that elicits an acknowledgement has 1200 bytes, or waits.
+        let has_room = id != SpaceId::Initial || self.side == Side::A || room >= LEAST_DATAGRAM as usize;
+        let may_elicit = (may_send || is_probe) && has_room;
+        let has_content = may_elicit && (is_probe || self.has_content(id));
+        if !is_due && !has_content {
+            return;
+        }
+        let (number, waiting) = (space.next, space.arrived.waiting);
+        let mut packet = self.blank(id, number);
+        let overhead = packet.overhead();
+        if making.left < overhead + LEAST_SAMPLED {
+            return;
+        }
+        let mut left = making.left - overhead;
+        let mut contents = Contents::new();
+        if waiting > 0 {
+            let space = self.space(id);
+            let exponent = if id.level() == Level::OneRtt { ACK_DELAY_EXPONENT } else { 0 };
+            if let Some(ack) = space.arrived.frame(now, exponent, space.marks, left) {
+                contents.push(Content::Ack(ack.ranges[0].1));
+                let frame = Frame::Ack(Box::new(ack));
+                left -= frame.size();
+                packet.frames.push(frame);
+            }
+        }
+        let only_ack = packet.frames.len();
+        if has_content {
+            self.write_frames(id, &mut packet, &mut left, &mut contents);
+            if is_probe && packet.frames.len() == only_ack && left > 0 {
+                packet.frames.push(Frame::Ping);
+                left -= 1;
+            }
+        }
+        let elicits = packet.frames.len() > only_ack;
+        if packet.frames.is_empty() || (!elicits && !is_due) {
+            return;
+        }
+        let used = making.left - overhead - left;
+        let short = LEAST_SAMPLED.saturating_sub(used + usize::from(packet.number_bytes));
+        if short > 0 {
+            pad(&mut packet, short);
+        }
+        let speaks_of_itself = id == if self.side == Side::A { SpaceId::Initial } else { SpaceId::Handshake };
+        if speaks_of_itself && packet.frames.iter().any(|frame| matches!(frame, Frame::Crypto { .. })) {
+            // RFC 9001 section 8.2: in the ClientHello and in EncryptedExtensions.
+            packet.parameters = Some(Box::new(self.own_parameters()));
+        }
+        let space = self.space_mut(id);
+        space.next += 1;
+        space.probes = space.probes.saturating_sub(u32::from(elicits));
+        if waiting > 0 {
+            space.arrived.on_acknowledged();
+        }
+        making.left = left - short;
+        making.packets.push(packet);
+        making.written.push(Written { id, contents, elicits });
+    }
+
+    /// A packet without frames.
+    pub(super) fn blank(&self, id: SpaceId, number: u64) -> Packet {
+        let path = &self.paths[id.path()];
+        let acknowledged = self.space(id).largest_acknowledged;
+        Packet {
+            level: id.level(),
+            destination: path.peer_ids.current(),
+            source: path.own_ids.first(),
+            token: Box::default(),
+            number,
+            number_bytes: packet_number_length(number, acknowledged) as u8,
+            frames: SmallVec::new(),
+            parameters: None,
+        }
+    }
+
+    /// Pads a datagram, remembers its packets and sends it.
+    fn transmit(&mut self, now: Time, mut making: Making) {
+        let elicits = making.written.iter().any(|written| written.elicits);
+        let has_initial = making.packets[0].level == Level::Initial;
+        let total: usize = making.packets.iter().map(Packet::wire_size).sum();
+        let short = (LEAST_DATAGRAM as usize).saturating_sub(total);
+        if has_initial && (self.side == Side::A || elicits) && short > 0 {
+            let last = making.packets.len() - 1;
+            pad(&mut making.packets[last], short);
+        }
+        let mark = if has_initial || making.packets[0].level == Level::Handshake {
+            Ecn::NotEct
+        } else {
+            self.paths[0].ecn.mark()
+        };
+        let mut bytes = 0;
+        for (packet, written) in making.packets.iter().zip(making.written) {
+            let size = packet.wire_size() as u32;
+            bytes += size;
+            self.remember(now, packet, written, size, mark);
+        }
+        let is_first_of_client =
+            self.side == Side::A && making.packets.iter().any(|p| p.level == Level::Handshake);
+        self.paths[0].route.on_sent(bytes);
+        self.stats.datagrams_sent += 1;
+        self.stats.acks_sent += u64::from(!elicits);
+        if elicits {
+            self.on_eliciting_sent(now);
+        }
+        let [source_port, destination_port] = self.ports;
+        let datagram = Datagram { source_port, destination_port, packets: making.packets };
+        self.put_out(datagram, bytes, mark);
+        if is_first_of_client {
+            // RFC 9001 section 4.9.1.
+            self.discard(now, SpaceId::Initial);
+        }
+    }
+
+    /// Remembers a packet (RFC 9002 appendix A.5).
+    fn remember(&mut self, now: Time, packet: &Packet, written: Written, size: u32, mark: Ecn) {
+        let Written { id, contents, elicits } = written;
+        let is_padded = packet.frames.iter().any(|frame| matches!(frame, Frame::Padding { .. }));
+        let path = &mut self.paths[id.path()];
+        let size = if elicits || is_padded { size } else { 0 };
+        let rate = if size > 0 {
+            path.congestion.on_sent(now, size)
+        } else {
+            crate::recovery::rate_sample::RateMark::default()
+        };
+        path.ecn.on_sent(mark);
+        let end = path.congestion.sent;
+        self.stats.packets_sent += 1;
+        let space = self.space_mut(id);
+        if elicits {
+            space.last_eliciting_at = now;
+        }
+        let number = packet.number;
+        space.sent.push(Sent { number, at: now, size, elicits_ack: elicits, ecn: mark, end, rate, contents });
+    }
+}
+
+/// Adds padding in front, since a frame without length ends with the packet.
+pub(super) fn pad(packet: &mut Packet, bytes: usize) {
+    if let Some(Frame::Padding { length }) = packet.frames.first_mut() {
+        *length += bytes as u32;
+    } else {
+        packet.frames.insert(0, Frame::Padding { length: bytes as u32 });
+    }
+}

@@ -1,0 +1,172 @@
+//! The packets of a number space that have been sent and not been acknowledged (RFC 9002 appendix A.1).
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use crate::ground::{Ecn, Payload};
+use crate::recovery::rate_sample::RateMark;
+use crate::time::Time;
+
+/// What a packet carried, as far as its loss or its arrival means something (RFC 9000 section 13.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// An ACK frame whose largest number this was.
+    Ack(u64),
+    Crypto {
+        position: u64,
+        length: u32,
+    },
+    DataBlocked,
+    Datagram(Payload),
+    HandshakeDone,
+    MaxData,
+    MaxStreamData(u64),
+    MaxStreams {
+        is_bidirectional: bool,
+    },
+    NewConnectionId(u64),
+    ResetStream(u64),
+    RetireConnectionId(u64),
+    StopSending(u64),
+    Stream {
+        id: u64,
+        position: u64,
+        length: u32,
+        fin: bool,
+    },
+    StreamDataBlocked(u64),
+    StreamsBlocked {
+        is_bidirectional: bool,
+    },
+}
+
+pub(super) type Contents = SmallVec<[Content; 1]>;
+
+/// A packet that was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub(super) number: u64,
+    pub(super) at: Time,
+    /// Bytes that count towards the congestion window; 0 if it is not in flight (RFC 9002 section 2).
+    pub(super) size: u32,
+    pub(super) elicits_ack: bool,
+    pub(super) ecn: Ecn,
+    /// Bytes sent on the path so far, these included.
+    pub(super) end: u64,
+    pub(super) rate: RateMark,
+    pub(super) contents: Contents,
+}
+
+/// Those that are outstanding, and those that were lost not long ago.
+#[derive(Debug, Default)]
+pub(super) struct SentPackets {
+    /// The number of the first of `packets`.
+    first: u64,
+    /// One for each number; [`None`] once it has been acknowledged or lost, or was skipped.
+    packets: VecDeque<Option<Sent>>,
+    /// Packets that were taken for lost, in the order of that.
+    lost: VecDeque<Sent>,
+    /// How many of the outstanding ones elicit acknowledgements.
+    pub(super) eliciting: u32,
+}
+
+/// The most lost packets that are remembered, in case they arrive after all.
+const MOST_LOST: usize = 1_024;
+
+impl SentPackets {
+    /// Adds a packet, whose number is larger than all before it.
+    pub(super) fn push(&mut self, packet: Sent) {
+        if self.packets.is_empty() {
+            self.first = packet.number;
+        }
+        while self.first + (self.packets.len() as u64) < packet.number {
+            self.packets.push_back(None);
+        }
+        self.eliciting += u32::from(packet.elicits_ack);
+        self.packets.push_back(Some(packet));
+    }
+
+    /// Whether nothing is outstanding.
+    pub(super) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// The outstanding packets, the oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Sent> {
+        self.packets.iter().flatten()
+    }
+
+    /// Takes out what the numbers from `first` to `last` acknowledge, the largest number first.
+    pub(super) fn take_acknowledged(&mut self, first: u64, last: u64, into: &mut Vec<Sent>) {
+        let behind = self.first + self.packets.len() as u64;
+        let (from, to) = (first.max(self.first), (last + 1).min(behind));
+        for number in (from..to).rev() {
+            if let Some(packet) = self.packets[(number - self.first) as usize].take() {
+                self.eliciting -= u32::from(packet.elicits_ack);
+                into.push(packet);
+            }
+        }
+        self.sweep();
+    }
+
+    /// Takes out the packets that were lost and are among these numbers: they were not lost.
+    pub(super) fn take_spurious(&mut self, first: u64, last: u64, into: &mut Vec<Sent>) {
+        if self.lost.is_empty() {
+            return;
+        }
+        self.lost.retain(|packet| {
+            let has_arrived = (first..=last).contains(&packet.number);
+            if has_arrived {
+                into.push(packet.clone());
+            }
+            !has_arrived
+        });
+    }
+
+    /// Takes out those up to `largest` for which `is_lost` says so. It is asked from the oldest on.
+    pub(super) fn take_lost(
+        &mut self,
+        largest: u64,
+        into: &mut Vec<Sent>,
+        mut is_lost: impl FnMut(&Sent) -> bool,
+    ) {
+        let count = (largest + 1).saturating_sub(self.first).min(self.packets.len() as u64) as usize;
+        for place in self.packets.iter_mut().take(count) {
+            if let Some(packet) = place.take_if(|packet| is_lost(packet)) {
+                self.eliciting -= u32::from(packet.elicits_ack);
+                into.push(packet);
+            }
+        }
+        self.sweep();
+    }
+
+    /// Remembers a lost packet.
+    pub(super) fn remember(&mut self, packet: Sent) {
+        if self.lost.len() == MOST_LOST {
+            self.lost.pop_front();
+        }
+        self.lost.push_back(packet);
+    }
+
+    /// Forgets the lost packets that were sent before this time.
+    pub(super) fn forget_lost(&mut self, before: Time) {
+        while self.lost.front().is_some_and(|packet| packet.at < before) {
+            self.lost.pop_front();
+        }
+    }
+
+    /// Takes everything that is outstanding.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Sent> {
+        self.eliciting = 0;
+        self.lost.clear();
+        std::mem::take(&mut self.packets).into_iter().flatten()
+    }
+
+    fn sweep(&mut self) {
+        while matches!(self.packets.front(), Some(None)) {
+            self.packets.pop_front();
+            self.first += 1;
+        }
+    }
+}

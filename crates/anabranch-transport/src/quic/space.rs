@@ -1,0 +1,248 @@
+//! A packet number space (RFC 9000 section 12.3): the numbers of what is sent, what has arrived, and when it is
+//! acknowledged (section 13.2).
+
+use super::ranges::Ranges;
+use super::sent_packets::SentPackets;
+use crate::ground::Ecn;
+use crate::time::{Duration, Time};
+use crate::wire::quic::{Ack, Frame, Level, MAX_ACK_RANGES, varint};
+
+/// Runs of numbers that have arrived that are remembered; what is below the first run counts as arrived.
+const MOST_RUNS: usize = MAX_ACK_RANGES;
+
+/// Which space is meant. Data has one for each path ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SpaceId {
+    Initial,
+    Handshake,
+    /// That of the path at this place.
+    Data(usize),
+}
+
+impl SpaceId {
+    pub(super) const fn level(self) -> Level {
+        match self {
+            Self::Initial => Level::Initial,
+            Self::Handshake => Level::Handshake,
+            Self::Data(_) => Level::OneRtt,
+        }
+    }
+
+    /// The place of the path whose round trips and window it has; the handshake is on the first one.
+    pub(super) const fn path(self) -> usize {
+        match self {
+            Self::Initial | Self::Handshake => 0,
+            Self::Data(path) => path,
+        }
+    }
+}
+
+/// A packet number space.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    /// The number of the next packet.
+    pub(super) next: u64,
+    pub(super) sent: SentPackets,
+    /// The largest number that the peer has acknowledged.
+    pub(super) largest_acknowledged: Option<u64>,
+    /// When the last packet left that elicits an acknowledgement.
+    pub(super) last_eliciting_at: Time,
+    /// When the next packet is lost by time, if one is.
+    pub(super) loss_time: Option<Time>,
+    /// Packets to send that elicit acknowledgements, whatever the window says (RFC 9002 section 6.2.4).
+    pub(super) probes: u32,
+    pub(super) arrived: Arrived,
+    /// Packets that came with ECT(0), ECT(1) and CE.
+    pub(super) marks: [u64; 3],
+}
+
+/// Packets that have arrived, and what is due about them.
+#[derive(Debug, Default)]
+pub(super) struct Arrived {
+    /// All, for telling duplicates.
+    all: Ranges,
+    /// Those that the next ACK frame reports.
+    reported: Ranges,
+    largest_at: Time,
+    largest_eliciting: Option<u64>,
+    /// Packets that elicit an acknowledgement and have none yet.
+    pub(super) waiting: u32,
+    /// When the acknowledgement is due.
+    pub(super) due: Option<Time>,
+}
+
+/// When acknowledgements leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AckRule {
+    pub(super) every: u32,
+    pub(super) delay: Duration,
+}
+
+impl Arrived {
+    /// Whether the number has arrived before, or is so old that nothing is known about it.
+    pub(super) fn is_known(&self, number: u64) -> bool {
+        self.all.contains(number)
+    }
+
+    pub(super) fn largest(&self) -> Option<u64> {
+        self.all.last().map(|run| run.1 - 1)
+    }
+
+    /// Notes a packet that is new, and when it is to be acknowledged (RFC 9000 sections 13.2.1 and 13.2.2).
+    pub(super) fn insert(&mut self, now: Time, number: u64, elicits: bool, is_marked: bool, rule: AckRule) {
+        let largest = self.largest();
+        self.all.insert(number, number + 1);
+        self.all.forget_gaps(MOST_RUNS);
+        self.reported.insert(number, number + 1);
+        if self.reported.len() > MAX_ACK_RANGES {
+            self.reported.pop_first();
+        }
+        if largest.is_none_or(|largest| number > largest) {
+            self.largest_at = now;
+        }
+        if !elicits {
+            return;
+        }
+        // It is out of order if one behind it has come, or one before it has not.
+        let is_late = self.largest_eliciting.is_some_and(|largest| number < largest);
+        let has_gap = number > 0 && !self.all.contains(number - 1);
+        self.largest_eliciting = self.largest_eliciting.max(Some(number));
+        self.waiting += 1;
+        let is_due = self.waiting >= rule.every || is_late || has_gap || is_marked || rule.delay.is_zero();
+        let due = if is_due { now } else { now + rule.delay };
+        self.due = Some(self.due.map_or(due, |before| before.min(due)));
+    }
+
+    /// The ACK frame, of at most `room` bytes; [`None`] if it does not fit or nothing has arrived.
+    pub(super) fn frame(&self, now: Time, exponent: u64, marks: [u64; 3], room: usize) -> Option<Ack> {
+        let waited = now.saturating_since(self.largest_at);
+        let delay = (waited.as_nanos() / 1_000) >> exponent;
+        let ecn = (marks != [0; 3]).then_some(marks);
+        let mut ack = Ack { delay: delay.min(varint::MAX), ecn, ..Ack::default() };
+        // Type, delay, number of ranges (below 64), and the counts.
+        let fixed =
+            1 + varint::size(ack.delay) + 1 + ecn.iter().flatten().map(|n| varint::size(*n)).sum::<usize>();
+        let mut size = fixed;
+        let mut smallest = None;
+        for (start, end) in self.reported.iter().rev() {
+            let run = varint::size(end - 1 - start);
+            size += match smallest {
+                None => varint::size(end - 1) + run,
+                Some(smallest) => varint::size(smallest - end - 1) + run,
+            };
+            if size > room || ack.ranges.try_push((start, end - 1)).is_err() {
+                break;
+            }
+            smallest = Some(start);
+        }
+        (!ack.ranges.is_empty()).then_some(ack)
+    }
+
+    /// An acknowledgement has left.
+    pub(super) fn on_acknowledged(&mut self) {
+        self.waiting = 0;
+        self.due = None;
+    }
+
+    /// The peer has got an ACK frame whose largest number this was: what it said need not be said again
+    /// (RFC 9000 section 13.2.4).
+    pub(super) fn forget_up_to(&mut self, largest: u64) {
+        self.reported.remove(0, largest + 1);
+    }
+}
+
+impl Space {
+    /// Counts the mark of a packet that has arrived (RFC 9000 section 13.4.1).
+    pub(super) fn count_mark(&mut self, ecn: Ecn) {
+        match ecn {
+            Ecn::NotEct => {}
+            Ecn::Ect0 => self.marks[0] += 1,
+            Ecn::Ect1 => self.marks[1] += 1,
+            Ecn::Ce => self.marks[2] += 1,
+        }
+    }
+}
+
+/// Whether a frame may come at this level (RFC 9000 section 12.4, table 3).
+pub(super) const fn may_come(frame: &Frame, level: Level) -> bool {
+    match level {
+        Level::OneRtt => true,
+        Level::Initial | Level::Handshake => matches!(
+            frame,
+            Frame::Ack(_)
+                | Frame::ConnectionClose { frame: Some(_), .. }
+                | Frame::Crypto { .. }
+                | Frame::Padding { .. }
+                | Frame::Ping
+        ),
+        Level::ZeroRtt => !matches!(
+            frame,
+            Frame::Ack(_)
+                | Frame::Crypto { .. }
+                | Frame::HandshakeDone
+                | Frame::NewToken { .. }
+                | Frame::PathResponse { .. }
+                | Frame::RetireConnectionId { .. }
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: AckRule = AckRule { every: 2, delay: Duration::from_millis(25) };
+
+    fn arrive(arrived: &mut Arrived, now: u64, number: u64) -> Option<Time> {
+        arrived.insert(Time::from_millis(now), number, true, false, RULE);
+        arrived.due
+    }
+
+    /// RFC 9000 sections 13.2.1 and 13.2.2.
+    #[test]
+    fn an_acknowledgement_waits_for_a_second_packet_unless_order_is_broken() {
+        let mut arrived = Arrived::default();
+        assert_eq!(arrive(&mut arrived, 1, 0), Some(Time::from_millis(26)));
+        assert_eq!(arrive(&mut arrived, 2, 1), Some(Time::from_millis(2)));
+        arrived.on_acknowledged();
+        assert_eq!(arrive(&mut arrived, 3, 3), Some(Time::from_millis(3)), "2 is missing");
+        arrived.on_acknowledged();
+        assert_eq!(arrive(&mut arrived, 4, 2), Some(Time::from_millis(4)), "3 has come before it");
+        arrived.on_acknowledged();
+        arrived.insert(Time::from_millis(5), 4, false, false, RULE);
+        assert_eq!(arrived.due, None);
+        arrived.insert(Time::from_millis(6), 5, true, true, RULE);
+        assert_eq!(arrived.due, Some(Time::from_millis(6)), "it is marked");
+    }
+
+    /// RFC 9000 section 19.3.1 and 13.2.4.
+    #[test]
+    fn the_frame_has_the_newest_runs_that_fit() {
+        let mut arrived = Arrived::default();
+        for number in [0, 1, 2, 5, 9, 10] {
+            arrive(&mut arrived, number, number);
+        }
+        let now = Time::from_millis(18);
+        let ack = arrived.frame(now, 3, [0; 3], 100).unwrap();
+        assert_eq!(ack.ranges[..], [(9, 10), (5, 5), (0, 2)]);
+        assert_eq!(ack.delay, 8_000 >> 3);
+        let size = Frame::Ack(Box::new(ack)).size();
+        let short = arrived.frame(now, 3, [0; 3], size - 1).unwrap();
+        assert_eq!(short.ranges[..], [(9, 10), (5, 5)]);
+        assert!(arrived.frame(now, 3, [0; 3], size).unwrap().ranges.len() == 3);
+        arrived.forget_up_to(5);
+        assert_eq!(arrived.frame(now, 3, [1, 0, 2], 100).unwrap().ranges[..], [(9, 10)]);
+        assert!(arrived.is_known(5) && !arrived.is_known(4));
+    }
+
+    #[test]
+    fn memory_has_a_limit() {
+        let mut arrived = Arrived::default();
+        for number in 0..10_000 {
+            arrive(&mut arrived, 1, 2 * number);
+        }
+        assert!(arrived.all.len() <= MOST_RUNS && arrived.reported.len() <= MAX_ACK_RANGES);
+        assert!(arrived.is_known(1), "it is too old");
+        assert!(!arrived.is_known(2 * 9_999 - 1));
+    }
+}
