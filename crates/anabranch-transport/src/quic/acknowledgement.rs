@@ -32,14 +32,12 @@ impl Connection {
             space.sent.take_acknowledged(first, last, &mut packets);
         }
         self.stats.spurious_losses += late;
-        let result = if packets.is_empty() {
-            Ok(())
-        } else {
-            self.on_acknowledged(now, id, ack, &mut packets, spurious, is_newest)
-        };
+        if !packets.is_empty() {
+            self.on_acknowledged(now, id, ack, &mut packets, spurious, is_newest);
+        }
         packets.clear();
         self.scratch = packets;
-        result
+        Ok(())
     }
 
     /// Packets are acknowledged, of which the first `spurious` had been taken for lost.
@@ -51,7 +49,7 @@ impl Connection {
         packets: &mut [Sent],
         spurious: usize,
         is_newest: bool,
-    ) -> Result<(), Violation> {
+    ) {
         let path = id.path();
         let before = self.paths[path].congestion.in_flight;
         let rtt = self.sample(now, id, ack, &packets[spurious..]);
@@ -66,8 +64,8 @@ impl Connection {
                 self.stats.ecn_reductions += 1;
             }
         }
-        for place in 0..packets.len() {
-            for content in std::mem::take(&mut packets[place].contents) {
+        for packet in &mut *packets {
+            for content in std::mem::take(&mut packet.contents) {
                 self.on_content_acknowledged(id, content);
             }
         }
@@ -96,7 +94,6 @@ impl Connection {
         }
         self.tell_writable();
         self.check_finished(now);
-        Ok(())
     }
 
     /// Takes a sample of the round trip, if the newest packet is among these (RFC 9002 section 5.1).
@@ -202,7 +199,7 @@ impl Connection {
             }
             Content::StreamDataBlocked(id) => self.want_of_stream(id, |wants| wants.blocked = true),
             Content::StreamsBlocked { is_bidirectional } => {
-                self.streams.wants_streams_blocked[usize::from(!is_bidirectional)] = true;
+                self.streams.wants_blocked[usize::from(!is_bidirectional)] = true;
             }
         }
     }

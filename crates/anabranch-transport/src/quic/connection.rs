@@ -458,7 +458,7 @@ impl Keeper for Connection {
 
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
         for (_, stream) in self.streams.iter() {
-            let waiting = stream.receive.iter().flat_map(|receive| receive.waiting());
+            let waiting = stream.receive.iter().flat_map(super::receive_stream::ReceiveStream::waiting);
             waiting.for_each(|(start, end)| each(Payload { offset: start, length: (end - start) as u32 }));
         }
     }

@@ -9,12 +9,11 @@ use crate::wire::quic::{ConnectionId, MAX_CONNECTION_ID_BYTES as MAX_BYTES};
 
 /// The most IDs that this end issues, whatever the peer permits; and that it lets the peer issue.
 pub(super) const MOST: u64 = 4;
-/// RETIRE_CONNECTION_ID frames that wait to be sent (section 5.1.2 wants a limit of at least twice the IDs).
+/// `RETIRE_CONNECTION_ID` frames that wait to be sent (section 5.1.2 wants a limit of at least twice the IDs).
 const MOST_RETIRING: usize = 3 * MOST as usize;
 
 /// The source of IDs: of a simulation, or of an end that talks to strangers.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one in a connection")]
 pub(super) enum Numbers {
     Secret(SecretNumbers),
     Stream(Rng),
@@ -113,7 +112,7 @@ pub(super) struct PeerIds {
     active: VecDeque<(u64, ConnectionId)>,
     /// All numbers before it are retired.
     retired_to: u64,
-    /// Numbers of which RETIRE_CONNECTION_ID is to be sent.
+    /// Numbers of which `RETIRE_CONNECTION_ID` is to be sent.
     pub(super) to_retire: VecDeque<u64>,
 }
 

@@ -8,7 +8,7 @@ pub(super) struct FlowControl {
     /// What the peer permits, and how much of it is used.
     pub(super) limit: u64,
     pub(super) sent: u64,
-    /// The limit that a DATA_BLOCKED frame has been sent for.
+    /// The limit that a `DATA_BLOCKED` frame has been sent for.
     pub(super) blocked_at: Option<u64>,
     /// What the peer has been told that it may send, how much of it has come, and how much of that has been
     /// read or given up.
@@ -42,12 +42,12 @@ impl FlowControl {
         Ok(())
     }
 
-    /// Whether a MAX_DATA frame is due: half of the window has been used up (section 4.2).
+    /// Whether a `MAX_DATA` frame is due: half of the window has been used up (section 4.2).
     pub(super) const fn wants_update(&self) -> bool {
         self.offered - self.consumed < self.window / 2 + self.window % 2
     }
 
-    /// The limit of a MAX_DATA frame that is sent now.
+    /// The limit of a `MAX_DATA` frame that is sent now.
     pub(super) fn offer(&mut self) -> u64 {
         self.offered = self.offered.max(self.consumed + self.window);
         self.offered

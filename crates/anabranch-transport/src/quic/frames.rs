@@ -11,6 +11,7 @@ use crate::wire::quic::{Frame, Packet, Stream, varint};
 
 /// Frames about the connection that wait to be sent.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a frame of its own")]
 pub(super) struct Wants {
     pub(super) handshake_done: bool,
     pub(super) max_data: bool,
@@ -150,11 +151,11 @@ impl Connection {
                 let is_sent = room.add(Frame::MaxStreams { is_bidirectional, limit }, Some(content));
                 self.streams.wants_max_streams[kind] = !is_sent;
             }
-            if self.streams.wants_streams_blocked[kind] {
+            if self.streams.wants_blocked[kind] {
                 let limit = self.streams.limits[kind];
                 let content = Content::StreamsBlocked { is_bidirectional };
                 let is_sent = room.add(Frame::StreamsBlocked { is_bidirectional, limit }, Some(content));
-                self.streams.wants_streams_blocked[kind] = !is_sent;
+                self.streams.wants_blocked[kind] = !is_sent;
             }
         }
         while let Some((id, stream)) = self.streams.next_wanting() {

@@ -56,7 +56,7 @@ impl Connection {
         self.space_ids().any(|id| self.space(id).sent.eliciting > 0)
     }
 
-    /// The probe timeout that expires first, and its space (appendix A.8: GetPtoTimeAndSpace).
+    /// The probe timeout that expires first, and its space (appendix A.8: `GetPtoTimeAndSpace`).
     fn probe_time(&self, now: Time) -> (Time, SpaceId) {
         let rtt = &self.paths[0].rtt;
         if !self.has_eliciting_in_flight() {
@@ -94,7 +94,7 @@ impl Connection {
         times.min_by_key(|(time, _)| *time)
     }
 
-    /// Starts the timer anew (appendix A.8: SetLossDetectionTimer).
+    /// Starts the timer anew (appendix A.8: `SetLossDetectionTimer`).
     pub(super) fn set_loss_timer(&mut self, now: Time) {
         self.loss_timer = match self.first_loss_time() {
             Some((time, _)) => time,
@@ -127,7 +127,7 @@ impl Connection {
         self.loss_timer = now + GRANULARITY;
     }
 
-    /// The timer has expired (appendix A.9: OnLossDetectionTimeout).
+    /// The timer has expired (appendix A.9: `OnLossDetectionTimeout`).
     pub(super) fn on_loss_timer(&mut self, now: Time) {
         if let Some((_, id)) = self.first_loss_time() {
             let mut lost = std::mem::take(&mut self.scratch);
@@ -178,7 +178,7 @@ impl Connection {
         }
     }
 
-    /// Takes out the packets that are lost (section 6.1, appendix A.10: DetectAndRemoveLostPackets).
+    /// Takes out the packets that are lost (section 6.1, appendix A.10: `DetectAndRemoveLostPackets`).
     pub(super) fn find_lost(&mut self, now: Time, id: SpaceId, lost: &mut Vec<Sent>) {
         let delay = self.paths[id.path()].rtt.loss_delay(self.parameters.time_threshold);
         let threshold = self.parameters.packet_threshold;
@@ -198,7 +198,7 @@ impl Connection {
         space.loss_time = next;
     }
 
-    /// Packets are lost (appendix B.8: OnPacketsLost). Returns how many of their bytes were in flight.
+    /// Packets are lost (appendix B.8: `OnPacketsLost`). Returns how many of their bytes were in flight.
     pub(super) fn on_packets_lost(&mut self, now: Time, id: SpaceId, lost: &mut Vec<Sent>) -> u32 {
         if lost.is_empty() {
             return 0;

@@ -39,7 +39,7 @@ pub(super) struct Route {
     /// Bytes of UDP payload that came before the address was validated, and that went (section 8.1).
     received: u64,
     sent: u64,
-    /// What a PATH_RESPONSE has to carry that waits to be sent; of several challenges the last one is answered
+    /// What a `PATH_RESPONSE` has to carry that waits to be sent; of several challenges the last one is answered
     /// (CVE-2023-49295).
     pub(super) response: Option<[u8; 8]>,
 }

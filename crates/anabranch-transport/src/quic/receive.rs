@@ -138,7 +138,7 @@ impl Connection {
         match frame {
             Frame::Stream(stream) => return self.on_stream(now, stream),
             Frame::Ack(ack) => return self.on_ack(now, id, ack),
-            Frame::Padding { .. } | Frame::Ping | Frame::DataBlocked { .. } => {}
+            Frame::Padding { .. } | Frame::Ping | Frame::DataBlocked { .. } | Frame::PathResponse { .. } => {}
             Frame::Crypto { position, data } => return self.on_crypto(now, id, *position, data.length),
             Frame::Datagram { data, .. } => return self.on_message(*data),
             Frame::MaxData { limit } => {
@@ -183,7 +183,6 @@ impl Connection {
                 }
             }
             Frame::PathChallenge { data } => self.paths[id.path()].route.response = Some(*data),
-            Frame::PathResponse { .. } => {}
             Frame::ResetStream { stream, final_size, .. } => return self.on_reset(now, *stream, *final_size),
             Frame::StopSending { stream, code } => {
                 if let Some(entry) = self.streams.of_frame(*stream, true)?

@@ -142,14 +142,14 @@ impl ReceiveStream {
         ends
     }
 
-    /// Whether a MAX_STREAM_DATA frame is due (section 4.2); not once the size is known (section 19.10).
+    /// Whether a `MAX_STREAM_DATA` frame is due (section 4.2); not once the size is known (section 19.10).
     pub(super) const fn wants_update(&self) -> bool {
         self.final_size.is_none()
             && self.stopped.is_none()
             && self.offered - self.next < self.window / 2 + self.window % 2
     }
 
-    /// The limit of a MAX_STREAM_DATA frame that is sent now.
+    /// The limit of a `MAX_STREAM_DATA` frame that is sent now.
     pub(super) fn offer(&mut self) -> u64 {
         self.offered = self.offered.max(self.next + self.window);
         self.offered

@@ -18,7 +18,7 @@ pub(super) struct SendStream {
     lost: Ranges,
     repaired: u64,
     fin: Fin,
-    /// The peer's limit (MAX_STREAM_DATA), and the one that a STREAM_DATA_BLOCKED frame has been sent for.
+    /// The peer's limit (`MAX_STREAM_DATA`), and the one that a `STREAM_DATA_BLOCKED` frame has been sent for.
     pub(super) limit: u64,
     pub(super) blocked_at: Option<u64>,
     /// Whether the peer is to hear of the stream before there is data.

@@ -52,7 +52,7 @@ pub(super) struct Wants {
 pub(super) struct Streams {
     is_server: bool,
     all: BTreeMap<u64, Stream>,
-    /// How many this end has opened, and how many it may (MAX_STREAMS), of each kind.
+    /// How many this end has opened, and how many it may (`MAX_STREAMS`), of each kind.
     opened: [u64; 2],
     pub(super) limits: [u64; 2],
     /// How many the peer has opened, may open, and has had closed.
@@ -67,9 +67,9 @@ pub(super) struct Streams {
     ready: VecDeque<u64>,
     /// Streams with frames about them to send.
     wanting: VecDeque<u64>,
-    /// The kinds of which MAX_STREAMS and STREAMS_BLOCKED are to be sent.
+    /// The kinds of which `MAX_STREAMS` and `STREAMS_BLOCKED` are to be sent.
     pub(super) wants_max_streams: [bool; 2],
-    pub(super) wants_streams_blocked: [bool; 2],
+    pub(super) wants_blocked: [bool; 2],
 }
 
 impl Streams {
@@ -88,7 +88,7 @@ impl Streams {
             ready: VecDeque::new(),
             wanting: VecDeque::new(),
             wants_max_streams: [false; 2],
-            wants_streams_blocked: [false; 2],
+            wants_blocked: [false; 2],
         }
     }
 
@@ -127,7 +127,7 @@ impl Streams {
     pub(super) fn open(&mut self, bidirectional: bool) -> Option<u64> {
         let kind = if bidirectional { BIDIRECTIONAL } else { UNIDIRECTIONAL };
         if self.opened[kind] >= self.limits[kind] {
-            self.wants_streams_blocked[kind] = true;
+            self.wants_blocked[kind] = true;
             return None;
         }
         let id = self.opened[kind] << 2 | (kind as u64) << 1 | u64::from(self.is_server);
@@ -259,9 +259,7 @@ impl Streams {
     }
 
     pub(super) fn has_wanting(&self) -> bool {
-        !self.wanting.is_empty()
-            || self.wants_max_streams != [false; 2]
-            || self.wants_streams_blocked != [false; 2]
+        !self.wanting.is_empty() || self.wants_max_streams != [false; 2] || self.wants_blocked != [false; 2]
     }
 
     /// The stream about which frames wait.
@@ -299,7 +297,7 @@ impl Streams {
         }
     }
 
-    /// The limit of a MAX_STREAMS frame that is sent now.
+    /// The limit of a `MAX_STREAMS` frame that is sent now.
     pub(super) fn offer(&mut self, kind: usize) -> u64 {
         self.offered[kind] = self.offered[kind].max(self.closed_by_peer[kind] + self.most);
         self.offered[kind]
@@ -355,7 +353,7 @@ mod tests {
             let mut streams = streams(is_server);
             assert_eq!([true, true, false].map(|both| streams.open(both)), ids.map(Some));
             assert_eq!([streams.open(true), streams.open(false)], [None; 2]);
-            assert_eq!(streams.wants_streams_blocked, [true; 2]);
+            assert_eq!(streams.wants_blocked, [true; 2]);
             assert_eq!(streams.sender(ids[0]).unwrap().limit, 12);
             assert_eq!(streams.sender(ids[2]).unwrap().limit, 13);
             assert!(streams.get(ids[2]).unwrap().receive.is_none());

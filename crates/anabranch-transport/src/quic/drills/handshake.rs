@@ -13,6 +13,8 @@ use crate::wire::quic::{Frame, Level};
 /// knows that after two (section 7, figure 5).
 #[test]
 fn the_handshake_takes_a_round_trip() {
+    use Level::{Handshake, Initial, OneRtt};
+
     let mut pair = Pair::new(&Config::default());
     pair.command(Side::A, Command::Connect);
     pair.run_for(ms(300));
@@ -20,7 +22,6 @@ fn the_handshake_takes_a_round_trip() {
     assert_eq!(client[..], [(Time::from_millis(40), Event::Connected)]);
     assert_eq!(server[..], [(Time::from_millis(60), Event::Connected)]);
     let flow: Vec<_> = pair.log.iter().map(|logged| (logged.from, logged.at_ms(), logged.levels())).collect();
-    use Level::{Handshake, Initial, OneRtt};
     assert_eq!(flow[0], (Side::A, 0, vec![Initial]));
     assert_eq!(flow[1], (Side::B, 20, vec![Initial, Handshake]));
     assert!(flow[2..4].iter().all(|(from, at, _)| (*from, *at) == (Side::B, 20)), "{flow:?}");
@@ -114,7 +115,7 @@ fn a_handshake_that_nobody_answers_ends() {
     assert_eq!(drill.events, [Event::Closed(crate::endpoint::CloseReason::Lost)]);
 }
 
-/// RFC 9001 section 5.7: packets that overtake the ServerHello wait for their keys.
+/// RFC 9001 section 5.7: packets that overtake the `ServerHello` wait for their keys.
 #[test]
 fn packets_wait_for_their_keys() {
     let mut drill = Drill::opening(&Config::default());
@@ -173,7 +174,7 @@ fn a_handshake_survives_the_loss_of_any_datagram() {
 }
 
 /// Losses of 30 % each way delay handshakes, and prevent none. Packets of the handshake that the client cannot read yet
-/// fill the server's window, and the ServerHello with which it could read them leaves all the same.
+/// fill the server's window, and the `ServerHello` with which it could read them leaves all the same.
 #[test]
 fn handshakes_survive_heavy_losses() {
     let config = Config { idle_timeout: Some(crate::time::Duration::from_secs(4_000)), ..Config::default() };

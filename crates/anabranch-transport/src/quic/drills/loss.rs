@@ -30,7 +30,7 @@ fn three_packets_behind_is_lost() {
     assert_eq!(drill.sent_numbers(), [0; 0]);
     drill.ack(&[(first + 2, first + 3)]);
     assert_eq!(drill.end.stats().packets_lost, 1, "the first one");
-    let again: Vec<_> = drill.sent().iter().flat_map(|logged| logged.data()).collect();
+    let again: Vec<_> = drill.sent().iter().flat_map(super::super::testing::Logged::data).collect();
     assert_eq!(again[0].1, 0, "it leaves again");
     assert_eq!(drill.end.stats().loss_events, 1);
 }
@@ -79,10 +79,10 @@ fn a_probe_carries_new_data_if_there_is_some() {
     drill.at(1_000);
     drill.sent();
     drill.write(10_000);
-    let data: Vec<_> = drill.sent().iter().flat_map(|logged| logged.data()).collect();
+    let data: Vec<_> = drill.sent().iter().flat_map(super::super::testing::Logged::data).collect();
     assert_eq!(data.len(), 2, "the window");
     drill.at(1_700);
-    let probes: Vec<_> = drill.sent().iter().flat_map(|logged| logged.data()).collect();
+    let probes: Vec<_> = drill.sent().iter().flat_map(super::super::testing::Logged::data).collect();
     assert_eq!(probes[0].1, data[1].1 + u64::from(data[1].2));
     assert_eq!(probes.len(), 2);
     assert!(drill.end.paths[0].congestion.in_flight > 2_400, "probes are beyond the window (section 7.5)");
@@ -162,7 +162,7 @@ fn a_late_packet_is_no_loss() {
     drill.ack(&[(first + 3, first + 3)]);
     drill.ack(&[(first, first + 3)]);
     assert_eq!((drill.end.stats().packets_lost, drill.end.stats().spurious_losses), (1, 1));
-    assert_eq!(drill.end.streams.get(0).unwrap().send.as_ref().unwrap().acknowledged % 1_000 > 0, true);
+    assert!(!drill.end.streams.get(0).unwrap().send.as_ref().unwrap().acknowledged.is_multiple_of(1_000));
 }
 
 /// Section 13.1 of RFC 9000: an acknowledgement of a packet that was not sent.

@@ -89,7 +89,7 @@ fn limits_move_when_the_application_reads() {
     assert!(frames.contains(&Frame::MaxData { limit: 3_200 }), "{frames:?}");
 }
 
-/// Section 3.5: STOP_SENDING is answered with RESET_STREAM, and nothing more is sent.
+/// Section 3.5: `STOP_SENDING` is answered with `RESET_STREAM`, and nothing more is sent.
 #[test]
 fn a_stream_that_is_stopped_is_reset() {
     let mut drill = Drill::open(&Config { pacing: Some(false), ..Config::default() });
@@ -162,7 +162,7 @@ fn acknowledgements_are_not_acknowledged() {
     assert_eq!(drill.sent().len(), 0);
 }
 
-/// Section 13.3: a lost MAX_DATA frame leaves again with the present limit.
+/// Section 13.3: a lost `MAX_DATA` frame leaves again with the present limit.
 #[test]
 fn lost_limits_are_sent_again_as_they_are_now() {
     let config = Config { max_data: Some(Bytes(10_000)), pacing: Some(false), ..Config::default() };
