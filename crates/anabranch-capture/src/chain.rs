@@ -8,8 +8,8 @@ pub struct Stretch {
     pub packets: u64,
     /// Whether all of them were lost.
     pub is_lost: bool,
-    /// How far the chain forgets its state behind each: the probabilities of going from good to bad and from bad
-    /// to good together.
+    /// How far the chain forgets its state behind each: the probabilities of going from good to bad and from
+    /// bad to good together.
     pub change: f64,
 }
 

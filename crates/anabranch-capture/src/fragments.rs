@@ -17,8 +17,8 @@ pub(crate) struct Key {
 /// Copies of a packet that are told apart.
 const MOST_COPIES: usize = 8;
 
-/// The fragments of a batch of packets, of which there are no more than frames of the batch. What belongs to a
-/// packet of the batch before is not found.
+/// The fragments of a batch of packets, of which there are no more than frames of the batch. What belongs to
+/// a packet of the batch before is not found.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments(IndexMap<Key, Parts>);
 

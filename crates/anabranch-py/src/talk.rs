@@ -285,8 +285,8 @@ pub(crate) fn newly_acknowledged(py: Python<'_>, columns: Bound<'_, PyDict>) -> 
     Ok(news.into_iter().flat_map(i64::to_le_bytes).collect::<Vec<u8>>().into())
 }
 
-/// The logarithm of the probability of losses under a chain of two states; the columns are read where they are,
-/// since a fit asks a thousand times.
+/// The logarithm of the probability of losses under a chain of two states; the columns are read where they
+/// are, since a fit asks a thousand times.
 #[pyfunction]
 pub(crate) fn chain_log_likelihood(
     packets: &[u8],

@@ -71,8 +71,8 @@ pub struct Response {
 
 /// A transport endpoint. See the [module](self) for the contract.
 ///
-/// This is what every transport needs. What only some callers ask stands beside it: [`Multipath`], [`HalfClose`],
-/// [`Keeper`], [`Observed`].
+/// This is what every transport needs. What only some callers ask stands beside it: [`Multipath`],
+/// [`HalfClose`], [`Keeper`], [`Observed`].
 pub trait Endpoint {
     /// The protocol's name in lower case, as metrics and messages have it.
     fn protocol(&self) -> &'static str;
@@ -453,8 +453,8 @@ pub enum Event {
         /// The policy's reason and the numbers behind it.
         reason: Reason,
     },
-    /// A message arrived, or the next bytes of a stream. Over TCP, the payload's offset is the position of the
-    /// first of them.
+    /// A message arrived, or the next bytes of a stream. Over TCP, the payload's offset is the position of
+    /// the first of them.
     Received(Received),
     /// A part of a message arrived for which the receive buffer has too little room (SCTP, partial delivery,
     /// RFC 9260 section 6.9). The parts of a message come in order. On a stream there is at most one ordered

@@ -280,8 +280,8 @@ fn millis(value: u32) -> Duration {
     Duration::from_millis(value.into())
 }
 
-/// A message with how it is to be sent: `struct order` of the program, then the bytes; [`None`] if there is no
-/// such stream.
+/// A message with how it is to be sent: `struct order` of the program, then the bytes; [`None`] if there is
+/// no such stream.
 fn packed(message: Message, pattern: &Pattern) -> Option<Vec<u8>> {
     let Message { stream, ppid, unordered, reliability, payload, .. } = message;
     let stream = u16::try_from(stream).ok()?;

@@ -24,7 +24,8 @@ pub use host::{ConnectionId, Host, Refusal, Settings};
 
 pub use crate::route::Route;
 
-/// What a host needs from the ends of a transport with a stream of bytes, besides the interfaces of endpoints.
+/// What a host needs from the ends of a transport with a stream of bytes, besides the interfaces of
+/// endpoints.
 pub trait StreamEnd: Keeper + HalfClose + Observed + Debug + Sized + Send + 'static {
     /// The settings of a connection.
     type Config: Listen<Endpoint = Self, Listener = Self::Listener> + Clone + Send;

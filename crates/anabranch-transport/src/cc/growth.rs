@@ -236,8 +236,8 @@ fn reduce(control: &mut Controller, kind: CongestionKind, segments: u32) {
     control.on_recovery_end(&RecoveryEndEvent::new(Time::ZERO, segments * MSS));
 }
 
-/// RFC 9438 sections 4.3 and 4.7: `cwnd_prior`, where alpha becomes 1, is the window before the last reduction,
-/// whatever `W_max` fast convergence makes of it, and a timeout leaves none of the two.
+/// RFC 9438 sections 4.3 and 4.7: `cwnd_prior`, where alpha becomes 1, is the window before the last
+/// reduction, whatever `W_max` fast convergence makes of it, and a timeout leaves none of the two.
 #[test]
 fn cubics_alpha_is_one_from_the_window_before_the_last_reduction_on() {
     for (first, second) in [(400, 0), (400, 300), (200, 150), (100, 99)] {

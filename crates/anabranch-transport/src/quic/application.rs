@@ -84,7 +84,8 @@ impl Connection {
         }
     }
 
-    /// The client opens the main stream as soon as the handshake is complete, so that the server can write, too.
+    /// The client opens the main stream as soon as the handshake is complete, so that the server can write,
+    /// too.
     pub(super) fn open_main_stream(&mut self) {
         if self.side == Side::A && !self.parameters.datagrams && self.streams.open(true).is_some() {
             if let Some(send) = self.streams.sender(MAIN) {
@@ -159,7 +160,8 @@ impl Connection {
         self.check_finished(now);
     }
 
-    /// Closes the connection when both directions of the main stream are through, or the last message has left.
+    /// Closes the connection when both directions of the main stream are through, or the last message has
+    /// left.
     pub(super) fn check_finished(&mut self, now: Time) {
         if self.state != State::Open {
             return;
@@ -189,8 +191,8 @@ impl Connection {
         if self.state == State::Open { self.streams.open(bidirectional) } else { None }
     }
 
-    /// Appends `length` bytes to a stream of its own, and ends it with `fin`. Returns false if there is no such
-    /// stream, or it has ended. What waits is sent with the next input.
+    /// Appends `length` bytes to a stream of its own, and ends it with `fin`. Returns false if there is no
+    /// such stream, or it has ended. What waits is sent with the next input.
     pub fn write_stream(&mut self, id: u64, length: u32, fin: bool) -> bool {
         let Some(send) = self.streams.sender(id).filter(|send| !send.is_finished && send.reset.is_none())
         else {

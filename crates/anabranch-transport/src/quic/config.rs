@@ -18,9 +18,9 @@ pub struct Config {
     /// Congestion control; default cubic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,
-    /// The longest UDP payload that is sent, from 1200 B to what the path's MTU allows; default 1200 B (RFC 9000
-    /// section 14.2), in profile quinn 1452 B, or less where the MTU is smaller, as its search for the MTU
-    /// finds. The congestion control counts in it.
+    /// The longest UDP payload that is sent, from 1200 B to what the path's MTU allows; default 1200 B (RFC
+    /// 9000 section 14.2), in profile quinn 1452 B, or less where the MTU is smaller, as its search for the
+    /// MTU finds. The congestion control counts in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_datagram: Option<Bytes>,
     /// The round-trip time before the first measurement; default 333 ms (RFC 9002 section 6.2.2).
@@ -37,8 +37,8 @@ pub struct Config {
     /// section 6.1.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_threshold: Option<u32>,
-    /// How many round-trip times before one that is acknowledged a lost packet was sent, from 1 to 10; default
-    /// 1.125 (RFC 9002 section 6.1.2).
+    /// How many round-trip times before one that is acknowledged a lost packet was sent, from 1 to 10;
+    /// default 1.125 (RFC 9002 section 6.1.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_threshold: Option<f64>,
     /// How many probe timeouts without any arrival are persistent congestion, from 1 to 100; default 3 (RFC
@@ -57,12 +57,12 @@ pub struct Config {
     /// default false, with cc prague true, whose packets carry ECT(1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
-    /// Bytes that the application may write ahead of what is acknowledged, from 1200 B to 1 GiB; default 4 MiB,
-    /// in profile quinn 10 MB.
+    /// Bytes that the application may write ahead of what is acknowledged, from 1200 B to 1 GiB; default 4
+    /// MiB, in profile quinn 10 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
-    /// Bytes of all streams that the peer may send ahead of what the application reads (`MAX_DATA`), from 1200 B
-    /// to 1 GiB; default 15 MiB, in profile quinn 1 GiB.
+    /// Bytes of all streams that the peer may send ahead of what the application reads (`MAX_DATA`), from
+    /// 1200 B to 1 GiB; default 15 MiB, in profile quinn 1 GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_data: Option<Bytes>,
     /// The same for each stream (`MAX_STREAM_DATA`); default 6 MiB, in profile quinn 1.25 MB.
@@ -75,8 +75,8 @@ pub struct Config {
     /// never again, instead of on a stream; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<bool>,
-    /// How long nothing may arrive before an end gives the connection up, from 1 s on; the shorter one of both
-    /// ends counts, at least three probe timeouts (RFC 9000 section 10.1); default 30 s.
+    /// How long nothing may arrive before an end gives the connection up, from 1 s on; the shorter one of
+    /// both ends counts, at least three probe timeouts (RFC 9000 section 10.1); default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<Duration>,
     /// How long nothing may be sent before a PING keeps the connection alive (RFC 9000 section 10.1.2), from

@@ -18,8 +18,8 @@ pub(super) struct Congestion {
     datagram: u32,
     /// Bytes that are neither acknowledged nor lost.
     pub(super) in_flight: u32,
-    /// Bytes that had been sent when the present period of recovery began, while there is one (section 7.3.2).
-    /// The RFC compares times; what is sent at the time of its beginning is sent in it.
+    /// Bytes that had been sent when the present period of recovery began, while there is one (section
+    /// 7.3.2). The RFC compares times; what is sent at the time of its beginning is sent in it.
     recovery: Option<u64>,
     pub(super) rate: RateSampler,
     pub(super) pacing: Pacing,
@@ -124,8 +124,8 @@ impl Congestion {
         self.control.on_lost(&event);
     }
 
-    /// A packet that ends there in what was sent is lost or marked; whether the window was reduced for it (section 7.3.2:
-    /// once in a period of recovery).
+    /// A packet that ends there in what was sent is lost or marked; whether the window was reduced for it
+    /// (section 7.3.2: once in a period of recovery).
     pub(super) fn on_congestion(&mut self, now: Time, end: u64, kind: CongestionKind, rtt: &Rtt) -> bool {
         if self.recovery.is_some_and(|began| end <= began) {
             return false;
@@ -205,8 +205,9 @@ impl Congestion {
         self.update_pace(rtt);
     }
 
-    /// The pace: the control's own, or 1.25 times the window per round trip (section 7.7). None is slower than the
-    /// least window per round trip (section 7.2): samples of a handshake with losses would have BBR stop.
+    /// The pace: the control's own, or 1.25 times the window per round trip (section 7.7). None is slower
+    /// than the least window per round trip (section 7.2): samples of a handshake with losses would have BBR
+    /// stop.
     fn update_pace(&mut self, rtt: &Rtt) {
         let limits = self.control.limits();
         let Some(srtt) = rtt.srtt().filter(|srtt| !srtt.is_zero()) else { return };

@@ -217,8 +217,8 @@ impl Connection {
         &self.stats
     }
 
-    /// What the peer did that is against the rules, if the connection ended for that: the code (RFC 9000 section
-    /// 20.1) and a sentence.
+    /// What the peer did that is against the rules, if the connection ended for that: the code (RFC 9000
+    /// section 20.1) and a sentence.
     pub fn violation(&self) -> Option<(u64, &'static str)> {
         self.violation.map(|violation| (violation.code, violation.reason))
     }
@@ -237,7 +237,8 @@ impl Connection {
         }
     }
 
-    /// Everything about a connection is as in the beginning, except what is set from outside and the counters.
+    /// Everything about a connection is as in the beginning, except what is set from outside and the
+    /// counters.
     fn renew(&mut self, now: Time) {
         let parameters = self.parameters.clone();
         let network = self.paths[0].route.network;

@@ -9,7 +9,8 @@ use crate::wire::quic::{ConnectionId, MAX_CONNECTION_ID_BYTES as MAX_BYTES};
 
 /// The most IDs that this end issues, whatever the peer permits; and that it lets the peer issue.
 pub(super) const MOST: u64 = 4;
-/// `RETIRE_CONNECTION_ID` frames that wait to be sent (section 5.1.2 wants a limit of at least twice the IDs).
+/// `RETIRE_CONNECTION_ID` frames that wait to be sent (section 5.1.2 wants a limit of at least twice the
+/// IDs).
 const MOST_RETIRING: usize = 3 * MOST as usize;
 
 /// The source of IDs: of a simulation, or of an end that talks to strangers.
@@ -167,7 +168,8 @@ impl PeerIds {
         Ok(())
     }
 
-    /// A peer that has this end retire IDs, and acknowledges nothing, does not fill the memory (CVE-2024-22189).
+    /// A peer that has this end retire IDs, and acknowledges nothing, does not fill the memory
+    /// (CVE-2024-22189).
     fn retire(&mut self, sequence: u64) -> Result<(), Violation> {
         if self.to_retire.contains(&sequence) {
             return Ok(());

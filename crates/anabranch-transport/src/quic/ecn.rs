@@ -29,8 +29,8 @@ impl EcnValidation {
         self.sent += u64::from(mark != Ecn::NotEct);
     }
 
-    /// An ACK frame has newly acknowledged these packets, the largest number among them if `is_newest`. Returns
-    /// how many more packets than before were marked with CE.
+    /// An ACK frame has newly acknowledged these packets, the largest number among them if `is_newest`.
+    /// Returns how many more packets than before were marked with CE.
     pub(super) fn on_ack(&mut self, counts: Option<[u64; 3]>, acknowledged: &[Sent], is_newest: bool) -> u64 {
         let marked = acknowledged.iter().filter(|packet| packet.ecn != Ecn::NotEct).count() as u64;
         if self.has_failed || self.mark == Ecn::NotEct {

@@ -1,5 +1,5 @@
-//! The handshake: messages of stated sizes in CRYPTO frames, keys that come and go with them, and the transport
-//! parameters (RFC 9000 section 7, RFC 9001 section 4).
+//! The handshake: messages of stated sizes in CRYPTO frames, keys that come and go with them, and the
+//! transport parameters (RFC 9000 section 7, RFC 9001 section 4).
 
 use super::config::Handshake as Sizes;
 use super::connection::{Connection, State};

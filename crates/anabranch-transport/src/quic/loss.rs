@@ -44,8 +44,8 @@ impl Connection {
         Duration::from_nanos(time.as_nanos().saturating_mul(1 << self.pto_count.min(MOST_DOUBLINGS)))
     }
 
-    /// Whether the server has certainly validated the client's address (appendix A.8). If it has not, its data
-    /// may be held back until more comes from the client.
+    /// Whether the server has certainly validated the client's address (appendix A.8). If it has not, its
+    /// data may be held back until more comes from the client.
     pub(super) fn peer_has_validated(&self) -> bool {
         self.side == Side::B
             || self.handshake.is_confirmed
@@ -141,8 +141,8 @@ impl Connection {
         self.pto_count += 1;
         if self.has_eliciting_in_flight() {
             self.probe(id);
-            // Section 6.2.4: in the other spaces of the handshake as well, if they have something. What the client
-            // cannot read yet fills the window, and must not hold back what it needs to read it.
+            // Section 6.2.4: in the other spaces of the handshake as well, if they have something. What the
+            // client cannot read yet fills the window, and must not hold back what it needs to read it.
             for place in 0..2 {
                 let other = [SpaceId::Initial, SpaceId::Handshake][place];
                 let waits = self.handshake.crypto[place].send.next(u64::MAX).is_some();
@@ -157,8 +157,8 @@ impl Connection {
         }
     }
 
-    /// Has a space send two packets that elicit acknowledgements. They carry what is outstanding, unless there
-    /// is something new; a handshake sends all of it again (section 6.2.4).
+    /// Has a space send two packets that elicit acknowledgements. They carry what is outstanding, unless
+    /// there is something new; a handshake sends all of it again (section 6.2.4).
     fn probe(&mut self, id: SpaceId) {
         let is_early = Handshake::place(id).is_some();
         let has_new = !is_early && self.has_data_to_send();

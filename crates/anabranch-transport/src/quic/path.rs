@@ -1,5 +1,5 @@
-//! A path, in two layers. The path ID owns packet numbers, round trips, congestion control and connection IDs;
-//! inside of it are the addresses, which are validated and may change (RFC 9000 sections 8 and 9).
+//! A path, in two layers. The path ID owns packet numbers, round trips, congestion control and connection
+//! IDs; inside of it are the addresses, which are validated and may change (RFC 9000 sections 8 and 9).
 
 use super::congestion::Congestion;
 use super::connection_ids::{OwnIds, PeerIds};
@@ -39,8 +39,8 @@ pub(super) struct Route {
     /// Bytes of UDP payload that came before the address was validated, and that went (section 8.1).
     received: u64,
     sent: u64,
-    /// What a `PATH_RESPONSE` has to carry that waits to be sent; of several challenges the last one is answered
-    /// (CVE-2023-49295).
+    /// What a `PATH_RESPONSE` has to carry that waits to be sent; of several challenges the last one is
+    /// answered (CVE-2023-49295).
     pub(super) response: Option<[u8; 8]>,
 }
 

@@ -1,6 +1,6 @@
-//! Properties of two endpoints over any network: timers make progress, counters match a recount and limits are
-//! kept (all checked after every input by the harness), every byte arrives once and in order, and every transfer
-//! ends.
+//! Properties of two endpoints over any network: timers make progress, counters match a recount and limits
+//! are kept (all checked after every input by the harness), every byte arrives once and in order, and every
+//! transfer ends.
 
 use std::collections::BTreeMap;
 
@@ -101,7 +101,8 @@ fn open(pair: &mut Pair) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// One connection: both ends say what they have to say, then A closes. Fails unless both have heard of the end.
+/// One connection: both ends say what they have to say, then A closes. Fails unless both have heard of the
+/// end.
 fn converse(pair: &mut Pair, talks: &[Talk; 2]) -> Result<(), TestCaseError> {
     open(pair)?;
     let deadline = pair.now + Duration::from_secs(5_000);

@@ -1,5 +1,5 @@
-//! A set of numbers as runs: packets that have arrived, bytes of a stream that have arrived, been acknowledged
-//! or been lost.
+//! A set of numbers as runs: packets that have arrived, bytes of a stream that have arrived, been
+//! acknowledged or been lost.
 
 use std::collections::VecDeque;
 

@@ -108,7 +108,8 @@ impl Connection {
         if let Some(parameters) = &packet.parameters {
             self.handshake.peer.get_or_insert_with(|| parameters.clone());
         }
-        // It counts as arrived before its frames are looked at, so that what they bring about acknowledges it.
+        // It counts as arrived before its frames are looked at, so that what they bring about acknowledges
+        // it.
         let rule = self.rule_of(id);
         let elicits = packet.elicits_ack();
         let space = self.space_mut(id);

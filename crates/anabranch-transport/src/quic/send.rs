@@ -1,5 +1,5 @@
-//! Datagrams that leave: which packets of which spaces are in them, when the window and the limit of three times
-//! what came permit them (RFC 9000 sections 8.1, 12.2 and 14.1, RFC 9002 section 7).
+//! Datagrams that leave: which packets of which spaces are in them, when the window and the limit of three
+//! times what came permit them (RFC 9000 sections 8.1, 12.2 and 14.1, RFC 9002 section 7).
 
 use arrayvec::ArrayVec;
 use smallvec::SmallVec;

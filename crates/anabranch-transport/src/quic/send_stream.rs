@@ -18,7 +18,8 @@ pub(super) struct SendStream {
     lost: Ranges,
     repaired: u64,
     fin: Fin,
-    /// The peer's limit (`MAX_STREAM_DATA`), and the one that a `STREAM_DATA_BLOCKED` frame has been sent for.
+    /// The peer's limit (`MAX_STREAM_DATA`), and the one that a `STREAM_DATA_BLOCKED` frame has been sent
+    /// for.
     pub(super) limit: u64,
     pub(super) blocked_at: Option<u64>,
     /// Whether the peer is to hear of the stream before there is data.
@@ -65,8 +66,8 @@ impl SendStream {
         }
     }
 
-    /// What is to be sent next, when the connection has room for `room` bytes of new data; [`None`] if there is
-    /// nothing, or flow control holds it back.
+    /// What is to be sent next, when the connection has room for `room` bytes of new data; [`None`] if there
+    /// is nothing, or flow control holds it back.
     pub(super) fn next(&self, room: u64) -> Option<Chunk> {
         if self.reset.is_some() {
             return None;

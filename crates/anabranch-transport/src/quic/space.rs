@@ -1,5 +1,5 @@
-//! A packet number space (RFC 9000 section 12.3): the numbers of what is sent, what has arrived, and when it is
-//! acknowledged (section 13.2).
+//! A packet number space (RFC 9000 section 12.3): the numbers of what is sent, what has arrived, and when it
+//! is acknowledged (section 13.2).
 
 use super::ranges::Ranges;
 use super::sent_packets::SentPackets;

@@ -1,4 +1,5 @@
-//! Messages as an association keeps them, with the number of their stream in 16 bits (RFC 9260 section 3.3.1).
+//! Messages as an association keeps them, with the number of their stream in 16 bits (RFC 9260 section
+//! 3.3.1).
 
 use std::num::TryFromIntError;
 

@@ -471,9 +471,9 @@ impl Connection {
         }
     }
 
-    /// Fits what a subflow's segment says of what has arrived to the bytes that are left by the options of the
-    /// connection above, which come first (Linux: `tcp_established_options`), in the order of RFC 9768 section
-    /// 3.2.3.3: two SACK blocks, the counters of accurate ECN, further SACK blocks.
+    /// Fits what a subflow's segment says of what has arrived to the bytes that are left by the options of
+    /// the connection above, which come first (Linux: `tcp_established_options`), in the order of RFC 9768
+    /// section 3.2.3.3: two SACK blocks, the counters of accurate ECN, further SACK blocks.
     #[cold]
     pub(crate) fn fit_options(&mut self, segment: &mut Segment, above: u32) {
         let most = MAX_OPTION_BYTES.saturating_sub(above);

@@ -206,8 +206,8 @@ impl Connection {
         let is_new = self.recovery.state < CongestionState::Recovery;
         let outstanding = self.flight_bytes();
         let threshold = self.cc.state().ssthresh;
-        // RFC 3522 section 3.2 and RFC 4015 section 3.1: "MUST NOT be reinitiated" for a timeout of a recovery
-        // that goes on.
+        // RFC 3522 section 3.2 and RFC 4015 section 3.1: "MUST NOT be reinitiated" for a timeout of a
+        // recovery that goes on.
         let goes_on = self.parameters.procedures.eifel_response
             && self.recovery.state == CongestionState::Loss
             && self.sender.unacknowledged < self.recovery.high;

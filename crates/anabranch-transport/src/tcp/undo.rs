@@ -141,8 +141,8 @@ impl Connection {
         false
     }
 
-    /// Tries to take the reduction back after a timeout (Linux: `tcp_try_undo_loss`). The echo counts as `echo`.
-    /// With `by_f_rto`, F-RTO has shown the timeout to be spurious.
+    /// Tries to take the reduction back after a timeout (Linux: `tcp_try_undo_loss`). The echo counts as
+    /// `echo`. With `by_f_rto`, F-RTO has shown the timeout to be spurious.
     pub(super) fn try_undo_timeout(
         &mut self,
         now: Time,

@@ -77,8 +77,8 @@ fn a_server_sends_three_times_what_came() {
     assert!(pair.heard(Side::B, &Event::Connected));
 }
 
-/// RFC 9002 section 6.2.2.1: the server's first flight is lost, the limit holds it back, and the client, which
-/// has nothing in flight, speaks up.
+/// RFC 9002 section 6.2.2.1: the server's first flight is lost, the limit holds it back, and the client,
+/// which has nothing in flight, speaks up.
 #[test]
 fn a_client_breaks_the_deadlock() {
     let handshake = Handshake { certificate: Bytes(10_000), ..Handshake::default() };
@@ -173,8 +173,9 @@ fn a_handshake_survives_the_loss_of_any_datagram() {
     }
 }
 
-/// Losses of 30 % each way delay handshakes, and prevent none. Packets of the handshake that the client cannot read yet
-/// fill the server's window, and the `ServerHello` with which it could read them leaves all the same.
+/// Losses of 30 % each way delay handshakes, and prevent none. Packets of the handshake that the client
+/// cannot read yet fill the server's window, and the `ServerHello` with which it could read them leaves all
+/// the same.
 #[test]
 fn handshakes_survive_heavy_losses() {
     let config = Config { idle_timeout: Some(crate::time::Duration::from_secs(4_000)), ..Config::default() };

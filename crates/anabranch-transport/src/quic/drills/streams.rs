@@ -1,4 +1,5 @@
-//! RFC 9000 sections 2 to 4, 13.2, 13.3 and 19: streams, flow control, acknowledgements, and what is sent again.
+//! RFC 9000 sections 2 to 4, 13.2, 13.3 and 19: streams, flow control, acknowledgements, and what is sent
+//! again.
 
 use crate::endpoint::{Command, Event, Input};
 use crate::quic::testing::Drill;
@@ -14,7 +15,8 @@ fn received(drill: &Drill) -> u64 {
         .sum()
 }
 
-/// Section 4.1: limits of the connection and of a stream are kept by the sender, which says that it is blocked.
+/// Section 4.1: limits of the connection and of a stream are kept by the sender, which says that it is
+/// blocked.
 #[test]
 fn a_sender_keeps_the_peers_limits() {
     for of_stream in [true, false] {
@@ -126,8 +128,8 @@ fn streams_are_limited_both_ways() {
     assert_eq!(drill.violation(), Some(code::STREAM_LIMIT_ERROR));
 }
 
-/// Sections 13.2.1 and 13.2.2: every second packet is acknowledged at once, a single one after 25 ms, and one out of
-/// order at once.
+/// Sections 13.2.1 and 13.2.2: every second packet is acknowledged at once, a single one after 25 ms, and one
+/// out of order at once.
 #[test]
 fn acknowledgements_are_delayed() {
     let mut drill = Drill::open(&Config::default());

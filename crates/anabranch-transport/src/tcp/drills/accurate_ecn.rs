@@ -432,8 +432,8 @@ fn rfc9768_3_2_3_2_5_marked_bytes_without_marked_packets_end_ect() {
     assert_eq!(mark_of_data(&mut drill), Ecn::NotEct);
 }
 
-/// Section 3.2.3.3: an acknowledgement without room for the option tells marks in its field alone, and the next
-/// one tells their bytes, which is no mangling.
+/// Section 3.2.3.3: an acknowledgement without room for the option tells marks in its field alone, and the
+/// next one tells their bytes, which is no mangling.
 #[test]
 fn rfc9768_3_2_3_3_bytes_may_be_told_after_their_packets() {
     let mut drill = client();

@@ -190,15 +190,16 @@ fn rfc4015_3_1_step_9_the_window_holds_no_burst_after_a_spurious_timeout() {
         // The acknowledgements of most of the flight come at once.
         drill.ack(31 * SIZE, &[]).ack(67 * SIZE, &[]);
         assert_eq!(drill.end.stats().spurious_timeouts, 1);
-        // Three segments of the flight, the two that F-RTO has sent, and an initial window (section 3.4: "must
-        // not be changed any further for that ACK").
+        // Three segments of the flight, the two that F-RTO has sent, and an initial window (section 3.4:
+        // "must not be changed any further for that ACK").
         let cwnd = drill.end.cwnd();
         assert!(if keeps { cwnd >= 40 } else { cwnd == 15 }, "{control:?}: {cwnd}");
         assert!(drill.end.cc_threshold() >= 40, "pipe_prev");
     }
 }
 
-/// Step 0: `pipe_prev` is what was outstanding, or the threshold if that was larger, however large the window.
+/// Step 0: `pipe_prev` is what was outstanding, or the threshold if that was larger, however large the
+/// window.
 #[test]
 fn rfc4015_3_1_step_0_the_threshold_is_what_was_safe_before() {
     let cc = Some(cc::Config::Reno(cc::reno::Config::default()));
@@ -252,8 +253,8 @@ fn by_dsack(settings: Config) -> Config {
     Config { f_rto: Some(false), loss_detection: Some(LossDetection::Dupacks), ..settings }
 }
 
-/// Steps 7 and 8: what a D-SACK shows, the acknowledgement of the retransmission, says nothing about the other
-/// segments of the flight, which are sent again as after any timeout.
+/// Steps 7 and 8: what a D-SACK shows, the acknowledgement of the retransmission, says nothing about the
+/// other segments of the flight, which are sent again as after any timeout.
 #[test]
 fn rfc4015_3_1_step_7_a_late_detection_resends_what_is_missing() {
     let mut drill = timed_out_with_forty(&by_dsack(rfc()), None);
@@ -265,7 +266,8 @@ fn rfc4015_3_1_step_7_a_late_detection_resends_what_is_missing() {
     assert_eq!(drill.segments(SIZE)[0], 34);
 }
 
-/// The same once everything is acknowledged: the threshold is the earlier one, the window as slow start has it.
+/// The same once everything is acknowledged: the threshold is the earlier one, the window as slow start has
+/// it.
 #[test]
 fn rfc4015_3_1_step_9_holds_for_what_is_reported_after_the_recovery() {
     for (settings, keeps) in [(rfc(), false), (linux(), true)] {
