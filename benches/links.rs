@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use anabranch::net::{Direction, DuplexLink};
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::Time;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

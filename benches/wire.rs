@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_transport::ground::{IpVersion, PathId, Payload};
+use anabranch_transport::flow::{IpVersion, PathId, Payload};
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 use anabranch_transport::wire::mptcp::{self, Options};
 use anabranch_transport::wire::sctp::SctpPacket;

@@ -4,7 +4,7 @@
 use anabranch_fuzz::memory::Held;
 use anabranch_fuzz::script::Script;
 use anabranch_fuzz::seal;
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::fragments::Reassembly;
 use anabranch_transport::wire::ip::{self, Split};

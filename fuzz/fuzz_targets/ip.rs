@@ -3,7 +3,7 @@
 
 use anabranch_fuzz::world::World;
 use anabranch_fuzz::{memory, reemit, seal};
-use anabranch_transport::ground::{IpVersion, PathId};
+use anabranch_transport::flow::{IpVersion, PathId};
 use anabranch_transport::wire::Packet;
 use anabranch_transport::wire::icmp::Message;
 use anabranch_transport::wire::ip::{self, Split};

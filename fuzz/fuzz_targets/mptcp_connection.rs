@@ -6,7 +6,7 @@ use anabranch_fuzz::script::Script;
 use anabranch_fuzz::segments::Overheard;
 use anabranch_fuzz::stage::{Beginning, MTU, PATHS, Stage};
 use anabranch_transport::endpoint::Multipath as _;
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::mptcp::{Config, Connection};
 use anabranch_transport::rng::Streams;
 use libfuzzer_sys::fuzz_target;

@@ -2,7 +2,7 @@
 #![no_main]
 
 use anabranch_fuzz::memory;
-use anabranch_transport::ground::Payload;
+use anabranch_transport::flow::Payload;
 use anabranch_transport::wire::quic::{
     ConnectionId, Content, Envelope, Fields, Frame, Keys, LEAST_SAMPLED, Level, MOST_PACKETS, Parameters,
     Part, Protection, SAMPLE_BYTES, TAG_BYTES,

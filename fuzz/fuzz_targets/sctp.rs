@@ -3,7 +3,7 @@
 
 use anabranch_fuzz::world::World;
 use anabranch_fuzz::{memory, reemit, seal};
-use anabranch_transport::ground::IpVersion;
+use anabranch_transport::flow::IpVersion;
 use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
 use anabranch_transport::wire::sctp::{Parsed, SctpPacket};
 use libfuzzer_sys::fuzz_target;

@@ -7,7 +7,7 @@ use anabranch_fuzz::script::Script;
 use anabranch_fuzz::stage::{Dialect as _, MTU};
 use anabranch_fuzz::world::World;
 use anabranch_transport::endpoint::{Command, Endpoint, Input, Output, Site, Transport as _};
-use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
+use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::sctp::{Association, Config};

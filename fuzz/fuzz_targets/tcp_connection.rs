@@ -5,7 +5,7 @@ use anabranch_fuzz::memory::Held;
 use anabranch_fuzz::script::Script;
 use anabranch_fuzz::segments::Overheard;
 use anabranch_fuzz::stage::{Beginning, MTU, PATHS, Stage};
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::tcp::{Config, Connection};
 use libfuzzer_sys::fuzz_target;

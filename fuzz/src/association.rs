@@ -1,6 +1,6 @@
 //! What a stranger can learn about an SCTP association, and what it can send.
 
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::chunk::Chunk;
 use anabranch_transport::wire::{Body, Packet};

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use anabranch_live::sctp::Route;
 use anabranch_live::stack::Stack;
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::time::{Duration, Time};
 
 use crate::memory::Held;

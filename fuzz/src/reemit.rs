@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::wire::bytes::Sending as _;
 use anabranch_transport::wire::mptcp::{self, Handshake, Options, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;
@@ -126,7 +126,7 @@ fn needed(options: &Options, data: bool, world: &World) -> u32 {
     let ack = if options.data_ack.is_some() { 4 } else { 0 };
     let mapping = if is_mapped { 4 + if options.has_checksum { 8 } else { 6 } } else { 0 };
     let dss = if ack + mapping > 0 { 4 + ack + mapping } else { 0 };
-    let address = if world.ip == anabranch_transport::ground::IpVersion::Ipv4 { 4 } else { 16 };
+    let address = if world.ip == anabranch_transport::flow::IpVersion::Ipv4 { 4 } else { 16 };
     let signal = match options.signal {
         Some(Signal::AddAddress { is_echo, port, .. }) => {
             4 + address + if is_echo { 0 } else { 8 } + if port.is_some() { 4 } else { 0 }

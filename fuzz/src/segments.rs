@@ -1,6 +1,6 @@
 //! What a stranger can learn about a TCP or MPTCP connection, and what it can send.
 
-use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::wire::bytes::Sending as _;
 use anabranch_transport::wire::mptcp::{self, Handshake};
 use anabranch_transport::wire::tcp::{Flags, Segment};
@@ -92,7 +92,7 @@ impl Dialect for Overheard {
             near: [self.data[to.index()][1], self.data[to.peer().index()][1]],
             ..world.clone()
         };
-        let addresses = world.addresses(anabranch_transport::ground::PathId(path as u8));
+        let addresses = world.addresses(anabranch_transport::flow::PathId(path as u8));
         seal::internet(&mut bytes, 16, addresses, ip::TCP);
         let (mut tcp, options) = Segment::parse(&bytes, addresses, &mut world).ok()?;
         if let Some(timestamps) = &mut tcp.timestamps {

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use anabranch_transport::endpoint::{Command, Endpoint, HalfClose, Input, Message, Output, Reliability, StreamId};
-use anabranch_transport::ground::{Ecn, IpVersion, PathId, Payload, Side};
+use anabranch_transport::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::{Body, Packet};
 use serde::de::DeserializeOwned;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 
 use crate::columns::{Batch, Row};
 use crate::formats::{Format, Frame};

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::time::Duration;
 
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{

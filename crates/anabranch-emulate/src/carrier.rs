@@ -4,7 +4,7 @@
 use std::sync::mpsc::Receiver;
 
 use anabranch::sim::{Delivery, DeliveryStatus, Emulation, Inbound, Outcome};
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::{Declared, Report, Row, declare};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::ip;
@@ -161,7 +161,7 @@ impl Carrier {
     pub(crate) fn run(mut self, orders: &Receiver<Order>, bell: &std::os::fd::OwnedFd) -> Self {
         if let Some(sockets) = &mut self.sockets {
             sockets.observe(&mut self.emulation);
-            sockets.obey(&mut self.emulation);
+            sockets.execute(&mut self.emulation);
         }
         while !self.is_over {
             self.catch_up();
@@ -195,7 +195,7 @@ impl Carrier {
         while emulation.advance(now, &mut |delivery| ports.leave(delivery)) {
             // What an application orders is done before it gets further events.
             match sockets {
-                Some(sockets) => sockets.obey(emulation),
+                Some(sockets) => sockets.execute(emulation),
                 None => emulation.take_commands(&mut |_, _, _| {}),
             }
         }

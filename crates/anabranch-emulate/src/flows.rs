@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::fnv1a;
 use anabranch_transport::wire::ip::Split;
 

@@ -9,7 +9,7 @@ use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch::sim::EmulatedPath;
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 
 use crate::veth::{CARRIER_ADDRESS, NODE_ADDRESS};
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::secret::Secret;
 use anabranch_transport::time::Time;
@@ -460,7 +460,7 @@ impl<H: Stack> Loop<H> {
                 Socket::Raw(raw) => raw.receive(buffers, unmarked),
                 Socket::Tun(tun) => tun.receive(buffers, |route: Route, ecn, datagram: &[u8]| {
                     if !is_one {
-                        note_device(devices, route, index);
+                        record_device(devices, route, index);
                     }
                     each(route, ecn, datagram);
                 }),
@@ -506,7 +506,7 @@ impl<H: Stack> Loop<H> {
 }
 
 /// Notes the device through which packets between two addresses come.
-fn note_device(devices: &mut BTreeMap<(IpAddr, IpAddr), usize>, route: Route, index: usize) {
+fn record_device(devices: &mut BTreeMap<(IpAddr, IpAddr), usize>, route: Route, index: usize) {
     let key = (route.local, route.remote);
     if devices.get(&key) == Some(&index) {
         return;

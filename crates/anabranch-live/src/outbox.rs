@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 
 use crate::route::Route;
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_transport::endpoint::Keeper;
-use anabranch_transport::ground::Payload;
+use anabranch_transport::flow::Payload;
 
 /// With fewer bytes, there is no search for those that are no longer needed, as it costs time.
 const LEAST_SWEPT: usize = 256 * 1024;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_transport::ground::IpVersion;
+use anabranch_transport::flow::IpVersion;
 
 /// A pair of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! The interface between a driver and a host of some transport, which does no input or output itself.
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::time::Time;
 
 use crate::outbox::Transmit;

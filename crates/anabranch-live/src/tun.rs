@@ -55,7 +55,7 @@ mod linux {
     use std::net::IpAddr;
     use std::os::fd::AsRawFd as _;
 
-    use anabranch_transport::ground::Ecn;
+    use anabranch_transport::flow::Ecn;
     use anabranch_transport::wire::ip;
     use mio::unix::SourceFd;
     use mio::{Interest, Registry, Token};
@@ -165,7 +165,7 @@ mod other {
     use std::io;
     use std::net::IpAddr;
 
-    use anabranch_transport::ground::Ecn;
+    use anabranch_transport::flow::Ecn;
     use mio::{Interest, Registry, Token};
 
     use super::TunDevice;

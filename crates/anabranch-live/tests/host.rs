@@ -9,7 +9,7 @@ use anabranch_live::sctp::{
 };
 use anabranch_live::stack::{Stack as _, Unreachable};
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::sctp::Config;
 use anabranch_transport::secret::Secret;

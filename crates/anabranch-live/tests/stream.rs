@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use anabranch_live::stack::Stack as _;
 use anabranch_live::stream::{ConnectionId, Host, HostEvent, Route, Settings, StreamEnd};
 use anabranch_transport::endpoint::{CloseReason, Command};
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::secret::Secret;
 use anabranch_transport::time::{Duration, Time};

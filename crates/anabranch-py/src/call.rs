@@ -6,7 +6,7 @@ use anabranch::app::voip::{Measures, Voip, VoipConfig};
 use anabranch::app::{App as _, Commands, Direction, Start};
 use anabranch::scenario;
 use anabranch_transport::endpoint::{Command, Event, Received};
-use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};

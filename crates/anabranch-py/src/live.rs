@@ -12,7 +12,7 @@ use anabranch_live::sctp::{AssociationId, Extent, Host, HostEvent, Outbound, Ref
 use anabranch_live::tun::TunDevice;
 use anabranch_transport::cc::Config as Control;
 use anabranch_transport::endpoint::{CloseReason, Command, Observed as _, PathSample, Reliability};
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Config;
 use anabranch_transport::time::{Duration, Time};

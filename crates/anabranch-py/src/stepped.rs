@@ -11,7 +11,7 @@ use anabranch_transport::cc::{
     RttEvent, SendLimits,
 };
 use anabranch_transport::endpoint::{Command, PathSample};
-use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::path::PathState;
 use anabranch_transport::time::{Duration, Time};
 use pyo3::prelude::*;

@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, Write as _};
 
-use anabranch_transport::ground::Payload;
+use anabranch_transport::flow::Payload;
 use anabranch_transport::wire::quic::{Content, Fields, Frame, Header, Keys, Level, Packet, Part, Real};
 
 /// Connection IDs of both ends have as many bytes.

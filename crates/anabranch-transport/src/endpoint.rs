@@ -16,7 +16,7 @@ use std::fmt::{self, Display, Formatter};
 use std::num::TryFromIntError;
 
 use crate::cc::Controller;
-use crate::ground::{IpVersion, PathId, Payload, Side};
+use crate::flow::{IpVersion, PathId, Payload, Side};
 use crate::path::{PathState, Reason, Selector};
 use crate::report::Report;
 use crate::rng::Streams;

@@ -15,7 +15,7 @@
 //! use std::collections::VecDeque;
 //!
 //! use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Message, Output};
-//! use anabranch_transport::ground::{IpVersion, Payload, Side};
+//! use anabranch_transport::flow::{IpVersion, Payload, Side};
 //! use anabranch_transport::rng::Streams;
 //! use anabranch_transport::sctp::{Association, Config};
 //! use anabranch_transport::time::{Duration, Time};
@@ -74,9 +74,10 @@
 
 pub mod cc;
 pub mod endpoint;
-pub mod ground;
+pub mod flow;
 pub mod listener;
 pub mod mptcp;
+mod packet_pool;
 pub mod path;
 pub mod plugin;
 mod procedures;
@@ -87,7 +88,6 @@ pub mod report;
 pub mod rng;
 pub mod sctp;
 pub mod secret;
-mod spare;
 pub mod tcp;
 pub mod time;
 mod timer;

@@ -10,7 +10,7 @@
 //! A fixed pair of ends, as a simulation has it, needs no listener: there each closed end accepts its peer.
 
 use crate::endpoint::{Endpoint, Site, Transport};
-use crate::ground::{IpVersion, Side};
+use crate::flow::{IpVersion, Side};
 use crate::rng::{Rng, Streams};
 use crate::secret::SecretNumbers;
 use crate::time::Time;

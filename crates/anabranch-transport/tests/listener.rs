@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_transport::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Output, Site, Transport,
 };
-use anabranch_transport::ground::{IpVersion, PathId, Payload, Side};
+use anabranch_transport::flow::{IpVersion, PathId, Payload, Side};
 use anabranch_transport::listener::{Answer, Listen, Listener as _};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use anabranch_transport::endpoint::{
     Command, Endpoint, Event, HalfClose, Input, Message, Output, Received, Site, Transport,
 };
-use anabranch_transport::ground::{IpVersion, Payload, Side};
+use anabranch_transport::flow::{IpVersion, Payload, Side};
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::sctp::chunk::Chunk;

@@ -7,7 +7,7 @@ mod world;
 
 use std::net::IpAddr;
 
-use anabranch_transport::ground::{IpVersion, PathId, Payload};
+use anabranch_transport::flow::{IpVersion, PathId, Payload};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::bytes::{Secret, Sending as _};
 use anabranch_transport::wire::mptcp::{InfiniteMapping, Options, Reset, Signal};

@@ -6,7 +6,7 @@ mod world;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use anabranch_transport::ground::{Ecn, IpVersion, PathId};
+use anabranch_transport::flow::{Ecn, IpVersion, PathId};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::bytes::Sending as _;
 use anabranch_transport::wire::fragments::Reassembly;

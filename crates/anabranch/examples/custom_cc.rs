@@ -4,7 +4,7 @@
 use anabranch::sim::Simulation;
 use anabranch::study::Study;
 use anabranch_transport::cc::{self, AckEvent, CongestionControl, CongestionEvent, ControlState};
-use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::time::Duration;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/anabranch/bench_cc/scenarios");

@@ -4,7 +4,7 @@
 
 use anabranch::sim::Simulation;
 use anabranch::study::Study;
-use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::path::failover::{self, Failover, Settings};
 use anabranch_transport::path::{
     Basis, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection, Selector,

@@ -5,7 +5,7 @@ use anabranch_transport::endpoint::{
     Endpoint, HeadOfLine, Input, Multipath, Observed, Output, PathLimit, PathSample, Response, Service, Site,
     Transmission, Transport,
 };
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::path::Selector;
 use anabranch_transport::report::{Parts, Report};
 use anabranch_transport::time::Time;

@@ -9,7 +9,7 @@ use anabranch::app::{AnyApp, App, AppConfig, Commands, Direction, Start};
 use anabranch_transport::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Output, Received, Service,
 };
-use anabranch_transport::ground::{IpVersion, Payload, Side};
+use anabranch_transport::flow::{IpVersion, Payload, Side};
 use anabranch_transport::quality::{Codec, EModel, JitterBuffer, Playout};
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use anabranch::scenario::Scenario;
 use anabranch::sim::{Outcome, Simulation};
 use anabranch::trace::Column;
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::wire::Packet;
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;

@@ -4,7 +4,7 @@
 use anabranch::net::{Direction, DropCause, DuplexLink, Step};
 use anabranch::scenario::Scenario;
 use anabranch::sim::{Delivery, DeliveryStatus, Emulation, Inbound};
-use anabranch_transport::ground::{Ecn, Side};
+use anabranch_transport::flow::{Ecn, Side};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 

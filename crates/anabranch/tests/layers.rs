@@ -17,30 +17,30 @@ const TRANSPORT: [(&str, &str); 22] = [
     ("rng", "time"),
     ("report", ""),
     ("procedures", ""),
-    ("ground", ""),
+    ("flow", ""),
     ("secret", "rng"),
-    ("wire", "ground secret time"),
-    ("spare", "wire"),
+    ("wire", "flow secret time"),
+    ("packet_pool", "wire"),
     ("timer", "rng time"),
     ("quality", "time"),
-    ("cc", "ground plugin rng time units"),
+    ("cc", "flow plugin rng time units"),
     // The policy `echo` rates a call, hence `quality`.
-    ("path", "ground plugin quality time units"),
+    ("path", "flow plugin quality time units"),
     // A rate sample is what controls take.
     ("recovery", "cc time units"),
-    ("endpoint", "cc ground path report rng secret time units wire"),
-    ("listener", "endpoint ground rng secret time wire"),
+    ("endpoint", "cc flow path report rng secret time units wire"),
+    ("listener", "endpoint flow rng secret time wire"),
     (
         "sctp",
-        "cc endpoint ground listener path procedures recovery report rng secret spare time timer units wire",
+        "cc endpoint flow listener path procedures recovery report rng secret packet_pool time timer units wire",
     ),
     (
         "tcp",
-        "cc endpoint ground listener path procedures recovery report rng secret spare time timer units wire",
+        "cc endpoint flow listener path procedures recovery report rng secret packet_pool time timer units wire",
     ),
-    ("mptcp", "cc endpoint ground listener path report rng secret tcp time timer units wire"),
-    ("quic", "cc endpoint ground path recovery report rng secret spare time units wire"),
-    ("udp", "endpoint ground listener report time wire"),
+    ("mptcp", "cc endpoint flow listener path report rng secret tcp time timer units wire"),
+    ("quic", "cc endpoint flow path recovery report rng secret packet_pool time units wire"),
+    ("udp", "endpoint flow listener report time wire"),
 ];
 
 /// The modules of `anabranch`: links, applications, simulation and scenarios.

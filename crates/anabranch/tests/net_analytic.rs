@@ -3,7 +3,7 @@
 //! computes or states.
 
 use anabranch::net::{Direction, DropCause, DuplexLink, LinkConfig, Step};
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::{Draw, Streams};
 use anabranch_transport::time::Time;

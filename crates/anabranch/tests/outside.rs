@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use anabranch::scenario::Scenario;
 use anabranch::sim::{DeliveryStatus, Emulation, Inbound, Outcome, Simulation};
 use anabranch_transport::endpoint::{Command, Event, Received};
-use anabranch_transport::ground::{Ecn, Payload, Side};
+use anabranch_transport::flow::{Ecn, Payload, Side};
 use anabranch_transport::report::{Row, declared};
 use anabranch_transport::udp;
 

@@ -9,7 +9,7 @@ use anabranch::schedule::{Schedule, TraceFile};
 use anabranch::sim::Simulation;
 use anabranch::study::Study;
 use anabranch_transport::cc;
-use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::report::Row;
 use anabranch_transport::units::Probability;
 

@@ -37,7 +37,7 @@ pub fn walk(talk: &Talk) -> Sender {
         } else {
             walk.on_heard(event);
         }
-        walk.note_limits();
+        walk.record_limits();
     }
     walk.now = talk.end_s.max(walk.now);
     for track in &mut walk.tracks {
@@ -609,7 +609,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn note_limits(&mut self) {
+    fn record_limits(&mut self) {
         for path in 0..self.tracks.len() {
             let room = self.room(path);
             let limit = self.limit(path, room);

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use anabranch_live::sctp::{AssociationId, Host, HostEvent, Inbound, Route, Settings as HostSettings};
 use anabranch_live::stack::Stack as _;
 use anabranch_transport::endpoint::CloseReason;
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::sctp::Config;
 use anabranch_transport::secret::Secret;

@@ -2,7 +2,7 @@
 //! application has been told.
 
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Input, LimitedBy, Message, Output};
-use anabranch_transport::ground::{Ecn, PathId, Payload};
+use anabranch_transport::flow::{Ecn, PathId, Payload};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::mptcp::Options;
 use anabranch_transport::wire::tcp::Segment;
@@ -189,7 +189,7 @@ impl Connection {
         self.end.handle_input(now, input);
         if self.opens_fast && !matches!(self.end.info().state, "CLOSED" | "SYN-RECEIVED" | "SYN-SENT") {
             self.opens_fast = false;
-            self.note_connected();
+            self.record_connected();
         }
         self.drain(now);
     }
@@ -237,7 +237,7 @@ impl Connection {
                 self.woken |= ALL;
             }
             Event::Connected if self.end.info().state == "SYN-SENT" => self.opens_fast = true,
-            Event::Connected => self.note_connected(),
+            Event::Connected => self.record_connected(),
             Event::Received(received) => self.readable += u64::from(received.payload.length),
             Event::Refused(payload) => self.refused = payload.length,
             _ => {}
@@ -249,7 +249,7 @@ impl Connection {
         self.end.info().peer_has_finished && !self.has_shut_down && !self.is_orphan
     }
 
-    fn note_connected(&mut self) {
+    fn record_connected(&mut self) {
         self.is_connected = true;
         self.woken |= ALL;
         // Linux, tcp_init_buffer_space.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::Command;
-use anabranch_transport::ground::IpVersion;
+use anabranch_transport::flow::IpVersion;
 use anabranch_transport::tcp::fast_open::{Client, Key, Server};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::tcp::{self, RareOptions, Segment, UnknownOption};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::mptcp::{Handshake, Join, Options};
 use anabranch_transport::wire::tcp::Segment;

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::Site;
-use anabranch_transport::ground::{IpVersion, Side};
+use anabranch_transport::flow::{IpVersion, Side};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::tcp;
 use anabranch_transport::tcp::fast_open::{Client, Remembered};

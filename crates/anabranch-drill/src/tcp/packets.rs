@@ -5,7 +5,7 @@
 //! timestamps the sender's clock, and that only where `--tcp_ts_tick_usecs` asks for it.
 
 use anabranch_transport::endpoint::CloseReason;
-use anabranch_transport::ground::{Ecn, PathId, Payload};
+use anabranch_transport::flow::{Ecn, PathId, Payload};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::mptcp::Options;
 use anabranch_transport::wire::tcp::{AccurateEcn, Flags, SackBlock, Segment, Timestamps};

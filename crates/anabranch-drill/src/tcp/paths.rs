@@ -1,7 +1,7 @@
 //! Which flow of a connection a statement is about, and how new flows begin: subflows that join, and
 //! addresses that are announced (RFC 8684 sections 3.2 and 3.4).
 
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::time::{Duration, Time};
 
 use super::connection::Connection;

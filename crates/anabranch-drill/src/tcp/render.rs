@@ -1,6 +1,6 @@
 //! Segments in the words of a script.
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::wire::tcp::{FastOpen, Flags, Segment};
 
 use crate::script::{EcnCheck, TcpOption};

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use anabranch::app::RtpPayload;
 use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Received};
-use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::report::{Declared, declare, declared};
 use anabranch_transport::time::Time;
 use anabranch_transport::udp;
@@ -125,7 +125,7 @@ impl Datagrams {
     }
 
     /// Carries out a command of an application, which it gives now.
-    pub(crate) fn obey(
+    pub(crate) fn execute(
         &mut self,
         now: Time,
         side: Side,

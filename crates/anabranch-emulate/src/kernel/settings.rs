@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use anabranch::scenario::FlowConfig;
 use anabranch::transports::TransportConfig;
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::mptcp::{self, Rejoin};
 use anabranch_transport::path::scheduler;
 use anabranch_transport::tcp::config::{

@@ -11,7 +11,7 @@ use anabranch::app::RtpPayload;
 use anabranch::scenario::FlowConfig;
 use anabranch::sim::Emulation;
 use anabranch_transport::endpoint::{Command, Event};
-use anabranch_transport::ground::{IpVersion, Side};
+use anabranch_transport::flow::{IpVersion, Side};
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::{Duration, Time};
 use rustix::event::PollFlags;
@@ -374,12 +374,12 @@ impl Sockets {
                 Flow::Stream(flow) => flow.handle(&found, pattern, buffer, corrupted, &mut tell),
                 Flow::Usrsctp(flow) => flow.handle(&found, pattern, &mut tell),
             }
-            self.obey(emulation);
+            self.execute(emulation);
         }
     }
 
     /// Carries out the commands of the applications, until they give no more.
-    pub(crate) fn obey(&mut self, emulation: &mut Emulation) {
+    pub(crate) fn execute(&mut self, emulation: &mut Emulation) {
         let mut orders: Vec<(usize, Side, Command)> = Vec::new();
         loop {
             emulation.take_commands(&mut |flow, side, command| orders.push((flow, side, command)));
@@ -391,10 +391,10 @@ impl Sockets {
             for (index, side, command) in orders.drain(..) {
                 let mut tell = |side: Side, event: Event| emulation.tell(index, side, event);
                 match &mut flows[index] {
-                    Flow::Datagrams(flow) => flow.obey(now, side, command, pattern, &mut tell),
-                    Flow::Messages(flow) => flow.obey(side, command, pattern, &mut tell),
-                    Flow::Stream(flow) => flow.obey(side, command, pattern, &mut tell),
-                    Flow::Usrsctp(flow) => flow.obey(side, command, pattern, &mut tell),
+                    Flow::Datagrams(flow) => flow.execute(now, side, command, pattern, &mut tell),
+                    Flow::Messages(flow) => flow.execute(side, command, pattern, &mut tell),
+                    Flow::Stream(flow) => flow.execute(side, command, pattern, &mut tell),
+                    Flow::Usrsctp(flow) => flow.execute(side, command, pattern, &mut tell),
                 }
             }
         }
@@ -416,13 +416,13 @@ impl Sockets {
                 Flow::Datagrams(_) => {}
                 Flow::Messages(flow) => flow.close_finished(&mut tell),
                 Flow::Stream(flow) => {
-                    flow.tell_writable(&mut tell);
+                    flow.report_writable(&mut tell);
                     flow.close_finished(&mut tell);
                 }
                 Flow::Usrsctp(flow) => flow.hear(pattern, &mut tell),
             }
         }
-        self.obey(emulation);
+        self.execute(emulation);
     }
 
     /// Tells the emulation the state of all ends.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{CloseReason, Command, Event, PathSample, Received};
-use anabranch_transport::ground::{PathId, Payload, Side};
+use anabranch_transport::flow::{PathId, Payload, Side};
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -129,7 +129,7 @@ impl Stream {
     }
 
     /// Carries out a command of an application.
-    pub(crate) fn obey(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
+    pub(crate) fn execute(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
         let end = &mut self.ends[side.index()];
         match command {
             Command::Abort => {
@@ -206,7 +206,7 @@ impl Stream {
 
     /// Tells applications that were too far ahead that a third of their send buffer is free, as a simulated
     /// connection does.
-    pub(crate) fn tell_writable(&mut self, tell: &mut Tell<'_>) {
+    pub(crate) fn report_writable(&mut self, tell: &mut Tell<'_>) {
         for side in [Side::A, Side::B] {
             let Some(limit) = self.limit_of_data(side) else { continue };
             let end = &mut self.ends[side.index()];

@@ -16,7 +16,7 @@ use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{
     CloseReason, Command, Event, Message, PathSample, Received, Reliability, Repairs,
 };
-use anabranch_transport::ground::{PathId, Payload, Side};
+use anabranch_transport::flow::{PathId, Payload, Side};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::{Declared, declare};
 use anabranch_transport::time::Duration;
@@ -183,7 +183,7 @@ impl Usrsctp {
     }
 
     /// Carries out a command of an application.
-    pub(crate) fn obey(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
+    pub(crate) fn execute(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
         let end = &mut self.ends[side.index()];
         match command {
             Command::Abort => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_live::sctp::{Route, Transmit};
 use anabranch_live::stack::Stack;
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::time::{Duration, Time};
 

@@ -19,7 +19,7 @@ use anabranch_live::driver::{Carrier, Driver, DriverSettings, Randomness};
 use anabranch_live::stream::{ConnectionId, Host, HostEvent, Settings, StreamEnd};
 use anabranch_live::tun::TunDevice;
 use anabranch_transport::endpoint::Command;
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::report::Row;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::{mptcp, tcp};

@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::{Command, Endpoint as _, Input, Multipath as _};
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::secret::Secret;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::sctp::authentication::{Hmac, association_key, own_key_vector};
@@ -22,7 +22,7 @@ use crate::route::{Route, source_for, version};
 
 impl Live {
     /// Notes that a packet of this path has arrived at this address of ours.
-    pub(super) fn note_arrival(&mut self, path: PathId, local: IpAddr) {
+    pub(super) fn record_arrival(&mut self, path: PathId, local: IpAddr) {
         if self.heard_at.len() <= path.index() {
             self.heard_at.resize(path.index() + 1, local);
         }
@@ -176,7 +176,7 @@ impl Host {
     }
 
     /// Changes by which addresses a peer is found, after some have come or gone.
-    pub(super) fn note_moves(&mut self, id: AssociationId) {
+    pub(super) fn record_moves(&mut self, id: AssociationId) {
         let Some(live) = self.associations.get(&id) else { return };
         let [own, peers] = live.ports;
         for route in &live.routes {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use anabranch_transport::endpoint::{
     Command, Endpoint as _, Event, Input, Observed as _, Output, Part, Received, StreamId,
 };
-use anabranch_transport::ground::{PathId, Payload};
+use anabranch_transport::flow::{PathId, Payload};
 use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Association;
 use anabranch_transport::time::Time;

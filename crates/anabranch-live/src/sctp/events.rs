@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::{CloseReason, Reliability};
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::Row;
 

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use anabranch_transport::endpoint::{
     Command, Endpoint as _, Input, Keeper as _, Message, Multipath as _, Observed as _, PathSample, Site,
 };
-use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
+use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::sctp::{Association, Config, Listener, refuse, refuse_restart};
@@ -364,7 +364,7 @@ impl Host {
         self.make_room(now, id, route, &new);
         let live = self.associations.get_mut(&id).expect("it owns the packet");
         let Some(path) = live.path_from(route) else { return };
-        live.note_arrival(path, route.local);
+        live.record_arrival(path, route.local);
         // RFC 6951 section 5.4: where the peer is behind a translator, its port may change.
         live.routes[path.index()].port = route.port;
         packet.path = path;
@@ -563,7 +563,7 @@ impl Host {
         }
         self.alarms.set(id, before, live.timeout);
         if has_moved {
-            self.note_moves(id);
+            self.record_moves(id);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anabranch_transport::endpoint::{HeadOfLine, Keeper, Observed as _};
-use anabranch_transport::ground::Payload;
+use anabranch_transport::flow::Payload;
 use anabranch_transport::sctp::Association;
 use anabranch_transport::wire::bytes::Piece;
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use anabranch_transport::endpoint::{Command, Event, Input, Output};
-use anabranch_transport::ground::{PathId, Payload};
+use anabranch_transport::flow::{PathId, Payload};
 use anabranch_transport::mptcp;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};

@@ -1,7 +1,7 @@
 //! What a host tells its application.
 
 use anabranch_transport::endpoint::CloseReason;
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::path::PathState;
 
 /// What a host tells its application.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::{Command, Input, Message, PathSample, Site, Transport as _};
-use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
+use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen, Listener as _};
 use anabranch_transport::mptcp as mptcp_transport;
 use anabranch_transport::rng::{Draw as _, Streams};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_transport::ground::Payload;
+use anabranch_transport::flow::Payload;
 
 /// The most pieces that are kept. An endpoint takes fewer, so it has not taken what is dropped here.
 const MOST_PIECES: usize = 1 << 15;

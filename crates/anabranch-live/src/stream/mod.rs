@@ -12,7 +12,7 @@ mod tcp;
 use std::fmt::Debug;
 
 use anabranch_transport::endpoint::{HalfClose, Keeper, Observed};
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::listener::{Listen, Listener};
 use anabranch_transport::mptcp;
 use anabranch_transport::secret::SecretNumbers;

@@ -1,7 +1,7 @@
 //! The host's interface for ends of MPTCP: several paths, whose segments tell where in the stream their bytes
 //! belong.
 
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::mptcp::{Config, Connection, Listener, Profile};
 use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::tcp;

@@ -1,6 +1,6 @@
 //! The host's interface for ends of TCP: one path, which carries the stream itself.
 
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::tcp::{Config, Connection, Listener};
 use anabranch_transport::wire::Packet;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_live::sctp::Route;
 use anabranch_live::stack::Stack;
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::{Rng, Streams};
 use anabranch_transport::time::{Duration, Time};
 use rustix::time::{ClockId, clock_gettime};

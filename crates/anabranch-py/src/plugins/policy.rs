@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::path::failover::{self, Failover, Settings};
 use anabranch_transport::path::{
     Basis, PathEvent, PathSelector, PathState, PathStatus, Reason, Request, Retransmission, Selection,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch::net::qdisc::plugin::{Dropped, PluginQueue, QueuedPacket, Sent};
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::plugin::{Config, Role};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::path::scheduler::{Decision, PathView, Pending, Scheduler as Trait};
 use anabranch_transport::plugin::{Config, Role};
 use anabranch_transport::time::Duration;

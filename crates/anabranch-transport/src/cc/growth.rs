@@ -9,7 +9,7 @@ use super::{
     Config, CongestionControl as _, CongestionEvent, CongestionKind, Controller, RecoveryEndEvent, Response,
     Rules, UndoEvent, coupled, cubic, ledbat,
 };
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 
 /// The controls that have a window of their own: BBR's follow from rates, whatever is acknowledged together.

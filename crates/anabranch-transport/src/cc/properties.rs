@@ -8,7 +8,7 @@ use super::{
     IdleEvent, LostEvent, RateSample, RecoveryEndEvent, RttEvent, Rules, SentEvent, Setup, UndoEvent,
     coupled, ledbat, reno,
 };
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::rng::{BlockRng, Draw as _};
 use crate::time::{Duration, Time};
 

@@ -11,7 +11,7 @@ use super::{
     AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent, ProbeEvent,
     SendLimits, Setup,
 };
-use crate::ground::IpVersion;
+use crate::flow::IpVersion;
 
 /// Settings of SCTP's own congestion control. A setting that is left out has the association
 /// profile's value. The profile says what a segment is.

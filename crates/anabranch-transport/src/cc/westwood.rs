@@ -132,7 +132,7 @@ impl Westwood {
         bytes
     }
 
-    fn note_rtt(&mut self, rtt: Option<Duration>) {
+    fn record_rtt(&mut self, rtt: Option<Duration>) {
         if let Some(rtt) = rtt {
             self.rtt = u64::from(micros(rtt).div_ceil(1_000)).max(1);
         }
@@ -148,7 +148,7 @@ impl Algorithm for Westwood {
     /// Linux: `tcp_westwood_ack`.
     fn on_arrival(&mut self, event: &ArrivalEvent) {
         if !self.is_of_2620 {
-            self.note_rtt(event.rtt);
+            self.record_rtt(event.rtt);
         }
         self.measure(event.now);
         self.bytes += self.count(event);
@@ -159,7 +159,7 @@ impl Algorithm for Westwood {
             self.rtt_min = self.rtt_min.min(self.rtt);
         }
         if self.is_of_2620 {
-            self.note_rtt(event.rtt);
+            self.record_rtt(event.rtt);
         }
     }
 

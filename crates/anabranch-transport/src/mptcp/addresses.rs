@@ -4,7 +4,7 @@
 use super::connection::{Connection, State};
 use super::subflow::Subflow;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Keeper as _, Output};
-use crate::ground::{PathId, Side};
+use crate::flow::{PathId, Side};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::Signal;
@@ -199,10 +199,10 @@ impl Connection {
         if let Some(delay) = self.parameters.rejoin.filter(|_| self.is_opener && subflow.is_present) {
             subflow.rejoin_at = now + delay;
         }
-        self.note_loneliness(now);
+        self.record_loneliness(now);
     }
 
-    fn note_loneliness(&mut self, now: Time) {
+    fn record_loneliness(&mut self, now: Time) {
         let is_alone =
             self.subflows.iter().all(|subflow| matches!(subflow.phase, Phase::Closed | Phase::Opening));
         if is_alone && self.is_through() {
@@ -268,12 +268,12 @@ impl Connection {
         subflow.announce_at = Time::NEVER;
         self.end_subflow(now, path);
         self.removed.push(path as u8);
-        self.tell_removed(now);
+        self.report_removed(now);
         self.outputs.push_back(Output::Event(Event::AddressDeleted(PathId(path as u8))));
     }
 
     /// Tells the peer which addresses have gone, once there is a subflow for it.
-    pub(super) fn tell_removed(&mut self, now: Time) {
+    pub(super) fn report_removed(&mut self, now: Time) {
         while !self.removed.is_empty()
             && let Some(carrier) = self.best_subflow()
         {
@@ -308,12 +308,12 @@ impl Connection {
     pub(super) fn ask_for_primary(&mut self, now: Time, path: usize) {
         for other in 0..self.subflows.len() {
             self.subflows[other].asks_backup = other != path;
-            self.tell_priority(now, other);
+            self.report_priority(now, other);
         }
     }
 
     /// Tells the peer whether a subflow is to be a backup, unless that is what it was last told.
-    pub(super) fn tell_priority(&mut self, now: Time, path: usize) {
+    pub(super) fn report_priority(&mut self, now: Time, path: usize) {
         let subflow = &mut self.subflows[path];
         let is_backup = subflow.asks_backup;
         if subflow.is_established() && std::mem::replace(&mut subflow.told_backup, is_backup) != is_backup {

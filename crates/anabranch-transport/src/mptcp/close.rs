@@ -38,7 +38,7 @@ impl Connection {
             subflow.tcp.handle_input(now, Input::Command(command));
             subflow.is_dirty = true;
         }
-        self.tell_closed(CloseReason::Shutdown);
+        self.report_closed(CloseReason::Shutdown);
     }
 
     /// Whether only the acknowledgement of our `DATA_FIN` is missing: a peer that has gone has finished the
@@ -113,9 +113,9 @@ impl Connection {
 
     fn end(&mut self, reason: CloseReason) {
         self.state = State::Closed;
-        self.sender.note_blocked(self.last_now, false);
+        self.sender.record_blocked(self.last_now, false);
         self.stop_timers();
-        self.tell_closed(reason);
+        self.report_closed(reason);
     }
 
     /// The MPTCP options of a reset.

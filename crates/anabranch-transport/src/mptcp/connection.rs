@@ -16,7 +16,7 @@ use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Multipath, Observed, Output,
     PathLimit, PathSample, Service, Site, Transmission, Transport,
 };
-use crate::ground::{IpVersion, PathId, Payload, Side};
+use crate::flow::{IpVersion, PathId, Payload, Side};
 use crate::path::scheduler::AnyScheduler;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
@@ -314,7 +314,7 @@ impl Connection {
         if let Some(data) = options.data_position {
             self.answers_at_length = !options.has_short_number;
             if self.is_trusted(path, data + u64::from(length)) {
-                self.subflows[path].note_mapping(Mapping { position, data, length });
+                self.subflows[path].record_mapping(Mapping { position, data, length });
             }
         }
         let subflow = &self.subflows[path];
@@ -330,7 +330,7 @@ impl Connection {
         }
         // This comes first: what follows may send an acknowledgement, for which the peer's key has to be
         // known.
-        self.note_progress(now, path, &options);
+        self.record_progress(now, path, &options);
         // RFC 9293 section 3.10.7.4: nothing in a segment counts if the segment lies before what was
         // acknowledged.
         let signal = options.signal.filter(|_| !self.subflows[path].tcp.lies_before(segment));
@@ -351,7 +351,7 @@ impl Connection {
             self.on_signal(now, path, signal);
         }
         if let Some(position) = options.data_fin.filter(|fin| self.is_trusted(path, fin + 1)) {
-            self.note_data_fin(now, path, position, length == 0);
+            self.record_data_fin(now, path, position, length == 0);
         }
         if matches!(self.subflows[path].signal, Some(Signal::Fail { .. })) {
             self.acknowledge_on(now, path);
@@ -451,7 +451,7 @@ impl Connection {
                 }
                 Output::Event(Event::Closed(reason)) => self.subflows[path].ended = reason,
                 // The connection has to know of this before it gets the data that comes with it.
-                Output::Event(Event::Connected) => self.note_phase(now, path),
+                Output::Event(Event::Connected) => self.record_phase(now, path),
                 Output::Event(Event::Received(received)) => {
                     self.on_subflow_data(path, received.payload.length);
                 }
@@ -470,8 +470,8 @@ impl Connection {
                 }
             }
         }
-        self.note_phase(now, path);
-        self.note_failure(path);
+        self.record_phase(now, path);
+        self.record_failure(path);
     }
 
     fn drain_all(&mut self, now: Time) {
@@ -526,7 +526,7 @@ impl Connection {
         })
     }
 
-    pub(super) fn tell_closed(&mut self, reason: CloseReason) {
+    pub(super) fn report_closed(&mut self, reason: CloseReason) {
         if !std::mem::replace(&mut self.has_closed, true) {
             self.outputs.push_back(Output::Event(Event::Closed(reason)));
         }

@@ -3,7 +3,7 @@
 
 use super::connection::{Connection, State};
 use crate::endpoint::{Command, Endpoint as _, Event, Input, Message, Output};
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::Reset;
@@ -17,7 +17,7 @@ impl Connection {
         self.stats.fallbacks += 1;
         self.stop_timers();
         self.announcements.clear();
-        self.sender.note_blocked(self.last_now, false);
+        self.sender.record_blocked(self.last_now, false);
         // What the subflow holds from damaged data on.
         let subflow = &self.subflows[path];
         let held = match subflow.damage {

@@ -4,7 +4,7 @@ use super::connection::{Connection, State};
 use super::damage::Damage;
 use crate::cc::coupled::Group;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output};
-use crate::ground::{PathId, Payload};
+use crate::flow::{PathId, Payload};
 use crate::path::PathState;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
@@ -46,7 +46,7 @@ impl Connection {
         self.has_closed = false;
         let Some(path) = self.subflows.iter().position(|subflow| subflow.is_present) else {
             self.state = State::Closed;
-            return self.tell_closed(CloseReason::Lost);
+            return self.report_closed(CloseReason::Lost);
         };
         self.is_opener = true;
         self.state = State::Opening;
@@ -108,7 +108,7 @@ impl Connection {
             handshake => {
                 // The peer has closed or given up the last connection, and so does this end.
                 let reason = if self.is_through() { CloseReason::Shutdown } else { CloseReason::Aborted };
-                self.tell_closed(reason);
+                self.report_closed(reason);
                 self.reset();
                 self.is_opener = false;
                 self.stats.connections += 1;
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// Notes what a segment after the SYN shows of the handshake's progress.
-    pub(super) fn note_progress(&mut self, now: Time, path: usize, options: &Options) {
+    pub(super) fn record_progress(&mut self, now: Time, path: usize, options: &Options) {
         let subflow = &mut self.subflows[path];
         if let Some(Handshake::Capable { sender_key, .. }) = options.handshake {
             // RFC 8684 section 3.1: a key is for the whole connection.
@@ -181,14 +181,14 @@ impl Connection {
             if !std::mem::replace(&mut self.is_fully_established, true) {
                 self.open_further(now);
             }
-            self.tell_priority(now, path);
+            self.report_priority(now, path);
             self.announce_waiting(now);
-            self.tell_removed(now);
+            self.report_removed(now);
         }
     }
 
     /// Notes that a subflow has been opened or is over.
-    pub(super) fn note_phase(&mut self, now: Time, path: usize) {
+    pub(super) fn record_phase(&mut self, now: Time, path: usize) {
         let phase = self.subflows[path].tcp.phase();
         if phase == self.subflows[path].phase {
             return;
@@ -221,10 +221,10 @@ impl Connection {
             if !self.announce_waiting(now) {
                 self.acknowledge_on(now, path);
             }
-            self.tell_priority(now, path);
+            self.report_priority(now, path);
         }
-        self.tell_path(path, PathState::Active);
-        self.tell_removed(now);
+        self.report_path(path, PathState::Active);
+        self.report_removed(now);
     }
 
     /// A subflow's TCP connection has ended.
@@ -238,7 +238,7 @@ impl Connection {
             State::Opening => {
                 let reason = self.subflows[path].ended;
                 self.state = State::Closed;
-                self.tell_closed(reason);
+                self.report_closed(reason);
             }
             State::Closed | State::Closing | State::Fallback(_) => self.subflows[path].tcp.leave_group(),
         }
@@ -251,12 +251,12 @@ impl Connection {
         self.take_from(path);
         if std::mem::take(&mut self.subflows[path].is_up) {
             self.stats.subflows_lost += 1;
-            self.tell_path(path, PathState::Inactive);
+            self.report_path(path, PathState::Inactive);
         }
     }
 
     /// Tells the application about a path's state.
-    pub(super) fn tell_path(&mut self, path: usize, state: PathState) {
+    pub(super) fn report_path(&mut self, path: usize, state: PathState) {
         let path = PathId(path as u8);
         self.outputs.push_back(Output::Event(Event::PathChanged { path, state }));
     }

@@ -4,7 +4,7 @@
 use super::connection::{Connection, State};
 use super::subflow::Subflow;
 use crate::endpoint::{HeadOfLine, LimitedBy, PathLimit, Transmission};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 

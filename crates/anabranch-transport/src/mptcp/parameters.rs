@@ -2,7 +2,7 @@
 
 use super::config::{Config, Profile, Receiver, Rejoin};
 use crate::cc::coupled;
-use crate::ground::{IpVersion, PathId};
+use crate::flow::{IpVersion, PathId};
 use crate::path::scheduler;
 use crate::tcp;
 use crate::tcp::send_queue::SendQueue;

@@ -9,7 +9,7 @@ use super::testing::{Pair, Wire, ms};
 use super::{Config, Profile, Rejoin};
 use crate::cc::coupled;
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::path::scheduler;
 use crate::tcp;
 use crate::time::Duration;

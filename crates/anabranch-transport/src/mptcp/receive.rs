@@ -6,7 +6,7 @@ use super::connection::{Connection, State};
 #[cfg(test)]
 use super::subflow::Subflow;
 use crate::endpoint::{Command, Endpoint as _, Event, Input, Output, Received};
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::tcp::MOST_RUNS;
 use crate::time::Time;
 use crate::wire::mptcp::Options;
@@ -196,7 +196,7 @@ impl Connection {
     }
 
     /// Notes where the peer says that its stream ends.
-    pub(super) fn note_data_fin(&mut self, now: Time, path: usize, position: u64, is_bare: bool) {
+    pub(super) fn record_data_fin(&mut self, now: Time, path: usize, position: u64, is_bare: bool) {
         if self.receiver.has_ended() {
             // Our acknowledgement was lost.
             if is_bare {
@@ -293,7 +293,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::Side;
+    use crate::flow::Side;
     use crate::mptcp::Profile;
     use crate::mptcp::testing::{Pair, Wire, config};
 

@@ -166,7 +166,7 @@ impl Connection {
                 continue;
             }
             if !subflow.tcp.is_idle() {
-                self.note_silence(path);
+                self.record_silence(path);
                 least = least.min(self.subflows[path].silent_intervals);
             } else if subflow.sends_as_backup() {
                 backup = backup.or(Some(path));
@@ -181,7 +181,7 @@ impl Connection {
 
     /// Counts the intervals in which a subflow with data outstanding receives nothing (Linux:
     /// `mptcp_pm_subflow_chk_stale`).
-    fn note_silence(&mut self, path: usize) {
+    fn record_silence(&mut self, path: usize) {
         let subflow = &mut self.subflows[path];
         let heard_at = subflow.tcp.heard_at();
         if subflow.silent_intervals == 0 {
@@ -189,7 +189,7 @@ impl Connection {
             subflow.silent_intervals = 1;
         } else if subflow.silent_since == heard_at {
             subflow.silent_intervals += 1;
-            self.note_stale(path);
+            self.record_stale(path);
         } else {
             subflow.silent_intervals = 0;
         }
@@ -198,7 +198,7 @@ impl Connection {
     /// Notes that a subflow was silent for an interval. If it was silent for too long and another one works,
     /// it has failed, and everything is sent again (Linux: `mptcp_pm_nl_subflow_chk_stale`,
     /// `__mptcp_retransmit_pending_data`).
-    fn note_stale(&mut self, path: usize) {
+    fn record_stale(&mut self, path: usize) {
         let (subflow, most) = (&self.subflows[path], self.parameters.stale_after);
         if subflow.has_failed || subflow.silent_intervals <= most {
             return;
@@ -212,7 +212,7 @@ impl Connection {
     }
 
     /// Notes whether a subflow works.
-    pub(super) fn note_failure(&mut self, path: usize) {
+    pub(super) fn record_failure(&mut self, path: usize) {
         let subflow = &self.subflows[path];
         let fails = match self.parameters.stale_counts {
             // Linux, mptcp_subflow_active: the failure lasts until it receives anything.
@@ -228,7 +228,7 @@ impl Connection {
         } else {
             self.subflows[path].has_failed = false;
             if self.subflows[path].is_open() {
-                self.tell_path(path, PathState::Active);
+                self.report_path(path, PathState::Active);
             }
         }
     }
@@ -245,7 +245,7 @@ impl Connection {
                 self.sender.send_again_where(is_concerned);
             }
         }
-        self.tell_path(path, PathState::PotentiallyFailed);
+        self.report_path(path, PathState::PotentiallyFailed);
     }
 
     /// Asks for an acknowledgement on every subflow.

@@ -9,7 +9,7 @@ use super::connection::{Connection, State};
 use super::parameters::StaleCounts;
 use super::subflow::Subflow;
 use crate::endpoint::{Event, LimitedBy, Message, Output};
-use crate::ground::{PathId, Payload};
+use crate::flow::{PathId, Payload};
 use crate::path::scheduler::{Decision, PathView, Pending, Scheduler as _};
 use crate::tcp::config::Nagle;
 use crate::tcp::subflow::Phase;
@@ -225,7 +225,7 @@ impl Sender {
         if self.max_window > DEFAULT_MSS { self.max_window / 2 } else { self.max_window.max(1) }
     }
 
-    pub(super) fn note_blocked(&mut self, now: Time, is_blocked: bool) {
+    pub(super) fn record_blocked(&mut self, now: Time, is_blocked: bool) {
         match (is_blocked, self.blocked_since) {
             (true, None) => self.blocked_since = Some(now),
             (false, Some(since)) => {
@@ -265,7 +265,7 @@ impl Connection {
     }
 
     /// Tells an application that is waiting that a third of the send buffer is free.
-    fn tell_writable(&mut self) {
+    fn report_writable(&mut self) {
         if self.sender.has_refused && self.send_room() >= self.send_buffer().div_ceil(3) {
             self.sender.has_refused = false;
             self.outputs.push_back(Output::Event(Event::Writable));
@@ -279,7 +279,7 @@ impl Connection {
             && self.parameters.send_queue.is_some()
             && self.subflows[path].tcp.grow_send_queue()
         {
-            self.tell_writable();
+            self.report_writable();
         }
     }
 
@@ -298,7 +298,7 @@ impl Connection {
         // call.
         if self.sender.unsent() == 0 && !self.counts_intervals() {
             for path in 0..self.subflows.len() {
-                self.subflows.unseen(path).tcp.note_app_limited();
+                self.subflows.unseen(path).tcp.record_app_limited();
             }
         }
         self.sender.written += u64::from(taken);
@@ -331,7 +331,7 @@ impl Connection {
             let first = sender.chunks.front().map_or(u64::MAX, |chunk| chunk.start);
             sender.again = sender.again.split_off(&first);
         }
-        self.tell_writable();
+        self.report_writable();
         self.restart_timer(now);
     }
 
@@ -357,7 +357,7 @@ impl Connection {
     fn send_new(&mut self, now: Time) -> bool {
         let unsent = self.sender.unsent();
         if unsent == 0 {
-            self.sender.note_blocked(now, false);
+            self.sender.record_blocked(now, false);
             return false;
         }
         let most = if self.sender.next == 0 {
@@ -377,7 +377,7 @@ impl Connection {
         // Linux sends what fits into the window (mptcp_check_allowed_size) as a small piece
         // (tcp_minshall_check).
         let is_blocked = is_cut && (length == 0 || !self.counts_intervals() || self.nagle_waits());
-        self.sender.note_blocked(now, is_blocked);
+        self.sender.record_blocked(now, is_blocked);
         if is_blocked {
             self.scheduler.on_blocked();
             return self.retransmit_opportunistically(now);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::damage::{Damage, Parting};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Input};
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::path::PathState;
 use crate::tcp;
 use crate::tcp::subflow::Phase;
@@ -256,7 +256,7 @@ impl Subflow {
     }
 
     /// Notes a mapping with which data has arrived. It is kept until the subflow delivers the data.
-    pub(super) fn note_mapping(&mut self, mapping: Mapping) {
+    pub(super) fn record_mapping(&mut self, mapping: Mapping) {
         if self.received.len() >= MOST_MAPPINGS {
             return;
         }

@@ -5,7 +5,7 @@
 use std::ops::{Deref, Index, IndexMut};
 
 use super::subflow::Subflow;
-use crate::ground::{PathId, PathSet};
+use crate::flow::{PathId, PathSet};
 use crate::path::scheduler::PathView;
 use crate::time::Time;
 

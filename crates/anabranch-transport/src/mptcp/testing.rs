@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Config, Connection, Profile};
 use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received};
-use crate::ground::{IpVersion, PathId, Payload, Side};
+use crate::flow::{IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::tcp;
 use crate::time::{Duration, Time};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::failover::{Failover, Settings};
 use super::rtt_based::faster;
 use super::{ErrorLimits, PathEvent, PathSelector, PathStatus, Retransmission, Selection, failover};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::Time;
 use crate::units::check_range;
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::failover::{Failover, Settings};
 use super::hysteresis::Dwell;
 use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::quality::simplified::Simplified;
 use crate::quality::{Band, Codec};
 use crate::time::{Duration, Time};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Basis, ErrorLimits, PathEvent, PathSelector, PathState, PathStatus, Reason, Retransmission, Selection,
 };
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 use crate::units::Limit;
 

@@ -2,7 +2,7 @@
 //! is kept.
 
 use super::PathStatus;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 
 /// The path with the smallest smoothed round-trip time, the first of equals; with `skip_failed`, of those

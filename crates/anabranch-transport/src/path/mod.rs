@@ -21,7 +21,7 @@ use std::fmt;
 
 pub use selector::{Config, Selector};
 
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 
 /// The state of a path as its endpoint sees it (RFC 9260 section 8.2, RFC 7829).

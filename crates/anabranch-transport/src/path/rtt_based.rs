@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::failover::{Failover, Settings};
 use super::hysteresis::{Dwell, smallest_srtt};
 use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 use crate::units::check_range;
 

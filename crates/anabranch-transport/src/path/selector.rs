@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ErrorLimits, PathEvent, PathSelector, PathStatus, Request, Retransmission, Selection, plugin};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::plugin::{self as class, Role};
 use crate::time::Time;
 

@@ -1,7 +1,7 @@
 //! Helpers for the tests of several policies.
 
 use super::{PathEvent, PathSelector, PathStatus, Selection};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 
 pub(super) const FIRST: PathId = PathId(0);

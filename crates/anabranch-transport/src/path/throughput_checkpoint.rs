@@ -21,7 +21,7 @@ use super::failover::{Failover, Settings};
 use super::{
     Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Request, Retransmission, Selection,
 };
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 use crate::units::{Rate, check_range};
 

@@ -92,7 +92,7 @@ impl Connection {
                 self.pto_count = 0;
             }
         }
-        self.tell_writable();
+        self.report_writable();
         self.check_finished(now);
     }
 

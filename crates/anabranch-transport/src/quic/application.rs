@@ -7,7 +7,7 @@ use super::connection::{Connection, State};
 use super::errors::code;
 use super::receive_stream::End;
 use crate::endpoint::{CloseReason, Command, Event, Message, Output};
-use crate::ground::{Payload, Side};
+use crate::flow::{Payload, Side};
 use crate::time::Time;
 use crate::wire::quic::{Frame, TAG_BYTES, varint};
 
@@ -106,7 +106,7 @@ impl Connection {
     }
 
     /// There is room again in the send buffer.
-    pub(super) fn tell_writable(&mut self) {
+    pub(super) fn report_writable(&mut self) {
         // Half of the buffer, as with TCP, so that an application is not told for each packet.
         if self.main.has_refused && self.unacknowledged() <= self.parameters.send_buffer / 2 {
             self.main.has_refused = false;

@@ -6,7 +6,7 @@ use super::connection::{Connection, State};
 use super::errors::{Violation, code};
 use super::space::SpaceId;
 use crate::endpoint::{CloseReason, Event, Output};
-use crate::ground::Ecn;
+use crate::flow::Ecn;
 use crate::time::{Duration, Time};
 use crate::wire::quic::{Datagram, Frame, LEAST_SAMPLED, Level};
 

@@ -26,12 +26,12 @@ use crate::endpoint::{
     CloseReason, Endpoint, HalfClose, HeadOfLine, Input, Keeper, Multipath, Observed, Output, PathLimit,
     PathSample, Repairs, Service, Site, Transmission, Transport,
 };
-use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::report::Report;
 use crate::rng::{self, Draw as _};
 use crate::secret::SecretNumbers;
-use crate::spare::{Boxes, Spare};
 use crate::time::{Duration, Time};
 use crate::wire::quic::{self, ConnectionId, Datagram, Level};
 use crate::wire::udp::HEADER_BYTES;
@@ -117,7 +117,7 @@ pub struct Connection {
     pub(super) has_sent_since_heard: bool,
 
     pub(super) outputs: VecDeque<Output>,
-    spare: Spare,
+    spare: PacketPool,
     /// Memory that is used again.
     pub(super) scratch: Vec<Sent>,
     pub(super) lost: Vec<Sent>,
@@ -203,7 +203,7 @@ impl Connection {
             keep_alive_timer: Time::NEVER,
             has_sent_since_heard: false,
             outputs: VecDeque::new(),
-            spare: Spare::new(&SPARE_PACKETS),
+            spare: PacketPool::new(&SPARE_PACKETS),
             scratch: Vec::new(),
             lost: Vec::new(),
             stats: Stats::default(),

@@ -1,7 +1,7 @@
 //! Validation of ECN on a path (RFC 9000 section 13.4.2).
 
 use super::sent_packets::Sent;
-use crate::ground::Ecn;
+use crate::flow::Ecn;
 
 /// Whether marks pass the path.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use super::handshake::Handshake;
 use super::sent_packets::{Content, Contents};
 use super::space::SpaceId;
 use super::streams::Stream as Entry;
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::wire::quic::{Frame, Packet, Stream, varint};
 
 /// Frames about the connection that wait to be sent.

@@ -9,7 +9,7 @@ use super::ranges::Ranges;
 use super::send_stream::SendStream;
 use super::space::SpaceId;
 use crate::endpoint::{Event, Output};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::time::{Duration, Time};
 use crate::wire::quic::{ConnectionId, Level, Parameters, varint};
 

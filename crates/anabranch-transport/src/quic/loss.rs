@@ -7,7 +7,7 @@ use super::rtt::GRANULARITY;
 use super::sent_packets::Sent;
 use super::space::{Space, SpaceId};
 use crate::cc::CongestionKind;
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::time::{Duration, Time};
 
 /// Probe timeouts in a row double up to this often, so that times stay numbers.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ground::Payload;
+use crate::flow::Payload;
 
 /// Messages that wait.
 #[derive(Debug, Default)]

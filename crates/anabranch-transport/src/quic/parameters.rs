@@ -3,7 +3,7 @@
 use super::config::{Config, Handshake, Profile};
 use super::space::AckRule;
 use crate::cc;
-use crate::ground::{IpVersion, Side};
+use crate::flow::{IpVersion, Side};
 use crate::time::Duration;
 use crate::units::{Bytes, check_range};
 use crate::wire::quic::MAX_CONNECTION_ID_BYTES;

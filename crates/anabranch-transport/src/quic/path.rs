@@ -6,7 +6,7 @@ use super::connection_ids::{OwnIds, PeerIds};
 use super::ecn::EcnValidation;
 use super::rtt::Rtt;
 use super::space::Space;
-use crate::ground::PathId;
+use crate::flow::PathId;
 
 /// What a path ID owns. There is one, number 0, without multipath.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use super::config::{Handshake, Profile};
 use super::testing::{Pair, Wire, ms};
 use crate::cc;
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::time::Duration;
 use crate::units::Bytes;
 
@@ -269,7 +269,7 @@ proptest! {
         let mut offset = 0;
         let mut sent = Vec::new();
         for (length, pause) in messages {
-            let payload = crate::ground::Payload { offset, length };
+            let payload = crate::flow::Payload { offset, length };
             pair.command(Side::A, super::testing::send(payload));
             sent.push(payload);
             offset += 2_000;

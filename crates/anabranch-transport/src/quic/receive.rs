@@ -5,7 +5,7 @@ use super::errors::{Violation, code, violation};
 use super::handshake::MOST_WAITING;
 use super::space::{SpaceId, may_come};
 use crate::endpoint::{Event, Output, Received, StreamId};
-use crate::ground::{Ecn, Payload, Side};
+use crate::flow::{Ecn, Payload, Side};
 use crate::time::Time;
 use crate::wire::quic::{ConnectionId, Datagram, Frame, Level, Packet, Stream};
 

@@ -9,7 +9,7 @@ use super::handshake::{ACK_DELAY_EXPONENT, Handshake};
 use super::parameters::LEAST_DATAGRAM;
 use super::sent_packets::{Content, Contents, Sent};
 use super::space::SpaceId;
-use crate::ground::{Ecn, Side};
+use crate::flow::{Ecn, Side};
 use crate::time::Time;
 use crate::wire::quic::{Datagram, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length};
 

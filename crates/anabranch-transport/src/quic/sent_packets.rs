@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use crate::ground::{Ecn, Payload};
+use crate::flow::{Ecn, Payload};
 use crate::recovery::rate_sample::RateMark;
 use crate::time::Time;
 

@@ -3,7 +3,7 @@
 
 use super::ranges::Ranges;
 use super::sent_packets::SentPackets;
-use crate::ground::Ecn;
+use crate::flow::Ecn;
 use crate::time::{Duration, Time};
 use crate::wire::quic::{Ack, Frame, Level, MAX_ACK_RANGES, varint};
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::connection::{Connection, State};
 use super::{Config, Parameters};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Message, Output, StreamId};
-use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::{Duration, Time};
 use crate::wire::quic::{self, Ack, ConnectionId, Datagram, Frame, Level, Stream};

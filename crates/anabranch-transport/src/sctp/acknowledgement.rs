@@ -10,7 +10,7 @@ use super::state::State;
 use super::tsn;
 use crate::cc::{AckEvent, CongestionControl as _, RttEvent};
 use crate::endpoint::Event;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::PathEvent;
 use crate::time::Time;
 use crate::wire::sctp::chunk::{ErrorCause, NrSack, Sack};

@@ -3,7 +3,7 @@
 use super::association::Association;
 use super::path::Path;
 use super::state::State;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::PathStatus;
 use crate::rng::Draw as _;
 use crate::time::Time;

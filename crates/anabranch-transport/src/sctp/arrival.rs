@@ -3,7 +3,7 @@
 use super::association::Association;
 use super::state::State;
 use crate::endpoint::CloseReason;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::Time;
 use crate::wire::sctp::SctpPacket;
 use crate::wire::sctp::chunk::{Abort, Chunk, Cookie};

@@ -15,7 +15,7 @@
 mod paths;
 mod requests;
 
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::Selection;
 use crate::time::Time;
 use crate::wire::sctp::SctpPacket;

@@ -11,7 +11,7 @@ use super::sender::Sender;
 use super::state::{Intent, State};
 use super::stats::Stats;
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::ground::{IpVersion, PathId, Side};
+use crate::flow::{IpVersion, PathId, Side};
 use crate::path::PathEvent;
 use crate::rng::Streams;
 use crate::secret::NumberSource;

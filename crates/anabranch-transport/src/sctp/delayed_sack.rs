@@ -1,6 +1,6 @@
 //! When a SACK is due (RFC 9260 section 6.2).
 
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::Time;
 
 /// What the receiver has to remember since the last SACK.

@@ -13,7 +13,7 @@ use crate::endpoint::{
     Endpoint, HeadOfLine, Input, Keeper, Multipath, Observed, Output, PathLimit, PathSample, Response,
     Service, Site, Transmission, Transport,
 };
-use crate::ground::{PathId, Payload};
+use crate::flow::{PathId, Payload};
 use crate::path::Selector;
 use crate::report::Report;
 use crate::rng::Draw as _;

@@ -4,7 +4,7 @@
 use super::association::Association;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::endpoint::{CloseReason, Event};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::{PathEvent, PathState};
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Abort, Chunk};

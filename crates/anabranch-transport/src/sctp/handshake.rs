@@ -6,7 +6,7 @@ use super::parameters::Parameters;
 use super::receiver::Receiver;
 use super::state::{Intent, Opening, State, Tcb};
 use crate::endpoint::{CloseReason, Event, Output};
-use crate::ground::{IpVersion, PathId};
+use crate::flow::{IpVersion, PathId};
 use crate::path::{PathEvent, PathState};
 use crate::time::{Duration, Time};
 use crate::wire::Body;

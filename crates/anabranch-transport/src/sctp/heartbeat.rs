@@ -6,7 +6,7 @@ use super::failure::Strike;
 use super::routing::Routing;
 use super::state::State;
 use crate::cc::{CongestionControl as _, IdleEvent};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::PathState;
 use crate::rng::Draw as _;
 use crate::time::{Duration, Time};

@@ -2,7 +2,7 @@
 //! where these do something to it.
 
 use super::association::Association;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::PathEvent;
 use crate::time::Time;
 

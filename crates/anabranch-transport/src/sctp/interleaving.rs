@@ -10,7 +10,7 @@ use std::collections::btree_map::Entry;
 use super::message::Whole;
 use super::tsn;
 use crate::endpoint::{Event, Part};
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::wire::sctp::chunk::{IData, SkippedMessage};
 
 /// The first Message Identifier of a stream, one wrap away from zero, so that a step back stays positive.

@@ -5,7 +5,7 @@ use super::association::Association;
 use super::tsn;
 use crate::cc::CongestionControl as _;
 use crate::endpoint::{LimitedBy, PathLimit, Transmission};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::PathState;
 
 impl Association {

@@ -11,7 +11,7 @@ use super::local::Numbers;
 use super::outbox::blank_packet;
 use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Keeper as _, Site};
-use crate::ground::{IpVersion, PathId};
+use crate::flow::{IpVersion, PathId};
 use crate::listener::{Answer, Listen, Place};
 use crate::secret::{NumberSource, SecretNumbers};
 use crate::time::Time;

@@ -36,7 +36,7 @@ use super::sender::limit_burst;
 use super::tsn;
 use crate::cc::coupled::{Group, PathSetup};
 use crate::cc::{self, AckEvent, CongestionControl as _, ControlState, Controller};
-use crate::ground::{IpVersion, PathId, PathSet};
+use crate::flow::{IpVersion, PathId, PathSet};
 use crate::path::scheduler::{AnyScheduler, PathView, Scheduler as _};
 use crate::report::{Report, declare};
 use crate::time::Time;

@@ -1,6 +1,6 @@
 //! What an end says about itself, and where its random numbers come from.
 
-use crate::ground::IpVersion;
+use crate::flow::IpVersion;
 use crate::rng::Draw as _;
 use crate::secret::NumberSource;
 use crate::wire::sctp::COMMON_HEADER_BYTES;

@@ -4,7 +4,7 @@
 use std::num::TryFromIntError;
 
 use crate::endpoint::{self, Received, Reliability, StreamId};
-use crate::ground::Payload;
+use crate::flow::Payload;
 
 /// A message to send.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! 3.2), and the heartbeats of other libraries, whose contents only their sender reads (section 8.3).
 
 use super::association::Association;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::wire::sctp::chunk::{Chunk, Opaque};
 
 impl Association {

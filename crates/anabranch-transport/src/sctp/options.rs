@@ -2,7 +2,7 @@
 
 use super::association::Association;
 use super::parameters::Parameters;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::Time;
 
 impl Association {

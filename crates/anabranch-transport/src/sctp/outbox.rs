@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use super::answers::Answers;
 use crate::endpoint::{Event, Output};
-use crate::ground::{Ecn, PathId};
-use crate::spare::{Boxes, Spare};
+use crate::flow::{Ecn, PathId};
+use crate::packet_pool::{Boxes, PacketPool};
 use crate::wire::sctp::SctpPacket;
 use crate::wire::sctp::chunk::Chunk;
 use crate::wire::{Body, Packet};
@@ -35,12 +35,12 @@ pub(super) struct Outbox {
     pub(super) outputs: VecDeque<Output>,
     /// The answers to the packet at hand, which leave together.
     pub(super) answers: Answers,
-    spare: Spare,
+    spare: PacketPool,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { outputs: VecDeque::new(), answers: Answers::default(), spare: Spare::new(&SPARE_PACKETS) }
+        Self { outputs: VecDeque::new(), answers: Answers::default(), spare: PacketPool::new(&SPARE_PACKETS) }
     }
 }
 

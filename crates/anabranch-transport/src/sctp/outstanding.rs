@@ -11,7 +11,7 @@ use super::kernel_memory::KernelMemory;
 use super::message::Message;
 use super::parameters::Parameters;
 use super::tsn;
-use crate::ground::{PathId, PathSet};
+use crate::flow::{PathId, PathSet};
 use crate::time::Time;
 use crate::wire::sctp::chunk::GapBlock;
 

@@ -10,7 +10,7 @@ use super::path::{Acked, Path};
 use super::probing::Probing;
 use super::stream_reconfiguration::StreamReconfiguration;
 use crate::cc::{AckEvent, CongestionControl as _};
-use crate::ground::{IpVersion, PathId, Payload};
+use crate::flow::{IpVersion, PathId, Payload};
 use crate::report::Report;
 use crate::time::Time;
 use crate::wire::sctp::SctpPacket;

@@ -5,7 +5,7 @@ use super::rto::RtoEstimator;
 use crate::cc::sctp::InitialWindow;
 use crate::cc::{self, Controller, Setup};
 use crate::endpoint::Repairs;
-use crate::ground::IpVersion;
+use crate::flow::IpVersion;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::COMMON_HEADER_BYTES;

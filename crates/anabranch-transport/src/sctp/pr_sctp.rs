@@ -7,7 +7,7 @@ use super::queued_message::QueuedMessage;
 use super::sender::Sender;
 use super::tsn;
 use crate::endpoint::{Event, Output, Reliability};
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::time::Time;
 use crate::wire::Body;
 use crate::wire::sctp::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream};

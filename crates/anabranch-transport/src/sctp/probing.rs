@@ -3,7 +3,7 @@
 
 mod requests;
 
-use crate::ground::{PathId, PathSet};
+use crate::flow::{PathId, PathSet};
 use crate::time::Time;
 use crate::wire::sctp::chunk::PairMark;
 

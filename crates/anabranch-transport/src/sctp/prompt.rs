@@ -5,7 +5,7 @@ use super::association::Association;
 use super::message::Whole;
 use super::state::State;
 use crate::endpoint::{Event, Response};
-use crate::ground::Ecn;
+use crate::flow::Ecn;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, Data, SACK_HEADER_BYTES};
 use crate::wire::{Body, Packet};

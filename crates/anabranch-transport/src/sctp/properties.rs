@@ -11,7 +11,7 @@ use super::config::{Buffer, MissingReportsPer, RtoBackoff, RtoRule, RttSampling,
 use super::testing::{Pair, Wire, ms};
 use super::{Association, Config, Profile, load_sharing, stream_scheduler};
 use crate::endpoint::{CloseReason, Command, Event, Message, Multipath as _, Reliability};
-use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::path::{self, failover, scheduler, throughput_checkpoint};
 use crate::time::Duration;
 use crate::units::{Bytes, Limit};

@@ -7,7 +7,7 @@ use super::message::Whole;
 use super::tsn;
 use super::tsn_map::TsnMap;
 use crate::endpoint::{Event, Part};
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::wire::sctp::chunk::{Data, SkippedStream};
 
 /// For at most this many fragments, memory is kept from one message to the next: those of 64 KiB in packets

@@ -9,7 +9,7 @@ use super::reassembly::unwrap_tsn;
 use super::receiver::{Arrival, Receiver};
 use super::state::State;
 use crate::endpoint::Event;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, Data, ErrorCause, ForwardTsn, GapBlock, IData, IForwardTsn, NrSack};
 

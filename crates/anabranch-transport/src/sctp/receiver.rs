@@ -9,7 +9,7 @@ use super::parameters::Parameters;
 use super::reassembly::{Reassembly, unwrap_tsn};
 use super::received_tsns::ReceivedTsns;
 use crate::endpoint::{Event, HeadOfLine};
-use crate::ground::{PathId, Payload};
+use crate::flow::{PathId, Payload};
 use crate::wire::sctp::chunk::{Data, IData, Sack, SkippedMessage, SkippedStream};
 
 /// The state of the receiving half.

@@ -10,7 +10,7 @@
 use super::association::Association;
 use super::handshake::staleness;
 use super::state::{Intent, State};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, OtherCause, StateCookie};
 use crate::wire::{Body, Packet};

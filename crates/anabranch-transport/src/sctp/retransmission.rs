@@ -8,7 +8,7 @@ use super::outstanding::{Sent, SentState};
 use super::routing::Routing;
 use super::tsn;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::{PathEvent, PathSelector as _, Retransmission};
 use crate::time::{Duration, Time};
 

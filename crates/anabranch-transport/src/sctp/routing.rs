@@ -2,7 +2,7 @@
 
 use super::parameters::Parameters;
 use super::path::{HeartbeatScheduler, Path};
-use crate::ground::{IpVersion, PathId};
+use crate::flow::{IpVersion, PathId};
 use crate::path::{PathStatus, Selection, Selector};
 use crate::rng::Draw as _;
 use crate::secret::NumberSource;

@@ -6,7 +6,7 @@ use super::message::Message;
 use super::outstanding::{Sent, SentState};
 use super::sender::limit_burst;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
-use crate::ground::{PathId, Payload};
+use crate::flow::{PathId, Payload};
 use crate::time::Time;
 use crate::wire::Packet;
 use crate::wire::sctp::chunk::{Chunk, Data, IData};

@@ -3,7 +3,7 @@
 use super::outstanding::Outstanding;
 use super::parameters::Parameters;
 use super::send_queue::SendQueue;
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::wire::sctp::chunk::{DATA_HEADER_BYTES, I_DATA_HEADER_BYTES};
 
 /// The state of the sending half. Messages may wait before there is a peer.

@@ -4,7 +4,7 @@ use super::association::Association;
 use super::state::{Closing, State};
 use super::tsn;
 use crate::endpoint::CloseReason;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::Chunk;
 

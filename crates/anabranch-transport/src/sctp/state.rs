@@ -1,7 +1,7 @@
 //! The states of an association (RFC 9260 section 4), each with what only it has.
 
 use super::receiver::Receiver;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::Cookie;
 

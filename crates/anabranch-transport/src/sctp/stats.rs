@@ -1,6 +1,6 @@
 //! The counters of an association.
 
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::report::{Report, counters, declare};
 use crate::time::{Duration, Time};
 

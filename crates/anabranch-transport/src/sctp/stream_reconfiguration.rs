@@ -12,7 +12,7 @@ mod requests;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::ground::{PathId, Payload};
+use crate::flow::{PathId, Payload};
 use crate::time::Time;
 use crate::wire::sctp::chunk::{Data, IData, Init};
 

@@ -9,7 +9,7 @@ use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Output, Part, Received, Reliability, Response,
     StreamId,
 };
-use crate::ground::{IpVersion, PathId, Payload, Side};
+use crate::flow::{IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
 use crate::rng::{Draw, Rng, Streams};
 use crate::time::{Duration, Time};

@@ -1,7 +1,7 @@
 //! The timers of an association: which of them have expired, and when the next one does.
 
 use super::association::Association;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 
 impl Association {

@@ -2,7 +2,7 @@
 
 use super::association::Association;
 use crate::endpoint::Output;
-use crate::ground::{Ecn, PathId};
+use crate::flow::{Ecn, PathId};
 use crate::wire::sctp::chunk::Chunk;
 use crate::wire::{Body, Packet};
 

@@ -6,7 +6,7 @@
 //! queue with an early threshold does it too. A segment that was lost with the option takes it along when it
 //! is sent again.
 
-use crate::ground::Ecn as EcnField;
+use crate::flow::Ecn as EcnField;
 use crate::wire::tcp::{AccurateEcn as CountersOption, Flags};
 
 /// The counters of packets begin with this value (section 3.2.1), so that a field that is always zero is
@@ -187,7 +187,7 @@ impl AccurateEcn {
     }
 
     /// The SYN-ACK has come with this mark (section 3.2.2.2: counted once).
-    pub(super) fn note_syn_ack(&mut self, mark: EcnField) {
+    pub(super) fn record_syn_ack(&mut self, mark: EcnField) {
         self.unsaid = Some(mark);
         if mark == EcnField::Ce && self.arrived == FIRST_PACKETS {
             self.arrived += 1;
@@ -235,7 +235,7 @@ impl AccurateEcn {
     }
 
     /// Notes that an acknowledgement leaves.
-    pub(super) fn note_ack_sent(&mut self) {
+    pub(super) fn record_ack_sent(&mut self) {
         self.unacknowledged = 0;
     }
 

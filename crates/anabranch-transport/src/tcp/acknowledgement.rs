@@ -106,7 +106,7 @@ impl Connection {
             if self.ecn.is_accurate() {
                 self.read_marks(segment, 0);
             }
-            self.tell_arrival(now, None, is_special);
+            self.report_arrival(now, None, is_special);
             self.on_probe_answered(now);
             self.on_probe_acknowledged(now, number, false, !(advanced || has_data || window_changed));
             return true;
@@ -136,7 +136,7 @@ impl Connection {
             if ack.reports_duplicate {
                 self.alert(now, &mut ack);
             }
-            self.tell_arrival(now, ack.rtt, is_special);
+            self.report_arrival(now, ack.rtt, is_special);
             self.on_probe_answered(now);
             let is_pure_duplicate = ack.is_duplicate();
             self.on_probe_acknowledged(now, number, ack.duplicate_of_probe, is_pure_duplicate);
@@ -144,7 +144,7 @@ impl Connection {
         }
         self.take_cumulative(now, prior_highest, &mut ack);
         self.rack.adapt(ack.sample.prior_delivered(), self.rate.delivered);
-        self.tell_arrival(now, ack.rtt, is_special);
+        self.report_arrival(now, ack.rtt, is_special);
         let is_pure_duplicate = ack.is_duplicate() && !ack.data_sacked;
         self.on_probe_acknowledged(now, number, ack.duplicate_of_probe, is_pure_duplicate);
         let newly_delivered = (self.rate.delivered_segments - prior_delivered) as u32;
@@ -173,10 +173,10 @@ impl Connection {
             rate,
             holds_window: ack.holds_window,
         };
-        self.tell_control(now, &ack, &report);
+        self.report_control(now, &ack, &report);
         self.resend(now, resend);
         if ack.advanced {
-            self.tell_writable();
+            self.report_writable();
             if self.sender.has_sent_fin && number == self.sender.next {
                 self.on_fin_acknowledged(now);
             }
@@ -256,7 +256,7 @@ impl Connection {
         });
         let is_undoable = self.recovery.state != CongestionState::Loss || self.recovery.undo_from.is_some();
         if let Some(from) = ack.reordered_from.filter(|_| is_undoable) {
-            self.note_reordering(from);
+            self.record_reordering(from);
         }
     }
 
@@ -269,7 +269,7 @@ impl Connection {
         self.recovery.duplicates += u64::from(segments);
         if self.parameters.procedures.tells_duplicates_apart {
             let is_first_news = self.board.sacked == 0 && start == ack.prior;
-            self.recovery.reported.note_report(start, end, is_first_news);
+            self.recovery.reported.record_report(start, end, is_first_news);
         }
         if self.recovery.duplicates > self.recovery.retransmissions {
             // There are more duplicates than retransmissions, so the network has made this one.
@@ -284,7 +284,7 @@ impl Connection {
             segments = 0;
             self.board.for_each_in((start, end), |board, id| {
                 segments += u32::from(board.get(id).ever_retransmitted);
-                board.note_duplicate(id);
+                board.record_duplicate(id);
             });
         }
         let counts = self.recovery.undo_from.is_some_and(|from| end > from);
@@ -342,7 +342,7 @@ impl Connection {
                 }
             } else if let Some(from) = reordered.filter(|from| *from < prior_highest) {
                 // A hole that had not been sent again was filled.
-                self.note_reordering_below(from, prior_highest);
+                self.record_reordering_below(from, prior_highest);
             }
         } else if has_sample
             && let (Some((first_sent, _)), Some(first)) = (ack.sacked_sent, self.board.front())
@@ -366,10 +366,10 @@ impl Connection {
         Some(Time::from_millis(u64::from(echo.wrapping_sub(first)) + 1))
     }
 
-    fn note_reordering_below(&mut self, from: u64, highest: u64) {
+    fn record_reordering_below(&mut self, from: u64, highest: u64) {
         let kept = std::mem::replace(&mut self.board.highest_sacked, highest);
         let sacked = std::mem::replace(&mut self.board.sacked, 1);
-        self.note_reordering(from);
+        self.record_reordering(from);
         self.board.highest_sacked = kept;
         self.board.sacked = sacked;
     }
@@ -429,7 +429,7 @@ impl Connection {
     /// Tells the control that an acknowledgement has arrived (Linux: `tcp_in_ack_event`). It is special if it
     /// has SACK blocks or flags besides ACK and PSH, or changes the window (Linux: `CA_ACK_SLOWPATH`).
     #[inline]
-    pub(super) fn tell_arrival(&mut self, now: Time, rtt: Option<Duration>, is_special: bool) {
+    pub(super) fn report_arrival(&mut self, now: Time, rtt: Option<Duration>, is_special: bool) {
         let mut event = ArrivalEvent::new(now, self.sender.unacknowledged);
         (event.rtt, event.is_special) = (rtt, is_special);
         self.cc.on_arrival(&event);
@@ -437,7 +437,7 @@ impl Connection {
 
     /// Tells the control about the acknowledgement, after any reduction in progress (Linux:
     /// `tcp_cong_control`).
-    fn tell_control(&mut self, now: Time, ack: &Ack, report: &Report) {
+    fn report_control(&mut self, now: Time, ack: &Ack, report: &Report) {
         let lost = report.lost_bytes / self.mss;
         let in_recovery = self.recovery.is_reducing();
         if in_recovery {

@@ -35,7 +35,7 @@ impl Connection {
     #[cold]
     pub(super) fn on_fin(&mut self, now: Time) {
         if self.receiver.unread == 0 {
-            self.tell_finished();
+            self.report_finished();
         }
         if self.parameters.procedures.delays_ack_of_fin && self.state == State::Established {
             self.delayed_ack.await_answer_to_fin();
@@ -54,7 +54,7 @@ impl Connection {
     }
 
     /// Tells the application that it has read everything that the peer had to say.
-    pub(super) fn tell_finished(&mut self) {
+    pub(super) fn report_finished(&mut self) {
         self.outputs.push_back(Output::Event(Event::PeerFinished));
     }
 
@@ -100,7 +100,7 @@ impl Connection {
             return;
         }
         if start == next && segment.sequence_length() == 0 && !is_old {
-            self.note_timestamp(segment, start);
+            self.record_timestamp(segment, start);
             return self.start_time_wait(now);
         }
         // Linux: a SYN without acknowledgement may be a new one with a number below, which is not to make the
@@ -122,6 +122,6 @@ impl Connection {
         self.state = State::TimeWait;
         self.timer.stop();
         self.time_wait = now + TIME_WAIT;
-        self.tell_closed(CloseReason::Shutdown);
+        self.report_closed(CloseReason::Shutdown);
     }
 }

@@ -25,7 +25,8 @@ use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Message, Multipath,
     Observed, Output, PathLimit, PathSample, Repairs, Service, Site, Transmission, Transport,
 };
-use crate::ground::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
+use crate::flow::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
+use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::recovery::pacing::Pacing;
 use crate::recovery::rack::Rack;
@@ -34,7 +35,6 @@ use crate::recovery::rtt::Rtt;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::secret::SecretNumbers;
-use crate::spare::{Boxes, Spare};
 use crate::time::{Duration, Time};
 use crate::timer::Deadline;
 use crate::wire::tcp::{Flags, Segment};
@@ -151,7 +151,7 @@ pub struct Connection {
     pub(super) delayed_ack: DelayedAck,
 
     pub(super) outputs: VecDeque<Output>,
-    spare: Spare,
+    spare: PacketPool,
     pub(super) stats: Stats,
     /// Only if means are asked for.
     pub(super) measures: Option<Box<Measures>>,
@@ -231,7 +231,7 @@ impl Connection {
             receiver: Receiver::default(),
             delayed_ack: DelayedAck::default(),
             outputs: VecDeque::new(),
-            spare: Spare::new(&SPARE_PACKETS),
+            spare: PacketPool::new(&SPARE_PACKETS),
             stats: Stats::default(),
             measures: parameters.measure.then(Box::default),
             last_now: Time::ZERO,
@@ -350,10 +350,10 @@ impl Connection {
         self.state = State::Closed;
         self.time_wait = Time::NEVER;
         self.stop_timers();
-        self.tell_closed(reason);
+        self.report_closed(reason);
     }
 
-    pub(super) fn tell_closed(&mut self, reason: CloseReason) {
+    pub(super) fn report_closed(&mut self, reason: CloseReason) {
         if !std::mem::replace(&mut self.has_closed, true) {
             self.outputs.push_back(Output::Event(Event::Closed(reason)));
         }

@@ -120,7 +120,7 @@ impl DelayedAck {
     }
 
     /// Notes that data has arrived in order, with PSH or without (Linux: `tcp_measure_rcv_mss`, since 6.7).
-    pub(super) fn note_push(&mut self, length: u32, has_push: bool) {
+    pub(super) fn record_push(&mut self, length: u32, has_push: bool) {
         let last = std::mem::take(&mut self.small_size);
         if length >= self.segment_size {
             self.pushed |= has_push;
@@ -157,7 +157,7 @@ impl DelayedAck {
     }
 
     /// Notes that something has arrived that is to be acknowledged.
-    pub(super) fn note_pending(&mut self) {
+    pub(super) fn record_pending(&mut self) {
         self.is_pending = true;
     }
 
@@ -193,7 +193,7 @@ impl DelayedAck {
     /// acknowledgement, whether that has been acknowledged by itself or not (Linux: `tcp_event_data_sent`,
     /// with `net.ipv4.tcp_pingpong_thresh` at its 1).
     #[inline]
-    pub(super) fn note_data_sent(&mut self, now: Time, delay: Duration) {
+    pub(super) fn record_data_sent(&mut self, now: Time, delay: Duration) {
         self.is_interactive |= self.has_data && now < self.last_data_at + delay;
     }
 
@@ -214,9 +214,9 @@ impl DelayedAck {
 }
 
 impl Connection {
-    pub(super) fn note_ack_sent(&mut self) {
+    pub(super) fn record_ack_sent(&mut self) {
         self.delayed_ack.on_sent(self.receiver.next);
-        self.ecn.note_ack_sent();
+        self.ecn.record_ack_sent();
     }
 
     /// Acknowledges what has arrived, now or later.

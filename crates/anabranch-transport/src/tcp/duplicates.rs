@@ -43,7 +43,7 @@ impl Duplicates {
     }
 
     /// These numbers are sent again.
-    pub(super) fn note_retransmission(&mut self, start: u64, end: u64) {
+    pub(super) fn record_retransmission(&mut self, start: u64, end: u64) {
         if self.is_over {
             return;
         }
@@ -59,7 +59,7 @@ impl Duplicates {
 
     /// The peer reports that these numbers came twice. With `is_first_news`, it has acknowledged nothing
     /// selectively, and the segment is the first one that was not acknowledged.
-    pub(super) fn note_report(&mut self, start: u64, end: u64, is_first_news: bool) {
+    pub(super) fn record_report(&mut self, start: u64, end: u64, is_first_news: bool) {
         if is_first_news {
             // A.1: the acknowledgements of a whole window were lost.
             self.is_ambiguous = true;
@@ -96,20 +96,20 @@ mod tests {
     fn the_window_before_is_remembered_and_no_more_than_that() {
         let mut duplicates = Duplicates::default();
         duplicates.begin(0);
-        duplicates.note_retransmission(0, 10);
+        duplicates.record_retransmission(0, 10);
         duplicates.begin(100);
-        duplicates.note_retransmission(100, 110);
+        duplicates.record_retransmission(100, 110);
         // A late report about the window before is no duplicate of the network's.
-        duplicates.note_report(0, 10, false);
+        duplicates.record_report(0, 10, false);
         assert!(!duplicates.show_no_loss());
-        duplicates.note_report(100, 110, false);
+        duplicates.record_report(100, 110, false);
         assert!(duplicates.show_no_loss());
         duplicates.begin(200);
         duplicates.begin(300);
         assert!(duplicates.resent.is_empty());
-        duplicates.note_report(100, 110, false);
+        duplicates.record_report(100, 110, false);
         assert!(!duplicates.is_over);
-        duplicates.note_report(150, 160, false);
+        duplicates.record_report(150, 160, false);
         assert!(duplicates.is_over);
     }
 
@@ -121,10 +121,10 @@ mod tests {
             for from in [0, 100] {
                 duplicates.begin(from);
                 let times = if from == 0 { times } else { 1 };
-                (0..times).for_each(|_| duplicates.note_retransmission(from, from + 10));
+                (0..times).for_each(|_| duplicates.record_retransmission(from, from + 10));
                 assert!(!duplicates.show_no_loss());
-                duplicates.note_report(from, from + 10, is_first_news && from == 0);
-                duplicates.note_report(from, from + 10, false);
+                duplicates.record_report(from, from + 10, is_first_news && from == 0);
+                duplicates.record_report(from, from + 10, false);
                 assert_eq!(duplicates.show_no_loss(), shows || from == 100, "{times} {is_first_news} {from}");
             }
         }
@@ -135,8 +135,8 @@ mod tests {
         for (count, shows) in [(MOST as u64, true), (MOST as u64 + 1, false)] {
             let mut duplicates = Duplicates::default();
             duplicates.begin(0);
-            (0..count).for_each(|start| duplicates.note_retransmission(start, start + 1));
-            (0..count).for_each(|start| duplicates.note_report(start, start + 1, false));
+            (0..count).for_each(|start| duplicates.record_retransmission(start, start + 1));
+            (0..count).for_each(|start| duplicates.record_report(start, start + 1, false));
             assert!(duplicates.resent.len() <= MOST);
             assert_eq!(duplicates.show_no_loss(), shows);
         }

@@ -4,7 +4,7 @@
 use super::accurate_ecn::{AccurateEcn, Acked};
 use super::config::EcnMode;
 use super::connection::Connection;
-use crate::ground::Ecn as EcnField;
+use crate::flow::Ecn as EcnField;
 use crate::time::Time;
 use crate::wire::tcp::{Flags, Segment};
 
@@ -137,7 +137,7 @@ impl Ecn {
         if !self.is_accurate() {
             return false;
         }
-        self.accurate.note_syn_ack(mark);
+        self.accurate.record_syn_ack(mark);
         self.accurate.take_handshake(flags)
     }
 
@@ -176,8 +176,8 @@ impl Ecn {
     }
 
     /// Notes that an acknowledgement is sent.
-    pub(super) fn note_ack_sent(&mut self) {
-        self.accurate.note_ack_sent();
+    pub(super) fn record_ack_sent(&mut self) {
+        self.accurate.record_ack_sent();
     }
 
     /// Further flags of data: CWR once, on new data (RFC 3168 section 6.1.2).
@@ -188,12 +188,12 @@ impl Ecn {
     }
 
     /// Notes that the window has been reduced.
-    pub(super) fn note_reduction(&mut self) {
+    pub(super) fn record_reduction(&mut self) {
         self.cwr_waits = self.is_on();
     }
 
     /// The reduction of the window has been taken back.
-    pub(super) fn note_undo(&mut self) {
+    pub(super) fn record_undo(&mut self) {
         self.cwr_waits = false;
     }
 
@@ -230,10 +230,10 @@ impl Connection {
 
     /// Notes that data has arrived with this ECN field.
     #[inline]
-    pub(super) fn note_mark(&mut self, now: Time, mark: EcnField, segment: &Segment) {
+    pub(super) fn record_mark(&mut self, now: Time, mark: EcnField, segment: &Segment) {
         if self.ecn.is_on() {
             self.quicken_for_mark(mark, segment);
-            self.note_mark_when_on(now, mark, segment);
+            self.record_mark_when_on(now, mark, segment);
         }
     }
 
@@ -267,7 +267,7 @@ impl Connection {
     }
 
     #[cold]
-    fn note_mark_when_on(&mut self, now: Time, mark: EcnField, segment: &Segment) {
+    fn record_mark_when_on(&mut self, now: Time, mark: EcnField, segment: &Segment) {
         let is_marked = mark == EcnField::Ce;
         self.stats.ce_received += u64::from(is_marked);
         match self.ecn.mode {

@@ -13,7 +13,7 @@ use super::connection::{Connection, State};
 use super::recovery::CongestionState;
 use super::scoreboard::Sent;
 use crate::endpoint::{CloseReason, Event, Output};
-use crate::ground::{Ecn as EcnField, Payload};
+use crate::flow::{Ecn as EcnField, Payload};
 use crate::time::Time;
 use crate::wire::tcp::{self, Cookie, Flags, MAX_OPTION_BYTES, RareOptions, Segment};
 
@@ -370,7 +370,7 @@ impl Connection {
             self.on_data(now, 1, segment, mark);
         }
         self.send_syn(now);
-        self.note_ack_sent();
+        self.record_ack_sent();
         self.receiver.is_paused = is_paused;
         if self.receiver.unread > 0 && !is_paused {
             self.read(now);

@@ -11,7 +11,7 @@ use super::send::Sender;
 use super::sequence::Numbering;
 use super::timers::RetransmissionTimer;
 use crate::endpoint::{CloseReason, Event, Output};
-use crate::ground::{Ecn as EcnField, Payload};
+use crate::flow::{Ecn as EcnField, Payload};
 use crate::recovery::pacing::Pacing;
 use crate::recovery::rack::Rack;
 use crate::recovery::rate_sample::RateSampler;
@@ -186,7 +186,7 @@ impl Connection {
             State::LastAck | State::TimeWait => CloseReason::Shutdown,
             _ => CloseReason::Aborted,
         };
-        self.tell_closed(reason);
+        self.report_closed(reason);
         self.reset(now);
         self.ports = [segment.destination_port, segment.source_port];
         self.take_syn(segment);

@@ -61,7 +61,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::IpVersion;
+    use crate::flow::IpVersion;
 
     fn parse(json: &str) -> Config {
         serde_json::from_str(json).expect("the settings can be read")

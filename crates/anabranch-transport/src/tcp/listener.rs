@@ -6,7 +6,7 @@ use super::fast_open::Server;
 use super::handshake::reset_for;
 use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Keeper as _, Site};
-use crate::ground::{Ecn, IpVersion, Side};
+use crate::flow::{Ecn, IpVersion, Side};
 use crate::listener::{Answer, Listen, Place};
 use crate::secret::SecretNumbers;
 use crate::time::Time;

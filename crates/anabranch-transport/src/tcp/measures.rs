@@ -94,7 +94,7 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::endpoint::{Command, Observed as _};
-    use crate::ground::Side;
+    use crate::flow::Side;
     use crate::report::Row;
     use crate::tcp::testing::{Pair, config, ms};
     use crate::tcp::{Config, Profile};

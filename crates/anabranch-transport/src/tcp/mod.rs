@@ -43,9 +43,9 @@ mod measures;
 mod newreno;
 mod pacing;
 pub mod parameters;
-#[cfg(test)]
-mod predicting;
 mod prediction;
+#[cfg(test)]
+mod prediction_switch;
 pub mod procedures;
 #[cfg(test)]
 mod properties;

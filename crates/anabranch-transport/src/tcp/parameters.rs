@@ -5,7 +5,7 @@ use super::config::{
 };
 use super::procedures::Procedures;
 use crate::cc;
-use crate::ground::{IpVersion, Side};
+use crate::flow::{IpVersion, Side};
 use crate::recovery::rtt::Limits;
 use crate::time::Duration;
 use crate::timer::Clock;

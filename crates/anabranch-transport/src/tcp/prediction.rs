@@ -9,7 +9,7 @@
 use super::acknowledgement::Report;
 use super::connection::{Connection, State};
 #[cfg(test)]
-use super::predicting::predicts as is_on;
+use super::prediction_switch::predicts as is_on;
 use super::recovery::CongestionState;
 use super::send::Push;
 use crate::cc::Cumulative;
@@ -67,13 +67,13 @@ impl Connection {
         if !is_plain {
             return false;
         }
-        self.note_timestamp(segment, start);
+        self.record_timestamp(segment, start);
         let (by_start, by_ack) = self.sender.window_by;
         if acknowledged > by_ack || start > by_start {
             self.sender.window_by = (start, acknowledged);
         }
         self.heard_at = now;
-        self.tell_arrival(now, None, false);
+        self.report_arrival(now, None, false);
         self.timer.probes = 0;
         self.take_in_order(now, end, segment);
         self.acknowledge(now);
@@ -109,7 +109,7 @@ impl Connection {
         let prior_in_flight = self.board.in_flight();
         self.timer.timeouts = 0;
         self.stats.bytes_acknowledged += number - prior;
-        self.note_timestamp(segment, self.receiver.next);
+        self.record_timestamp(segment, self.receiver.next);
         self.sender.window_by = (self.receiver.next, number);
         self.sender.unacknowledged = number;
         self.heard_at = now;
@@ -124,7 +124,7 @@ impl Connection {
         let rtt = now - last.departure;
         self.take_rtt_sample(now, now - first.departure, rtt);
         self.rack.adapt(sample.prior_delivered(), self.rate.delivered);
-        self.tell_arrival(now, Some(rtt), false);
+        self.report_arrival(now, Some(rtt), false);
         let rate = self.rate.close(now, &sample, true, self.rtt.min_rtt());
         let report = Report {
             prior_in_flight,
@@ -138,7 +138,7 @@ impl Connection {
             holds_window: false,
         };
         self.report_to_control(now, &report, true, false);
-        self.tell_writable();
+        self.report_writable();
         self.send_and_restart_timer(now);
         true
     }
@@ -156,7 +156,7 @@ impl Connection {
             if !self.board.is_empty() {
                 self.restart_timer(now);
             }
-            self.timer.note_acknowledgement();
+            self.timer.record_acknowledgement();
         }
         let is_sender = self.sender.has_unsent() || !self.board.is_empty();
         let has_probe_timer = is_sender && self.push(now, Push::Normal) && self.timer.is_loss_probe();

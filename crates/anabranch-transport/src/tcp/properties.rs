@@ -4,12 +4,12 @@
 use proptest::prelude::*;
 
 use super::config::{EcnMode, InitialWindow, LossDetection, Nagle, WindowReduction};
-use super::predicting::predicting;
+use super::prediction_switch::with_prediction;
 use super::testing::{Pair, Wire, ms};
 use super::{Config, Connection, Profile};
 use crate::cc;
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::ground::{Ecn, Payload, Side};
+use crate::flow::{Ecn, Payload, Side};
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
 use crate::wire::tcp::{Flags, Segment, Timestamps};
@@ -223,7 +223,7 @@ enum Step {
 fn converse(pair: &mut Pair, talks: &[Talk; 2]) -> Result<(), TestCaseError> {
     pair.events = [Vec::new(), Vec::new()];
     for left in &mut pair.to_write {
-        *left = crate::ground::Payload::default();
+        *left = crate::flow::Payload::default();
     }
     pair.command(Side::A, Command::Connect);
     let deadline = pair.now + Duration::from_secs(5_000);
@@ -298,7 +298,7 @@ proptest! {
                 (format!("{:?}", pair.ends), format!("{:?} {:?}", pair.log, pair.events))
             })
         };
-        prop_assert_eq!(predicting(true, log)?, predicting(false, log)?);
+        prop_assert_eq!(with_prediction(true, log)?, with_prediction(false, log)?);
     }
 
     #[test]
@@ -320,7 +320,7 @@ proptest! {
                 pair.run_for(ms(*millis));
                 for side in [Side::A, Side::B] {
                     let packet = Box::new(strange.for_end(&pair.ends[side.index()]));
-                    predicting(predicts, || pair.input(side, crate::endpoint::Input::Packet(packet)));
+                    with_prediction(predicts, || pair.input(side, crate::endpoint::Input::Packet(packet)));
                     states.push(format!("{:?}", pair.ends[side.index()]));
                 }
             }

@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use super::connection::{Connection, State};
 use super::receive_buffer::ReceiveBuffer;
 use crate::endpoint::{CloseReason, Event, Output, Received};
-use crate::ground::{Ecn as EcnField, Payload};
+use crate::flow::{Ecn as EcnField, Payload};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 
@@ -236,7 +236,7 @@ impl Connection {
         }
         if flags.has(Flags::SYN) {
             if flags.has(Flags::ACK) && start == 0 {
-                self.ecn.accurate.note_syn_ack(mark);
+                self.ecn.accurate.record_syn_ack(mark);
             }
             // RFC 5961 section 4. A SYN-ACK that comes again asks for our ACK.
             return self.challenge(now);
@@ -259,20 +259,20 @@ impl Connection {
             return;
         }
         if age <= 0 {
-            self.note_timestamp(segment, start);
+            self.record_timestamp(segment, start);
         }
         if !self.on_acknowledgement(now, segment, start, end > start) {
             // RFC 9293 section 3.10.7.4, RFC 5961 section 5.
             return self.challenge(now);
         }
         if self.is_subflow() {
-            self.timer.note_acknowledgement();
+            self.timer.record_acknowledgement();
         }
         if end > start {
             self.on_data(now, start, segment, mark);
         } else if mark != EcnField::NotEct {
             // RFC 9768 section 3.2: packets without data count too.
-            self.note_mark(now, mark, segment);
+            self.record_mark(now, mark, segment);
         }
         // The application has not heard of anything yet: what it answers comes later.
         self.send(now);
@@ -292,7 +292,7 @@ impl Connection {
 
     /// Keeps the timestamp of a segment that begins at `start`, to be echoed (RFC 7323 section 4.3 (2)).
     #[inline]
-    pub(super) fn note_timestamp(&mut self, segment: &Segment, start: u64) {
+    pub(super) fn record_timestamp(&mut self, segment: &Segment, start: u64) {
         if let Some(timestamps) = segment.timestamps
             && start <= self.delayed_ack.acknowledged
         {
@@ -450,7 +450,7 @@ impl Connection {
             self.out_of_the_blue(segment);
             return self.end(CloseReason::Aborted);
         }
-        self.note_mark(now, mark, segment);
+        self.record_mark(now, mark, segment);
         let length = segment.payload.length;
         // The stream ends once, and nothing lies behind its end, whatever arrives later.
         let last = self.receiver.fin.unwrap_or(u64::MAX).min(self.receiver.edge);
@@ -465,7 +465,7 @@ impl Connection {
         // does not (`tcp_data_queue`).
         let is_telling = length > 0 && !segment.flags.has(Flags::SYN);
         let is_larger = is_telling && self.measure_data(now, segment);
-        self.delayed_ack.note_pending();
+        self.delayed_ack.record_pending();
         let next = self.receiver.next;
         if start > next {
             self.stats.out_of_order_received += u64::from(length > 0);
@@ -504,7 +504,7 @@ impl Connection {
         }
         if end > next {
             if is_telling {
-                self.note_in_order(now, segment, end, is_larger);
+                self.record_in_order(now, segment, end, is_larger);
             }
             self.advance(now, end);
         }
@@ -529,9 +529,9 @@ impl Connection {
     /// Notes that data in order arrives, up to `end`.
     #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
     #[inline(always)]
-    fn note_in_order(&mut self, now: Time, segment: &Segment, end: u64, is_larger: bool) {
+    fn record_in_order(&mut self, now: Time, segment: &Segment, end: u64, is_larger: bool) {
         if self.parameters.procedures.reading_acknowledges {
-            self.delayed_ack.note_push(segment.payload.length, segment.flags.has(Flags::PSH));
+            self.delayed_ack.record_push(segment.payload.length, segment.flags.has(Flags::PSH));
         }
         self.tune_for_data(now, segment, end, is_larger);
     }
@@ -541,7 +541,7 @@ impl Connection {
     #[inline]
     pub(super) fn take_in_order(&mut self, now: Time, end: u64, segment: &Segment) {
         let is_larger = self.measure_data(now, segment);
-        self.note_in_order(now, segment, end, is_larger);
+        self.record_in_order(now, segment, end, is_larger);
         let arrived = u64::from(segment.payload.length);
         self.receiver.next = end;
         self.stats.bytes_delivered += arrived;

@@ -123,7 +123,7 @@ impl Recovery {
     }
 
     /// Notes that a segment has been sent again, with this timestamp of ours.
-    pub(super) fn note_retransmission(&mut self, timestamp: u32) {
+    pub(super) fn record_retransmission(&mut self, timestamp: u32) {
         self.first_retransmission.get_or_insert(timestamp);
         self.undo_retransmissions = Some(self.undo_retransmissions.unwrap_or(0) + 1);
     }
@@ -153,7 +153,7 @@ impl Connection {
         // A mark may leave less of the window than the least threshold (RFC 9438 section 4.6).
         let left = if kind == CongestionKind::Ecn { state.cwnd.min(state.ssthresh) } else { state.ssthresh };
         self.recovery.prr = Prr::begin(cwnd, (left / self.mss).max(1));
-        self.ecn.note_reduction();
+        self.ecn.record_reduction();
     }
 
     /// Ends the reduction (Linux: `tcp_end_cwnd_reduction`; with rate halving `tcp_complete_cwr`).
@@ -222,7 +222,7 @@ impl Connection {
     }
 
     /// Notes that segments overtook each other from this number on (Linux: `tcp_check_sack_reordering`).
-    pub(super) fn note_reordering(&mut self, from: u64) {
+    pub(super) fn record_reordering(&mut self, from: u64) {
         let highest =
             if self.board.sacked == 0 { self.sender.unacknowledged } else { self.board.highest_sacked };
         if from >= highest {

@@ -249,17 +249,17 @@ impl Scoreboard {
 
     /// Notes that a duplicate of this segment has arrived, so that its retransmission is no longer on its
     /// way.
-    pub(super) fn note_duplicate(&mut self, id: u64) {
+    pub(super) fn record_duplicate(&mut self, id: u64) {
         let segment = self.get_mut(id);
         if segment.retransmitted {
             segment.retransmitted = false;
             let waits = segment.waits_for_retransmission();
             self.retransmitted -= 1;
-            self.note_waiting(id, waits);
+            self.record_waiting(id, waits);
         }
     }
 
-    fn note_waiting(&mut self, id: u64, waits: bool) {
+    fn record_waiting(&mut self, id: u64, waits: bool) {
         if waits {
             self.waiting_from = if self.waiting == 0 { id } else { self.waiting_from.min(id) };
             self.waiting += 1;
@@ -282,7 +282,7 @@ impl Scoreboard {
         let waits = segment.waits_for_retransmission();
         self.lost += u32::from(!was_lost);
         self.retransmitted -= u32::from(retransmission_lost);
-        self.note_waiting(id, waits);
+        self.record_waiting(id, waits);
         true
     }
 

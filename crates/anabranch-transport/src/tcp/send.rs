@@ -9,7 +9,7 @@ use super::scoreboard::Sent;
 use super::subflow::OptionSpace;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::{Event, Output};
-use crate::ground::{Ecn as EcnField, Payload};
+use crate::flow::{Ecn as EcnField, Payload};
 use crate::time::Time;
 use crate::wire::tcp::{Flags, MAX_OPTION_BYTES, SackBlock, Segment, TIMESTAMPS_BYTES, Timestamps};
 use crate::wire::{Body, Packet};
@@ -127,7 +127,7 @@ impl Connection {
     /// `sk_stream_is_writeable`).
     #[expect(clippy::inline_always, reason = "most segments come this way (docs/performance.md)")]
     #[inline(always)]
-    pub(super) fn tell_writable(&mut self) {
+    pub(super) fn report_writable(&mut self) {
         if self.sender.has_refused && self.send_room() >= self.parameters.send_buffer.div_ceil(3) {
             self.sender.has_refused = false;
             self.outputs.push_back(Output::Event(Event::Writable));
@@ -233,7 +233,7 @@ impl Connection {
         let is_full = self.board.in_flight() + arrived >= cwnd;
         let is_limited = is_full || deferral == Some(Deferral::CongestionWindow);
         if sent > 0 || is_limited {
-            self.note_window_usage(is_limited, cwnd);
+            self.record_window_usage(is_limited, cwnd);
         }
         if sent > 0 {
             self.recovery.prr.on_sent(sent);
@@ -299,7 +299,7 @@ impl Connection {
         self.sender.next += u64::from(length) + u64::from(fin);
         self.sender.marks.on_sent(self.sender.next);
         if fin {
-            self.note_fin_sent();
+            self.record_fin_sent();
         }
         let outstanding = self.in_flight_bytes() + self.mss;
         let rate = self.rate.mark(now, was_idle, outstanding);
@@ -347,11 +347,11 @@ impl Connection {
         self.stats.data_segments_retransmitted += 1;
         self.recovery.retransmissions += 1;
         if self.parameters.procedures.tells_duplicates_apart && self.parameters.undo {
-            self.recovery.reported.note_retransmission(start, start + u64::from(length) + u64::from(fin));
+            self.recovery.reported.record_retransmission(start, start + u64::from(length) + u64::from(fin));
         }
         self.transmit_data(now, start, length, flags, true);
         if counts {
-            self.recovery.note_retransmission(self.timestamp(now));
+            self.recovery.record_retransmission(self.timestamp(now));
         }
         let is_app_limited = rate.is_app_limited();
         let sent = SentEvent::new(now, self.mss, self.in_flight_bytes());
@@ -374,9 +374,9 @@ impl Connection {
             self.add_options(segment);
         }
         if length > 0 {
-            self.delayed_ack.note_data_sent(now, self.parameters.ack_delay);
+            self.delayed_ack.record_data_sent(now, self.parameters.ack_delay);
         }
-        self.note_ack_sent();
+        self.record_ack_sent();
         (self.sender.last_sent_at, self.sender.last_packet_at) = (now, now);
         self.pacing.on_sent(length);
         // RFC 3168 section 6.1.5: retransmissions do not carry ECT.
@@ -512,7 +512,7 @@ impl Connection {
         if let Body::Tcp(segment) = &mut packet.body {
             self.add_options(segment);
         }
-        self.note_ack_sent();
+        self.record_ack_sent();
         self.stats.acks_sent += 1;
         self.sender.last_packet_at = now;
         self.transmit(packet, EcnField::NotEct);
@@ -549,7 +549,7 @@ impl Connection {
         }
     }
 
-    fn note_window_usage(&mut self, is_limited: bool, cwnd: u32) {
+    fn record_window_usage(&mut self, is_limited: bool, cwnd: u32) {
         let is_limited = is_limited || self.board.in_flight() >= cwnd;
         let out = self.board.len();
         let usage = &mut self.sender.usage;
@@ -568,7 +568,7 @@ impl Connection {
         }
     }
 
-    fn note_fin_sent(&mut self) {
+    fn record_fin_sent(&mut self) {
         self.sender.has_sent_fin = true;
         self.state = match self.state {
             State::CloseWait => State::LastAck,

@@ -234,7 +234,7 @@ impl Connection {
     }
 
     /// Notes that the application has had nothing to send.
-    pub(crate) fn note_app_limited(&mut self) {
+    pub(crate) fn record_app_limited(&mut self) {
         if self.state.is_synchronised() {
             self.check_app_limited();
         }

@@ -8,7 +8,7 @@ use crate::cc::{AckEvent, CongestionControl, CongestionEvent, ControlState, Cont
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Multipath as _, Output, Received,
 };
-use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw, Rng, Streams};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, SackBlock, Segment, Timestamps};

@@ -99,7 +99,7 @@ impl RetransmissionTimer {
 
     /// An acknowledgement has been processed, and nothing has been sent since.
     #[inline]
-    pub(super) fn note_acknowledgement(&mut self) {
+    pub(super) fn record_acknowledgement(&mut self) {
         self.tick_of_ack = self.tick();
     }
 
@@ -240,7 +240,7 @@ impl Connection {
         self.recovery.state = CongestionState::Loss;
         self.recovery.high = self.sender.next;
         self.rack.probe = None;
-        self.ecn.note_reduction();
+        self.ecn.record_reduction();
         // RFC 5682 section 3.1: not when an earlier timeout is still being recovered from, unless this one
         // follows it directly.
         self.recovery.f_rto = self.parameters.f_rto && (is_new || self.timer.timeouts > 0);

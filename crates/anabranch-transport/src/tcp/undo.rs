@@ -62,7 +62,7 @@ impl Connection {
             let response = before.map(|before| self.response(ack, before));
             ack.holds_window = response.is_some();
             self.cc.on_undo(&UndoEvent { response, ..UndoEvent::new(now) });
-            self.ecn.note_undo();
+            self.ecn.record_undo();
         }
         self.recovery.undo_from = None;
         self.recovery.restores_window = false;
@@ -128,7 +128,7 @@ impl Connection {
         if self.recovery.undo_from.is_none() || !self.is_delayed(ack.echo) {
             return false;
         }
-        self.note_reordering(ack.prior);
+        self.record_reordering(ack.prior);
         if self.board.retransmitted > 0 {
             return true;
         }

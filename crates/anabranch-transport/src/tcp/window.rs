@@ -69,7 +69,7 @@ impl Connection {
         if self.receiver.unread > 0 {
             self.deliver(now);
             if self.receiver.has_ended() {
-                self.tell_finished();
+                self.report_finished();
             }
         }
     }
@@ -81,7 +81,7 @@ impl Connection {
     pub(super) fn read(&mut self, now: Time) {
         self.deliver(now);
         if self.receiver.has_ended() {
-            self.tell_finished();
+            self.report_finished();
         }
         let may_come = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if !may_come && self.state != State::CloseWait {

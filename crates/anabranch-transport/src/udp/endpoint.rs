@@ -7,7 +7,7 @@ use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Observed, Output, PathSample, Received,
     Service, Site, Transport,
 };
-use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::report::{Parts, Report, declare};
 use crate::time::Time;
 use crate::wire::udp::{Datagram, Rtp};

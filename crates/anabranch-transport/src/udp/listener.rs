@@ -2,7 +2,7 @@
 
 use super::{Config, UdpEndpoint};
 use crate::endpoint::{Endpoint as _, Input, Site, Transport as _};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::listener::{Answer, Listen, Place};
 use crate::time::Time;
 use crate::wire::{Body, Packet};

@@ -10,7 +10,7 @@ mod listener;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ground::Ecn;
+use crate::flow::Ecn;
 use crate::wire::udp::{HEADER_BYTES, RTP_HEADER_BYTES};
 
 pub use endpoint::{SCALARS, UdpEndpoint};

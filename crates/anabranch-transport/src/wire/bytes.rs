@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::ground::{IpVersion, PathId, Payload};
+use crate::flow::{IpVersion, PathId, Payload};
 pub use crate::secret::Secret;
 
 /// What the bytes of a packet need that the packet does not contain, at the end that sends it.

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use super::bytes::Malformed;
 use super::ip::{self, Place, Split};
-use crate::ground::Ecn;
+use crate::flow::Ecn;
 use crate::time::{Duration, Time};
 
 /// How long fragments wait for the others (Linux: `net.ipv4.ipfrag_time`).

@@ -8,7 +8,7 @@ use super::bytes::{Malformed, Reader, Receiving, Sending};
 use super::checksum::Sum;
 pub use super::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
 use super::{Body, Packet, mptcp, sctp, tcp, udp};
-use crate::ground::{Ecn, PathId};
+use crate::flow::{Ecn, PathId};
 
 /// Numbers of IPv6's extension headers (RFC 8200 section 4, RFC 4302; mobility RFC 6275, HIP RFC 7401, Shim6
 /// RFC 5533).

@@ -17,7 +17,7 @@ pub mod sctp;
 pub mod tcp;
 pub mod udp;
 
-use crate::ground::{Ecn, PathId};
+use crate::flow::{Ecn, PathId};
 
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq)]

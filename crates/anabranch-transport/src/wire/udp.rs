@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::bytes::{Append as _, Malformed, Piece, Reader, Receiving, Sending};
 use super::checksum::Sum;
 use super::protocol::UDP;
-use crate::ground::{PathId, Payload};
+use crate::flow::{PathId, Payload};
 
 /// The UDP header, RFC 768, in bytes.
 pub const HEADER_BYTES: u32 = 8;

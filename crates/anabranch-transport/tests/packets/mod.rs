@@ -1,6 +1,6 @@
 //! Random packets of every kind that an engine can send.
 
-use anabranch_transport::ground::{Ecn, IpVersion, PathId, Payload};
+use anabranch_transport::flow::{Ecn, IpVersion, PathId, Payload};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::mptcp::{Handshake, InfiniteMapping, Join, Options, Reset, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;

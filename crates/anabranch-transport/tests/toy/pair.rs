@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Output, Site, Transport};
-use anabranch_transport::ground::{IpVersion, Side};
+use anabranch_transport::flow::{IpVersion, Side};
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::Packet;

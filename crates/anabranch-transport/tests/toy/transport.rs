@@ -15,7 +15,7 @@ use anabranch_transport::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Keeper, Message, Multipath, Observed, Output, PathSample,
     Received, Repairs, Service, Site, StreamId, Transport,
 };
-use anabranch_transport::ground::{Ecn, PathId, Payload, Side};
+use anabranch_transport::flow::{Ecn, PathId, Payload, Side};
 use anabranch_transport::path::PathState;
 use anabranch_transport::recovery::rate_sample::{OpenSample, RateMark, RateSampler};
 use anabranch_transport::recovery::rtt::{Limits, RtoEstimator, Rtt};

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use anabranch_transport::ground::{IpVersion, PathId, Payload};
+use anabranch_transport::flow::{IpVersion, PathId, Payload};
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 
 /// Both ends of a connection, which share what they know: the one that sends and the one that receives. The

@@ -1,7 +1,7 @@
 //! The applications by name, and one of them at work.
 
 use anabranch_transport::endpoint::{Event, Service};
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::{Declared, Report};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::Time;

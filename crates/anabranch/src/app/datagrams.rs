@@ -4,7 +4,7 @@
 //! Load that only has to fill one link's queue is cheaper as that link's lazy cross traffic.
 
 use anabranch_transport::endpoint::{Command, Event, Message, Service, StreamId};
-use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::time::{Duration, Time};

@@ -17,7 +17,7 @@ pub mod voip;
 mod writer;
 
 use anabranch_transport::endpoint::{Command, Event, Reliability};
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::quality::Playout;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::{Draw as _, Rng};

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Service, StreamId};
-use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::time::{Duration, Time};
 
 use super::{App, Commands};
@@ -66,7 +66,7 @@ impl<A: App> Loopback<A> {
             assert!(at >= self.now, "a wake-up lies in the past");
             self.now = at;
             self.app.handle_wakeup(at, &mut self.commands);
-            self.obey();
+            self.execute();
             assert!(self.app.next_wakeup() > at, "time goes on");
         }
         self.now = self.now.max(until);
@@ -108,13 +108,13 @@ impl<A: App> Loopback<A> {
             self.tell(from, event);
         }
         self.close_if_drained();
-        self.obey();
+        self.execute();
     }
 
     /// Tells the application about an event and carries out its commands.
     pub(crate) fn event(&mut self, side: Side, event: Event) {
         self.tell(side, event);
-        self.obey();
+        self.execute();
     }
 
     /// Wakes and delivers pieces of these sizes, in turns, 1 ms apart, until the application is done.
@@ -134,7 +134,7 @@ impl<A: App> Loopback<A> {
         self.app.handle_event(self.now, side, &event, &mut self.commands);
     }
 
-    fn obey(&mut self) {
+    fn execute(&mut self) {
         let mut next = 0;
         while let Some(&(side, command)) = self.commands.list.get(next) {
             next += 1;

@@ -7,7 +7,7 @@
 //! messages (SCTP), and where a write takes time, each write is a command of its own.
 
 use anabranch_transport::endpoint::{Command, Message, Service};
-use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::time::{Duration, Time};
 
 use super::Commands;

@@ -8,7 +8,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use anabranch_transport::ground::IpVersion;
+use anabranch_transport::flow::IpVersion;
 use indexmap::{IndexMap, IndexSet};
 
 use crate::scenario::{FlowConfig, PathConfig, Scenario};

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_transport::ground::{IpVersion, PathId, Payload, Side};
+use anabranch_transport::flow::{IpVersion, PathId, Payload, Side};
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Secret, Sending};

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use anabranch_transport::ground::{Ecn, Side};
+use anabranch_transport::flow::{Ecn, Side};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::{Packet, ip};
 

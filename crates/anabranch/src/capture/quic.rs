@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::rng::Draw;
 use anabranch_transport::wire::quic::{Fields, Frame, Keys, Level, Packet, Parameters, Part, Real};
 
@@ -265,7 +265,7 @@ mod tests {
     use std::process::Command;
     use std::time::Duration;
 
-    use anabranch_transport::ground::Ecn;
+    use anabranch_transport::flow::Ecn;
     use anabranch_transport::rng::Streams;
     use anabranch_transport::wire::quic::{Ack, ConnectionId, Content, Stream};
     use anabranch_transport::wire::{ip, udp};

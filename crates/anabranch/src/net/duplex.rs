@@ -1,6 +1,6 @@
 //! A duplex link: two directions, and what they share.
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};

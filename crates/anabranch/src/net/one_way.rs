@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};

@@ -1,6 +1,6 @@
 //! What the files of links share: directions, packets that are held and released, and fates of packets.
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::time::Time;
 
 /// A direction of a link.

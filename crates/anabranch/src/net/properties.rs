@@ -2,7 +2,7 @@
 //! is evaluated when a packet comes and one that a medium serves packet by packet give the same times, drops,
 //! marks and counters, to the nanosecond.
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};

@@ -8,7 +8,7 @@
 //! sources, then the packet of interest, as in `server.rs`, with which it shares its arithmetic: with
 //! `drop_tail` both give the same results.
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};

@@ -14,7 +14,7 @@ pub(crate) mod shorthand;
 pub mod sweep;
 pub(crate) mod tree;
 
-use anabranch_transport::ground::IpVersion;
+use anabranch_transport::flow::IpVersion;
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;
 use indexmap::IndexMap;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_transport::endpoint::Command;
-use anabranch_transport::ground::PathId;
+use anabranch_transport::flow::PathId;
 use anabranch_transport::time::Time;
 
 use crate::scenario::FlowConfig;

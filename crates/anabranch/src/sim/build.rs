@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{Endpoint as _, Multipath as _, Observed as _, Site, Transport as _};
-use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::path::Selector;
 use anabranch_transport::plugin;
 use anabranch_transport::rng::Streams;

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_transport::endpoint::{Command, Event, PathSample};
-use anabranch_transport::ground::{Ecn, PathId, Side};
+use anabranch_transport::flow::{Ecn, PathId, Side};
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};

@@ -3,7 +3,7 @@
 use anabranch_transport::endpoint::{
     Command, Endpoint, Event, Input, Observed as _, Output, PathLimit, PathSample, Response,
 };
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::Row;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::Packet;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use anabranch_transport::ground::{Ecn, IpVersion};
+use anabranch_transport::flow::{Ecn, IpVersion};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::{Body, Fragment, Packet};
 
@@ -273,7 +273,7 @@ fn later(one: Option<Loss>, other: Option<Loss>) -> Option<Loss> {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_transport::ground::PathId;
+    use anabranch_transport::flow::PathId;
     use anabranch_transport::wire::udp::Datagram;
     use proptest::prelude::*;
 

@@ -16,7 +16,7 @@
 //!
 //! While it waits for an event, its [`Progress`] says how far it has been computed. `held.rs` has the media.
 
-use anabranch_transport::ground::{Ecn, Side};
+use anabranch_transport::flow::{Ecn, Side};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::{Body, Foreign, Fragment, Packet};
 

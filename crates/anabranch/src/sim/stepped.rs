@@ -4,7 +4,7 @@
 //! computed so far is all that there is of it.
 
 use anabranch_transport::endpoint::{Command, Observed as _, PathSample};
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::Row;
 use anabranch_transport::time::Time;
 

@@ -1,6 +1,6 @@
 //! Routes: which links, in which direction, a flow's packets cross, and when each crossing is computed.
 
-use anabranch_transport::ground::{IpVersion, Side};
+use anabranch_transport::flow::{IpVersion, Side};
 use anabranch_transport::rng::fnv1a;
 use indexmap::{IndexMap, IndexSet};
 

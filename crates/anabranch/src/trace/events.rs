@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use anabranch_transport::endpoint::{Event, PathSample};
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::declare;
 use anabranch_transport::time::{Duration, Time};
 
@@ -141,7 +141,7 @@ impl EventTrace {
 #[cfg(test)]
 mod tests {
     use anabranch_transport::endpoint::Repairs;
-    use anabranch_transport::ground::PathId;
+    use anabranch_transport::flow::PathId;
     use anabranch_transport::path::PathState;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! The frame trace: one row for every frame of a call.
 
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::quality::Playout;
 use anabranch_transport::report::declare;
 use anabranch_transport::time::Time;

@@ -2,7 +2,7 @@
 //! interval in which what was missing had been sent on the same path.
 
 use anabranch_transport::endpoint::{HeadOfLine, Transmission};
-use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::{Duration, Time};
 

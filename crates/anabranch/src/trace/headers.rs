@@ -1,7 +1,7 @@
 //! The headers of packets in words, for a reader. Values are those on the wire; only SACK's Gap Ack Blocks
 //! are told as TSNs, and places in payloads as those in the application's stream.
 
-use anabranch_transport::ground::{Ecn, Payload};
+use anabranch_transport::flow::{Ecn, Payload};
 use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Signal};
 use anabranch_transport::wire::sctp::chunk::{Chunk, ErrorCause, GapBlock, Init, Sack};
 use anabranch_transport::wire::tcp::{Flags, Segment};

@@ -1,6 +1,6 @@
 //! The interval trace: one row for every interval of a bulk transfer.
 
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::declare;
 
 use super::{Column, Declaration, Table};

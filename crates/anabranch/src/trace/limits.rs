@@ -2,7 +2,7 @@
 //! for every interval in which that stayed the same.
 
 use anabranch_transport::endpoint::{LimitedBy, PathLimit};
-use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::{Duration, Time};
 
@@ -260,7 +260,7 @@ impl LimitTrace {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_transport::ground::PathId;
+    use anabranch_transport::flow::PathId;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::declare;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::sctp::chunk::{Chunk, GapBlock, Sack};

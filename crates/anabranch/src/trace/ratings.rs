@@ -1,6 +1,6 @@
 //! The rating trace: one row for every second of a call.
 
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::declare;
 
 use super::{Column, Declaration, Table};

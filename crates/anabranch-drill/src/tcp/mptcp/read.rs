@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_transport::ground::Payload;
+use anabranch_transport::flow::Payload;
 use anabranch_transport::wire::mptcp::keys::{join_code, short_join_code};
 use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Reset, Signal};
 

@@ -1,7 +1,7 @@
 //! Options of a segment that was sent, in the words of a script, and statements in which names are replaced
 //! by their values.
 
-use anabranch_transport::ground::{IpVersion, Payload};
+use anabranch_transport::flow::{IpVersion, Payload};
 use anabranch_transport::wire::mptcp::keys::{join_code, short_join_code};
 use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Reset, Signal};
 

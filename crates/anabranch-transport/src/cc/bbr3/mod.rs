@@ -458,7 +458,7 @@ impl CongestionControl for Bbr3 {
     }
 
     fn on_lost(&mut self, event: &LostEvent) {
-        self.note_loss(event);
+        self.record_loss(event);
     }
 
     fn owns_recovery(&self) -> bool {

@@ -23,7 +23,7 @@ impl Bbr3 {
     }
 
     /// `bbr_note_loss`, `bbr_skb_marked_lost`: also takes losses that no acknowledgement shows.
-    pub(super) fn note_loss(&mut self, event: &LostEvent) {
+    pub(super) fn record_loss(&mut self, event: &LostEvent) {
         if !self.loss_in_round {
             self.loss_round_ends_at = self.delivered;
         }

@@ -21,7 +21,7 @@ use crate::cc::{
     AckEvent, CongestionEvent, CongestionKind, ControlState, DuplicateEvent, IdleEvent, RecoveryEndEvent,
     RttEvent, Rules, SendLimits, UndoEvent,
 };
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::Duration;
 
 /// The largest window in bytes, which is the most that TCP's window field can express (RFC 7323 section 2.3).

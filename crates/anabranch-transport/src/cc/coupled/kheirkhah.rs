@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::frame::{Coupling, Windows};
-use crate::ground::PathId;
+use crate::flow::PathId;
 
 /// Settings of the couplings of Kheirkhah's model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::frame::{Coupling, Windows};
-use crate::ground::PathId;
+use crate::flow::PathId;
 
 /// Settings of linked increases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -24,7 +24,7 @@ use super::{
     AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent,
     LostEvent, RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent,
 };
-use crate::ground::{PathId, PathSet};
+use crate::flow::{PathId, PathSet};
 
 /// The congestion control of all paths of an association or connection: the hooks of
 /// [`CongestionControl`], each with the path that it is about.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{Coupling, Window, Windows};
 use crate::cc::AckEvent;
-use crate::ground::PathId;
+use crate::flow::PathId;
 
 /// Settings of opportunistic linked increases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

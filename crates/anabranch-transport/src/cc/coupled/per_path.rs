@@ -8,7 +8,7 @@ use crate::cc::{
     AckEvent, ArrivalEvent, CongestionControl as _, CongestionEvent, ControlState, Controller,
     DuplicateEvent, IdleEvent, LostEvent, RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent,
 };
-use crate::ground::PathId;
+use crate::flow::PathId;
 
 /// Settings of controls of single paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

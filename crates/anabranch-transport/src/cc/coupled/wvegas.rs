@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{Coupling, Window, Windows};
 use crate::cc::AckEvent;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::Duration;
 
 /// Segments in the queues: those of a path at the beginning and at least, and those of all paths together

@@ -2,7 +2,7 @@
 
 use super::damage::give;
 use crate::endpoint::CloseReason;
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::mptcp::testing::{Logged, Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile, Rejoin};
 use crate::time::Duration;

@@ -3,7 +3,7 @@
 
 use super::{deliver, reset};
 use crate::endpoint::{CloseReason, Command};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::mptcp::testing::{Logged, Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile, Rejoin};
 use crate::time::Duration;

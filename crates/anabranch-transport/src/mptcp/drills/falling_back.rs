@@ -6,7 +6,7 @@ use super::*;
 use crate::endpoint::{
     CloseReason, Command, Event, HalfClose as _, Input, Message, Output, Site, Transport as _,
 };
-use crate::ground::{Ecn, IpVersion, PathId, Payload};
+use crate::flow::{Ecn, IpVersion, PathId, Payload};
 use crate::mptcp::testing::{Logged, plain};
 use crate::mptcp::{Connection, Rejoin};
 use crate::rng::Streams;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::cc::coupled;
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::mptcp::testing::{Logged, Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile, Receiver};
 use crate::tcp;

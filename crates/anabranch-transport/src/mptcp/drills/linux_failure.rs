@@ -4,7 +4,7 @@
 use super::reset;
 use crate::cc::{self, coupled};
 use crate::endpoint::Event;
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::mptcp::testing::{Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile, Rejoin};
 use crate::path::PathState;

@@ -2,7 +2,7 @@
 //! windows. Tests name the kernel's functions (`net/ipv4/tcp_input.c`, `net/mptcp/protocol.c`).
 
 use crate::endpoint::Input;
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::mptcp::testing::{Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile};
 use crate::units::Bytes;

@@ -16,7 +16,7 @@ mod opening;
 mod subflows;
 
 use crate::endpoint::{Endpoint as _, Input};
-use crate::ground::{Ecn, Side};
+use crate::flow::{Ecn, Side};
 use crate::mptcp::testing::{Pair, Wire, config, ms};
 use crate::mptcp::{Config, Profile};
 use crate::wire::tcp::{Flags, Segment};

@@ -20,7 +20,7 @@ impl Scheduler for BackupOnly {
 mod tests {
     use super::super::testing::{next, views};
     use super::*;
-    use crate::ground::PathId;
+    use crate::flow::PathId;
 
     #[test]
     fn the_first_path_carries_everything_until_it_fails() {

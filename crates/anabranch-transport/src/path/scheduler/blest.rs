@@ -129,7 +129,7 @@ impl Scheduler for Blest {
 mod tests {
     use super::super::testing::unlike;
     use super::*;
-    use crate::ground::PathId;
+    use crate::flow::PathId;
 
     const SLOW: Decision = Decision::Send(PathId(1));
 

@@ -44,7 +44,7 @@ impl Scheduler for Ecf {
 mod tests {
     use super::super::testing::unlike;
     use super::*;
-    use crate::ground::PathId;
+    use crate::flow::PathId;
     use crate::time::{Duration, Time};
 
     const SLOW: Decision = Decision::Send(PathId(1));

@@ -6,7 +6,7 @@
 //! chosen is full; elsewhere it chooses among those with room.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates, eligible};
-use crate::ground::PathId;
+use crate::flow::PathId;
 
 /// Bytes of data that a path gets at a time (Linux: `MPTCP_SEND_BURST_SIZE`, 64 KiB less headers).
 const BURST: u64 = 65_428;

@@ -18,7 +18,7 @@ impl Scheduler for MinRtt {
 mod tests {
     use super::super::testing::{next, views};
     use super::*;
-    use crate::ground::PathId;
+    use crate::flow::PathId;
 
     #[test]
     fn the_smallest_round_trip_time_with_room_wins() {

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 pub use any::{AnyScheduler, Config};
 
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::{Duration, Time};
 
 /// What a scheduler may know about a path.

@@ -22,7 +22,7 @@ impl Scheduler for Redundant {
 mod tests {
     use super::super::testing::{next, views};
     use super::*;
-    use crate::ground::PathId;
+    use crate::flow::PathId;
     use smallvec::smallvec;
 
     #[test]

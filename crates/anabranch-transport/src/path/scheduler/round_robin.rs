@@ -1,7 +1,7 @@
 //! Uses the paths with room in turn.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates};
-use crate::ground::PathId;
+use crate::flow::PathId;
 
 /// The scheduler.
 #[derive(Clone, Copy, Debug, Default)]

@@ -54,7 +54,7 @@ impl Scheduler for Weighted {
 mod tests {
     use super::super::testing::views;
     use super::*;
-    use crate::ground::PathId;
+    use crate::flow::PathId;
     use crate::time::Time;
 
     fn take_turns(scheduler: &mut Weighted, paths: &[PathView], sizes: &[u32]) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! RFC 9000 section 10: how connections end.
 
 use crate::endpoint::{CloseReason, Command, Event, HalfClose, Input};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::quic::Config;
 use crate::quic::testing::{Drill, Pair, ms};
 use crate::time::Duration;

@@ -1,7 +1,7 @@
 //! RFC 9000 sections 7, 8, 12.2, 14.1 and 17; RFC 9001 sections 4 and 5.7; RFC 9002 section 6.2.
 
 use crate::endpoint::{Command, Event};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::quic::Config;
 use crate::quic::config::Handshake;
 use crate::quic::testing::{Drill, Pair, crypto, ms};
@@ -122,9 +122,9 @@ fn packets_wait_for_their_keys() {
     drill.at(50);
     let mut packet = drill.peers_packet(Level::Handshake, vec![crypto(0, 2_400)]);
     packet.parameters = Some(Box::new(drill.peers_parameters()));
-    drill.deliver(packet, crate::ground::Ecn::NotEct);
+    drill.deliver(packet, crate::flow::Ecn::NotEct);
     let early = drill.peers_packet(Level::OneRtt, vec![Frame::HandshakeDone]);
-    drill.deliver(early, crate::ground::Ecn::NotEct);
+    drill.deliver(early, crate::flow::Ecn::NotEct);
     assert!(drill.events.is_empty());
     drill.packet(Level::Initial, vec![crypto(0, 90)]);
     assert_eq!(drill.events, [Event::Connected]);
@@ -148,7 +148,7 @@ fn transport_parameters_name_the_ids_of_the_handshake() {
         drill.packet(Level::Initial, vec![crypto(0, 90)]);
         let mut packet = drill.peers_packet(Level::Handshake, vec![crypto(0, 2_400)]);
         packet.parameters = Some(Box::new(parameters));
-        drill.deliver(packet, crate::ground::Ecn::NotEct);
+        drill.deliver(packet, crate::flow::Ecn::NotEct);
         assert_eq!(drill.violation(), Some(crate::quic::code::TRANSPORT_PARAMETER_ERROR));
     }
 }

@@ -207,7 +207,7 @@ fn a_challenge_is_answered_and_many_are_answered_once() {
 #[test]
 fn a_message_that_was_not_asked_for_is_a_violation() {
     let mut drill = Drill::open(&Config::default());
-    let data = crate::ground::Payload { offset: 0, length: 10 };
+    let data = crate::flow::Payload { offset: 0, length: 10 };
     drill.frame(Frame::Datagram { data, has_length: true });
     assert_eq!(drill.violation(), Some(code::PROTOCOL_VIOLATION));
 }

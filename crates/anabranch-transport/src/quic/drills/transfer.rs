@@ -1,7 +1,7 @@
 //! Data over a quiet network: RFC 9000 sections 2, 10 and 13, RFC 9002 section 7.
 
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::quic::Config;
 use crate::quic::testing::{Pair, ms};
 

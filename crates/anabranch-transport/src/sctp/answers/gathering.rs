@@ -1,7 +1,7 @@
 //! Answers are gathered in one packet, and leave.
 
 use super::{Gathered, answer_out_of_the_blue};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::sctp::association::Association;
 use crate::wire::Body;
 use crate::wire::sctp::SctpPacket;

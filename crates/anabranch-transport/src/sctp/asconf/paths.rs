@@ -2,7 +2,7 @@
 
 use super::Address;
 use crate::endpoint::Event;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::{PathEvent, PathState, PathStatus};
 use crate::sctp::association::Association;
 use crate::sctp::outstanding::SentState;

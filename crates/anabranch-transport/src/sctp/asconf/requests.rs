@@ -2,7 +2,7 @@
 
 use super::{Address, MAX_REQUESTS, Reconfiguration};
 use crate::endpoint::Event;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::{PathEvent, PathState, PathStatus};
 use crate::sctp::association::Association;
 use crate::sctp::failure::Strike;

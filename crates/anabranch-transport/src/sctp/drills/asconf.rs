@@ -2,7 +2,7 @@
 
 use super::{ONCE, closed};
 use crate::endpoint::{CloseReason, Command, Event, Multipath as _, Reliability};
-use crate::ground::{IpVersion, PathId, Side};
+use crate::flow::{IpVersion, PathId, Side};
 use crate::path::failover::REQUESTED;
 use crate::path::{PathState, Reason};
 use crate::sctp::testing::{Logged, Pair, config, drop_first, ms};

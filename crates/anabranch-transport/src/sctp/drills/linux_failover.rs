@@ -2,7 +2,7 @@
 //! (6.12, `net/sctp`).
 
 use crate::endpoint::Event;
-use crate::ground::{PathId, Side};
+use crate::flow::{PathId, Side};
 use crate::path::PathState;
 use crate::sctp::Config;
 use crate::sctp::config::Profile;

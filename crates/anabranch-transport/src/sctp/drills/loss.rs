@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::Command;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::sctp::config::{MissingReportsPer, RttSampling};
 
 #[test]

@@ -19,7 +19,7 @@ mod streams;
 mod window;
 
 use crate::endpoint::{CloseReason, Observed as _, PathSample, Reliability};
-use crate::ground::{Payload, Side};
+use crate::flow::{Payload, Side};
 use crate::path;
 use crate::sctp::testing::{Filter, Logged, Pair, config, ms};
 use crate::sctp::{Config, Profile};

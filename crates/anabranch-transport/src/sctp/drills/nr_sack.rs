@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::endpoint::{Input, Reliability};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::sctp::Config;
 use crate::sctp::config::Profile;
 use crate::sctp::outstanding::SentState;

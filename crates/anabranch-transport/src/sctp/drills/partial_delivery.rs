@@ -2,7 +2,7 @@
 //! parts.
 
 use crate::endpoint::{Command, Event, Message, Part, Reliability, StreamId};
-use crate::ground::{Payload, Side};
+use crate::flow::{Payload, Side};
 use crate::sctp::config::Buffer;
 use crate::sctp::testing::{Pair, config, holds, ms};
 use crate::sctp::{Config, Profile};

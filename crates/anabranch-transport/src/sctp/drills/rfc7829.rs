@@ -3,7 +3,7 @@
 
 use crate::cc::CongestionControl as _;
 use crate::endpoint::Command;
-use crate::ground::{PathId, Side};
+use crate::flow::{PathId, Side};
 use crate::path::PathState;
 use crate::sctp::config::Profile;
 use crate::sctp::testing::{Pair, config, holds, ms};

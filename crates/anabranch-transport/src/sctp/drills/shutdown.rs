@@ -2,7 +2,7 @@
 
 use super::closed;
 use crate::endpoint::{CloseReason, Command, Reliability};
-use crate::ground::{PathId, Side};
+use crate::flow::{PathId, Side};
 use crate::path::PathState;
 use crate::sctp::Profile;
 use crate::sctp::config::{Buffer, RtoBackoff};

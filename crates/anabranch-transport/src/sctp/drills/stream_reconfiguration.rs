@@ -1,7 +1,7 @@
 //! RFC 6525, rule by rule, between two associations; and that what was sent before a reset arrives before it.
 
 use crate::endpoint::{Command, Event, Input, Message, StreamId};
-use crate::ground::{Ecn, PathId, Payload, Side};
+use crate::flow::{Ecn, PathId, Payload, Side};
 use crate::sctp::testing::{Pair, drop_first, ms};
 use crate::sctp::{Config, Profile, testing};
 use crate::wire::sctp::SctpPacket;

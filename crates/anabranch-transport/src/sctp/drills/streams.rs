@@ -1,7 +1,7 @@
 //! Drill tests: stream schedulers and interleaving, one short exchange per rule of RFC 8260.
 
 use crate::endpoint::{Command, Event, Message, Reliability, StreamId};
-use crate::ground::{Payload, Side};
+use crate::flow::{Payload, Side};
 use crate::sctp::stream_scheduler;
 use crate::sctp::testing::{Logged, Pair, config, drop_first, ms};
 use crate::sctp::{Config, Profile};
@@ -239,7 +239,7 @@ fn interleaving_is_used_where_both_ends_want_it() {
         let mut pair = Pair::new(&own, 1);
         let parameters = with(Fcfs {}, theirs).resolve().expect("possible");
         let streams = crate::rng::Streams { seed: 1, replication: 0 };
-        let ip = crate::ground::IpVersion::Ipv4;
+        let ip = crate::flow::IpVersion::Ipv4;
         pair.ends[1] =
             crate::sctp::Association::new(&parameters, Side::B, &[1500], ip, streams, "flow/test/sctp/b");
         pair.connect();

@@ -5,7 +5,7 @@ use super::sample;
 use crate::cc;
 use crate::cc::sctp::InitialWindow;
 use crate::endpoint::Command;
-use crate::ground::{PathId, Side};
+use crate::flow::{PathId, Side};
 use crate::sctp::testing::{Pair, config, ms};
 use crate::sctp::{Config, Profile};
 use crate::time::Duration;

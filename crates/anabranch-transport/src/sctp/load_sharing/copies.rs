@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use crate::ground::{PathId, PathSet};
+use crate::flow::{PathId, PathSet};
 use crate::sctp::outstanding::{Outstanding, SentState};
 use crate::sctp::tsn;
 

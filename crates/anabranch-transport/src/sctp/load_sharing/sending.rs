@@ -6,7 +6,7 @@ use super::config::{CwndUpdate, Sides};
 use super::copies::{Copied, Ended};
 use crate::cc::{AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, SentEvent};
 use crate::endpoint::LimitedBy;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::scheduler::{Decision, Pending, Scheduler as _};
 use crate::sctp::association::Association;
 use crate::sctp::outstanding::{Buffered, SentState};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::*;
 use crate::endpoint::{Command, Input, Reliability};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::path::PathState;
 use crate::sctp::testing::{Pair, holds, ms};
 use crate::wire::sctp::chunk::Chunk;

@@ -1,7 +1,7 @@
 //! The paths as the scheduler sees them. What is known of a path is computed anew only where something has
 //! changed, so that a SACK costs no more with many paths than with those that it concerns.
 
-use crate::ground::{PathId, PathSet};
+use crate::flow::{PathId, PathSet};
 use crate::path::scheduler::PathView;
 
 /// How many bytes a path may have outstanding.

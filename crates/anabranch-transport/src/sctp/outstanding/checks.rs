@@ -1,7 +1,7 @@
 //! What is known by path and by TSN, beside a new search.
 
 use super::{Flight, Outstanding, Sent, SentState};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::sctp::tsn;
 
 impl Outstanding {

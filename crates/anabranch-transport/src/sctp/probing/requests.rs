@@ -2,7 +2,7 @@
 
 use super::{FirstOfPair, Probe, Probing};
 use crate::cc::{CongestionControl as _, ProbeEvent};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::path::{PathEvent, PathSelector as _, PathStatus, Request};
 use crate::sctp::association::Association;
 use crate::sctp::outstanding::SentState;
@@ -228,7 +228,7 @@ mod tests {
 
     use super::*;
     use crate::endpoint::{Command, Event, Multipath as _};
-    use crate::ground::Side;
+    use crate::flow::Side;
     use crate::path::failover::{self, Failover, Settings};
     use crate::path::{PathSelector, Retransmission, Selection, Selector};
     use crate::sctp::Config;

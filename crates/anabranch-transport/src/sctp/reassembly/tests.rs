@@ -153,14 +153,17 @@ fn a_forward_tsn_ends_the_message_in_parts_that_it_passes() {
             expected[..if passed == 5 { 0 } else { 2 }]
         );
         if passed > 5 {
-            assert_eq!(told(|tell| tell_all(&mut reassembly, 8, data(0, 30, (false, true)), tell)), [""; 0]);
+            assert_eq!(
+                told(|tell| report_all(&mut reassembly, 8, data(0, 30, (false, true)), tell)),
+                [""; 0]
+            );
             assert_eq!(reassembly.bytes, 0, "the rest of it is dropped");
             assert_eq!(insert(&mut reassembly, 10, data(1, 95, (true, true))), [(95, 10)]);
         }
     }
 }
 
-fn tell_all(reassembly: &mut Reassembly, tsn: u64, data: Data, tell: &mut dyn FnMut(Event)) {
+fn report_all(reassembly: &mut Reassembly, tsn: u64, data: Data, tell: &mut dyn FnMut(Event)) {
     reassembly.insert(tsn, data, |message| tell(Event::Received(message.into())));
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Deferred, Held, MOST_REQUESTS, RESET_BYTES, Request};
 use crate::endpoint::{Event, Output};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::sctp::association::Association;
 use crate::sctp::failure::Strike;
 use crate::sctp::reassembly::unwrap_tsn;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::{CloseReason, Event};
-use crate::ground::{Ecn, Side};
+use crate::flow::{Ecn, Side};
 use crate::tcp::config::{EcnMode, InitialWindow, Nagle};
 use crate::tcp::testing::{Drill, Pair, drop_at, ms};
 use crate::wire::tcp::{AccurateEcn, Flags, Segment};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::{CloseReason, Command, Event, HalfClose as _, Input};
-use crate::ground::{Ecn, Side};
+use crate::flow::{Ecn, Side};
 use crate::tcp::connection::State;
 use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;
@@ -82,10 +82,10 @@ fn rfc9293_3_10_5_abort_resets() {
 #[test]
 fn rfc5961_3_a_reset_must_have_the_number_that_is_expected() {
     let mut drill = Drill::open(&linux(), false);
-    drill.data_marked(500, 0, crate::ground::Ecn::NotEct, Flags::RST);
+    drill.data_marked(500, 0, crate::flow::Ecn::NotEct, Flags::RST);
     assert_eq!(drill.acks(), [0], "a challenge");
     assert!(drill.events.is_empty());
-    drill.data_marked(0, 0, crate::ground::Ecn::NotEct, Flags::RST);
+    drill.data_marked(0, 0, crate::flow::Ecn::NotEct, Flags::RST);
     assert_eq!(drill.events, [Event::Closed(CloseReason::Aborted)]);
 }
 
@@ -322,7 +322,7 @@ fn a_further_connection_has_the_next_port_and_starts_anew() {
         assert_eq!(pair.received_bytes(Side::B), 20_000, "{round}");
         assert_eq!(pair.closed(Side::A), Some(CloseReason::Shutdown));
         pair.events = [Vec::new(), Vec::new()];
-        pair.to_write = [crate::ground::Payload::default(); 2];
+        pair.to_write = [crate::flow::Payload::default(); 2];
         pair.log.clear();
         pair.command(Side::A, Command::Connect);
         pair.run_for(ms(100));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::Command;
-use crate::ground::{Ecn, Side};
+use crate::flow::{Ecn, Side};
 use crate::tcp::config::EcnMode;
 use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::{CloseReason, Command, Event, Keeper as _};
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::tcp::testing::{Logged, Pair, ms};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::Flags;

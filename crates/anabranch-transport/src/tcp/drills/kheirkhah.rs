@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cc::CongestionControl as _;
-use crate::ground::Ecn;
+use crate::flow::Ecn;
 use crate::tcp::testing::{Drill, Logged, ms};
 use crate::units::Bytes;
 use crate::wire::tcp::Flags;

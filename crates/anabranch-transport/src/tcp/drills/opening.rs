@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::{CloseReason, Command, Event, Site};
-use crate::ground::{Ecn, IpVersion, PathId, Side};
+use crate::flow::{Ecn, IpVersion, PathId, Side};
 use crate::listener::{Answer, Listen as _, Listener as _};
 use crate::rng::Streams;
 use crate::tcp::connection::State;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::endpoint::{Command, Input};
-use crate::ground::{Ecn, Side};
+use crate::flow::{Ecn, Side};
 use crate::tcp::testing::{Drill, Pair, drop_at, ms};
 use crate::units::Bytes;
 use crate::wire::tcp::Flags;

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::endpoint::{Command, Event, Input, Received};
-use crate::ground::Ecn;
-use crate::ground::{Payload, Side};
+use crate::flow::Ecn;
+use crate::flow::{Payload, Side};
 use crate::tcp::procedures;
 use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cc::SendLimits;
 use crate::endpoint::{Command, Event};
-use crate::ground::{Payload, Side};
+use crate::flow::{Payload, Side};
 use crate::tcp::config::{InitialWindow, Nagle};
 use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;

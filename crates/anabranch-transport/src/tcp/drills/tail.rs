@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::Command;
-use crate::ground::Side;
+use crate::flow::Side;
 use crate::tcp::procedures;
 use crate::tcp::testing::{Drill, Pair, Wire};
 use crate::time::Duration;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cc::{self, CongestionControl as _, coupled};
 use crate::endpoint::{CloseReason, Event, Multipath as _};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::tcp::config::{EcnMode, LossDetection};
 use crate::tcp::testing::Drill;
 use crate::time::Duration;

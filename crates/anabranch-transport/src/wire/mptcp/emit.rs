@@ -3,7 +3,7 @@
 use super::checksum::PseudoHeader;
 use super::keys::{address_code, first_data_sequence};
 use super::{Handshake, InfiniteMapping, Join, Reset, Segment, Signal};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::wire::bytes::{Append as _, Sending};
 use crate::wire::tcp::option::{MPTCP, NOP};
 

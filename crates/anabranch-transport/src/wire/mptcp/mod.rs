@@ -6,7 +6,7 @@ mod emit;
 pub mod keys;
 mod parse;
 
-use crate::ground::IpVersion;
+use crate::flow::IpVersion;
 use crate::wire::tcp;
 
 pub(super) use parse::Carrier;

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::{
     ConnectionId, Fields, Frame, Level, LongHeader, Parameters, Part, ShortHeader, VERSION_1, varint,
 };
-use crate::ground::{PathId, Payload};
+use crate::flow::{PathId, Payload};
 use crate::wire::bytes::{Append as _, Sending};
 use crate::wire::udp::HEADER_BYTES;
 

@@ -5,7 +5,7 @@ use arrayvec::ArrayVec;
 use super::codes as kind;
 use super::connection_id::ConnectionId;
 use super::{Fields, Part, malformed, varint};
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::wire::bytes::{Append as _, Malformed, Reader};
 
 /// Ranges of an ACK frame that are read: a sender need not hear of older ones (RFC 9000 section 13.2.4).

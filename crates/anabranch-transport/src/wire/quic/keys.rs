@@ -234,7 +234,7 @@ mod tests {
     fn sizes_are_those_of_no_protection() {
         let [mut client, mut server] = initial();
         for length in 0..40 {
-            let data = crate::ground::Payload { offset: 0, length };
+            let data = crate::flow::Payload { offset: 0, length };
             let frames = [Frame::Crypto { position: 0, data }].into_iter().collect();
             let ids = ["8394c8f03e515708", "01020304"];
             let packet = Packet { frames, ..packet(Level::Initial, ids, length.into(), 1) };

@@ -19,7 +19,7 @@ mod sealed;
 mod testing;
 pub mod varint;
 
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::wire::bytes::Malformed;
 
 pub use connection_id::{ConnectionId, MAX_BYTES as MAX_CONNECTION_ID_BYTES};

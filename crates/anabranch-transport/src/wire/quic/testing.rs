@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Ack, ConnectionId, Fields, Frame, MAX_ACK_RANGES, Part, Stream, varint};
-use crate::ground::Payload;
+use crate::flow::Payload;
 
 /// Keeps all data one behind the other.
 #[derive(Default)]

@@ -26,7 +26,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::codes::parameter;
 use super::writer::Writer;
-use crate::ground::IpVersion;
+use crate::flow::IpVersion;
 use crate::wire::bytes::{Reader, Sending};
 
 /// The length of such a parameter.

@@ -40,7 +40,7 @@ use super::address::{address_bytes, emit_address, parse_address};
 use super::codes::{self, cause, chunk, parameter};
 use super::tlv::{next_value, padded};
 use super::writer::Writer;
-use crate::ground::{IpVersion, PathId};
+use crate::flow::{IpVersion, PathId};
 use crate::wire::bytes::{Append as _, Reader, Receiving, Sending};
 
 /// An ASCONF chunk.

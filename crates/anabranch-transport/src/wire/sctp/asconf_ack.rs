@@ -39,7 +39,7 @@ use super::asconf::{AddressChange, RefusedRequest, emit_request};
 use super::codes::{cause, chunk, parameter};
 use super::tlv::{next_value, padded};
 use super::writer::Writer;
-use crate::ground::IpVersion;
+use crate::flow::IpVersion;
 use crate::wire::bytes::{Append as _, Reader, Sending};
 
 /// An ASCONF-ACK chunk.

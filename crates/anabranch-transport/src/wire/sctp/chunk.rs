@@ -159,7 +159,7 @@ mod tests {
     use smallvec::smallvec;
 
     use super::*;
-    use crate::ground::{IpVersion, PathId, Payload};
+    use crate::flow::{IpVersion, PathId, Payload};
     use crate::time::Time;
     use crate::wire::sctp::SctpPacket;
 

@@ -63,7 +63,7 @@ use super::codes::parameter;
 use super::init::Init;
 use super::tlv::padded;
 use super::writer::Writer;
-use crate::ground::IpVersion;
+use crate::flow::IpVersion;
 use crate::time::{Duration, Time};
 use crate::wire::bytes::{Append as _, Reader, Secret, Sending};
 

@@ -22,7 +22,7 @@ use super::codes::{cause, chunk, data_flag};
 use super::fault::{Fault, SHORT};
 use super::tlv::padded;
 use super::writer::Writer;
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::wire::bytes::{Append as _, Piece, Reader, Receiving, Sending};
 
 /// Size of a DATA chunk's header in bytes (RFC 9260 section 3.3.1).

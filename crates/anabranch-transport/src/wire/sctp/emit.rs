@@ -5,7 +5,7 @@ use super::authentication::chunk_code;
 use super::chunk::Chunk;
 use super::codes::{TAG_REFLECTED, chunk};
 use super::writer::Writer;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::wire::bytes::{Append as _, Sending};
 
 impl SctpPacket {

@@ -41,7 +41,7 @@
 use super::codes::{chunk, parameter};
 use super::tlv::next_value;
 use super::writer::Writer;
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::time::Time;
 use crate::wire::bytes::{Append as _, Reader, Sending};
 

@@ -25,7 +25,7 @@ use super::data::{data_flags, keep_payload};
 use super::fault::{Fault, SHORT};
 use super::tlv::padded;
 use super::writer::Writer;
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::wire::bytes::{Append as _, Piece, Reader, Receiving, Sending};
 
 /// Size of an I-DATA chunk's header in bytes (RFC 8260 section 2.1).

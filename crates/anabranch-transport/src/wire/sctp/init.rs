@@ -28,7 +28,7 @@ use super::codes::{self, cause, chunk, parameter};
 use super::fault::{Fault, SHORT, malformed};
 use super::tlv::{next_value, padded};
 use super::writer::Writer;
-use crate::ground::IpVersion;
+use crate::flow::IpVersion;
 use crate::time::Duration;
 use crate::wire::bytes::{Append as _, Reader, Sending};
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::SctpPacket;
 use super::chunk::Chunk;
-use crate::ground::{PathId, Payload};
+use crate::flow::{PathId, Payload};
 use crate::wire::bytes::{Piece, Receiving, Secret, Sending};
 
 /// An end at 10.0.0.1 whose peer is 10.0.0.2, and which keeps its user data at offset 0.

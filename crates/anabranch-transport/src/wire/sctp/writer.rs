@@ -1,6 +1,6 @@
 //! Writing chunks and parameters, whose headers have a length.
 
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::wire::bytes::Append as _;
 
 /// The writing of one chunk.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::{Flags, HEADER_BYTES, Segment};
-use crate::ground::PathId;
+use crate::flow::PathId;
 use crate::wire::bytes::{Append as _, Sending};
 use crate::wire::checksum::Sum;
 use crate::wire::protocol::TCP;

@@ -6,7 +6,7 @@ mod rare;
 
 use arrayvec::ArrayVec;
 
-use crate::ground::Payload;
+use crate::flow::Payload;
 
 pub use emit::option;
 pub use parse::{Header, options};

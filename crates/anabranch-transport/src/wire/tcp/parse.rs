@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::emit::{checksum, option};
 use super::{Flags, HEADER_BYTES, SackBlock, Segment, Timestamps};
-use crate::ground::Payload;
+use crate::flow::Payload;
 use crate::wire::bytes::{Malformed, Reader, Receiving};
 use crate::wire::mptcp;
 

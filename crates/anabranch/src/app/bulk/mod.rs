@@ -4,7 +4,7 @@
 mod meter;
 
 use anabranch_transport::endpoint::{Command, Event, Part, Received, Service};
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};

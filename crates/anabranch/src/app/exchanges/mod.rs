@@ -17,7 +17,7 @@ pub mod web;
 use std::collections::VecDeque;
 
 use anabranch_transport::endpoint::{Command, Event, Service};
-use anabranch_transport::ground::Side;
+use anabranch_transport::flow::Side;
 use anabranch_transport::report::{Declared, Report, declare};
 use anabranch_transport::rng::{Rng, Streams};
 use anabranch_transport::time::{Duration, Time};

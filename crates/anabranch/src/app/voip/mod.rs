@@ -12,7 +12,7 @@ mod measures;
 mod talk_spurts;
 
 use anabranch_transport::endpoint::{Command, Event, Message};
-use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::quality::{CallParameters, LossPattern, Playout, Rating, Slot, Talk};
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;

@@ -1,6 +1,6 @@
 //! What disciplines share: their interface, and the place that they are built for.
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::units::Bytes;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::plugin::{Config, Maker, Role};
 
 use super::interface::{Drops, Place, QueueDisc};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};

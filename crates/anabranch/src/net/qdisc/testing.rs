@@ -1,6 +1,6 @@
 //! Helpers for the tests of disciplines.
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::Streams;
 
 use super::interface::{Drops, Place, QueueDisc};

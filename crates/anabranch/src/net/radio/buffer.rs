@@ -138,7 +138,7 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_transport::ground::Ecn;
+    use anabranch_transport::flow::Ecn;
     use anabranch_transport::rng::Streams;
 
     use super::*;

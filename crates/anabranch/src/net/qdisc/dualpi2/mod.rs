@@ -22,7 +22,7 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use anabranch_transport::ground::Ecn;
+use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::rng::{Draw as _, Rng};
 

@@ -242,7 +242,7 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_transport::ground::Ecn;
+    use anabranch_transport::flow::Ecn;
 
     use super::*;
     use crate::net::qdisc::QueueConfig;

@@ -12,7 +12,7 @@ pub(crate) fn predicts() -> bool {
 }
 
 /// Does something with or without prediction.
-pub(crate) fn predicting<T>(predicts: bool, action: impl FnOnce() -> T) -> T {
+pub(crate) fn with_prediction<T>(predicts: bool, action: impl FnOnce() -> T) -> T {
     PREDICTS.set(predicts);
     let result = action();
     PREDICTS.set(true);

@@ -18,19 +18,19 @@ pub(crate) type Boxes = Vec<Box<Packet>>;
 pub(crate) type Shared = LocalKey<RefCell<Boxes>>;
 
 /// The boxes of an end.
-pub(crate) struct Spare {
+pub(crate) struct PacketPool {
     own: Boxes,
     shared: &'static Shared,
 }
 
-impl fmt::Debug for Spare {
+impl fmt::Debug for PacketPool {
     /// What is in the boxes means nothing.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Spare")
+        formatter.write_str("PacketPool")
     }
 }
 
-impl Spare {
+impl PacketPool {
     /// No boxes, of an end that shares with these.
     pub(crate) const fn new(shared: &'static Shared) -> Self {
         Self { own: Vec::new(), shared }
@@ -75,7 +75,7 @@ impl Spare {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::{Ecn, PathId};
+    use crate::flow::{Ecn, PathId};
     use crate::wire::Body;
     use crate::wire::tcp::Segment;
 
@@ -89,7 +89,7 @@ mod tests {
             let body = Body::Tcp(Segment::blank());
             Box::new(Packet { path: PathId::default(), ecn: Ecn::NotEct, size: 0, body })
         };
-        let (mut receiver, mut sender) = (Spare::new(&SHARED), Spare::new(&SHARED));
+        let (mut receiver, mut sender) = (PacketPool::new(&SHARED), PacketPool::new(&SHARED));
         assert!(sender.take().is_none());
         (0..10 * MOST_SHARED).for_each(|_| receiver.keep(packet()));
         assert!(receiver.own.len() <= MOST && SHARED.with_borrow(Vec::len) <= MOST_SHARED);
