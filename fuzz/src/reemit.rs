@@ -18,7 +18,8 @@ use crate::world::World;
 pub fn body(body: &Body, listed: &[IpAddr], addresses: [IpAddr; 2], world: &mut World) {
     let path = PathId(0);
     match body {
-        Body::Foreign(_) | Body::Fragment(_) => panic!("it is a whole packet of ours"),
+        // Parsers read the packets of QUIC as datagrams of UDP; the target `quic` is about theirs.
+        Body::Foreign(_) | Body::Fragment(_) | Body::Quic(_) => panic!("it is a whole packet of ours"),
         Body::Mptcp(mptcp::Segment { tcp, options, option_bytes }) => {
             let length = (tcp.wire_size() + option_bytes) as usize;
             segment(tcp, Some(*options), length, addresses, world);

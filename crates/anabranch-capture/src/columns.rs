@@ -1,7 +1,15 @@
 //! Rows of packets as columns of numbers in little-endian order, which other languages take as they are.
 
 use crate::fragments::{Fragments, Key};
-use crate::transport::fault;
+
+/// Values of the column `fault`.
+pub(crate) mod fault {
+    pub(crate) const CUT: u8 = 1;
+    pub(crate) const DAMAGED: u8 = 2;
+    pub(crate) const CUT_CHUNKS: u8 = 3;
+    /// With these, nothing is known of what the transport carries.
+    pub(crate) const LEAVES_NOTHING: [u8; 2] = [CUT, DAMAGED];
+}
 
 /// A number that a column can have.
 trait Value: Copy {

@@ -12,17 +12,8 @@ use foldhash::quality::{FixedState, FoldHasher};
 use sha1::{Digest as _, Sha1};
 
 use crate::bytes::{array, be16, be32};
-use crate::columns::{Batch, ChunkRow, DatagramRow, GapRow, HEAD_BYTES, MultipathRow, Row, SackRow};
+use crate::columns::{Batch, ChunkRow, DatagramRow, GapRow, HEAD_BYTES, MultipathRow, Row, SackRow, fault};
 use crate::packet::Packet;
-
-/// Values of the column `fault`.
-pub(crate) mod fault {
-    pub(crate) const CUT: u8 = 1;
-    pub(crate) const DAMAGED: u8 = 2;
-    pub(crate) const CUT_CHUNKS: u8 = 3;
-    /// With these, nothing is known of what the transport carries.
-    pub(crate) const LEAVES_NOTHING: [u8; 2] = [CUT, DAMAGED];
-}
 
 /// The port of SCTP inside UDP (RFC 6951 section 5.1).
 const SCTP_IN_UDP: u16 = 9_899;

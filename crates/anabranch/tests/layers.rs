@@ -123,9 +123,11 @@ const EMULATE: [(&str, &str); 16] = [
 ];
 
 /// The modules of `anabranch-capture`.
-const CAPTURE: [(&str, &str); 12] = [
+const CAPTURE: [(&str, &str); 14] = [
     ("bytes", ""),
-    ("columns", ""),
+    ("chain", ""),
+    ("fragments", ""),
+    ("columns", "fragments"),
     ("journeys", ""),
     ("sender", ""),
     ("acknowledged", "sender"),
@@ -135,7 +137,7 @@ const CAPTURE: [(&str, &str); 12] = [
     ("formats", "bytes source tables"),
     ("packet", "bytes link tables"),
     ("transport", "bytes columns packet"),
-    ("reader", "columns formats link packet source tables transport"),
+    ("reader", "columns formats fragments link packet source tables transport"),
 ];
 
 /// The modules of `anabranch-drill`.
@@ -155,10 +157,11 @@ const DRILL: [(&str, &str); 11] = [
 
 /// Files with a type whose procedures are in files of their own, each with an `impl` of it: these import the
 /// type, and its file what it calls and keeps of theirs. An arrow to such a file makes no circle.
-const TYPES_IN_PARTS: [(&str, &str); 4] = [
+const TYPES_IN_PARTS: [(&str, &str); 5] = [
     ("anabranch", "sim/network"),
     ("anabranch-drill", "tcp/connection"),
     ("anabranch-transport", "mptcp/connection"),
+    ("anabranch-transport", "quic/connection"),
     ("anabranch-transport", "tcp/connection"),
 ];
 

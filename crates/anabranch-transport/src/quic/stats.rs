@@ -70,7 +70,7 @@ declare! {
     /// Probe timeout at the end.
     PTO_MS = "pto_ms": Millis, Less;
     /// Congestion window at the end.
-    CWND_BYTES = "cwnd_bytes": Bytes, More;
+    CWND_BYTES = "cwnd_bytes": Bytes;
     /// Time from the first packet to the end of the handshake, of the last connection.
     HANDSHAKE_MS = "handshake_ms": Millis, Less;
 }

@@ -65,7 +65,8 @@ impl Level {
     }
 }
 
-#[cfg(all(test, feature = "quic"))]
+#[cfg(feature = "quic")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::wire::quic::testing::Store;
