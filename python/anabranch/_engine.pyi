@@ -294,7 +294,12 @@ def follow_sightings(columns: dict[str, bytes]) -> bytes:
     """
 
 def chain_log_likelihood(
-    packets: bytes, is_lost: bytes, changes: bytes, is_bad: float, loss_in_good: float, loss_in_bad: float
+    packets: bytes,
+    is_lost: bytes,
+    changes: bytes,
+    is_bad: float,
+    loss_in_good: float,
+    loss_in_bad: float,
 ) -> float:
     """The logarithm of the probability of losses under a chain of two states, of which `is_bad` is the bad one's share. A value
     for each stretch of packets with the same fate: how many they are (64-bit integers), whether they were lost (a byte), and how

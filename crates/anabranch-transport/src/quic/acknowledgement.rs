@@ -180,7 +180,7 @@ impl Connection {
             Content::MaxData => self.wants.max_data = true,
             Content::MaxStreamData(id) => self.want_of_stream(id, |wants| wants.max_stream_data = true),
             Content::MaxStreams { is_bidirectional } => {
-                self.streams.wants_max_streams[usize::from(!is_bidirectional)] = true;
+                self.streams.wants_limit[usize::from(!is_bidirectional)] = true;
             }
             Content::NewConnectionId(sequence) => {
                 let ids = &mut self.paths[id.path()].own_ids;

@@ -145,11 +145,11 @@ impl Connection {
     fn write_about_streams(&mut self, room: &mut Room<'_>) {
         for kind in 0..2 {
             let is_bidirectional = kind == 0;
-            if self.streams.wants_max_streams[kind] {
+            if self.streams.wants_limit[kind] {
                 let limit = self.streams.offer(kind);
                 let content = Content::MaxStreams { is_bidirectional };
                 let is_sent = room.add(Frame::MaxStreams { is_bidirectional, limit }, Some(content));
-                self.streams.wants_max_streams[kind] = !is_sent;
+                self.streams.wants_limit[kind] = !is_sent;
             }
             if self.streams.wants_blocked[kind] {
                 let limit = self.streams.limits[kind];

@@ -68,7 +68,7 @@ pub(super) struct Streams {
     /// Streams with frames about them to send.
     wanting: VecDeque<u64>,
     /// The kinds of which `MAX_STREAMS` and `STREAMS_BLOCKED` are to be sent.
-    pub(super) wants_max_streams: [bool; 2],
+    pub(super) wants_limit: [bool; 2],
     pub(super) wants_blocked: [bool; 2],
 }
 
@@ -87,7 +87,7 @@ impl Streams {
             window,
             ready: VecDeque::new(),
             wanting: VecDeque::new(),
-            wants_max_streams: [false; 2],
+            wants_limit: [false; 2],
             wants_blocked: [false; 2],
         }
     }
@@ -259,7 +259,7 @@ impl Streams {
     }
 
     pub(super) fn has_wanting(&self) -> bool {
-        !self.wanting.is_empty() || self.wants_max_streams != [false; 2] || self.wants_blocked != [false; 2]
+        !self.wanting.is_empty() || self.wants_limit != [false; 2] || self.wants_blocked != [false; 2]
     }
 
     /// The stream about which frames wait.
@@ -292,7 +292,7 @@ impl Streams {
             self.closed_by_peer[kind] += 1;
             let left = self.offered[kind] - self.closed_by_peer[kind];
             if left <= self.most / 2 {
-                self.wants_max_streams[kind] = true;
+                self.wants_limit[kind] = true;
             }
         }
     }
@@ -388,7 +388,7 @@ mod tests {
             stream.receive.as_mut().unwrap().on_reset(0, &mut flow).unwrap();
             streams.close_if_done(id);
         }
-        assert_eq!((streams.len(), streams.wants_max_streams), (0, [false, true]));
+        assert_eq!((streams.len(), streams.wants_limit), (0, [false, true]));
         assert_eq!(streams.offer(UNIDIRECTIONAL), 20);
         assert!(streams.of_frame(3, false).unwrap().is_none(), "it is over");
     }

@@ -128,9 +128,8 @@ fn of_frame(frame: &quic::Frame, data: &mut u32) -> String {
     let name = frame.name().to_uppercase();
     match frame {
         quic::Frame::Ack(ack) => {
-            let runs = ack.ranges.iter().map(|(first, last)| match first == last {
-                true => first.to_string(),
-                false => format!("{first} to {last}"),
+            let runs = ack.ranges.iter().map(|(first, last)| {
+                if first == last { first.to_string() } else { format!("{first} to {last}") }
             });
             format!("{name} of {}", joined(runs))
         }
