@@ -454,6 +454,8 @@ fn tshark_reads_captures_of_random_scenarios() {
     let cases = std::env::var("TSHARK_CASES").map_or(6, |cases| cases.parse().expect("a number"));
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(text in random_scenario::text())| {
+        // Captures have QUIC's packets without protection, which tshark would remove.
+        prop_assume!(!text.contains("'quic'"));
         let (_, file) = captured(&scenario(&text), false);
         prop_assert_eq!(tshark(&file).expect("it is installed"), [""; 0], "{}", text);
     });

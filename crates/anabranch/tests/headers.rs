@@ -38,7 +38,8 @@ fn check(outcome: &Outcome) -> Result<(), TestCaseError> {
         let ip = if headers[0].name == "IPv6" { 40 } else { 20 };
         prop_assert_eq!(headers[0].bytes, ip, "{:?}", &headers);
         if *number >= 0 {
-            let numbers = ["TSN", "sequence number", "cumulative TSN", "new cumulative TSN"].map(value);
+            let names = ["TSN", "sequence number", "cumulative TSN", "new cumulative TSN", "packet number"];
+            let numbers = names.map(value);
             prop_assert!(numbers.concat().contains(&&*number.to_string()), "{} {:?}", number, headers);
         }
     }

@@ -193,6 +193,7 @@ fn transport() -> impl Strategy<Value = String> {
         "{ kind = 'sctp', profile = 'rfc4960', rto_initial = '0.2 s', rto_min = '50 ms', rto_max = '1 s' }",
         "{ kind = 'sctp', rto_initial = '0.2 s', rto_min = '50 ms', rto_max = '1 s', interleaving = true, \
          stream_scheduler = { kind = 'round_robin' } }",
+        "{ kind = 'quic', datagrams = true }",
     ])
 }
 
@@ -222,6 +223,8 @@ fn flow_controlled() -> impl Strategy<Value = (String, String)> {
         "{ kind = 'mptcp', profile = 'linux_6', scheduler = 'redundant', receive_buffer = '8 kB' }",
         "{ kind = 'mptcp', profile = 'kheirkhah_v1', coupling = { kind = 'lia' } }",
         "{ kind = 'mptcp', tcp = { rto_min = '50 ms', retries = 1 }, stale_after = 2, rejoin = { after = '50 ms' } }",
+        "{ kind = 'quic', cc = { kind = 'cubic' } }",
+        "{ kind = 'quic', initial_rtt = '100 ms', max_stream_data = '8 KiB', send_buffer = '20 kB', ack_every = 10, idle_timeout = '1 s' }",
         "{ kind = 'tcp', cc = { kind = 'cubic' } }",
         "{ kind = 'tcp', profile = 'rfc', cc = { kind = 'reno' }, rto_min = '50 ms', receive_buffer = '8 kB' }",
         "{ kind = 'tcp', profile = 'kheirkhah_v1', send_buffer = '20 kB' }",
