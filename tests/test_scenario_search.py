@@ -45,7 +45,8 @@ def test_most_are_valid_and_nearly_every_kind_comes_up(reports: list[Report]) ->
     kinds = random_scenarios.all_kinds(schema)
     came = {kind for report in reports for kind in report.kinds}
     assert len(kinds - came) < 0.1 * len(kinds), kinds - came
-    assert len(schema["$defs"].keys() - came) < 5, schema["$defs"].keys() - came
+    never = schema["$defs"].keys() - came
+    assert len(never) < 0.05 * len(schema["$defs"]), never
 
 
 @pytest.mark.parametrize("seed", [7, 8, 11])

@@ -293,7 +293,7 @@ def test_conditions_choose_cells() -> None:
     for wrong, sentence in {
         "rto": "`rto` is not AXIS=VALUE",
         "rto=1": "no axis `rto`; did you mean `rto_max`",
-        "rto_max=2 s": "`rto_max` is never 2 s: it is 0.05, 0.1, 1, 10, 60",
+        "rto_max=2 s": "`rto_max` is never 2 s: it is 50 ms, 0.1 s, 1 s, 10 s, 60 s",
         "setting<1": "`setting` has no numbers to compare",
         "rto_max<fast": "compared with `fast`, which is not a number",
         "rto_max>60": "no cell of the study is as",

@@ -1,6 +1,7 @@
 """TCP and MPTCP of the kernel and gVisor's TCP among themselves: peers for the tests of ours."""
 
 import contextlib
+import dataclasses
 import subprocess
 from collections.abc import Iterator
 
@@ -27,14 +28,14 @@ def exact(outcome: peers.Outcome) -> None:
     assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
 
 
-def kernel(network: Network, *options: str) -> peers.Outcome:
+def kernel(network: Network, *options: str, load: Load = LOAD) -> peers.Outcome:
     """The kernel with itself, from host 0 to host 1."""
     commands = []
     for host, role in ((1, "listen"), (0, "connect")):
         ends = (network.addresses(host)[:1], network.addresses(1 - host)[:1])
-        line = [*KERNEL.command(), *peers.words(LOAD, role, ends), *options]
+        line = [*KERNEL.command(), *peers.words(load, role, ends), *options]
         commands.append(network.command(host, line))
-    return peers.run_pair(commands[0], commands[1], LOAD)
+    return peers.run_pair(commands[0], commands[1], load)
 
 
 @pytest.mark.parametrize("congestion", ["reno", "cubic", "bbr"])
@@ -54,7 +55,9 @@ def test_mptcp_of_the_kernel_joins_a_second_path() -> None:
         # The server tells its second address; the way there begins at the client's second one.
         second = ["ip", "mptcp", "endpoint", "add", network.addresses(1)[1], "signal"]
         subprocess.run(network.command(1, second), check=True)
-        outcome = kernel(network, "--protocol", "mptcp")
+        # So much that a join on a busy machine comes before the end.
+        load = dataclasses.replace(LOAD, messages=10_000)
+        outcome = kernel(network, "--protocol", "mptcp", load=load)
     exact(outcome)
     assert (outcome.connect.more["subflows"], outcome.connect.more["fallback"]) == (2, False)
     assert all(report["forward"]["carried"] > 10 for report in network.reports)
