@@ -89,6 +89,8 @@ pub mod rng;
 pub mod sctp;
 pub mod secret;
 pub mod tcp;
+#[cfg(test)]
+mod testing;
 pub mod time;
 mod timer;
 pub mod udp;

@@ -7,6 +7,7 @@ use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Out
 use crate::flow::{IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::tcp;
+pub(super) use crate::testing::ms;
 use crate::time::{Duration, Time};
 use crate::wire::mptcp::Options;
 use crate::wire::{self, Body, Packet};
@@ -90,10 +91,6 @@ pub(super) struct Pair {
     rng: Rng,
     to_write: [Payload; 2],
     pub(super) finishes: [bool; 2],
-}
-
-pub(super) const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
 }
 
 pub(super) fn config(profile: Profile) -> Config {

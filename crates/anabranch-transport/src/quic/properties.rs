@@ -8,29 +8,13 @@ use proptest::prelude::*;
 
 use super::Config;
 use super::config::{Handshake, Profile};
-use super::testing::{Pair, Wire, ms};
+use super::testing::{Pair, ms};
 use crate::cc;
 use crate::endpoint::{CloseReason, Command, Event};
 use crate::flow::Side;
+use crate::testing::{Talk, talk, total, wire};
 use crate::time::Duration;
 use crate::units::Bytes;
-
-fn wire() -> impl Strategy<Value = Wire> {
-    (
-        1..100_u64,
-        prop_oneof![Just(0.0), 0.0..0.3],
-        prop_oneof![Just(0.0), 0.0..0.3],
-        prop_oneof![Just(0), 0..80_u64],
-        prop_oneof![Just(0.0), 0.0..0.5],
-    )
-        .prop_map(|(delay, loss, duplication, jitter, marks)| Wire {
-            delay: ms(delay),
-            jitter: ms(jitter),
-            loss,
-            duplication,
-            marks,
-        })
-}
 
 fn buffer() -> impl Strategy<Value = Option<Bytes>> {
     prop_oneof![1_200..6_000_u64, 6_000..100_000_u64, Just(4 << 20)].prop_map(|size| Some(Bytes(size)))
@@ -69,24 +53,6 @@ fn any_config() -> impl Strategy<Value = Config> {
                 ..Config::default()
             }
         })
-}
-
-/// What an end writes, and how long it waits after that; then when it stops and resumes reading.
-#[derive(Clone, Debug)]
-struct Talk {
-    writes: Vec<(u32, u64)>,
-    pauses: Vec<u64>,
-}
-
-fn talk() -> impl Strategy<Value = Talk> {
-    let size = prop_oneof![1..200_u32, 1..5_000_u32, 1..60_000_u32];
-    let pause = prop_oneof![Just(0), 0..300_u64];
-    (proptest::collection::vec((size, pause), 0..8), proptest::collection::vec(1..400_u64, 0..5))
-        .prop_map(|(writes, pauses)| Talk { writes, pauses })
-}
-
-fn total(talk: &Talk) -> u64 {
-    talk.writes.iter().map(|&(length, _)| u64::from(length)).sum()
 }
 
 fn open(pair: &mut Pair) -> Result<(), TestCaseError> {

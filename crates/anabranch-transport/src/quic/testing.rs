@@ -9,30 +9,13 @@ use super::{Config, Parameters};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Message, Output, StreamId};
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw as _, Rng, Streams};
+pub(super) use crate::testing::{Wire, ms};
 use crate::time::{Duration, Time};
 use crate::wire::quic::{self, Ack, ConnectionId, Datagram, Frame, Level, Stream};
 use crate::wire::{Body, Packet};
 
 /// IP and UDP headers in bytes.
 const HEADERS: u32 = 28;
-
-/// What happens to packets in one direction.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
-    pub(super) delay: Duration,
-    /// Packets take up to this much longer, uniformly distributed, so that they overtake each other.
-    pub(super) jitter: Duration,
-    pub(super) loss: f64,
-    pub(super) duplication: f64,
-    /// Share of ECN-capable packets that are marked.
-    pub(super) marks: f64,
-}
-
-impl Default for Wire {
-    fn default() -> Self {
-        Self { delay: ms(20), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, marks: 0.0 }
-    }
-}
 
 /// A datagram that was sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,10 +70,6 @@ pub(super) struct Pair {
     rng: Rng,
     /// What each end still has to write, and where in its stream that begins.
     pub(super) to_write: [Payload; 2],
-}
-
-pub(super) const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
 }
 
 fn resolved(config: &Config) -> Parameters {

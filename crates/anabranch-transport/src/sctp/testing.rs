@@ -12,6 +12,7 @@ use crate::endpoint::{
 use crate::flow::{IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
 use crate::rng::{Draw, Rng, Streams};
+pub(super) use crate::testing::ms;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::Chunk;
 use crate::wire::{Body, Packet};
@@ -80,10 +81,6 @@ pub(super) struct Pair {
     sequence: u64,
     rng: Rng,
     offset: u64,
-}
-
-pub(super) const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
 }
 
 pub(super) fn config(profile: Profile) -> Config {

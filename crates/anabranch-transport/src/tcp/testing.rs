@@ -10,27 +10,10 @@ use crate::endpoint::{
 };
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw, Rng, Streams};
+pub(super) use crate::testing::{Wire, ms};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
 use crate::wire::{Body, Packet};
-
-/// What happens to packets in one direction.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
-    pub(super) delay: Duration,
-    /// Packets take up to this much longer, uniformly distributed, so that they overtake each other.
-    pub(super) jitter: Duration,
-    pub(super) loss: f64,
-    pub(super) duplication: f64,
-    /// Share of ECN-capable packets that are marked.
-    pub(super) marks: f64,
-}
-
-impl Default for Wire {
-    fn default() -> Self {
-        Self { delay: ms(20), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, marks: 0.0 }
-    }
-}
 
 /// A segment that was sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,10 +50,6 @@ pub(super) struct Pair {
     pub(super) to_write: [Payload; 2],
     /// Whether each end closes once everything is written.
     pub(super) finishes: [bool; 2],
-}
-
-pub(super) const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
 }
 
 pub(super) fn config(profile: Profile) -> Config {

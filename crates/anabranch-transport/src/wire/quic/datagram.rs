@@ -2,11 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{
-    ConnectionId, Fields, Frame, Level, LongHeader, Parameters, Part, ShortHeader, VERSION_1, varint,
-};
-use crate::flow::{PathId, Payload};
-use crate::wire::bytes::{Append as _, Sending};
+use super::{ConnectionId, Frame, Level, Parameters, varint};
 use crate::wire::udp::HEADER_BYTES;
 
 /// What protection adds to a packet (RFC 9001 section 5.3): every cipher has a tag of 16 bytes.
@@ -80,35 +76,6 @@ impl Datagram {
             })
             .sum()
     }
-
-    /// Appends the bytes of the UDP datagram, without protection: tags are zeros, and so is the handshake.
-    pub fn emit(&self, _path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
-        out.u16(self.source_port);
-        out.u16(self.destination_port);
-        out.u16(self.wire_size() as u16);
-        // RFC 768: there is no checksum.
-        out.u16(0);
-        let mut fields = OfSender(sending);
-        for packet in &self.packets {
-            packet.emit(&mut fields, out);
-        }
-    }
-}
-
-/// The data of an end's frames; that of the handshake is not kept.
-struct OfSender<'a, S>(&'a S);
-
-impl<S: Sending> Fields for OfSender<'_, S> {
-    fn append(&mut self, part: Part, data: Payload, out: &mut Vec<u8>) {
-        match part {
-            Part::Crypto => out.resize(out.len() + data.length as usize, 0),
-            Part::Datagram | Part::Stream(_) => self.0.payload(data, out),
-        }
-    }
-
-    fn keep(&mut self, _: Part, _: u64, _: &[u8]) -> u64 {
-        0
-    }
 }
 
 impl Packet {
@@ -139,82 +106,5 @@ impl Packet {
     /// Whether the peer has to acknowledge it.
     pub fn elicits_ack(&self) -> bool {
         self.frames.iter().any(Frame::elicits_ack)
-    }
-
-    /// Appends its bytes without protection; the tag is zeros.
-    fn emit(&self, fields: &mut impl Fields, out: &mut Vec<u8>) {
-        let number_bytes = usize::from(self.number_bytes);
-        if self.level == Level::OneRtt {
-            let header = ShortHeader { destination: self.destination, spin: false, protected: &[] };
-            header.emit(number_bytes, false, out);
-        } else {
-            let header = LongHeader {
-                level: self.level,
-                version: VERSION_1,
-                ids: [self.destination, self.source],
-                token: &self.token,
-                protected: &[],
-            };
-            header.emit(number_bytes, number_bytes + self.content() + TAG_BYTES, out);
-        }
-        out.extend(&self.number.to_be_bytes()[8 - number_bytes..]);
-        for frame in &self.frames {
-            frame.emit(fields, out);
-        }
-        out.resize(out.len() + TAG_BYTES, 0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wire::quic::Header;
-
-    struct Nothing;
-
-    impl Fields for Nothing {
-        fn append(&mut self, _: Part, data: Payload, out: &mut Vec<u8>) {
-            out.resize(out.len() + data.length as usize, 1);
-        }
-
-        fn keep(&mut self, _: Part, _: u64, _: &[u8]) -> u64 {
-            0
-        }
-    }
-
-    #[test]
-    fn a_packet_takes_as_many_bytes_as_it_says() {
-        let id = |length| ConnectionId::new(&[7; 20][..length]).unwrap();
-        for level in [Level::Initial, Level::ZeroRtt, Level::Handshake, Level::OneRtt] {
-            for number_bytes in 1..=4 {
-                let packet = Packet {
-                    level,
-                    destination: id(8),
-                    source: id(5),
-                    token: Box::new([1; 70]),
-                    number: 0x0102_0304,
-                    number_bytes,
-                    frames: [
-                        Frame::Ping,
-                        Frame::Crypto { position: 9, data: Payload { offset: 0, length: 80 } },
-                    ]
-                    .into_iter()
-                    .collect(),
-                    parameters: None,
-                };
-                let mut bytes = Vec::new();
-                packet.emit(&mut Nothing, &mut bytes);
-                assert_eq!(bytes.len(), packet.wire_size(), "{level:?}");
-                // It is the whole datagram.
-                let (header, rest) = Header::read(&bytes, 8).unwrap();
-                assert!(rest.is_empty());
-                let protected = match header {
-                    Header::Long(header) => header.protected,
-                    Header::Short(header) => header.protected,
-                    _ => panic!("{header:?}"),
-                };
-                assert_eq!(protected.len(), usize::from(number_bytes) + packet.content() + TAG_BYTES);
-            }
-        }
     }
 }

@@ -1,9 +1,11 @@
 //! Packets under their protection (RFC 9001 section 5).
 
-use super::datagram::{Packet, TAG_BYTES};
+use super::datagram::{Datagram, Packet, TAG_BYTES};
 use super::header::{Level, LongHeader, ShortHeader, VERSION_1};
-use super::protection::{Envelope, Protection, SAMPLE_BYTES};
-use super::{Fields, decode_packet_number};
+use super::protection::{Envelope, Plain, Protection, SAMPLE_BYTES};
+use super::{Fields, Part, decode_packet_number};
+use crate::flow::{PathId, Payload};
+use crate::wire::bytes::{Append as _, Sending};
 
 /// The bits of the first byte that are masked, in a long and in a short header (RFC 9001 section 5.4.1).
 const MASKED: [u8; 2] = [0x0f, 0x1f];
@@ -92,4 +94,89 @@ pub(super) fn open<'a, P: Protection>(
     let content = sealed.split_at(sealed.len() - TAG_BYTES).0;
     let is_regular = first & reserved == 0;
     Some(Opened { number, number_bytes: number_bytes as u8, key_phase, is_regular, content })
+}
+
+impl Datagram {
+    /// Appends the bytes of the UDP datagram, without protection: tags are zeros, and so is the handshake.
+    pub fn emit(&self, _path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+        out.u16(self.source_port);
+        out.u16(self.destination_port);
+        out.u16(self.wire_size() as u16);
+        // RFC 768: there is no checksum.
+        out.u16(0);
+        let mut fields = OfSender(sending);
+        for packet in &self.packets {
+            seal(packet, false, &mut Plain, &mut fields, out);
+        }
+    }
+}
+
+/// The data of an end's frames; that of the handshake is not kept.
+struct OfSender<'a, S>(&'a S);
+
+impl<S: Sending> Fields for OfSender<'_, S> {
+    fn append(&mut self, part: Part, data: Payload, out: &mut Vec<u8>) {
+        match part {
+            Part::Crypto => out.resize(out.len() + data.length as usize, 0),
+            Part::Datagram | Part::Stream(_) => self.0.payload(data, out),
+        }
+    }
+
+    fn keep(&mut self, _: Part, _: u64, _: &[u8]) -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::quic::{ConnectionId, Frame, Header};
+
+    struct Nothing;
+
+    impl Fields for Nothing {
+        fn append(&mut self, _: Part, data: Payload, out: &mut Vec<u8>) {
+            out.resize(out.len() + data.length as usize, 1);
+        }
+
+        fn keep(&mut self, _: Part, _: u64, _: &[u8]) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_packet_takes_as_many_bytes_as_it_says() {
+        let id = |length| ConnectionId::new(&[7; 20][..length]).unwrap();
+        for level in [Level::Initial, Level::ZeroRtt, Level::Handshake, Level::OneRtt] {
+            for number_bytes in 1..=4 {
+                let packet = Packet {
+                    level,
+                    destination: id(8),
+                    source: id(5),
+                    token: Box::new([1; 70]),
+                    number: 0x0102_0304,
+                    number_bytes,
+                    frames: [
+                        Frame::Ping,
+                        Frame::Crypto { position: 9, data: Payload { offset: 0, length: 80 } },
+                    ]
+                    .into_iter()
+                    .collect(),
+                    parameters: None,
+                };
+                let mut bytes = Vec::new();
+                seal(&packet, false, &mut Plain, &mut Nothing, &mut bytes);
+                assert_eq!(bytes.len(), packet.wire_size(), "{level:?}");
+                // It is the whole datagram.
+                let (header, rest) = Header::read(&bytes, 8).unwrap();
+                assert!(rest.is_empty());
+                let protected = match header {
+                    Header::Long(header) => header.protected,
+                    Header::Short(header) => header.protected,
+                    _ => panic!("{header:?}"),
+                };
+                assert_eq!(protected.len(), usize::from(number_bytes) + packet.content() + TAG_BYTES);
+            }
+        }
+    }
 }
