@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 import anabranch
 from anabranch import explain
@@ -17,6 +18,7 @@ from capture_kinds import (
     ACK,
     COOKED,
     ETHERNET,
+    PSH,
     Call,
     Frames,
     Talk,
@@ -195,6 +197,26 @@ def test_both_versions_of_multipath_tcp_are_one_connection(version: int) -> None
     assert flow.flow.protocol == "MPTCP"
     assert [way.losses.lost for way in flow.ways[0]] == [0, 0]
     assert "attempts" not in "\n".join(flow.sentences())
+
+
+@pytest.mark.parametrize("name", ["interactive-crash", "mptcp-v0-two-subflows"])
+def test_the_window_does_not_hold_what_went_beyond_it(name: str) -> None:
+    """These have windows of 500 bytes without a scale, and more under way than that."""
+    (flow,) = case(name)
+    assert flow.main is not None
+    assert flow.main.kind == "application"
+    assert share(flow, "receive_window_limited") < 0.01
+
+
+def test_what_held_the_far_end_back_is_not_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    (flow,) = case("short-request")
+    assert flow.seen == (0,)
+    ends = flow.as_json()["ends"]
+    assert "srtt_ms" in ends["a"]["paths"]["path"]
+    assert ends["b"]["paths"]["path"].keys() == {"losses", "waits", "packets_sent_again"}
+    Console(width=200).print(*flow.parts(200))
+    assert "(side a) back" in (text := capsys.readouterr().out)
+    assert "(side b) back" not in text
 
 
 def test_datagrams_without_numbers() -> None:
@@ -408,6 +430,28 @@ def test_probes_of_a_closed_window(tmp_path: Path, probe: str) -> None:
     assert "12 probes asked" in flow.main.text
     assert flow.senders[0] is not None
     assert flow.senders[0].expiries == []
+
+
+@pytest.mark.parametrize("window", [500, 1500, 2500, 3999, 4000, 4500])
+def test_a_window_that_data_goes_beyond(tmp_path: Path, window: int) -> None:
+    """The capture lacks acknowledgements, or something took the window's scale out of the SYN."""
+    talk = Talk(0.03)
+    talk.window = window
+    talk.data(1000)  # sent by the window of the handshake
+    for _ in range(20):
+        for _ in range(4):
+            talk.packet(ACK | PSH, talk.sent, 5001, 1000)
+            talk.sent += 1000
+        talk.answer()
+        talk.wait(1e-3)
+    (flow,) = captured.explain(save(tmp_path / "beyond.pcap", talk.frames)).flows
+    beyond = 20 * max(0, 4 - window // 1000)
+    words = "beyond 192.0.2.2's receive window as it is in the capture"
+    said = [note for note in flow.notes if words in note]
+    assert len(said) == bool(beyond)
+    assert all(one.startswith(f"{beyond} packets went {words}") for one in said)
+    held = share(flow, "receive_window_limited")
+    assert held < 0.1 if beyond else held > 0.8
 
 
 def test_a_closed_window_that_nothing_waited_for(tmp_path: Path) -> None:
