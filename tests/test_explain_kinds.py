@@ -14,12 +14,15 @@ from anabranch import explain
 from anabranch.errors import AnabranchError
 from anabranch.explain import captured
 from anabranch.explain.captured import Explained
+from anabranch.explain.captured.sender import Sender
+from anabranch.profile import estimate, measure
 from capture_kinds import (
     ACK,
     COOKED,
     ETHERNET,
     PSH,
     Call,
+    Frame,
     Frames,
     Talk,
     at,
@@ -484,6 +487,38 @@ def test_a_syn_that_is_sent_again_is_no_data(tmp_path: Path) -> None:
     assert flow.account is not None
     # What answers one of several is no round trip.
     assert flow.account.sender.paths[0].srtt_ms != flow.account.sender.paths[0].srtt_ms
+
+
+@pytest.mark.parametrize("transport", ["{ kind = 'sctp' }", "{ kind = 'tcp' }"])
+@pytest.mark.parametrize("begins", [0, 100])
+def test_ports_that_are_used_again(tmp_path: Path, transport: str, begins: int) -> None:
+    """As a host of signalling does whose association has failed: each is a flow of its own."""
+    frames: Frames = []
+    expected = []
+    app = "{ kind = 'bulk', bytes = '300 kB' }"
+    for seed in (1, 2, 3):
+        file, _ = run(tmp_path, transport=transport, app=app, seed=seed)
+        part = at(file, "wan@a")
+        # The first one may have begun before the capture.
+        part = part[begins:] if seed == 1 else part
+        (alone,) = captured.explain(save(tmp_path / "alone.pcap", part)).flows
+        expected.append((*lost(alone), len(sender_of(alone).expiries)))
+        after_s = frames[-1].time_s + 1 if frames else 0.0
+        frames += [Frame(time_s + after_s, data) for time_s, data in part]
+    found = captured.explain(save(tmp_path / "again.pcap", frames)).flows
+    found.sort(key=lambda flow: flow.flow.start_s)
+    assert [(*lost(one), len(sender_of(one).expiries)) for one in found] == expected
+    assert [one.flow.name.partition(" (")[2][1:] for one in found] == [" of 3)"] * 3
+    profile = estimate(measure([tmp_path / "again.pcap"]))
+    assert any("2 more are not looked at" in note for note in profile.measurement.notes)
+    assert profile.losses is not None
+    assert profile.losses.count in {count for count, _, _ in expected}
+    assert profile.losses.sent < 250
+
+
+def sender_of(flow: Explained) -> Sender:
+    assert flow.senders[0] is not None
+    return flow.senders[0]
 
 
 def test_an_association_that_began_before_the_capture(tmp_path: Path) -> None:
