@@ -24,6 +24,7 @@ def found(
     tells: bool = False,
     numbered: str = "",
     round_trip_s: float = 0.02,
+    tick_s: float = np.inf,
 ) -> list[int]:
     """The rows that are copies, where equal letters are equal packets."""
     count = len(names)
@@ -36,6 +37,7 @@ def found(
             tells_apart=np.full(count, tells),
             is_numbered=np.array([name in (numbered or names) for name in names]),
             round_trip_s=np.full(count, round_trip_s),
+            tick_s=np.full(count, tick_s),
         )
     ).tolist()
 
@@ -47,6 +49,32 @@ def test_what_comes_again_within_a_round_trip_is_a_copy() -> None:
     assert found("aaaa", [0, 0.015, 0.024, 0.03]) == [1, 3]
     assert found("aa", [0, 0.1], tells=True) == [1]
     assert found("aa", [0, 0.6], tells=True) == []
+
+
+def test_a_time_stamp_that_should_have_changed_is_that_of_a_copy() -> None:
+    """Sent again later than a tick, a packet has another one (RFC 7323 section 3.2)."""
+    assert found("aabb", [0, 0.05, 0.06, 0.9], tick_s=1e-3) == [1, 3]
+    assert found("aa", [0, 0.05], tick_s=0.1) == []
+    assert found("aa", [0, 0.0015], tick_s=1e-3, round_trip_s=1e-4) == []
+    assert found("aa", [0, 0.0021], tick_s=1e-3, round_trip_s=1e-4) == [1]
+    # Acknowledgements too, but for those that are sent in one tick.
+    assert found("kkk", [0, 0.0001, 0.7], numbered="c", tick_s=1e-3) == [2]
+
+
+def test_ticks() -> None:
+    stamp = np.array([-1, 5, (1 << 32) - 100, 15, 900, 15, -1, 77, 77, 9, 3])
+    sender = np.array([0, 0, 1, 0, 1, 0, 1, 2, 2, 3, 3])
+    seen_s = np.arange(len(stamp)) / 10
+    # From 5 to 15 in 0.4 s; from 100 before the numbers start over to 900 in 0.2 s; never; back.
+    expected = [0.04, 0.0002, np.inf, np.inf]
+    ticks = copies.ticks(stamp, sender, seen_s)
+    assert ticks == pytest.approx(
+        [expected[of] if has else np.inf for of, has in zip(sender, stamp >= 0, strict=True)]
+    )
+    assert (
+        copies.ticks(np.full(3, -1), np.zeros(3, dtype=int), np.zeros(3)).tolist() == [np.inf] * 3
+    )
+    assert len(copies.ticks(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))) == 0
 
 
 @pytest.mark.parametrize("unknown", [np.inf, np.nan, 0.0])

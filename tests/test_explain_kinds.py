@@ -30,6 +30,7 @@ from capture_kinds import (
     in_vlan,
     mirrored,
     offloaded,
+    payload_of,
     save,
     set_back,
 )
@@ -254,6 +255,48 @@ def test_seen_several_times_is_sent_once(
     assert often.main is not None
     assert once.main is not None
     assert often.main.kind == once.main.kind
+
+
+@pytest.mark.parametrize("apart_s", [0.0, 0.013, 0.7, -0.7])
+def test_captures_of_both_ends_merged_into_one_file(tmp_path: Path, apart_s: float) -> None:
+    """Without interfaces, and with clocks that do not agree: time stamps tell what is a copy."""
+    file, scalars = run(tmp_path, seconds=6)
+    near, far = at(file, "wan@a"), at(file, "wan@b")
+    late = [Frame(time_s + apart_s, data) for time_s, data in far]
+    merged = sorted(near + late, key=lambda frame: frame.time_s)
+    (flow,) = captured.explain(save(tmp_path / "merged.pcap", merged)).flows
+    dropped = scalars["link.wan.forward.lost_packets"]
+    assert dropped > 10
+    assert lost(flow)[0] == pytest.approx(dropped, abs=2)
+    count = sum(payload_of(data) > 0 for _, data in near)
+    # Where the receiver's clock is behind, what was lost comes after what was sent in its place.
+    assert lost(flow)[1] == pytest.approx(count, abs=dropped if apart_s < 0 else 0)
+    assert any("copies of packets" in note for note in flow.notes)
+    profile = estimate(measure([tmp_path / "merged.pcap"]))
+    assert profile.losses is not None
+    assert profile.losses.count == pytest.approx(dropped, abs=3)
+
+
+@pytest.mark.parametrize("transport", ["{ kind = 'sctp' }", "{ kind = 'tcp' }"])
+@pytest.mark.parametrize("has_data", [True, False])
+def test_one_direction_does_not_show_what_held_the_sender_back(
+    tmp_path: Path, transport: str, *, has_data: bool
+) -> None:
+    file, scalars = run(tmp_path, transport=transport)
+    frames = at(file, "wan@a")
+    first = frames[0].data[12:16]
+    one = [frame for frame in frames if (frame.data[12:16] == first) is has_data]
+    (flow,) = captured.explain(save(tmp_path / "one.pcap", one)).flows
+    assert flow.account is None
+    assert flow.main is None
+    far = "10.0.0.2" if has_data else "10.0.0.1"
+    why = f"The capture has nothing that {far} sent: what held the sender back is not seen."
+    assert why in flow.notes
+    assert ("No packet carries data." in flow.notes) is not has_data
+    if has_data:
+        assert lost(flow)[0] == scalars["link.wan.forward.lost_packets"]
+    with pytest.raises(AnabranchError, match=r"only what one end of the .* flow sent"):
+        measure([tmp_path / "one.pcap"])
 
 
 @pytest.mark.parametrize("by_s", [0.6, 1.0, 3600.0])

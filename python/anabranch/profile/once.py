@@ -125,6 +125,7 @@ def _without_copies(seen: Seen) -> Seen:
         tells_apart=copies.tells(key, packets.identification, sender),
         is_numbered=_is_numbered(packets),
         round_trip_s=trips_s,
+        tick_s=copies.ticks(packets.stamp, sender, seen.seen_s),
     )
     is_copy |= copies.wholes(
         np.where(packets.protocol == TCP, sender, -1),

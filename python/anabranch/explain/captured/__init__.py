@@ -68,7 +68,7 @@ class Explained:
 
     flow: Flow
     account: accounts.Flow | None
-    """The time of its paths; None for UDP, and where the capture is of the receiver."""
+    """The time of its paths; None for UDP, and where the capture is of the receiver or one way."""
     senders: tuple[Sender | None, Sender | None]
     ways: tuple[list[Way], list[Way]]
     """What each end sent, by path."""
@@ -293,25 +293,28 @@ def _explained(flow: Flow, journeys: Journeys, codec: str | None, file: Path) ->
     if place == _UNKNOWN:
         notes.append("There is no handshake: it is taken to be captured where the data is sent.")
     ways = (both[0], both[1])
-    if place in {0, 1} and place != main:
-        host = flow.hosts[1 - main]
-        notes.append(
-            f"Captured at {host}, which got the data: what held the sender back is not seen."
-        )
+    far, is_heard = flow.hosts[1 - main], bool(_used(flow, 1 - main))
+    if (place in {0, 1} and place != main) or not is_heard:
+        why = f"Captured at {far}, which got the data"
+        if not is_heard:
+            why = f"The capture has nothing that {far} sent"
+        notes.append(f"{why}: what held the sender back is not seen.")
+        if not both[main]:
+            notes.append("No packet carries data.")
         notes += [f"{way.path}: {causes.losses(way.losses)}." for way in both[main]]
         return Explained(flow, None, senders, ways, [], None, notes)
     sender = senders[main]
     notes += causes.timers(sender)
     if not sender.knows_window:
         notes.append(
-            f"The scale of {flow.hosts[1 - main]}'s receive window is not known, since the "
+            f"The scale of {far}'s receive window is not known, since the "
             "connection began before the capture: whether it held the sender back is not seen, "
             "unless it was closed."
         )
     if sender.beyond:
         went = f"{wording.counted(sender.beyond, 'packet')} went"
         notes.append(
-            f"{went} beyond {flow.hosts[1 - main]}'s receive window as it is in the capture, which "
+            f"{went} beyond {far}'s receive window as it is in the capture, which "
             "lacks acknowledgements, or something on the path changed the window: it does not "
             "count there."
         )
