@@ -7,10 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anabranch::outside::Counters;
-use anabranch_transport::endpoint::{
-    CloseReason, Command, Event, Message, PathSample, Received, Reliability, Repairs,
-};
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Reliability};
 use anabranch_transport::flow::{PathId, Payload, Side};
+use anabranch_transport::observed::{PathSample, Repairs};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::{Declared, declare};
 use anabranch_transport::time::Duration;

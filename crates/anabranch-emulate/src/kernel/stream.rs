@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anabranch::outside::Counters;
-use anabranch_transport::endpoint::{CloseReason, Command, Event, PathSample, Received};
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Received};
 use anabranch_transport::flow::{PathId, Payload, Side};
+use anabranch_transport::observed::PathSample;
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 

@@ -16,17 +16,16 @@ use super::handshake::Handshake;
 use super::messages::Messages;
 use super::parameters::{LEAST_DATAGRAM, Parameters};
 use super::path::{Path, Route};
-use super::rtt::Rtt;
 use super::sent_packets::Sent;
 use super::space::{AckRule, Space, SpaceId};
 use super::stats::{CWND_BYTES, HANDSHAKE_MS, MIN_RTT_MS, PTO_MS, SRTT_MS, Stats};
 use super::streams::Streams;
 use crate::cc::{self, CongestionControl as _, Controller};
 use crate::endpoint::{
-    CloseReason, Endpoint, HalfClose, HeadOfLine, Input, Keeper, Multipath, Observed, Output, PathLimit,
-    PathSample, Repairs, Service, Site, Transmission, Transport,
+    CloseReason, Endpoint, HalfClose, Input, Keeper, Multipath, Output, Service, Site, Transport,
 };
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::observed::{HeadOfLine, Observed, PathLimit, PathSample, Repairs, Transmission};
 use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::report::Report;
@@ -109,8 +108,6 @@ pub struct Connection {
     pub(super) is_paused: bool,
     pub(super) is_amplification_limited: bool,
 
-    /// Probe timeouts in a row, over all spaces (RFC 9002 section 6.2.1).
-    pub(super) pto_count: u32,
     pub(super) loss_timer: Time,
     pub(super) idle_timer: Time,
     pub(super) keep_alive_timer: Time,
@@ -162,7 +159,7 @@ impl Connection {
         };
         let path = Path {
             space: Space::default(),
-            rtt: Rtt::new(parameters.initial_rtt),
+            rtt: parameters.rtt(),
             congestion: Congestion::new(control, datagram_bytes, parameters.pacing),
             ecn: EcnValidation::new(mark),
             own_ids: OwnIds::default(),
@@ -197,7 +194,6 @@ impl Connection {
             wants_close: false,
             is_paused: false,
             is_amplification_limited: false,
-            pto_count: 0,
             loss_timer: Time::NEVER,
             idle_timer: Time::NEVER,
             keep_alive_timer: Time::NEVER,
@@ -477,7 +473,7 @@ impl Observed for Connection {
             srtt: path.rtt.srtt(),
             rto: self.probe_timeout(0),
             delivery_rate: path.congestion.rate.latest(),
-            error_count: self.pto_count,
+            error_count: path.rtt.back_offs(),
             state: PathState::Active,
             is_primary: true,
             repairs: Repairs {
@@ -508,7 +504,7 @@ impl Observed for Connection {
         let millis = |time: Option<Duration>| time.map_or(f64::NAN, Duration::as_millis_f64);
         let path = &self.paths[0];
         report.scalar(SRTT_MS, millis(path.rtt.srtt()));
-        report.scalar(MIN_RTT_MS, millis(path.rtt.min()));
+        report.scalar(MIN_RTT_MS, millis(path.rtt.min_rtt()));
         report.scalar(PTO_MS, self.probe_timeout(0).as_millis_f64());
         report.scalar(CWND_BYTES, f64::from(path.congestion.window()));
         report.scalar(HANDSHAKE_MS, millis(self.handshake.took));

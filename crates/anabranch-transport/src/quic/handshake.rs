@@ -243,6 +243,6 @@ impl Connection {
         space.loss_time = None;
         space.probes = 0;
         space.arrived.on_acknowledged();
-        self.pto_count = 0;
+        self.paths[0].rtt.end_back_off();
     }
 }

@@ -43,7 +43,6 @@ mod properties;
 mod ranges;
 mod receive;
 mod receive_stream;
-mod rtt;
 mod send;
 mod send_stream;
 mod sent_packets;
@@ -59,7 +58,21 @@ pub use errors::code;
 pub use parameters::Parameters;
 pub use stats::Stats;
 
+use crate::capabilities::{Capabilities, Messages, Numbering};
 use crate::report::Parts;
 
 /// The scalars of an endpoint.
 pub const SCALARS: Parts = &[("", &Stats::ALL)];
+
+/// What it can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    title: "QUIC",
+    flow_control: true,
+    messages: Messages::With("datagrams"),
+    several_paths: false,
+    changing_addresses: false,
+    pauses_reading: true,
+    choice_of_control: true,
+    numbering: Numbering::Packets,
+    numbers_by_path: true,
+};

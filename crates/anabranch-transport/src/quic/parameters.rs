@@ -4,7 +4,9 @@ use super::config::{Config, Handshake, Profile};
 use super::space::AckRule;
 use crate::cc;
 use crate::flow::{IpVersion, Side};
+use crate::recovery::rtt::{Limits, MOST_DOUBLINGS, Rtt, Rule};
 use crate::time::Duration;
+use crate::timer::Clock;
 use crate::units::{Bytes, check_range};
 use crate::wire::quic::MAX_CONNECTION_ID_BYTES;
 use crate::wire::udp::HEADER_BYTES;
@@ -12,6 +14,8 @@ use crate::wire::udp::HEADER_BYTES;
 /// The least datagram that a path must carry (RFC 9000 section 14).
 pub(super) const LEAST_DATAGRAM: u32 = 1_200;
 const MOST_BYTES: u64 = 1 << 30;
+/// The granularity of timers (RFC 9002 section 6.1.2: kGranularity).
+pub(super) const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 section 7.2.
 const INITIAL_WINDOW_BYTES: u32 = 14_720;
 
@@ -168,6 +172,22 @@ impl Config {
 }
 
 impl Parameters {
+    /// The estimator of a path's round-trip times and of its probe timeout, without a sample: half of the
+    /// initial round-trip time is the variation then (RFC 9002 section 6.2.2).
+    pub(super) fn rtt(&self) -> Rtt {
+        let variation = Duration::from_nanos(self.initial_rtt.as_nanos() / 2);
+        let unlimited = Duration::from_nanos(u64::MAX);
+        let limits = Limits {
+            initial: self.initial_rtt + (variation * 4).max(GRANULARITY),
+            min: Duration::ZERO,
+            max: unlimited,
+            most_backed_off: 1 << MOST_DOUBLINGS,
+            clock: Clock::new(GRANULARITY),
+            min_rtt_window: unlimited,
+        };
+        Rtt::new(Rule::Rfc9002, limits)
+    }
+
     /// Checks that an endpoint with a path per MTU (bytes, IP header included) can have these settings.
     ///
     /// # Errors

@@ -4,9 +4,11 @@ use std::net::IpAddr;
 
 use etherparse::{IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv4HeaderSlice, Ipv6Header, Ipv6HeaderSlice};
 
-use super::bytes::{Malformed, Reader, Receiving, Sending};
+use super::bytes::{Malformed, Reader};
 use super::checksum::Sum;
+use super::mptcp::context::{MptcpReceiving, MptcpSending};
 pub use super::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
+use super::sctp::context::{SctpReceiving, SctpSending};
 use super::{Body, Packet, mptcp, sctp, tcp, udp};
 use crate::flow::{Ecn, PathId};
 
@@ -111,7 +113,7 @@ impl Packet {
     /// # Panics
     /// For a fragment, which is [cut](fragment) from the bytes of its packet, and for a packet of a real
     /// program, whose bytes are not known here.
-    pub fn emit(&self, identification: Option<u16>, sending: &impl Sending) -> Vec<u8> {
+    pub fn emit(&self, identification: Option<u16>, sending: &(impl SctpSending + MptcpSending)) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.size as usize);
         let protocol = match &self.body {
             Body::Foreign(_) => panic!("a packet of others has bytes already"),
@@ -146,7 +148,11 @@ impl Packet {
     ///
     /// # Errors
     /// When the bytes are not a packet, or its protocol is not known here.
-    pub fn parse(bytes: &[u8], path: PathId, receiving: &mut impl Receiving) -> Result<Parsed, Malformed> {
+    pub fn parse(
+        bytes: &[u8],
+        path: PathId,
+        receiving: &mut (impl SctpReceiving + MptcpReceiving),
+    ) -> Result<Parsed, Malformed> {
         let Split { addresses, ecn, protocol, header_bytes: header, payload: body, fragment } =
             Split::of(bytes)?;
         if fragment.is_some() {

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use anabranch_transport::cc;
 use anabranch_transport::endpoint::{
-    Command, Endpoint as _, Event, Keeper as _, Message, Multipath as _, Observed as _, Service, StreamId,
+    Command, Endpoint as _, Event, Keeper as _, Message, Multipath as _, Service, StreamId,
 };
 use anabranch_transport::flow::{Payload, Side};
+use anabranch_transport::observed::Observed as _;
 use anabranch_transport::report::Row;
 use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::time::{Duration, Time};

@@ -8,7 +8,9 @@ use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Secret, Sending};
 use anabranch_transport::wire::mptcp::Handshake;
+use anabranch_transport::wire::mptcp::context::MptcpSending;
 use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
+use anabranch_transport::wire::sctp::context::SctpSending;
 use anabranch_transport::wire::udp::Datagram;
 use anabranch_transport::wire::{Body, Packet};
 
@@ -104,10 +106,6 @@ impl Sending for OfSide<'_> {
         if self.side == Side::A { [a, b] } else { [b, a] }
     }
 
-    fn own_addresses(&self) -> Vec<IpAddr> {
-        self.flow.addresses.iter().map(|pair| pair[self.side.index()]).collect()
-    }
-
     fn ip(&self) -> IpVersion {
         self.flow.ip
     }
@@ -118,6 +116,12 @@ impl Sending for OfSide<'_> {
             (payload.offset..payload.offset + u64::from(payload.length)).map(|place| (place % 251) as u8),
         );
     }
+}
+
+impl SctpSending for OfSide<'_> {
+    fn own_addresses(&self) -> Vec<IpAddr> {
+        self.flow.addresses.iter().map(|pair| pair[self.side.index()]).collect()
+    }
 
     fn secret(&self) -> &Secret {
         &self.flow.ends[self.side.index()].secret
@@ -126,7 +130,9 @@ impl Sending for OfSide<'_> {
     fn association_key(&self) -> &[u8] {
         &self.flow.association_key
     }
+}
 
+impl MptcpSending for OfSide<'_> {
     fn connection_keys(&self) -> [u64; 2] {
         let [own, peers] =
             [self.side, self.side.peer()].map(|side| self.flow.ends[side.index()].connection_key);

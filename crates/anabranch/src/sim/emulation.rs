@@ -12,8 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_transport::endpoint::{Command, Event, PathSample};
+use anabranch_transport::endpoint::{Command, Event};
 use anabranch_transport::flow::{Ecn, PathId, Side};
+use anabranch_transport::observed::PathSample;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};

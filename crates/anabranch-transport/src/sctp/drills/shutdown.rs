@@ -99,7 +99,7 @@ fn a_shutdown_stops_or_restarts_t3_rtx() {
             assert!(!pair.ends[0].routing.paths[0].t3.is_never());
             pair.command(Side::B, Command::Shutdown);
             pair.run_for(ms(30));
-            let rto = pair.ends[0].routing.paths[0].rto.rto;
+            let rto = pair.ends[0].routing.paths[0].rtt.rto();
             if is_last_lost {
                 // Linux's wheel adds up to 64 ms.
                 let expires = pair.ends[0].routing.paths[0].t3.saturating_since(start);

@@ -22,7 +22,7 @@ impl Association {
     /// Brings those parts of the paths' status up to date that only policies that measure are told of.
     fn refresh_status(&mut self) {
         for (path, status) in self.routing.paths.iter().zip(&mut self.routing.status) {
-            (status.rto, status.mtu) = (path.rto.rto, path.mtu);
+            (status.rto, status.mtu) = (path.rtt.rto(), path.mtu);
         }
         let refresh = |path: &Path, status: &mut PathStatus| {
             let control = path.cc.state();
